@@ -11,7 +11,7 @@ from archlang.backend.decode.block_cache import BlockCache
 from archlang.backend.runtime.graph_loops import is_exporting
 from archlang.backend.runtime.joined_linear import NO_PRODUCTS, Products, mapped
 from archlang.backend.runtime.stacking import in_one_batch
-from archlang.blocks.positions import counted, sinusoid
+from archlang.blocks.positions import alibi_slopes, counted, sinusoid
 from archlang.kernels.dropout import dropout, is_drawn_here
 from archlang.kernels.linear import Linear
 from archlang.kernels.softmax_attention import scaled_dot_product_attention
@@ -75,10 +75,11 @@ class Attention(nn.Module):
         absolute    sinusoids are added to q and kv before the projections
         rotary      q_i <- R(i θ) q_i and k_j <- R(j θ) k_j, R rotates channels in pairs, θ_i = 10000^(-2i/c)
         xpos        rotary, then q_i <- ζ^(i/512) q_i and k_j <- ζ^(-j/512) k_j, ζ_i = (2i/c + 0.4) / 1.4
+        alibi       A_ij^h = softmax_j(q_i · k_j / sqrt(c) - s_h (i - j)), s_h = 2^(-8h/H) for h = 1, …, H
 
     Vaswani et al., "Attention is all you need", 2017, section 3.2; Su et al., "RoFormer", 2021; Sun et al., "A
-    length-extrapolatable Transformer", 2023. The decay of xpos is signed, as in Dynamic Halt: keys after the query are
-    amplified. A query without keys has the result zero."""
+    length-extrapolatable Transformer", 2023; Press, Smith, Lewis, "Train short, test long", 2022. The decay of xpos is
+    signed, as in Dynamic Halt: keys after the query are amplified. A query without keys has the result zero."""
 
     def __init__(
         self,
@@ -106,6 +107,7 @@ class Attention(nn.Module):
         self.output = Linear(width, d, bias=False)
         self.heads = heads
         self.position = position
+        self.slopes = alibi_slopes(heads) if position == "alibi" else None
         self.causal = causal
         self.only_if_equal = causal_rule == "equal_lengths"
         self.zero_padded = padded == "zero"
@@ -174,9 +176,20 @@ class Attention(nn.Module):
     ) -> Float[Tensor, "b h n m"]:
         """Returns A, without dropout."""
         query, key, _ = self._project(q, kv)
+        n, m = query.shape[2], key.shape[2]
+        return masked_softmax(self._logits(query, key), visible(n, m, self._is_causal(n, m), mask_m, q.device))
+
+    def _logits(
+        self, query: Float[Tensor, "b h n c"], key: Float[Tensor, "b h m c"], start: int = 0
+    ) -> Float[Tensor, "b h n m"]:
         logits = query @ key.transpose(-1, -2) / sqrt(query.shape[-1])
-        n, m = logits.shape[-2:]
-        return masked_softmax(logits, visible(n, m, self._is_causal(n, m), mask_m, q.device))
+        return logits if self.slopes is None else logits + self._bias(query, key.shape[2], start, self.slopes)
+
+    def _bias(self, query: Float[Tensor, "b h n c"], m: int, start: int, slopes: list[float]) -> Float[Tensor, "h n m"]:
+        """Returns what alibi adds to the logits of queries whose first has the position `start`."""
+        distance = counted(query.shape[2], query, start)[:, None] - counted(m, query)
+        slope = torch.tensor(slopes, dtype=distance.dtype, device=query.device)
+        return (-slope[:, None, None] * distance.abs()).to(query.dtype)
 
     def forward(
         self,
@@ -233,18 +246,23 @@ class Attention(nn.Module):
         rate = self.dropout if self.training else 0.0
         if rate and is_drawn_here(query, query.shape[0] * query.shape[1] * n * m):
             # On the CPU, torch's attention has no faster kernel for dropout.
-            logits = query @ key.transpose(-1, -2) / sqrt(query.shape[-1])
+            logits = self._logits(query, key, start)
             weights = masked_softmax(logits, visible(n, m, causal, mask_m, query.device, start))
             heads = dropout(weights, rate, True).to(value.dtype) @ value
-        elif mask_m is None and not (causal and start):
+        elif self.slopes is None and mask_m is None and not (causal and start):
             attend = partial(scaled_dot_product_attention, dropout_p=rate, is_causal=causal)
             heads = in_one_batch(attend, query, key, value)
         else:
             allowed = visible(n, m, causal, mask_m, query.device, start)
-            assert allowed is not None
+            if allowed is None:  # with alibi, a single query that is the last
+                allowed = query.new_ones(1, m, dtype=torch.bool)
             # Some kernels return NaN for a query without keys: it attends to all keys, and its result is masked.
             keyless = ~allowed.any(-1, keepdim=True)
+            mask = allowed | keyless
+            if self.slopes is not None:
+                bias = self._bias(query, m, start, self.slopes).masked_fill(~mask, -torch.inf)
+                mask = bias.expand(len(query), -1, -1, -1)
             attend = partial(scaled_dot_product_attention, dropout_p=rate)
-            heads = in_one_batch(attend, query, key, value, allowed | keyless).masked_fill(keyless, 0.0)
+            heads = in_one_batch(attend, query, key, value, mask).masked_fill(keyless, 0.0)
         y: Tensor = self.output(join_heads(heads))
         return y

@@ -38,16 +38,18 @@ class RmsNorm(nn.Module):
 
     Zhang, Sennrich, "Root mean square layer normalization", NeurIPS 2019. The gain is `weight`."""
 
-    def __init__(self, *, groups: int, epsilon: float, gain: bool, d: int) -> None:
+    def __init__(self, *, groups: int, epsilon: float, gain: bool, shared: bool, d: int) -> None:
         super().__init__()
-        self.weight = nn.Parameter(torch.ones(d // groups)) if gain else None
+        self.weight = nn.Parameter(torch.ones(d // groups if shared else d)) if gain else None
+        self.shared = shared
         self.groups = groups
         self.epsilon = epsilon
 
     def forward(self, x: Float[Tensor, "*b d"]) -> Float[Tensor, "*b d"]:
         parts = grouped(x, self.groups)
-        normed = F.rms_norm(parts, parts.shape[-1:], self.weight, self.epsilon)
-        return normed.flatten(-2)
+        weight = self.weight if self.shared else None
+        normed = F.rms_norm(parts, parts.shape[-1:], weight, self.epsilon).flatten(-2)
+        return normed if self.shared or self.weight is None else self.weight * normed
 
 
 class UnitNorm(nn.Module):

@@ -8,6 +8,8 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from archlang.blocks.attention import join_heads, split_heads
+from archlang.blocks.positions import alibi_slopes
+from archlang.blocks.top_k import largest
 
 
 def allowed_keys(
@@ -35,30 +37,23 @@ def softmax_over(x: Float[Tensor, "b n m h"], allowed: Bool[Tensor, "..."] | Non
     return x.masked_fill(~allowed, torch.finfo(x.dtype).min).softmax(axis).masked_fill(~allowed, 0.0)
 
 
-def slopes(heads: int) -> list[float]:
-    """Returns the slope of ALiBi for each head."""
-    power = 1 << (heads.bit_length() - 1)
-    first = [2 ** (-8 * (head + 1) / power) for head in range(power)]
-    between = [2 ** (-8 * (head + 1) / (2 * power)) for head in range(0, 2 * power, 2)]
-    return first + between[: heads - power]
-
-
 class Scores(nn.Module):
     """y_ij^h = q_i^h · k_j^h / sqrt(d / heads)"""
 
-    def __init__(self, *, heads: int, d: int) -> None:
+    def __init__(self, *, heads: int, d: int, e: int) -> None:
         super().__init__()
         self.heads = heads
+        self.key_heads = heads if e == d else 1
 
     def forward(
         self,
         q: Float[Tensor, "b n d"],
-        k: Float[Tensor, "b m d"],
+        k: Float[Tensor, "b m e"],
         *,
         mask_n: Bool[Tensor, "b n"] | None = None,
         mask_m: Bool[Tensor, "b m"] | None = None,
     ) -> Float[Tensor, "b n m h"]:
-        query, key = split_heads(q, self.heads), split_heads(k, self.heads)
+        query, key = split_heads(q, self.heads), split_heads(k, self.key_heads)
         products = query / sqrt(query.shape[-1]) @ key.transpose(-1, -2)
         return products.permute(0, 2, 3, 1)
 
@@ -250,9 +245,7 @@ class ConvolveMap(nn.Module):
 
 
 class TopKKeys(nn.Module):
-    """y_ij = 1 if x_ij is among the k largest of its row, else 0; over real columns, and over j ≤ i if `causal`
-
-    Of equal entries, the first are chosen. They are counted, because ONNX has no stable sort."""
+    """y_ij = 1 if x_ij is among the k largest of its row, else 0; over real columns, and over j ≤ i if `causal`"""
 
     def __init__(self, *, k: int, causal: bool, h: int) -> None:
         super().__init__()
@@ -266,16 +259,7 @@ class TopKKeys(nn.Module):
         mask_n: Bool[Tensor, "b n"] | None = None,
         mask_m: Bool[Tensor, "b m"] | None = None,
     ) -> Float[Tensor, "b n m h"]:
-        values, allowed = x.detach(), allowed_keys(x, self.causal, mask_m)
-        if allowed is None:
-            allowed = torch.ones_like(values, dtype=torch.bool)
-        values = values.masked_fill(~allowed, -torch.inf)
-        # With k columns of padding, every row has a k-th largest entry.
-        smallest_chosen = F.pad(values, (0, 0, 0, self.k), value=-torch.inf).sort(2, descending=True).values
-        smallest_chosen = smallest_chosen[:, :, self.k - 1 : self.k]
-        larger, equal = values > smallest_chosen, (values == smallest_chosen) & allowed
-        remaining = self.k - larger.long().sum(2, keepdim=True)
-        return (larger | (equal & (equal.long().cumsum(2) <= remaining))).to(x.dtype)
+        return largest(x.detach(), allowed_keys(x, self.causal, mask_m), self.k, 2).to(x.dtype)
 
 
 class Distances(nn.Module):
@@ -303,7 +287,7 @@ class AlibiBias(nn.Module):
 
     def __init__(self, *, heads: int, d: int, e: int) -> None:
         super().__init__()
-        self.slopes = slopes(heads)
+        self.slopes = alibi_slopes(heads)
 
     def forward(
         self,
@@ -341,26 +325,32 @@ class RelativeBias(nn.Module):
 
 
 class Interpolate(nn.Module):
-    """y_ij^h = (1 - w) t_i^h[⌊p⌋] + w t_i^h[⌈p⌉],    p = min(max(p_ij^h, 0), k - 1),    w = p - ⌊p⌋"""
+    """y_ij = (1 - w) t_i[⌊p⌋] + w t_i[⌈p⌉],    p = min(max(p_ij, 0), k - 1),    w = p - ⌊p⌋; 0 if k = 0
 
-    def __init__(self, *, e: int, h: int) -> None:
+    Golovneva, Wang, Weston, Sukhbaatar, "Contextual position encoding", 2024, section 4."""
+
+    def __init__(self, *, h: int) -> None:
         super().__init__()
-        self.entries = e // h
 
     def forward(
         self,
-        t: Float[Tensor, "b n e"],
+        t: Float[Tensor, "b n k h"],
         p: Float[Tensor, "b n m h"],
         *,
         mask_n: Bool[Tensor, "b n"] | None = None,
         mask_m: Bool[Tensor, "b m"] | None = None,
+        mask_k: Bool[Tensor, "b k"] | None = None,
     ) -> Float[Tensor, "b n m h"]:
-        place = p.clamp(0, self.entries - 1).transpose(2, 3)
-        table = t.unflatten(2, (p.shape[3], self.entries))
+        if mask_k is None:
+            place = p.clamp(0, max(0, t.shape[2] - 1))
+        else:
+            t = t.masked_fill(~mask_k[:, None, :, None], 0.0)
+            place = p.clamp(min=0.0).minimum((mask_k.sum(1) - 1).clamp(min=0)[:, None, None, None].to(p.dtype))
+        if not t.shape[2]:
+            return p * 0.0
         below, above = place.detach().floor(), place.detach().ceil()
         part = place - below
-        lower, upper = table.gather(3, below.long()), table.gather(3, above.long())
-        return ((1 - part) * lower + part * upper).transpose(2, 3)
+        return (1 - part) * t.gather(2, below.long()) + part * t.gather(2, above.long())
 
 
 def backward_distances(q: Float[Tensor, "b n d"], k: Float[Tensor, "b m e"]) -> Tensor:

@@ -16,3 +16,20 @@ class Noise(nn.Module):
         if not self.training or not self.std:
             return torch.zeros_like(x)
         return self.std * torch.randn_like(x)
+
+
+class GumbelNoise(nn.Module):
+    """y = -scale · ln(-ln(u)), u ~ U(0, 1) from torch's generator
+
+    Gumbel, "Statistical theory of extreme values", 1954."""
+
+    def __init__(self, *, scale: float, d: int) -> None:
+        super().__init__()
+        self.scale = scale
+
+    def forward(self, x: Float[Tensor, "*b d"]) -> Float[Tensor, "*b d"]:
+        if not self.scale:
+            return torch.zeros_like(x)
+        least = torch.finfo(x.dtype).tiny
+        exponential = -torch.log(torch.rand_like(x).clamp(min=least))
+        return -self.scale * torch.log(exponential.clamp(min=least))

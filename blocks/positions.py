@@ -22,6 +22,14 @@ def counted(n: int, like: Tensor, start: int = 0) -> Float[Tensor, " n"]:
     return torch.arange(start, start + n, dtype=dtype, device=like.device)
 
 
+def alibi_slopes(heads: int) -> list[float]:
+    """Returns the slope of ALiBi for each head."""
+    power = 1 << (heads.bit_length() - 1)
+    first = [2 ** (-8 * (head + 1) / power) for head in range(power)]
+    between = [2 ** (-8 * (head + 1) / (2 * power)) for head in range(0, 2 * power, 2)]
+    return first + between[: heads - power]
+
+
 class AbsolutePositions(nn.Module):
     """Adds a sinusoid of its position to each column.
 

@@ -134,3 +134,13 @@ class Gather(SequenceBlock):
         nearest = at.detach()[..., 0].round()
         inside = (nearest >= 0) & (nearest < x.shape[1])  # false for NaN
         return states_at(zero_padded(x, mask_n), nearest.masked_fill(~inside, -1.0).long())
+
+
+class Transpose(nn.Module):
+    """y_ic = x_ci"""
+
+    def __init__(self, *, k: int, d: int) -> None:
+        super().__init__()
+
+    def forward(self, x: Float[Tensor, "b k d"]) -> Float[Tensor, "b d k"]:
+        return x.transpose(1, 2)

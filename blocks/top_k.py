@@ -1,13 +1,30 @@
-"""The largest features."""
+"""The largest features, and the positions of the largest numbers."""
 
-from jaxtyping import Float
+import torch
+from jaxtyping import Bool, Float
 from torch import Tensor, nn
+
+
+def largest(x: Tensor, allowed: Bool[Tensor, "..."] | None, k: int, axis: int) -> Bool[Tensor, "..."]:
+    """Returns where the k largest allowed numbers along an axis are; of equal ones, the first.
+
+    Equal ones are counted, because ONNX has no stable sort."""
+    if allowed is not None:
+        x = x.masked_fill(~allowed, -torch.inf)
+    # With k numbers of padding, there is always a k-th largest one.
+    padding = x.new_full((), -torch.inf).expand(*x.shape[:axis], k, *x.shape[axis:][1:])
+    smallest_chosen = torch.cat((x, padding), axis).sort(axis, descending=True).values.narrow(axis, k - 1, 1)
+    larger, equal = x > smallest_chosen, x == smallest_chosen
+    if allowed is not None:
+        equal = equal & allowed
+    remaining = k - larger.long().sum(axis, keepdim=True)
+    return larger | (equal & (equal.long().cumsum(axis) <= remaining))
 
 
 class TopK(nn.Module):
     """y_c = 1 if x_c is among the k largest features, else 0
 
-    Among equal features, the first are chosen. They are counted, because ONNX has no stable sort.
+    Among equal features, the first are chosen.
     With `straight_through`, ∂y/∂x is the identity, as in Bengio, Léonard, Courville, "Estimating or propagating
     gradients through stochastic neurons", 2013."""
 
@@ -17,10 +34,19 @@ class TopK(nn.Module):
         self.straight_through = straight_through
 
     def forward(self, x: Float[Tensor, "*b d"]) -> Float[Tensor, "*b d"]:
-        values = x.detach()
-        smallest_chosen = values.sort(dim=-1, descending=True).values[..., self.k - 1 : self.k]
-        larger, equal = values > smallest_chosen, values == smallest_chosen
-        remaining = self.k - larger.long().sum(-1, keepdim=True)
-        y = (larger | (equal & (equal.long().cumsum(-1) <= remaining))).to(x.dtype)
+        y = largest(x.detach(), None, self.k, -1).to(x.dtype)
         # x - x is 0 also in rounding, unlike y - x + x.
         return y + (x - x.detach()) if self.straight_through else y
+
+
+class TopKPositions(nn.Module):
+    """y_i = 1 if x_i is among the k largest of its feature, else 0"""
+
+    def __init__(self, *, k: int, d: int) -> None:
+        super().__init__()
+        self.k = k
+
+    def forward(
+        self, x: Float[Tensor, "b n d"], *, mask_n: Bool[Tensor, "b n"] | None = None
+    ) -> Float[Tensor, "b n d"]:
+        return largest(x.detach(), None if mask_n is None else mask_n[..., None], self.k, 1).to(x.dtype)

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Bool, Float
+from jaxtyping import Float, Shaped
 from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
@@ -20,7 +20,7 @@ def scaled_dot_product_attention(
     query: Float[Tensor, "b h n c"],
     key: Float[Tensor, "b h m c"],
     value: Float[Tensor, "b h m c"],
-    attn_mask: Bool[Tensor, "..."] | None = None,
+    attn_mask: Shaped[Tensor, "..."] | None = None,
     dropout_p: float = 0.0,
     is_causal: bool = False,
 ) -> Float[Tensor, "b h n c"]:

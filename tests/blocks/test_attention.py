@@ -87,7 +87,8 @@ def slow_attention(block: Attention, c: int) -> Callable[..., Tensor]:
                         if block.position in ("rotary", "xpos"):
                             first = turned(query, i, block.position == "xpos", 1)
                             second = turned(key, j, block.position == "xpos", -1)
-                        logits.append(first @ second / sqrt(c))
+                        bias = 2 ** (-8 * (h + 1) / block.heads) * abs(i - j) if block.position == "alibi" else 0.0
+                        logits.append(first @ second / sqrt(c) - bias)
                         values.append(block.value.weight[part] @ kv[b, j])
                     powers = [torch.exp(logit) for logit in logits]
                     total = sum(powers, torch.zeros(()))
@@ -103,7 +104,7 @@ def slow_attention(block: Attention, c: int) -> Callable[..., Tensor]:
 REAL = torch.tensor([[True] * 5, [True, True, True, False, False]])
 
 
-@pytest.mark.parametrize("position", ["none", "absolute", "rotary", "xpos"])
+@pytest.mark.parametrize("position", ["none", "absolute", "rotary", "xpos", "alibi"])
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("head_dim", [0, 6])
 @pytest.mark.parametrize("mask", [None, REAL], ids=["no mask", "ragged"])
@@ -122,9 +123,10 @@ def test_cross_attention_reads_keys_of_another_width_and_length(agree: Callable[
     agree(block, slow_attention(block, 4), q, kv, mask_n=None, mask_m=REAL)
 
 
+@pytest.mark.parametrize("position", ["xpos", "alibi"])
 @pytest.mark.parametrize("causal", [False, True])
-def test_weights_returns_the_weights_that_forward_uses(causal: bool) -> None:
-    block = attention(causal=causal, position="xpos").double()
+def test_weights_returns_the_weights_that_forward_uses(causal: bool, position: str) -> None:
+    block = attention(causal=causal, position=position).double()
     x = torch.randn(2, 5, 8, dtype=torch.float64)
     weights = block.weights(x, x, mask_m=REAL)
     values = block.value(x).reshape(2, 5, 2, 4).transpose(1, 2)

@@ -18,7 +18,7 @@ from archlang.graph.facts import POSITIONS
 from archlang.names.resolve import Declaration
 from archlang.types import Dim
 
-LENGTHS = (24, 17)
+LENGTHS = (24, 17, 13)
 # On the CPU torch pads the buffers of an LSTM, so small LSTMs keep many more numbers.
 PADDED = ("lstm", "bilstm", "bilstm_final")
 BLOCKS = [block for block in library_blocks() if block.name not in PADDED]

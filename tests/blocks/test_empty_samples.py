@@ -16,7 +16,8 @@ from archlang.syntax.tree import Extern
 # The bodies of models: `h` is a sequence of width 8, `q` a sequence of another length, and `v` a vector.
 ATTENTION = [
     "position = rotary", "position = xpos", "position = absolute", "causal = true", "dropout = 0.5",
-    "causal = true, causal_rule = equal_lengths", "padded = computed", "causal = true, dropout = 0.5",
+    "position = alibi, causal = true", "causal = true, causal_rule = equal_lengths", "padded = computed",
+    "causal = true, dropout = 0.5",
 ]  # fmt: skip
 BODIES = {
     "absrel_attention": [
@@ -75,6 +76,8 @@ BODIES = {
     "sum": ["sum(h)"],
     "max": ["max(h)"],
     "min": ["min(h)"],
+    "top_k_positions": ["top_k_positions[2](h)"],
+    "transpose": ["h * mean(transpose[8](transpose[2](learned[2, 8]())))"],
     "softmax_positions": ["softmax_positions(h)"],
     "cumulative_sum": ["cumulative_sum(h)"],
     "head_columns": ["h * sum(sum_features(head_columns[2](v)))"],
@@ -112,14 +115,17 @@ BODIES = {
     "distances": ["weigh(distances(h, q), q)"],
     "alibi_bias": ["weigh(alibi_bias[2](h, q), q)"],
     "relative_bias": ["weigh(relative_bias[2, span = 2](h, q), q)"],
-    "interpolate": ["weigh(interpolate(h, scores[2](h, q)), q)"],
+    "interpolate": [
+        "weigh(interpolate(scores[2](h, h), scores[2](h, q)), q)",
+        "weigh(interpolate(scores(h, q), scores(h, q)), q)",
+    ],
     "bilstm_final": ["bilstm_final[8, layers = 2](h)", "bilstm_final[8, layers = 2, reads = misread](h)"],
 }
 # Blocks that read each position alone, or halt loops, which test_halting.py and test_act.py test.
 POINTWISE = {
     "abs", "concat", "copy_gate", "dropout", "embed", "exp", "feedforward", "gate", "gelu", "linear", "mlp", "norm",
     "relu", "sigmoid", "silu", "softplus", "tanh", "log", "softmax", "sum_features", "max_features", "min_features",
-    "top_k", "detach", "noise", "slice_features", "repeat_features",
+    "top_k", "detach", "noise", "gumbel_noise", "greater", "equal", "slice_features", "repeat_features",
     "tile_features", "group_norm", "rms_norm", "unit_norm",
 }  # fmt: skip
 OTHERS = {"act", "token_halt", "global_halt", "learned", "constant", "addresses", "pointer_unit"}

@@ -33,7 +33,7 @@ def test_a_group_has_mean_0_and_variance_1_before_gain_and_bias(agree: Callable[
 @pytest.mark.parametrize("gain", [True, False])
 @pytest.mark.parametrize("groups", [1, 2])
 def test_a_group_is_divided_by_its_root_mean_square(groups: int, gain: bool, agree: Callable[..., None]) -> None:
-    block = RmsNorm(groups=groups, epsilon=1e-3, gain=gain, d=6).double()
+    block = RmsNorm(groups=groups, epsilon=1e-3, gain=gain, shared=True, d=6).double()
     if block.weight is not None:
         nn.init.normal_(block.weight)
 
@@ -42,6 +42,13 @@ def test_a_group_is_divided_by_its_root_mean_square(groups: int, gain: bool, agr
         return y if block.weight is None else block.weight * y
 
     agree(block, normed if groups == 1 else by_group(normed), torch.randn(X, dtype=torch.float64))
+
+
+def test_a_gain_that_groups_do_not_share_has_a_number_for_each_feature(agree: Callable[..., None]) -> None:
+    block = RmsNorm(groups=2, epsilon=1e-3, gain=True, shared=False, d=6).double()
+    nn.init.normal_(block.weight)
+    plain = RmsNorm(groups=2, epsilon=1e-3, gain=False, shared=False, d=6)
+    agree(block, lambda x: block.weight * plain(x), torch.randn(X, dtype=torch.float64))
 
 
 def test_a_group_gets_length_1(agree: Callable[..., None]) -> None:

@@ -25,8 +25,8 @@ from archlang.blocks.maps import (
     TopKKeys,
     TransposeMap,
     Weigh,
-    slopes,
 )
+from archlang.blocks.positions import alibi_slopes
 
 Agree = Callable[..., None]
 B, N, M, H, D = 2, 4, 5, 2, 6
@@ -49,16 +49,20 @@ def keys(sample: int, row: int, causal: bool) -> range:
     return range(min(LENGTHS[sample], row + 1 if causal else M))
 
 
-def test_scores_are_scaled_dot_products_of_heads(agree: Agree) -> None:
+@pytest.mark.parametrize("key_heads", [1, H])
+def test_scores_are_scaled_dot_products_of_heads(key_heads: int, agree: Agree) -> None:
     def slow(q: Tensor, k: Tensor) -> Tensor:
         c = D // H
 
         def entry(b: int, i: int, j: int, h: int) -> Tensor:
-            return sum((q[b, i, h * c + x] * k[b, j, h * c + x] for x in range(c)), torch.zeros(())) / sqrt(c)
+            return sum(
+                (q[b, i, h * c + x] * k[b, j, (h * c if key_heads > 1 else 0) + x] for x in range(c)), torch.zeros(())
+            ) / sqrt(c)
 
         return entries(entry)
 
-    agree(Scores(heads=H, d=D), slow, normal(B, N, D), normal(B, M, D))
+    width = D // H * key_heads
+    agree(Scores(heads=H, d=D, e=width), slow, normal(B, N, D), normal(B, M, width))
 
 
 def test_an_outer_sum_has_a_value_of_each_row_and_column(agree: Agree) -> None:
@@ -191,9 +195,9 @@ def test_distances_are_counted_from_the_query_back() -> None:
 
 
 def test_the_slopes_of_alibi_are_those_of_its_program() -> None:
-    assert slopes(8) == [2.0**-h for h in range(1, 9)]
-    assert slopes(1) == [2.0**-8]
-    assert slopes(6) == [2.0**-2, 2.0**-4, 2.0**-6, 2.0**-8, 2.0**-1, 2.0**-3]
+    assert alibi_slopes(8) == [2.0**-h for h in range(1, 9)]
+    assert alibi_slopes(1) == [2.0**-8]
+    assert alibi_slopes(6) == [2.0**-2, 2.0**-4, 2.0**-6, 2.0**-8, 2.0**-1, 2.0**-3]
     bias = AlibiBias(heads=6, d=D, e=D)(normal(B, N, D), normal(B, M, D))
     assert float(bias[0, 3, 1, 4]) == -2 * 0.5
     assert float(bias[1, 0, 4, 0]) == -4 * 0.25
@@ -210,19 +214,21 @@ def test_a_relative_bias_is_learned_for_distances_up_to_its_span(agree: Agree) -
 
 
 def test_places_between_two_entries_are_interpolated(agree: Agree) -> None:
-    count = D // H
+    counts = [3, 2]
+    mask = torch.arange(3) < torch.tensor(counts)[:, None]
 
-    def slow(t: Tensor, p: Tensor) -> Tensor:
+    def slow(t: Tensor, p: Tensor, mask_k: Tensor) -> Tensor:
         def entry(b: int, i: int, j: int, h: int) -> Tensor:
-            place = p[b, i, j, h].clamp(0, count - 1)
-            low = min(int(place), count - 2)
-            table = t[b, i, h * count : (h + 1) * count]
+            place = p[b, i, j, h].clamp(0, counts[b] - 1)
+            low = min(int(place), counts[b] - 2)
+            table = t[b, i, :, h]
             return table[low] + (place - low) * (table[low + 1] - table[low])
 
         return entries(entry)
 
-    agree(Interpolate(e=D, h=H), slow, normal(B, N, D), 3 * torch.rand(B, N, M, H, dtype=torch.float64) - 0.5)
+    places = 3 * torch.rand(B, N, M, H, dtype=torch.float64) - 0.5
+    agree(Interpolate(h=H), slow, normal(B, N, 3, H), places, mask_k=mask)
 
 
 def test_a_map_without_rows_is_interpolated() -> None:
-    assert Interpolate(e=D, h=H)(normal(B, 0, D), normal(B, 0, M, H)).shape == (B, 0, M, H)
+    assert Interpolate(h=H)(normal(B, 0, 3, H), normal(B, 0, M, H)).shape == (B, 0, M, H)

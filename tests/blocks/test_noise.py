@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from archlang.blocks.noise import Noise
+from archlang.blocks.noise import GumbelNoise, Noise
 
 
 def test_noise_has_its_deviation_and_comes_from_the_generator_of_torch() -> None:
@@ -26,3 +26,13 @@ def test_evaluation_and_a_deviation_of_0_draw_nothing(std: float, training: bool
     torch.randn(2, 4)
     torch.randn(2, 4)
     assert torch.get_rng_state().equal(after)
+
+
+def test_gumbel_noise_is_drawn_in_evaluation_too_with_the_mean_of_gumbel() -> None:
+    noise = GumbelNoise(scale=2.0, d=100).eval()
+    torch.manual_seed(1)
+    drawn = noise(torch.ones(20, 50, 100))
+    assert drawn.mean().item() == pytest.approx(2 * 0.57722, abs=0.02)
+    assert drawn.var().item() == pytest.approx(4 * torch.pi**2 / 6, rel=0.05)
+    assert drawn.isfinite().all()
+    assert GumbelNoise(scale=0.0, d=4)(torch.randn(2, 4)).equal(torch.zeros(2, 4))

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from archlang.blocks.top_k import TopK
+from archlang.blocks.top_k import TopK, TopKPositions
 
 
 @pytest.mark.parametrize("straight_through", [False, True])
@@ -43,3 +43,14 @@ def test_of_equal_features_the_first_are_1(d: int) -> None:
         for c in sorted(range(d), key=lambda c: (-row[c], c))[:2]:
             chosen[c] = 1
     assert TopK(k=2, straight_through=False, d=d)(x).equal(expected)
+
+
+def test_the_k_largest_positions_are_chosen_among_the_real_ones() -> None:
+    x = torch.randint(0, 4, (3, 5, 2)).float()
+    lengths = [5, 3, 1]
+    mask = torch.arange(5) < torch.tensor(lengths)[:, None]
+    y = TopKPositions(k=2, d=2)(x, mask_n=mask)
+    for b, length in enumerate(lengths):
+        for c in range(2):
+            order = sorted(range(length), key=lambda i: -float(x[b, i, c]))
+            assert y[b, :, c].tolist() == [float(i in order[:2]) for i in range(5)]

@@ -16,7 +16,7 @@ NASTY = (
 POINTWISE = (
     "norm", "norm[1e-3]", "tanh", "relu", "gelu", "silu", "sigmoid", "softplus", "abs", "feedforward[3]",
     "feedforward[4, activation = gelu]", "feedforward[3, bias = -3]", "gate[3]", "dropout[0.0]", "softmax", "detach",
-    "log[0.1]", "noise[0.0]",
+    "log[0.1]", "noise[0.0]", "gumbel_noise[0.0]", "greater", "equal",
 )  # fmt: skip
 ATTENTIONS = {
     "attention": (
@@ -173,6 +173,8 @@ class Writer:
             source = chance.choice(others)
             return Value(f"linear[{kind.width}]({source.text})", kind, source.free)
         assert kind.length.isdigit(), f"nothing has the length {kind.length}"
+        if kind.length == "3" and kind.width == "3" and chance.happens(0.3):
+            return Value("transpose[3](learned[3, 3, init = normal]())", kind, free=True)
         init = ", init = normal" if chance.happens(0.8) else ""
         return Value(f"learned[{kind.length}, {kind.width}{init}]()", kind, free=True)
 
@@ -304,6 +306,8 @@ class Writer:
             return Value(f"{name}[{', '.join(options)}]({query.text}, {memory.text})", kind, query.free)
         if causal or chance.happens(0.3):
             options.append("causal = true")
+            if name == "attention" and len(options) == 2 and chance.happens(0.2):
+                options.append("position = alibi")
             if chance.happens(0.5):
                 return Value(f"{name}[{', '.join(options)}]({query.text})", kind, query.free)
             keys = self.data(Kind("seq", kind.length, "d"), depth)
@@ -333,7 +337,7 @@ class Writer:
         options = [
             f"softmax_keys{hides}({scores})", f"softmax_keys{hides}({scores})", f"tanh({total})", f"sigmoid({within})",
             f"masked_softmax_keys{hides}({scores}, {chosen})", f"tanh({within})",
-            f"interpolate(tanh({query.text}), {total})",
+            f"interpolate(tanh({within}), {total})",
             *([] if hides else [f"softmax_queries({scores})"]),
         ]  # fmt: skip
         weights = chance.choice(options)
@@ -405,7 +409,9 @@ class Writer:
             text = f"exp(-0.1 * indices({value.text}))" if block == "indices" else f"{block}({value.text})"
             return Value(f"(tanh({value.text}) * {text})", kind, value.free)
         if not self.style.causal and self.chance.happens(0.4):
-            return Value(f"{self.chance.choice(('shift[-1]', 'softmax_positions'))}({value.text})", kind)
+            return Value(
+                f"{self.chance.choice(('shift[-1]', 'softmax_positions', 'top_k_positions[2]'))}({value.text})", kind
+            )
         if self.style.causal or self.chance.happens(0.5):
             if kind.width not in ("d", "2 * d"):
                 return value

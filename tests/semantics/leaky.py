@@ -102,7 +102,7 @@ class _Writer:
         options = [
             f"softmax_keys{self.hides()}({inner})", f"softmax_keys{self.hides()}({inner})", f"tanh({inner})",
             f"lower_triangle[{chance.choice((-1, 0, 0, 1))}]({inner})", f"convolve_map[2]({inner})", f"{sums}({inner})",
-            f"top_k_keys[1]({inner})", f"interpolate({queries}, sum_features({inner}))",
+            f"top_k_keys[1]({inner})", f"interpolate(tanh({inner}), {inner})",
         ]  # fmt: skip
         options += [f"transpose_map({inner})"] * 2 if is_square else []
         return chance.choice(options)

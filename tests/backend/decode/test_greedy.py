@@ -34,6 +34,8 @@ DECODERS = {
     "attention with absolute positions": "z = y + attention[2, position = absolute, causal = true](y)",
     "attention, rotary": "z = y + attention[2, position = rotary, causal = true](y)",
     "attention, xpos": "z = y + attention[2, position = xpos, causal = true](y)",
+    "attention, alibi": "z = y + attention[2, position = alibi, causal = true](y)",
+    "causal cross attention, alibi": "z = y + attention[2, position = alibi, causal = true](y, memory)",
     "cross attention with places": "z = y + attention[2, position = xpos](y, memory)",
     "causal cross attention": "z = y + attention[2, causal = true](y, memory)",
     "cross attention that is causal where lengths are equal":
@@ -55,7 +57,7 @@ DECODERS = {
     "attention written with maps": "s = scores[2](y, y) + alibi_bias[2](y, y)\n"
         "z = y + weigh[causal = true](softmax_keys[causal = true](s), y)",
     "sums of maps": "s = cumulative_sum_keys[backward = true](lower_triangle(sigmoid(convolve_map[2](scores(y, y)))))\n"
-        "repeat 2 { y <- norm(y + sum_keys[causal = true](interpolate(y, s))) }\nz = y",
+        "repeat 2 { y <- norm(y + sum_keys[causal = true](interpolate(scores(y, memory), s))) }\nz = y",
     "maps of a memory": "s = scores(y, memory)\n"
         "z = y + weigh(masked_softmax_keys(s, top_k_keys[2](s)), memory)",
     "maps of a halting loop": "repeat 4 halting y by token_halt[0.8] {\n"

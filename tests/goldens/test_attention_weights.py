@@ -1,0 +1,171 @@
+"""Attention written with maps: stick-breaking, forgetting attention, contextual positions and ALiBi."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor
+
+from archlang.blocks.attention import Attention
+from archlang.blocks.maps import AlibiBias
+from tests.goldens.golden import Golden, Program, close, relatively_close
+
+TOLERANCE = 2e-5
+USE = "use archlang.models.attention_weights\n"
+
+
+def joined(golden: Golden, name: str, by_head: bool = True) -> Tensor:
+    """Returns [b h t c], or [b t h c] unless `by_head`, as [b t hc]."""
+    value = golden[name]
+    return (value.transpose(1, 2) if by_head else value).flatten(2)
+
+
+def split(value: Tensor, golden: Golden, name: str, by_head: bool = True) -> Tensor:
+    """Undoes `joined`."""
+    shape = golden[name].shape
+    value = value.unflatten(2, (shape[1] if by_head else shape[2], -1))
+    return value.transpose(1, 2) if by_head else value
+
+
+def text(inputs: Mapping[str, Tensor], call: str, result: str) -> str:
+    """A model of one call."""
+    fields = ", ".join(f"{name}: seq[n, {value.shape[2]}]" for name, value in inputs.items())
+    return f"{USE}model m({fields}) -> seq[n, {inputs[result].shape[2]}] {{ return {call} }}\n"
+
+
+def compare(
+    golden: Golden,
+    program: Program,
+    inputs: Mapping[str, Tensor],
+    gradients: Mapping[str, str],
+    weights: Mapping[str, str] = {},
+    by_head: bool = True,
+) -> None:
+    """Compares a result and its gradients; `gradients` are the arrays of those of the inputs, `weights` those of the
+    weights by their arrays."""
+    leaves = {name: value.clone().requires_grad_() for name, value in inputs.items()}
+    result = program(*leaves.values())
+    output = split(result, golden, "out.o", by_head) if golden["out.o"].dim() == 4 else result
+    close(golden, output, "out.o", TOLERANCE)
+    objective = (output * golden["obj.r_o"]).sum()
+    found = program.gradients(objective, leaves)
+    for name, array in gradients.items():
+        gradient = found[name]
+        if golden[array].dim() == 4:
+            gradient = split(gradient, golden, array, by_head)
+        relatively_close(golden, gradient, array, TOLERANCE)
+    for name, array in weights.items():
+        relatively_close(golden, found[name], array, TOLERANCE)
+
+
+@pytest.mark.goldens("modern", "stickbreaking", "stickbreaking_remainder", "stickbreaking_current_remainder")
+def test_stick_breaking(golden: Golden, folder: Path) -> None:
+    inputs = {name: joined(golden, f"in.{name}") for name in "qkv"}
+    heads = golden["in.q"].shape[1]
+    current, remainder = (str(bool(golden[f"cfg.{name}"])).lower() for name in ("attend_current", "add_remainder"))
+    call = f"stick_breaking[{heads}, current = {current}, remainder = {remainder}](q, k, v)"
+    program = Program(text(inputs, call, "v"), golden, {}, folder)
+    leaves = {name: value.clone().requires_grad_() for name, value in inputs.items()}
+    output = split(program(*leaves.values()), golden, "out.o")
+    close(golden, output, "out.o", TOLERANCE)
+    # The rest of the stick, by values of one.
+    ones = f"stick_breaking[{heads}, current = {current}, remainder = false](q, k, v)"
+    unit = {**inputs, "v": torch.ones_like(inputs["q"][..., :heads])}
+    weights = Program(text(unit, ones, "v"), golden, {}, folder)
+    rest = 1 - weights(leaves["q"], leaves["k"], unit["v"]).transpose(1, 2)
+    close(golden, rest, "out.rem", TOLERANCE)
+    objective = (output * golden["obj.r_o"]).sum() + (rest * golden["obj.r_rem"]).sum()
+    for name, gradient in program.gradients(objective, leaves).items():
+        relatively_close(golden, split(gradient, golden, f"in.{name}"), f"grad.{name}", TOLERANCE)
+
+
+@pytest.mark.goldens("modern", "forgetting_attention")
+def test_forgetting(golden: Golden, folder: Path) -> None:
+    inputs = {name: joined(golden, f"in.{name}", by_head=False) for name in "qkv"} | {"g": golden["in.g"]}
+    program = Program(text(inputs, "forgetting(q, k, v, g)", "v"), golden, {}, folder)
+    compare(golden, program, inputs, {name: f"grad.{name}" for name in "qkvg"}, by_head=False)
+
+
+FOX = {"linear.weight": "p.f.w", "linear.bias": "p.f.b"}
+PLAIN = {**FOX, "linear_2.weight": "p.q", "linear_3.weight": "p.k", "linear_4.weight": "p.v", "linear_5.weight": "p.o"}
+PRO = {
+    **FOX,
+    "key_shift.weight": "p.k_shift",
+    "value_shift.weight": "p.v_shift",
+    "linear_2.weight": "p.q",
+    "linear_3.weight": "p.k",
+    "linear_4.weight": "p.v",
+    "rms_norm.weight": "p.q_norm.g",
+    "rms_norm_2.weight": "p.k_norm.g",
+    "linear_5.weight": "p.gate",
+    "rms_norm_3.weight": "p.out_norm.g",
+    "linear_6.weight": "p.o",
+}
+
+
+@pytest.mark.goldens("modern", "fox_layer", "fox_layer_pro")
+def test_the_layers_of_the_forgetting_transformer(golden: Golden, folder: Path) -> None:
+    is_pro = golden.name.endswith("pro")
+    block = "forgetting_attention_pro" if is_pro else "forgetting_attention"
+    heads, lengths = golden.number("cfg.heads"), golden["in.lengths"]
+    x = golden["in.x"]
+    leaf = x.clone().requires_grad_()
+    # The golden padding is on the left: the samples are moved to the front.
+    moved = torch.stack([sample.roll(int(length), 0) for sample, length in zip(leaf, lengths, strict=True)])
+    names = {f"{block}.{name}": array for name, array in (PRO if is_pro else PLAIN).items()}
+    program = Program(text({"x": x}, f"{block}[{heads}](x)", "x"), golden, names, folder)
+    y = program(moved, x=lengths)
+    real = torch.arange(x.shape[1]) < lengths[:, None]
+    y = y.masked_fill(~real[..., None], 0.0)
+    output = torch.stack([sample.roll(-int(length), 0) for sample, length in zip(y, lengths, strict=True)])
+    close(golden, output, "out.o", TOLERANCE)
+    found = program.gradients((output * golden["obj.r_o"]).sum(), {"x": leaf})
+    relatively_close(golden, found.pop("x"), "grad.in.x", TOLERANCE)
+    for name, gradient in found.items():
+        relatively_close(golden, gradient, name.replace("p.", "grad.", 1), TOLERANCE)
+
+
+@pytest.mark.goldens("modern", "cope", "cope_sepkey")
+def test_contextual_positions(golden: Golden, folder: Path) -> None:
+    inputs = {name: golden[f"in.{name}"] for name in ("q", "k", "v", "k_gate") if f"in.{name}" in golden}
+    places = golden.number("cfg.npos")
+    call = f"contextual_position[1, {places}]({', '.join(inputs)})"
+    table = golden["p.pos_emb"][0].T
+    program = Program(text(inputs, call, "v"), golden, {"contextual_position.learned.weight": table}, folder)
+    compare(golden, program, inputs, {name: f"grad.in.{name}" for name in inputs})
+    (weight,) = program.module.parameters()
+    result = program(*inputs.values())
+    (gradient,) = torch.autograd.grad((result * golden["obj.r_o"]).sum(), weight)
+    relatively_close(golden, gradient.T[None], "grad.pos_emb", TOLERANCE)
+
+
+@pytest.mark.goldens("modern", "alibi")
+def test_alibi(golden: Golden, folder: Path) -> None:
+    q = golden["in.q"]
+    heads, width = q.shape[1], q.shape[1] * q.shape[3]
+    for name in golden.names("slopes.h"):
+        count = int(name)
+        bias = AlibiBias(heads=count, d=1, e=1)(torch.zeros(1, 2, 1), torch.zeros(1, 1, 1))
+        close(golden, -bias[0, 1, 0], f"slopes.h{name}", 0.0)
+    inputs = {name: joined(golden, f"in.{name}") for name in "qkv"}
+    call = f"weigh[causal = true](softmax_keys[causal = true](scores[{heads}](q, k) + alibi_bias[{heads}](q, k)), v)"
+    program = Program(text(inputs, call, "v"), golden, {}, folder)
+    compare(golden, program, inputs, {name: f"grad.in.{name}" for name in "qkv"})
+    # As a position of attention, whose linear maps are parts of the identity.
+    block = Attention(
+        heads=heads, position="alibi", causal=True, dropout=0.0, output_dropout=0.0, head_dim=0,
+        causal_rule="always", padded="zero", init="torch", d=width, e=2 * width,
+    ).to(golden.dtype)  # fmt: skip
+    identity = torch.eye(width, dtype=golden.dtype)
+    with torch.no_grad():
+        for name, weight in (("query", identity), ("output", identity)):
+            getattr(block, name).weight.copy_(weight)
+        block.key.weight.copy_(torch.cat((identity, torch.zeros_like(identity)), 1))
+        block.value.weight.copy_(torch.cat((torch.zeros_like(identity), identity), 1))
+    leaves = {name: value.clone().requires_grad_() for name, value in inputs.items()}
+    output = split(block(leaves["q"], torch.cat((leaves["k"], leaves["v"]), 2)), golden, "out.o")
+    close(golden, output, "out.o", TOLERANCE)
+    found = torch.autograd.grad((output * golden["obj.r_o"]).sum(), list(leaves.values()))
+    for name, gradient in zip(leaves, found, strict=True):
+        relatively_close(golden, split(gradient, golden, f"in.{name}"), f"grad.in.{name}", TOLERANCE)

@@ -1,0 +1,56 @@
+"""Sparse Sinkhorn attention, as published and with the sorted values that the paper describes."""
+
+from pathlib import Path
+
+import pytest
+from torch import Tensor
+
+from tests.goldens.golden import Golden, Program, relatively_close
+
+TOLERANCE = 2e-5
+USE = "use archlang.models.sinkhorn\n"
+
+
+@pytest.mark.goldens("modern", "sinkhorn_attention")
+def test_sinkhorn_attention(golden: Golden, folder: Path) -> None:
+    heads, buckets = golden["in.q"].shape[1], golden.number("cfg.buckets")
+    temperature, rounds = float(golden["cfg.temperature"]), golden.number("cfg.iterations")
+    inputs = {name: golden[f"in.{name}"].transpose(1, 2).flatten(2) for name in "qkv"}
+
+    def map_of(name: str) -> Tensor:
+        return golden[name].unflatten(0, (-1, heads)).movedim(1, 3)
+
+    width = inputs["q"].shape[2]
+    fields = ", ".join(f"{name}: seq[n, {width}]" for name in inputs)
+    statics = (
+        f"heads = {heads}, buckets = {buckets}, size = {golden.number('cfg.bucket_size')}, "
+        f"temperature = {temperature}, rounds = {rounds}"
+    )
+
+    def program(extra: str) -> Program:
+        call = f"sinkhorn_with_noise[{statics}{extra}](q, k, v, noise)"
+        noise = f"noise: map[{buckets}, {buckets}, {heads}]"
+        return Program(f"{USE}model m({fields}, {noise}) -> seq[n, {width}] {{ return {call} }}\n", golden, {}, folder)
+
+    def heads_of(value: Tensor) -> Tensor:
+        return value.unflatten(2, (heads, -1)).transpose(1, 2)
+
+    leaves = {name: value.clone().requires_grad_() for name, value in inputs.items()}
+    published = program("")
+    result = heads_of(published(*leaves.values(), map_of("in.gumbel")))
+    published.close(result, "out.o", TOLERANCE)
+    for name, gradient in published.gradients((result * golden["obj.r_o"]).sum(), leaves).items():
+        relatively_close(golden, heads_of(gradient), f"grad.in.{name}", TOLERANCE)
+
+    intended = program(", published = false")
+    result = heads_of(intended(*inputs.values(), map_of("in.gumbel")))
+    intended.close(result, "out.o_intended", TOLERANCE)
+
+    means = {name: inputs[name].unflatten(1, (buckets, -1)).mean(2) for name in "qk"}
+    sorting = (
+        f"{USE}model r(q: seq[{buckets}, {width}], k: seq[{buckets}, {width}], "
+        f"noise: map[{buckets}, {buckets}, {heads}]) -> map[{buckets}, {buckets}, {heads}] "
+        f"{{ return sorting[{heads}, {temperature}, {rounds}](q, k, noise) }}\n"
+    )
+    matrix = Program(sorting, golden, {}, folder)(*means.values(), map_of("in.gumbel"))
+    published.close(matrix.movedim(3, 1).flatten(0, 1), "out.R", TOLERANCE)
