@@ -46,9 +46,11 @@ def test_a_group_is_divided_by_its_root_mean_square(groups: int, gain: bool, agr
 
 def test_a_gain_that_groups_do_not_share_has_a_number_for_each_feature(agree: Callable[..., None]) -> None:
     block = RmsNorm(groups=2, epsilon=1e-3, gain=True, shared=False, d=6).double()
+    assert block.weight is not None
     nn.init.normal_(block.weight)
     plain = RmsNorm(groups=2, epsilon=1e-3, gain=False, shared=False, d=6)
-    agree(block, lambda x: block.weight * plain(x), torch.randn(X, dtype=torch.float64))
+    weight = block.weight
+    agree(block, lambda x: weight * plain(x), torch.randn(X, dtype=torch.float64))
 
 
 def test_a_group_gets_length_1(agree: Callable[..., None]) -> None:

@@ -24,7 +24,7 @@ def joined(golden: Golden, name: str, by_head: bool = True) -> Tensor:
 def split(value: Tensor, golden: Golden, name: str, by_head: bool = True) -> Tensor:
     """Undoes `joined`."""
     shape = golden[name].shape
-    value = value.unflatten(2, (shape[1] if by_head else shape[2], -1))
+    value = value.reshape(*value.shape[:2], shape[1] if by_head else shape[2], -1)
     return value.transpose(1, 2) if by_head else value
 
 

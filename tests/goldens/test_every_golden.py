@@ -13,13 +13,7 @@ AWAITED = {
     "baselines/*",
     "modern/blockrec_lucidrains",
     "modern/blockrec_lucidrains_readbelow",
-    "modern/hrm",
-    "modern/hrm_learned_pos",
-    "modern/huginn",
-    "modern/looped_add",
-    "modern/looped_mul",
     "modern/pondernet",
-    "modern/trm_att",
     "modern/trm_mlp",
     "modern/trm_puzzle_signsgd",
 }

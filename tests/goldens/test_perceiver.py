@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch import Tensor
 
 from tests.goldens.golden import Golden, Program, relatively_close
 
@@ -11,11 +12,11 @@ TOLERANCE = 2e-5
 NORM = {"weight": "g", "bias": "b"}
 
 
-def norm(path: str, array: str) -> dict[str, str]:
+def norm(path: str, array: str) -> dict[str, str | Tensor]:
     return {f"{path}.{name}": f"p.{array}.{short}" for name, short in NORM.items()}
 
 
-def feedforward(path: str, array: str) -> dict[str, str]:
+def feedforward(path: str, array: str) -> dict[str, str | Tensor]:
     return {
         f"{path}.linear.weight": f"p.{array}.w1",
         f"{path}.linear.bias": f"p.{array}.w1_b",
@@ -33,7 +34,7 @@ def test_perceiver_io(golden: Golden, folder: Path) -> None:
     cross_head_dim = len(golden["p.cross.q"]) // cross_heads
     # The keys and values of a file are the halves of one matrix.
     keys_and_values = {}
-    weights: dict[str, str] = {}
+    weights: dict[str, str | Tensor] = {}
 
     def attend(path: str, array: str) -> None:
         weights.update(
@@ -64,7 +65,7 @@ def test_perceiver_io(golden: Golden, folder: Path) -> None:
     weights |= norm("perceiver_io.norm_3", "decoder_ff.ln")
     weights |= feedforward("perceiver_io.gated_feedforward", "decoder_ff")
     weights |= {"linear.weight": "p.logits.w", "linear.bias": "p.logits.b"}
-    halves = {
+    halves: dict[str, str | Tensor] = {
         f"{path}.{name}.weight": golden[f"p.{array}"].chunk(2)[half]
         for path, array in keys_and_values.items()
         for half, name in enumerate(("key", "value"))

@@ -18,7 +18,8 @@ def test_sinkhorn_attention(golden: Golden, folder: Path) -> None:
     inputs = {name: golden[f"in.{name}"].transpose(1, 2).flatten(2) for name in "qkv"}
 
     def map_of(name: str) -> Tensor:
-        return golden[name].unflatten(0, (-1, heads)).movedim(1, 3)
+        value = golden[name]
+        return value.reshape(-1, heads, *value.shape[1:]).movedim(1, 3)
 
     width = inputs["q"].shape[2]
     fields = ", ".join(f"{name}: seq[n, {width}]" for name in inputs)
@@ -33,7 +34,7 @@ def test_sinkhorn_attention(golden: Golden, folder: Path) -> None:
         return Program(f"{USE}model m({fields}, {noise}) -> seq[n, {width}] {{ return {call} }}\n", golden, {}, folder)
 
     def heads_of(value: Tensor) -> Tensor:
-        return value.unflatten(2, (heads, -1)).transpose(1, 2)
+        return value.reshape(*value.shape[:2], heads, -1).transpose(1, 2)
 
     leaves = {name: value.clone().requires_grad_() for name, value in inputs.items()}
     published = program("")
@@ -46,7 +47,7 @@ def test_sinkhorn_attention(golden: Golden, folder: Path) -> None:
     result = heads_of(intended(*inputs.values(), map_of("in.gumbel")))
     intended.close(result, "out.o_intended", TOLERANCE)
 
-    means = {name: inputs[name].unflatten(1, (buckets, -1)).mean(2) for name in "qk"}
+    means = {name: inputs[name].reshape(-1, buckets, golden.number("cfg.bucket_size"), width).mean(2) for name in "qk"}
     sorting = (
         f"{USE}model r(q: seq[{buckets}, {width}], k: seq[{buckets}, {width}], "
         f"noise: map[{buckets}, {buckets}, {heads}]) -> map[{buckets}, {buckets}, {heads}] "
