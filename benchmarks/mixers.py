@@ -79,11 +79,19 @@ def _sides(ours: str, theirs: str, length: int, setting: Setting) -> Sides:
     return Sides(_step(ours, length, setting), _step(theirs, length, setting))
 
 
+def _growth(mixer: str, short: int, long: int, setting: Setting) -> Sides:
+    return Sides(_step(mixer, long, setting), _step(mixer, short, setting))
+
+
 def _cases(setting: Setting) -> Iterator[Case]:
     for name, mixer in MIXERS.items():
         for length in (7,) if setting.tiny else LENGTHS:
             build = partial(_sides, mixer, ATTENTION, length, setting)
             yield Case(f"layers with {name}, length {length}", "layers with attention", build)
+    for name, mixer in {**MIXERS, "attention": ATTENTION}.items():
+        short, long = (7, 14) if setting.tiny else (LENGTHS[0], LENGTHS[-1])
+        build = partial(_growth, mixer, short, long, setting)
+        yield Case(f"layers with {name}, length {long}", f"length {short}, as many positions", build)
     length = 7 if setting.tiny else 512
     build = partial(_sides, MIXERS["DeltaNet"], f"delta_net_by_position[heads = {HEADS}]", length, setting)
     yield Case(f"layers with DeltaNet, length {length}", "its page, one position at a time", build)
