@@ -91,7 +91,7 @@ def _cases(setting: Setting) -> Iterator[Case]:
     for name, mixer in {**MIXERS, "attention": ATTENTION}.items():
         short, long = (7, 14) if setting.tiny else (LENGTHS[0], LENGTHS[-1])
         build = partial(_growth, mixer, short, long, setting)
-        yield Case(f"layers with {name}, length {long}", f"length {short}, as many positions", build)
+        yield Case(f"layers with {name}, length {long} and {short}", f"length {short}", build)
     length = 7 if setting.tiny else 512
     build = partial(_sides, MIXERS["DeltaNet"], f"delta_net_by_position[heads = {HEADS}]", length, setting)
     yield Case(f"layers with DeltaNet, length {length}", "its page, one position at a time", build)
