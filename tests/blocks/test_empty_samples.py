@@ -83,7 +83,6 @@ BODIES = {
     "head_columns": ["h * sum(sum_features(head_columns[2](v)))"],
     "linear_attention": [f"linear_attention[2](h, h, h, {g})" for g in ("-exp(h)", "-exp(linear[2](h))")],
     "retention": ["retention[2](h, h, h)"],
-    "rotary": ["rotary[2](h)"],
     "delta_rule": ["delta_rule[2](h, h, h, linear[2](h))"],
     "gated_delta_rule": ["gated_delta_rule[2](h, h, h, linear[2](h), -exp(linear[2](h)))"],
     "linear_recurrence": ["linear_recurrence[2](h, h, h, -exp(h), h, h, constant[4, 8]())"],
