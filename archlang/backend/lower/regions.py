@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import fx
 
+from archlang.backend.lower.batch_source import batch_source, with_batch_sources
 from archlang.backend.lower.chunk_batching import split_scan
 from archlang.backend.lower.code import Code, LoweredJoin, LoweredLoop, compile_graph
 from archlang.backend.lower.lengths import chunk_lengths, grown_lengths, halted_lengths, named_lengths, needed_lengths
@@ -65,6 +66,7 @@ class PythonProgram:
 
 def lower(graph: Graph, batch_chunks: bool = True, origin: Origin | None = None) -> PythonProgram:
     """Returns the Python of a graph, on which `inline` has run. With `batch_chunks`, the bodies of scans are split."""
+    graph = with_batch_sources(graph)
     lengths = needed_lengths(graph.region, graph.instances)
     inputs = graph.region.inputs
     types = {value.id: value.type for value in inputs}
@@ -313,7 +315,8 @@ class _Writer:
 
     def _batch_size(self) -> fx.Node:
         if self._batch is None:
-            source = next(value for value in self._region.inputs if value.type.name not in ("number", "chunks"))
+            source = batch_source(self._region.inputs)
+            assert source is not None, "every body has one"
             self._batch = self._create("call_method", "size", (self._values[source.id], 0), {}, "batch")
         return self._batch
 
