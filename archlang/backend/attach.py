@@ -57,9 +57,9 @@ def _runtime(owner: nn.Module, loop: LoweredLoop, graph: Graph) -> Repeat | Stac
         "split": split,
     }
     match node.operation:
-        case operations.Repeat(count=count, emits=emits, truncated=truncated):
-            states = loop_layout(node).states
-            return Repeat(**common, states=states, emits=emits, truncated=truncated, count=count)
+        case operations.Repeat(count=count, emits=emits, truncated=truncated, drawn=drawn):
+            states, drawn = loop_layout(node).states, relative_path(drawn, loop.scope) if drawn else ""
+            return Repeat(**common, states=states, emits=emits, truncated=truncated, count=count, drawn=drawn)
         case operations.Stack(path=path, emits=emits):
             path = relative_path(path, loop.scope)
             return Stack(**common, states=loop_layout(node).states, emits=emits, path=path)

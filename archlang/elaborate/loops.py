@@ -14,10 +14,12 @@ from archlang.graph.graph import NUMBER, Region
 from archlang.names import mistakes as name_mistakes
 from archlang.names.values import InstanceValue, Unknown, describe
 from archlang.source import Span
-from archlang.syntax.tree import Call, Definition, Experts, Expression, Halting, Repeat, Scan, Stack, Statement
+from archlang.syntax.tree import Call, Definition, Experts, Expression, Halting, Name, Repeat, Scan, Stack, Statement
 from archlang.types import Dim, Type
 
 MOST_STEPS_OF_A_LOOP = 10_000
+# The result of a block that draws the number of steps of a loop.
+ONE_NUMBER = Type("seq", (Dim.of(1), Dim.of(1)))
 
 
 class Loops:
@@ -43,11 +45,13 @@ class Loops:
         """Elaborates `repeat` and `stack`."""
         word = "repeat" if isinstance(statement, Repeat) else "stack"
         emits = statement.target is not None
-        count = self._count(statement.count, word, frame)
+        draws = isinstance(statement, Repeat) and statement.drawn is not None
+        count = self._count(statement.count, word, frame, least=int(draws))
         if emits and count == 0:
             self._report(mistakes.nothing_emitted(statement.count.span, statement.target or "", word))
         truncated = statement.truncated if isinstance(statement, Repeat) else None
         kept = None if truncated is None else self._count(truncated, "truncated", frame)
+        drawn = self._drawn(statement.drawn, frame) if isinstance(statement, Repeat) and statement.drawn else ""
         states = updated_names(statement.body)
         paths, stack_path = frame.paths, ""
         if isinstance(statement, Stack):
@@ -68,9 +72,9 @@ class Loops:
             if emission is not None:
                 region = inner.builder.finish((*region.results, inner.builder.local_id(emission)))
                 types.append(emission.type)
-            operation = (
-                operations.Stack(steps, stack_path, emits) if stack_path else operations.Repeat(steps, kept, emits)
-            )
+            operation: operations.Loop = operations.Repeat(steps, kept, emits, drawn)
+            if stack_path:
+                operation = operations.Stack(steps, stack_path, emits)
             flows = self._add(operation, initial, types, statement.span, inner, region)
         self._leave(frame, tuple(states), flows)
         self._bind_target(statement, frame, flows)
@@ -83,6 +87,28 @@ class Loops:
             frame, statement.target, statement.target_span or statement.span
         ):
             frame.names[statement.target] = None if flows is None else named(flows[-1], statement.target)
+
+    def _drawn(self, by: Name | Call, frame: Frame) -> str:
+        """Returns the path of the instance that draws the number of steps of a loop; "" after a mistake."""
+        callee = by.callee if isinstance(by, Call) else by
+        target = self._calls.target(callee, frame)
+        if target is None:
+            return ""
+        shared = target if isinstance(target, InstanceValue) else None
+        block = self._calls.settled(target, by.statics if isinstance(by, Call) else (), callee, frame)
+        item = block.declaration.item
+        if isinstance(item, Definition) or item.signature.inputs:
+            self._report(mistakes.draws_no_number(by.span, item.name))
+            return ""
+        path = shared.path if shared else frame.paths.unused(callee.parts[-1])
+        call = self._calls.bind(block, [], by.span)
+        kind, instance = (None, None) if call is None else call.result(path, by.span)
+        if kind is None or instance is None:
+            return ""
+        if kind != ONE_NUMBER:
+            self._report(mistakes.draws_no_number(by.span, item.name))
+            return ""
+        return path if self._calls.register(instance, shared) else ""
 
     def _count(self, expression: Expression, word: str, frame: Frame, least: int = 0) -> int | None:
         value = self._context.evaluator(frame).value(expression, "int")

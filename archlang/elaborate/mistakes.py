@@ -158,6 +158,12 @@ def nothing_emitted(span: Span, target: str, word: str) -> Diagnostic:
     return Diagnostic("E0433", message, span, "no steps", remedy="take at least one step, or bind the value by `if`")
 
 
+def draws_no_number(span: Span, block: str) -> Diagnostic:
+    message = f"`{block}` does not draw a number of steps"
+    remedy = "use a block without inputs whose result is `seq[1, 1]`, such as `uniform_steps[low = 4, high = 12]`"
+    return Diagnostic("E0436", message, span, "draws no number", remedy=remedy)
+
+
 def truncated_halting(span: Span) -> Diagnostic:
     message = "a halting loop cannot be truncated: how many steps it takes is decided while it runs"
     remedy = "delete `truncated`; to stop a gradient, apply `detach` to a value"

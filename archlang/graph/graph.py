@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from archlang.graph.facts import UNKNOWN, Costs, LinearMap, Record
-from archlang.graph.operations import Call, Halting, Operation
+from archlang.graph.operations import Call, Halting, Operation, Repeat
 from archlang.source import Span
 from archlang.types import Dim, Type
 from archlang.types.statics import StaticValue
@@ -39,9 +39,12 @@ class Node:
 
     @property
     def instance(self) -> str | None:
-        """The path of the instance that a call applies, or that a loop halts by; None for every other operation."""
+        """The path of the instance that a call applies, that a loop halts by, or that draws the steps of a loop;
+        None for every other operation."""
         match self.operation:
             case Call(instance=path) | Halting(instance=path):
+                return path
+            case Repeat(drawn=path) if path:
                 return path
         return None
 

@@ -95,12 +95,14 @@ class Repeat:
     """A loop whose steps share one set of weights. Regions: (body,).
 
     Gradients flow through the last `truncated` steps only; through all if that is None. `emits` says that each step
-    returns a result, of which the loop's is the last."""
+    returns a result, of which the loop's is the last. If `drawn` is not "", the instance of this path draws the number
+    of steps in training; in evaluation it is `count`."""
 
     mnemonic: ClassVar = "repeat"
     count: int
     truncated: int | None = None
     emits: bool = False
+    drawn: str = ""
 
 
 @dataclass(frozen=True)

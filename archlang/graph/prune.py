@@ -88,12 +88,18 @@ def is_charged(node: Node) -> bool:
 
 
 def without_charges(graph: Graph) -> Graph:
-    """Returns the graph without charges, and without what only they need. `inline` must have run."""
+    """Returns the graph without charges and drawn numbers of steps, which matter in training only, and without what
+    only they need. `inline` must have run."""
     return remove_dead(replace(graph, region=_without_charges(graph.region)))
 
 
+def _counted(node: Node) -> Node:
+    """A loop with drawn steps as one with a known number."""
+    return replace(node, operation=replace(node.operation, drawn="")) if isinstance(node.operation, Repeat) else node
+
+
 def _without_charges(region: Region) -> Region:
-    nodes = [node for node in region.nodes if not isinstance(node.operation, Charge)]
+    nodes = [_counted(node) for node in region.nodes if not isinstance(node.operation, Charge)]
     return replace(
         region,
         nodes=tuple(

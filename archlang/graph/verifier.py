@@ -180,7 +180,9 @@ class _Verification:
         match node.operation:
             case operations.Apply():
                 _require(inside == list(types), f"{where} gives {_show(types)} to a body of {_show(inside)}")
-            case operations.Repeat(truncated=truncated, emits=emits):
+            case operations.Repeat(truncated=truncated, emits=emits, drawn=drawn):
+                if drawn:
+                    self._find_instance(where, drawn, scope)
                 _require(truncated is None or truncated >= 0, f"{where} keeps {truncated} steps")
                 carried -= emits
                 self._states(where, node.types[:carried], types, inside)

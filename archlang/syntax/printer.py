@@ -284,9 +284,15 @@ def _loop_head(loop: tree.Repeat | tree.Stack | tree.Halting, indent: int) -> st
     if isinstance(loop, tree.Stack):
         return _headed(f"{_target(loop)}stack ", loop.count, indent, 2)
     truncation = _truncation(loop)
+    if isinstance(loop, tree.Repeat) and loop.drawn is not None:
+        return _headed(_drawn_head(loop), loop.drawn, indent, len(truncation) + 2) + truncation
     if isinstance(loop, tree.Repeat):
         return _headed(f"{_target(loop)}repeat ", loop.count, indent, len(truncation) + 2) + truncation
     return _headed(_halting_head(loop), loop.by, indent, len(truncation) + 2) + truncation
+
+
+def _drawn_head(loop: tree.Repeat) -> str:
+    return f"{_target(loop)}repeat {expression_text(loop.count)} drawn by "
 
 
 def _halting_head(loop: tree.Halting) -> str:
@@ -330,6 +336,8 @@ def _on_one_line(statement: tree.If | tree.Repeat | tree.Stack | tree.Halting) -
 def _flat_head(loop: tree.Repeat | tree.Stack | tree.Halting) -> str:
     if isinstance(loop, tree.Stack):
         return f"{_target(loop)}stack {expression_text(loop.count)}"
+    if isinstance(loop, tree.Repeat) and loop.drawn is not None:
+        return f"{_drawn_head(loop)}{expression_text(loop.drawn)}{_truncation(loop)}"
     if isinstance(loop, tree.Repeat):
         return f"{_target(loop)}repeat {expression_text(loop.count)}{_truncation(loop)}"
     return f"{_halting_head(loop)}{expression_text(loop.by)}{_truncation(loop)}"

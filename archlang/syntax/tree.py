@@ -304,11 +304,13 @@ class If(Commented):
 @dataclass(frozen=True, kw_only=True)
 class Repeat(Commented):
     """`y = repeat 14 truncated 2 { … emit e }`: all steps share their weights. `target` is the `y`, and `truncated` the
-    number of the last steps through which gradients flow; both can be None."""
+    number of the last steps through which gradients flow; both can be None. `repeat 14 drawn by uniform_steps[8, 20]`
+    has a `drawn` block, which draws the number of steps in training."""
 
     target: str | None = None
     target_span: Span | None = field(default=None, compare=False, repr=False)
     count: Expression
+    drawn: Name | Call | None = None
     truncated: Expression | None = None
     body: Body
 

@@ -706,8 +706,13 @@ class Writer:
         if self.chance.happens(0.3):
             target, emission, counts = self.names.fresh("y"), inner.data(self.kind()), ("1", "2", "3", "times")
             inner.write(f"emit {_bare(emission.text)}")
+        count = self.chance.choice(counts)
+        if word == "repeat" and count in "123" and self.chance.happens(0.3):
+            # Both draw what the interpreter takes.
+            is_one = count == "1" and self.chance.happens(0.5)
+            count += f" drawn by {'log_normal_poisson[1, 100.0]' if is_one else f'uniform_steps[{count}, {count}]'}"
         truncated = f" truncated {self.chance.choice('0112')}" if word == "repeat" and self.chance.happens(0.3) else ""
-        head = f"{f'{target} = ' if target else ''}{word} {self.chance.choice(counts)}{truncated}"
+        head = f"{f'{target} = ' if target else ''}{word} {count}{truncated}"
         self.close(head, inner)
         if emission is not None:
             self.bind(target, emission)

@@ -29,6 +29,7 @@ CONSTRUCTS = {
     "block as a static": r"f: block = ",
     "repeat": r"repeat [1-9] \{",
     "truncated repeat": r"repeat \w+ truncated ",
+    "drawn repeat": r"repeat \w+ drawn by ",
     "emission of a repeat": r"= repeat ",
     "emission of a stack": r"= stack ",
     "truncated scan": r"carry .* truncated ",

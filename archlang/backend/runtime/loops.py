@@ -6,6 +6,7 @@ its charges."""
 
 import operator
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from typing import Any
@@ -126,13 +127,24 @@ class _CountedLoop(Loop):
 
 @dataclass(eq=False, kw_only=True)
 class Repeat(_CountedLoop):
-    """Updates the states `count` times with one set of weights."""
+    """Updates the states `count` times with one set of weights. If `drawn` is not "", the block at this path draws the
+    number of steps in training, unless the training loop has set it as `drawn_count`."""
 
     count: int
+    drawn: str = ""
+    drawn_count: int | None = None
+
+    def draw(self) -> int:
+        """Draws a number of steps."""
+        block = resolve(self.owner, self.drawn.split("."))
+        return int(block(1).item())
 
     def _steps(self, first: Body, body: Body) -> Sequence[Body]:
+        count = self.count
+        if self.drawn and self.owner.training and not is_exporting():
+            count = self.draw() if self.drawn_count is None else self.drawn_count
         step = partial(body, self.owner)
-        return [partial(first, self.owner), *[step] * (self.count - 1)] if self.count else []
+        return [partial(first, self.owner), *[step] * (count - 1)] if count else []
 
 
 @dataclass(eq=False, kw_only=True)
@@ -337,6 +349,28 @@ def _is_masked() -> bool:
 
 def _detached(value: Any) -> Any:  # Any: as in `Body`
     return value.detach() if isinstance(value, Tensor) else value
+
+
+def drawn_loops(module: nn.Module) -> list[Repeat]:
+    """Returns every loop of a compiled module whose number of steps is drawn in training."""
+    values = [value for runner in module.modules() for value in vars(runner).values()]
+    return [value for value in values if isinstance(value, Repeat) and value.drawn]
+
+
+@contextmanager
+def counts_drawn(module: nn.Module, seed: int, step: int) -> Iterator[None]:
+    """Draws the numbers of steps that the loops of a module take inside. They depend on the seed and the training step
+    alone: they are equal in all parts of a batch, in all processes and in a resumed run."""
+    loops = drawn_loops(module)
+    try:
+        for index, loop in enumerate(loops):
+            with torch.random.fork_rng(devices=[]):
+                torch.manual_seed(hash((seed, step, index)) % 2**63)
+                loop.drawn_count = loop.draw()
+        yield
+    finally:
+        for loop in loops:
+            loop.drawn_count = None
 
 
 def halting_loops(module: nn.Module) -> Iterator[Halting]:

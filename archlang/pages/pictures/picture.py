@@ -187,8 +187,12 @@ def _heading(node: Node, body: Region, instance: Instance | None) -> tuple[str, 
         case Apply(block=block):
             return block, ()
         case Repeat(count=count, truncated=truncated):
-            notes = ("one set of weights",)
-            return f"repeat × {count}", notes if truncated is None else (*notes, f"gradient of the last {truncated}")
+            notes = ["one set of weights"]
+            if instance is not None:
+                notes += [f"drawn by {instance.block} in training", *_static_lines(instance)]
+            if truncated is not None:
+                notes.append(f"gradient of the last {truncated}")
+            return f"repeat × {count}", tuple(notes)
         case Stack(count=count):
             return f"stack × {count}", ("own weights each step",)
         case Experts(count=count):

@@ -64,8 +64,9 @@ class Statements(Section):
         return self._context.nested(tree.Body(statements=(node,), span=span), node)
 
     def repeat(self, parts: Parts) -> tree.Repeat:
-        target, _, _, count, truncated, body = parts
-        node = self._commented(tree.Repeat, parts, **self._target(target), count=count, truncated=truncated, body=body)
+        target, _, _, count, _, _, drawn, truncated, body = parts
+        steps = {"count": count, "drawn": drawn, "truncated": truncated}
+        node = self._commented(tree.Repeat, parts, **self._target(target), **steps, body=body)
         return self._context.nested(node, body)
 
     def stack(self, parts: Parts) -> tree.Stack:

@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor, nn
 
-from archlang.backend.runtime.loops import halting_loops
+from archlang.backend.runtime.loops import drawn_loops, halting_loops
 from archlang.diagnostics.machine import is_out_of_memory
 from archlang.plan.plan import BoundExtern
 from archlang.train import mistakes
@@ -154,6 +154,8 @@ def make_capture(
         raise mistakes.no_graphs(f"the optimizer `{optimizer.name}` reads its learning rate on the host")
     if next(halting_loops(module), None) is not None:
         raise mistakes.no_graphs("a halting loop's number of steps depends on what it computes; a graph's is fixed")
+    if drawn_loops(module):
+        raise mistakes.no_graphs("a loop draws its number of steps; a graph's is fixed")
     # Only captures on one stream can share the pool.
     pool = torch.cuda.graph_pool_handle()
     stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call] # torch's own

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn.utils import clip_grad_norm_
 
+from archlang.backend.runtime.loops import counts_drawn
 from archlang.train.data import Batch
 from archlang.train.generators import random_state
 from archlang.train.loss import add_costs, training_loss
@@ -32,7 +33,8 @@ class EagerStep:
         if run.fabric.world_size > 1:
             # Each process draws other numbers, which checkpoints do not have to hold.
             torch.manual_seed(hash((run.sampler.seed, number, run.fabric.global_rank)) % 2**63)
-        loss, norm = self._train_on(batch_items)
+        with counts_drawn(run.module, run.sampler.seed, number):
+            loss, norm = self._train_on(batch_items)
         return StepResult([loss], [norm], rate)
 
     def state(self, index: int) -> StepState:

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from torch.func import functional_call, vmap
 from torch.optim import Optimizer
 
-from archlang.backend.runtime.loops import halting_loops
+from archlang.backend.runtime.loops import drawn_loops, halting_loops
 from archlang.backend.runtime.stacking import stacked_models
 from archlang.diagnostics.machine import is_out_of_memory
 from archlang.graph.operations import CHARGES
@@ -59,6 +59,8 @@ class StackedStep:
         first = runs[0]
         if first.settings.batch_of == "tokens":
             raise CannotStack("a batch is a number of tokens, so the seeds have batches of different sizes")
+        if drawn_loops(first.module):
+            raise CannotStack("each seed draws other numbers of steps of a loop")
         if first.fabric.strategy.precision.precision == "16-mixed":
             raise CannotStack("in precision 16 an overflow in one seed would undo the step of all seeds")
         self._runs, self._first = runs, first
