@@ -127,7 +127,10 @@ POINTWISE = {
     "top_k", "detach", "noise", "gumbel_noise", "greater", "equal", "slice_features", "repeat_features",
     "tile_features", "group_norm", "rms_norm", "unit_norm",
 }  # fmt: skip
-OTHERS = {"act", "token_halt", "global_halt", "learned", "constant", "addresses", "pointer_unit"}
+OTHERS = {
+    "act", "token_halt", "global_halt", "learned", "constant", "addresses", "pointer_unit", "uniform_steps",
+    "log_normal_poisson",
+}  # fmt: skip
 VECTORS = {"first", "last", "mean", "sum", "max", "min", "bilstm_final"}
 RESULT_LENGTHS = {
     "start_end": "n + 2", "pad": "n + 2", "append": "n + m", "expand": "n + 1", "slice": "2", "gather": "m",

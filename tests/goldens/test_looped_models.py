@@ -99,9 +99,16 @@ def test_looped_transformer(golden: Golden, folder: Path) -> None:
 # Huginn
 
 
+def in_halves(rows: Tensor, heads: int) -> Tensor:
+    """The rows of queries or keys, or their biases, with each adjacent pair in the two halves of a head."""
+    return rows.reshape(heads, len(rows) // heads // 2, 2, -1).transpose(1, 2).reshape(rows.shape)
+
+
 def sandwich(p: Weights, layer: str, to: str) -> Weights:
     query, key, value = p[f"{layer}.qkv"].chunk(3)
-    query_bias, key_bias = p[f"{layer}.qk_bias"].flatten(1)
+    heads = p[f"{layer}.qk_bias"].shape[2]
+    query_bias, key_bias = (in_halves(bias, heads) for bias in p[f"{layer}.qk_bias"].flatten(1))
+    query, key = in_halves(query, heads), in_halves(key, heads)
     gate, up = p[f"{layer}.gate_up"].chunk(2)
     weights = {f"{to}.rms_norm{'' if i == 1 else f'_{i}'}.weight": p[f"{layer}.norm{i}.g"] for i in range(1, 5)}
     linears = (query, key, value, p[f"{layer}.o"], gate, up, p[f"{layer}.down"])
