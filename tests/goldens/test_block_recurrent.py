@@ -1,5 +1,6 @@
 """The Block-Recurrent Transformer's golden arrays against the layer of the library."""
 
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +58,13 @@ def form(golden: Golden) -> str:
     return "skip" if golden.number("cfg.skip_ffn") else "dual"
 
 
+@cache
+def parameter_names(path: Path, statics: tuple[tuple[str, Any], ...]) -> tuple[str, ...]:
+    """Returns the names of a layer's parameters: each result needs others."""
+    module = archlang.load(path, "block_recurrent_layer", **dict(statics))
+    return tuple(name for name, _ in module.named_parameters())
+
+
 def layer(golden: Golden, folder: Path, result: str) -> Program:
     own = form(golden)
     weights = {**WEIGHTS, **{"single": SINGLE, "skip": BOTH, "dual": DUAL}[own]}
@@ -70,8 +78,8 @@ def layer(golden: Golden, folder: Path, result: str) -> Program:
         "gate": str(golden.arrays["cfg.gate"]), "form": own, "positions": str(golden.arrays["cfg.positions"]).lower(),
         "result": result, "d": golden.number("cfg.d"),
     }  # fmt: skip
-    module = archlang.load(path, "block_recurrent_layer", **statics)
-    arrays = {name: f"p.{weights[name]}" for name, _ in module.named_parameters()}
+    names = parameter_names(path, tuple(statics.items()))
+    arrays = {name: f"p.{weights[name]}" for name in names}
     given = {name: golden[array] - 1 if array.endswith(SCALES) else array for name, array in arrays.items()}
     program = Program(path.read_text(encoding="utf-8"), golden, given, folder, "block_recurrent_layer", **statics)
     program.arrays = arrays
