@@ -22,8 +22,11 @@ EXAMPLES = sorted((ROOT / "docs" / "examples" / "field").glob("*.arch"))
         for index, (program, picture) in enumerate(PICTURES)
     ],
 )
-def test_a_picture_is_what_its_command_draws(program: str, picture: str, tmp_path: Path) -> None:
-    result = CliRunner().invoke(app, ["viz", str(ROOT / program), "-o", str(tmp_path / "picture.svg")])
+def test_a_picture_is_what_its_command_draws(
+    program: str, picture: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ROOT)  # a picture names the lines of its program
+    result = CliRunner().invoke(app, ["viz", program, "-o", str(tmp_path / "picture.svg")])
     assert result.exit_code == 0, result.output
     assert (tmp_path / "picture.svg").read_text(encoding="utf-8") == (ROOT / picture).read_text(encoding="utf-8")
 

@@ -34,6 +34,13 @@ def test_svg_is_well_formed_and_shows_the_line_of_every_block(tmp_path: Path) ->
     assert "h = embed[d](x)" in out.read_text()
 
 
+def test_a_picture_names_files_of_the_library_by_their_path_in_the_package(tmp_path: Path) -> None:
+    out = tmp_path / "gutlb.svg"
+    run("viz", GUTLB, "-o", str(out))
+    assert "archlang/recipes/gutlb.arch:" in out.read_text()
+    assert str(Path(archlang.__file__).parent) not in out.read_text()
+
+
 def test_the_page_is_small_and_needs_no_network(tmp_path: Path) -> None:
     out = tmp_path / "gutlb.html"
     run("viz", GUTLB, "-o", str(out))

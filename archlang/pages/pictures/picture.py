@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping
+from pathlib import Path
 
 from archlang.graph.graph import Graph, Input, Instance, Node, Region
 from archlang.graph.loop_layout import loop_layout, takes_positions
@@ -18,6 +19,7 @@ from archlang.graph.operations import (
     Scan,
     Stack,
 )
+from archlang.names.library import PACKAGE
 from archlang.pages.pictures.box import Box, Edge
 from archlang.pages.pictures.cost_notes import cost_notes
 from archlang.source import Span
@@ -210,7 +212,10 @@ def _location(span: Span | None) -> tuple[str, str]:
     """Returns `file:line` and the text of the line."""
     if span is None:
         return "", ""
-    return f"{span.source.path}:{span.line}", span.source.line(span.line).strip()
+    path = Path(span.source.path)
+    # A file of the library has the same name on every machine.
+    name = path.relative_to(PACKAGE.parent).as_posix() if path.is_relative_to(PACKAGE) else span.source.path
+    return f"{name}:{span.line}", span.source.line(span.line).strip()
 
 
 def _static_lines(instance: Instance) -> tuple[str, ...]:
