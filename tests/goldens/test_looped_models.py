@@ -28,7 +28,8 @@ def load(folder: Path, text: str, weights: Mapping[str, Tensor], **sizes: Any) -
     module = archlang.load(path, **sizes)
     shapes = {name: parameter.shape for name, parameter in module.named_parameters()}
     assert {name: weight.shape for name, weight in weights.items()} == shapes
-    return module.to(next(iter(weights.values())).dtype)
+    # In evaluation the number of steps is that of the program.
+    return module.to(next(iter(weights.values())).dtype).eval()
 
 
 def run(module: Architecture, weights: Mapping[str, Tensor], *fields: Tensor) -> Tensor:
