@@ -22,7 +22,7 @@ class DistanceBuckets(nn.Module):
         self.buckets = buckets
         self.furthest = furthest
 
-    def forward(self, x: Float[Tensor, "*shape d"], **masks: Tensor | None) -> Float[Tensor, "*shape d"]:
+    def forward(self, x: Float[Tensor, "*b d"], **masks: Tensor | None) -> Float[Tensor, "*b d"]:
         half = self.buckets // 2
         distance = x.detach().clamp(min=0)
         steps = half * (distance.clamp(min=half) / half).log() / log(self.furthest / half)

@@ -31,7 +31,7 @@ class NondeterministicStack(nn.Module):
 
     def forward(
         self, x: Float[Tensor, "b n d"], *, mask_n: Bool[Tensor, "b n"] | None = None
-    ) -> Float[Tensor, "b n qsm"]:
+    ) -> Float[Tensor, "b n _qsm"]:
         batch, length, _ = x.shape
         tops = self.states * self.symbols
         logits = self.actions(x)
@@ -62,13 +62,15 @@ class NondeterministicStack(nn.Module):
             readings.append((reading / on_top.sum((1, 2))[:, None, None]).flatten(1))
         return torch.stack(readings, 1) if readings else x.new_zeros(batch, 0, tops * self.width)
 
-    def _joined(self, before: Float[Tensor, "b k f t"], popped: Float[Tensor, "b k t q"]) -> Float[Tensor, "b k f t"]:
+    def _joined(
+        self, before: Float[Tensor, "b k _f t"], popped: Float[Tensor, "b k t _q"]
+    ) -> Float[Tensor, "b k _f t"]:
         """Runs to a place on top after k actions, then runs above it until a pop: its symbol stays, the state moves."""
         by_symbol = before.reshape(*before.shape[:3], self.states, self.symbols)
         returned = popped.reshape(*popped.shape[:2], self.states, self.symbols, self.states)
         return torch.einsum("bkfus,bkusr->bkfrs", by_symbol, returned).flatten(3)
 
-    def _after_pops(self, spans: list[Tensor], popped: Float[Tensor, "b i t q"]) -> Float[Tensor, "b i t t"]:
+    def _after_pops(self, spans: list[Tensor], popped: Float[Tensor, "b _i t _q"]) -> Float[Tensor, "b _i t t"]:
         """Σ_{i<k} γ_{i→k} popped_k for each i; `spans` has γ_{0→k}, …, γ_{k-1→k} for k = 1, 2, …"""
         batch, count, tops, _ = popped.shape
         total = popped.new_zeros(batch, count, tops, tops)
