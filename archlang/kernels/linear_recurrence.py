@@ -81,7 +81,8 @@ def linear_recurrence(
         if is_exporting():
             return _position_by_position((q, k, v, g, a, b), state.to(wide))
         with torch.autocast(v.device.type, enabled=False):
-            return _in_chunks((q, k, v, g, a, b), state.to(wide))
+            results: tuple[Tensor, Tensor] = _in_chunks((q, k, v, g, a, b), state.to(wide))
+        return results
 
     terms = (q, k, v, log_decay, a, b)
     given = [term is not None for term in terms]
@@ -109,6 +110,8 @@ def _position_by_position(terms: Terms, state: Tensor) -> tuple[Tensor, Tensor]:
     return o.movedim(0, 2), last
 
 
+# torch.compile would trace the steps of every number of chunks anew.
+@torch.compiler.disable
 def _in_chunks(terms: Terms, state: Tensor) -> tuple[Tensor, Tensor]:
     q, k, v, g, a, b = terms
     n = q.shape[2]
@@ -246,8 +249,8 @@ def _form(n: int, g: Float[Tensor, "b h n _g"] | None) -> tuple[int, type[_NoDec
     """Returns the number of positions of a chunk, and the form of its decays."""
     if g is None or g.shape[-1] == 1:
         return min(CHUNK, n), _NoDecay if g is None else _EqualDecay
-    # While torch.compile traces, and under transforms, Python cannot read the values.
-    if not torch.compiler.is_compiling() and not needs_plain_form():
+    # Under transforms, Python cannot read the values.
+    if not needs_plain_form():
         for size in (min(CHUNK, n), min(CHUNK // 2, n)):
             if bool((_cut(g.detach(), size).abs().sum(-2) <= 2 * LARGEST_EXPONENT).all()):
                 return size, _WeakDecay
