@@ -16,7 +16,8 @@ NASTY = (
 POINTWISE = (
     "norm", "norm[1e-3]", "tanh", "relu", "gelu", "silu", "sigmoid", "softplus", "abs", "feedforward[3]",
     "feedforward[4, activation = gelu]", "feedforward[3, bias = -3]", "gate[3]", "dropout[0.0]", "softmax", "detach",
-    "log[0.1]", "noise[0.0]", "gumbel_noise[0.0]", "greater", "equal",
+    "log[0.1]", "noise[0.0]", "gumbel_noise[0.0]", "greater", "equal", "rms_norm",
+    "unit_norm", "group_norm[1]",
 )  # fmt: skip
 ATTENTIONS = {
     "attention": (
@@ -187,6 +188,7 @@ class Writer:
         options += [self.routed] if self.chance.happens(0.3) else []
         if kind.name == "seq":
             options += [self.attended, self.attended, self.recurrent, self.ordered, self.pointed, self.weighed]
+            options += [self.mixed] if self.chance.happens(0.5) else []
         else:
             options += [self.pooled]
         return self.chance.choice(options)(kind, depth - 1)
@@ -257,6 +259,9 @@ class Writer:
     def routed(self, kind: Kind, depth: int) -> Value:
         """The largest of some features, with a gradient or without."""
         source = self.data(kind, depth)
+        if self.chance.happens(0.5):
+            part = self.chance.choice(("slice_features[1, 2]", "repeat_features[2]", "tile_features[2]"))
+            return Value(f"linear[{kind.width}]({part}({source.text}))", kind, source.free)
         statics = self.chance.choice(("1", "2", "2, straight_through = true"))
         return Value(f"linear[{kind.width}](top_k[{statics}](linear[3]({source.text})))", kind, source.free)
 
@@ -347,6 +352,27 @@ class Writer:
             text = f"weigh{hides}({weights}, {keys.text})"
         return Value(text, kind, query.free and keys.free and not is_own)
 
+    def mixed(self, kind: Kind, depth: int) -> Value:
+        """A linear recurrence, or another causal block of the library."""
+        if kind.width not in ("d", "2 * d"):
+            return self.linear(kind, depth)
+        width, value = kind.width, self.data(kind, depth)
+        x, gate = f"tanh({value.text})", f"linear[2]({value.text})"
+        key, decay, beta = f"unit_norm[2]({x})", f"-softplus({gate})", f"sigmoid({gate})"
+        half = "d" if width == "2 * d" else "d / 2"
+        state = f"constant[{half}, {width}, 0.5]()"
+        rest = f"-softplus({x}), -0.1 * {key}, 0.1 * {key}, {state}"
+        vector = f"mean(head_columns[2]({self.start(width, 0).text}))"
+        options = [
+            f"retention[2]({x}, {key}, {x})", f"linear_attention[2]({x}, {key}, {x}, {decay})",
+            f"delta_rule[2]({x}, {key}, {x}, {beta})", f"gated_delta_rule[2]({x}, {key}, {x}, {beta}, {decay})",
+            f"linear_recurrence[2]({x}, {key}, {x}, {rest})", f"rotary_positions[2]({x})",
+            f"linear[{width}](nondeterministic_stack[2, 2, 2]({x}))", f"linear[{width}](linear[2]({x}) * {vector})",
+        ]  # fmt: skip
+        if not self.style.causal:
+            options += [f"({x} + mean(linear_recurrence_state[2]({key}, {x}, {rest})))"] * 2
+        return Value(self.chance.choice(options), kind)
+
     def pairs(self, query: str, keys: str, heads: str, is_own: bool, depth: int) -> str:
         """An expression for a map, whose entry (i, j) depends on no position after i and j."""
         chance = self.chance
@@ -356,6 +382,7 @@ class Writer:
             f"(scores[{heads}]({query}, {keys}) + alibi_bias[{heads}]({query}, {keys}))",
             f"(scores[{heads}]({query}, {keys}) + relative_bias[{heads}, span = 2]({query}, {keys}))",
             f"(scores[{heads}]({query}, {keys}) * exp(-abs(distances({query}, {keys}))))",
+            f"(scores[{heads}]({query}, {keys}) - 0.1 * distance_buckets(distances({query}, {keys})))",
         ]  # fmt: skip
         if depth:
             inner = self.pairs(query, keys, heads, is_own, depth - 1)
