@@ -11,6 +11,8 @@ from pathlib import Path
 import typer
 
 from archlang.cli.shipped import program, recipe_files
+from archlang.files.mistakes import RefusedFile
+from archlang.files.readable import read_named
 
 Complete = Callable[[str], list[str]]
 
@@ -35,9 +37,11 @@ def runs(incomplete: str) -> list[str]:
 def recipes(context: typer.Context, incomplete: str) -> list[str]:
     """The recipes of the program that the command line names."""
     path = program(Path(str(context.params.get("file") or "")))
-    if path is None or not path.is_file() or path.stat().st_size > _MOST_BYTES:
+    try:
+        text = read_named(path or "", _MOST_BYTES).decode("utf-8", "replace")
+    except (OSError, RefusedFile):
         return []
-    return _beginning(incomplete, _RECIPE.findall(path.read_text(encoding="utf-8", errors="replace")))
+    return _beginning(incomplete, _RECIPE.findall(text))
 
 
 def shipped(incomplete: str) -> list[str]:

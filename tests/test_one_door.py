@@ -34,6 +34,11 @@ EXCEPTIONS = {
     ("api/hub.py", "tempfile.TemporaryDirectory"): "a new folder of its own",
     ("cli/predict.py", "open"): "a file of inputs that the user names",
     ("cli/files.py", "path.rglob"): "finds programs below a folder that the user names",
+    ("cli/shipped.py", "_RECIPES.rglob"): "the recipes of the package",
+    ("cli/recipes.py", "file.read_text"): "a recipe of the package",
+    ("cli/completion.py", "os.scandir"): "lists the folder whose names the user completes",
+    ("cli/completion.py", "glob"): "lists the folder of runs",
+    ("cli/watch.py", "os.stat"): "the time of a program that the user names",
     ("cli/data.py", "place.iterdir"): "lists a folder of published data",
 }
 # Opens the null device in place of standard streams that are closed.

@@ -70,7 +70,7 @@ class Statements:
             case Emit():
                 value = self._expressions.value(statement.value, frame)
                 if frame.word not in ("repeat", "stack", "scan", "experts"):
-                    self._report(name_mistakes.emit_outside_loop(statement.span))
+                    self._report(name_mistakes.emit_outside_loop(statement.span, frame.word == "halting"))
                 elif frame.emitted is not None:
                     self._report(name_mistakes.emit_twice(statement.span, frame.emitted[1]))
                 else:

@@ -144,7 +144,11 @@ def return_in_loop(span: Span) -> Diagnostic:
     return Diagnostic("E0218", "`return` inside a loop", span, "in a loop", remedy=remedy)
 
 
-def emit_outside_loop(span: Span) -> Diagnostic:
+def emit_outside_loop(span: Span, halts: bool) -> Diagnostic:
+    """`halts`: it is in a halting loop."""
+    if halts:
+        remedy = "read the halting state after the loop: it is the mixture of its values in all steps"
+        return Diagnostic("E0219", "a halting loop emits nothing", span, "in a halting loop", remedy=remedy)
     remedy = "move it to the end of the body of a loop that binds it, as `y = repeat 4 { … }` or `y = scan c in …`"
     return Diagnostic("E0219", "`emit` outside a loop", span, "not directly in a loop that can emit", remedy=remedy)
 
@@ -304,7 +308,7 @@ def size_too_large(span: Span) -> Diagnostic:
 
 def bad_count(span: Span, word: str, value: str, least: int = 0) -> Diagnostic:
     message = f"`{word}` takes from {least} to 10000 steps, not {value}"
-    remedy = "write an integer or a static of kind `int`"
+    remedy = f"write an integer from {least} to 10000, or a static of kind `int`"
     return Diagnostic("E0308", message, span, "invalid number of steps", remedy=remedy)
 
 

@@ -1,6 +1,6 @@
 """The weights of a model's charges, which the line `train` sets as `charges.NAME`."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from archlang.diagnostics import Report
 from archlang.graph.graph import Graph
@@ -8,7 +8,7 @@ from archlang.graph.operations import CHARGES, Charge
 from archlang.names.values import Bound
 from archlang.plan import mistakes
 from archlang.source import Span
-from archlang.syntax.tree import StaticParameter
+from archlang.syntax.tree import Name, StaticParameter
 
 
 def weight_parameter(path: str) -> StaticParameter | None:
@@ -28,6 +28,15 @@ def charge_names(graph: Graph) -> tuple[str, ...]:
     """Returns the names of the charges of a model, in order of first appearance."""
     charges = (node.operation.name for node in graph.region.walk() if isinstance(node.operation, Charge))
     return tuple(dict.fromkeys(charges))
+
+
+def check_claimed(paths: Iterable[Name], graph: Graph, model: str, report: Report) -> None:
+    """Reports paths of claims that name the weight of a charge that a model does not have."""
+    names = charge_names(graph)
+    for path in paths:
+        charge = path.text.removeprefix(f"train.{CHARGES}")
+        if weight_parameter(path.text) is not None and charge not in names:
+            report(mistakes.unknown_charge(path.span, charge, model, names))
 
 
 def check_weights(statics: Mapping[str, Bound], graph: Graph, model: str, span: Span, report: Report) -> None:

@@ -16,7 +16,7 @@ from archlang.elaborate.static_arguments import plain
 from archlang.names import mistakes as name_mistakes
 from archlang.names.resolve import ResolvedFile
 from archlang.plan import mistakes
-from archlang.plan.charges import check_weights
+from archlang.plan.charges import check_claimed, check_weights
 from archlang.plan.claims import check_claims, published_results
 from archlang.plan.grid import spread
 from archlang.plan.measures import Measures
@@ -67,6 +67,9 @@ class Planner:
         self.check_paths()
         plan = self.plan(self.first_point())
         check_claims(self.recipe, plan.measures if plan else None)
+        if plan is not None:
+            paths = (setting.path for claim in self.recipe.parts.claims for setting in claim.at)
+            check_claimed(paths, plan.graph, plan.model, self.recipe.report)
 
     def check_paths(self) -> None:
         """Checks the paths of the overrides, of `test` and of `vary`."""

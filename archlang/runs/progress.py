@@ -192,7 +192,10 @@ def cost_of_lowest_loss(alternative: Alternative) -> str:
     """Returns a line about what selecting by the lowest loss would have cost."""
     split, metric = alternative.split, alternative.metric
     value, best = format_metric(metric, alternative.value), format_metric(metric, alternative.best)
-    return f"at its lowest {split} loss (step {alternative.step}) {metric} is {value}, not {best}"
+    return (
+        f"the lowest {split} loss is at step {alternative.step}, with {metric} {value}; "
+        f"the best {split} {metric}, {best}, is at step {alternative.best_step}"
+    )
 
 
 def format_metric(metric: str, value: float | None) -> str:

@@ -53,7 +53,9 @@ def test_show_reports_the_cost_of_selecting_by_the_lowest_loss(archlang: Command
     results["selection"][0] |= {"lowest_loss_step": 2, "there": 0.25, "best": 0.5}
     path.write_text(json.dumps(results))
     output = " ".join(archlang("runs", "show", "runs/a").out.split())
-    assert "at its lowest valid loss (step 2) accuracy is 25.0%, not 50.0%" in output
+    assert (
+        "the lowest valid loss is at step 2, with accuracy 25.0%; the best valid accuracy, 50.0%, is at step" in output
+    )
 
 
 def test_a_run_with_losses_that_are_not_finite_can_be_shown(archlang: Command, folder: Path) -> None:

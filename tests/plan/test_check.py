@@ -27,3 +27,8 @@ def test_a_name_whose_definition_could_not_be_read_is_not_reported(text: str, co
 def test_a_misspelt_block_beside_a_syntax_error_is_reported() -> None:
     text = "block a(h: seq[n, d]) -> seq[n, d] { return h + }\nblock b(h: seq[n, d]) -> seq[n, d] { return nrom(h) }"
     assert [diagnostic.code for diagnostic in check_text(text)] == ["E0101", "E0202"]
+
+
+def test_an_emission_of_a_halting_loop_is_refused_for_its_reason() -> None:
+    text = "block a(h: seq[n, d]) -> seq[n, d] { repeat 3 halting h by token_halt { h <- norm(h) emit h } return h }"
+    assert [diagnostic.message for diagnostic in check_text(text)] == ["a halting loop emits nothing"]

@@ -79,3 +79,14 @@ def test_a_group_in_a_row_is_reported() -> None:
 def test_a_static_that_is_set_twice_is_reported(text: str) -> None:
     diagnostic = only(text)
     assert (diagnostic.code, diagnostic.message) == ("E0306", "`seed` is set twice")
+
+
+def test_a_claim_at_the_weight_of_an_unknown_charge_is_reported() -> None:
+    model = """model small(x: tokens[n]) -> logits[classes] {
+    h = embed[4](x)
+    charge size = mean(linear[1](h))
+    return h |> last |> linear[classes]
+}
+"""
+    (diagnostic,) = check_text(model + recipe(rest='claim test.accuracy = 1.0 at train.charges.sise = 0.1 from "p"'))
+    assert (diagnostic.code, diagnostic.remedy) == ("E0617", "did you mean `size`?")

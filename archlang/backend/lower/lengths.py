@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from archlang.graph.graph import Instance, Node, Region
 from archlang.graph.loop_layout import takes_positions
-from archlang.graph.operations import Call, Experts, Halting, Loop, Scan
+from archlang.graph.operations import Arithmetic, Call, Experts, Halting, Loop, Scan
 from archlang.types import Dim, Type
 
 
@@ -22,6 +22,15 @@ def grown_lengths(instance: Instance, types: Sequence[Type], result: Type) -> li
     """Returns the lengths that only the result of a call has; the call returns their mask too."""
     argument_lengths = {length for kind in types for length in kind.lengths}
     return [length for length in result.lengths if length not in argument_lengths] if instance.grows else []
+
+
+def divisor_lengths(node: Node, types: Mapping[str, Type]) -> tuple[Dim, ...]:
+    """Returns the lengths of the divisor of a division, if one of them can have padding; `types` are those of the
+    values of the region."""
+    if node.operation is not Arithmetic.DIVIDE:
+        return ()
+    lengths = types[node.inputs[1]].lengths
+    return lengths if any(length.constant is None for length in lengths) else ()
 
 
 def halted_lengths(loop: Node) -> tuple[Dim, ...]:
@@ -43,7 +52,7 @@ def needed_lengths(region: Region, instances: Mapping[str, Instance]) -> tuple[D
     needed: dict[Dim, None] = {}
     for node in region.nodes:
         argument_types = [types[source] for source in node.inputs if source in types]
-        for length in _used(node, argument_types, instances):
+        for length in (*_used(node, argument_types, instances), *divisor_lengths(node, types)):
             if length.constant is None and length not in computed:
                 needed[length] = None
         if len(node.types) == 1:

@@ -13,12 +13,20 @@ from torch import fx
 from archlang.backend.lower.batch_source import batch_source, with_batch_sources
 from archlang.backend.lower.chunk_batching import split_scan
 from archlang.backend.lower.code import Code, LoweredJoin, LoweredLoop, compile_graph
-from archlang.backend.lower.lengths import chunk_lengths, grown_lengths, halted_lengths, named_lengths, needed_lengths
+from archlang.backend.lower.lengths import (
+    chunk_lengths,
+    divisor_lengths,
+    grown_lengths,
+    halted_lengths,
+    named_lengths,
+    needed_lengths,
+)
 from archlang.backend.lower.names import Names, attribute_name, relative_path
 from archlang.backend.origin import Origin
 from archlang.backend.runtime.ieee_division import divide
 from archlang.backend.runtime.inputs import Field
 from archlang.backend.runtime.loops import DEPTH, PONDER
+from archlang.backend.runtime.padded_division import divide_where_real
 from archlang.graph import operations
 from archlang.graph.graph import NUMBER, Graph, Node, Region
 from archlang.graph.loop_layout import loop_layout, takes_positions
@@ -35,7 +43,10 @@ _FUNCTIONS: Mapping[Arithmetic, Callable[..., Any]] = {  # Any: of tensors as of
 }
 
 # The names in generated code of functions that torch.fx does not write as operators.
-_GLOBALS = [f"{function.__module__}.{function.__qualname__}".replace(".", "_") for function in _FUNCTIONS.values()]
+_GLOBALS = [
+    f"{function.__module__}.{function.__qualname__}".replace(".", "_")
+    for function in (*_FUNCTIONS.values(), divide_where_real)
+]
 
 # A value of the graph in generated code; a literal is a number.
 Value = fx.Node | int | float
@@ -241,7 +252,11 @@ class _Writer:
                 # The division of two numbers never raises.
                 numbers = operation is Arithmetic.DIVIDE and node.type == NUMBER
                 function = divide if numbers else _FUNCTIONS[operation]
-                operands = [self._operand(node, source) for source in node.inputs]
+                operands: list[Value | None] = [self._operand(node, source) for source in node.inputs]
+                lengths = divisor_lengths(node, self._types)
+                if lengths:
+                    function = divide_where_real
+                    operands += [self._mask(length) for length in lengths]
                 self._values[node.id] = self._emit(node, function, operands, node.name or operation.mnemonic)
             case operations.Charge(name=name):
                 charge = self._emit(node, torch.squeeze, [inputs[0], 1], name)

@@ -30,7 +30,9 @@ class Experts(StepModules, Loop):
         # `Size.numel` would fix a length that is traced.
         positions = values.shape[1] if values.dim() > 2 else 1
         rows, row_weights = values.reshape(-1, values.shape[-1]), weights.reshape(-1, weights.shape[-1])
-        run = self._run_all if torch.compiler.is_compiling() or is_transformed() else self._run_chosen
+        # Without samples there is no row that an expert could be run for.
+        dense = torch.compiler.is_compiling() or is_transformed() or not len(rows)
+        run = self._run_all if dense else self._run_chosen
         results = run(rows, row_weights, captured, positions)
         return results.view(*values.shape[:-1], results.shape[-1])
 

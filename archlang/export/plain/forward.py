@@ -9,7 +9,14 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from archlang.backend.lower.lengths import chunk_lengths, grown_lengths, halted_lengths, named_lengths, needed_lengths
+from archlang.backend.lower.lengths import (
+    chunk_lengths,
+    divisor_lengths,
+    grown_lengths,
+    halted_lengths,
+    named_lengths,
+    needed_lengths,
+)
 from archlang.export.plain.constructor import RESERVED, Blocks, attribute_of, class_of, step_name
 from archlang.export.plain.expressions import (
     assignment,
@@ -30,6 +37,7 @@ from archlang.types import Dim, Type
 
 _LOOPS = "archlang.backend.runtime.loops"
 DIVIDE = Name("archlang.backend.runtime.ieee_division", "divide")
+DIVIDE_WHERE_REAL = Name("archlang.backend.runtime.padded_division", "divide_where_real")
 BROADCAST_MASK = Name(_LOOPS, "broadcast_mask")
 MEAN_STEPS = Name(_LOOPS, "_mean_steps")
 OVER_CHUNKS = Name("archlang.backend.runtime.scans", "_over_chunks")
@@ -242,7 +250,12 @@ class Forward:
                         _per_position(argument, node.type) if scope.types[source].name == "vec" else argument
                         for source, argument in zip(node.inputs, arguments, strict=True)
                     )
-                    expression = ast.BinOp(left, _OPERATORS[operation], right)
+                    if lengths := divisor_lengths(node, scope.types):
+                        self.helpers.append(DIVIDE_WHERE_REAL)
+                        masks = [self._mask(scope, length) or ast.Constant(None) for length in lengths]
+                        expression = call_of(_helper(DIVIDE_WHERE_REAL), [left, right, *masks], {})
+                    else:
+                        expression = ast.BinOp(left, _OPERATORS[operation], right)
             case operations.Call():
                 called = self._apply(scope, node, arguments)
                 if called is None:

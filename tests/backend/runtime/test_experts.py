@@ -105,3 +105,8 @@ def test_decoding_computes_experts_for_new_positions_only(compiled: Compiled) ->
     written = module.decode(begin=torch.randint(5, (2, 3)), limit=3)
     assert rows == [2 * 3, 2, 2]
     assert written.tokens.shape == (2, 3)
+
+
+def test_a_batch_without_samples_has_a_result_without_samples(compiled: Compiled) -> None:
+    module = compiled(PROGRAM, vocab=5, classes=2)
+    assert module(torch.zeros(0, 4, dtype=torch.long)).shape == (0, 4, 5)
