@@ -18,7 +18,7 @@ def cases_of(name: str) -> list[Case]:
 
 def test_cases_cover_every_word_and_boolean() -> None:
     statics = [case.instance.statics for case in cases_of("attention")]
-    assert {str(values["position"]) for values in statics} == {"none", "absolute", "rotary", "xpos"}
+    assert {str(values["position"]) for values in statics} == {"none", "absolute", "rotary", "xpos", "alibi"}
     assert {str(values["init"]) for values in statics} == {"xavier", "scaled", "fused", "torch"}
     assert {values["causal"] for values in statics} == {True, False}
     assert {values["heads"] for values in statics} >= {1, 2}

@@ -89,7 +89,7 @@ def test_facts_that_a_graph_states_about_its_blocks_do_not_define_a_run(point: P
         ("recipe tiny", "recipe other", "its recipe is `tiny`, not `other`"),
         ("lr = 1e-2", "lr = 1e-3", "its `train.lr` differs"),
         ("d = 8", "d = 4", "its `model.d` differs"),
-        ("train = 1..3", "train = 1..2", "its `task.train` differs"),
+        ("train_size = 30", "train_size = 29", "its `task.train_size` differs"),
         ("norm(h)", "h", "its program means another model"),
         ("claim test.accuracy[5]", "test model.steps = 9\n    claim test.accuracy[5]", "means another model"),
     ],

@@ -48,7 +48,7 @@ DECODERS = {
     "attention to the nearest, normalised": "z = y + geometric_attention[2, causal = true, normalised = true](y)",
     "cross attention to the nearest": "z = y + geometric_attention[2](y, memory)",
     "absolute positions": "z = absolute_positions(y)",
-    "rotary positions": "z = rotary[1](y)",
+    "rotary positions": "z = rotary_positions[1](y)",
     "LSTM": "z = lstm[d, layers = 2](y)",
     "GRU": "z = gru[d](y, sum(memory))",
     "GRU from zero": "z = gru_from_zero[d](y)",
