@@ -319,6 +319,9 @@ class _Trace:
         while index not in tried:
             tried.add(index)
             if body.results[index] not in self.ahead:
+                if isinstance(node.operation, Experts):
+                    # The routing weights, or the positions themselves.
+                    return [], next((entrance for entrance in (1, 0) if node.inputs[entrance] in self.ahead), None)
                 # The loop itself looks ahead: the result depends on when other positions halt, or on the last chunk.
                 if halted is not None and index != halted:
                     index = halted

@@ -203,6 +203,14 @@ LEAKING = {
         "y = scan c in chunks[4](h) { emit c + attention[2](c, h) }\nreturn linear[vocab](y)",
         "attention",
     ),
+    "weights of experts": (
+        "y = experts v in h by softmax_positions(linear[3](h)) { emit v }\nreturn linear[vocab](y)",
+        "x -> softmax_positions -> y",
+    ),
+    "positions of experts": (
+        "y = experts v in reverse(h) by softmax(linear[3](h)) { emit v }\nreturn linear[vocab](y)",
+        "x -> reverse -> y",
+    ),
 }
 
 
