@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from archlang.diagnostics import Diagnostic, Label
-from archlang.diagnostics.names import listed, plural, suggest
+from archlang.diagnostics.names import did_you_mean, listed, plural, suggest
 from archlang.names.library import module_of
 from archlang.source import Span
 from archlang.types.dimension import MOST_FACTORS, MOST_TERMS
@@ -96,7 +96,12 @@ def block_circle(span: Span, circle: Sequence[str], spans: Sequence[Span]) -> Di
 
 
 def unknown_library_file(span: Span, name: str, possible: Iterable[str]) -> Diagnostic:
-    remedy = suggest(name, possible, "write the path of your own file in quotes; blocks of the prelude need no `use`")
+    # All names begin alike, so their ends are compared.
+    by_end = {file.rpartition(".")[2]: file for file in possible}
+    end = name.rpartition(".")[2]
+    near = end if end in by_end else did_you_mean(end, by_end)
+    own = "write the path of your own file in quotes; blocks of the prelude need no `use`"
+    remedy = f"did you mean `{by_end[near]}`?" if near else own
     return Diagnostic("E0211", f"unknown library file `{name}`", span, "no such library file", remedy=remedy)
 
 

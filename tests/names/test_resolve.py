@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from archlang.plan.check import check
+from archlang.plan.check import check, check_text
 from archlang.source import Source
 from archlang.syntax.parser import read
 
@@ -29,6 +29,19 @@ def test_an_alias_hides_the_bare_name(tmp_path: Path) -> None:
     file = tmp_path / "alias.arch"
     file.write_text('use "./mine.arch" as mine\nblock b(h: seq[n, d]) -> seq[n, d] { return layer(h) }')
     assert codes(file) == ["E0202"]
+
+
+@pytest.mark.parametrize(
+    ("path", "remedy"),
+    [
+        ("archlang.models.pamn", "did you mean `archlang.models.panm`?"),
+        ("archlang.model.panm", "did you mean `archlang.models.panm`?"),
+        ("archlang.models.nothing", "write the path of your own file in quotes; blocks of the prelude need no `use`"),
+    ],
+)
+def test_an_unknown_library_file_is_compared_by_the_end_of_its_name(path: str, remedy: str) -> None:
+    (diagnostic,) = check_text(f"use {path}\n")
+    assert diagnostic.remedy == remedy
 
 
 def test_a_circle_of_files_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
