@@ -27,11 +27,11 @@ def programs(incomplete: str) -> list[str]:
 
 def runs(incomplete: str) -> list[str]:
     """The run folders and other folders that begin with a text; at first those below `runs`."""
-    found = _paths(incomplete, lambda entry: False)
+    folders = _paths(incomplete, lambda entry: False)
     if not incomplete:
         records = sorted(Path("runs").glob("*/run.json")) + sorted(Path("runs").glob("*/*/run.json"))
-        found = [str(record.parent) for record in records] or found
-    return found
+        folders = [str(record.parent) for record in records] or folders
+    return folders
 
 
 def recipes(context: typer.Context, incomplete: str) -> list[str]:

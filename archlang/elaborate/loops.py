@@ -50,7 +50,7 @@ class Loops:
         if emits and count == 0:
             self._report(mistakes.nothing_emitted(statement.count.span, statement.target or "", word))
         truncated = statement.truncated if isinstance(statement, Repeat) else None
-        kept = None if truncated is None else self._count(truncated, "truncated", frame)
+        gradient_steps = None if truncated is None else self._count(truncated, "truncated", frame)
         drawn = self._drawn(statement.drawn, frame) if isinstance(statement, Repeat) and statement.drawn else ""
         states = updated_names(statement.body)
         paths, stack_path = frame.paths, ""
@@ -72,7 +72,7 @@ class Loops:
             if emission is not None:
                 region = inner.builder.finish((*region.results, inner.builder.local_id(emission)))
                 types.append(emission.type)
-            operation: operations.Loop = operations.Repeat(steps, kept, emits, drawn)
+            operation: operations.Loop = operations.Repeat(steps, gradient_steps, emits, drawn)
             if stack_path:
                 operation = operations.Stack(steps, stack_path, emits)
             flows = self._add(operation, initial, types, statement.span, inner, region)
@@ -229,9 +229,9 @@ class Loops:
         initial = self._carry(carried, updates, frame, inner)
         inner.states = frozenset(carried) | {statement.variable} | frozenset(updates)
         self._run(statement.body.statements, inner)
-        kept = None
+        gradient_steps = None
         if statement.truncated is not None:
-            kept = self._count(statement.truncated, "truncated", frame, least=1)
+            gradient_steps = self._count(statement.truncated, "truncated", frame, least=1)
         result = self._emission(statement, inner, part)
         flows: tuple[Flow, ...] | None = None
         region = self._close(inner, tuple(carried)) if parts is not None and len(initial) == len(carried) else None
@@ -244,7 +244,7 @@ class Loops:
                 assert result.type.feature is not None
                 types.append(Type("seq", (parts.type.dims[0], result.type.feature)))
             region = inner.builder.finish(results)
-            operation = operations.Scan(len(carried), emits, kept)
+            operation = operations.Scan(len(carried), emits, gradient_steps)
             flows = self._add(operation, [parts, *initial], types, statement.span, inner, region)
         self._leave(frame, tuple(carried), None if flows is None else flows[: len(carried)])
         self._bind_target(statement, frame, flows)

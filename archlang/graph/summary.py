@@ -133,9 +133,9 @@ class _Counter:
             self.executions *= times
             inner = self.region(body, lengths)
             self.stacked, self.executions = before
-            kept = getattr(node.operation, "truncated", None)
+            gradient_steps = getattr(node.operation, "truncated", None)
             # The other steps keep nothing until backward.
-            activations = inner.activations * (times if kept is None else min(times, kept))
+            activations = inner.activations * (times if gradient_steps is None else min(times, gradient_steps))
             return cost + replace(inner.times(times), activations=activations)
         positions = _size(inputs[0].dims[0], lengths)
         if takes_positions(node):

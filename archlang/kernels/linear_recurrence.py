@@ -69,8 +69,8 @@ def linear_recurrence(
         wide = torch.float64 if dtype == torch.float64 else torch.float32
         remaining = iter(values)
         terms: list[Tensor | None] = []
-        for is_given in given:
-            terms.append(next(remaining).to(wide) if is_given else None)
+        for is_present in present:
+            terms.append(next(remaining).to(wide) if is_present else None)
         for real in remaining:  # the mask, if there is one
             padding = ~real[:, None, :, None]
             terms = [None if term is None else term.masked_fill(padding, 0.0) for term in terms]
@@ -85,7 +85,7 @@ def linear_recurrence(
         return results
 
     terms = (q, k, v, log_decay, a, b)
-    given = [term is not None for term in terms]
+    present = [term is not None for term in terms]
     values = [value for value in (*terms, mask) if value is not None]
     o, last = in_one_batch(of_batch, state, *values)
     return o.to(dtype), last.to(dtype)

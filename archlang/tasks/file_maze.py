@@ -23,11 +23,8 @@ from math import isqrt
 
 import numpy as np
 
-from archlang.tasks.kit import mistakes
-from archlang.tasks.kit.checks import check_sizes, check_split
-from archlang.tasks.kit.puzzle_files import read_puzzles
+from archlang.tasks.kit.puzzle_files import PuzzleFileTask
 from archlang.tasks.kit.split import Split
-from archlang.tasks.kit.task import Kind, Unit
 from archlang.tasks.maze import CLASS_NAMES, FREE, GOAL, PATH, START, VOCABULARY, WALL, maze_split, show
 
 __all__ = ["FileMaze", "show"]
@@ -37,43 +34,18 @@ _STEP = 10
 
 
 @dataclass(frozen=True, kw_only=True)
-class FileMaze:
-    """The task. `train_size`, `valid_size` and `test_size` count rows of the files."""
+class FileMaze(PuzzleFileTask):
+    """The task."""
 
-    path: str = ""
-    test: str = ""
     shuffles: bool = False
-    train_size: int = 1_000
-    valid_size: int = 0
-    test_size: int = 1_000
 
     name = "file_maze"
-    kind = Kind.TAGGING
     breakdown = "length"
-    in_distribution = ("train", "valid", "test")
-    unit = Unit.SEQUENCE
-    metrics = ("accuracy", "token_accuracy")
     vocabulary = VOCABULARY
     class_names = CLASS_NAMES
-    version = 1
-
-    def __post_init__(self) -> None:
-        check_sizes(self.name, self)
-
-    def files(self) -> tuple[str, ...]:
-        return tuple(path for path in (self.path, self.test) if path)
-
-    def split_names(self) -> tuple[str, ...]:
-        sizes = {"train": True, "valid": self.valid_size, "test": self.test}
-        return tuple(split for split, exists in sizes.items() if exists or not self.path)
 
     def generate(self, split: str, seed: int) -> Split:
-        check_split(self.name, split, self.split_names())
-        if not self.path:
-            raise mistakes.no_path(self.name, "train.csv")
-        sizes = {"test": self.test_size} if split == "test" else {"train": self.train_size, "valid": self.valid_size}
-        path = self.test if split == "test" else self.path
-        mazes, solved, _ = read_puzzles(self.name, path, _NUMBERS, split, sizes, seed, _problem)
+        mazes, solved, _ = self.rows(split, seed, _NUMBERS, _problem)
         if split == "train" and self.shuffles:
             mazes, solved = _symmetries(mazes), _symmetries(solved)
         return maze_split(mazes, solved, step=_STEP)

@@ -19,13 +19,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from archlang.tasks.kit import mistakes
-from archlang.tasks.kit.checks import check_bounds, check_sizes, check_split
-from archlang.tasks.kit.puzzle_files import read_puzzles
+from archlang.tasks.kit.checks import check_bounds
+from archlang.tasks.kit.puzzle_files import PuzzleFileTask
 from archlang.tasks.kit.random_stream import RandomStream
 from archlang.tasks.kit.split import Split
 from archlang.tasks.kit.sudoku_grids import shuffle
-from archlang.tasks.kit.task import Kind, Unit, spell
+from archlang.tasks.kit.task import spell
 from archlang.tasks.sudoku import puzzle_split, spell_solution
 
 __all__ = ["FileSudoku", "spell", "spell_solution"]
@@ -36,44 +35,23 @@ _NUMBERS = {".": 0, **{str(digit): digit for digit in range(10)}}
 
 
 @dataclass(frozen=True, kw_only=True)
-class FileSudoku:
-    """The task. `train_size`, `valid_size` and `test_size` count rows of the files, before they are shuffled."""
+class FileSudoku(PuzzleFileTask):
+    """The task. The sizes count rows before they are shuffled."""
 
-    path: str = ""
-    test: str = ""
     shuffles: int = 1_000
-    train_size: int = 1_000
     valid_size: int = 100
-    test_size: int = 1_000
 
     name = "file_sudoku"
-    kind = Kind.TAGGING
     breakdown = "rating"
-    in_distribution = ("train", "valid", "test")
-    unit = Unit.SEQUENCE
-    metrics = ("accuracy", "token_accuracy")
     vocabulary = (".", *"123456789")
     class_names = tuple("123456789")
-    version = 1
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         check_bounds(self.name, "shuffles", self.shuffles, 0)
-        check_sizes(self.name, self)
-
-    def files(self) -> tuple[str, ...]:
-        return tuple(path for path in (self.path, self.test) if path)
-
-    def split_names(self) -> tuple[str, ...]:
-        sizes = {"train": True, "valid": self.valid_size, "test": self.test}
-        return tuple(split for split, exists in sizes.items() if exists or not self.path)
 
     def generate(self, split: str, seed: int) -> Split:
-        check_split(self.name, split, self.split_names())
-        if not self.path:
-            raise mistakes.no_path(self.name, "train.csv")
-        sizes = {"test": self.test_size} if split == "test" else {"train": self.train_size, "valid": self.valid_size}
-        path = self.test if split == "test" else self.path
-        puzzles, solutions, ratings = read_puzzles(self.name, path, _NUMBERS, split, sizes, seed, _problem)
+        puzzles, solutions, ratings = self.rows(split, seed, _NUMBERS, _problem)
         if split == "train":
             repeated = np.repeat(np.arange(len(puzzles)), self.shuffles)
             shuffled = shuffle(RandomStream(self.name, seed), _SIDE, puzzles[repeated], solutions[repeated])

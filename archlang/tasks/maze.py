@@ -1,7 +1,7 @@
 """Maze: draw the path from the start to the goal.
 
-The answer has every cell, as in the data of Wang et al. (2025), Hierarchical Reasoning Model. Theirs have several paths
-and ask for a shortest one; these are trees, which have one.
+The model answers for every cell, as in the data of "Hierarchical Reasoning Model" (Wang et al., 2025). The mazes of
+that data have several paths, and the answer is a shortest one. These mazes are trees, so there is one path.
 
 >>> task = Maze(side=5, train=Interval(2, 4), test=Interval(6, 6), train_size=10)
 >>> train = task.generate("train", seed=0)

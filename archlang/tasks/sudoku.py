@@ -1,8 +1,8 @@
-"""Sudoku: fill the blank cells, so that each row, each column and each box has every digit once.
+"""Sudoku: fill the blank cells so that each row, column and box contains every digit once.
 
-The answer has every cell, as in the data of Wang et al. (2025), Hierarchical Reasoning Model, and Jolicoeur-Martineau
-(2025), Less is More. Each puzzle has one solution: cells are made blank in random order, unless that would allow a
-second one.
+The model answers for every cell, as in the data of "Hierarchical Reasoning Model" (Wang et al., 2025) and "Less is
+More" (Jolicoeur-Martineau, 2025). Each puzzle has one solution: cells are made blank in random order, unless that would
+allow a second one.
 
 >>> task = Sudoku(side=4, train=Interval(5, 7), test=Interval(8, 9), train_size=10)
 >>> train = task.generate("train", seed=0)

@@ -49,14 +49,14 @@ def compare(
     output = split(result, golden, "out.o", by_head) if golden["out.o"].dim() == 4 else result
     close(golden, output, "out.o", TOLERANCE)
     objective = (output * golden["obj.r_o"]).sum()
-    found = program.gradients(objective, leaves)
+    computed = program.gradients(objective, leaves)
     for name, array in gradients.items():
-        gradient = found[name]
+        gradient = computed[name]
         if golden[array].dim() == 4:
             gradient = split(gradient, golden, array, by_head)
         relatively_close(golden, gradient, array, TOLERANCE)
     for name, array in weights.items():
-        relatively_close(golden, found[name], array, TOLERANCE)
+        relatively_close(golden, computed[name], array, TOLERANCE)
 
 
 @pytest.mark.goldens("modern", "stickbreaking", "stickbreaking_remainder", "stickbreaking_current_remainder")
@@ -120,9 +120,9 @@ def test_the_layers_of_the_forgetting_transformer(golden: Golden, folder: Path) 
     y = y.masked_fill(~real[..., None], 0.0)
     output = torch.stack([sample.roll(-int(length), 0) for sample, length in zip(y, lengths, strict=True)])
     close(golden, output, "out.o", TOLERANCE)
-    found = program.gradients((output * golden["obj.r_o"]).sum(), {"x": leaf})
-    relatively_close(golden, found.pop("x"), "grad.in.x", TOLERANCE)
-    for name, gradient in found.items():
+    gradients = program.gradients((output * golden["obj.r_o"]).sum(), {"x": leaf})
+    relatively_close(golden, gradients.pop("x"), "grad.in.x", TOLERANCE)
+    for name, gradient in gradients.items():
         relatively_close(golden, gradient, name.replace("p.", "grad.", 1), TOLERANCE)
 
 
@@ -166,6 +166,6 @@ def test_alibi(golden: Golden, folder: Path) -> None:
     leaves = {name: value.clone().requires_grad_() for name, value in inputs.items()}
     output = split(block(leaves["q"], torch.cat((leaves["k"], leaves["v"]), 2)), golden, "out.o")
     close(golden, output, "out.o", TOLERANCE)
-    found = torch.autograd.grad((output * golden["obj.r_o"]).sum(), list(leaves.values()))
-    for name, gradient in zip(leaves, found, strict=True):
+    gradients = torch.autograd.grad((output * golden["obj.r_o"]).sum(), list(leaves.values()))
+    for name, gradient in zip(leaves, gradients, strict=True):
         relatively_close(golden, split(gradient, golden, f"in.{name}"), f"grad.in.{name}", TOLERANCE)

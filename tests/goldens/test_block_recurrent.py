@@ -80,8 +80,8 @@ def layer(golden: Golden, folder: Path, result: str) -> Program:
     }  # fmt: skip
     names = parameter_names(path, tuple(statics.items()))
     arrays = {name: f"p.{weights[name]}" for name in names}
-    given = {name: golden[array] - 1 if array.endswith(SCALES) else array for name, array in arrays.items()}
-    program = Program(path.read_text(encoding="utf-8"), golden, given, folder, "block_recurrent_layer", **statics)
+    sources = {name: golden[array] - 1 if array.endswith(SCALES) else array for name, array in arrays.items()}
+    program = Program(path.read_text(encoding="utf-8"), golden, sources, folder, "block_recurrent_layer", **statics)
     program.arrays = arrays
     return program
 

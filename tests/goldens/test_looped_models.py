@@ -128,8 +128,10 @@ def test_huginn(golden: Golden, folder: Path) -> None:
             weights |= sandwich(p, f"{name}{layer}", f"{block}.{stack}.{layer}.sandwich_layer")
     ff = p["core0.down"].shape[1]
 
-    def logits_after(steps: int, kept: int) -> Tensor:
-        settings = f"{golden.number('cfg.heads')}, {ff}, {steps}, {kept}, {', '.join(map(str, counts.values()))}"
+    def logits_after(steps: int, gradient_steps: int) -> Tensor:
+        settings = (
+            f"{golden.number('cfg.heads')}, {ff}, {steps}, {gradient_steps}, {', '.join(map(str, counts.values()))}"
+        )
         text = (
             f"use archlang.models.recurrent_depth\nmodel m(x: tokens[n], s: seq[n, {d}]) -> logits[n, vocab] {{\n"
             f"    let table = embed[{d}, scaling = token_upscaling]\n    return unembed[table, bias = false]("
@@ -137,8 +139,8 @@ def test_huginn(golden: Golden, folder: Path) -> None:
         )
         return run(load(folder, text, weights, vocab=len(p["embed"])), weights, golden["in.ids"], golden["in.s0"])
 
-    kept = golden.number("cfg.steps_grad")
-    logits = logits_after(golden.number("cfg.steps_no_grad") + kept, kept)
+    gradient_steps = golden.number("cfg.steps_grad")
+    logits = logits_after(golden.number("cfg.steps_no_grad") + gradient_steps, gradient_steps)
     close(golden, logits, "out.logits", TOLERANCE)
     loss = F.cross_entropy(logits.flatten(0, 1), golden["in.labels"].flatten(), ignore_index=-100)
     close(golden, loss, "out.loss", TOLERANCE)

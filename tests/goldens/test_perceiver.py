@@ -89,10 +89,10 @@ def test_perceiver_io(golden: Golden, folder: Path) -> None:
         pair = [parameters[f"{path}.{name}.weight"] for name in ("key", "value")]
         gradient = torch.cat(torch.autograd.grad(objective, pair, retain_graph=True))
         relatively_close(golden, gradient, f"grad.{array}", TOLERANCE)
-    found = program.gradients(objective, leaves)
+    gradients = program.gradients(objective, leaves)
     for name in leaves:
-        relatively_close(golden, found.pop(name), f"grad.in.{name}", TOLERANCE)
-    for array, gradient in found.items():
+        relatively_close(golden, gradients.pop(name), f"grad.in.{name}", TOLERANCE)
+    for array, gradient in gradients.items():
         relatively_close(golden, gradient, array.replace("p.", "grad.", 1), TOLERANCE)
 
     only_latents = f"model z(x: seq[n, {x.shape[2]}]) -> seq[{count}, {width}] {{ return perceiver[{statics}](x) }}\n"

@@ -30,8 +30,8 @@ def test_a_page_has_no_mistake_and_needs_no_python(page: Path) -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_every_recipe_of_a_page_trains(page: Path, tmp_path: Path) -> None:
     for recipe in recipe_names(page):
-        known = plan_recipe(page, recipe).settings
-        small = {path: value for path, value in FEW.items() if path in known}
+        settings = plan_recipe(page, recipe).settings
+        small = {path: value for path, value in FEW.items() if path in settings}
         plan = plan_recipe(page, recipe, {**small, "train.batch": "4", "train.steps": "2", "train.every": "2"})
         training.train(plan, tmp_path / recipe, device="cpu")
         lines = [json.loads(line) for line in (tmp_path / recipe / "metrics.jsonl").read_text().splitlines()]

@@ -29,9 +29,9 @@ def draw_distinct(
     seen, patience, parts, missing = Seen(), Patience(size, _WINDOW), list[Split](), size
     while missing or not parts:
         items, prints = draw(min(batch, max(2 * missing, 16)))
-        kept = np.flatnonzero(in_share(prints, *SHARES[split]) & seen.fresh(prints))[:missing]
-        parts.append(items.select(kept))
-        missing -= len(kept)
-        if patience.is_over(len(kept)) and missing:
+        accepted = np.flatnonzero(in_share(prints, *SHARES[split]) & seen.fresh(prints))[:missing]
+        parts.append(items.select(accepted))
+        missing -= len(accepted)
+        if patience.is_over(len(accepted)) and missing:
             raise mistakes.items_too_rare(task, f"{split}_size", size, size - missing, remedy)
     return join_splits(parts)

@@ -79,8 +79,8 @@ def draw_puzzle(rng: ScalarStream, side: int, holes: int) -> tuple[list[int], li
     solve(solution, side, rng)
     puzzle, order = list(solution), list(range(side**2))
     for index in range(len(order) - 1, 0, -1):
-        other = rng.below(index + 1)
-        order[index], order[other] = order[other], order[index]
+        earlier = rng.below(index + 1)
+        order[index], order[earlier] = order[earlier], order[index]
     blank = 0
     for cell in order:
         if blank == holes:

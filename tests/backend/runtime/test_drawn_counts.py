@@ -46,13 +46,13 @@ def test_a_step_of_training_draws_by_its_seed_and_number_alone(compiled: Compile
     (loop,) = drawn_loops(module)
 
     def counts(seed: int) -> list[int | None]:
-        found = []
+        counts = []
         for step in range(20):
             with counts_drawn(module, seed, step):
-                found.append(loop.drawn_count)
+                counts.append(loop.drawn_count)
             torch.rand(1)
         assert loop.drawn_count is None
-        return found
+        return counts
 
     before = torch.get_rng_state()
     with counts_drawn(module, 1, 1):

@@ -10,12 +10,12 @@ from archlang.export.plain.file import plain_module, plain_text
 from tests.conftest import Compiled
 
 REPEAT = """
-model m[d = 4, steps = 5, kept = 2](x: tokens[n]) -> logits[n, vocab] {
+model m[d = 4, steps = 5, gradient_steps = 2](x: tokens[n]) -> logits[n, vocab] {
     let f = relative_attention[1]
     let g = linear[d]
     h = embed[d](x)
     s = g(h)
-    repeat steps truncated kept {
+    repeat steps truncated gradient_steps {
         s <- h
         h <- tanh(s + f(h, g(h)))
     }
@@ -60,8 +60,8 @@ def gradients(result: Tensor, module: nn.Module) -> Iterator[Tensor]:
     """The gradients of a weighted sum of a result; zeros for a weight without a path to it."""
     weight = torch.linspace(-1, 1, result.numel(), dtype=result.dtype).view_as(result)
     weights = list(module.parameters())
-    found = torch.autograd.grad((result * weight).sum(), weights, allow_unused=True)
-    for parameter, gradient in zip(weights, found, strict=True):
+    actual_gradients = torch.autograd.grad((result * weight).sum(), weights, allow_unused=True)
+    for parameter, gradient in zip(weights, actual_gradients, strict=True):
         yield torch.zeros_like(parameter) if gradient is None else gradient
 
 
@@ -72,12 +72,12 @@ def assert_same(result: Tensor, module: nn.Module, expected: Tensor, expected_mo
         torch.testing.assert_close(gradient, expected_gradient, atol=1e-10, rtol=0)
 
 
-@pytest.mark.parametrize(("kept", "first", "last"), [(0, 5, 0), (1, 4, 1), (2, 3, 2), (5, 0, 5), (9, 0, 5)])
+@pytest.mark.parametrize(("gradient_steps", "first", "last"), [(0, 5, 0), (1, 4, 1), (2, 3, 2), (5, 0, 5), (9, 0, 5)])
 @pytest.mark.parametrize("without", [(), ("common", "join", "invariants", "dead")])
 def test_a_truncated_loop_has_the_gradient_of_its_last_steps(
-    compiled: Compiled, kept: int, first: int, last: int, without: tuple[str, ...]
+    compiled: Compiled, gradient_steps: int, first: int, last: int, without: tuple[str, ...]
 ) -> None:
-    module = compiled(REPEAT, vocab=5, without_passes=without, kept=kept).double()
+    module = compiled(REPEAT, vocab=5, without_passes=without, gradient_steps=gradient_steps).double()
     expected_module = compiled(DETACHED, vocab=5, first=first, last=last).double()
     expected_module.load_state_dict(module.state_dict(), strict=first + last == 5)
     x = torch.randint(5, (2, 4))
@@ -102,7 +102,7 @@ def test_the_second_derivative_is_that_of_the_last_steps(compiled: Compiled) -> 
 
 def test_steps_without_gradient_keep_nothing_until_backward(compiled: Compiled) -> None:
     def kept_numbers(steps: int) -> int:
-        module = compiled(REPEAT, vocab=5, steps=steps, kept=1)
+        module = compiled(REPEAT, vocab=5, steps=steps, gradient_steps=1)
         count = 0
 
         def pack(tensor: Tensor) -> Tensor:

@@ -8,7 +8,7 @@ import archlang
 from archlang.backend.architecture import Architecture
 from archlang.names.library import library_file
 
-HUGINN = {"vocab": 5, "d": 8, "heads": 2, "ff": 6, "steps": 3, "kept": 1, "core": 1}
+HUGINN = {"vocab": 5, "d": 8, "heads": 2, "ff": 6, "steps": 3, "gradient_steps": 1, "core": 1}
 REASONING = {"vocab": 5, "classes": 4, "d": 8, "heads": 2, "ff": 6, "layers": 1, "turns": 2}
 
 
@@ -22,8 +22,8 @@ def reasoning(model: str, **statics: int) -> Architecture:
 
 def gradients(module: nn.Module, result: Tensor) -> dict[str, Tensor | None]:
     weights = dict(module.named_parameters())
-    found = torch.autograd.grad(result.square().sum(), list(weights.values()), allow_unused=True)
-    return dict(zip(weights, found, strict=True))
+    of_weights = torch.autograd.grad(result.square().sum(), list(weights.values()), allow_unused=True)
+    return dict(zip(weights, of_weights, strict=True))
 
 
 def test_huginn_is_causal_and_has_the_same_weights_at_every_depth() -> None:
@@ -38,12 +38,12 @@ def test_huginn_is_causal_and_has_the_same_weights_at_every_depth() -> None:
 
 def test_the_prelude_of_huginn_has_no_gradient_without_kept_steps() -> None:
     x = torch.randint(5, (2, 6))
-    for kept in (0, 1):
-        module = huginn(kept=kept)
-        found = gradients(module, module(x))
-        prelude = [found[name] for name in found if name.startswith("recurrent_depth.stack.")]
+    for gradient_steps in (0, 1):
+        module = huginn(gradient_steps=gradient_steps)
+        by_weight = gradients(module, module(x))
+        prelude = [by_weight[name] for name in by_weight if name.startswith("recurrent_depth.stack.")]
         assert prelude
-        assert all((gradient is None) is (kept == 0) for gradient in prelude)
+        assert all((gradient is None) is (gradient_steps == 0) for gradient in prelude)
 
 
 @pytest.mark.parametrize("model", ["tiny_recursive_model", "hierarchical_reasoning_model"])

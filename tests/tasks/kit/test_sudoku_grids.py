@@ -22,9 +22,9 @@ def test_shuffles_of_a_solution_are_solutions_and_differ(side: int) -> None:
 
 def test_grids_of_an_item_are_shuffled_in_the_same_way() -> None:
     puzzle = np.arange(16).reshape(1, 16) % 5
-    one, other = shuffle(RandomStream("shuffle"), 4, puzzle, puzzle)
-    assert (one == other).all()
-    assert (one == 0).sum() == (puzzle == 0).sum()
+    shuffled, shuffled_copy = shuffle(RandomStream("shuffle"), 4, puzzle, puzzle)
+    assert (shuffled == shuffled_copy).all()
+    assert (shuffled == 0).sum() == (puzzle == 0).sum()
 
 
 def test_a_contradiction_has_no_solution_and_leaves_the_cells() -> None:
