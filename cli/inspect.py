@@ -63,8 +63,11 @@ def inspect(
         console.out.write_json(inspection.to_json())
         return
     for answer in inspection.answers[:_MOST_ANSWERS]:
-        correctness = {True: "  right", False: f"  wrong, it is {answer.target}", None: ""}[answer.right]
         place = f"{answer.place}: " if answer.place else ""
+        if answer.probability is None:
+            console.out.print(f"{place}{answer.predicted}{'' if answer.target is None else f', it is {answer.target}'}")
+            continue
+        correctness = {True: "  right", False: f"  wrong, it is {answer.target}", None: ""}[answer.right]
         console.out.print(f"{place}{answer.predicted} ({answer.probability:.1%}){correctness}")
     if len(inspection.answers) > _MOST_ANSWERS:
         has_targets = any(answer.right is not None for answer in inspection.answers)

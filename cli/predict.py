@@ -153,16 +153,18 @@ def _print_table(predictions: Sequence[Prediction]) -> None:
     from rich.table import Table
 
     has_steps = any(prediction.steps is not None for prediction in predictions)
+    has_probabilities = any(prediction.probability is not None for prediction in predictions)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for header in ("input", "answer"):
         table.add_column(header, overflow="fold")
-    for header in ("probability", *(["steps"] * has_steps)):
+    for header in (*(["probability"] * has_probabilities), *(["steps"] * has_steps)):
         table.add_column(header, justify="right")
     for prediction in predictions:
         text = " | ".join(prediction.fields.values())
         steps = [] if prediction.steps is None else [f"{prediction.steps:.1f}"]
         shown = text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
-        table.add_row(*map(_plain, (shown, prediction.answer, f"{prediction.probability:.1%}", *steps)))
+        probability = [] if prediction.probability is None else [f"{prediction.probability:.1%}"]
+        table.add_row(*map(_plain, (shown, prediction.answer, *probability, *steps)))
     console.out.print(table, soft_wrap=False)
 
 

@@ -31,7 +31,8 @@ class TaskBatch:
         fields: By name, tokens [b, n] of int64 or rows of numbers [b, n, k] of float32, padded with zeros at the end.
         lengths: By field, the number of real positions [b].
         targets: Classes [b]; classes of positions [b, n], `IGNORED` where a position does not count; the first and the
-            last position of spans [b, 2]; sets [b, n, k], 1 for each member; or positions of another field [b, n].
+            last position of spans [b, 2]; sets [b, n, k], 1 for each member; positions of another field [b, n]; or rows
+            of numbers [b, n, k].
         scored: The positions [b, n] that count, or where a span may begin and end; None for classes.
         choices: The real positions [b, m] of the field that targets point at; None if they do not."""
 

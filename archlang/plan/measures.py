@@ -25,4 +25,4 @@ class Measures:
             report(mistakes.unknown_split(span, self.task, split, self.splits, metric, selects))
         elif metric not in metrics:
             is_late = metric in self.metrics
-            report(mistakes.unknown_metric(span, self.task, split, metric, metrics, is_late))
+            report(mistakes.unknown_metric(span, self.task, split, metric, metrics, is_late, selects))

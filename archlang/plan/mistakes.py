@@ -73,11 +73,16 @@ def unknown_split(
 
 
 def unknown_metric(
-    span: Span, task: str, split: str, metric: str, possible: tuple[str, ...], is_late: bool
+    span: Span, task: str, split: str, metric: str, possible: tuple[str, ...], is_late: bool, selects: bool
 ) -> Diagnostic:
-    """`is_late`: the metric is measured only at the end of a run, so it cannot select."""
+    """`is_late`: the metric is measured only at the end of a run, so it cannot select. `selects`: the metric is that of
+    `train.select`, which the recipe may have left to its default."""
     message = f"`{metric}` is measured only at the end of a run" if is_late else f"`{task}` has no metric `{metric}`"
-    remedy = suggest(metric, possible, f"write one of its metrics, such as `{split}.{possible[-1]}`")
+    if selects and not is_late:
+        message += ", by which `train.select` chooses the weights"
+    example = f"{split}.{possible[1] if len(possible) > 1 else possible[0]}"  # after the loss, the task's first metric
+    remedy = f"set `select = {example}` in `train`" if selects else f"write one of its metrics, such as `{example}`"
+    remedy = suggest(metric, possible, remedy)
     return Diagnostic("E0605", message, span, f"the metrics are {listed(possible)}", remedy=remedy)
 
 

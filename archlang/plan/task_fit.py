@@ -115,7 +115,7 @@ def _result_problem(task: Binding, lengths: dict[str, Dim], result: Type) -> str
     shown = ", ".join(
         unparse(written) if size is None else str(size) for written, size in zip(scored.dimensions, sizes, strict=True)
     )
-    return f"the task scores `logits[{shown}]`, and the model gives `{result}`"
+    return f"the task scores `{scored.name}[{shown}]`, and the model gives `{result}`"
 
 
 def _scored_sizes(task: Binding, scored: TypeName, lengths: dict[str, Dim]) -> Iterator[Dim | None]:

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from archlang.runs.inputs import InputFormat, word_of
 from archlang.tasks.kit.split import Form
-from archlang.tasks.kit.task import Kind, class_text
+from archlang.tasks.kit.task import Kind, class_text, row_text
 from archlang.train.data import Batch
 from archlang.train.predictions import predict, span_logits
 
@@ -19,24 +19,24 @@ class Answer:
 
     Args:
         place: The position that it belongs to; empty for the class of a whole sample.
-        probability: The probability that the model gives to the prediction.
+        probability: The probability that the model gives to the prediction; None for numbers.
         target: The correct answer; None if it is unknown."""
 
     place: str
     predicted: str
-    probability: float
+    probability: float | None
     target: str | None
 
     @property
     def right(self) -> bool | None:
-        """Whether the prediction is the target; None if the target is unknown."""
-        return None if self.target is None else self.predicted == self.target
+        """Whether the prediction is the target; None if the target is unknown, and for numbers."""
+        return None if self.target is None or self.probability is None else self.predicted == self.target
 
 
 def answers_of(
     input_format: InputFormat, logits: Tensor, batch: Batch, fields: Mapping[str, Sequence[str]]
 ) -> list[Answer]:
-    """Returns the predictions of a batch of one. A target of -1 is unknown.
+    """Returns the predictions of a batch of one. A target of -1 is unknown, and a row of NaN.
 
     Args:
         fields: The text of each position of each input field."""
@@ -66,6 +66,8 @@ def answers_of(
             answers.append(
                 _pointer_answer(texts_pointed_at, place, logits[0, position], predictions[position], targets[position])
             )
+        elif batch.form is Form.NUMBERS:
+            answers.append(_number_answer(place, predictions[position], targets[position]))
         elif batch.form is Form.SETS:
             answers.append(
                 _set_answer(input_format.words, place, logits[0, position], predictions[position], targets[position])
@@ -90,6 +92,11 @@ def _pointer_answer(texts: Sequence[str], place: str, logits: Tensor, predicted:
     probability = float(logits.float().softmax(-1)[int(predicted)])
     text, target_text = (f"{int(position)} {texts[int(position)]}" for position in (predicted, target))
     return Answer(place, text, probability, _target(int(target), target_text))
+
+
+def _number_answer(place: str, predicted: Tensor, target: Tensor) -> Answer:
+    target_text = None if target.isnan().any() else row_text(target.tolist())
+    return Answer(place, row_text(predicted.tolist()), None, target_text)
 
 
 def _set_answer(words: Sequence[str], place: str, logits: Tensor, predicted: Tensor, target: Tensor) -> Answer:

@@ -218,7 +218,9 @@ class InputFormat(FileModel):
         if self.form is Form.CLASSES:
             return Split(fields, np.full(len(rows), -1))
         answered = fields[self.points_from] if self.points_from else list(fields.values())[-1]
-        targets = Ragged(np.full(int(answered.offsets[-1]), -1), answered.offsets)
+        count = int(answered.offsets[-1])
+        unknown = np.full((count, 1), np.nan, np.float32) if self.form is Form.NUMBERS else np.full(count, -1)
+        targets = Ragged(unknown, answered.offsets)
         return Split(fields, targets, points_at=self.points_at)
 
     def _is_source(self, item: Item) -> bool:

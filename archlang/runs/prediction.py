@@ -37,22 +37,22 @@ class Prediction:
         fields: The text of each field as the model reads it, with the marks of the task.
         answer: The answer as text: a class, the words of a sequence, or the predicted word or set of each position.
         probability: The probability that the model gives to the whole answer: the product over its parts, times that of
-            the end if the model has written it.
+            the end if the model has written it; None if the parts are numbers.
         parts: The prediction of each position, or that of the whole input if it has a class.
         steps: The mean number of steps of the outermost halting loops; None if the model has none.
         target: The correct answer; None if it is unknown."""
 
     fields: Mapping[str, str]
     answer: str
-    probability: float
+    probability: float | None
     parts: tuple[Answer, ...]
     steps: float | None
     target: str | None = None
 
     @property
     def right(self) -> bool | None:
-        """Whether the whole answer is right; None if the target is unknown."""
-        if self.target is None:
+        """Whether the whole answer is right; None if the target is unknown, and for numbers."""
+        if self.target is None or self.probability is None:
             return None
         parts = [part.right for part in self.parts]
         # The parts of a written answer, which may be empty, have no targets. Equal words may be different spans.
@@ -229,7 +229,8 @@ class _Reader:
         predicted, targets = [part.predicted for part in parts], [part.target for part in parts]
         given_targets = [target for target in targets if target is not None]
         target = self._answer_text(given_targets, texts) if len(given_targets) == len(targets) else None
-        probability = math.prod(part.probability for part in parts)
+        probabilities = [part.probability for part in parts if part.probability is not None]
+        probability = None if self._format.form is Form.NUMBERS else math.prod(probabilities)
         return Prediction(self._spelled(texts), self._answer_text(predicted, texts), probability, parts, steps, target)
 
     def _answer_text(self, predicted: Sequence[str], texts: Mapping[str, Sequence[str]]) -> str:
@@ -248,11 +249,12 @@ class _Reader:
         probabilities = decoded.logits[row].float().softmax(-1)
         ended = end is not None and length < len(probabilities)
         tokens = [int(token) for token in decoded.tokens[row, :length]]
+        chances = [float(probabilities[place, token]) for place, token in enumerate(tokens)]
         parts = tuple(
-            Answer(str(place), word_of(words, token), float(probabilities[place, token]), None)
-            for place, token in enumerate(tokens)
+            Answer(str(place), word_of(words, token), chance, None)
+            for place, (token, chance) in enumerate(zip(tokens, chances, strict=True))
         )
-        probability = math.prod(part.probability for part in parts)
+        probability = math.prod(chances)
         if ended:
             probability *= float(probabilities[length, end])
         target = None

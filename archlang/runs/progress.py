@@ -15,7 +15,7 @@ from archlang.diagnostics.terminal import Terminal, text_column
 from archlang.diagnostics.visible import visible
 from archlang.record.schemas import Alternative
 from archlang.runs.claims import Comparison
-from archlang.tasks.kit.metrics import LOWER_IS_BETTER
+from archlang.tasks.kit.metrics import LOWER_IS_BETTER, decimals
 from archlang.tasks.kit.task import group_text
 from archlang.train.score import Score
 
@@ -202,4 +202,4 @@ def format_metric(metric: str, value: float | None) -> str:
     """Returns a share in per cent, another metric as a number, and nothing for None and NaN."""
     if value is None or math.isnan(value):
         return ""
-    return f"{value:.2f}" if metric in LOWER_IS_BETTER else f"{value:.1%}"
+    return f"{value:.{decimals(metric)}f}" if metric in LOWER_IS_BETTER else f"{value:.1%}"

@@ -62,9 +62,9 @@ class Sequences:
 class Batch:
     """The tensors of some items: each field [b, n] or [b, n, k] with its lengths [b].
 
-    Targets are classes [b], spans [b, 2], classes of positions [b, n], sets of positions [b, n, k] or positions of the
-    field `points_at` [b, n]. `scored` [b, n] marks the positions that count, or the positions that a span can have; it
-    is None for classes."""
+    Targets are classes [b], spans [b, 2], classes of positions [b, n], sets or numbers of positions [b, n, k] or
+    positions of the field `points_at` [b, n]. `scored` [b, n] marks the positions that count, or the positions that a
+    span can have; it is None for classes."""
 
     items: Int[Tensor, " b"]
     fields: tuple[Shaped[Tensor, "b _n *_k"], ...]

@@ -63,7 +63,7 @@ def mean_loss(
     functions: RunFunctions = NO_FUNCTIONS,
 ) -> Float[Tensor, ""]:
     """Returns the mean loss over samples, over the scored positions, or over the begins and ends of spans. Smoothing
-    applies to classes, not to spans or sets. `functions` may have a loss in place of that of `rule`."""
+    applies to classes, not to spans, sets or numbers. `functions` may have a loss in place of that of `rule`."""
     if batch.form is Form.SPANS:
         logits = span_logits(logits, batch).transpose(1, 2)
     losses = functions.losses(logits, batch)
@@ -79,8 +79,11 @@ def mean_loss(
 def position_losses(
     logits: Float[Tensor, "b n k"], batch: Batch, rule: LossRule = LossRule.ENTROPY, smoothing: float = 0.0
 ) -> Float[Tensor, "b n"]:
-    """Returns the loss at each position, scored or not; for sets, the mean over their possible members."""
+    """Returns the loss at each position, scored or not: for sets, the mean over their possible members, and for rows of
+    numbers the mean of their squared errors."""
     logits = logits.float()
+    if batch.form is Form.NUMBERS:
+        return (logits - batch.targets).square().mean(-1)
     if batch.form is not Form.SETS:
         choices = None if batch.choices is None else batch.choices[:, None].expand(logits.shape).flatten(0, 1)
         losses = smoothed_entropy(logits.flatten(0, 1), batch.targets.flatten(), smoothing, choices)

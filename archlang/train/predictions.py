@@ -29,8 +29,11 @@ def span_logits(logits: Float[Tensor, "b n 2"], batch: Batch) -> Float[Tensor, "
 
 
 def predict(logits: Float[Tensor, "b *_"], batch: Batch) -> Shaped[Tensor, "b *_"]:
-    """Returns the most likely class, position or span, or the members of a set with a probability of at least 0.5."""
+    """Returns the most likely class, position or span, the members of a set with a probability of at least 0.5, or the
+    numbers themselves."""
     match batch.form:
+        case Form.NUMBERS:
+            return logits.float()
         case Form.SETS:
             return logits >= 0
         case Form.SPANS:

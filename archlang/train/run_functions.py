@@ -61,7 +61,7 @@ class RunFunctions:
             return None
         losses = self.loss(logits.float(), batch.targets)
         targets = batch.targets
-        shape = targets.shape[:-1] if batch.form is Form.SETS else targets.shape
+        shape = targets.shape[:-1] if batch.form in (Form.SETS, Form.NUMBERS) else targets.shape
         if not isinstance(losses, Tensor) or losses.shape != shape or not losses.is_floating_point():
             got = _described(losses)
             raise self.loss.wrong(

@@ -117,7 +117,8 @@ class Answers:
         self._split = split
         targets = split.targets
         shape = targets.values.shape if isinstance(targets, Ragged) else targets.shape
-        self.predictions: np.ndarray = np.zeros(shape, dtype=np.bool_ if split.form is Form.SETS else np.int64)
+        dtypes = {Form.SETS: np.bool_, Form.NUMBERS: np.float32}
+        self.predictions: np.ndarray = np.zeros(shape, dtype=dtypes.get(split.form, np.int64))
         self.losses: Reals = np.zeros(len(split))
         self.counts: Integers = np.zeros(len(split), dtype=np.int64)
 

@@ -45,6 +45,9 @@ POINTER = """model m(x: tokens[n]) -> logits[n, n] {
     h = embed[8](x) |> attention[2]
     return scores(linear[8](h), linear[8](h))
 }"""
+REGRESSOR = """model m(x: seq[n, size]) -> seq[n, 1] {
+    return linear[8](x) |> attention[2, causal = true] |> linear[1]
+}"""
 SIZES = "train_size = 8, valid_size = 4, test_size = 4"
 
 
@@ -215,6 +218,24 @@ def test_sets_are_answered_at_each_position(tmp_path: Path) -> None:
     (prediction,) = run.predict([" ".join((run.vocabulary[0], run.vocabulary[0]))])
     assert len(prediction.parts) == 2
     assert prediction.answer.startswith("{")
+
+
+def test_numbers_are_answered_without_a_probability_and_are_neither_right_nor_wrong(tmp_path: Path) -> None:
+    task = f"in_context_regression[inputs = 3, points = 3, test = [2], {SIZES}]"
+    run = trained(tmp_path, REGRESSOR, task, "valid.squared_error")
+    rows = [[0.1, 0.2, 0.3], [1.5, 0.0, 0.0], [0.4, 0.5, 0.6]]
+    (prediction,) = run.predict([rows])
+    results = run.module(torch.tensor([rows]))
+    assert [float(part.predicted) for part in prediction.parts] == pytest.approx(results.flatten().tolist(), rel=1e-3)
+    assert (prediction.probability, prediction.target, prediction.right) == (None, None, None)
+    assert prediction.answer == " ".join(part.predicted for part in prediction.parts)
+    samples = run.samples("test")
+    answers = run.inspect(samples).answers
+    assert [answer.target for answer in answers] == [f"{y:.4g}" for y in samples.targets[0][::2, 0]]
+    assert {answer.right for answer in answers} == {None}
+    page = run.inspect(samples).html()
+    assert "target" in page
+    assert "probability" not in page
 
 
 def test_a_field_of_numbers_takes_rows(tmp_path: Path) -> None:

@@ -46,6 +46,16 @@ def test_a_task_without_the_default_selecting_split_needs_another_one() -> None:
     assert not check_text(PAIR + "recipe r { task scan model pair train adamw[steps = 1, select = test.accuracy] }")
 
 
+def test_a_task_without_accuracy_needs_another_selecting_metric() -> None:
+    model = "model line(x: seq[n, size]) -> seq[n, 1] { return linear[1](x) }\n"
+    task = "recipe r { task in_context_regression model line train adamw[steps = 1%s] }"
+    (diagnostic,) = check_text(model + task % "")
+    assert (diagnostic.code, diagnostic.span.text) == ("E0605", "adamw[steps = 1]")
+    assert "has no metric `accuracy`, by which `train.select` chooses the weights" in diagnostic.message
+    assert diagnostic.remedy == "set `select = valid.squared_error` in `train`"
+    assert not check_text(model + task % ", select = valid.squared_error")
+
+
 def test_a_metric_of_the_end_of_a_run_is_claimed_but_does_not_select() -> None:
     claim = 'claim test.exact_match = 1.0 from "p"'
     assert not check_text(f"{PAIR} recipe r {{ task copy model pair train adamw[steps = 1] {claim} }}")

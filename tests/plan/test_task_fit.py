@@ -18,7 +18,9 @@ model sorter[d = 8](source: tokens[n], id: seq[n, {k}], target: tokens[m]) -> lo
 
 
 def recipe(task: str, model: str) -> str:
-    select = ", select = test.accuracy" if task.startswith("scan") else ""  # which has no validation split
+    # `scan` has no validation split, and regression no accuracy.
+    other = {"scan": ", select = test.accuracy", "in_context_regression": ", select = valid.squared_error"}
+    select = other.get(task.partition("[")[0], "")
     return f"recipe r {{ task {task} model {model} train adamw[steps = 10{select}] }}"
 
 
@@ -142,6 +144,14 @@ def test_scores_of_classes_do_not_fit_a_task_whose_answers_are_positions() -> No
         + recipe("argsort", "m")
     )
     assert "the task scores `logits[n, n]`, and the model gives `seq[n, 64]`" in diagnostic.message
+
+
+def test_numbers_of_positions_fit_a_task_of_regression_and_one_number_does_not() -> None:
+    settings = "model m[d = 8](x: seq[n, size]) -> {result} {{ return {value} }}"
+    task = recipe("in_context_regression", "m")
+    assert not check_text(settings.format(result="seq[n, 1]", value="linear[1](x)") + task)
+    diagnostic = only(settings.format(result="vec[1]", value="mean(linear[1](x))") + task)
+    assert "the task scores `seq[n, 1]`, and the model gives `vec[1]`" in diagnostic.message
 
 
 def test_scores_of_positions_do_not_fit_a_task_of_classes() -> None:

@@ -24,6 +24,7 @@ NAMES = sorted(path.stem for path in FOLDER.glob("*.arch"))
 # Statics that make a task small; those that are not here are small already, or read files.
 SMALL: dict[str, dict[str, object]] = {
     "argsort": {"train_size": 50, "valid_size": 5, "test_size": 5},
+    "in_context_regression": {"train_size": 50, "valid_size": 5, "test_size": 5},
     "sudoku": {
         "side": 4,
         "train": Interval(3, 6),

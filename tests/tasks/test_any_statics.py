@@ -17,6 +17,7 @@ from archlang.tasks.dyck import Dyck
 from archlang.tasks.dynamic_recall import DynamicRecall
 from archlang.tasks.graph_distance import GraphDistance
 from archlang.tasks.id_sort import IdSort
+from archlang.tasks.in_context_regression import InContextRegression
 from archlang.tasks.kit.mistakes import TaskError
 from archlang.tasks.kit.ragged import Ragged
 from archlang.tasks.kit.task import Task
@@ -86,6 +87,15 @@ TASKS: dict[Callable[..., Task], st.SearchStrategy[Statics]] = {
     StackManipulation: statics(**BY_LENGTH),
     Sudoku: statics(train=BLANKS, test=BLANKS, side=st.sampled_from([4, 4, 4, 5]), puzzles=st.integers(0, 3)),
     Maze: statics(**BY_LENGTH, side=st.integers(2, 9)),
+    InContextRegression: statics(
+        function=st.sampled_from(["linear", "sparse_linear", "relu_network", "decision_tree", "cubic"]),
+        inputs=st.integers(-1, 5),
+        points=st.integers(-1, 5),
+        test=NUMBERS,
+        nonzero=st.integers(-1, 5),
+        hidden=st.integers(-1, 5),
+        depth=st.integers(-1, 4),
+    ),
     GraphDistance: statics(**BY_LENGTH, names=st.integers(0, 14), degree=st.floats(-1, 20), farthest=st.integers(0, 4)),
 }
 

@@ -17,6 +17,7 @@ from archlang.tasks.dynamic_recall import DynamicRecall
 from archlang.tasks.flipflop import FlipFlop
 from archlang.tasks.graph_distance import GraphDistance
 from archlang.tasks.id_sort import IdSort
+from archlang.tasks.in_context_regression import InContextRegression
 from archlang.tasks.kit.split import digest
 from archlang.tasks.kit.task import Task
 from archlang.tasks.listops import ListOps
@@ -101,6 +102,10 @@ DIGESTS: list[tuple[Task, str, str]] = [
     (SUDOKU, "train", "40605c947f7cb42e"),
     (Sudoku(puzzles=5, test_size=5), "test", "a29624740f182936"),
     (Maze(train_size=50), "train", "40eba1ab67be9ae5"),
+    (InContextRegression(train_size=50), "train", "c7bfcf8e3949b2c5"),
+    (InContextRegression(function="sparse_linear", valid_size=5), "valid", "bfa12200b7f94330"),
+    (InContextRegression(function="relu_network", valid_size=5), "valid", "4ea6076f97c57cbf"),
+    (InContextRegression(function="decision_tree", test_size=5), "test", "6822313c213ee33f"),
     (GraphDistance(train_size=50), "train", "751a8dcbe085a4ca"),
     (StackManipulation(train_size=50), "train", "0ea6b4e29c8d28f3"),
 ]

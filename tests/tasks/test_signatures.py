@@ -39,7 +39,7 @@ def test_the_signature_gives_the_size_of_the_vocabulary(name: str, begin_end: bo
         return
     chosen = {} if begin_end is None else {"begin_end": begin_end}
     gives = {clause.name: value(clause.value, {**statics, **chosen}) for clause in signature(name).gives}
-    assert gives["vocab"] == len(vocabulary_of(build(name, **chosen)))
+    assert gives.get("vocab", 0) == len(vocabulary_of(build(name, **chosen)))
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if not name.startswith("file")])
@@ -63,7 +63,7 @@ def test_fields_targets_and_groups_are_as_declared(name: str) -> None:
         assert set(task.metrics) <= set(MEANINGS)
         assert items.form is task.kind.form
         answers = items.targets.values if isinstance(items.targets, Ragged) else items.targets
-        most = gives["classes"] if "classes" in gives else gives["vocab"]
+        most = gives["classes"] if "classes" in gives else gives.get("vocab", 0)
         if items.form is Form.SETS:
             assert answers.dtype == np.bool_
             assert answers.shape[1] == most
@@ -71,6 +71,11 @@ def test_fields_targets_and_groups_are_as_declared(name: str) -> None:
             assert isinstance(items.targets, Ragged)
             widths = items.inputs[items.points_at].lengths.repeat(items.targets.lengths)
             assert (answers < widths).all()
+        elif items.form is Form.NUMBERS:
+            assert isinstance(declared.signature.result, TypeName)
+            assert answers.dtype == np.float32
+            assert answers.shape[1] == value(declared.signature.result.dimensions[1], vars_of(task))
+            assert np.isfinite(answers).all()
         elif items.form is not Form.SPANS:
             assert 0 <= answers.min() <= answers.max() < most
         for parameter, ragged in zip(declared.signature.inputs, items.inputs.values(), strict=True):
@@ -94,6 +99,8 @@ def test_the_signature_has_the_form_of_the_kind(name: str) -> None:
     match task.kind:
         case Kind.CLASSIFICATION | Kind.TAGGING | Kind.SPANS:
             assert not declared.causal
+        case Kind.REGRESSION:
+            assert result.name == "seq", "numbers are no logits"
         case Kind.POINTING:
             assert isinstance(result.dimensions[1], Name)
             assert result.dimensions[1].text in {field.type.dimensions[0].span.text for field in fields}

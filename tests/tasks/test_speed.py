@@ -13,6 +13,7 @@ from archlang.tasks.dyck import Dyck
 from archlang.tasks.flipflop import FlipFlop
 from archlang.tasks.graph_distance import GraphDistance
 from archlang.tasks.id_sort import IdSort
+from archlang.tasks.in_context_regression import InContextRegression
 from archlang.tasks.kit.task import Task
 from archlang.tasks.listops import ListOps
 from archlang.tasks.maze import Maze
@@ -42,6 +43,7 @@ LIMITS: list[tuple[Task, int]] = [
     (Sudoku(), 20),
     (Maze(), 20),
     (GraphDistance(), 20),
+    (InContextRegression(train_size=20_000), 20),
 ]
 
 

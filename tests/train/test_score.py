@@ -201,6 +201,24 @@ def test_no_answer_points_at_padding() -> None:
     assert measured.loss == pytest.approx((3 * first + 2 * second).item() / 5)
 
 
+NUMBERS = Split(
+    {"x": Ragged.of([[0, 1], [2]])},
+    Ragged(np.array([[1.5], [0.0], [-2.0]], dtype=np.float32), np.array([0, 2, 3], dtype=np.int64)),
+    Ragged.of([[1, 0], [1]], dtype=np.bool_),
+    {"length": np.array([2, 1])},
+)
+
+
+@pytest.mark.parametrize("batch", [1, 100])
+def test_numbers_have_the_squared_error_of_the_results_as_their_loss(batch: int) -> None:
+    module = FixedLogits([[1.0], [7.0], [-4.0]])
+    task = FakeTask(kind=Kind.REGRESSION, unit=Unit.POSITION, metrics=("squared_error",))
+    measured = evaluate(module, Data(NUMBERS, CPU), NUMBERS, "test", task, batch)
+    assert measured.loss == pytest.approx((0.25 + 4.0) / 2)
+    assert measured.metrics == {"squared_error": pytest.approx(measured.loss)}
+    assert measured.groups["length"] == {1: {"squared_error": 4.0}, 2: {"squared_error": 0.25}}
+
+
 @pytest.mark.parametrize("batch", [1, 100])
 def test_perplexity_is_e_to_the_mean_loss_of_scored_positions(batch: int) -> None:
     measured = score(POSITIONS, batch, unit=Unit.POSITION, metrics=("perplexity", "accuracy"))

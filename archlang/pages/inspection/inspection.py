@@ -44,10 +44,13 @@ class Inspection:
         panels, heads_omitted = _fitting(self.panels)
         answers = self.answers
         has_targets = any(answer.target is not None for answer in answers)
+        has_probabilities = any(answer.probability is not None for answer in answers)
+        is_judged = any(answer.right is not None for answer in answers)
         has_places = any(answer.place for answer in answers)
         rows = [
             [
-                *([answer.place] if has_places else []), answer.predicted, format_number(answer.probability),
+                *([answer.place] if has_places else []), answer.predicted,
+                *([] if answer.probability is None else [format_number(answer.probability)]),
                 *([answer.target or "", _CORRECTNESS[answer.right]] if has_targets else []),
             ]
             for answer in answers
@@ -58,11 +61,11 @@ class Inspection:
             title=f"{self.model}: {self.title}",
             fields=self.fields,
             mean_depth=self.mean_depth,
-            summary=f"{right} of {len(answers)} right" if has_targets else f"{len(answers)} answers",
+            summary=f"{right} of {len(answers)} right" if is_judged else f"{len(answers)} answers",
             headers=[
                 *(["position"] * has_places),
                 "predicted",
-                "probability",
+                *(["probability"] * has_probabilities),
                 *(["target", ""] if has_targets else []),
             ],
             answers=rows,

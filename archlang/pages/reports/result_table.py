@@ -10,7 +10,7 @@ from archlang.pages.reports.statistics import SOLVED, SeedStatistics, paired_tes
 from archlang.pages.reports.verdict import ClaimVerdict, judge
 from archlang.plan.table import TableColumn, TableRow
 from archlang.runs.table import CellResult
-from archlang.tasks.kit.metrics import LOWER_IS_BETTER
+from archlang.tasks.kit.metrics import LOWER_IS_BETTER, decimals
 
 
 @dataclass(frozen=True)
@@ -37,12 +37,16 @@ class ResultCell:
 
     @property
     def is_fraction(self) -> bool:
-        return self.column.metric.partition(".")[2] not in LOWER_IS_BETTER
+        return self._metric not in LOWER_IS_BETTER
+
+    @property
+    def _metric(self) -> str:
+        return self.column.metric.partition(".")[2]
 
     def format(self, value: float, sign: Literal["-", "+"] = "-") -> str:
-        """Formats a fraction in per cent, as papers of the field do, and another number with two decimals. `+` shows
-        the sign of positive numbers too."""
-        return f"{100 * value:{sign}.1f}" if self.is_fraction else f"{value:{sign}.2f}"
+        """Formats a fraction in per cent, as papers of the field do, and another number with two decimals, or a squared
+        error with four. `+` shows the sign of positive numbers too."""
+        return f"{100 * value:{sign}.1f}" if self.is_fraction else f"{value:{sign}.{decimals(self._metric)}f}"
 
     @property
     def result(self) -> str:

@@ -216,7 +216,7 @@ def _bars(chart: Chart) -> Iterator[Text]:
         for x, y in zip(curve.x, curve.y, strict=True):
             trained = chart.shaded is not None and chart.shaded[0] <= x <= chart.shaded[1]
             bar = _BLOCK * round(_BAR_WIDTH * y / highest) if highest > 0 else ""
-            number = f"{y:.1%}" if chart.percent else f"{y:.2f}"
+            number = f"{y:.1%}" if chart.percent else f"{y:.3g}"
             yield Text.assemble(
                 f"  {curve.name:>8} {chart.text_of(x):>{width}} ",
                 (f"{bar:<{_BAR_WIDTH}}", "cyan"),

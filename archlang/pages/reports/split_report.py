@@ -14,7 +14,16 @@ from rich.text import Text
 from archlang.diagnostics.visible import visible
 from archlang.tasks.kit.ragged import Integers, Ragged
 from archlang.tasks.kit.split import Form, Split
-from archlang.tasks.kit.task import Kind, Task, class_names, class_text, field_vocabulary, group_names, group_text
+from archlang.tasks.kit.task import (
+    Kind,
+    Task,
+    class_names,
+    class_text,
+    field_vocabulary,
+    group_names,
+    group_text,
+    row_text,
+)
 
 _MOST_BARS = 12
 _BAR_WIDTH = 40  # characters
@@ -166,7 +175,10 @@ def _target(task: Task, split: Split, index: int) -> str:
     scored = np.ones(len(row), dtype=np.bool_) if split.scored is None else split.scored[index][:_LONGEST_ITEM]
     # Only a tagging task knows the meaning of its tags.
     target_words = class_names(task) if task.kind is Kind.TAGGING else words
-    texts = (_word(token, target_words) for token in row.tolist())
+    if split.form is Form.NUMBERS:
+        texts = [row_text(numbers) for numbers in row.tolist()]
+    else:
+        texts = [_word(token, target_words) for token in row.tolist()]
     return _truncated(" ".join(text if counts else "·" for text, counts in zip(texts, scored, strict=True)))
 
 

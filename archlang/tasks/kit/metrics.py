@@ -20,18 +20,21 @@ MEANINGS = {
     "oracle_match": "share of answers that are correct as a whole, decoded to the length of the target",
     "f1": "overlap of answers with targets: the harmonic mean of precision and recall, averaged over items",
     "perplexity": "exponential of the mean cross entropy of scored positions; lower is better",
+    "squared_error": "mean squared error at scored positions; lower is better",
+    "last_squared_error": "mean squared error at the last scored position of each sequence; lower is better",
 }
 WRITTEN_METRICS = ("exact_match", "oracle_match")
 """The metrics of answers that a model writes token by token; they are measured only at the end of a run."""
 
+_SQUARED_ERRORS = frozenset({"squared_error", "last_squared_error"})
 # Also no fractions: they are not shown in per cent.
-LOWER_IS_BETTER = frozenset({"perplexity", "loss"})
+LOWER_IS_BETTER = frozenset({"perplexity", "loss"}) | _SQUARED_ERRORS
 
 
 @dataclass(frozen=True, eq=False)
 class Tally:
-    """For each of N items, the number of correct answers [N] and the number of answers [N]; if `exponential`, the sum
-    of losses [N] and the number of losses [N]."""
+    """For each of N items, the number of correct answers [N] and the number of answers [N]; for a loss, its sum [N] and
+    the number of losses [N], with `exponential` for the exponential of their mean."""
 
     hits: Integers | Reals
     counts: Integers
@@ -56,8 +59,14 @@ def rank(metric: str, value: float) -> float:
     return -value if metric in LOWER_IS_BETTER else value
 
 
+def decimals(metric: str) -> int:
+    """Returns how many decimals of a metric that is no fraction are shown."""
+    return 4 if metric in _SQUARED_ERRORS else 2
+
+
 def tally(metric: str, unit: Unit, split: Split, predictions: np.ndarray) -> Tally:
-    """Counts a metric over predictions: classes [N], spans [N, 2], or a class for each value of `split.targets`.
+    """Counts a metric over predictions: classes [N], spans [N, 2], or a class, a set or a row of numbers for each value
+    of `split.targets`.
 
     Perplexity is computed from losses, and a `JudgedTask` computes its own metrics; both are outside this function.
 
@@ -73,6 +82,8 @@ def tally(metric: str, unit: Unit, split: Split, predictions: np.ndarray) -> Tal
         return Tally(hits, np.ones_like(hits))
     offsets = targets.offsets
     scored = np.ones(len(targets.values), dtype=np.bool_) if split.scored is None else split.scored.values
+    if split.form is Form.NUMBERS:
+        return _squared_errors(metric, split, predictions, scored)
     equal = np.asarray(predictions == targets.values)
     # A position is correct only if its whole set is.
     correct = (equal.all(axis=1) if split.form is Form.SETS else equal) & scored
@@ -94,6 +105,19 @@ def _spans(metric: str, targets: Integers, predictions: np.ndarray) -> Tally:
     common = np.maximum(last - first + 1, 0)
     lengths = (predictions[:, 1] - predictions[:, 0] + 1) + (targets[:, 1] - targets[:, 0] + 1)
     return Tally(2.0 * common / lengths, ones)
+
+
+def _squared_errors(metric: str, split: Split, predictions: np.ndarray, scored: np.ndarray) -> Tally:
+    """Sums the squared error of each scored row, which is the mean over its numbers."""
+    assert isinstance(split.targets, Ragged)
+    offsets = split.targets.offsets
+    errors = np.square(predictions.astype(np.float64) - split.targets.values).mean(axis=1)
+    counts = _sums(scored, offsets)
+    if metric == "last_squared_error":
+        nonempty = np.asarray(counts > 0, dtype=np.int64)
+        return Tally(np.where(nonempty > 0, errors[_last_positions(scored, offsets)], 0.0), nonempty)
+    running = np.concatenate([np.zeros(1), np.cumsum(np.where(scored, errors, 0.0))])
+    return Tally(running[offsets[1:]] - running[offsets[:-1]], counts)
 
 
 def _sums(marks: np.ndarray, offsets: Integers) -> Integers:

@@ -21,6 +21,7 @@ class Form(Enum):
     SETS = "a set for each position of a field: Ragged, values [P, classes] of bool"
     SPANS = "the first and the last position of the answer in a field: [N, 2]"
     POINTERS = "a position of the field `points_at` for each position of a field: Ragged, values [P]"
+    NUMBERS = "a row of real numbers for each position of a field: Ragged, values [P, k] of float32"
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +48,9 @@ class Split:
         if self.points_at:
             return Form.POINTERS
         if isinstance(self.targets, Ragged):
-            return Form.POSITIONS if self.targets.values.ndim == 1 else Form.SETS
+            if self.targets.values.ndim == 1:
+                return Form.POSITIONS
+            return Form.SETS if self.targets.values.dtype == np.bool_ else Form.NUMBERS
         return Form.CLASSES if self.targets.ndim == 1 else Form.SPANS
 
     def select(self, indices: npt.ArrayLike) -> Split:

@@ -21,6 +21,7 @@ class Kind(Enum):
     SETS = "prediction of sets"
     SPANS = "spans"
     POINTING = "pointing"
+    REGRESSION = "regression"
 
     @property
     def form(self) -> Form:
@@ -33,12 +34,14 @@ class Kind(Enum):
                 return Form.SPANS
             case Kind.POINTING:
                 return Form.POINTERS
+            case Kind.REGRESSION:
+                return Form.NUMBERS
         return Form.POSITIONS
 
 
 class LossRule(Enum):
     """The loss between logits and targets: cross entropy, which is binary for each member of a set, or the squared
-    error of the sigmoids."""
+    error of the sigmoids. Numbers have the squared error of the results themselves."""
 
     ENTROPY = "entropy"
     SQUARES = "squares"
@@ -116,7 +119,7 @@ class JudgedTask(Protocol):
 
     def judge(self, split: Split, predictions: np.ndarray) -> Mapping[str, Reals]:
         """Returns scores [N] between 0 and 1 for some metrics of the task. `predictions` holds classes [N], spans [N,
-        2], or a class for each value of `split.targets`."""
+        2], or a class, a set or a row of numbers for each value of `split.targets`."""
 
 
 def loss_rule(task: Task) -> LossRule:
@@ -133,6 +136,15 @@ def class_names(task: Task) -> tuple[str, ...]:
 def class_text(names: Sequence[str], number: int) -> str:
     """Returns the name of a class, or `class 3` if it has none."""
     return names[number] if 0 <= number < len(names) else f"class {number}"
+
+
+def row_text(numbers: Sequence[float]) -> str:
+    """Returns a row of numbers as text.
+
+    >>> row_text([0.12345]), row_text([1.0, -2.5])
+    ('0.1235', '(1, -2.5)')"""
+    texts = [f"{number:.4g}" for number in numbers]
+    return texts[0] if len(texts) == 1 else f"({', '.join(texts)})"
 
 
 def group_names(task: Task) -> dict[str, tuple[str, ...]]:

@@ -76,6 +76,18 @@ def test_spans_match_exactly_or_by_overlap() -> None:
     assert tally("f1", Unit.SAMPLE, spans, answers).hits.tolist() == [1.0, 0.5, 0.0, 0.5]
 
 
+def test_squared_errors_are_means_over_scored_rows_and_over_last_scored_rows() -> None:
+    targets = Ragged(np.array([[1, 2], [3, 4], [0, 0], [5, 5]], dtype=np.float32), np.array([0, 2, 3, 4]))
+    marks = Ragged(np.array([True, True, False, True]), targets.offsets)
+    numbers = Split({"x": targets}, targets, marks)
+    answers = np.array([[1, 2], [4, 6], [9, 9], [5, 4]], dtype=np.float32)  # the errors are 0, 5/2, unscored, 1/2
+    counted = tally("squared_error", Unit.POSITION, numbers, answers)
+    assert (counted.hits.tolist(), counted.counts.tolist()) == ([2.5, 0.0, 0.5], [2, 0, 1])
+    assert counted.share == 1.0
+    last = tally("last_squared_error", Unit.POSITION, numbers, answers)
+    assert (last.hits.tolist(), last.counts.tolist()) == ([2.5, 0.0, 0.5], [1, 0, 1])
+
+
 def test_perplexity_is_the_exponential_of_the_mean_loss() -> None:
     counted = Tally(np.array([2.0, 1.0, 0.0]), np.array([2, 1, 0]), exponential=True)
     assert counted.share == pytest.approx(np.e)
@@ -83,6 +95,6 @@ def test_perplexity_is_the_exponential_of_the_mean_loss() -> None:
     assert np.isnan(counted.among(np.array([False, False, True])))
 
 
-def test_only_lower_perplexity_and_loss_are_better() -> None:
+def test_only_lower_perplexity_loss_and_squared_errors_are_better() -> None:
     lower_is_better = {metric for metric in (*MEANINGS, "loss") if rank(metric, 2.0) < rank(metric, 1.0)}
-    assert lower_is_better == LOWER_IS_BETTER == {"perplexity", "loss"}
+    assert lower_is_better == LOWER_IS_BETTER == {"perplexity", "loss", "squared_error", "last_squared_error"}

@@ -59,9 +59,10 @@ def test_the_form_follows_from_the_targets() -> None:
     x = Ragged.of([[1], [2, 3]])
     classes, spans = np.array([0, 1], dtype=np.int64), np.array([[0, 0], [0, 1]], dtype=np.int64)
     sets = Ragged(np.zeros((3, 4), dtype=np.bool_), x.offsets)
-    forms = [Split({"x": x}, targets).form for targets in (classes, x, sets, spans)]
+    numbers = Ragged(np.zeros((3, 4), dtype=np.float32), x.offsets)
+    forms = [Split({"x": x}, targets).form for targets in (classes, x, sets, spans, numbers)]
     forms.append(Split({"x": x}, x, points_at="x").form)
-    assert forms == [Form.CLASSES, Form.POSITIONS, Form.SETS, Form.SPANS, Form.POINTERS]
+    assert forms == [Form.CLASSES, Form.POSITIONS, Form.SETS, Form.SPANS, Form.NUMBERS, Form.POINTERS]
     assert {kind.form for kind in Kind} == set(Form)
 
 
