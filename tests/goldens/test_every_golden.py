@@ -34,8 +34,6 @@ AWAITED = {
     "baselines/ptrnet_bi",
     "baselines/ptrnet_panm",
     "baselines/transformer",
-    "modern/blockrec_lucidrains",
-    "modern/blockrec_lucidrains_readbelow",
     "modern/pondernet",
     "modern/trm_mlp",
     "modern/trm_puzzle_signsgd",
