@@ -104,7 +104,7 @@ def test_a_run_of_an_engine_has_the_same_curve_as_a_solo_run(points: tuple[Point
 @installed("ray")
 def test_another_engine_resumes_a_killed_table(program: Path, tmp_path: Path) -> None:
     out = tmp_path / "killed"
-    options = ("--seeds", "2", "--set", "train.steps=400", "--set", "train.every=20", "--workers", "2")
+    options = ("--seeds", "2", "--set", "train.steps=160", "--set", "train.every=20", "--workers", "2")
     command = archlang("table", program, *options, "--out", out, "--device", "cpu")
     first = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     limit = time.monotonic() + 60
@@ -114,7 +114,7 @@ def test_another_engine_resumes_a_killed_table(program: Path, tmp_path: Path) ->
     first.send_signal(signal.SIGKILL)
     first.wait()
     time.sleep(2)  # its child processes end
-    table = plan_table(program, sets={"train.steps": "400", "train.every": "20"}, seeds=[1, 2])
+    table = plan_table(program, sets={"train.steps": "160", "train.every": "20"}, seeds=[1, 2])
     killed, expected = (TableRuns(table, folder, device="cpu") for folder in (out, tmp_path / "whole"))
     assert killed.points()
     run_all(make_engine("ray", 2), killed)

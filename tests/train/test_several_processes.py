@@ -90,7 +90,9 @@ def assert_same_curve(left: Path, right: Path) -> None:
         assert left_line == pytest.approx(right_line, rel=1e-4, abs=1e-6)
 
 
-@pytest.mark.parametrize("command", [ARCHLANG, TORCHRUN], ids=["archlang", "torchrun"])
+@pytest.mark.parametrize(
+    "command", [pytest.param(ARCHLANG, id="archlang"), pytest.param(TORCHRUN, id="torchrun", marks=pytest.mark.slow)]
+)
 def test_two_processes_have_the_curve_of_one(alone: Path, tmp_path: Path, command: list[str]) -> None:
     shutil.copy(alone / "small.arch", tmp_path)
     (tmp_path / "main.py").write_text(MAIN)
@@ -101,6 +103,7 @@ def test_two_processes_have_the_curve_of_one(alone: Path, tmp_path: Path, comman
     assert json.loads((tmp_path / "run" / "results.json").read_text())["splits"].keys() == {"iid", "valid", "test"}
 
 
+@pytest.mark.slow
 def test_two_tasks_of_a_slurm_job_have_the_curve_of_one(alone: Path, tmp_path: Path) -> None:
     shutil.copy(alone / "small.arch", tmp_path)
     job = {
