@@ -15,6 +15,8 @@ from archlang.kernels.linear import Linear
 class Ledger(Tally):
     """A tally with the sum of probabilities, the weighted sum of states and the remainder of each column."""
 
+    remaining: Tensor
+    """[b, n]: 1 - Σ p before the last step that a column took"""
     spent: Tensor
     """[b, n]: Σ p, or 1 for a halted column"""
     gathered: Tensor
@@ -59,6 +61,7 @@ class Act(HaltingBlock):
             accepted=torch.zeros_like(live),
             ponder=torch.zeros(state.shape[0], dtype=dtype, device=state.device),
             steps=torch.zeros_like(live, dtype=torch.int64),
+            remaining=torch.ones(live.shape, dtype=dtype, device=state.device),
             spent=(~live).to(dtype),
             gathered=torch.zeros_like(state, dtype=dtype),
             remainder=torch.zeros(live.shape, dtype=dtype, device=state.device),
@@ -91,6 +94,7 @@ class Act(HaltingBlock):
             accepted=running,
             ponder=self._per_sample(remainder, mask, tally.padded),
             steps=tally.steps + running,
+            remaining=torch.where(running, left, tally.remaining),
             spent=torch.where(running, torch.where(continues, tally.spent + p, 1.0), tally.spent),
             gathered=gathered,
             remainder=remainder,

@@ -16,6 +16,8 @@ class Account(Tally):
     """A tally with the distribution of the halting probability. Its fields have the shape of `live`, except
     `weighted`."""
 
+    remaining: Tensor
+    """1 - Σ α at the last accepted step"""
     step: int
     """l, the number of computed steps"""
     rest: Tensor
@@ -86,6 +88,7 @@ class _Halt(HaltingBlock):
             accepted=torch.zeros_like(live),
             ponder=zeros.new_zeros(state.shape[0]),
             steps=torch.zeros_like(live, dtype=torch.int64),
+            remaining=torch.ones_like(zeros),
             step=0,
             rest=torch.ones_like(zeros),
             spent=zeros,
@@ -118,6 +121,7 @@ class _Halt(HaltingBlock):
             accepted=accepted,
             ponder=self._per_sample(cost, mask),
             steps=tally.steps + accepted,
+            remaining=torch.where(accepted, 1 - spent, tally.remaining),
             step=step,
             rest=tally.rest * (1 - halt),
             spent=spent,

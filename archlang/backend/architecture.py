@@ -16,7 +16,7 @@ from archlang.backend.lower.regions import PythonProgram
 from archlang.backend.runtime.call_cache import call_scope
 from archlang.backend.runtime.empty_batches import pad_empty_axes, remove_padding
 from archlang.backend.runtime.inputs import Lengths, check_fields, check_lengths
-from archlang.backend.runtime.loops import DEPTH, PONDER, Group, Repeat, Stack
+from archlang.backend.runtime.loops import DEPTH, PONDER, Group, Halting, Repeat, Stack, StepResults
 from archlang.backend.runtime.masks import make_masks
 from archlang.graph.operations import CHARGES
 from archlang.graph.step_results import loop_of_results
@@ -36,7 +36,8 @@ class Architecture(Group):
     `mean_depth` is the number of steps of the outermost halting loops, averaged over the batch, and `sample_depth` [b]
     that of each sample (None without such loops). `charges` has the charges by their names, averaged over the batch.
     With `keeps_steps`, `step_results` has the result of each step of the loop whose emission the model returns, except
-    for steps without gradients.
+    for steps without gradients. If the loop halts, `step_weights` has the probability of halting at each step, for each
+    sample, [b], or for each position, [b n].
 
     A module can be copied, pickled, and sent to other processes. The copy has the weights and the program, whose Python
     it compiles again; bodies that torch.compile has compiled run eagerly in it."""
@@ -46,6 +47,7 @@ class Architecture(Group):
     sample_depth: Float[Tensor, " b"] | None
     charges: Mapping[str, Float[Tensor, ""]]
     step_results: Sequence[Float[Tensor, "b *classes"]]
+    step_weights: Sequence[Float[Tensor, "b *n"]]
     keeps_steps: bool
 
     def __init__(self, program: PythonProgram) -> None:
@@ -56,6 +58,7 @@ class Architecture(Group):
         self.sample_depth = None
         self.charges = {}
         self.step_results = ()
+        self.step_weights = ()
         self.keeps_steps = False
 
     def forward(
@@ -84,7 +87,7 @@ class Architecture(Group):
         masks = make_masks(program, fields, lengths)
         loop = self._loop_of_results() if self.keeps_steps else None
         if loop is not None:
-            loop.step_results = []
+            loop.step_results = StepResults()
         with call_scope():
             try:
                 results = program.code.function(self, *fields, *masks)
@@ -92,7 +95,8 @@ class Architecture(Group):
                 add_source_notes(error, program.code)
                 raise
         if loop is not None:
-            self.step_results, loop.step_results = loop.step_results or (), None
+            steps, loop.step_results = loop.step_results or StepResults(), None
+            self.step_results, self.step_weights = steps.values, steps.weights
         if not program.code.extras:
             result: Float[Tensor, "b *classes"] = results
             return result
@@ -108,7 +112,7 @@ class Architecture(Group):
         self.charges = {name.removeprefix(CHARGES): cost.mean() for name, cost in costs.items()}
         return result
 
-    def _loop_of_results(self) -> Repeat | Stack | None:
+    def _loop_of_results(self) -> Repeat | Stack | Halting | None:
         """The loop whose emission is the result; None if the result is another value."""
         node = loop_of_results(self.program.graph)
         names = [loop.name for loop in self.program.code.loops if node is not None and loop.node.id == node.id]
@@ -153,8 +157,8 @@ class Architecture(Group):
 
     def __getstate__(self) -> dict[str, Any]:  # Any: the state of a module
         # The results of the last call belong to its autograd graph, which cannot be copied.
-        state = {**super().__getstate__(), "ponder": torch.zeros(()), "charges": {}, "step_results": ()}
-        return {**state, "mean_depth": None, "sample_depth": None}
+        state = {**super().__getstate__(), "ponder": torch.zeros(()), "charges": {}}
+        return {**state, "step_results": (), "step_weights": (), "mean_depth": None, "sample_depth": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:  # Any: as above
         super().__setstate__(state)  # type: ignore[no-untyped-call]  # torch's own

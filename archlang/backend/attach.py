@@ -77,6 +77,8 @@ def _runtime(owner: nn.Module, loop: LoweredLoop, graph: Graph) -> Repeat | Stac
         **common,
         path=path,
         limit=node.operation.limit,
+        states=loop_layout(node).states,
+        emits=node.operation.emits,
         halted=node.operation.state,
         mixture=node.operation.mixture,
         ranks=tuple(1 + len(kind.tensor_dims) for kind in node.types),

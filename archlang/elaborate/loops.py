@@ -130,6 +130,9 @@ class Loops:
     def halting(self, statement: Halting, frame: Frame) -> None:
         """Elaborates `repeat … halting`."""
         limit = self._count(statement.count, "repeat", frame)
+        emits = statement.target is not None
+        if emits and limit == 0:
+            self._report(mistakes.nothing_emitted(statement.count.span, statement.target or "", "repeat"))
         if statement.truncated is not None:
             self._report(mistakes.truncated_halting(statement.truncated.span))
         states = updated_names(statement.body)
@@ -146,17 +149,23 @@ class Loops:
         self._declare_mixture(statement, inner)
         with self._context.size.inside_loop(limit, _head(statement)):
             self._run(statement.body.statements, inner)
+        emission = self._emission(statement, inner)
         _, before = frame.find(halted)
         path = self._halting_instance(statement, before if isinstance(before, Flow) else None, frame)
         usable = len(initial) == len(states) and halted in states and path is not None
         region = self._close(inner, tuple(states)) if usable else None
         flows = None
-        if region is not None and path is not None:
+        if region is not None and path is not None and (emission is not None or not emits):
+            types = [flow.type for flow in initial]
+            if emission is not None:
+                region = inner.builder.finish((*region.results, inner.builder.local_id(emission)))
+                types.append(emission.type)
             operation = operations.Halting(
-                1 if limit is None else limit, path, tuple(states).index(halted), mixture is not None
+                limit or int(emits or limit is None), path, tuple(states).index(halted), mixture is not None, emits
             )
-            flows = self._add(operation, initial, [flow.type for flow in initial], statement.span, inner, region)
+            flows = self._add(operation, initial, types, statement.span, inner, region)
         self._leave(frame, tuple(states), flows)
+        self._bind_target(statement, frame, flows)
 
     def _declare_mixture(self, statement: Halting, inner: Frame) -> None:
         """Binds the name of the mixture in the body, if the statement has one."""
@@ -316,7 +325,7 @@ class Loops:
             frame.names[statement.target] = named(flow, statement.target)
 
     def _emission(
-        self, statement: Repeat | Stack | Scan | Experts, inner: Frame, part: Type | None = None
+        self, statement: Repeat | Stack | Halting | Scan | Experts, inner: Frame, part: Type | None = None
     ) -> Flow | None:
         """Returns what a step of a loop emits; None if that is nothing, and after a mistake. What a scan emits has the
         positions of a part."""
@@ -325,7 +334,7 @@ class Loops:
                 self._report(name_mistakes.emit_missing(statement.target_span or statement.span, statement.target))
             return None
         result, span = inner.emitted
-        if isinstance(statement, Repeat | Stack):
+        if isinstance(statement, Repeat | Stack | Halting):
             if result is not None and result.type.name in ("chunks", "number"):
                 self._report(mistakes.emitted_no_tensor(span, result.type))
                 return None

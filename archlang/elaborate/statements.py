@@ -69,8 +69,8 @@ class Statements:
                     frame.returned = (value, statement.span)
             case Emit():
                 value = self._expressions.value(statement.value, frame)
-                if frame.word not in ("repeat", "stack", "scan", "experts"):
-                    self._report(name_mistakes.emit_outside_loop(statement.span, frame.word == "halting"))
+                if not frame.word:
+                    self._report(name_mistakes.emit_outside_loop(statement.span))
                 elif frame.emitted is not None:
                     self._report(name_mistakes.emit_twice(statement.span, frame.emitted[1]))
                 else:

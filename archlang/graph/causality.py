@@ -193,7 +193,7 @@ class _Analysis:
         return [*states, *step(states)[count:]] if count < len(node.types) else states
 
     def _halting(self, node: Node, halting: Halting, arguments: Sequence[Horizon], depth: int) -> list[Horizon]:
-        count, halted = len(node.types), halting.state
+        count, halted = loop_layout(node).states, halting.state
         if is_idle(node):
             return list(arguments[:count])
         captured = arguments[count:]
@@ -211,7 +211,8 @@ class _Analysis:
                 for index, state in enumerate(moved)
             ]
 
-        return _fixed(list(arguments[:count]), depth, step)
+        states = _fixed(list(arguments[:count]), depth, lambda states: step(states)[:count])
+        return [*states, *step(states)[count:]] if halting.emits else states
 
     def _experts(self, node: Node, arguments: Sequence[Horizon], depth: int) -> Horizon:
         values, weights, *captured = arguments

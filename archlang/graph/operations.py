@@ -119,13 +119,15 @@ class Stack:
 class Halting:
     """A loop that halts each position, or each sample, by `instance`. Regions: (body,).
 
-    `state` is the index of the halting state; `mixture` says that the body reads the mixture of that state."""
+    `state` is the index of the halting state; `mixture` says that the body reads the mixture of that state. `emits`
+    says that each step returns a result, of which the loop's is that of the last accepted step."""
 
     mnemonic: ClassVar = "halting"
     limit: int
     instance: str
     state: int
     mixture: bool
+    emits: bool = False
 
 
 @dataclass(frozen=True)
@@ -160,7 +162,7 @@ Operation = Call | Join | Apply | Arithmetic | Literal | Charge | Part | Loop
 
 def emits(operation: Operation) -> bool:
     """Returns whether each step of a loop returns a result beside the states."""
-    return isinstance(operation, Repeat | Stack | Scan) and operation.emits
+    return isinstance(operation, Repeat | Stack | Halting | Scan) and operation.emits
 
 
 def step_limit(operation: Operation) -> int | None:

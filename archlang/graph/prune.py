@@ -137,7 +137,7 @@ def _shrink(loop: Node, operation: Loop, used: set[int]) -> tuple[Node, list[int
         case Experts():
             outside, inside = [True, True, *captured], [True, *captured]
         case Halting(state=halted):
-            operation = replace(operation, state=sorted(live).index(halted), mixture=any(mixture))
+            operation = replace(operation, state=sorted(live).index(halted), mixture=any(mixture), emits=emits)
     shrunken = replace(
         loop,
         operation=operation,

@@ -190,7 +190,8 @@ class _Verification:
                 carried -= emits
                 self._states(where, node.types[:carried], types, inside)
                 scope = self._stack(where, path, count, scope)
-            case operations.Halting():
+            case operations.Halting(emits=emits):
+                carried -= emits
                 self._halting(node, node.operation, types, inside, scope)
             case operations.Experts(path=path, count=count):
                 carried = 0
@@ -222,15 +223,15 @@ class _Verification:
         self, node: Node, loop: operations.Halting, inputs: Sequence[Type], inside: Sequence[Type], scope: str
     ) -> None:
         where, state = _where(node), loop.state
+        count = len(node.types) - loop.emits
         self._find_instance(where, loop.instance, scope)
-        _require(0 <= state < len(node.types), f"{where} halts state {state} of {len(node.types)}")
+        _require(0 <= state < count, f"{where} halts state {state} of {count}")
         if loop.mixture:
-            count = len(node.types)
             _require(
                 list(inside[count : count + 1]) == [node.types[state]], f"{where} has no mixture of its state's type"
             )
             inside = [*inside[:count], *inside[count + 1 :]]
-        self._states(where, node.types, inputs, inside)
+        self._states(where, node.types[:count], inputs, inside)
 
     def _scan(self, node: Node, scan: operations.Scan, inputs: Sequence[Type], inside: Sequence[Type]) -> None:
         where, carried = _where(node), scan.carried

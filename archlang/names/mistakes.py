@@ -149,11 +149,7 @@ def return_in_loop(span: Span) -> Diagnostic:
     return Diagnostic("E0218", "`return` inside a loop", span, "in a loop", remedy=remedy)
 
 
-def emit_outside_loop(span: Span, halts: bool) -> Diagnostic:
-    """`halts`: it is in a halting loop."""
-    if halts:
-        remedy = "read the halting state after the loop: it is the mixture of its values in all steps"
-        return Diagnostic("E0219", "a halting loop emits nothing", span, "in a halting loop", remedy=remedy)
+def emit_outside_loop(span: Span) -> Diagnostic:
     remedy = "move it to the end of the body of a loop that binds it, as `y = repeat 4 { … }` or `y = scan c in …`"
     return Diagnostic("E0219", "`emit` outside a loop", span, "not directly in a loop that can emit", remedy=remedy)
 

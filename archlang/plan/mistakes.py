@@ -126,6 +126,16 @@ def no_step_results(span: Span, model: str, supervise: str) -> Diagnostic:
     return Diagnostic("E0619", message, span, "no results of steps", remedy=remedy)
 
 
+def no_weight_of_step(span: Span, supervise: str, block: str, halts: Span | None) -> Diagnostic:
+    message = (
+        f"`supervise = {supervise}` weighs the result of each step by the probability of halting there, but by `{block}` "
+        "each position halts separately, and the result has other positions or none"
+    )
+    labels = () if halts is None else (Label(halts, "halts here"),)
+    remedy = "halt by a block that returns one probability for the sample, such as `global_halt`, or delete `supervise`"
+    return Diagnostic("E0620", message, span, "no probability of each result", labels, remedy)
+
+
 def no_search(span: Span, recipe: str) -> Diagnostic:
     remedy = "add a line such as `search train.lr in 1e-4..1e-2 log`"
     return Diagnostic("E0614", f"the recipe `{recipe}` has nothing to tune", span, "no `search`", remedy=remedy)

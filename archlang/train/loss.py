@@ -1,6 +1,7 @@
 """The loss of a batch, which training minimizes together with the ponder of halting loops and the charges of blocks."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 import torch
 import torch.nn.functional as F
@@ -10,9 +11,10 @@ from torch import Tensor
 from archlang.backend.architecture import Architecture
 from archlang.tasks.kit.split import Form
 from archlang.tasks.kit.task import LossRule
+from archlang.train import mistakes
 from archlang.train.data import Batch
 from archlang.train.label_smoothing import smoothed_entropy
-from archlang.train.predictions import forward, span_logits
+from archlang.train.predictions import answerable, forward, span_logits
 from archlang.train.run_functions import NO_FUNCTIONS, RunFunctions
 from archlang.train.settings import Settings
 from archlang.train.setup import Workload
@@ -28,16 +30,35 @@ def training_loss(
     module.keeps_steps = settings.supervise != "last"
     try:
         logits = forward(model, batch)
-        steps = module.step_results or [logits]
+        steps, weights = module.step_results, module.step_weights
     finally:
         # Later calls keep no steps, and the results belong to the graph of this one.
-        module.keeps_steps, module.step_results = False, ()
+        module.keeps_steps, module.step_results, module.step_weights = False, (), ()
+    loss = partial(
+        mean_loss, batch=batch, rule=workload.rule, smoothing=settings.label_smoothing, functions=workload.functions
+    )
+    if settings.supervise == "last" or not steps:
+        return loss(logits)
     if settings.supervise == "mean":
-        steps = [torch.stack([*steps]).mean(0)]
-    elif settings.supervise == "last":
-        steps = [logits]
-    losses = [mean_loss(step, batch, workload.rule, settings.label_smoothing, workload.functions) for step in steps]
-    return losses[0] if len(losses) == 1 else torch.stack(losses).mean()
+        return loss(answerable(_weighted_mean(steps, weights), batch))
+    steps = [answerable(step, batch) for step in steps]
+    if weights:
+        return torch.stack([loss(step, weights=own) for step, own in zip(steps, weights, strict=True)]).sum(0)
+    return torch.stack([loss(step) for step in steps]).mean()
+
+
+def _weighted_mean(
+    results: Sequence[Float[Tensor, "b *classes"]], weights: Sequence[Float[Tensor, "b *n"]]
+) -> Float[Tensor, "b *classes"]:
+    """Returns the mean of the results of steps, weighted by the probabilities of halting at each, if there are any."""
+    if not weights:
+        return torch.stack([*results]).mean(0)
+    return torch.stack([_beside(own, step) * step for step, own in zip(results, weights, strict=True)]).sum(0)
+
+
+def _beside(weights: Float[Tensor, "b *n"], values: Float[Tensor, "b *k"]) -> Float[Tensor, "b *m"]:
+    """Returns weights of samples or of positions in a shape that broadcasts over values."""
+    return weights.reshape(*weights.shape, *[1] * (values.dim() - weights.dim()))
 
 
 def add_costs(
@@ -61,19 +82,35 @@ def mean_loss(
     rule: LossRule = LossRule.ENTROPY,
     smoothing: float = 0.0,
     functions: RunFunctions = NO_FUNCTIONS,
+    weights: Float[Tensor, "b *n"] | None = None,
 ) -> Float[Tensor, ""]:
     """Returns the mean loss over samples, over the scored positions, or over the begins and ends of spans. Smoothing
-    applies to classes, not to spans, sets or numbers. `functions` may have a loss in place of that of `rule`."""
+    applies to classes, not to spans, sets or numbers. `functions` may have a loss in place of that of `rule`. Each loss
+    is multiplied by the weight of its sample or position."""
     if batch.form is Form.SPANS:
         logits = span_logits(logits, batch).transpose(1, 2)
     losses = functions.losses(logits, batch)
-    if batch.form is Form.SPANS:
-        return F.cross_entropy(logits.flatten(0, 1), batch.targets.flatten()) if losses is None else losses.mean()
-    if batch.scored is None:
-        return (smoothed_entropy(logits.float(), batch.targets, smoothing) if losses is None else losses).mean()
-    losses = (position_losses(logits, batch, rule, smoothing) if losses is None else losses).flatten()
-    scored = batch.scored.flatten()
+    if losses is None:
+        losses = _item_losses(logits, batch, rule, smoothing)
+    if weights is not None:
+        if batch.form is Form.SPANS and weights.dim() > 1:
+            raise mistakes.positions_halt_separately()
+        losses = losses * _beside(weights, losses)
+    if batch.form is Form.SPANS or batch.scored is None:
+        return losses.mean()
+    losses, scored = losses.flatten(), batch.scored.flatten()
     return (losses * scored).sum() / scored.sum().clamp(min=1)
+
+
+def _item_losses(
+    logits: Float[Tensor, "..."], batch: Batch, rule: LossRule, smoothing: float
+) -> Float[Tensor, "b *n"]:
+    """The loss of each sample, of each position, or of the begin and the end of each span."""
+    if batch.form is Form.SPANS:
+        return F.cross_entropy(logits.flatten(0, 1), batch.targets.flatten(), reduction="none").view_as(batch.targets)
+    if batch.scored is None:
+        return smoothed_entropy(logits.float(), batch.targets, smoothing)
+    return position_losses(logits, batch, rule, smoothing)
 
 
 def position_losses(

@@ -21,6 +21,12 @@ def batch_too_small(batch: int, processes: int) -> RunError:
     return RunError(message, "raise `train.batch`, or use fewer devices")
 
 
+def positions_halt_separately() -> RunError:
+    message = "`supervise = every` weighs the loss of an answer, but each position halts separately"
+    remedy = "halt by a block that returns one probability for the sample, such as `global_halt`, or use `last` or `mean`"
+    return RunError(message, remedy)
+
+
 def unknown_device(device: str) -> RunError:
     return RunError(f"`{device}` is not a device", "write auto, cpu, cuda, cuda:1 or mps")
 

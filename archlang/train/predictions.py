@@ -13,7 +13,11 @@ from archlang.train.data import Batch
 def forward(module: Callable[..., Tensor], batch: Batch) -> Float[Tensor, "b *_"]:
     """Returns the logits of a batch; those of padding that an answer cannot point at are the lowest number."""
     lengths = next(iter(batch.lengths.values())) if len(batch.lengths) == 1 else batch.lengths
-    logits = module(*batch.fields, lengths=lengths)
+    return answerable(module(*batch.fields, lengths=lengths), batch)
+
+
+def answerable(logits: Float[Tensor, "b *_"], batch: Batch) -> Float[Tensor, "b *_"]:
+    """Returns the result of a model as logits of the answers of a batch, as `forward` does."""
     choices = batch.choices
     if choices is None:
         return logits

@@ -29,6 +29,27 @@ def test_a_misspelt_block_beside_a_syntax_error_is_reported() -> None:
     assert [diagnostic.code for diagnostic in check_text(text)] == ["E0101", "E0202"]
 
 
-def test_an_emission_of_a_halting_loop_is_refused_for_its_reason() -> None:
-    text = "block a(h: seq[n, d]) -> seq[n, d] { repeat 3 halting h by token_halt { h <- norm(h) emit h } return h }"
-    assert [diagnostic.message for diagnostic in check_text(text)] == ["a halting loop emits nothing"]
+@pytest.mark.parametrize("supervise", ["last", "mean", "every"])
+@pytest.mark.parametrize(
+    ("block", "code"), [("global_halt", []), ("token_halt", ["E0620"]), ("global_halt[causal = true]", ["E0620"])]
+)
+def test_steps_without_a_halting_probability_for_each_result_are_not_supervised(
+    block: str, code: list[str], supervise: str
+) -> None:
+    text = f"""
+    model m(x: tokens[n]) -> logits[classes] {{
+        h = embed[4](x)
+        y = repeat 3 halting h by {block} {{
+            h <- tanh(h)
+            emit linear[classes](last(h))
+        }}
+        return y
+    }}
+    recipe r {{
+        task ctl
+        model m
+        train adamw[steps = 1, supervise = {supervise}]
+    }}
+    """
+    expected = [] if supervise == "last" else code
+    assert [diagnostic.code for diagnostic in check_text(text)] == expected

@@ -764,9 +764,16 @@ class Writer:
         inner = self.inner(tuple(values.values()), states)
         self.body(inner, states)
         limit = chance.choice(("0", "1", "3", "4", "5", "times + 1"))
-        self.close(f"repeat {limit} halting {state}{mixture} by {self.halting_block()}", inner)
+        target, emission = "", None
+        if limit != "0" and chance.happens(0.4):
+            target, emission = self.names.fresh("y"), inner.data(self.kind())
+            inner.write(f"emit {_bare(emission.text)}")
+        head = f"{f'{target} = ' if target else ''}repeat {limit} halting {state}{mixture}"
+        self.close(f"{head} by {self.halting_block()}", inner)
         for name in states:
             self.values[name] = replace(self.values[name], free=self.values[name].free and self.dares())
+        if emission is not None:
+            self.bind(target, replace(emission, free=emission.free and self.dares()))
         return None
 
     def halting_block(self) -> str:

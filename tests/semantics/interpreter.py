@@ -13,7 +13,7 @@ from archlang.backend.lower.names import module_path
 from archlang.backend.runtime.halting import HaltingBlock, Tally
 from archlang.graph.graph import Graph, Node, Region
 from archlang.graph.operations import Arithmetic, Call, Charge, Experts, Halting, Literal, Part, Repeat, Scan, Stack
-from tests.semantics.needs import Needs, is_idle, needs_of
+from tests.semantics.needs import Needs, is_idle, needs_of, state_count
 
 # Of one sample: a tensor without a batch axis, a number, or the list of a sequence's chunks.
 Value = Tensor | float | list[Tensor]
@@ -156,15 +156,18 @@ class _Interpreter:
     def _halting(
         self, node: Node, loop: Halting, inputs: Sequence[Value], steps: tuple[int, ...]
     ) -> tuple[list[Value], _Cost]:
-        """tally⁰ = b.start(h⁰), tallyᵗ⁺¹ = b.advance(tallyᵗ, new.h)."""
-        states, captured = list(inputs[: len(node.types)]), inputs[len(node.types) :]
-        halted, others = loop.state, self.needs.results[node.id] - {loop.state}
+        """tally⁰ = b.start(h⁰), tallyᵗ⁺¹ = b.advance(tallyᵗ, new.h), y is what the last accepted step emits."""
+        count = state_count(node)
+        states, captured = list(inputs[:count]), inputs[count:]
+        halted, others = loop.state, self.needs.results[node.id] - {loop.state, count}
+        emits, emitted = count in self.needs.results[node.id], list[Value]()
         block = self._weights(loop.instance, steps)
         assert isinstance(block, HaltingBlock)
         tally = block.start(_batch(states[halted]), None)
         inner: list[_Cost] = []
-        for _ in range(loop.limit):
-            if not tally.live.any():
+        for t in range(loop.limit):
+            # What is emitted needs a first step.
+            if not tally.live.any() and not (emits and t == 0):
                 break
             states[halted] = tally.state[0]
             mixture = [tally.mixture[0]] if loop.mixture else []
@@ -172,6 +175,9 @@ class _Interpreter:
             tally = block.advance(tally, _batch(new[halted]), None)
             for index in others:
                 states[index] = _moved(node, index, halted, tally, states[index], new[index])
+            if emits:
+                last = new[count]
+                emitted = [last if t == 0 else _moved(node, count, halted, tally, emitted[0], last)]
             if tally.accepted.any():
                 inner.append(self.total(costs))
         states[halted] = tally.mixture[0]
@@ -179,7 +185,7 @@ class _Interpreter:
         ponder = sum((cost.ponder for cost in inner), tally.ponder[0])
         # Nothing is accepted, but the names are those of the body.
         charges = _sums(inner) if inner else {name: self._zero() for name in self.needs.charges(node.regions[0])}
-        return states, _Cost(frozenset(), ponder, taken.sum() / max(1, taken.numel()), charges)
+        return [*states, *emitted], _Cost(frozenset(), ponder, taken.sum() / max(1, taken.numel()), charges)
 
     def _scan(
         self, node: Node, scan: Scan, inputs: Sequence[Value], steps: tuple[int, ...]

@@ -136,7 +136,7 @@ def state_count(loop: Node) -> int:
         return 0
     if isinstance(loop.operation, Scan):
         return loop.operation.carried
-    return len(loop.types) - (isinstance(loop.operation, Repeat | Stack) and loop.operation.emits)
+    return len(loop.types) - (isinstance(loop.operation, Repeat | Stack | Halting) and loop.operation.emits)
 
 
 def is_idle(node: Node) -> bool:

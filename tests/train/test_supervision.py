@@ -6,8 +6,13 @@ from typing import cast
 import numpy as np
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
+from archlang.backend import halting_loops
+from archlang.backend.architecture import Architecture
+from archlang.backend.runtime.halting import Tally
+from archlang.blocks.halting import Account
 from archlang.tasks.kit.task import Task
 from archlang.train.data import Data
 from archlang.train.loss import mean_loss, training_loss
@@ -51,3 +56,125 @@ def test_the_loss_scores_the_steps_that_have_gradients(
     loss = training_loss(module, batch, workload, module)
     torch.testing.assert_close(loss, expected[supervise]())
     assert not module.step_results
+
+
+# Halting loops
+
+
+HALTING = """
+model m[d = 3, emits_state = false](x: tokens[n]) -> logits[n, d] {
+    let head = linear[d]
+    h = embed[d](x)
+    y = repeat 6 halting h by BLOCK {
+        h <- tanh(h + 2 * linear[d](h))
+        emit h when emits_state else head(h)
+    }
+    return y
+}
+"""
+BLOCKS = (
+    "act[graves, epsilon = 0.3]", "act[dehghani]", "token_halt[0.8]", "token_halt[0.5, length_cap = false]",
+    "global_halt[0.8, transition = true]", "global_halt[0.7, causal = true]",
+)  # fmt: skip
+LENGTHS = torch.tensor([5, 1, 3])
+TOKENS = torch.tensor([[0, 1, 2, 0, 1], [2, 0, 0, 0, 0], [1, 1, 2, 0, 0]])
+REAL = torch.arange(5) < LENGTHS[:, None]
+
+
+def halting(compiled: Compiled, block: str, **statics: object) -> Architecture:
+    torch.manual_seed(1)
+    module = compiled(HALTING.replace("BLOCK", block), vocab=3, **statics).double()
+    for name, parameter in module.named_parameters():
+        # Probabilities of halting for several steps.
+        torch.nn.init.normal_(parameter, std=0.3 if "halt" in name or "act" in name else 1.0)
+    return module
+
+
+def watched(module: Architecture) -> tuple[list[Tally], list[Tensor]]:
+    """The tallies of the halting loop of a module in a call, and what it has emitted after each step."""
+    tallies: list[Tally] = []
+    (loop,) = halting_loops(module)
+    loop.watch, module.keeps_steps = tallies.append, True
+    module(TOKENS, lengths=LENGTHS)
+    loop.watch, module.keeps_steps = None, False
+    return tallies, list(module.step_results)
+
+
+@pytest.mark.parametrize("block", BLOCKS)
+def test_the_probabilities_of_halting_sum_to_one_and_are_zero_after_the_last_step(
+    compiled: Compiled, block: str
+) -> None:
+    module = halting(compiled, block)
+    tallies, results = watched(module)
+    weights = torch.stack([*module.step_weights])
+    assert len(weights) == len(results) == len(tallies) > 1
+    torch.testing.assert_close(weights.sum(0), torch.ones_like(weights[0]))
+    assert (weights >= 0).all()
+    accepted = torch.stack([tally.accepted for tally in tallies])
+    assert (weights[1:][~accepted[1:]] == 0).all()
+
+
+@pytest.mark.parametrize("block", BLOCKS)
+def test_a_halting_loop_emits_the_result_of_the_last_accepted_step(compiled: Compiled, block: str) -> None:
+    module = halting(compiled, block, emits_state=True)
+    tallies, results = watched(module)
+    emitted = module(TOKENS, lengths=LENGTHS)
+    torch.testing.assert_close(emitted, results[-1])
+    if block.startswith("act"):
+        return  # the state moves on after the last accepted step
+    took = tallies[0].accepted if tallies[0].accepted.dim() > 1 else tallies[0].accepted[:, None] & REAL
+    torch.testing.assert_close(emitted[took & REAL], tallies[-1].state[took & REAL])
+
+
+@pytest.mark.parametrize("block", [block for block in BLOCKS if "dehghani" not in block])
+def test_states_weighed_by_the_probabilities_are_the_mixture(compiled: Compiled, block: str) -> None:
+    module = halting(compiled, block, emits_state=True)
+    tallies, results = watched(module)
+    weights = [weight if weight.dim() > 1 else weight[:, None] for weight in module.step_weights]
+    mean = torch.stack([weight[..., None] * result for weight, result in zip(weights, results, strict=True)]).sum(0)
+    if isinstance(tallies[0], Account):
+        # The first probability belongs to the state before the loop, which emits nothing.
+        first = tallies[0].spent if tallies[0].spent.dim() > 1 else tallies[0].spent[:, None]
+        took = tallies[0].accepted if tallies[0].accepted.dim() > 1 else tallies[0].accepted[:, None]
+        entering = module.embed(TOKENS)
+        mean = torch.where(took[..., None], (1 - first[..., None]) * mean + first[..., None] * entering, entering)
+    torch.testing.assert_close(mean[REAL], tallies[-1].mixture[REAL])
+
+
+@pytest.mark.parametrize("block", BLOCKS)
+@pytest.mark.parametrize("supervise", ["last", "mean", "every"])
+def test_the_loss_weighs_the_steps_of_a_halting_loop(compiled: Compiled, block: str, supervise: str) -> None:
+    module = halting(compiled, block)
+    batch = Data(POSITIONS, CPU).batch(np.array([0, 1]))
+    (lengths,) = batch.lengths.values()
+    module.keeps_steps = True
+    last = module(*batch.fields, lengths=lengths)
+    module.keeps_steps = False
+    expected = torch.zeros((), dtype=torch.float64)
+    assert batch.scored is not None
+    for sample, position in batch.scored.nonzero().tolist():
+        target = batch.targets[sample, position]
+        weights = [own[sample, position] if own.dim() > 1 else own[sample] for own in module.step_weights]
+        results = [result[sample, position] for result in module.step_results]
+        match supervise:
+            case "last":
+                expected += F.cross_entropy(last[sample, position], target)
+            case "mean":
+                products = [weight * result for weight, result in zip(weights, results, strict=True)]
+                expected += F.cross_entropy(torch.stack(products).sum(0), target)
+            case "every":
+                for weight, result in zip(weights, results, strict=True):
+                    expected += weight * F.cross_entropy(result, target)
+    workload = Workload(replace(SETTINGS, supervise=supervise), cast(Task, None), {}, CPU)
+    loss = training_loss(module, batch, workload, module)
+    torch.testing.assert_close(loss.double(), expected / batch.scored.sum(), atol=1e-6, rtol=1e-6)
+    assert not module.step_weights
+
+
+def test_supervision_of_a_halting_loop_trains_the_probabilities(compiled: Compiled) -> None:
+    module = halting(compiled, "token_halt[0.99]")
+    batch = Data(POSITIONS, CPU).batch(np.array([0, 1]))
+    workload = Workload(replace(SETTINGS, supervise="every"), cast(Task, None), {}, CPU)
+    training_loss(module, batch, workload, module).backward()
+    gradients = {name: parameter.grad for name, parameter in module.named_parameters()}
+    assert all(gradient is not None and gradient.abs().sum() > 0 for gradient in gradients.values())

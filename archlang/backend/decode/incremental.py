@@ -351,7 +351,7 @@ class _Walk:
         Bodies run at new positions only; the tally is computed again for all positions, from the cached results of the
         bodies. If a position takes more steps than all before it, a body reads the states of those for the first
         time."""
-        count, halted = len(loop.node.types), runtime.halted
+        count, halted, results_count = runtime.states, runtime.halted, len(loop.node.types)
         block: Any = runtime.block  # perhaps with a regime
         if any(state.growth is not Growth.NEW for state in arguments[:count]) or not all(runtime.has_positions):
             return None
@@ -366,16 +366,18 @@ class _Walk:
         for step in range(runtime.limit):
             inner = region_cache.step(name, step)
             states[halted] = tally.state
-            body_states = [*states, *([tally.mixture] if runtime.mixture else [])]
+            body_states = [*states[:count], *([tally.mixture] if runtime.mixture else [])]
             values = [Value(Growth.NEW, state[:, inner.seen :]) for state in body_states]
             for captured, data in zip(arguments[count:], full[count:], strict=True):
                 values.append(captured if captured.growth is Growth.FIXED else Value(Growth.NEW, data[:, inner.seen :]))
-            moved = self.region(loop.body, runtime.owner, values, inner, range(count), region_cache.total)
+            moved = self.region(loop.body, runtime.owner, values, inner, range(results_count), region_cache.total)
             if any(value.growth is not Growth.NEW for value in moved):
                 return None
             results = [inner.all_positions("", index, value) for index, value in enumerate(moved)]
             tally = block.advance(tally, results[halted], None)
-            for index in range(count):
+            if runtime.emits and step == 0:
+                states.append(results[count])
+            for index in range(results_count):
                 if index != halted:
                     accepted = broadcast_mask(tally.accepted, results[index].dim(), has_positions=True)
                     states[index] = torch.where(accepted, results[index], states[index])

@@ -22,6 +22,7 @@ _TAKEN = frozenset(
         "_loop_of_results",
         "keeps_steps",
         "step_results",
+        "step_weights",
         "mean_depth",
         "sample_depth",
         "decode",

@@ -24,6 +24,10 @@ class Tally:
     """float [b]: what the loop adds to the loss for each sample"""
     steps: Tensor
     """int, as `live`: the number of steps taken"""
+    remaining: Tensor | None = None
+    """float, as `live`: the probability of not halting before the last accepted step, so that the probability of
+    halting at a step is the difference to that of the next one; None if the block has no such probabilities, and then a
+    recipe cannot supervise every step"""
 
 
 class HaltingBlock(nn.Module):

@@ -15,6 +15,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
+from archlang.backend import mistakes
 from archlang.backend.runtime.compaction import Compaction
 from archlang.backend.runtime.graph_loops import is_exporting, while_steps
 from archlang.backend.runtime.halting import HaltingBlock, Tally
@@ -85,16 +86,25 @@ class Loop(Attached):
         return self.split.with_head_results(head_results), self.split
 
 
+@dataclass(eq=False)
+class StepResults:
+    """What the steps of a loop emit, except for those without gradients. `weights` are the probabilities of halting at
+    each step, [b] or [b n] with the sum 1; empty if the loop does not halt."""
+
+    values: list[Tensor] = field(default_factory=list)
+    weights: list[Float[Tensor, "b *n"]] = field(default_factory=list)
+
+
 @dataclass(eq=False, kw_only=True)
 class _CountedLoop(Loop):
     """A loop over a known number of steps. `states` counts the states; with `emits`, each step returns a result beside
     them, of which the loop's is the last. Gradients flow through the last `truncated` steps only, or through all.
-    `step_results` gathers what the steps with gradients emit, if it is a list."""
+    `step_results` gathers what the steps emit, unless it is None."""
 
     states: int
     emits: bool = False
     truncated: int | None = None
-    step_results: list[Tensor] | None = None
+    step_results: StepResults | None = None
 
     def __call__(self, *values: Any, head_results: tuple[Any, ...] | None = None) -> Any:
         states, captured = values[: self.states], values[self.states :]
@@ -113,7 +123,7 @@ class _CountedLoop(Loop):
             states = results[: self.states]
             emitted = results[self.states : self.states + self.emits]
             if self.step_results is not None and index >= detached:
-                self.step_results += emitted
+                self.step_results.values += emitted
             extras.append(results[self.states + self.emits :])
         outputs = (*states, *emitted)
         if self.extras:
@@ -199,19 +209,24 @@ class Step(Group):
 class Halting(Loop):
     """Updates the states until the halting block of `path` halts everything, at most `limit` times.
 
-    `halted` is the index of the state that halts, and `ranks` has the number of axes of each state. Where
-    `has_positions` is true, a state has the positions of the halted state, and changes only at those that took the
-    step. With `compact`, halted samples leave the batch, which changes no result; `computed` counts the steps of
+    `states` counts the states, and `halted` is the index of the one that halts. With `emits`, each step returns a
+    result beside them, of which the loop's is that of the last accepted step, or of the first if none is accepted.
+    `ranks` has the number of axes of each state and of the emission. Where `has_positions` is true, it has the
+    positions of the halted state, and changes only at those that took the step. `step_results` gathers the results
+    after each step, unless it is None. With `compact`, halted samples leave the batch, which changes no result; `computed` counts the steps of
     samples that the loop computed, and `masked` those that it would have computed otherwise. `watch` is called with the
     tally of the full batch after each step."""
 
     path: str
     limit: int
+    states: int
     halted: int
     mixture: bool
     ranks: tuple[int, ...]
     has_positions: tuple[bool, ...]
     depth: bool
+    emits: bool = False
+    step_results: StepResults | None = None
     compact: bool = False
     watch: Callable[[Tally], None] | None = None
     computed: int = 0
@@ -219,7 +234,7 @@ class Halting(Loop):
 
     def __post_init__(self) -> None:
         self._words = self.path.split(".")
-        self._other_states = tuple(index for index in range(len(self.ranks)) if index != self.halted)
+        self._other_states = tuple(index for index in range(self.states) if index != self.halted)
 
     @property
     def block(self) -> HaltingBlock:
@@ -230,7 +245,7 @@ class Halting(Loop):
     def __call__(
         self, *values: Any, mask: Bool[Tensor, "b n"] | None, head_results: tuple[Any, ...] | None = None
     ) -> tuple[Any, ...]:
-        owner, halted, block, count = self.owner, self.halted, self.block, len(self.ranks)
+        owner, halted, block, count = self.owner, self.halted, self.block, self.states
         states, captured = list(values[:count]), values[count:]
         if is_exporting():
             return self._in_graph(states, captured, mask)
@@ -238,9 +253,12 @@ class Halting(Loop):
         # The head ran on the state outside of the loop.
         first, others = self._bodies(head_results if tally.state is states[halted] else None)
         body = first
+        emitted: Tensor | None = None
         inner_costs: Costs | None = None
         batch = len(states[halted])
-        compaction = Compaction() if self.compact and self.watch is None and batch > 1 and not _is_masked() else None
+        leaves = self.compact and self.watch is None and self.step_results is None
+        compaction = Compaction() if leaves and batch > 1 and not _is_masked() else None
+        step_weights = None if self.step_results is None else _StepWeights(self.path)
         for step in range(self.limit):
             states[halted] = tally.state
             self.computed += len(tally.state)
@@ -250,8 +268,12 @@ class Halting(Loop):
             body = others
             tally = block.advance(tally, results[halted], mask)
             inner_costs = self._update(states, tally.accepted, results, inner_costs)
+            emitted = self._emission(tally.accepted, results, emitted)
             if self.watch is not None:
                 self.watch(tally)
+            if self.step_results is not None and step_weights is not None and emitted is not None:
+                self.step_results.values.append(emitted)
+                step_weights.add(tally)
             # A check waits for the device, so there is none after the last step.
             if step + 1 == self.limit or not self._checks_halted(step, tally.live.device):
                 continue
@@ -263,12 +285,14 @@ class Halting(Loop):
             if rows is None:
                 break
             if len(rows.leaving):
-                leaving_results = self._results(tally, states, inner_costs, mask)
-                tally, inner_costs, mask, *remaining = compaction.remove(
-                    rows, leaving_results, [tally, inner_costs, mask, *states, *captured]
+                leaving_results = self._results(tally, states, emitted, inner_costs, mask)
+                tally, emitted, inner_costs, mask, *remaining = compaction.remove(
+                    rows, leaving_results, [tally, emitted, inner_costs, mask, *states, *captured]
                 )
                 states, captured = remaining[:count], tuple(remaining[count:])
-        loop_results = self._results(tally, states, inner_costs, mask)
+        if self.step_results is not None and step_weights is not None:
+            self.step_results.weights = step_weights.probabilities()
+        loop_results = self._results(tally, states, emitted, inner_costs, mask)
         return tuple(loop_results if compaction is None else compaction.restore(loop_results))
 
     def _update(
@@ -285,41 +309,56 @@ class Halting(Loop):
         costs = tuple(cost.masked_fill(rejected, 0) for cost in results[len(self.ranks) :])
         return costs if inner_costs is None else tuple(map(operator.add, inner_costs, costs))
 
+    def _emission(
+        self, accepted: Bool[Tensor, "b *n"], results: tuple[Any, ...], emitted: Tensor | None
+    ) -> Tensor | None:
+        """Returns what the loop has emitted after a step, of what it had before; None if it emits nothing."""
+        if not self.emits or emitted is None:
+            return results[self.states] if self.emits else None
+        moved = broadcast_mask(accepted, self.ranks[-1], self.has_positions[-1])
+        return torch.where(moved, results[self.states], emitted)
+
     def _in_graph(
         self, states: Sequence[Tensor], captured: tuple[Any, ...], mask: Bool[Tensor, "b n"] | None
     ) -> tuple[Any, ...]:
         """The loop as one operation of torch, with the full batch in each step."""
-        owner, halted, block, count = self.owner, self.halted, self.block, len(self.ranks)
+        owner, halted, block, count = self.owner, self.halted, self.block, self.states
         first = block.start(states[halted], mask)
-        if mask is None:
-            mask = states[halted].new_ones(states[halted].shape[:2], dtype=torch.bool)
-        names = [item.name for item in fields(first)]
+        if mask is None and first.live.dim() > 1:
+            mask = torch.ones_like(first.live)
+        names = [item.name for item in fields(first) if getattr(first, item.name) is not None]
         # Numbers of the loop, such as the step, are tensors in it.
         numbers = [getattr(first, name) for name in names]
         carried = [value if isinstance(value, Tensor) else torch.full((), value) for value in numbers]
         zeros = [first.ponder.new_zeros(first.ponder.shape) for _ in self.extras]
 
-        def unpacked(values: Sequence[Tensor]) -> tuple[Tally, list[Tensor], Costs | None]:
+        def unpacked(values: Sequence[Tensor]) -> tuple[Tally, list[Tensor], Costs | None, Tensor | None]:
             tally = replace(first, **dict(zip(names, values[1:], strict=False)))
             rest = list(values[1 + len(names) :])
-            return tally, rest[:count], tuple(rest[count:]) or None
+            costs, emitted = rest[count : count + len(zeros)], rest[count + len(zeros) :]
+            return tally, rest[:count], tuple(costs) or None, emitted[0] if emitted else None
 
         def continues(values: Sequence[Tensor]) -> Tensor:
             return (values[0] < self.limit) & values[1 + names.index("live")].any()
 
         def step(values: Sequence[Tensor]) -> Sequence[Tensor]:
-            tally, states, inner_costs = unpacked(values)
+            tally, states, inner_costs, emitted = unpacked(values)
             states[halted] = tally.state
             mixture = (tally.mixture,) if self.mixture else ()
             results = self.body(owner, *states, *mixture, *captured)
             tally = block.advance(tally, results[halted], mask)
             inner_costs = self._update(states, tally.accepted, results, inner_costs)
+            emitted = self._emission(tally.accepted, results, emitted)
             changed = [getattr(tally, name) for name in names]
-            return [values[0] + 1, *changed, *states, *(inner_costs or ())]
+            return [values[0] + 1, *changed, *states, *(inner_costs or ()), *([] if emitted is None else [emitted])]
 
         start = torch.zeros((), dtype=torch.int64, device=states[halted].device)
-        tally, states, inner_costs = unpacked(while_steps(continues, step, [start, *carried, *states, *zeros]))
-        return tuple(self._results(tally, states, inner_costs, mask))
+        initial: Sequence[Tensor] = [start, *carried, *states, *zeros]
+        if self.emits:
+            # The first step tells the shape of what is emitted.
+            initial = [value if isinstance(value, Tensor) else torch.full((), value) for value in step(initial)]
+        tally, states, inner_costs, emitted = unpacked(while_steps(continues, step, initial))
+        return tuple(self._results(tally, states, emitted, inner_costs, mask))
 
     def _checks_halted(self, step: int, device: torch.device) -> bool:
         """Whether to check after a step what has halted. A check waits for a GPU, so there it is rare; the steps in
@@ -329,16 +368,51 @@ class Halting(Loop):
         return not self.compact or device.type != "cuda" or step % _STEPS_BETWEEN_CHECKS == _STEPS_BETWEEN_CHECKS - 1
 
     def _results(
-        self, tally: Tally, states: Sequence[Tensor], inner_costs: Costs | None, mask: Bool[Tensor, "b n"] | None
+        self,
+        tally: Tally,
+        states: Sequence[Tensor],
+        emitted: Tensor | None,
+        inner_costs: Costs | None,
+        mask: Bool[Tensor, "b n"] | None,
     ) -> list[Tensor]:
         """The results of the loop for the samples of a tally."""
         results = [*states]
         results[self.halted] = tally.mixture
+        if emitted is not None:
+            results.append(emitted)
         costs = dict(zip(self.extras, inner_costs or (), strict=True))
         results.append(tally.ponder + costs.pop(PONDER) if PONDER in costs else tally.ponder)
         if self.depth:
             results.append(_mean_steps(tally, mask))
         return [*results, *costs.values()]
+
+
+class _StepWeights:
+    """The probabilities of halting at the steps of a loop.
+
+    With the probability r_t of not halting before step t, p_t = (r_t - r_{t+1}) / r_1, and p_T = r_T / r_1 for the last
+    accepted step T. If no step is accepted, p_1 = 1."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._accepted: list[Bool[Tensor, "b *n"]] = []
+        self._remaining: list[Float[Tensor, "b *n"]] = []
+
+    def add(self, tally: Tally) -> None:
+        """Adds a step.
+
+        Raises:
+            BuildError: the halting block has no probabilities."""
+        if tally.remaining is None:
+            raise mistakes.no_halting_probabilities(self._path)
+        self._accepted.append(tally.accepted)
+        self._remaining.append(torch.where(tally.accepted, tally.remaining, 1 if len(self._accepted) == 1 else 0))
+
+    def probabilities(self) -> list[Float[Tensor, "b *n"]]:
+        """Returns the probability of each step."""
+        following = [*self._remaining[1:], torch.zeros_like(self._remaining[0])]
+        first = self._remaining[0]
+        return [(here - later) / first for here, later in zip(self._remaining, following, strict=True)]
 
 
 def _is_masked() -> bool:

@@ -443,24 +443,32 @@ class Forward:
         body = self._region(region, values, scope.masks, False, {region.inputs[halted].id})
         results = [self._take_pending(body, result) for result in region.results]
         self._flush(body)
+        emitted = self._lasting_name(node.name or "result", lasting) if operation.emits else ""
+        if emitted:
+            scope.body.append(assignment(emitted, ast.Constant(None)))
+            scope.parts[node.id, len(states)] = ast.Name(emitted, ast.Load())
+        updated = [*states, emitted] if emitted else states
         new: list[ast.expr] = []
         for index, result in enumerate(results):
             if index != halted and not isinstance(result, ast.Name):
-                name = self._name(f"new_{states[index]}")
+                name = self._name(f"new_{updated[index]}")
                 body.body.append(assignment(name, result))
                 result = ast.Name(name, ast.Load())
             new.append(result)
         advance = call_of(parsed_expression(f"{block}.advance"), [ast.Name(tally, ast.Load()), new[halted]], {})
         advance.args.append(parsed_expression(mask_text))
         body.body.append(assignment(tally, advance))
-        for index, state in enumerate(states):
+        for index, state in enumerate(updated):
             if index == halted:
                 continue
             self.helpers.append(BROADCAST_MASK)
             kind = node.types[index]
             rank = 1 + len(kind.tensor_dims)
             moved = f"{tally}.accepted, {rank}, has_positions={has_halting_positions(node, index)}"
-            chosen = f"torch.where({BROADCAST_MASK.name}({moved}), {ast.unparse(new[index])}, {state})"
+            value = ast.unparse(new[index])
+            chosen = f"torch.where({BROADCAST_MASK.name}({moved}), {value}, {state})"
+            if index == len(states):
+                chosen = f"{value} if {state} is None else {chosen}"
             body.body.append(parsed_statement(f"{state} = {chosen}"))
         inner = self._ponder(body)
         ponder = f"{tally}.ponder"

@@ -8,6 +8,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from archlang.backend import halting_loops
+from archlang.backend.mistakes import BlockError
 from archlang.backend.runtime.halting import HaltingBlock, Tally
 from tests.conftest import Compiled
 
@@ -232,6 +233,48 @@ def test_ponder_and_depth_are_means_over_the_batch(compiled: Compiled, per_posit
     assert module.ponder.requires_grad
     assert module.mean_depth is not None
     assert not module.mean_depth.requires_grad
+
+
+EMITTING = (
+    PLUGINS
+    + """
+    model m[per_position: bool, summed: bool](x: tokens[n]) -> logits[n, 1] {
+        h = same[1](x)
+        y = repeat 4 halting h by halt_after[per_position] {
+            h <- h + 1.0
+            emit count(h) * h + sum(h) when summed else h * 10
+        }
+        return y
+    }
+    """
+)
+
+
+@pytest.mark.parametrize("per_position", [False, True])
+def test_a_halting_loop_emits_the_result_of_the_last_step_of_each_sample_or_position(
+    compiled: Compiled, per_position: bool
+) -> None:
+    module = compiled(EMITTING, plugins=True, model="m", per_position=per_position, summed=False)
+    emitted = module(X, lengths=LENGTHS)
+    steps = halts_by(X, LENGTHS, per_position)
+    for b, i in steps.nonzero().tolist():
+        assert emitted[b, i].item() == 10 * (X[b, i] + steps[b, i])
+    for b, length in enumerate(LENGTHS.tolist()):  # as alone
+        torch.testing.assert_close(module(X[b : b + 1, :length]), emitted[b : b + 1, :length])
+
+
+def test_the_emission_of_a_position_that_has_halted_does_not_change_with_others(compiled: Compiled) -> None:
+    module = compiled(EMITTING, plugins=True, model="m", per_position=True, summed=True)
+    emitted = module(torch.tensor([[1, 3]]))
+    # The bodies compute [2, 4], [3, 5] and [3, 6].
+    torch.testing.assert_close(emitted, torch.tensor([[[2.0 * 2 + 6], [2.0 * 6 + 9]]]))
+
+
+def test_a_halting_block_without_probabilities_of_halting_cannot_be_supervised(compiled: Compiled) -> None:
+    module = compiled(EMITTING, plugins=True, model="m", per_position=True, summed=False)
+    module.keeps_steps = True
+    with pytest.raises(BlockError, match="`halt_after` has no probabilities of halting"):
+        module(X, lengths=LENGTHS)
 
 
 def test_a_halting_loop_stops_when_all_samples_have_halted(compiled: Compiled) -> None:
