@@ -128,8 +128,8 @@ def no_step_results(span: Span, model: str, supervise: str) -> Diagnostic:
 
 def no_weight_of_step(span: Span, supervise: str, block: str, halts: Span | None) -> Diagnostic:
     message = (
-        f"`supervise = {supervise}` weighs the result of each step by the probability of halting there, but by `{block}` "
-        "each position halts separately, and the result has other positions or none"
+        f"`supervise = {supervise}` weighs the result of each step by the probability of halting there, but by "
+        f"`{block}` each position halts separately, and the result has other positions or none"
     )
     labels = () if halts is None else (Label(halts, "halts here"),)
     remedy = "halt by a block that returns one probability for the sample, such as `global_halt`, or delete `supervise`"

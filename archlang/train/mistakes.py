@@ -23,7 +23,9 @@ def batch_too_small(batch: int, processes: int) -> RunError:
 
 def positions_halt_separately() -> RunError:
     message = "`supervise = every` weighs the loss of an answer, but each position halts separately"
-    remedy = "halt by a block that returns one probability for the sample, such as `global_halt`, or use `last` or `mean`"
+    remedy = (
+        "halt by a block that returns one probability for the sample, such as `global_halt`, or use `last` or `mean`"
+    )
     return RunError(message, remedy)
 
 

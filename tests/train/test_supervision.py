@@ -16,10 +16,11 @@ from archlang.blocks.halting import Account
 from archlang.tasks.kit.task import Task
 from archlang.train.data import Data
 from archlang.train.loss import mean_loss, training_loss
+from archlang.train.predictions import forward
 from archlang.train.setup import Workload
 from tests.conftest import Compiled
 from tests.train.settings_of_a_run import SETTINGS
-from tests.train.test_score import CPU, POSITIONS
+from tests.train.test_score import CPU, POINTERS, POSITIONS
 
 MODEL = """
 model m[d = 4, steps = 3](x: tokens[n]) -> logits[n, vocab] {
@@ -175,6 +176,24 @@ def test_supervision_of_a_halting_loop_trains_the_probabilities(compiled: Compil
     module = halting(compiled, "token_halt[0.99]")
     batch = Data(POSITIONS, CPU).batch(np.array([0, 1]))
     workload = Workload(replace(SETTINGS, supervise="every"), cast(Task, None), {}, CPU)
-    training_loss(module, batch, workload, module).backward()
-    gradients = {name: parameter.grad for name, parameter in module.named_parameters()}
-    assert all(gradient is not None and gradient.abs().sum() > 0 for gradient in gradients.values())
+    gradients = torch.autograd.grad(training_loss(module, batch, workload, module), list(module.parameters()))
+    assert all(gradient.abs().sum() > 0 for gradient in gradients)
+
+
+@pytest.mark.parametrize("supervise", ["mean", "every"])
+def test_the_steps_of_answers_that_are_positions_are_scored(compiled: Compiled, supervise: str) -> None:
+    text = """
+    model m[d = 4, steps = 2](x: tokens[n]) -> logits[n, n] {
+        h = embed[d](x)
+        y = repeat steps {
+            h <- tanh(h + linear[d](h))
+            emit scores(h, linear[d](h))
+        }
+        return y
+    }
+    """
+    batch = Data(POINTERS, CPU).batch(np.array([0, 1]))
+    module = compiled(text, vocab=3, steps=1).double()
+    workload = Workload(replace(SETTINGS, supervise=supervise), cast(Task, None), {}, CPU)
+    expected = mean_loss(forward(module, batch), batch)  # a single step
+    torch.testing.assert_close(training_loss(module, batch, workload, module), expected)

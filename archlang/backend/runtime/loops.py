@@ -213,9 +213,9 @@ class Halting(Loop):
     result beside them, of which the loop's is that of the last accepted step, or of the first if none is accepted.
     `ranks` has the number of axes of each state and of the emission. Where `has_positions` is true, it has the
     positions of the halted state, and changes only at those that took the step. `step_results` gathers the results
-    after each step, unless it is None. With `compact`, halted samples leave the batch, which changes no result; `computed` counts the steps of
-    samples that the loop computed, and `masked` those that it would have computed otherwise. `watch` is called with the
-    tally of the full batch after each step."""
+    after each step, unless it is None. With `compact`, halted samples leave the batch, which changes no result;
+    `computed` counts the steps of samples that the loop computed, and `masked` those that it would have computed
+    otherwise. `watch` is called with the tally of the full batch after each step."""
 
     path: str
     limit: int
