@@ -1,6 +1,7 @@
 """`archlang inspect`, as a user types it."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +85,29 @@ def test_an_item_has_its_target_and_whether_it_is_right(archlang: Command, folde
     (answer,) = inspection["answers"]
     assert answer["right"] == (answer["predicted"] == answer["target"])
     assert 0 < answer["probability"] <= 1
+
+
+def test_numbers_are_shown_beside_their_targets_in_every_command(
+    archlang: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    task = "in_context_regression[inputs = 2, points = 2, test = [2], train_size = 8, valid_size = 2, test_size = 2]"
+    model = "model line(x: seq[n, size]) -> seq[n, 1] { return linear[1](x) }"
+    train = "train adamw[batch = 4, steps = 1, select = valid.squared_error]"
+    trained(archlang, tmp_path, f"{model}\nrecipe line {{ task {task} model line {train} }}")
+    shown = archlang("inspect", "own", "--split", "test", "--device", "cpu")
+    assert shown.code == 0
+    assert shown.out.count(", it is ") == 2
+    assert "%" not in shown.out
+    (tmp_path / "rows.jsonl").write_text('{"x": [[1, 2], [3, 0], [4, 5]]}\n')
+    predicted = archlang("predict", "own", "--file", "rows.jsonl", "--device", "cpu")
+    assert predicted.code == 0
+    assert "probability" not in predicted.out
+    data = archlang("data", "show", task)
+    assert data.code == 0
+    assert re.search(r"answer\s+-?[\d.]+ · -?[\d.]+\n", data.out)
+    report = archlang("report", "own")
+    assert (report.code, "squared error" in report.out) == (0, True)
 
 
 def test_the_same_input_gives_the_same_page(archlang: Command, folder: Path) -> None:

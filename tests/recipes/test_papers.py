@@ -28,6 +28,7 @@ SMALL_MODEL = {
     "d": "16", "heads": "2", "ff": "16", "layers": "2", "hidden": "8", "width": "4", "slots": "6", "depth": "2",
     "steps": "2", "embedding": "8", "group": "1", "ff_experts": "3", "ff_k": "2", "att_experts": "2", "att_k": "1",
     "window": "4", "states": "3", "before": "1", "after": "1",
+    "loops": "6", "prelude": "1", "core": "1", "coda": "1", "gradient_steps": "2",
 }  # fmt: skip
 SHORT = {"train.batch": "4", "train.steps": "2", "train.every": "2"}
 FEW = {"task.train_size": "20", "task.valid_size": "5", "task.test_size": "3"}
@@ -60,6 +61,7 @@ SMALL_TASK = {
     "dynamic_recall": FEW,
     "priority_sort": FEW,
     "id_sort": FEW,
+    "in_context_regression": {**FEW, "task.points": "5", "task.test": "[5]"},
     "dyck": {**FEW, "task.test": "[22..26]"},
     "scan": {"task.data": "generated", "task.cutoff": "40"},
     "pcfg": {"task.data": "generated", "task.train_size": "20", "task.iid_size": "0", "task.test_size": "4"},
@@ -188,3 +190,8 @@ def test_encoders_of_dynamic_halt_are_as_large_as_their_program_counts(recipe: s
 def test_models_of_moeut_are_as_large_as_published(recipe: str, published: float) -> None:
     unique = summarize(full(PAPERS / "field" / "moeut.arch", recipe).graph, 1).unique
     assert abs(unique - published) < 0.05 * published
+
+
+def test_the_model_of_huginn_is_as_large_as_published() -> None:
+    unique = summarize(full(PAPERS / "field" / "recurrent_depth.arch", "huginn").graph, 1).unique
+    assert abs(unique - 3.51e9) < 0.02 * 3.51e9

@@ -67,6 +67,16 @@ def test_a_loss_is_averaged_over_the_samples_or_the_scored_positions(load: Load)
     assert mean_loss(logits, positions, functions=functions).item() == 2.0
 
 
+def test_a_loss_of_numbers_is_one_for_each_row(load: Load) -> None:
+    functions = load("loss", "results, targets: (results - targets).abs().sum(-1)")
+    rows = replace(
+        batch(torch.tensor([[[1.0, 2.0], [0.0, 0.0], [5.0, 5.0]]]), torch.tensor([[True, True, False]])),
+        form=Form.NUMBERS,
+    )
+    results = torch.zeros(1, 3, 2, requires_grad=True)
+    assert mean_loss(results, rows, functions=functions).item() == 1.5
+
+
 @pytest.mark.parametrize(
     ("result", "problem"),
     [
