@@ -35,6 +35,7 @@ class Architecture(Group):
     After a call, `ponder` is what halting loops add to the loss, averaged over the batch (0 without such loops).
     `mean_depth` is the number of steps of the outermost halting loops, averaged over the batch, and `sample_depth` [b]
     that of each sample (None without such loops). `charges` has the charges by their names, averaged over the batch.
+    `sample_charges` has those of each sample, [b], without gradients.
     With `keeps_steps`, `step_results` has the result of each step of the loop whose emission the model returns, except
     for steps without gradients. If the loop halts, `step_weights` has the probability of halting at each step, for each
     sample, [b], or for each position, [b n].
@@ -46,6 +47,7 @@ class Architecture(Group):
     mean_depth: Float[Tensor, ""] | None
     sample_depth: Float[Tensor, " b"] | None
     charges: Mapping[str, Float[Tensor, ""]]
+    sample_charges: Mapping[str, Float[Tensor, " b"]]
     step_results: Sequence[Float[Tensor, "b *classes"]]
     step_weights: Sequence[Float[Tensor, "b *n"]]
     keeps_steps: bool
@@ -57,6 +59,7 @@ class Architecture(Group):
         self.mean_depth = None
         self.sample_depth = None
         self.charges = {}
+        self.sample_charges = {}
         self.step_results = ()
         self.step_weights = ()
         self.keeps_steps = False
@@ -85,7 +88,7 @@ class Architecture(Group):
     ) -> Float[Tensor, "b *classes"]:
         program = self.program
         masks = make_masks(program, fields, lengths)
-        loop = self._loop_of_results() if self.keeps_steps else None
+        loop = self.loop_of_results() if self.keeps_steps else None
         if loop is not None:
             loop.step_results = StepResults()
         with call_scope():
@@ -109,11 +112,13 @@ class Architecture(Group):
         if DEPTH in costs:
             self.sample_depth = costs.pop(DEPTH).detach()
             self.mean_depth = self.sample_depth.mean()
-        self.charges = {name.removeprefix(CHARGES): cost.mean() for name, cost in costs.items()}
+        charges = {name.removeprefix(CHARGES): cost for name, cost in costs.items()}
+        self.charges = {name: charge.mean() for name, charge in charges.items()}
+        self.sample_charges = {name: charge.detach() for name, charge in charges.items()}
         return result
 
-    def _loop_of_results(self) -> Repeat | Stack | Halting | None:
-        """The loop whose emission is the result; None if the result is another value."""
+    def loop_of_results(self) -> Repeat | Stack | Halting | None:
+        """Returns the loop whose emission is the result; None if the result is another value."""
         node = loop_of_results(self.program.graph)
         names = [loop.name for loop in self.program.code.loops if node is not None and loop.node.id == node.id]
         return self.__dict__[names[0]] if names else None
@@ -157,7 +162,7 @@ class Architecture(Group):
 
     def __getstate__(self) -> dict[str, Any]:  # Any: the state of a module
         # The results of the last call belong to its autograd graph, which cannot be copied.
-        state = {**super().__getstate__(), "ponder": torch.zeros(()), "charges": {}}
+        state = {**super().__getstate__(), "ponder": torch.zeros(()), "charges": {}, "sample_charges": {}}
         return {**state, "step_results": (), "step_weights": (), "mean_depth": None, "sample_depth": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:  # Any: as above

@@ -313,8 +313,9 @@ def unknown_manner(span: Span, name: str) -> Diagnostic:
 
 
 def unknown_caveat(span: Span, name: str) -> Diagnostic:
-    remedy = suggest(name, ("padding", "batch"), "write `depends on padding` or `depends on batch`")
-    return Diagnostic("E0504", f"unknown dependence `{name}`", span, "neither `padding` nor `batch`", remedy=remedy)
+    possible = ("padding", "batch", "targets")
+    remedy = suggest(name, possible, "write `depends on padding`, `depends on batch` or `depends on targets`")
+    return Diagnostic("E0504", f"unknown dependence `{name}`", span, "unknown dependence", remedy=remedy)
 
 
 def unknown_quantity(span: Span, name: str, possible: Iterable[str]) -> Diagnostic:

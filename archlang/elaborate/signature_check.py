@@ -19,7 +19,7 @@ from archlang.types import ISOLATED, Axis, Dim
 from archlang.types.causality import MANNERS
 
 # What a caveat may be about; the grammar has words of their own for the last three.
-CAVEATS = ("padding", "batch", "random", "training", "gradients")
+CAVEATS = ("padding", "batch", "targets", "random", "training", "gradients")
 
 _CLASS = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
 

@@ -136,6 +136,18 @@ def no_weight_of_step(span: Span, supervise: str, block: str, halts: Span | None
     return Diagnostic("E0620", message, span, "no probability of each result", labels, remedy)
 
 
+def not_carried(span: Span, model: str) -> Diagnostic:
+    message = f"`supervise = carried` continues a loop from step to step, but the steps of the loop of `{model}` differ"
+    remedy = "use a `repeat` without `drawn` in place of this loop, or `supervise = every`"
+    return Diagnostic("E0619", message, span, "not a `repeat` with a fixed number of steps", remedy=remedy)
+
+
+def reads_targets(span: Span, model: str, block: str) -> Diagnostic:
+    message = f"the result of `{model}` depends on the targets that `{block}` reads"
+    remedy = "use its result only in `charge` lines, which exist in training only"
+    return Diagnostic("E0511", message, span, "reads the targets of the task", remedy=remedy)
+
+
 def no_search(span: Span, recipe: str) -> Diagnostic:
     remedy = "add a line such as `search train.lr in 1e-4..1e-2 log`"
     return Diagnostic("E0614", f"the recipe `{recipe}` has nothing to tune", span, "no `search`", remedy=remedy)

@@ -8,6 +8,8 @@ from archlang.elaborate.binding import Binding
 from archlang.graph import operations
 from archlang.graph.causality import find_leak
 from archlang.graph.graph import Graph, Node
+from archlang.graph.inline import inline
+from archlang.graph.prune import without_charges
 from archlang.names.resolve import Declaration
 from archlang.names.values import Bound
 from archlang.plan import mistakes
@@ -48,7 +50,7 @@ def recipe_graph(
         name = task.declaration.item.name
         report(mistakes.model_misfits_task(span, model.name, name, misfit.problem, misfit.declared, misfit.expected))
         return None
-    leak = _leak(task, graph, model, span)
+    leak = _leak(task, graph, model, span) or _leak_of_targets(graph, model, span)
     if leak is not None:
         report(leak)
         return None
@@ -78,6 +80,15 @@ def _leak(task: Binding, graph: Graph, model: Declaration, span: Span) -> Diagno
     return mistakes.sees_future(
         culprit.span or span, model.name, item.name, name, leak.reason, _without_repeats(path), labels
     )
+
+
+def _leak_of_targets(graph: Graph, model: Declaration, span: Span) -> Diagnostic | None:
+    """The diagnostic of a model whose result depends on the targets; None if only its charges do."""
+    readers = {path for path, instance in graph.instances.items() if "targets" in instance.caveats}
+    needed = readers.intersection(without_charges(inline(graph)).instances) if readers else ()
+    for path in sorted(needed):
+        return mistakes.reads_targets(graph.instances[path].span or span, model.name, graph.instances[path].block)
+    return None
 
 
 def _node_name(node: Node, graph: Graph) -> str:

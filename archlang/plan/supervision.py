@@ -1,32 +1,43 @@
-"""The setting `supervise`, which needs a model that has a result in each step."""
+"""The settings `supervise` and `halt`, which need a model that has a result in each step, and a charge."""
 
 from collections.abc import Mapping
 
 from archlang.diagnostics import Report
 from archlang.graph.graph import Graph
 from archlang.graph.loop_layout import has_halting_positions
-from archlang.graph.operations import Halting
+from archlang.graph.operations import Halting, Repeat
 from archlang.graph.prune import normalize
 from archlang.graph.step_results import loop_of_results
 from archlang.names.values import Bound
 from archlang.plan import mistakes
+from archlang.plan.charges import charge_names
 from archlang.source import Span
 from archlang.types.statics import Symbol
 
 _SETTING = "supervise"
-_LAST = Symbol("last")
+_HALT = "halt"
+_LAST, _CARRIED, _NONE = Symbol("last"), Symbol("carried"), Symbol("none")
 
 
 def check_supervision(statics: Mapping[str, Bound], graph: Graph, model: str, span: Span, report: Report) -> None:
     """Reports a setting that scores the steps of a model without results of its steps, or without one halting
-    probability for each result; `span` is the place of a setting without one."""
-    bound = statics.get(_SETTING)
-    if bound is None or bound.value == _LAST:
-        return
+    probability for each result; one that carries the states of another loop than a `repeat` with a fixed number of
+    steps; and a charge for halting that the model does not have. `span` is the place of a setting without one."""
+    supervise, halt = statics.get(_SETTING), statics.get(_HALT)
+    if supervise is not None and supervise.value != _LAST:
+        _check_loop(supervise, graph, model, supervise.span or span, report)
+    if halt is not None and halt.value != _NONE and str(halt.value) not in (names := charge_names(graph)):
+        report(mistakes.unknown_charge(halt.span or span, str(halt.value), model, names))
+
+
+def _check_loop(supervise: Bound, graph: Graph, model: str, span: Span, report: Report) -> None:
     loop = loop_of_results(normalize(graph))
     if loop is None:
-        report(mistakes.no_step_results(bound.span or span, model, str(bound.value)))
+        report(mistakes.no_step_results(span, model, str(supervise.value)))
+    elif supervise.value == _CARRIED:
+        if not isinstance(loop.operation, Repeat) or loop.operation.drawn:
+            report(mistakes.not_carried(span, model))
     elif isinstance(loop.operation, Halting):
         instance = graph.instances[loop.operation.instance]
         if instance.per_position and not has_halting_positions(loop, len(loop.types) - 1):
-            report(mistakes.no_weight_of_step(bound.span or span, str(bound.value), instance.block, instance.span))
+            report(mistakes.no_weight_of_step(span, str(supervise.value), instance.block, instance.span))

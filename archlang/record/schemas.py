@@ -428,6 +428,8 @@ class CheckpointState(BaseModel):
     """None in older checkpoints"""
     trained: dict[str, Any] | None = None  # Any: tensors, which are checked when they are loaded
     """the trained weights by name, if the checkpoint's weights are their average"""
+    carried: dict[str, Any] | None = None  # Any: as above
+    """with `supervise = carried`, the examples that the loop has begun, and its states"""
 
     def stored(self) -> dict[str, Any]:  # Any: see above
         """Returns a dict of tensors and builtins, as `torch.load(weights_only=True)` accepts it."""

@@ -24,6 +24,7 @@ from archlang.train.devices import (
     make_fabric,
 )
 from archlang.train.loop import Loop
+from archlang.train.mistakes import no_graphs
 from archlang.train.step.cuda_graph import CudaGraphStep, ignoring_eager_steps, make_capture
 from archlang.train.step.eager import EagerStep
 from archlang.train.step_log import Watcher
@@ -71,6 +72,8 @@ def train(
         if compiled:
             compile_bodies(setup.module)
         capture = None
+        if graphs and settings.supervise == "carried":
+            raise no_graphs("the host chooses the examples of carried steps")
         if graphs:
             capture = make_capture(setup.module, plan.train, fabric.device, precision, fabric.world_size)
         data = describe_data(workload.splits)

@@ -9,12 +9,13 @@ from jaxtyping import Float
 from torch import Tensor
 
 from archlang.backend.architecture import Architecture
+from archlang.backend.runtime.targets import judging
 from archlang.tasks.kit.split import Form
 from archlang.tasks.kit.task import LossRule
 from archlang.train import mistakes
 from archlang.train.data import Batch
 from archlang.train.label_smoothing import smoothed_entropy
-from archlang.train.predictions import answerable, forward, span_logits
+from archlang.train.predictions import answerable, exact_matches, forward, span_logits
 from archlang.train.run_functions import NO_FUNCTIONS, RunFunctions
 from archlang.train.settings import Settings
 from archlang.train.setup import Workload
@@ -27,9 +28,10 @@ def training_loss(
     the recipe's own loss. `module` is the module that `model` calls; it has the results of the steps that the recipe
     supervises."""
     settings = workload.settings
-    module.keeps_steps = settings.supervise != "last"
+    module.keeps_steps = settings.supervise in ("mean", "every")
     try:
-        logits = forward(model, batch)
+        with judging(module, partial(exact_matches, batch=batch)):
+            logits = forward(model, batch)
         steps, weights = module.step_results, module.step_weights
     finally:
         # Later calls keep no steps, and the results belong to the graph of this one.
@@ -37,7 +39,7 @@ def training_loss(
     loss = partial(
         mean_loss, batch=batch, rule=workload.rule, smoothing=settings.label_smoothing, functions=workload.functions
     )
-    if settings.supervise == "last" or not steps:
+    if settings.supervise in ("last", "carried") or not steps:
         return loss(logits)
     if settings.supervise == "mean":
         return loss(answerable(_weighted_mean(steps, weights), batch))

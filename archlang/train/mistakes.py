@@ -29,6 +29,16 @@ def positions_halt_separately() -> RunError:
     return RunError(message, remedy)
 
 
+def not_carried_by_processes() -> RunError:
+    message = "`supervise = carried` keeps the states of a whole batch, and several devices would share it"
+    return RunError(message, "use one device")
+
+
+def no_stablemax() -> RunError:
+    message = "`loss = stablemax` is a loss of classes, and the answers of this task are sets"
+    return RunError(message, "delete the setting `loss`")
+
+
 def unknown_device(device: str) -> RunError:
     return RunError(f"`{device}` is not a device", "write auto, cpu, cuda, cuda:1 or mps")
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 import torch
-from jaxtyping import Float, Int, Shaped
+from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
 
 from archlang.tasks.kit.split import Form
@@ -43,6 +43,15 @@ def predict(logits: Float[Tensor, "b *_"], batch: Batch) -> Shaped[Tensor, "b *_
         case Form.SPANS:
             return best_span(span_logits(logits, batch))
     return logits.argmax(-1)
+
+
+def exact_matches(logits: Float[Tensor, "b *_"], batch: Batch) -> Bool[Tensor, " b"]:
+    """Returns whether the predictions of a model's `logits` are the targets in all scored positions of a sample."""
+    matches = predict(answerable(logits, batch), batch) == batch.targets
+    if batch.form is Form.SPANS or batch.scored is None:
+        return matches.flatten(1).all(1) if matches.dim() > 1 else matches
+    matches = matches.all(-1) if batch.form is Form.SETS else matches
+    return (matches | ~batch.scored).all(1)
 
 
 def best_span(logits: Float[Tensor, "b n 2"]) -> Int[Tensor, "b 2"]:

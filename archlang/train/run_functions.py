@@ -18,6 +18,10 @@ from archlang.tasks.kit.split import Form, Split
 from archlang.train import mistakes
 from archlang.train.data import Batch
 from archlang.train.settings import Settings
+from archlang.train.stablemax import stablemax_losses
+
+SHIPPED_LOSSES = ("task", "stablemax")
+"""the values of the setting `loss` that name no function of the user's own"""
 
 
 @dataclass(frozen=True)
@@ -26,6 +30,8 @@ class RunFunctions:
 
     rate: PluginFunction | None = None
     loss: PluginFunction | None = None
+    has_stablemax: bool = False
+    """whether the loss is the cross entropy of stablemax"""
     metrics: Mapping[str, PluginFunction] = field(default_factory=dict)
     """by the name of the metric, which is that of the function"""
 
@@ -42,7 +48,8 @@ class RunFunctions:
                 raise mistakes.same_metrics(name)
         return RunFunctions(
             None if settings.rate == "none" else _function("rate", settings.rate, plugins),
-            None if settings.loss == "task" else _function("loss", settings.loss, plugins),
+            None if settings.loss in SHIPPED_LOSSES else _function("loss", settings.loss, plugins),
+            settings.loss == "stablemax",
             {name: _function("metrics", path, plugins) for name, path in zip(names, settings.metrics, strict=True)},
         )
 
@@ -56,7 +63,12 @@ class RunFunctions:
         return float(rate)
 
     def losses(self, logits: Float[Tensor, "..."], batch: Batch) -> Float[Tensor, "..."] | None:
-        """Returns a loss for each sample, [b], or for each position, [b n]; None if the task has the loss."""
+        """Returns a loss for each sample, [b], or for each position, [b n]; None if the task has the loss.
+
+        Raises:
+            RunError: stablemax has no loss for this form of answers."""
+        if self.has_stablemax:
+            return stablemax_losses(logits.float(), batch)
         if self.loss is None:
             return None
         losses = self.loss(logits.float(), batch.targets)

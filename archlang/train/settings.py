@@ -33,6 +33,8 @@ class Settings:
     ponder: float
     label_smoothing: float
     supervise: str
+    halt: str
+    explore: float
     select: str
     every: int
     ema: float

@@ -14,6 +14,7 @@ from archlang.record.run_folder import Record
 from archlang.record.schemas import METRICS, STATE, TIMINGS, CheckpointState, EvaluationMetrics, EvaluationTiming
 from archlang.tasks.kit.metrics import rank
 from archlang.train import mistakes
+from archlang.train.carried_examples import CarriedExamples
 from archlang.train.data import Sampler
 from archlang.train.evaluated_weights import EvaluatedWeights
 from archlang.train.generators import random_state, restore_random_state
@@ -49,7 +50,7 @@ class TrainingRun:
         """Moves the model and the data to the device.
 
         Raises:
-            RunError: a batch has fewer samples than there are processes."""
+            RunError: a batch has fewer samples than there are processes, or several processes would carry states."""
         fabric, settings = setup.fabric, workload.settings
         self.fabric = fabric
         self.module = setup.module
@@ -84,9 +85,14 @@ class TrainingRun:
         self._unread_losses: list[Tensor] = []
         self.weights = [weight for weight in setup.module.parameters() if weight.requires_grad]
         self._evaluated_weights = EvaluatedWeights(setup.module, setup.optimizer, settings.ema)
+        self.carried = (
+            CarriedExamples(setup.module, settings, seed, self.data.size) if settings.supervise == "carried" else None
+        )
         self._leads = fabric.is_global_zero
         if fabric.world_size > settings.batch and settings.batch_of == "samples":
             raise mistakes.batch_too_small(settings.batch, fabric.world_size)
+        if fabric.world_size > 1 and self.carried is not None:
+            raise mistakes.not_carried_by_processes()
 
     def _make_sampler(self, seed: int, epoch: int = 0, position: int = 0) -> Sampler:
         settings = self.settings
@@ -115,6 +121,8 @@ class TrainingRun:
         checkpoint.load_into(self.module)
         try:
             self._evaluated_weights.restore(state.trained, checkpoint.step)
+            if self.carried is not None:
+                self.carried.restore(state.carried, self.fabric.device)
             self._restore_state(state)
         except ValueError as error:
             raise record_mistakes.not_resumable(checkpoint.folder / STATE, str(error)) from error
@@ -170,6 +178,7 @@ class TrainingRun:
             digests=self.record.digests(sizes),
             step=progress.step,
             trained=self._evaluated_weights.trained(),
+            carried=None if self.carried is None else self.carried.state(),
         )
         with self._evaluated_weights.placed():
             self.checkpoints.save(progress.step, self.module, state, progress.best_step)

@@ -20,7 +20,6 @@ AWAITED = {
     "baselines/nram_lstm",
     "baselines/ntm",
     "modern/pondernet",
-    "modern/trm_mlp",
     "modern/trm_puzzle_signsgd",
 }
 

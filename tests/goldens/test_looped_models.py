@@ -15,6 +15,9 @@ from torch.func import functional_call
 
 import archlang
 from archlang.backend.architecture import Architecture
+from archlang.backend.runtime.carried_steps import CarriedStates
+from archlang.backend.runtime.targets import judging
+from archlang.train.stablemax import stablemax_entropy
 from tests.goldens.golden import Golden, close, relatively_close
 
 TOLERANCE = 2e-5
@@ -172,70 +175,104 @@ def reasoning(p: Weights, layer: str, to: str, heads: int) -> Weights:
     }
 
 
-def stablemax_losses(logits: Tensor, labels: Tensor) -> Tensor:
-    """The mean loss of each row over its labelled positions."""
-    wide = logits.double()
-    s = torch.where(wide >= 0, wide + 1, 1 / (1 - wide.clamp(max=0)))
-    labelled = labels != -100
-    p = (s / s.sum(-1, keepdim=True)).gather(-1, labels.clamp(min=0)[..., None].long())[..., 0]
-    return (-p.log() * labelled).sum(-1) / labelled.sum(-1).clamp(min=1)
-
-
-@pytest.mark.goldens("modern", "trm_att", "hrm", "hrm_learned_pos")
-def test_recursive_reasoning(golden: Golden, folder: Path) -> None:
-    p, heads, d = leaves_of(golden), golden.number("cfg.heads"), golden.number("cfg.d")
-    is_hrm = golden.name.startswith("hrm")
-    block = "hierarchical_recursion" if is_hrm else "tiny_recursion"
-    networks = {"low": "L.", "high": "H."} if is_hrm else {"f": ""}
-    counts, weights = [], Weights()
-    for network, source in networks.items():
-        counts.append(sum(name.startswith(f"{source}layer") and name.endswith(".down") for name in p))
-        for layer in range(counts[-1]):
-            place = f"{block}.{network}.stack.{layer}.reasoning_layer"
-            weights |= reasoning(p, f"{source}layer{layer}", place, heads)
-    ff = next(value.shape[1] for name, value in p.items() if name.endswith(".down"))
-    cycles, inner = golden.number("cfg.H_cycles"), golden.number("cfg.L_cycles")
-    position = {"rope": "rotary", "learned": "none"}[str(golden.arrays["cfg.pos"])]
-    settings = f"{cycles}, {inner}, {', '.join(map(str, counts))}, {heads}, {ff}, {position}"
-    text = (
-        f"use archlang.models.recursive_reasoning\n"
-        f"model m(x: seq[n, {d}], state: seq[n, {2 * d}]) -> seq[n, {2 * d}] {{\n"
-        f"    return {block}[{settings}](x, state)\n}}\n"
+def mixing(p: Weights, layer: str, to: str) -> Weights:
+    halves = (
+        *p[f"{layer}.t_gate_up"].chunk(2),
+        p[f"{layer}.t_down"],
+        *p[f"{layer}.gate_up"].chunk(2),
+        p[f"{layer}.down"],
     )
-    module = load(folder, text, weights)
+    return {f"{to}.linear{'' if i == 0 else f'_{i + 1}'}.weight": weight for i, weight in enumerate(halves)}
+
+
+def labelled_mean(losses: Tensor, labels: Tensor) -> Tensor:
+    """The mean loss of each row over its labelled positions."""
+    is_labelled = labels != -100
+    return (losses * is_labelled).sum(-1) / is_labelled.sum(-1).clamp(min=1)
+
+
+@pytest.mark.goldens("modern", "trm_att", "trm_mlp", "hrm", "hrm_learned_pos")
+def test_recursive_reasoning(golden: Golden, folder: Path) -> None:
+    """Three training steps of the program with carried states, and its evaluation."""
+    p, heads, d = leaves_of(golden), golden.number("cfg.heads"), golden.number("cfg.d")
     slots, most = golden.number("cfg.plen"), golden.number("cfg.max")
+    is_hrm, is_mixer = golden.name.startswith("hrm"), "layer0.t_down" in p
+    turns, place = ("judged_turns", "hierarchical_recursion") if is_hrm else ("supervised_turns", "tiny_recursion")
+    position = {"rope": "rotary", "learned": "none", "none": "none"}[str(golden.arrays["cfg.pos"])]
+    positions = slots + golden["in0.inputs"].shape[1]
+    ff = next(value.shape[1] for name, value in p.items() if name.endswith(".down"))
+    layer = f"reasoning_layer[{heads}, {ff}, {position}]"
+    if is_mixer:
+        layer = f"reasoning_mixer[{positions}, {p['layer0.t_down'].shape[1]}, {ff}]"
+    weights, networks = Weights(), []
+    for network, source in {"f": "L.", "g": "H."}.items() if is_hrm else [("f", "")]:
+        count = sum(name.startswith(f"{source}layer") and name.endswith(".down") for name in p)
+        networks.append(f"reasoning_network[{count}, {layer}]")
+        for index in range(count):
+            to = f"{turns}.step.{'recursion.' if is_mixer else ''}{network}.stack.{index}.layer"
+            source_layer = f"{source}layer{index}"
+            weights |= mixing(p, source_layer, to) if is_mixer else reasoning(p, source_layer, to, heads)
+    recursion = f"{place}[{golden.number('cfg.H_cycles')}, {golden.number('cfg.L_cycles')}, {', '.join(networks)}]"
+    if is_mixer:
+        recursion = f"on_positions[{positions}, {recursion}]"
+    text = (
+        f"use archlang.models.recursive_reasoning\nmodel m(x: seq[n, {d}]) -> logits[n, {len(p['lm'])}] {{\n"
+        f"    return {turns}[{len(p['lm'])}, {most}, {recursion}](x)\n}}\n"
+    )
+    judged = 2 if is_hrm else 1
+    judge = f"{turns}.{'judge' if is_hrm else 'halt'}"
+    # The page subtracts the first value of the bias.
+    weights |= {f"{judge}.weight": p["q.w"][:judged], f"{judge}.bias": p["q.b"][:judged] + 5}
+    weights |= {f"{turns}.head.weight": p["lm"]}
+    weights[f"{turns}.fixed_state.learned.weight"] = torch.cat([p["H_init"], p["L_init"]])[None]
+    module = load(folder, text, weights)
+    loop = module.loop_of_results()
+    assert loop is not None
 
     def embedded(tokens: Tensor, puzzle_rows: Tensor) -> Tensor:
         rows = F.pad(puzzle_rows, (0, slots * d - puzzle_rows.shape[1])).view(-1, slots, d)
         x = torch.cat([rows, p["embed"][tokens.long()]], 1)
         return sqrt(d) * (0.707106781 * (x + p["pos"]) if "pos" in p else x)
 
-    def heads_of(state: Tensor) -> tuple[Tensor, Tensor]:
-        y = state[..., :d]
-        return y[:, slots:] @ p["lm"].T, y[:, 0] @ p["q.w"].T + p["q.b"]
-
+    names = ("inputs", "labels", "puzzle_identifiers")
+    current = {name: golden[f"in0.{name}"] for name in names}
+    halted, states = torch.ones(len(current["inputs"]), dtype=torch.bool), ()
+    steps = torch.zeros(len(halted), dtype=torch.long)
     for t in range(3):
         step = f"step{t}."
-        puzzle_rows = p["puzzle"][golden[f"{step}cur.puzzle_identifiers"].long()].detach().requires_grad_()
-        x = embedded(golden[f"{step}cur.inputs"], puzzle_rows)
-        state = run(module, weights, x, torch.cat([golden[f"{step}zH_in"], golden[f"{step}zL_in"]], -1))
-        close(golden, state[..., :d], f"{step}zH", TOLERANCE)
-        close(golden, state[..., d:], f"{step}zL", TOLERANCE)
-        logits, q = heads_of(state)
+        for name, rows in current.items():
+            chosen = halted.view(-1, *[1] * (rows.dim() - 1))
+            current[name] = torch.where(chosen, golden[f"in{t}.{name}"], rows)
+            assert current[name].equal(golden[f"{step}cur.{name}"])
+        puzzle_rows = p["puzzle"][current["puzzle_identifiers"].long()].detach().requires_grad_()
+        labels = current["labels"]
+
+        def is_right(answer: Tensor, labels: Tensor = labels) -> Tensor:
+            return ((answer[:, slots:].argmax(-1) == labels) | (labels == -100)).all(-1)
+
+        loop.carried = CarriedStates(~halted, states)
+        with judging(module, is_right):
+            logits = run(module, weights, embedded(current["inputs"], puzzle_rows))[:, slots:]
+        states = loop.carried.states
+        close(golden, states[0][..., :d], f"{step}zH", TOLERANCE)
+        close(golden, states[0][..., d:], f"{step}zL", TOLERANCE)
         close(golden, logits, f"{step}logits", TOLERANCE)
-        close(golden, q[:, 0], f"{step}q_halt", TOLERANCE)
-        labels = golden[f"{step}cur.labels"]
-        correct = ((logits.argmax(-1) == labels) | (labels == -100)).all(-1)
-        answer_loss = stablemax_losses(logits, labels).sum()
-        close(golden, answer_loss, f"{step}lm_loss", TOLERANCE * len(labels))
-        loss = answer_loss + 0.5 * F.binary_cross_entropy_with_logits(q[:, 0], correct.to(q.dtype), reduction="sum")
+        steps = torch.where(halted, 0, steps) + 1
+        halted = (steps >= most) | (module.sample_charges["halted"] > 0)
+        assert halted.equal(golden[f"{step}halted"])
+        rows = len(labels)
+        answer_loss = labelled_mean(stablemax_entropy(logits, labels.clamp(min=0).long()), labels).sum()
+        close(golden, answer_loss, f"{step}lm_loss", TOLERANCE * rows)
+        close(golden, module.charges["halting"] * rows, f"{step}q_halt_loss", TOLERANCE * rows)
+        loss = answer_loss + 0.5 * rows * torch.stack([*module.charges.values()]).sum()
+        loss = loss - 0.5 * rows * module.charges["halted"]
         if is_hrm:
-            with torch.no_grad():
-                _, next_q = heads_of(run(module, weights, x, state))
-                is_last = golden[f"{step}steps"] >= most
-                target = torch.where(is_last, next_q[:, 0], next_q.amax(-1)).sigmoid()
-            close(golden, target, f"{step}target_q_continue", TOLERANCE)
-            loss = loss + 0.5 * F.binary_cross_entropy_with_logits(q[:, 1], target, reduction="sum")
-        close(golden, loss, f"{step}loss", TOLERANCE * len(labels))
+            close(golden, module.charges["continuing"] * rows, f"{step}q_continue_loss", TOLERANCE * rows)
+        close(golden, loss, f"{step}loss", TOLERANCE * rows)
         if t != 1:
             compare_gradients(golden, loss, {**p, "puzzle_rows": puzzle_rows}, f"{step}grad.")
+    loop.carried = None
+    module.keeps_steps = True
+    run(module, weights, embedded(golden["in0.inputs"], p["puzzle"][golden["in0.puzzle_identifiers"].long()]))
+    answers = torch.stack([*module.step_results])[:, :, slots:]
+    close(golden, answers, "eval.logits", TOLERANCE)

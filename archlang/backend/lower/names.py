@@ -23,6 +23,8 @@ _TAKEN = frozenset(
         "keeps_steps",
         "step_results",
         "step_weights",
+        "sample_charges",
+        "loop_of_results",
         "mean_depth",
         "sample_depth",
         "decode",

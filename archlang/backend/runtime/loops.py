@@ -16,6 +16,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from archlang.backend import mistakes
+from archlang.backend.runtime.carried_steps import CarriedStates
 from archlang.backend.runtime.compaction import Compaction
 from archlang.backend.runtime.graph_loops import is_exporting, while_steps
 from archlang.backend.runtime.halting import HaltingBlock, Tally
@@ -99,16 +100,21 @@ class StepResults:
 class _CountedLoop(Loop):
     """A loop over a known number of steps. `states` counts the states; with `emits`, each step returns a result beside
     them, of which the loop's is the last. Gradients flow through the last `truncated` steps only, or through all.
-    `step_results` gathers what the steps emit, unless it is None."""
+    `step_results` gathers what the steps emit, unless it is None. With `carried`, the loop takes one step from the
+    states of the training step before."""
 
     states: int
     emits: bool = False
     truncated: int | None = None
     step_results: StepResults | None = None
+    carried: CarriedStates | None = None
 
     def __call__(self, *values: Any, head_results: tuple[Any, ...] | None = None) -> Any:
         states, captured = values[: self.states], values[self.states :]
-        steps = self._steps(*self._bodies(head_results))
+        if self.carried is not None:
+            # The head ran on the state outside of the loop.
+            states, head_results = self.carried.resume(states), None
+        steps = self._steps(*self._bodies(head_results))[: None if self.carried is None else 1]
         detached = 0 if self.truncated is None else max(0, len(steps) - self.truncated)
         emitted: tuple[Any, ...] = ()
         extras: list[Costs] = []
@@ -125,6 +131,8 @@ class _CountedLoop(Loop):
             if self.step_results is not None and index >= detached:
                 self.step_results.values += emitted
             extras.append(results[self.states + self.emits :])
+        if self.carried is not None:
+            self.carried.keep(states)
         outputs = (*states, *emitted)
         if self.extras:
             return (*outputs, *_over_steps(self.extras, extras))

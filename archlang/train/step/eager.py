@@ -1,6 +1,7 @@
 """A step of one run, launched operation by operation."""
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from functools import partial
 
 import numpy as np
@@ -33,8 +34,11 @@ class EagerStep:
         if run.fabric.world_size > 1:
             # Each process draws other numbers, which checkpoints do not have to hold.
             torch.manual_seed(hash((run.sampler.seed, number, run.fabric.global_rank)) % 2**63)
-        with counts_drawn(run.module, run.sampler.seed, number):
-            loss, norm = self._train_on(batch_items)
+        with (
+            counts_drawn(run.module, run.sampler.seed, number),
+            nullcontext(batch_items) if run.carried is None else run.carried.step(number, batch_items) as row_items,
+        ):
+            loss, norm = self._train_on(row_items)
         return StepResult([loss], [norm], rate)
 
     def state(self, index: int) -> StepState:
@@ -48,8 +52,9 @@ class EagerStep:
         return loss, self._update()
 
     def _shrink(self, count: int) -> str | None:
-        # Processes that wait for each other would not all retry.
-        return halve_micro([self.run], count) if self.run.fabric.world_size == 1 else None
+        # Processes that wait for each other would not all retry, and carried states are those of a whole batch.
+        is_divisible = self.run.fabric.world_size == 1 and self.run.carried is None
+        return halve_micro([self.run], count) if is_divisible else None
 
     def _compute_gradients(self, items: np.ndarray) -> Tensor:
         """Computes the gradients of a batch, in parts of `micro` samples. Returns its loss."""

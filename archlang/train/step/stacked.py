@@ -59,6 +59,8 @@ class StackedStep:
         first = runs[0]
         if first.settings.batch_of == "tokens":
             raise CannotStack("a batch is a number of tokens, so the seeds have batches of different sizes")
+        if first.carried is not None:
+            raise CannotStack("each seed carries the states of its own examples")
         if drawn_loops(first.module):
             raise CannotStack("each seed draws other numbers of steps of a loop")
         if first.fabric.strategy.precision.precision == "16-mixed":
@@ -248,7 +250,7 @@ class StackedStep:
         finally:
             # The values that the call left on the module are valid inside vmap only.
             module.ponder, module.mean_depth, module.sample_depth = torch.zeros(()), depth, None
-            module.charges = {}
+            module.charges = module.sample_charges = {}
         return results
 
     # Whether the runs can be computed together

@@ -1,0 +1,110 @@
+"""Training with one step of a loop in each step of the optimizer: the examples of a batch, and the states of their loops.
+
+Each row of a batch keeps its example until the loop has taken all of its steps for it, or until it halts; then the row
+takes the example that the sampler offers. Wang et al., "Hierarchical reasoning model", 2025, and its program."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from archlang.backend.architecture import Architecture
+from archlang.backend.runtime.carried_steps import CarriedStates
+from archlang.backend.runtime.loops import Repeat
+from archlang.train.settings import Settings
+
+
+class CarriedExamples:
+    """The examples that the rows of a batch work on, as items of the training split, and how many steps of the loop
+    each has taken."""
+
+    def __init__(self, module: Architecture, settings: Settings, seed: int, size: int) -> None:
+        """`size` is the number of items of the split."""
+        self._module = module
+        self._settings = settings
+        self._seed = seed
+        self._size = size
+        self._items = np.zeros(0, dtype=np.int64)
+        self._steps = np.zeros(0, dtype=np.int64)
+        self._states: tuple[Tensor, ...] = ()
+        self._has_ended = np.zeros(0, dtype=np.bool_)
+
+    @contextmanager
+    def step(self, number: int, offered: np.ndarray) -> Iterator[np.ndarray]:
+        """Takes the training step `number`, from 0: yields the items of the rows, for which the module is to be called
+        once. Rows whose example has ended take the `offered` item of their place; the others ignore it."""
+        if not len(self._items):
+            self._items, self._steps = offered.copy(), np.zeros(len(offered), dtype=np.int64)
+            self._has_ended = np.ones(len(offered), dtype=np.bool_)
+        items = np.where(self._has_ended, offered, self._items)
+        loop = self._loop()
+        device = self._states[0].device if self._states else torch.device("cpu")
+        loop.carried = CarriedStates(torch.from_numpy(~self._has_ended).to(device), self._states)
+        try:
+            yield items
+            states = loop.carried.states
+        finally:
+            loop.carried = None
+        steps = np.where(self._has_ended, 0, self._steps) + 1
+        self._items, self._steps, self._states = items, steps, tuple(states)
+        self._has_ended = (steps >= loop.count) | (self._halts() & (steps >= self._fewest_steps(number, loop.count)))
+
+    def _loop(self) -> Repeat:
+        loop = self._module.loop_of_results()
+        assert isinstance(loop, Repeat), "the plan of a run has checked it"
+        return loop
+
+    def _halts(self) -> np.ndarray:
+        """Whether the module halts each row after its last call."""
+        if self._settings.halt == "none":
+            return np.zeros(len(self._items), dtype=np.bool_)
+        halts: np.ndarray = (self._module.sample_charges[self._settings.halt] > 0).cpu().numpy()
+        return halts
+
+    def _fewest_steps(self, number: int, count: int) -> np.ndarray:
+        """Draws the number of steps before which each row does not halt: with the probability `explore` one from 2 to
+        `count`, else 0. It depends on the seed and the training step alone."""
+        random = np.random.default_rng([self._seed, number, 1])
+        explores = random.random(len(self._items)) < self._settings.explore
+        drawn: np.ndarray = random.integers(min(2, count), count + 1, len(self._items)) * explores
+        return drawn
+
+    def state(self) -> dict[str, Any]:  # Any: tensors and lists
+        """Returns everything that the next step depends on, for a checkpoint."""
+        return {
+            "items": self._items.tolist(),
+            "steps": self._steps.tolist(),
+            "ended": self._has_ended.tolist(),
+            "states": [state.cpu().clone() for state in self._states],
+        }
+
+    def restore(self, state: object, device: torch.device) -> None:
+        """Restores what `state` returned.
+
+        Raises:
+            ValueError: it is not a state of this run."""
+        if not isinstance(state, Mapping):
+            raise ValueError("it does not hold the examples that the loop has begun")
+        items, steps, ended, states = (state.get(name) for name in ("items", "steps", "ended", "states"))
+        lists = [values for values in (items, steps, ended) if isinstance(values, list)]
+        if len(lists) < 3 or not isinstance(states, list) or len({*map(len, lists)}) > 1:
+            raise ValueError("the examples that the loop has begun are incomplete")
+        rows = len(lists[0])
+        if not all(type(item) is int and 0 <= item < self._size for item in lists[0]):
+            raise ValueError("the examples that the loop has begun are not of the training split")
+        if not all(type(step) is int and step > 0 for step in lists[1]) or not all(
+            type(value) is bool for value in lists[2]
+        ):
+            raise ValueError("the steps of the examples that the loop has begun are not counts")
+        if len(states) != (self._loop().states if rows else 0) or not all(
+            isinstance(value, Tensor) and value.dim() and len(value) == rows and value.is_floating_point()
+            for value in states
+        ):
+            raise ValueError("the states of the loop do not fit this model")
+        self._items = np.array(lists[0], dtype=np.int64)
+        self._steps = np.array(lists[1], dtype=np.int64)
+        self._has_ended = np.array(lists[2], dtype=np.bool_)
+        self._states = tuple(value.to(device) for value in states)

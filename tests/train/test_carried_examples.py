@@ -1,0 +1,164 @@
+"""Claims about `supervise = carried`: each training step takes one step of the loop, from the states of the last."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from archlang.backend.architecture import Architecture
+from archlang.plan.check import check_text
+from archlang.plan.from_file import plan_recipe
+from archlang.record.mistakes import RunError
+from archlang.runs import evaluation, training
+from archlang.train.carried_examples import CarriedExamples
+from archlang.train.step.eager import EagerStep
+from tests.conftest import Compiled
+from tests.runs.test_training import contents, train_and_die
+from tests.train.settings_of_a_run import SETTINGS
+
+MODEL = """
+model m[d = 4, turns = 3](x: tokens[n]) -> logits[n, classes] {
+    let step = linear[d]
+    let head = linear[classes]
+    let halt = linear[1]
+    e = embed[d](x)
+    h = 0 * e
+    answers = repeat turns {
+        h <- tanh(step(detach(h)) + attention[1](e) + e)
+        answer = head(h)
+        q = halt(first(h))
+        charge halting = softplus(q) - q * exact_match(answer)
+        charge halted = greater(q)
+        emit answer
+    }
+    return answers
+}
+"""
+RECIPE = """
+recipe r {
+    task  sudoku[
+        side = 4, train = 1..3, test = 4..5, puzzles = 20, train_size = 60, valid_size = 8, test_size = 8]
+    model m
+    train adamw[
+        lr = 1e-2, batch = 8, steps = 12, every = 4, supervise = carried, halt = halted, explore = 0.3, ema = 0.5,
+        loss = stablemax, charges.halting = 0.5]
+}
+"""
+CARRIED = replace(SETTINGS, supervise="carried")
+TOKENS = torch.tensor([[0, 1, 2, 0], [1, 1, 0, 0], [2, 0, 0, 0], [2, 1, 0, 1]])
+LENGTHS = torch.tensor([4, 3, 1, 4])
+
+
+def call(module: Architecture, items: np.ndarray) -> torch.Tensor:
+    """Calls a module with some rows of TOKENS, as wide as the longest."""
+    lengths = LENGTHS[items]
+    result: torch.Tensor = module(TOKENS[items][:, : int(lengths.max())], lengths=lengths)
+    return result
+
+
+def test_carried_steps_are_those_of_the_loop_although_the_width_of_the_batch_changes(compiled: Compiled) -> None:
+    module = compiled(MODEL, vocab=3, classes=3).double()
+    shorter = {turns: compiled(MODEL, vocab=3, classes=3, turns=turns).double() for turns in (1, 2, 3)}
+    for other in shorter.values():
+        other.load_state_dict(module.state_dict())
+    carried = CarriedExamples(module, CARRIED, seed=1, size=4)
+    # The rows begin at different steps: the second one halts after its first step.
+    offers = [[0, 2], [1, 1], [3, 3], [2, 2], [1, 1]]
+    rows, taken = [[0, 2], [0, 1], [0, 1], [2, 1], [2, 1]], [[1, 1], [2, 1], [3, 2], [1, 3], [2, 1]]
+    for number, offered in enumerate(offers):
+        with carried.step(number, np.array(offered)) as items:
+            assert items.tolist() == rows[number]
+            result = call(module, items)
+        for row, turns in enumerate(taken[number]):
+            length = int(LENGTHS[items[row]])
+            expected = call(shorter[turns], items)[row, :length]
+            torch.testing.assert_close(result[row, :length], expected)
+        if number == 0:
+            carried.restore({**carried.state(), "ended": [False, True]}, torch.device("cpu"))
+    assert call(module, np.array([0])).allclose(call(shorter[3], np.array([0])))
+
+
+def test_a_row_halts_where_the_charge_is_positive_unless_it_explores(compiled: Compiled) -> None:
+    module = compiled(MODEL, vocab=3, classes=3)
+    with torch.no_grad():
+        module.get_parameter("halt.weight").zero_()
+        module.get_parameter("halt.bias").fill_(1.0)
+    for explore, kept in ((0.0, 0), (1.0, 4)):
+        carried = CarriedExamples(module, replace(CARRIED, halt="halted", explore=explore), seed=1, size=4)
+        with carried.step(0, np.arange(4)) as items:
+            call(module, items)
+        with carried.step(1, np.zeros(4, dtype=np.int64)) as items:
+            assert int((items == np.arange(4))[1:].sum()) == max(kept - 1, 0)
+            call(module, items)
+
+
+def test_a_killed_run_with_carried_states_resumes_bit_for_bit(tmp_path: Path) -> None:
+    file = tmp_path / "program.arch"
+    file.write_text(MODEL + RECIPE, encoding="utf-8")
+
+    def trained(folder: Path) -> evaluation.Outcome:
+        return training.train(plan_recipe(file), folder, device="cpu")
+
+    trained(tmp_path / "uninterrupted")
+    train_and_die(trained, tmp_path / "killed", EagerStep, "take", 11)
+    train_and_die(trained, tmp_path / "killed", EagerStep, "take", 2)
+    trained(tmp_path / "killed")
+    assert contents(tmp_path / "killed") == contents(tmp_path / "uninterrupted")
+    records = (tmp_path / "killed" / "metrics.jsonl").read_text().splitlines()
+    assert any(0 < json.loads(line)["charges"]["halted"] < 1 for line in records if "charges" in line)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"items": [0, 9]},
+        {"items": None},
+        {"steps": [1]},
+        {"steps": [0, 1]},
+        {"ended": [1, 0]},
+        {"states": []},
+        {"states": [torch.zeros(3, 2, 4)]},
+    ],
+)
+def test_states_that_do_not_fit_are_refused(change: dict[str, Any], compiled: Compiled) -> None:
+    module = compiled(MODEL, vocab=3, classes=3)
+    carried = CarriedExamples(module, CARRIED, seed=1, size=4)
+    fresh = carried.state()
+    carried.restore(fresh, torch.device("cpu"))
+    with carried.step(0, np.array([0, 1])) as items:
+        call(module, items)
+    state = carried.state()
+    carried.restore(state, torch.device("cpu"))
+    for wrong in (None, {**state, **change}):
+        with pytest.raises(ValueError, match="loop"):
+            carried.restore(wrong, torch.device("cpu"))
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        (("supervise = carried", "supervise = every"), "E0304"),
+        (("halt = halted", "halt = stopped"), "E0617"),
+        (("repeat turns", "stack turns"), "E0619"),
+        (("repeat turns", "repeat turns drawn by uniform_steps[low = 1, high = 2]"), "E0619"),
+        (("return answers", "return 1 * answers"), "E0619"),
+        (("batch = 8", "batch = 8, micro = 2"), "E0304"),
+        (("batch = 8", "batch = 8, batch_of = tokens"), "E0304"),
+        (("halt = halted, ", ""), "E0304"),
+    ],
+)
+def test_settings_that_do_not_fit_are_refused(change: tuple[str, str], code: str) -> None:
+    assert check_text(MODEL + RECIPE) == ()
+    assert [mistake.code for mistake in check_text((MODEL + RECIPE).replace(*change))] == [code]
+
+
+def test_cuda_graphs_are_refused(tmp_path: Path) -> None:
+    file = tmp_path / "program.arch"
+    file.write_text(MODEL + RECIPE, encoding="utf-8")
+    with pytest.raises(RunError, match="carried"):
+        training.train(plan_recipe(file), tmp_path / "run", device="cpu", graphs=True)
+    assert not (tmp_path / "run").exists()
