@@ -1,4 +1,4 @@
-"""Training with one step of a loop in each step of the optimizer: the examples of a batch, and the states of their loops.
+"""One step of a loop in each training step: the examples that a batch works on, and the states of their loops.
 
 Each row of a batch keeps its example until the loop has taken all of its steps for it, or until it halts; then the row
 takes the example that the sampler offers. Wang et al., "Hierarchical reasoning model", 2025, and its program."""

@@ -35,7 +35,7 @@ def not_carried_by_processes() -> RunError:
 
 
 def no_stablemax() -> RunError:
-    message = "`loss = stablemax` is a loss of classes, and the answers of this task are sets"
+    message = "`loss = stablemax` is a loss of classes, and the answers of this task are sets or numbers"
     return RunError(message, "delete the setting `loss`")
 
 
@@ -77,7 +77,7 @@ def not_finite(quantity: str, step: int, last_checkpoint: int | None, loss: str 
     else:
         checkpoint = f"the checkpoint of step {last_checkpoint} is kept"
     message = f"the {quantity} became NaN or infinite at step {step}"
-    own_loss = "" if loss == "task" else f"check the results of `{loss}`, "
+    own_loss = "" if "." not in loss else f"check the results of `{loss}`, "
     return RunError(message, f"{own_loss}lower `train.lr` or clip gradients; {checkpoint}")
 
 

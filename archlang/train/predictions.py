@@ -50,7 +50,7 @@ def exact_matches(logits: Float[Tensor, "b *_"], batch: Batch) -> Bool[Tensor, "
     matches = predict(answerable(logits, batch), batch) == batch.targets
     if batch.form is Form.SPANS or batch.scored is None:
         return matches.flatten(1).all(1) if matches.dim() > 1 else matches
-    matches = matches.all(-1) if batch.form is Form.SETS else matches
+    matches = matches.all(-1) if batch.form in (Form.SETS, Form.NUMBERS) else matches
     return (matches | ~batch.scored).all(1)
 
 

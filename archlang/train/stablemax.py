@@ -25,7 +25,7 @@ def stablemax_losses(logits: Float[Tensor, "b *n k"], batch: Batch) -> Float[Ten
     """Returns the loss of each sample, [b], of each position, [b n], or of the begin and the end of each span, [b 2].
 
     Raises:
-        RunError: the answers are sets, which stablemax has no probabilities for."""
-    if batch.form is Form.SETS:
+        RunError: the answers are sets or numbers, which stablemax has no probabilities for."""
+    if batch.form in (Form.SETS, Form.NUMBERS):
         raise mistakes.no_stablemax()
     return stablemax_entropy(logits, batch.targets)

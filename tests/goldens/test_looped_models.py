@@ -2,7 +2,7 @@
 
 Each program runs with weights that are functions of the golden arrays, so that gradients are those of the arrays."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import sqrt
 from pathlib import Path
 from typing import Any
@@ -236,7 +236,8 @@ def test_recursive_reasoning(golden: Golden, folder: Path) -> None:
 
     names = ("inputs", "labels", "puzzle_identifiers")
     current = {name: golden[f"in0.{name}"] for name in names}
-    halted, states = torch.ones(len(current["inputs"]), dtype=torch.bool), ()
+    states: Sequence[Tensor] = ()
+    halted = torch.ones(len(current["inputs"]), dtype=torch.bool)
     steps = torch.zeros(len(halted), dtype=torch.long)
     for t in range(3):
         step = f"step{t}."
@@ -260,15 +261,15 @@ def test_recursive_reasoning(golden: Golden, folder: Path) -> None:
         steps = torch.where(halted, 0, steps) + 1
         halted = (steps >= most) | (module.sample_charges["halted"] > 0)
         assert halted.equal(golden[f"{step}halted"])
-        rows = len(labels)
+        batch = len(labels)
         answer_loss = labelled_mean(stablemax_entropy(logits, labels.clamp(min=0).long()), labels).sum()
-        close(golden, answer_loss, f"{step}lm_loss", TOLERANCE * rows)
-        close(golden, module.charges["halting"] * rows, f"{step}q_halt_loss", TOLERANCE * rows)
-        loss = answer_loss + 0.5 * rows * torch.stack([*module.charges.values()]).sum()
-        loss = loss - 0.5 * rows * module.charges["halted"]
+        close(golden, answer_loss, f"{step}lm_loss", TOLERANCE * batch)
+        close(golden, module.charges["halting"] * batch, f"{step}q_halt_loss", TOLERANCE * batch)
+        loss = answer_loss + 0.5 * batch * torch.stack([*module.charges.values()]).sum()
+        loss = loss - 0.5 * batch * module.charges["halted"]
         if is_hrm:
-            close(golden, module.charges["continuing"] * rows, f"{step}q_continue_loss", TOLERANCE * rows)
-        close(golden, loss, f"{step}loss", TOLERANCE * rows)
+            close(golden, module.charges["continuing"] * batch, f"{step}q_continue_loss", TOLERANCE * batch)
+        close(golden, loss, f"{step}loss", TOLERANCE * batch)
         if t != 1:
             compare_gradients(golden, loss, {**p, "puzzle_rows": puzzle_rows}, f"{step}grad.")
     loop.carried = None

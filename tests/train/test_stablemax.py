@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 import torch
 
-from archlang.record.mistakes import RunError
 from archlang.plugins import NO_PLUGINS
+from archlang.record.mistakes import RunError
 from archlang.tasks.kit.split import Form
 from archlang.train.loss import mean_loss
 from archlang.train.run_functions import RunFunctions
