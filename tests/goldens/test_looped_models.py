@@ -16,6 +16,7 @@ from torch.func import functional_call
 import archlang
 from archlang.backend.architecture import Architecture
 from archlang.backend.runtime.carried_steps import CarriedStates
+from archlang.backend.runtime.loops import Repeat
 from archlang.backend.runtime.targets import judging
 from archlang.train.stablemax import stablemax_entropy
 from tests.goldens.golden import Golden, close, relatively_close
@@ -227,7 +228,7 @@ def test_recursive_reasoning(golden: Golden, folder: Path) -> None:
     weights[f"{turns}.fixed_state.learned.weight"] = torch.cat([p["H_init"], p["L_init"]])[None]
     module = load(folder, text, weights)
     loop = module.loop_of_results()
-    assert loop is not None
+    assert isinstance(loop, Repeat)
 
     def embedded(tokens: Tensor, puzzle_rows: Tensor) -> Tensor:
         rows = F.pad(puzzle_rows, (0, slots * d - puzzle_rows.shape[1])).view(-1, slots, d)

@@ -19,7 +19,6 @@ _TAKEN = frozenset(
         "program",
         "ponder",
         "charges",
-        "_loop_of_results",
         "keeps_steps",
         "step_results",
         "step_weights",
