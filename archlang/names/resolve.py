@@ -58,6 +58,16 @@ class ResolvedFile:
         return {item.name: item for item in self.program.items if isinstance(item, tree.Recipe)}
 
     @cached_property
+    def other_items(self) -> Mapping[str, str]:
+        """What each item of the file is that is no recipe, as `a model`, by its name."""
+        kinds = {tree.Definition: "a {}", tree.Extern: "an extern {}", tree.Table: "a table"}
+        return {
+            item.name: kinds[type(item)].format(getattr(item, "word", ""))
+            for item in self.program.items
+            if not isinstance(item, tree.Use | tree.Recipe)
+        }
+
+    @cached_property
     def tasks(self) -> Mapping[str, tree.Extern]:
         """The tasks that this file declares."""
         return {item.name: item for item in self.program.items if isinstance(item, tree.Extern) and item.word == "task"}

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import product
 
 from archlang.diagnostics import Report
 from archlang.names.resolve import ResolvedFile
@@ -9,7 +10,7 @@ from archlang.plan import mistakes
 from archlang.plan.model_graphs import ModelGraphs
 from archlang.plan.plan import Plan, PublishedResult
 from archlang.plan.planner import Planner
-from archlang.plan.table import TableCell, TableColumn, TableRow
+from archlang.plan.table import CellOption, TableCell, TableColumn, TableRow
 from archlang.plugins import NO_PLUGINS, Plugins
 from archlang.source import Span
 from archlang.syntax.expression_text import expression_text
@@ -33,15 +34,37 @@ class CellPlanner:
         default_factory=dict, init=False, repr=False
     )
 
-    def cell(self, row: TableRow, column: TableColumn, at: Sequence[Setting]) -> TableCell | None:
-        """A cell with the settings `at`; None, and a report, if they have a mistake."""
+    def cell(
+        self, row: TableRow, column: TableColumn, at: Sequence[Setting], best_of: Sequence[str] = ()
+    ) -> TableCell | None:
+        """A cell with the settings `at`, or with the best of the values that its recipe gives to `best_of`; None, and a
+        report, if the settings have a mistake. Its published result is that of a claim of the recipe."""
         if row.recipe is None:
             return TableCell(row, column, (), None)
-        key = row.recipe, settings_text(at)
-        if key not in self._plans:
-            self._plans[key] = tuple(self._plan_of_each_seed(row.recipe, at))
-        plans = self._plans[key]
-        return TableCell(row, column, plans, _claim(plans[0], column)) if plans else None
+        if not best_of:
+            plans = self._plans_of_each_seed(row.recipe, at)
+            return TableCell(row, column, plans, _claim(plans[0], column)) if plans else None
+        options = tuple(
+            CellOption(_title(point), self._plans_of_each_seed(row.recipe, (*at, *point)))
+            for point in self._points(row.recipe, best_of)
+        )
+        if not options or not all(option.plans for option in options):
+            return None
+        from archlang.tasks.kit.metrics import rank  # needs numpy
+
+        metric = column.metric.partition(".")[2]
+        claims = [claim for option in options if (claim := _claim(option.plans[0], column)) is not None]
+        claim = max(claims, key=lambda claim: rank(metric, claim.value), default=None)
+        # The first seed of every option, then the second of every option, and so on.
+        plans = tuple(plan for plans in zip(*(option.plans for option in options), strict=True) for plan in plans)
+        return TableCell(row, column, plans, claim, options)
+
+    def _points(self, recipe: str, paths: Sequence[str]) -> Iterator[tuple[Setting, ...]]:
+        """Every combination of the values that a recipe gives to varied statics."""
+        planner = self.planner(recipe)
+        varied = [] if planner is None else [static for static in planner.varied if static.path.text in paths]
+        for indices in product(*(range(len(static.values)) for static in varied)):
+            yield tuple(static.setting(index) for static, index in zip(varied, indices, strict=True))
 
     def plan(self, recipe: str, at: Sequence[Setting]) -> Plan | None:
         """The plan of a recipe with the settings `at` and its first seed; None, and a report, if it has a mistake."""
@@ -84,6 +107,12 @@ class CellPlanner:
             self._planners[name] = planner
         return self._planners[name]
 
+    def _plans_of_each_seed(self, recipe: str, at: Sequence[Setting]) -> tuple[Plan, ...]:
+        key = recipe, settings_text(at)
+        if key not in self._plans:
+            self._plans[key] = tuple(self._plan_of_each_seed(recipe, at))
+        return self._plans[key]
+
     def _plan_of_each_seed(self, recipe: str, at: Sequence[Setting]) -> Iterator[Plan]:
         plan = self.plan(recipe, at)
         if plan is None:
@@ -100,6 +129,11 @@ def settings_text(settings: Sequence[Setting]) -> tuple[tuple[str, str], ...]:
     return tuple(
         sorted((setting.path.text, expression_text(setting.value)) for setting in settings if not is_group(setting))
     )
+
+
+def _title(point: Sequence[Setting]) -> str:
+    """Settings as a short text, such as `scaling = none`."""
+    return ", ".join(f"{setting.path.parts[-1]} = {expression_text(setting.value)}" for setting in point)
 
 
 def is_group(setting: Setting) -> bool:

@@ -1,14 +1,16 @@
 """The published results that a recipe's `claim` lines name."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
+from archlang.diagnostics.effort import spend
 from archlang.elaborate.static_arguments import plain
-from archlang.names.evaluate import Evaluator
+from archlang.names.resolve import ResolvedFile
 from archlang.plan import mistakes
 from archlang.plan.measures import Measures
 from archlang.plan.plan import PublishedResult
 from archlang.plan.recipe import ResolvedRecipe, report_repeated
-from archlang.syntax.tree import Expression, Number, Unary
+from archlang.plan.table_parts import read_table
+from archlang.syntax.tree import Claim, Expression, Number, Row, Setting, Unary
 from archlang.types import Dim
 from archlang.types.statics import StaticValue
 
@@ -21,19 +23,43 @@ def check_claims(recipe: ResolvedRecipe, measures: Measures | None) -> None:
         elif measures is not None:
             measures.check(claim.metric.span, claim.metric.text, recipe.report)
         report_repeated((setting.path for setting in claim.at), recipe.report)
-        for number in filter(None, (claim.value, claim.deviation)):
-            if not isinstance(number, Number | Unary):
+        for number in (claim.value, claim.deviation):
+            if number is not None and literal(number) is None:
                 recipe.report(mistakes.claim_without_number(number.span))
         for setting in claim.at:
             recipe.has_static(setting.path, also=("test", "valid"))
 
 
-def published_results(recipe: ResolvedRecipe) -> Iterator[PublishedResult]:
-    """The claims of a recipe with their numbers; claims without a number are left out."""
+def row_claims(file: ResolvedFile, recipe: str, point: Mapping[str, Setting]) -> Iterator[Claim]:
+    """The numbers that the tables of a file claim for a recipe, as claims. A number is about the cell's point: the
+    settings of its row and column, and those of `point` for the other varied statics. The best of several points has
+    none of them, so it is left out."""
+    for table in file.tables.values():
+        rows = [part for part in table.parts if isinstance(part, Row) and part.recipe == recipe and part.published]
+        if not rows:
+            continue
+        columns = read_table(table, lambda diagnostic: None).columns
+        for row in rows:
+            assert row.published is not None, "chosen above"
+            origin = table.origin if row.published.origin is None else row.published.origin
+            for column, number in zip(columns, row.published.cells, strict=False):
+                spend()
+                if number.value is None or row.best_of or column.best_of:
+                    continue
+                settings = (*row.at, *column.at)
+                at = {**point, **{setting.path.text: setting for setting in settings}}
+                yield Claim(
+                    metric=column.metric, median=row.published.median, index=column.index, value=number.value,
+                    deviation=number.deviation, at=tuple(at.values()), origin=origin, span=number.span,
+                )  # fmt: skip
+
+
+def published_results(recipe: ResolvedRecipe, claims: Iterable[Claim]) -> Iterator[PublishedResult]:
+    """Claims of a recipe with their numbers; claims without a number are left out."""
     evaluator = recipe.evaluator()
-    for claim in recipe.parts.claims:
-        value = _number(claim.value, evaluator)
-        deviation = None if claim.deviation is None else _number(claim.deviation, evaluator)
+    for claim in claims:
+        value = literal(claim.value)
+        deviation = None if claim.deviation is None else literal(claim.deviation)
         if value is None:
             continue
         index = None if claim.index is None else evaluator.value(claim.index, "int")
@@ -46,12 +72,15 @@ def published_results(recipe: ResolvedRecipe) -> Iterator[PublishedResult]:
             if condition is not None:
                 at[setting.path.text] = condition
         group = index.constant if isinstance(index, Dim) else None
-        yield PublishedResult(claim.metric.text, group, value, deviation, at, claim.origin)
+        yield PublishedResult(claim.metric.text, group, value, deviation, at, claim.origin, claim.median)
 
 
-def _number(expression: Expression, evaluator: Evaluator) -> float | None:
-    """The number of a claim; None if it is not a literal, which `check_claims` reports."""
-    value = evaluator.value(expression, "float") if isinstance(expression, Number | Unary) else None
-    if isinstance(value, Dim):
-        return None if value.constant is None else float(value.constant)
-    return value if isinstance(value, float) else None
+def literal(expression: Expression) -> float | None:
+    """The number of a claim; None if it is not a literal, which the checks report."""
+    match expression:
+        case Number(value=value):
+            return float(value)
+        case Unary(operator="-", operand=operand):
+            number = literal(operand)
+            return None if number is None else -number
+    return None

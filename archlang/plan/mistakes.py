@@ -177,8 +177,46 @@ def row_contradicts_column(row: str, row_span: Span, column: str, column_span: S
     return Diagnostic("E0616", message, column_span, f"the column “{column}”", labels, remedy)
 
 
-def too_many_varied(span: Span, count: int, limit: int) -> Diagnostic:
-    message = f"this range has {count:_} values; `vary` takes at most {limit:_}"
+def unknown_base(span: Span, name: str, kind: str | None, possible: Iterable[str]) -> Diagnostic:
+    """`kind` is what the name stands for, as `a model`; None if it stands for nothing."""
+    if kind is None:
+        return unknown_recipe(span, name, possible)
+    message = f"`{name}` is {kind}, and a recipe takes its lines from another recipe"
+    return Diagnostic("E0604", message, span, "not a recipe", remedy="name a recipe of this file after `from`")
+
+
+def circle_of_recipes(span: Span, names: Sequence[str]) -> Diagnostic:
+    message = f"recipes are based on each other: {' -> '.join(names)}"
+    return Diagnostic("E0631", message, span, "the circle closes here", remedy="write one of them without `from`")
+
+
+def wrong_number_of_claims(span: Span, row: str, count: int, columns: int) -> Diagnostic:
+    message = f"the row “{row}” claims {count} {_plural('number', count)}, and the table has {columns} "
+    message += _plural("column", columns)
+    remedy = "write a number for each column in their order, and `-` for a cell without one"
+    return Diagnostic("E0632", message, span, "one for each column", remedy=remedy)
+
+
+def _plural(word: str, count: int) -> str:
+    return word if count == 1 else f"{word}s"
+
+
+def not_varied(span: Span, path: str, recipe: str, possible: Iterable[str]) -> Diagnostic:
+    possible = tuple(possible)
+    message = f"the recipe `{recipe}` does not vary `{path}`, so there is no best value of it"
+    varied = f"it varies {listed(possible)}" if possible else f"add a line such as `vary {path} in […]`"
+    return Diagnostic("E0633", message, span, "not varied", remedy=suggest(path, possible, varied))
+
+
+def best_of_a_setting(span: Span, path: str, setting: Span) -> Diagnostic:
+    message = f"`{path}` has one value here, so there is no best value of it"
+    labels = (Label(setting, "set here"),)
+    return Diagnostic("E0633", message, span, "not varied", labels, "delete the setting, or the static after `best of`")
+
+
+def too_many_varied(span: Span, count: int, limit: int, word: str = "vary") -> Diagnostic:
+    what = "this range has" if word == "vary" else "this has"
+    message = f"{what} {count:_} values; `{word}` takes at most {limit:_}"
     remedy = "write a smaller range, or list some of its values"
     return Diagnostic("E0615", message, span, "too many values", remedy=remedy)
 

@@ -22,8 +22,8 @@ class RecipeParts:
     claims: tuple[Claim, ...]
 
 
-def read_parts(recipe: Recipe, report: Report) -> RecipeParts:
-    """Returns the lines of a recipe; reports a missing or repeated `task`, `model` or `train`."""
+def read_parts(recipe: Recipe, report: Report, is_whole: bool = True) -> RecipeParts:
+    """Returns the lines of a recipe; reports repeated `task`, `model` and `train`, and missing ones if it is whole."""
     choices: dict[str, Choice] = {}
     at_test: list[Setting] = []
     vary: list[Variation] = []
@@ -44,6 +44,6 @@ def read_parts(recipe: Recipe, report: Report) -> RecipeParts:
             case Claim():
                 claims.append(part)
     for word, example in _EXAMPLES.items():
-        if word not in choices:
+        if is_whole and word not in choices:
             report(mistakes.part_missing(recipe.name_span, recipe.name, word, example))
     return RecipeParts(recipe, choices, tuple(at_test), tuple(vary), tuple(search), tuple(claims))

@@ -22,7 +22,8 @@ class BoundExtern:
 @dataclass(frozen=True)
 class PublishedResult:
     """A `claim`. `metric` is `split.metric`, such as `test.accuracy`; `index` is a group of the breakdown, such as a
-    length; `at` are the statics and groups to which the result belongs, by dotted path."""
+    length; `at` are the statics and groups to which the result belongs, by dotted path. The value is the median over
+    seeds if `median`, else the mean."""
 
     metric: str
     index: int | None
@@ -30,6 +31,21 @@ class PublishedResult:
     deviation: float | None
     at: Mapping[str, StaticValue]
     origin: str
+    median: bool = False
+
+    @property
+    def text(self) -> str:
+        """The number as papers print it, such as `0.84 ± 0.01` or `median 1.00`."""
+        deviation = "" if self.deviation is None else f" ± {_printed(self.deviation)}"
+        return ("median " if self.median else "") + _printed(self.value) + deviation
+
+
+def _printed(value: float) -> str:
+    """A number with two decimals, or with more if it has more.
+
+    >>> _printed(1), _printed(0.985)
+    ('1.00', '0.985')"""
+    return f"{value:.2f}" if round(value, 2) == value else f"{value:.6g}"
 
 
 @dataclass(frozen=True)

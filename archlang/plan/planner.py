@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import islice
 from math import prod
 
@@ -17,13 +17,14 @@ from archlang.names import mistakes as name_mistakes
 from archlang.names.resolve import ResolvedFile
 from archlang.plan import mistakes
 from archlang.plan.charges import check_claimed, check_weights
-from archlang.plan.claims import check_claims, published_results
+from archlang.plan.claims import check_claims, published_results, row_claims
 from archlang.plan.grid import spread
+from archlang.plan.inheritance import with_base
 from archlang.plan.measures import Measures
 from archlang.plan.model_graphs import ModelGraphs
 from archlang.plan.parts import read_parts
 from archlang.plan.plan import BoundExtern, Plan, PublishedResult
-from archlang.plan.recipe import SEED, ResolvedRecipe, report_repeated, resolve_recipe
+from archlang.plan.recipe import SEED, ResolvedRecipe, report_repeated, resolve_recipe, static_names
 from archlang.plan.recipe_graph import recipe_graph
 from archlang.plan.statics import bind, bound_extern, given_statics, given_weights, model_statics, sizes_of_task
 from archlang.plan.supervision import check_supervision
@@ -57,7 +58,8 @@ class Planner:
         model_graphs: ModelGraphs | None = None,
     ) -> Planner:
         """The planner of a recipe of a file; reports missing, repeated and unknown parts."""
-        resolved_recipe = resolve_recipe(resolved, read_parts(recipe, report), report)
+        whole = with_base(recipe, resolved.recipes, resolved.other_items, partial(static_names, resolved), report)
+        resolved_recipe = resolve_recipe(resolved, read_parts(whole.recipe, report, whole.is_sound), report)
         return Planner(resolved_recipe, overrides or {}, plugins, model_graphs or ModelGraphs())
 
     # Checking
@@ -172,4 +174,6 @@ class Planner:
 
     @cached_property
     def _claims(self) -> tuple[PublishedResult, ...]:
-        return tuple(published_results(self.recipe))
+        point = {path: setting for path, setting in self.first_point().items() if path != "seed"}
+        of_tables = row_claims(self.recipe.file, self.recipe.name, point)
+        return tuple(published_results(self.recipe, (*self.recipe.parts.claims, *of_tables)))

@@ -94,6 +94,13 @@ def resolve_recipe(resolved: ResolvedFile, parts: RecipeParts, report: Report) -
     return ResolvedRecipe(resolved, parts, declarations, report)
 
 
+def static_names(resolved: ResolvedFile, choice: Choice) -> list[str] | None:
+    """The names of the statics of a line's task, model or optimizer; None if it is unknown."""
+    find = {"task": _find_task, "train": _find_optimizer, "model": _find_model}[choice.word]
+    declaration = find(resolved, choice, lambda diagnostic: None)
+    return None if declaration is None else [static.name for static in declaration.item.signature.statics]
+
+
 def _find_task(resolved: ResolvedFile, choice: Choice | None, report: Report) -> Declaration | None:
     """A task of the file, or a shipped one."""
     if choice is not None and (item := resolved.tasks.get(_callee(choice).text)) is not None:

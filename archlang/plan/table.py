@@ -9,7 +9,7 @@ from archlang.types.statics import StaticValue
 
 @dataclass(frozen=True)
 class TableRow:
-    """A row with the recipe that it runs; a row without a recipe has the reason in `why`."""
+    """A row with the recipe that it runs. A row without a recipe has the reason in `why`, or published numbers only."""
 
     title: str
     recipe: str | None
@@ -27,13 +27,23 @@ class TableColumn:
 
 
 @dataclass(frozen=True)
+class CellOption:
+    """A point of a cell that shows the best of several, with a plan for each seed; `title` as `scaling = none`."""
+
+    title: str
+    plans: tuple[Plan, ...]
+
+
+@dataclass(frozen=True)
 class TableCell:
-    """A cell with a plan for each seed, empty if its row has no recipe, and the published result of the cell."""
+    """A cell with a plan for each seed, empty if its row has no recipe, and the published result of the cell. A cell
+    that shows the best of several points has `options`, and the plans of all."""
 
     row: TableRow
     column: TableColumn
     plans: tuple[Plan, ...]
     claim: PublishedResult | None
+    options: tuple[CellOption, ...] = ()
 
 
 @dataclass(frozen=True)

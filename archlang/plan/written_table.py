@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 
 from archlang.diagnostics.effort import TooMuchWork
 from archlang.elaborate.static_arguments import plain
@@ -9,13 +10,15 @@ from archlang.names.evaluate import Evaluator
 from archlang.names.values import Unknown
 from archlang.plan import mistakes
 from archlang.plan.cells import CellPlanner, is_group, settings_text
+from archlang.plan.claims import literal
 from archlang.plan.grid import spread
-from archlang.plan.plan import Plan
+from archlang.plan.plan import Plan, PublishedResult
 from archlang.plan.recipe import report_repeated
 from archlang.plan.table import TableColumn, TablePlan, TableRow
+from archlang.plan.table_parts import read_table
 from archlang.source import Span
 from archlang.syntax.expression_text import expression_text
-from archlang.syntax.tree import Column, Row, Setting, Table
+from archlang.syntax.tree import Column, Published, Row, Setting, Table
 from archlang.types import Dim
 
 
@@ -23,14 +26,17 @@ def check_table(cells: CellPlanner, table: Table) -> None:
     """Checks the rows and columns of a table, without its cells."""
     if not _is_sound(cells, table):
         return
-    rows, columns = _rows_and_columns(table)
+    parts = read_table(table, cells.report)
+    rows, columns = parts.rows, parts.columns
     for column in columns:
         _resolve_column(cells, column)
+    _check_published(cells, rows, columns)
     for recipe in dict.fromkeys(row.recipe for row in rows if row.recipe is not None):
         cells.has_statics(recipe, [setting for column in columns for setting in column.at])
     for row in rows:
         if row.recipe is not None:
             cells.has_statics(row.recipe, row.at)
+    _check_best_of(cells, rows, columns)
     for settings in (*(row.at for row in rows), *(column.at for column in columns)):
         report_repeated((setting.path for setting in settings), cells.report)
     for row in rows:
@@ -43,7 +49,8 @@ def check_cells(cells: CellPlanner, table: Table) -> None:
     out."""
     if not _is_sound(cells, table):
         return
-    rows, columns = _rows_and_columns(table)
+    parts = read_table(table, cells.report)
+    rows, columns = parts.rows, parts.columns
     by_row = {(row.recipe, settings_text(row.at)): (row.recipe, row.at) for row in rows if row.recipe is not None}
     by_column: dict[tuple[tuple[str, str], ...], list[Column]] = {}
     for column in columns:
@@ -66,20 +73,84 @@ def plan_written_table(cells: CellPlanner, table: Table) -> TablePlan | None:
     """The plan of a table; None, and a report, if it has a mistake."""
     if not _is_sound(cells, table):
         return None
-    rows, columns = _rows_and_columns(table)
+    parts = read_table(table, cells.report)
+    rows, columns = parts.rows, parts.columns
+    are_published_sound = _check_published(cells, rows, columns)
+    if not _check_best_of(cells, rows, columns) or not are_published_sound:
+        return None
     resolved_columns = tuple(_resolve_column(cells, column) for column in columns)
     resolved_rows = tuple(TableRow(row.title, row.recipe, row.why) for row in rows)
-    planned = [
-        cells.cell(resolved_row, resolved_column, (*row.at, *column.at))
-        for row, resolved_row in zip(rows, resolved_rows, strict=True)
-        for column, resolved_column in zip(columns, resolved_columns, strict=True)
-    ]
-    for cell, column in zip(planned, columns * len(rows), strict=True):
-        _check_metric(cells, cell.plans[0] if cell and cell.plans else None, column)
+    planned = []
+    for row, resolved_row in zip(rows, resolved_rows, strict=True):
+        for place, (column, resolved_column) in enumerate(zip(columns, resolved_columns, strict=True)):
+            best_of = [path.text for path in (*row.best_of, *column.best_of)]
+            cell = cells.cell(resolved_row, resolved_column, (*row.at, *column.at), best_of)
+            _check_metric(cells, cell.plans[0] if cell and cell.plans else None, column)
+            if cell is not None and row.published is not None:
+                cell = replace(cell, claim=_published_result(table, row.published, place, resolved_column))
+            planned.append(cell)
     sound = tuple(cell for cell in planned if cell is not None)
     if len(sound) < len(planned):
         return None
     return TablePlan(table.name, table.documentation, resolved_rows, resolved_columns, sound)
+
+
+def _published_result(table: Table, published: Published, place: int, column: TableColumn) -> PublishedResult | None:
+    """What a row claims in a column; None if it has no number there."""
+    number = published.cells[place]
+    value = None if number.value is None else literal(number.value)
+    if value is None:
+        return None
+    deviation = None if number.deviation is None else literal(number.deviation)
+    origin = table.origin if published.origin is None else published.origin
+    return PublishedResult(column.metric, column.index, value, deviation, {}, origin, published.median)
+
+
+def _check_published(cells: CellPlanner, rows: Sequence[Row], columns: Sequence[Column]) -> bool:
+    """Returns whether each row that claims numbers has one, or `-`, for each column; reports if not."""
+    sound = True
+    for row in rows:
+        if row.published is None:
+            continue
+        numbers = row.published.cells
+        if len(numbers) != len(columns):
+            cells.report(mistakes.wrong_number_of_claims(row.published.span, row.title, len(numbers), len(columns)))
+            sound = False
+        for number in numbers:
+            for part in (number.value, number.deviation):
+                if part is not None and literal(part) is None:
+                    cells.report(mistakes.claim_without_number(part.span))
+                    sound = False
+    return sound
+
+
+def _check_best_of(cells: CellPlanner, rows: Sequence[Row], columns: Sequence[Column]) -> bool:
+    """Returns whether the recipes vary each static after `best of`, and no row or column sets it; reports if not."""
+    sound = True
+    # Rows of one recipe with equal settings are checked once.
+    distinct: dict[object, tuple[str, Row]] = {}
+    for row in rows:
+        if row.recipe is not None:
+            best_of = tuple(path.text for path in row.best_of)
+            distinct.setdefault((row.recipe, settings_text(row.at), best_of), (row.recipe, row))
+    columns_with_best = [column for column in columns if column.best_of]
+    for recipe, row in distinct.values():
+        planner = cells.planner(recipe)
+        if planner is None:
+            continue
+        varied = [static.path.text for static in planner.varied if static.path.text != "seed"]
+        for column in columns if row.best_of else columns_with_best:
+            paths = (*row.best_of, *column.best_of)
+            report_repeated(paths, cells.report)
+            settings = {setting.path.text: setting for setting in (*row.at, *column.at)}
+            for path in paths:
+                if path.text not in varied:
+                    cells.report(mistakes.not_varied(path.span, path.text, recipe, varied))
+                    sound = False
+                elif path.text in settings:
+                    cells.report(mistakes.best_of_a_setting(path.span, path.text, settings[path.text].span))
+                    sound = False
+    return sound
 
 
 def _check_metric(cells: CellPlanner, plan: Plan | None, column: Column) -> None:
@@ -90,9 +161,10 @@ def _check_metric(cells: CellPlanner, plan: Plan | None, column: Column) -> None
 
 def _is_sound(cells: CellPlanner, table: Table) -> bool:
     """Returns whether a table has rows and columns that agree, with known recipes and metrics; reports if not."""
-    rows, columns = _rows_and_columns(table)
+    parts = read_table(table, cells.report)
+    rows, columns = parts.rows, parts.columns
     sound = _has_parts(cells, table, rows, "row", 'row "NDR" ndr')
-    sound &= _has_parts(cells, table, columns, "column", 'column "Longer" test.accuracy')
+    sound &= parts.is_sound and _has_parts(cells, table, columns, "column", 'column "Longer" test.accuracy')
     for column in columns:
         if len(column.metric.parts) != 2:
             cells.report(mistakes.bad_metric(column.metric.span, column.metric.text))
@@ -140,9 +212,10 @@ def _has_parts(cells: CellPlanner, table: Table, parts: Sequence[Row | Column], 
     first: dict[str, Span] = {}
     sound = True
     for part in parts:
-        if first.setdefault(part.title, part.span) is not part.span:
+        if part.title in first:
             cells.report(mistakes.title_twice(part.span, word, part.title, first[part.title]))
             sound = False
+        first.setdefault(part.title, part.span)
     return sound
 
 
@@ -158,8 +231,3 @@ def _resolve_column(cells: CellPlanner, column: Column) -> TableColumn:
         if is_group(setting) and (group := plain(evaluator.value(setting.value, None))) is not None
     }
     return TableColumn(column.title, column.metric.text, index.constant if isinstance(index, Dim) else None, groups)
-
-
-def _rows_and_columns(table: Table) -> tuple[list[Row], list[Column]]:
-    rows = [part for part in table.parts if isinstance(part, Row)]
-    return rows, [part for part in table.parts if isinstance(part, Column)]

@@ -153,16 +153,18 @@ class ClaimRecord(FileModel):
     deviation: Number | None
     at: Statics
     origin: str = Field(validation_alias="from", serialization_alias="from")
+    median: Annotated[bool, Field(exclude_if=lambda median: not median)] = False
+    """whether the result is the median over seeds, and not the mean"""
 
     @classmethod
     def of(cls, claim: PublishedResult) -> ClaimRecord:
         return cls(
             metric=claim.metric, index=claim.index, value=claim.value, deviation=claim.deviation, at=dict(claim.at),
-            origin=claim.origin,
+            origin=claim.origin, median=claim.median,
         )  # fmt: skip
 
     def claim(self) -> PublishedResult:
-        return PublishedResult(self.metric, self.index, self.value, self.deviation, self.at, self.origin)
+        return PublishedResult(self.metric, self.index, self.value, self.deviation, self.at, self.origin, self.median)
 
 
 class RunRecord(FileModel):
@@ -370,6 +372,8 @@ class ClaimResult(FileModel):
     at: dict[str, str]
     origin: str = Field(validation_alias="from", serialization_alias="from")
     measured: Measurement
+    median: Annotated[bool, Field(exclude_if=lambda median: not median)] = False
+    """whether the claim is about the median over seeds"""
 
 
 class Results(FileModel):

@@ -32,7 +32,7 @@ class Comparison:
         """Returns the comparison as `results.json` has it."""
         return ClaimResult(
             metric=self.metric, value=self.claim.value, deviation=self.claim.deviation, at=dict(self.conditions),
-            origin=self.claim.origin, measured=self.measured,
+            origin=self.claim.origin, measured=self.measured, median=self.claim.median,
         )  # fmt: skip
 
 

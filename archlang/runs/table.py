@@ -1,7 +1,8 @@
 """The runs of a table: which ones are left to train, and the value of each cell."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from archlang.plan.plan import Plan
@@ -11,6 +12,7 @@ from archlang.record.reading import read_results
 from archlang.record.schemas import Results
 from archlang.runs.claims import group_value
 from archlang.runs.points import Point, folder_name, is_done
+from archlang.tasks.kit.metrics import rank
 
 
 @dataclass(frozen=True)
@@ -24,6 +26,10 @@ class CellResult:
     """seeds that are not done"""
     damaged: Mapping[int, str] = field(default_factory=dict)
     """by seed, what is wrong with results that cannot be read"""
+    option: str = ""
+    """the title of the point with the best mean, if the cell shows the best of several"""
+    other_runs_missing: int = 0
+    """the runs of the other points that are not done"""
 
 
 @dataclass(frozen=True)
@@ -56,21 +62,43 @@ class TableRuns:
     def cell_results(self) -> tuple[CellResult, ...]:
         """Returns every cell, row by row, with the values of the runs that are done and can be read."""
         results: dict[int, Results | RunError | None] = {}
-        cells = []
-        for cell in self.plan.cells:
-            values, missing, damaged = {}, [], {}
-            for plan in cell.plans:
-                if id(plan) not in results:
-                    results[id(plan)] = _results(self.run_folder(plan))
-                run_results = results[id(plan)]
-                if isinstance(run_results, RunError):
-                    damaged[plan.seed] = run_results.message
-                elif run_results is None:
-                    missing.append(plan.seed)
-                elif (value := column_value(run_results, cell.column)) is not None:
-                    values[plan.seed] = value
-            cells.append(CellResult(cell, values, tuple(missing), damaged))
-        return tuple(cells)
+        for plan in self.plan.plans:
+            results[id(plan)] = _results(self.run_folder(plan))
+        return tuple(
+            _best([_cell_result(cell, option.plans, results, option.title) for option in cell.options])
+            if cell.options
+            else _cell_result(cell, cell.plans, results)
+            for cell in self.plan.cells
+        )
+
+
+def _cell_result(
+    cell: TableCell, plans: Iterable[Plan], results: Mapping[int, Results | RunError | None], option: str = ""
+) -> CellResult:
+    values, missing, damaged = {}, [], {}
+    for plan in plans:
+        run_results = results[id(plan)]
+        if isinstance(run_results, RunError):
+            damaged[plan.seed] = run_results.message
+        elif run_results is None:
+            missing.append(plan.seed)
+        elif (value := column_value(run_results, cell.column)) is not None:
+            values[plan.seed] = value
+    return CellResult(cell, values, tuple(missing), damaged, option)
+
+
+def _best(options: Sequence[CellResult]) -> CellResult:
+    """Returns the option with the best mean over its finite values; without any, an option without a title."""
+    metric = options[0].cell.column.metric.partition(".")[2]
+
+    def rank_of_mean(option: CellResult) -> float:
+        finite = [value for value in option.values.values() if math.isfinite(value)]
+        return rank(metric, sum(finite) / len(finite)) if finite else -math.inf
+
+    best = max(options, key=rank_of_mean)
+    title = best.option if rank_of_mean(best) > -math.inf else ""
+    others = sum(len(option.missing) for option in options if option is not best)
+    return replace(best, option=title, other_runs_missing=others)
 
 
 def _results(folder: Path) -> Results | RunError | None:

@@ -41,7 +41,11 @@ _GROUPS: tuple[tuple[str, frozenset[str], frozenset[str]], ...] = (
         frozenset(("VARY", "CLAIM")),
         frozenset(("TASK", "MODEL", "TRAIN", "TEST", "VARY", "SEARCH", "CLAIM")),
     ),
-    ("a part of a table (`row` or `column`)", frozenset(("ROW", "COLUMN")), frozenset(("ROW", "COLUMN"))),
+    (
+        "a part of a table (`row`, `column` or `columns`)",
+        frozenset(("ROW", "COLUMN")),
+        frozenset(("ROW", "COLUMN", "COLUMNS")),
+    ),
     ("a name", frozenset(("NAME",)), frozenset(("NAME", "DOTTED"))),
     ("a number", frozenset(("NUMBER",)), frozenset()),
     ("a string", frozenset(("STRING",)), frozenset()),

@@ -93,6 +93,7 @@ Part = (
     | tree.StaticParameter
     | tree.InputParameter
     | tree.Setting
+    | tree.CellNumber
     | tree.Variation
     | tree.Sought
     | tree.Reads
@@ -117,6 +118,11 @@ def part_text(part: Part) -> str:
             return f"{name}: {type_text(type_)}{dots}" + (f" = {source}" if source else "")
         case tree.Setting(path=path, value=value):
             return f"{path.text} = {expression_text(value)}"
+        case tree.CellNumber(value=value, deviation=deviation):
+            if value is None:
+                return "-"
+            text = expression_text(value, NEGATIVE)
+            return f"{text} ± {expression_text(deviation, NEGATIVE)}" if deviation else text
         case tree.Variation(path=path, values=values):
             return f"{path.text} in {expression_text(values)}"
         case tree.Sought(path=path, values=values, log=log):

@@ -19,8 +19,7 @@ def format_program(program: tree.Program) -> str:
     """Formats a program. Comments and single empty lines between statements stay."""
     blocks: list[str] = []
     for index, item in enumerate(program.items):
-        follows_use = isinstance(item, tree.Use) and index > 0 and isinstance(program.items[index - 1], tree.Use)
-        if index > 0 and (item.blank or not follows_use):
+        if index > 0 and (item.blank or not _may_follow_closely(program.items[index - 1], item)):
             blocks.append("")
         blocks += item.leading
         blocks += [f"## {line}".rstrip() for line in item.documentation]
@@ -30,6 +29,16 @@ def format_program(program: tree.Program) -> str:
     if program.closing:
         blocks += [*([""] if program.items else []), *program.closing]
     return "".join(f"{block}\n" for block in blocks)
+
+
+Item = tree.Use | tree.Definition | tree.Extern | tree.Recipe | tree.Table
+
+
+def _may_follow_closely(before: Item, item: Item) -> bool:
+    """Whether no empty line is needed between two items: two `use` lines, or two recipes of one line each."""
+    if isinstance(before, tree.Recipe) and isinstance(item, tree.Recipe):
+        return "\n" not in _item(before) + _item(item)
+    return isinstance(before, tree.Use) and isinstance(item, tree.Use)
 
 
 def unparse(node: tree.Node) -> str:
@@ -42,6 +51,7 @@ def unparse(node: tree.Node) -> str:
             | tree.StaticParameter()
             | tree.InputParameter()
             | tree.Setting()
+            | tree.CellNumber()
             | tree.Variation()
             | tree.Sought()
             | tree.Reads()
@@ -75,8 +85,10 @@ def unparse(node: tree.Node) -> str:
             return _item(node)
         case tree.Choice() | tree.AtTest() | tree.Vary() | tree.Search() | tree.Claim():
             return _recipe_part(node, 0)
-        case tree.Row() | tree.Column():
+        case tree.Row() | tree.Column() | tree.Columns():
             return _table_part(node, 0)
+        case tree.Published():
+            return _published(node)
         case tree.Body():
             return _body(node, 0)
     return expression_text(node)  # type: ignore[arg-type]  # every other node is an expression
@@ -131,15 +143,19 @@ def _item(item: tree.Use | tree.Definition | tree.Extern | tree.Recipe | tree.Ta
             return _definition(item)
         case tree.Extern():
             return _extern(item)
-        case tree.Recipe(name=name, parts=parts, closing=closing):
+        case tree.Recipe(name=name, base=base, parts=parts, closing=closing):
+            head = f"recipe {name} from {base}" if base else f"recipe {name}"
             if not parts and not closing:
-                return f"recipe {name} {{}}"
-            lines = _commented(parts, closing, STEP, _recipe_part)
-            return "\n".join([f"recipe {name} {{", *lines, "}"])
-        case tree.Table(name=name, parts=parts, closing=closing):
+                return f"{head} {{}}"
+            short = f"{head} {{ {' '.join(_recipe_part(parts[0], 0).split())} }}" if base and len(parts) == 1 else ""
+            if short and not closing and not parts[0].leading and not parts[0].trailing and len(short) <= WIDTH:
+                return short
+            return "\n".join([f"{head} {{", *_commented(parts, closing, STEP, _recipe_part), "}"])
+        case tree.Table(name=name, origin=origin, parts=parts, closing=closing):
+            head = f'table {name} from "{origin}"' if origin else f"table {name}"
             if not parts and not closing:
-                return f"table {name} {{}}"
-            return "\n".join([f"table {name} {{", *_commented(parts, closing, STEP, _table_part), "}"])
+                return f"{head} {{}}"
+            return "\n".join([f"{head} {{", *_commented(parts, closing, STEP, _table_part), "}"])
 
 
 def _definition(item: tree.Definition) -> str:
@@ -390,7 +406,8 @@ def _recipe_part(part: tree.Choice | tree.AtTest | tree.Vary | tree.Search | tre
             return "search " + filled(sought, part_text, wrapped_part, column + 1, 0, column + 1)
         case tree.Claim(metric=metric, index=index, value=value, deviation=deviation, at=at, origin=origin):
             text = (
-                f"claim {metric.text}"
+                ("claim median " if part.median else "claim ")
+                + metric.text
                 + (f"[{expression_text(index)}]" if index else "")
                 + f" = {expression_text(value, NEGATIVE)}"
             )
@@ -408,14 +425,46 @@ def _recipe_part(part: tree.Choice | tree.AtTest | tree.Vary | tree.Search | tre
 # Tables
 
 
-def _table_part(part: tree.Row | tree.Column, indent: int) -> str:
+def _table_part(part: tree.Row | tree.Column | tree.Columns, indent: int) -> str:
+    """Prints a row or a column; what does not fit on its line goes to lines of its own."""
+    at: Sequence[tree.Setting | tree.Variation] = ()
     match part:
-        case tree.Row(title=title, recipe=recipe, why=why, at=at):
-            text = f'row    "{title}" ' + (recipe if recipe is not None else f'absent "{why}"')
+        case tree.Row(title=title, recipe=None, why=why):
+            text = f'row    "{title}"' + (f' absent "{why}"' if why else "")
+        case tree.Row(title=title, recipe=recipe, at=at):
+            text = f'row    "{title}" {recipe}'
         case tree.Column(title=title, metric=metric, index=index, at=at):
             text = f'column "{title}" {metric.text}' + (f"[{expression_text(index)}]" if index else "")
-    place = f" at {', '.join(map(part_text, at))}" if at else ""
-    if indent + len(text + place) <= WIDTH:
-        return text + place
+        case tree.Columns(title=title, metric=metric, at=at):
+            text = f'columns "{title}" {metric.text}' if title else f"columns {metric.text}"
     column = indent + len("column ")
-    return under([text, "at " + filled(at, part_text, wrapped_part, column + 3, 0, column + 3)], column)
+    clauses = [(f"at {', '.join(map(part_text, at))}", "at " + _filled(at, column + 3))] if at else []
+    if not isinstance(part, tree.Row) or part.recipe is not None:
+        best_of = f"best of {', '.join(path.text for path in part.best_of)}"
+        clauses += [(best_of, best_of)] if part.best_of else []
+    if isinstance(part, tree.Row) and part.published is not None:
+        published = part.published
+        word = "claims median " if published.median else "claims "
+        origin = "" if published.origin is None else f' from "{published.origin}"'
+        wrapped_numbers = word + _filled(published.cells, column + len(word), len(origin)) + origin
+        clauses.append((_published(published), wrapped_numbers))
+    lines = [text]
+    for flat, on_several in clauses:
+        if (
+            "\n" not in lines[-1]
+            and len(last_line(lines[-1], indent if len(lines) == 1 else column)) + len(flat) < WIDTH
+        ):
+            lines[-1] += f" {flat}"
+        else:
+            lines.append(on_several)
+    return under(lines, column)
+
+
+def _filled(parts: Sequence[Part], column: int, room: int = 0) -> str:
+    return filled(parts, part_text, wrapped_part, column, room, column)
+
+
+def _published(published: tree.Published) -> str:
+    word = "claims median" if published.median else "claims"
+    origin = "" if published.origin is None else f' from "{published.origin}"'
+    return f"{word} {', '.join(map(part_text, published.cells))}{origin}"

@@ -492,9 +492,11 @@ class Search(RecipePart):
 
 @dataclass(frozen=True, kw_only=True)
 class Claim(RecipePart):
-    """`claim test.accuracy[20] = 0.84 ± 0.01 at task.order = forward from "PANM, Table 7"`."""
+    """`claim test.accuracy[20] = 0.84 ± 0.01 at task.order = forward from "PANM, Table 7"`; `claim median …` claims the
+    median over seeds, another claim the mean."""
 
     metric: Name
+    median: bool = False
     index: Expression | None = None
     value: Expression
     deviation: Expression | None = None
@@ -504,40 +506,81 @@ class Claim(RecipePart):
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe(Item):
+    """`recipe trial { … }`, or `recipe wide from trial { … }`, which takes what it does not say from its `base`."""
+
     name: str
     name_span: Span = field(compare=False, repr=False)
+    base: str | None = None
+    base_span: Span | None = field(default=None, compare=False, repr=False)
     parts: tuple[Choice | AtTest | Vary | Search | Claim, ...]
     closing: tuple[str, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True, kw_only=True)
+class CellNumber(Node):
+    """`0.84 ± 0.01` of a row's claims; `-`, a cell without a number, has no value."""
+
+    value: Expression | None = None
+    deviation: Expression | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Published(Node):
+    """`claims 1.00 ± 0.00, -, 0.13 ± 0.01 from "NDR, Table 1"`: the published numbers of a row in the order of the
+    columns, medians after `claims median`. Without an origin, they are from the table's."""
+
+    cells: tuple[CellNumber, ...]
+    median: bool = False
+    origin: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Row(RecipePart):
-    """`row "NDR" ndr at model.steps = 14`: a recipe and statics of it; `row "DNC" absent "why"` has none."""
+    """`row "NDR" ndr at model.steps = 14 best of model.scaling claims …`: a recipe, statics of it, varied statics whose
+    best value counts, and published numbers. `row "DNC" absent "why"` and `row "Prior work" claims …` have no
+    recipe."""
 
     title: str
     recipe: str | None = None
     recipe_span: Span | None = field(default=None, compare=False, repr=False)
     why: str = ""
     at: tuple[Setting, ...] = ()
+    best_of: tuple[Name, ...] = ()
+    published: Published | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Column(RecipePart):
-    """`column "Longer" test.accuracy[10] at task.order = forward`: a metric, and statics of the recipes."""
+    """`column "Longer" test.accuracy[10] at task.order = forward best of model.scaling`: a metric, statics of the
+    recipes, and varied statics whose best value counts."""
 
     title: str
     metric: Name
     index: Expression | None = None
     at: tuple[Setting, ...] = ()
+    best_of: tuple[Name, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Columns(RecipePart):
+    """`columns "Longer" test.accuracy at task.order in [forward, backward]`: a column for each combination of
+    the values after `in`, which stand in its title, as in “Longer, forward”."""
+
+    title: str = ""
+    metric: Name
+    at: tuple[Setting | Variation, ...]
+    best_of: tuple[Name, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
 class Table(Item):
-    """`table results { row … column … }`: recipes beside one another."""
+    """`table results from "NDR, Table 1" { row … column … }`: recipes beside one another; `origin` is the source of the
+    rows' claims."""
 
     name: str
     name_span: Span = field(compare=False, repr=False)
-    parts: tuple[Row | Column, ...]
+    origin: str = ""
+    parts: tuple[Row | Column | Columns, ...]
     closing: tuple[str, ...] = field(default=(), compare=False)
 
 

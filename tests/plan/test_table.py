@@ -6,7 +6,7 @@ import pytest
 
 from archlang.diagnostics import ProgramError
 from archlang.plan.check import check
-from archlang.plan.from_file import plan_table
+from archlang.plan.from_file import plan_recipe, plan_table
 
 MODEL = """
 model small[d = 8, steps = 1](x: tokens[n]) -> logits[classes] {
@@ -156,3 +156,82 @@ def test_an_unknown_table_is_reported_with_the_known_ones(file: Path) -> None:
         plan_table(written(file, MODEL + TABLE), "result")
     assert raised.value.diagnostics[0].code == "E0612"
     assert "results" in str(raised.value.diagnostics[0].remedy)
+
+
+# Claims of rows
+
+CLAIMED = """
+table results from "a paper, Table 2" {
+    row    "Small" small claims 0.7 ± 0.1, 0.6, -
+    row    "Other" other claims median 0.5, 0.4, 0.3 from "another paper"
+    row    "Prior work" claims 0.9, 0.8, -
+    row    "DNC" absent "there is no such block" claims 0.1, -, -
+    columns test.accuracy at task.order in [forward, backward]
+    column "Ten" test.accuracy[10] at model.steps = 2
+}
+"""
+
+
+def test_a_row_claims_a_number_for_each_column(file: Path) -> None:
+    table = plan_table(written(file, MODEL + CLAIMED))
+    assert [column.title for column in table.columns] == ["forward", "backward", "Ten"]
+    texts = {(cell.row.title, cell.column.title): cell.claim and cell.claim.text for cell in table.cells}
+    assert texts == {
+        ("Small", "forward"): "0.70 ± 0.10", ("Small", "backward"): "0.60", ("Small", "Ten"): None,
+        ("Other", "forward"): "median 0.50", ("Other", "backward"): "median 0.40", ("Other", "Ten"): "median 0.30",
+        ("Prior work", "forward"): "0.90", ("Prior work", "backward"): "0.80", ("Prior work", "Ten"): None,
+        ("DNC", "forward"): "0.10", ("DNC", "backward"): None, ("DNC", "Ten"): None,
+    }  # fmt: skip
+    origins = {cell.row.title: cell.claim.origin for cell in table.cells if cell.claim}
+    assert origins["Small"] == "a paper, Table 2"
+    assert origins["Other"] == "another paper"
+
+
+def test_a_claim_of_a_row_is_one_of_its_recipe_at_the_point_of_the_cell(file: Path) -> None:
+    claims = plan_recipe(written(file, MODEL + CLAIMED), "small").claims
+    ours = [(claim.value, {path: str(value) for path, value in claim.at.items()}) for claim in claims[2:]]
+    assert ours == [(0.7, {"task.order": "forward"}), (0.6, {"task.order": "backward"})]
+    (_, _, ten) = plan_recipe(file, "other").claims
+    assert (ten.metric, ten.index, ten.at["model.steps"]) == ("test.accuracy", 10, 2)
+
+
+def test_a_claim_of_a_row_names_the_first_value_of_what_neither_row_nor_column_sets(file: Path) -> None:
+    text = 'table t from "p" {\n row "a" small claims 0.7\n column "c" test.accuracy\n}\n'
+    claim = plan_recipe(written(file, MODEL + text), "small").claims[-1]
+    assert {path: str(value) for path, value in claim.at.items()} == {"task.order": "forward"}
+
+
+def test_a_cell_of_the_best_has_the_plans_and_the_best_claim_of_every_value(file: Path) -> None:
+    text = MODEL.replace("seed in 1..3", "model.d in [8, 16], seed in 1..3") + TABLE.replace(
+        '"Small" small', '"Small" small best of model.d'
+    )
+    table = plan_table(written(file, text))
+    cell = table.cells[0]
+    assert [option.title for option in cell.options] == ["d = 8", "d = 16"]
+    assert [(plan.settings["model.d"], plan.seed) for plan in cell.plans] == [
+        (d, seed) for seed in (1, 2, 3) for d in (8, 16)
+    ]
+    assert cell.claim is not None
+    assert cell.claim.value == 0.9
+    assert codes(file) == []
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        ('row "a" small claims 1, 2\n column "c" test.accuracy', "E0632"),
+        ('row "a" small claims 1\n columns test.accuracy at task.order in [forward, backward]', "E0632"),
+        ('row "a" small claims wide\n column "c" test.accuracy', "E0606"),
+        ('row "a" small best of model.d\n column "c" test.accuracy', "E0633"),
+        ('row "a" small best of task.order\n column "c" test.accuracy at task.order = forward', "E0633"),
+        ('row "a" small\n column "c" test.accuracy best of model.d', "E0633"),
+        ('row "a" small\n columns test.accuracy at task.order in []', "E0310"),
+        ('row "a" small\n columns test.accuracy at model.d in 1..20_000', "E0615"),
+        ('row "a" small\n columns test.accuracy at task.orde in [forward]', "E0312"),
+        ('row "a" small\n columns test.accuracy at task.order in [forward, forward]', "E0611"),
+    ],
+)
+def test_a_mistake_in_claims_columns_or_the_best_is_reported_before_any_run(file: Path, body: str, code: str) -> None:
+    assert codes(written(file, f"{MODEL}table t {{\n {body}\n}}\n")) == [code]
+    with pytest.raises(ProgramError, match=code):
+        plan_table(file)

@@ -283,6 +283,23 @@ def test_recipes_have_claims_with_all_their_parts() -> None:
     assert [unparse(variation) for variation in vary.variations] == ["x in 1..2", "y in [1]"]
 
 
+def test_a_row_has_claims_for_the_columns_and_a_recipe_has_a_base() -> None:
+    recipe, table = program(
+        'recipe b from a { claim median x.y = 1 from "S" } '
+        'table t from "T" { row "r" best best of claims claims -, -1 }'
+    ).items
+    assert isinstance(recipe, tree.Recipe)
+    assert isinstance(recipe.parts[0], tree.Claim)
+    assert (recipe.base, recipe.parts[0].median) == ("a", True)
+    assert isinstance(table, tree.Table)
+    (row,) = table.parts
+    assert isinstance(row, tree.Row)
+    assert (table.origin, row.recipe, [path.text for path in row.best_of]) == ("T", "best", ["claims"])
+    assert row.published is not None
+    assert [unparse(number) for number in row.published.cells] == ["-", "-1"]
+    assert row.span.text.endswith("-1")
+
+
 def test_both_spellings_of_a_deviation_are_equal() -> None:
     assert program('recipe r { claim a = 1 ± 2 from "X" }') == program('recipe r { claim a = 1 +- 2 from "X" }')
 

@@ -39,9 +39,8 @@ def test_everything_keeps_its_layout(everything: str) -> None:
 
 def test_formatting_restores_the_layout_of_everything_on_one_line(everything: str) -> None:
     bare = re.sub(r" *#.*", "", everything)
-    assert formatted(re.sub(r"\s+", " ", bare)) == re.sub(r"\n\n+(?!block|model|extern|recipe)", "\n", bare).lstrip(
-        "\n"
-    )
+    one_gap = re.sub(r"\n\n+(?!block|model|extern|recipe|table)", "\n", bare).lstrip("\n")
+    assert formatted(re.sub(r"\s+", " ", bare)) == one_gap
 
 
 def test_formatting_is_idempotent(program_file: Path) -> None:
@@ -130,6 +129,21 @@ def test_one_empty_line_separates_items_other_than_uses() -> None:
     assert formatted("use a use b\n\n\nuse c\nblock b() -> s {} recipe r {}") == (
         "use a\nuse b\n\nuse c\n\nblock b() -> s {}\n\nrecipe r {}\n"
     )
+
+
+def test_recipes_of_one_line_each_need_no_empty_line_between_them() -> None:
+    assert formatted("recipe b from a {model m}\nrecipe c from b {}\n\nrecipe d from a {model m vary s in [1]}") == (
+        "recipe b from a { model m }\nrecipe c from b {}\n\nrecipe d from a {\n    model m\n    vary  s in [1]\n}\n"
+    )
+
+
+def test_claims_that_do_not_fit_on_the_line_of_their_row_fill_lines_of_their_own() -> None:
+    number = ", ".join(["0.125 ± 0.001"] * 8)
+    text = formatted(f'table t {{ row "{"x" * 30}" a at model.d = 3 claims {number} column "c" test.accuracy }}')
+    lines = text.splitlines()
+    assert lines[1] == f'    row    "{"x" * 30}" a at model.d = 3'
+    assert lines[2].startswith("           claims 0.125 ± 0.001, 0.125 ± 0.001,")
+    assert lines[3].startswith("                  0.125 ± 0.001")
 
 
 def test_comments_beside_adjacent_lines_are_aligned() -> None:

@@ -24,7 +24,7 @@ class ResultCell:
     @staticmethod
     def of(measured: CellResult) -> ResultCell:
         statistics = SeedStatistics.of(tuple(measured.values.values()))
-        claim = measured.cell.claim
+        claim = None if measured.cell.row.recipe is None else measured.cell.claim
         return ResultCell(measured, statistics, None if claim is None else judge(claim, statistics))
 
     @property
@@ -52,7 +52,7 @@ class ResultCell:
     def result(self) -> str:
         """The mean and the standard deviation, such as `98.2 ± 1.3`, or why there is none."""
         if self.row.recipe is None:
-            return "absent"
+            return "absent" if self.row.why else "published"
         if self.statistics is None:
             if self.measured.damaged:
                 return "damaged"
@@ -73,20 +73,29 @@ class ResultCell:
         return f"median {self.format(statistics.median)}, [{self.format(low)}, {self.format(high)}], {seeds}{missing}"
 
     @property
+    def choice(self) -> str:
+        """Which point is the best so far, if the cell shows the best of several; else empty."""
+        if not self.measured.option:
+            return ""
+        count = self.measured.other_runs_missing
+        missing = f", {count} runs of others to do" if count else ""
+        return f"best of {len(self.measured.cell.options)}: {self.measured.option}{missing}"
+
+    @property
     def claimed(self) -> str:
         """The published result; empty if there is none."""
         claim = self.measured.cell.claim
         if claim is None:
             return ""
         deviation = "" if claim.deviation is None else f" ± {self.format(claim.deviation)}"
-        return f"{self.format(claim.value)}{deviation}"
+        return ("median " if claim.median else "") + self.format(claim.value) + deviation
 
     @property
     def lines(self) -> list[str]:
-        """The result, its details, and the claim with a verdict."""
-        lines = [self.result]
-        if self.details:
-            lines.append(self.details)
+        """The result, its details, and the claim with a verdict; of a row without a recipe, the claim alone."""
+        if self.row.recipe is None:
+            return [f"paper {self.claimed}"] if self.claimed else [self.result]
+        lines = [self.result, *filter(None, (self.choice, self.details))]
         if self.verdict is not None:
             lines.append(f"paper {self.claimed}: {self.verdict.value} {self.verdict.sign}".rstrip())
         return lines

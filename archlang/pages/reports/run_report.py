@@ -150,7 +150,8 @@ class RunReport:
             deviation = "" if claim.deviation is None else f" ± {claim.deviation:.2g}"
             at = "".join(f", {name} = {value}" for name, value in claim.at.items())
             measured = "not run" if claim.measured is None else f"{claim.measured:.3f}"
-            rows.append([claim.metric + at, f"{claim.value:.3g}{deviation}", measured, claim.origin])
+            median = "median " if claim.median else ""
+            rows.append([claim.metric + at, f"{median}{claim.value:.3g}{deviation}", measured, claim.origin])
         return TextTable("Claimed", ["metric", "claimed", "measured", "from"], rows)
 
     def notes(self) -> list[str]:

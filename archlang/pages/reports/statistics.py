@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import product
 
@@ -39,6 +39,13 @@ class SeedStatistics:
         """Returns how many seeds reached the threshold."""
         return sum(value >= threshold for value in self.values)
 
+    def median_interval(self) -> tuple[float, float]:
+        """Returns the 95 % bootstrap interval of the median.
+
+        >>> SeedStatistics.of([0.1, 0.5, 0.9]).median_interval()
+        (0.1, 0.9)"""
+        return _bootstrap(np.asarray(self.values), np.median)
+
     @staticmethod
     def of(values: Sequence[float]) -> SeedStatistics | None:
         """Returns the statistics of the finite values; None if there are none.
@@ -58,11 +65,11 @@ class SeedStatistics:
         )  # fmt: skip
 
 
-def _bootstrap(values: np.ndarray) -> tuple[float, float]:
-    """Returns the percentile interval of the mean, with a fixed seed."""
+def _bootstrap(values: np.ndarray, statistic: Callable[..., np.ndarray] = np.mean) -> tuple[float, float]:
+    """Returns the percentile interval of a statistic, with a fixed seed."""
     random = np.random.default_rng(0)
-    means = values[random.integers(len(values), size=(_RESAMPLES, len(values)))].mean(1)
-    low, high = np.quantile(means, [(1 - _CONFIDENCE) / 2, (1 + _CONFIDENCE) / 2])
+    resampled = statistic(values[random.integers(len(values), size=(_RESAMPLES, len(values)))], axis=1)
+    low, high = np.quantile(resampled, [(1 - _CONFIDENCE) / 2, (1 + _CONFIDENCE) / 2])
     return float(low), float(high)
 
 

@@ -26,11 +26,13 @@ def judge(claim: PublishedResult, statistics: SeedStatistics | None) -> ClaimVer
     """Returns the verdict on a claim.
 
     A claim is reproduced if its distance to the mean is at most its deviation or rounding, or if it is in the 95 %
-    interval of the mean."""
+    interval of the mean. A claim about the median is compared with the median and its interval."""
     if statistics is None:
         return ClaimVerdict.NOT_RUN
     tolerance = max(claim.deviation or 0.0, _ROUNDING)
-    low, high = statistics.interval or (statistics.mean, statistics.mean)
-    if abs(statistics.mean - claim.value) <= tolerance + 1e-9 or low <= claim.value <= high:
+    measured = statistics.median if claim.median else statistics.mean
+    interval = statistics.median_interval() if claim.median else statistics.interval
+    low, high = interval or (measured, measured)
+    if abs(measured - claim.value) <= tolerance + 1e-9 or low <= claim.value <= high:
         return ClaimVerdict.REPRODUCED
-    return ClaimVerdict.BELOW if statistics.mean < claim.value else ClaimVerdict.ABOVE
+    return ClaimVerdict.BELOW if measured < claim.value else ClaimVerdict.ABOVE

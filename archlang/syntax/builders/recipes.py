@@ -1,24 +1,34 @@
 """Builds recipes and tables."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from archlang.source import Span
 from archlang.syntax import tree
 from archlang.syntax.builders.context import Section
-from archlang.syntax.builders.parts import N, Parts, nodes_of, start_of
+from archlang.syntax.builders.parts import Group, N, Parts, end_of, nodes_of, nodes_of_kind, start_of
 
 
 class Recipes(Section):
     """Recipes, tables and their parts."""
 
     def recipe(self, parts: Parts) -> tree.Recipe:
-        return self._item(tree.Recipe, parts, (tree.Choice, tree.AtTest, tree.Vary, tree.Search, tree.Claim))
+        base = parts[3]
+        fields = {} if base is None else {"base": str(base), "base_span": self._context.token_span(base)}
+        return self._item(tree.Recipe, parts, (tree.Choice, tree.AtTest, tree.Vary, tree.Search, tree.Claim), fields)
 
     def table(self, parts: Parts) -> tree.Table:
-        return self._item(tree.Table, parts, (tree.Row, tree.Column))
+        fields = {} if parts[3] is None else {"origin": parts[3][1:-1]}
+        return self._item(tree.Table, parts, (tree.Row, tree.Column, tree.Columns), fields)
 
-    def _item(self, kind: Callable[..., N], parts: Parts, part_kinds: tuple[type[tree.Node], ...]) -> N:
-        _, name, opener, *rest = parts
+    def _item(
+        self,
+        kind: Callable[..., N],
+        parts: Parts,
+        part_kinds: tuple[type[tree.Node], ...],
+        fields: Mapping[str, object],
+    ) -> N:
+        _, name, _, _, opener, *rest = parts
         span = self._context.span(parts)
         closing = self._context.comments.within(opener.end_pos, span.end, follows=len(rest) > 1)
         documentation, comment = self._context.item_comments(span)
@@ -28,35 +38,75 @@ class Recipes(Section):
             parts=tuple(part for part in rest if isinstance(part, part_kinds)),
             closing=closing,
             span=span,
+            **fields,
             **documentation,
             **comment,
         )
 
     def row(self, parts: Parts) -> tree.Row:
-        _, title, *rest, _, at = parts
-        span = self._row_span(parts)
-        recipe, why = (rest[0], "") if len(rest) == 1 else (None, rest[1][1:-1])
-        return tree.Row(
+        _, title, recipe, _, at, best_of, published = parts
+        return self._table_part(
+            tree.Row,
+            parts,
             title=title[1:-1],
-            recipe=None if recipe is None else str(recipe),
-            recipe_span=None if recipe is None else self._context.token_span(recipe),
-            why=why,
+            recipe=str(recipe),
+            recipe_span=self._context.token_span(recipe),
             at=at or (),
-            span=span,
-            **self._context.comments_of(span),
+            best_of=nodes_of_kind(tree.Name, best_of),
+            published=published,
         )
+
+    def absent_row(self, parts: Parts) -> tree.Row:
+        _, title, _, why, published = parts
+        return self._table_part(tree.Row, parts, title=title[1:-1], why=why[1:-1], published=published)
+
+    def published_row(self, parts: Parts) -> tree.Row:
+        _, title, published = parts
+        return self._table_part(tree.Row, parts, title=title[1:-1], published=published)
 
     def column(self, parts: Parts) -> tree.Column:
-        _, title, metric, _, index, _, _, at = parts
-        span = self._row_span(parts)
-        return tree.Column(
-            title=title[1:-1], metric=metric, index=index, at=at or (), span=span, **self._context.comments_of(span)
+        _, title, metric, _, index, _, _, at, best_of = parts
+        fields = {"index": index, "at": at or (), "best_of": nodes_of_kind(tree.Name, best_of)}
+        return self._table_part(tree.Column, parts, title=title[1:-1], metric=metric, **fields)
+
+    def columns(self, parts: Parts) -> tree.Columns:
+        _, title, metric, _, *spread, best_of = parts
+        return self._table_part(
+            tree.Columns,
+            parts,
+            title="" if title is None else title[1:-1],
+            metric=metric,
+            at=tuple(part for part in spread if isinstance(part, tree.Setting | tree.Variation)),
+            best_of=nodes_of_kind(tree.Name, best_of),
         )
 
-    def _row_span(self, parts: Parts) -> Span:
-        """From the first word to the last setting, which the parser hands over as a tuple."""
-        *_, at = parts
-        return Span(self._context.source, start_of(parts[0]), at[-1].span.end) if at else self._context.span(parts)
+    def best_of(self, parts: Parts) -> Group:
+        return Group(nodes_of(parts), start_of(parts[0]), end_of(parts[-1]))
+
+    def published(self, parts: Parts) -> tree.Published:
+        _, median, *_, origin = parts
+        cells = tuple(part for part in parts if isinstance(part, tree.CellNumber))
+        return tree.Published(
+            cells=cells,
+            median=median is not None,
+            origin=None if origin is None else origin[1:-1],
+            span=self._context.span(parts),
+        )
+
+    def number_of_cell(self, parts: Parts) -> tree.CellNumber:
+        value, _, deviation = parts
+        return tree.CellNumber(value=value, deviation=deviation, span=self._context.span(parts))
+
+    def no_number(self, parts: Parts) -> tree.CellNumber:
+        return tree.CellNumber(span=self._context.span(parts))
+
+    def _table_part(self, kind: Callable[..., N], parts: Parts, **fields: Any) -> N:  # Any: fields of the node
+        """The parser hands over settings as a tuple, whose last one ends the part."""
+        present = [part for part in parts if part is not None]
+        last = present[-1]
+        end = last[-1].span.end if isinstance(last, tuple) and not isinstance(last, Group) else end_of(last)
+        span = Span(self._context.source, start_of(parts[0]), end)
+        return kind(span=span, **fields, **self._context.comments_of(span))
 
     def choice(self, parts: Parts) -> tree.Choice:
         word, value = parts
@@ -84,8 +134,15 @@ class Recipes(Section):
         return tree.Sought(path=path, values=values, log=log is not None, span=self._context.span(parts))
 
     def claim(self, parts: Parts) -> tree.Claim:
-        _, metric, _, index, _, _, value, _, deviation, _, at, *_, origin = parts
-        fields = {"metric": metric, "index": index, "value": value, "deviation": deviation, "at": at or ()}
+        _, median, metric, _, index, _, _, value, _, deviation, _, at, *_, origin = parts
+        fields = {
+            "metric": metric,
+            "median": median is not None,
+            "index": index,
+            "value": value,
+            "deviation": deviation,
+            "at": at or (),
+        }
         return self._commented(tree.Claim, parts, **fields, origin=origin[1:-1])
 
     def settings(self, parts: Parts) -> tuple[tree.Node, ...]:

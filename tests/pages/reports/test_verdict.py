@@ -7,8 +7,8 @@ from archlang.pages.reports.verdict import ClaimVerdict, judge
 from archlang.plan.plan import PublishedResult
 
 
-def claim(value: float, deviation: float | None = None) -> PublishedResult:
-    return PublishedResult("test.accuracy", None, value, deviation, {}, "a paper")
+def claim(value: float, deviation: float | None = None, median: bool = False) -> PublishedResult:
+    return PublishedResult("test.accuracy", None, value, deviation, {}, "a paper", median)
 
 
 @pytest.mark.parametrize(
@@ -22,6 +22,11 @@ def claim(value: float, deviation: float | None = None) -> PublishedResult:
         ([0.99, 0.98], claim(0.9, 0.05), ClaimVerdict.ABOVE),
         ([0.5, 1.0, 1.0], claim(0.9), ClaimVerdict.REPRODUCED),
         ([], claim(0.9), ClaimVerdict.NOT_RUN),
+        ([0.1, 1.0, 1.0, 1.0, 1.0], claim(1.0), ClaimVerdict.REPRODUCED),
+        ([0.9, 0.9, 0.9, 0.9, 0.1], claim(0.74), ClaimVerdict.REPRODUCED),
+        ([0.9, 0.9, 0.9, 0.9, 0.9], claim(0.74, median=True), ClaimVerdict.ABOVE),
+        ([0.1, 0.1, 0.1, 0.1, 0.9], claim(0.26, median=True), ClaimVerdict.REPRODUCED),
+        ([0.0, 0.0, 0.3, 0.3, 0.3], claim(0.3, median=True), ClaimVerdict.REPRODUCED),
     ],
 )
 def test_a_claim_is_reproduced_within_its_deviation_its_rounding_or_the_interval(

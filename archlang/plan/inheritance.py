@@ -1,0 +1,117 @@
+"""A recipe `b from a` with everything that it takes from its base."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from archlang.diagnostics import Diagnostic, Report
+from archlang.diagnostics.effort import spend
+from archlang.plan import mistakes
+from archlang.syntax.tree import AtTest, Call, Choice, Claim, Recipe, Search, StaticArgument, Vary
+
+Part = Choice | AtTest | Vary | Search | Claim
+# The order in which a recipe's lines stand.
+_ORDER = ("task", "model", "train", AtTest, Vary, Search, Claim)
+
+
+@dataclass(frozen=True)
+class WholeRecipe:
+    """A recipe with the lines of its bases. `is_sound` is False if a base is unknown, which was reported."""
+
+    recipe: Recipe
+    is_sound: bool
+
+
+def with_base(
+    recipe: Recipe,
+    recipes: Mapping[str, Recipe],
+    other_items: Mapping[str, str],
+    static_names: Callable[[Choice], Sequence[str] | None],
+    report: Report,
+) -> WholeRecipe:
+    """Returns a recipe with the lines that it takes from its base, and without `from`; reports an unknown base, and
+    recipes that are based on each other.
+
+    A line `task`, `model` or `train` that names the same as the base's takes the statics that it does not set. Another
+    line replaces every line of its kind. Claims belong to the recipe that makes them, and are not taken.
+
+    Args:
+        other_items: What the other items of the file are, as `a model`, by their names.
+        static_names: Returns the names of the statics of a line's task, model or optimizer; None if it is unknown."""
+    chain = [recipe]
+    places = {recipe.name: 0}
+    while (name := chain[-1].base) is not None:
+        spend()
+        span = chain[-1].base_span or chain[-1].name_span
+        base = recipes.get(name)
+        if base is None:
+            report(mistakes.unknown_base(span, name, other_items.get(name), recipes))
+            return WholeRecipe(replace(recipe, base=None), False)
+        if name in places:
+            report(_circle(chain[places[name] :]))
+            return WholeRecipe(replace(recipe, base=None), False)
+        places[name] = len(chain)
+        chain.append(base)
+    parts: tuple[Part, ...] = chain[-1].parts
+    for link in reversed(chain[:-1]):
+        parts = _joined(parts, link.parts, static_names)
+    return WholeRecipe(replace(recipe, base=None, parts=parts), True)
+
+
+def _joined(
+    base: Sequence[Part], own: Sequence[Part], static_names: Callable[[Choice], Sequence[str] | None]
+) -> tuple[Part, ...]:
+    said = {_kind(part) for part in own}
+    choices = {part.word: part for part in base if isinstance(part, Choice)}
+    parts: list[Part] = [part for part in base if _kind(part) not in said and not isinstance(part, Claim)]
+    for part in own:
+        spend()
+        if isinstance(part, Choice) and part.word in choices:
+            part = _with_statics(choices[part.word], part, static_names(part))
+        parts.append(part)
+    return tuple(sorted(parts, key=lambda part: _ORDER.index(_kind(part))))
+
+
+def _circle(circle: Sequence[Recipe]) -> Diagnostic:
+    """The diagnostic of recipes that are based on each other: the same one from whichever recipe it is found."""
+    first = min(range(len(circle)), key=lambda place: circle[place].name_span.start)
+    rotated = [*circle[first:], *circle[:first]]
+    last = rotated[-1]
+    return mistakes.circle_of_recipes(last.base_span or last.name_span, [link.name for link in [*rotated, rotated[0]]])
+
+
+def _kind(part: Part) -> str | type[Part]:
+    return part.word if isinstance(part, Choice) else type(part)
+
+
+def _with_statics(base: Choice, own: Choice, names: Sequence[str] | None) -> Choice:
+    """A line with the statics of the base's line that it does not set, if both name the same task, model or
+    optimizer."""
+    base_statics = _statics(base)
+    if _callee(base) != _callee(own) or names is None or not base_statics:
+        return own
+    by_name = [_named(statics, names) for statics in (base_statics, _statics(own))]
+    if None in by_name:
+        return own  # more statics than there are, which is reported
+    taken, set_here = ([] if statics is None else statics for statics in by_name)
+    here = {static.name for static in set_here}
+    statics = (*(static for static in taken if static.name not in here), *set_here)
+    call = own.value if isinstance(own.value, Call) else Call(callee=own.value, span=own.value.span)
+    return replace(own, value=replace(call, statics=statics))
+
+
+def _named(statics: Sequence[StaticArgument], names: Sequence[str]) -> list[StaticArgument] | None:
+    """Statics with a name each; None if there are more without one than `names`."""
+    named = []
+    for index, static in enumerate(statics):
+        if static.name is None and index >= len(names):
+            return None
+        named.append(static if static.name is not None else replace(static, name=names[index]))
+    return named
+
+
+def _statics(choice: Choice) -> Sequence[StaticArgument]:
+    return choice.value.statics if isinstance(choice.value, Call) else ()
+
+
+def _callee(choice: Choice) -> str:
+    return choice.value.callee.text if isinstance(choice.value, Call) else choice.value.text

@@ -1,0 +1,103 @@
+"""A recipe takes from its base what it does not say."""
+
+from pathlib import Path
+
+import pytest
+
+from archlang.diagnostics import ProgramError
+from archlang.plan.check import check
+from archlang.plan.from_file import plan_recipe, plan_search
+
+BASE = """
+model small[d = 8, steps = 1](x: tokens[n]) -> logits[classes] {
+    h = embed[d](x)
+    repeat steps { h <- norm(h + feedforward[8](h)) }
+    return h |> last |> linear[classes]
+}
+
+model plain[d = 4](x: tokens[n]) -> logits[classes] { return embed[d](x) |> last |> linear[classes] }
+
+recipe base {
+    task  ctl[order = backward]
+    model small[16, steps = 2]
+    train adamw[lr = 1e-3, steps = 3]
+    test  model.steps = 4
+    vary  seed in 1..3
+    claim test.accuracy = 0.9 from "a paper"
+}
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "program.arch"
+
+
+def written(file: Path, text: str) -> Path:
+    file.write_text(BASE + text, encoding="utf-8")
+    return file
+
+
+def test_a_recipe_takes_every_line_but_the_claims_of_its_base(file: Path) -> None:
+    base, derived = (plan_recipe(written(file, "recipe b from base {}"), name) for name in ("base", "b"))
+    assert derived.settings == base.settings
+    assert (derived.vary, derived.model) == (base.vary, base.model)
+    assert derived.at_test is not derived.graph
+    assert derived.claims == ()
+    assert check(file) == ()
+
+
+@pytest.mark.parametrize(
+    ("line", "settings"),
+    [
+        ("model small[d = 12]", {"model.d": 12, "model.steps": 2}),
+        ("model small[12]", {"model.d": 12, "model.steps": 2}),
+        ("model small[steps = 3]", {"model.d": 16, "model.steps": 3}),
+        ("train adamw[lr = 0.01]", {"train.lr": 0.01, "train.steps": 3}),
+        ("train sgd[steps = 5]", {"train.lr": 1e-2, "train.steps": 5}),
+        ("vary model.d in [12, 13]", {"model.d": 12, "model.steps": 2}),
+    ],
+)
+def test_a_line_takes_the_statics_that_it_does_not_set_from_a_line_of_the_same_name(
+    file: Path, line: str, settings: dict[str, object]
+) -> None:
+    plan = plan_recipe(written(file, f"recipe b from base {{ {line} }}"), "b")
+    assert {path: plan.settings[path] for path in settings} == settings
+
+
+def test_a_line_of_another_name_stands_alone(file: Path) -> None:
+    text = "recipe b from base { model plain test model.d = 4 vary seed in 1..2 }"
+    plan = plan_recipe(written(file, text), "b")
+    assert plan.settings["model.d"] == 4
+    assert plan.vary == {"seed": (1, 2)}
+
+
+def test_a_base_may_have_a_base_and_stand_below(file: Path) -> None:
+    text = "recipe c from b { train adamw[lr = 0.5] }\nrecipe b from base { train adamw[steps = 9] }"
+    plan = plan_recipe(written(file, text), "c")
+    assert (plan.settings["train.lr"], plan.settings["train.steps"]) == (0.5, 9)
+
+
+def test_the_text_of_a_tuned_recipe_has_the_lines_of_its_base(file: Path) -> None:
+    search = plan_search(written(file, "recipe b from base { search train.lr in 1e-4..1e-2 log }"), "b")
+    text = search.text({"train.lr": 0.002})
+    assert text.startswith("recipe b {\n    task  ctl[order = backward]\n    model small[16, steps = 2]\n")
+    assert "train adamw[lr = 0.002, steps = 3]" in text
+
+
+@pytest.mark.parametrize(
+    ("text", "messages"),
+    [
+        ("recipe b from bas {}", ["unknown recipe `bas`"]),
+        ("recipe b from small {}", ["`small` is a model, and a recipe takes its lines from another recipe"]),
+        ("recipe b from b {}", ["recipes are based on each other: b -> b"]),
+        ("recipe b from c {}\nrecipe c from b {}", ["recipes are based on each other: b -> c -> b"]),
+        ("recipe b from base { model plain }", ["unknown path `model.steps` in this recipe"]),
+        ("recipe b from base { model small[1, 2, 3] }", ["`small` takes at most 2 statics"]),
+    ],
+)
+def test_a_mistake_in_a_base_is_reported_once(file: Path, text: str, messages: list[str]) -> None:
+    diagnostics = check(written(file, text))
+    assert [diagnostic.message for diagnostic in diagnostics] == messages
+    with pytest.raises(ProgramError):
+        plan_recipe(file, "b")
