@@ -98,7 +98,6 @@ UNCLAIMED = {
     "devil/pcfg": 1,
     "dynamic_halt/listops": 48,
     "dynamic_halt/logical_inference": 48,
-    "ndr/table1": 8,
     "panm/dyck": 16,
     "panm/multi30k": 4,
     "panm/squad": 12,
