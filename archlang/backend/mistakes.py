@@ -28,12 +28,20 @@ def wrong_result(instance: Instance, kind: Type, shape: Sequence[int | None], re
     numbers = "integers" if kind.name == "tokens" else "floating-point numbers"
     actual = f"a {type(result).__name__}"
     if isinstance(result, torch.Tensor):
-        actual = f"a tensor {list(result.shape)} of {str(result.dtype).removeprefix('torch.')}"
+        actual = f"a tensor {list(result.shape)} of {_dtype(result.dtype)}"
     message = (
         f"{_place(instance.span)}`{instance.block}` ({instance.python}) returns {actual}, but its signature says "
         f"{kind}, here a tensor [{sizes}] of {numbers}"
     )
     return BlockError(message, "correct the class or the signature; `archlang test` tests all that it says")
+
+
+def wrong_precision(instance: Instance, actual: torch.dtype, expected: Sequence[torch.dtype]) -> BlockError:
+    message = (
+        f"{_place(instance.span)}`{instance.block}` ({instance.python}) returns {_dtype(actual)}, but its inputs are "
+        f"{' or '.join(map(_dtype, expected))}"
+    )
+    return BlockError(message, "create tensors with the `dtype` of the inputs; `archlang test` tests the class")
 
 
 def unknown_sizes(model: str, names: Iterable[str]) -> BuildError:

@@ -116,6 +116,13 @@ def cases(declaration: Declaration, tables: Mapping[str, Table], thorough: bool 
     return selected
 
 
+def resized(declaration: Declaration, tables: Mapping[str, Table], case: Case) -> Case | None:
+    """Returns a case with the statics of `case` at their defaults or small, and other sizes of features; None if the
+    signature allows no others."""
+    other = _Search(declaration, tables).first(_MOST_GENERAL, {}, rotation=1)
+    return None if other is None or other.sizes == case.sizes else other
+
+
 def _forms(declaration: Declaration) -> list[_Form]:
     inputs = declaration.item.signature.inputs
     families = FEATURED if any(parameter.type.name == "data" for parameter in inputs) else ("seq",)
@@ -132,14 +139,16 @@ class _Search:
         self.parameters = declaration.item.signature.statics
         self.kinds = {parameter.name: parameter_kind(parameter, declaration.file) for parameter in self.parameters}
 
-    def first(self, form: _Form, fixed: Mapping[str, Value], is_small: bool = True) -> Case | None:
-        """Returns the first case with these values of statics, or None. If `is_small`, it avoids large defaults."""
+    def first(self, form: _Form, fixed: Mapping[str, Value], is_small: bool = True, rotation: int = 0) -> Case | None:
+        """Returns the first case with these values of statics, or None. If `is_small`, it avoids large defaults.
+        `rotation` is the index of the size of features that is tried first."""
         options = [
             [fixed[parameter.name]] if parameter.name in fixed else self._options(parameter, is_small)
             for parameter in self.parameters
         ]
         features = _feature_names(self.declaration)
-        widths = [_WIDTHS[index % 2 :] + _WIDTHS[: index % 2] for index in range(len(features))]
+        firsts = [index % 2 + rotation for index in range(len(features))]
+        widths = [_WIDTHS[first:] + _WIDTHS[:first] for first in firsts]
         tries = ((values, sizes) for values in _in_order(options) for sizes in product(*widths))
         for values, sizes in islice(tries, _MOST_TRIES):
             case = self._bind(form, values, dict(zip(features, sizes, strict=True)))

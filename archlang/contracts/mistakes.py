@@ -2,10 +2,13 @@
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
+import torch
+
 from archlang.backend.mistakes import BuildError
 from archlang.contracts.cases import Case
 from archlang.diagnostics import Diagnostic, ErrorWithRemedy, Label
 from archlang.diagnostics.names import listed, suggest
+from archlang.plugins.plugins import failing_line
 from archlang.source import Span
 
 Facts = Mapping[str, str]
@@ -33,7 +36,9 @@ def unknown_block(name: str, where: str, possible: Collection[str]) -> ContractE
 
 def raises(case: Case, place: str, error: BaseException, facts: Facts) -> Diagnostic:
     reason = str(error).strip().partition("\n")[0]
-    message = f"{place} raises {type(error).__name__}{': ' if reason else ''}{reason}"
+    line = failing_line(error)
+    where = "" if line is None else f", at {line[0]}:{line[1]}"
+    message = f"{place} raises {type(error).__name__}{': ' if reason else ''}{reason}{where}"
     remedy = "fix the class, or exclude these statics and sizes with `where`"
     return _mistake("E0701", message, case.item.python_span, "", case, facts, remedy)
 
@@ -53,6 +58,12 @@ def no_halting_block(case: Case, facts: Facts) -> Diagnostic:
 def wrong_shape(case: Case, expected: str, actual: str, facts: Facts) -> Diagnostic:
     message = f"the result is {actual}, but the signature declares {expected}"
     remedy = "fix the class or the type of the result"
+    return _mistake("E0702", message, _result_span(case), "declared here", case, facts, remedy)
+
+
+def wrong_precision(case: Case, actual: torch.dtype, facts: Facts) -> Diagnostic:
+    message = f"the result is {str(actual).removeprefix('torch.')} although all inputs and weights are float32"
+    remedy = "create tensors with the `dtype` of the inputs"
     return _mistake("E0702", message, _result_span(case), "declared here", case, facts, remedy)
 
 

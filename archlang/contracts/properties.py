@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 import torch
 
-from archlang.contracts.cases import cases
+from archlang.contracts.cases import cases, resized
 from archlang.contracts.facts import costs, maps, records
 from archlang.contracts.gradients import gradients
 from archlang.contracts.halting import halting
@@ -38,6 +38,8 @@ PROPERTIES: Mapping[str, Callable[[Subject], None]] = {
     "maps": maps,
     "records": records,
 }
+# These are also tested at other sizes of features, to find a size that the class does not take from its arguments.
+_SIZED = ("result", "costs")
 # These compare the results of several calls, which differ if the block draws random numbers that it does not declare.
 _COMPARING = ("reads", "padding", "batch", "gradients", "pure", "saving", "maps")
 _LENGTHS = (1, 2, 5)
@@ -60,10 +62,12 @@ def hold(
     subjects = [Subject(case, seed, lengths, plugins) for case in cases(declaration, instances, thorough)]
     if not subjects:
         return _untested(name, "the search found no statics and sizes that `where` allows")
+    other = resized(declaration, instances, subjects[0].case)
+    sized = subjects if other is None else [*subjects, Subject(other, seed, lengths, plugins)]
     verdicts: list[Verdict] = []
     with torch.random.fork_rng(devices=[]), _one_thread():
         for title, check in PROPERTIES.items():
-            verdicts.append(_verdict(name, title, check, subjects))
+            verdicts.append(_verdict(name, title, check, sized if title in _SIZED else subjects))
             if title == "result" and verdicts[0].mistake is not None:
                 rest = _untested(name, "the property `result` is broken")
                 return [*verdicts, *rest[1:]]

@@ -25,16 +25,20 @@ def result(subject: Subject) -> None:
 
 
 def numbers(subject: Subject) -> None:
-    """Runs the block in float32 and under autocast to bfloat16, and checks that results are finite.
+    """Runs the block in float32 and under autocast to bfloat16, and checks that results are finite, and float32 in
+    float32.
 
     Raises:
-        Broken: a result has NaN or infinite numbers."""
+        Broken: a result has NaN or infinite numbers, or another precision."""
     root = subject.construct(subject.seed).eval()
     batch = [subject.sample(sizes, salt) for salt, sizes in enumerate(subject.sizes())]
     facts = subject.facts(batch, samples.longest(batch))
     for name, is_half in (("float32", False), ("bfloat16", True)):
         with torch.no_grad(), torch.autocast("cpu", torch.bfloat16, enabled=is_half):
             results = subject.run(root, batch, dtype=torch.float32)
+        dtypes = {field.value.dtype for fields in results for field in fields.values()} - {torch.float32}
+        if not (is_half or subject.halts) and any(dtype.is_floating_point for dtype in dtypes):
+            raise Broken(mistakes.wrong_precision(subject.case, dtypes.pop(), facts))
         if not all(map(finite, results)):
             raise Broken(mistakes.not_finite(subject.case, f"in {name}", facts))
 

@@ -200,15 +200,19 @@ def failure_of(error: BaseException) -> mistakes.PluginError | None:
     for those of signals."""
     if is_signal(error):
         return None
+    place = failing_line(error)
+    return None if place is None else mistakes.fails(*place, error)
+
+
+def failing_line(error: BaseException) -> tuple[str, int] | None:
+    """Returns the path and the line of the innermost call in a plugin that has raised an exception; None if there is
+    none."""
     lines = [
-        (frame.f_code.co_filename, line)
+        (shown_path(frame.f_code.co_filename), line)
         for frame, line in traceback.walk_tb(error.__traceback__)
         if str(frame.f_globals.get("__name__", "")).startswith(_PREFIX)
     ]
-    if not lines:
-        return None
-    path, line = lines[-1]
-    return mistakes.fails(shown_path(path), line, error)
+    return lines[-1] if lines else None
 
 
 def _advice_on_copy(copies: Path, name: str, digest: str) -> str:

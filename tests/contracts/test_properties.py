@@ -1,9 +1,11 @@
 """Toy blocks that violate one property each, reported at the clause that declares it."""
 
+import re
+
 import pytest
 
 from archlang.contracts import Verdict
-from tests.contracts.conftest import Judge
+from tests.contracts.conftest import TOYS, Judge
 
 SEQUENCE = 'extern block toy(x: seq[n, d]) -> seq[n, d] reads x {manner} {clauses} python "toys:{name}"\n'
 VECTOR = 'extern block toy(x: seq[n, d]) -> vec[d] reads x {manner} {clauses} python "toys:{name}"\n'
@@ -57,6 +59,8 @@ def test_an_input_without_a_manner_is_read_fully(judge: Judge) -> None:
         ("RaisesAtOnce", "result", "E0701"),
         ("Narrow", "result", "E0702"),
         ("Integers", "result", "E0702"),
+        ("FirstFour", "result", "E0702"),
+        ("Doubles", "numbers", "E0702"),
         ("ReadsPadding", "padding", "E0704"),
         ("CountsPadding", "padding", "E0704"),
         ("MindsMask", "padding", "E0704"),
@@ -81,6 +85,13 @@ def test_a_block_that_violates_one_property_is_reported_for_it_only(
     name: str, property_: str, code: str, judge: Judge
 ) -> None:
     assert broken(judge(program(name))) == {property_: code}
+
+
+def test_an_error_of_the_class_is_at_its_line(judge: Judge) -> None:
+    mistake = judge(program("Raises"))["result"].mistake
+    assert mistake is not None
+    line = next(i for i, text in enumerate(TOYS.read_text().splitlines(), 1) if 'raise ValueError("' in text)
+    assert re.search(rf"raises ValueError: .*, at \S*toys\.py:{line}$", mistake.message)
 
 
 def test_recorded_attention_takes_the_mask_of_its_keys(judge: Judge) -> None:

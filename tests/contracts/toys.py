@@ -100,6 +100,16 @@ class Narrow(Toy):
         return x[..., 1:]
 
 
+class FirstFour(Toy):
+    def forward(self, x: Tensor, mask_n: Mask = None) -> Tensor:
+        return x.sin()[..., :4]
+
+
+class Doubles(Toy):
+    def forward(self, x: Tensor, mask_n: Mask = None) -> Tensor:
+        return x.double()
+
+
 class Integers(Toy):
     def forward(self, x: Tensor, mask_n: Mask = None) -> Tensor:
         return x.long()
