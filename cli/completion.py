@@ -11,6 +11,7 @@ from pathlib import Path
 import typer
 
 from archlang.cli.shipped import program, recipe_files
+from archlang.cli.starters import STARTERS
 from archlang.files.mistakes import RefusedFile
 from archlang.files.readable import read_named
 
@@ -65,6 +66,11 @@ def optimizers(incomplete: str) -> list[str]:
     from archlang.names import library
 
     return _beginning(incomplete, library.optimizer_names())
+
+
+def kinds(incomplete: str) -> list[str]:
+    """What `archlang new` writes."""
+    return _beginning(incomplete, STARTERS)
 
 
 def codes(incomplete: str) -> list[str]:

@@ -193,6 +193,9 @@ def show(
     Example: archlang data show "scan\[split = length]"
     """
     from archlang.pages.reports.split_report import SplitReport, terminal_report
+
+    if task.endswith(".arch"):
+        console.fail(f"`{task}` is a program, not a task", f"write `archlang data show TASK --program {task}`", code=2)
     from archlang.plan.from_file import bind_task
     from archlang.plugins import Plugins
     from archlang.tasks.kit import cache, mistakes

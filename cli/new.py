@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from archlang.cli import console
+from archlang.cli import completion, console
 from archlang.cli.starters import STARTERS, starter
 
 
@@ -20,7 +20,12 @@ def _kind(text: str) -> str:
 
 
 def new(
-    kind: Annotated[str, typer.Argument(help="block, task or recipe.", callback=_kind, show_default=False)],
+    kind: Annotated[
+        str,
+        typer.Argument(
+            help="block, task or recipe.", callback=_kind, show_default=False, autocompletion=completion.kinds
+        ),
+    ],
     name: Annotated[str, typer.Argument(help="Its name, in lower case, as `my_block`.", show_default=False)],
     folder: Annotated[Path, typer.Option("--folder", help="The folder of the files.")] = Path(),
 ) -> None:

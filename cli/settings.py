@@ -19,7 +19,7 @@ Allow = Annotated[
 Plugin = Annotated[
     list[Path] | None,
     typer.Option(
-        "--plugin", help="A Python file with blocks or tasks of your own, to be run: read it first; may be repeated.",
+        "--plugin", help="A Python file of your own to run, as with blocks or tasks: read it first; may be repeated.",
     ),
 ]  # fmt: skip
 

@@ -122,6 +122,7 @@ def table(
     Example: archlang table recipes/papers/ndr/table1.arch --set train.steps=100 --seeds 2
     """
     from archlang.plan.from_file import plan_table
+    from archlang.plan.trust import require_trust
 
     form = "json" if as_json else form or "terminal"
     if write is not None and write.suffix not in _BY_SUFFIX:
@@ -137,6 +138,7 @@ def table(
     runs = TableRuns(plan, folder, precision, device)
     quiet = form != "terminal"
     if not no_run:
+        require_trust(plan.plans)
         ask_for(plan.plans, yes, console.err if quiet else console.out)
     if dry_run:
         _estimate(runs, workers, together)

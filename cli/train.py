@@ -102,6 +102,8 @@ def train(
 
     Example: archlang train recipes/gutlb.arch --steps 100
     """
+    from archlang.plan.trust import require_trust
+
     if (file is None) == (resume is None):
         console.fail("name a program or `--resume FOLDER`, not both", "see `archlang train --help`", code=2)
     if resume is not None:
@@ -116,6 +118,7 @@ def train(
         plan = _plan(file, recipe, sets, steps, seed, allow or (), plugin or ())
         folder = out or _new_folder(Path("runs") / plan.recipe)
 
+    require_trust([plan])
     ask_for([plan], yes, console.err if as_json else console.out)
     # Otherwise every process of a run prints torch's warning that all weights have gradients.
     os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")

@@ -67,6 +67,7 @@ def tune(
     Example: archlang tune my.arch --trials 30
     """
     from archlang.plan.from_file import plan_search
+    from archlang.plan.trust import require_trust
 
     search = plan_search(file, recipe, parse_sets(sets), allow or (), plugin or ())
 
@@ -77,6 +78,7 @@ def tune(
     from archlang.train.stop import Stop
 
     terminal = console.err if as_json else console.out
+    require_trust([search.first()])
     ask_for([search.first()], yes, terminal)
     deadline = None if budget is None else time.time() + budget_seconds(budget)
     tuning = Tuning(search, out or Path("runs") / "tune" / search.recipe, seed, device, precision, deadline)

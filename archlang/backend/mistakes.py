@@ -30,7 +30,7 @@ def wrong_result(instance: Instance, kind: Type, shape: Sequence[int | None], re
     if isinstance(result, torch.Tensor):
         actual = f"a tensor {list(result.shape)} of {_dtype(result.dtype)}"
     message = (
-        f"{_place(instance.span)}`{instance.block}` ({instance.python}) returns {actual}, but its signature says "
+        f"{instance.title} ({instance.python}) returns {actual}, but its signature says "
         f"{kind}, here a tensor [{sizes}] of {numbers}"
     )
     return BlockError(message, "correct the class or the signature; `archlang test` tests all that it says")
@@ -38,7 +38,7 @@ def wrong_result(instance: Instance, kind: Type, shape: Sequence[int | None], re
 
 def wrong_precision(instance: Instance, actual: torch.dtype, expected: Sequence[torch.dtype]) -> BlockError:
     message = (
-        f"{_place(instance.span)}`{instance.block}` ({instance.python}) returns {_dtype(actual)}, but its inputs are "
+        f"{instance.title} ({instance.python}) returns {_dtype(actual)}, but its inputs are "
         f"{' or '.join(map(_dtype, expected))}"
     )
     return BlockError(message, "create tensors with the `dtype` of the inputs; `archlang test` tests the class")
@@ -53,28 +53,21 @@ def unknown_sizes(model: str, names: Iterable[str]) -> BuildError:
     )
 
 
-def user_of(instance: Instance) -> str:
-    """Returns how messages name a block that uses a Python file of the user's own."""
-    return f"{_place(instance.span)}`{instance.block}`"
-
-
 def no_such_class(instance: Instance, reason: str) -> BuildError:
-    return BuildError(f"{_place(instance.span)}`{instance.block}` names {instance.python}: {reason}.")
+    return BuildError(f"{instance.title} names {instance.python}: {reason}.")
 
 
 def not_constructed(instance: Instance, arguments: Mapping[str, object], error: BaseException) -> ConstructionError:
     """A constructor raised an error, which may be a lack of memory."""
     call = ", ".join(f"{name}={_argument(value)}" for name, value in arguments.items())
     return ConstructionError(
-        f"{_place(instance.span)}`{instance.block}` cannot be constructed: {instance.python}({call}) raised "
-        f"{_raised(error)}"
+        f"{instance.title} cannot be constructed: {instance.python}({call}) raised {_raised(error)}"
     )
 
 
 def not_initialised(instance: Instance) -> ConstructionError:
     return ConstructionError(
-        f"{_place(instance.span)}`{instance.block}` cannot be used: the constructor of {instance.python} does not call "
-        "super().__init__()"
+        f"{instance.title} cannot be used: the constructor of {instance.python} does not call super().__init__()"
     )
 
 

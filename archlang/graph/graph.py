@@ -133,6 +133,12 @@ class Instance:
     records: tuple[Record, ...] = ()
     even: int | None = None
 
+    @property
+    def title(self) -> str:
+        """How messages name the block: with the place of the call, if it is known."""
+        place = "" if self.span is None else f"{self.span}: "
+        return f"{place}`{self.block}`"
+
 
 @dataclass(frozen=True)
 class Graph:

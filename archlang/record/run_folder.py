@@ -3,7 +3,7 @@
 recipe.arch       the program, unchanged; files that it uses are copied beside it
 plugins/          copies of the user's own Python files
 run.json          the recipe's name, the task, every resolved setting, the seed, the precision, the claims,
-                  the digests of the plugins
+                  the digests of the plugins, the trackers
 data.json         for each split its number of samples, the values of its groups, and its digest
 graph.txt         the typed graph that is trained; graph_at_test.txt the one that is tested
 versions.json     archlang, Python, torch and the machine
@@ -19,7 +19,7 @@ import os
 import platform
 import sys
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -104,8 +104,11 @@ class Record:
             self._require_same_run(plan, precision)
         return holds_run
 
-    def begin(self, plan: Plan, precision: str, data: schemas.DataRecord, device: torch.device) -> bool:
+    def begin(
+        self, plan: Plan, precision: str, data: schemas.DataRecord, device: torch.device, track: Sequence[str] = ()
+    ) -> bool:
         """Creates the folder, or opens it if it holds the same run, and locks it. Returns whether it held the run.
+        `track` are the names of its trackers.
 
         Raises:
             RunError: The folder holds another run or other files, another process uses it, or it cannot be written.
@@ -120,7 +123,7 @@ class Record:
             schemas.DATA: schemas.json_text(data),
             **used_files(plan),
             # The last file: a folder that has it holds a run.
-            schemas.RUN: schemas.json_text(schemas.RunRecord.of(plan, precision)),
+            schemas.RUN: schemas.json_text(schemas.RunRecord.of(plan, precision, track)),
         }
         try:
             with disk_errors_as(mistakes.not_written, self.folder), Folder.create(self.folder) as folder:

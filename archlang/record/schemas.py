@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 from pydantic import (
@@ -180,13 +180,16 @@ class RunRecord(FileModel):
     settings: Statics
     claims: tuple[ClaimRecord, ...]
     plugins: Digests = Field(default_factory=dict)
+    track: Annotated[tuple[str, ...], Field(exclude_if=lambda names: not names)] = ()
+    """the trackers that the run began with"""
 
     @classmethod
-    def of(cls, plan: Plan, precision: str) -> RunRecord:
+    def of(cls, plan: Plan, precision: str, track: Sequence[str] = ()) -> RunRecord:
         return cls(
             recipe=plan.recipe, model=plan.model, seed=plan.seed, precision=precision, task=ExternRecord.of(plan.task),
             gives=dict(plan.gives), train=ExternRecord.of(plan.train), settings=dict(plan.settings),
             claims=tuple(map(ClaimRecord.of, plan.claims)), plugins=plan.plugins.digests(),
+            track=tuple(track),
         )  # fmt: skip
 
 

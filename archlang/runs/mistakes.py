@@ -1,6 +1,6 @@
 """The wording of errors about seeds, splits, metrics and engines."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from archlang.diagnostics.names import listed, plural
@@ -29,9 +29,10 @@ def no_such_split(task: str, split: str, possible: Iterable[str]) -> RunError:
     return RunError(f"the task `{task}` has no split `{split}`", f"its splits are {', '.join(possible)}")
 
 
-def no_selecting_split(task: str, split: str, possible: Iterable[str]) -> RunError:
+def no_selecting_split(task: str, split: str, metric: str, possible: Sequence[str]) -> RunError:
     message = f"the task `{task}` has no split `{split}`, on which the weights are selected"
-    return RunError(message, f"set `train.select` to a metric of one of {', '.join(possible)}, such as `test.accuracy`")
+    choices = f"give it a split `{split}`, or set `select = {possible[-1]}.{metric}`"
+    return RunError(message, f"its splits are {', '.join(possible)}: {choices}")
 
 
 def no_such_metric(task: str, metric: str, possible: Iterable[str]) -> RunError:

@@ -6,6 +6,7 @@ from archlang.backend.architecture import Architecture
 from archlang.compile import build
 from archlang.diagnostics.terminal import Terminal
 from archlang.plan.plan import BoundExtern, Plan
+from archlang.plan.trust import is_shipped
 from archlang.plugins import Plugins
 from archlang.runs import mistakes
 from archlang.runs.model_memory import require_memory
@@ -14,7 +15,7 @@ from archlang.tasks.kit.make_task import make_task
 from archlang.tasks.kit.metrics import WRITTEN_METRICS
 from archlang.tasks.kit.task import Task
 from archlang.train import mistakes as train_mistakes
-from archlang.train.optimizers import is_shipped, make_optimizer
+from archlang.train.optimizers import make_optimizer
 from archlang.train.run_functions import RunFunctions
 from archlang.train.settings import Settings
 from archlang.train.setup import Setup, Workload
@@ -35,7 +36,7 @@ def make_settings(plan: Plan) -> tuple[Settings, Task, RunFunctions]:
     task = make_task(plan.task.name, plan.task.python, plan.task.statics, plan.plugins)
     split, metric = settings.selecting
     if split not in task.split_names():
-        raise mistakes.no_selecting_split(plan.task.name, split, task.split_names())
+        raise mistakes.no_selecting_split(plan.task.name, split, metric, task.split_names())
     functions = load_functions(plan.train, plan.task.name, task, plan.plugins)
     metrics = (*task.metrics, *functions.metrics)
     if metric not in (*metrics, "loss"):

@@ -80,7 +80,7 @@ def train(
         display = ProgressDisplay(console, plan.recipe) if console is not None else None
         stop = stop or Stop()
         if fabric.is_global_zero:
-            record.begin(plan, precision, data, fabric.device)
+            record.begin(plan, precision, data, fabric.device, track)
         fabric.barrier()
         record.trackers = open_trackers(track if fabric.is_global_zero else (), plan, record.folder)
         with (

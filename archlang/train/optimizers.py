@@ -9,8 +9,8 @@ import torch
 from torch import nn
 from torch.optim import Optimizer
 
-from archlang.names import library
 from archlang.plan.plan import BoundExtern
+from archlang.plan.trust import is_shipped
 from archlang.plugins import NO_PLUGINS, Plugins
 from archlang.plugins.functions import PluginFunction
 from archlang.record.mistakes import extra_missing
@@ -94,12 +94,6 @@ def _torch_arguments(statics: Mapping[str, StaticValue]) -> dict[str, Any]:  # A
     if "beta1" in arguments:
         arguments["betas"] = (arguments.pop("beta1"), arguments.pop("beta2"))
     return arguments
-
-
-def is_shipped(train: BoundExtern) -> bool:
-    """Whether an optimizer is one of archlang's, and not of the user's own."""
-    declared = library.optimizer(train.name)
-    return declared is not None and declared.python == train.python
 
 
 def is_stackable(train: BoundExtern) -> bool:

@@ -41,6 +41,7 @@ def complete(archlang: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         (("tasks", "ct"), {"ctl"}),
         (("optimizers", "adam"), {"adam", "adamw"}),
         (("explain", "E050"), {"E0501"}),
+        (("new", "b"), {"block"}),
         (("recipes", "papers/ndr/t"), {"papers/ndr/table1"}),
     ],
 )

@@ -53,6 +53,7 @@ def test_without_the_option_nothing_runs_and_nothing_is_written(archlang: Comman
     result = archlang("train", "training.arch", "--out", "run", "--device", "cpu")
     assert result.code == 1
     assert "add `--plugin training.py`" in result.err
+    assert "training small" not in result.out
     assert not (folder / "run").exists()
 
 
@@ -76,6 +77,12 @@ def test_a_mistake_in_ones_own_python_names_its_line(
     assert result.code == 1
     assert message in result.err
     assert "Traceback" not in result.err
+
+
+def test_a_run_records_its_trackers(archlang: Command, folder: Path) -> None:
+    track = ("--track", "training.rows")
+    assert archlang("train", "training.arch", "--steps", "1", "--out", "run", *track, *PLUGIN).code == 0
+    assert json.loads((folder / "run" / "run.json").read_text())["track"] == ["training.rows"]
 
 
 @pytest.mark.filterwarnings("default::archlang.record.trackers.TrackerWarning")

@@ -164,6 +164,20 @@ def test_a_block_of_the_users_own_works_in_every_command(archlang: Command, bloc
     assert "class Twice(nn.Module):" in (block_run / "m.py").read_text()
 
 
+def test_a_table_and_a_search_name_the_missing_plugin_before_any_run(archlang: Command, block_run: Path) -> None:
+    recipe = BLOCK.partition("recipe")[2].replace("model small", "model plain").replace(" r {", " plain {")
+    plain = BLOCK.partition("model")[2].partition("recipe")[0].replace("small", "plain").replace("twice |> ", "")
+    searched = BLOCK.replace("steps = 1]\n", "steps = 1]\n    search train.batch in [2, 4]\n")
+    (block_run / "both.arch").write_text(f"model{plain}recipe{recipe}{searched}")
+    for command in (("table", "both.arch"), ("tune", "both.arch", "r"), ("table", "both.arch", "--engine", "ray")):
+        result = archlang(*command, "--out", "out", "--device", "cpu")
+        assert result.code == 1, command
+        assert "`twice` is Python of its own" in result.err
+        assert "add `--plugin blocks.py`" in result.err
+        assert "failed" not in result.out + result.err
+        assert not (block_run / "out").exists()
+
+
 def test_a_run_does_not_run_its_copy_of_python(archlang: Command, block_run: Path) -> None:
     for command in (
         ("eval", "run"),

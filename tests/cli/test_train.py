@@ -148,3 +148,16 @@ def test_the_folder_of_another_run_is_unchanged(archlang: Command, folder: Path)
     assert result.code == 1
     assert "run holds another run: its seed is `1`, not `2`" in result.err
     assert before == {path: path.read_bytes() for path in (folder / "run").rglob("*") if path.is_file()}
+
+
+def test_a_file_without_the_selecting_split_names_one_that_it_has(archlang: Command, folder: Path) -> None:
+    (folder / "moods.tsv").write_text("text\tlabel\na b\tgood\nb\tbad\n")
+    (folder / "moods.arch").write_text(
+        "model moods[d = 4](x: tokens[n]) -> logits[classes] { return embed[d](x) |> mean |> linear[classes] }\n"
+        'recipe moods { task file[path = "moods.tsv"] model moods train adamw[batch = 2, steps = 1] }\n'
+    )
+    result = archlang("train", "moods.arch", "--out", "run", "--device", "cpu")
+    assert result.code == 1
+    assert "give it a split `valid`, or set `select = train.accuracy`" in result.err
+    select = ("--set", "train.select=train.accuracy")
+    assert archlang("train", "moods.arch", "--out", "run", "--device", "cpu", *select).code == 0

@@ -108,7 +108,7 @@ def _in_order(graph: Graph) -> Iterator[str]:
 def _class_of(instance: Instance, plugins: Plugins) -> type[nn.Module]:
     """The class that an instance names."""
     try:
-        block = find_class(instance.python, plugins, mistakes.user_of(instance))
+        block = find_class(instance.python, plugins, instance.title)
     except (ImportError, AttributeError, ValueError) as error:  # ValueError: a module without a name
         raise mistakes.no_such_class(instance, str(error)) from error
     if not (isinstance(block, type) and issubclass(block, nn.Module)):
