@@ -79,3 +79,15 @@ class Log(nn.Module):
 
     def forward(self, x: Float[Tensor, "*b d"]) -> Float[Tensor, "*b d"]:
         return torch.log(x.clamp(min=self.floor))
+
+
+class Clamp(nn.Module):
+    """y = min(max(x, low), high)"""
+
+    def __init__(self, *, low: float, high: float, d: int) -> None:
+        super().__init__()
+        self.low = low
+        self.high = high
+
+    def forward(self, x: Float[Tensor, "*b d"]) -> Float[Tensor, "*b d"]:
+        return x.clamp(self.low, self.high)

@@ -1,5 +1,6 @@
-"""Reductions of the features of each position to one."""
+"""Reductions of the features of each position to one, or to one for each group."""
 
+import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
@@ -13,12 +14,16 @@ class FeatureReduction(nn.Module):
         super().__init__()
 
 
-class SumFeatures(FeatureReduction):
-    """y_j = Σ_c x_{j · d / groups + c}"""
+class GroupReduction(nn.Module):
+    """A reduction of each group of adjacent features."""
 
     def __init__(self, *, groups: int, d: int) -> None:
-        super().__init__(d=d)
+        super().__init__()
         self.groups = groups
+
+
+class SumFeatures(GroupReduction):
+    """y_j = Σ_c x_{j · d / groups + c}"""
 
     def forward(self, x: Float[Tensor, "*b d"]) -> Float[Tensor, "*b _groups"]:
         return grouped(x, self.groups).sum(-1)
@@ -36,3 +41,18 @@ class MinFeatures(FeatureReduction):
 
     def forward(self, x: Float[Tensor, "*b d"]) -> Float[Tensor, "*b 1"]:
         return x.amin(-1, keepdim=True)
+
+
+class ProductFeatures(GroupReduction):
+    """y_j = Π_c x_{j · d / groups + c}"""
+
+    def forward(self, x: Float[Tensor, "*b d"]) -> Float[Tensor, "*b _groups"]:
+        return grouped(x, self.groups).prod(-1)
+
+
+class LengthFeatures(GroupReduction):
+    """y_j = sqrt(Σ_c x_{j · d / groups + c}²)"""
+
+    def forward(self, x: Float[Tensor, "*b d"]) -> Float[Tensor, "*b _groups"]:
+        lengths: Tensor = torch.linalg.vector_norm(grouped(x, self.groups), dim=-1)
+        return lengths

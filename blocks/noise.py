@@ -1,4 +1,4 @@
-"""Gaussian noise."""
+"""Random numbers."""
 
 import torch
 from jaxtyping import Float
@@ -33,3 +33,16 @@ class GumbelNoise(nn.Module):
         least = torch.finfo(x.dtype).tiny
         exponential = -torch.log(torch.rand_like(x).clamp(min=least))
         return -self.scale * torch.log(exponential.clamp(min=least))
+
+
+class UniformNoise(nn.Module):
+    """y ~ U(-bound, bound), drawn from torch's generator"""
+
+    def __init__(self, *, bound: float, d: int) -> None:
+        super().__init__()
+        self.bound = bound
+
+    def forward(self, x: Float[Tensor, "*b d"]) -> Float[Tensor, "*b d"]:
+        if not self.bound:
+            return torch.zeros_like(x)
+        return self.bound * (2 * torch.rand_like(x) - 1)

@@ -47,3 +47,11 @@ def test_log_is_its_formula_and_is_finite_below_its_floor() -> None:
     (gradient,) = torch.autograd.grad(y.sum(), x)
     slopes = torch.tensor([0.0, 0.0, 0.0, 1.0, 1 / math.e], dtype=torch.float64)
     torch.testing.assert_close(gradient, slopes, atol=1e-10, rtol=1e-10)
+
+
+def test_clamp_is_its_formula_and_has_no_gradient_outside() -> None:
+    x = torch.tensor([-3.0, -1.0, 0.5, 2.0, 7.0], dtype=torch.float64, requires_grad=True)
+    y = activations.Clamp(low=-2.0, high=3.0, d=5)(x)
+    assert y.tolist() == [min(max(number, -2.0), 3.0) for number in x.tolist()]
+    (gradient,) = torch.autograd.grad(y.sum(), x)
+    assert gradient.tolist() == [0.0, 1.0, 1.0, 1.0, 0.0]

@@ -10,15 +10,8 @@ from tests.goldens.files import HERE, REFERENCES, STORED
 
 # Cases without a test yet.
 AWAITED = {
-    "baselines/dnc_ndr",
-    "baselines/dnc_ndr_warm",
-    "baselines/dnc_panm",
-    "baselines/dnc_panm_heads",
-    "baselines/dnc_panm_warm",
-    "baselines/dnc_paper",
     "baselines/nram_ff",
     "baselines/nram_lstm",
-    "baselines/ntm",
     "modern/pondernet",
     "modern/trm_puzzle_signsgd",
 }

@@ -16,9 +16,10 @@ NASTY = (
 POINTWISE = (
     "norm", "norm[1e-3]", "tanh", "relu", "gelu", "silu", "sigmoid", "softplus", "abs", "feedforward[3]",
     "feedforward[4, activation = gelu]", "feedforward[3, bias = -3]", "gate[3]", "dropout[0.0]", "softmax", "detach",
-    "log[0.1]", "noise[0.0]", "gumbel_noise[0.0]", "greater", "equal", "rms_norm",
+    "log[0.1]", "noise[0.0]", "gumbel_noise[0.0]", "uniform_noise[0.0]", "clamp", "greater", "equal", "rms_norm",
     "unit_norm", "group_norm[1]",
 )  # fmt: skip
+REDUCTIONS = ("sum_features", "max_features", "min_features", "product_features", "length_features")
 ATTENTIONS = {
     "attention": (
         "position = none",
@@ -210,7 +211,7 @@ class Writer:
     def broadcast(self, kind: Kind, depth: int) -> Value:
         """Arithmetic with a feature of size 1 or, for a sequence, with a vector."""
         wide, source = self.data(kind, depth), self.data(kind, depth - 1)
-        reduction = self.chance.choice(("linear[1]", "linear[1]", "sum_features", "max_features", "min_features"))
+        reduction = self.chance.choice(("linear[1]", "linear[1]", *REDUCTIONS))
         narrow = Value(f"tanh({reduction}({source.text}))", kind, source.free)
         if kind.name == "seq" and self.chance.happens(0.6):
             vector = self.start(kind.width, depth - 1)

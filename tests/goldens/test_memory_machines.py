@@ -1,0 +1,331 @@
+"""Networks with a memory of cells against the programs of the papers' baselines: neural Turing machines and DNCs.
+
+Their pages run from given states, on inputs followed by blank inputs. The states of a page's scan are compared step by
+step; in `case1` each sample has its own length."""
+
+import json
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch.func import functional_call
+
+import archlang
+from archlang.backend.architecture import Architecture
+from archlang.backend.runtime.scans import PositionScan
+from archlang.graph.loop_layout import loop_layout
+from archlang.names.library import library_file
+from tests.goldens.golden import Golden, Program, close, relatively_close
+
+TOLERANCE = 2e-5
+CASES = ("case0", "case1")
+
+
+def settings_of(golden: Golden) -> dict[str, Any]:
+    settings: dict[str, Any] = json.loads(str(golden.arrays["cfg"]))
+    return settings
+
+
+def collecting(
+    body: Callable[..., tuple[Any, ...]], names: list[str], states: Mapping[str, list[Tensor]]
+) -> Callable[..., tuple[Any, ...]]:  # Any: as in the runtime
+    """Returns the body of a loop that also collects its states."""
+
+    def collect(*values: Any) -> tuple[Any, ...]:
+        results = body(*values)
+        for name, state in zip(names, results, strict=False):
+            states[name].append(state)
+        return results
+
+    return collect
+
+
+@contextmanager
+def carried_states(module: Architecture) -> Iterator[Mapping[str, list[Tensor]]]:
+    """Collects the states that scans over positions carry, after each position, by their names in the page."""
+    states: dict[str, list[Tensor]] = defaultdict(list)
+    with pytest.MonkeyPatch.context() as patch:
+        for loop in module.program.code.loops:
+            runtime = module.__dict__[loop.name]
+            assert isinstance(runtime, PositionScan)
+            layout = loop_layout(loop.node)
+            inputs = loop.node.regions[0].inputs[layout.inner : layout.inner + layout.states]
+
+            names = [value.name for value in inputs]
+            patch.setattr(runtime, "body", collecting(runtime.body, names, states))
+            patch.setattr(runtime, "split", None)
+        yield states
+
+
+def real_steps(lengths: Tensor, steps: int) -> Tensor:
+    return torch.arange(steps) < lengths[:, None]
+
+
+def compare_states(golden: Golden, case: str, states: Mapping[str, Tensor], lengths: Tensor) -> None:
+    """Compares states [b step …] at the real steps of each sample."""
+    for name, state in states.items():
+        array = f"{case}.{name}"
+        close(golden, state, array, TOLERANCE, real_steps(lengths, golden[array].shape[1]))
+
+
+def compare_answers(golden: Golden, case: str, program: Program, logits: Tensor) -> None:
+    """Compares logits, loss and gradients."""
+    target = golden[f"{case}.target"]
+    close(golden, logits, f"{case}.logits", TOLERANCE, target >= 0)
+    loss = F.cross_entropy(logits[target >= 0], target[target >= 0])
+    close(golden, loss, f"{case}.loss", TOLERANCE)
+    gradients = program.gradients(loss, {})
+    for name in golden.names(f"{case}.grad."):
+        relatively_close(golden, gradients[f"p.{name}"], f"{case}.grad.{name}", TOLERANCE)
+
+
+def fields_of(golden: Golden, case: str) -> tuple[Tensor, Tensor, dict[str, Tensor]]:
+    """Returns the inputs, the blank inputs, and their lengths."""
+    x, length = golden[f"{case}.x"], golden[f"{case}.len"]
+    blank = x.new_zeros(x.shape[0], golden[f"{case}.target"].shape[1], x.shape[2])
+    return x, blank, {"x": length + 2, "blank": length}
+
+
+NTM = """\
+use archlang.models.cells
+use archlang.models.neural_turing_machine
+
+model m[hidden: int, slots: int, width: int, heads: int, out: int](
+    x: seq[n, d], blank: seq[t, d], memory: seq[slots, width]) -> seq[t, out] {
+    state = concat(mean(learned[1, hidden]()), mean(learned[1, hidden]()))
+    reads = mean(learned[1, heads * width]())
+    y = turing_machine[hidden, slots, heads](append(x, blank), state, memory, reads)
+    return linear[out](answers(y, x, blank))
+}
+"""
+
+
+@pytest.mark.goldens("baselines", "ntm")
+@pytest.mark.parametrize("case", CASES)
+def test_a_neural_turing_machine_equals_the_program_of_panm(golden: Golden, case: str, folder: Path) -> None:
+    sizes = settings_of(golden)
+    weights: dict[str, str | Tensor] = {
+        "learned.weight": "p.h0",
+        "learned_2.weight": "p.c0",
+        "learned_3.weight": torch.cat([golden[f"p.head{head}.r0"] for head in range(sizes["heads"])], 1),
+        "linear.weight": "p.out.w",
+        "linear.bias": "p.out.b",
+    }
+    for name, array in (("linear", "ih"), ("linear_2", "hh")):
+        weights[f"turing_machine.cell.{name}.weight"] = f"p.lstm.w_{array}"
+        weights[f"turing_machine.cell.{name}.bias"] = f"p.lstm.b_{array}"
+    for head in range(sizes["heads"]):
+        for name, array in (("linear", "read"), ("linear_2", "write")):
+            weights[f"turing_machine.stack.{head}.{name}.weight"] = f"p.head{head}.{array}.w"
+            weights[f"turing_machine.stack.{head}.{name}.bias"] = f"p.head{head}.{array}.b"
+    x, blank, lengths = fields_of(golden, case)
+    statics = {
+        "hidden": sizes["H"],
+        "slots": sizes["N"],
+        "width": sizes["M"],
+        "out": sizes["V"],
+        "heads": sizes["heads"],
+    }
+    program = Program(NTM, golden, weights, folder, "m", d=x.shape[2], **statics)
+    memory = golden["p.mem0"].expand(x.shape[0], -1, -1)
+    with carried_states(program.module) as states:
+        logits = program(x, blank, memory, **lengths)
+    compare_answers(golden, case, program, logits)
+    trace = {name: torch.stack(values, 1) for name, values in states.items()}
+    trace["h"], trace["c"] = trace.pop("state").chunk(2, -1)
+    for name, source in (("w_read", "read_weights"), ("w_write", "write_weights")):
+        trace[name] = trace.pop(source).transpose(2, 3)
+    compare_states(golden, case, trace, lengths["x"] + lengths["blank"])
+
+
+DNC = """\
+use archlang.models.cells
+use archlang.models.differentiable_neural_computer
+
+model m[hidden: int, slots: int, width: int, heads: int, out: int, form: symbol](
+    x: seq[n, d], blank: seq[t, d], state: vec[2 * hidden], memory: seq[slots, width], usage: seq[slots, 1],
+    link: map[slots, slots], precedence: seq[slots, 1], read_weights: seq[slots, heads], write_weights: seq[slots, 1],
+    reads: vec[heads * width]) -> seq[t, out] {
+    both = append(x, blank)
+    if form == paper {
+        fed = 0 * indices(both) + 1
+    } else {
+        fed = append(0 * indices(x), equal(indices(blank)))
+    }
+    y = memory_computer[hidden, slots, heads, form](
+        both, fed, state, memory, usage, link, precedence, read_weights, write_weights, reads)
+    return linear[out](answers(y, x, blank))
+}
+"""
+STATES = ("memory", "usage", "link", "precedence", "w_read", "w_write")
+
+
+@pytest.mark.goldens("baselines", "dnc_panm*", "dnc_paper")
+@pytest.mark.parametrize("case", CASES)
+def test_a_differentiable_neural_computer(golden: Golden, case: str, folder: Path) -> None:
+    sizes = settings_of(golden)
+    weights: dict[str, str | Tensor] = {"linear.weight": "p.out.w", "linear.bias": "p.out.b"}
+    for name, array in (("cell.linear", "lstm.{}_ih"), ("cell.linear_2", "lstm.{}_hh"), ("interface", "iface.{}")):
+        weights[f"memory_computer.{name}.weight"] = "p." + array.format("w")
+        weights[f"memory_computer.{name}.bias"] = "p." + array.format("b")
+    x, blank, lengths = fields_of(golden, case)
+    batch, cells, width, heads = x.shape[0], sizes["N"], sizes["M"], sizes["R"]
+    form = "paper" if golden.name == "dnc_paper" else "panm"
+    statics = {"hidden": sizes["H"], "slots": cells, "width": width, "heads": heads, "out": sizes["V"], "form": form}
+    program = Program(DNC, golden, weights, folder, "m", d=x.shape[2], **statics)
+
+    def start(name: str, *shape: int) -> Tensor:
+        """Returns a given first state, zeros without one, as [b *shape]."""
+        array = f"{case}.start.{name}"
+        return golden[array].reshape(batch, *shape) if array in golden else x.new_zeros(batch, *shape)
+
+    first = [
+        start("h0", sizes["H"]).repeat(1, 2),
+        start("memory", cells, width),
+        start("usage_vector", cells, 1),
+        start("link_matrix", cells, cells, 1),
+        start("precedence", cells, 1),
+        start("read_weights", heads, cells).transpose(1, 2),
+        start("write_weights", cells, 1),
+        start("last_read", heads * width),
+    ]
+    with carried_states(program.module) as states:
+        logits = program(x, blank, *first, **lengths)
+    compare_answers(golden, case, program, logits)
+    trace = {name: torch.stack(values, 1) for name, values in states.items()}
+    trace["h"], _ = trace.pop("state").chunk(2, -1)
+    trace["w_read"], trace["w_write"] = trace.pop("read_weights").transpose(2, 3), trace.pop("write_weights")
+    del trace["seen"]
+    if not golden.name.endswith(("_warm", "_heads")):  # which of equally free cells comes first changes these
+        trace = {name: values for name, values in trace.items() if name not in STATES}
+    compare_states(golden, case, trace, lengths["x"] + lengths["blank"])
+
+
+# The DNC of NDR's program
+
+NDR_DNC = """\
+use archlang.models.differentiable_neural_computer
+
+model warm[hidden: int, slots: int, heads: int](
+    x: seq[n, d], state: vec[2 * hidden], memory: seq[slots, hidden], usage: seq[slots, 1], link: map[slots, slots],
+    precedence: seq[slots, 1], read_weights: seq[slots, heads], write_weights: seq[slots, 1],
+    reads: vec[heads * hidden]) -> seq[n, hidden] {
+    return deallocating_computer[hidden, slots, heads](
+        x, state, memory, usage, link, precedence, read_weights, write_weights, reads)
+}
+
+model outputs[hidden: int, embedding: int, slots: int, heads: int](x: tokens[n]) -> seq[n, hidden] {
+    return deallocating_computer_from_zero[hidden, slots, heads](embed[embedding](x))
+}
+"""
+
+
+def sorted_gates(array: Tensor) -> Tensor:
+    """Returns the rows of gates f, i, o, candidate in the order i, f, candidate, o."""
+    forget, entry, output, candidate = array.chunk(4)
+    return torch.cat((entry, forget, candidate, output))
+
+
+def weights_of_ndr(leaves: Mapping[str, Tensor], block: str) -> dict[str, Tensor]:
+    return {
+        f"{block}.cell.linear.weight": sorted_gates(leaves["ctrl.in.w"]),
+        f"{block}.cell.linear.bias": sorted_gates(leaves["ctrl.in.b"]),
+        f"{block}.cell.linear_2.weight": sorted_gates(leaves["ctrl.rec.w"]),
+        f"{block}.control.weight": leaves["controls.w"],
+        f"{block}.control.bias": leaves["controls.b"],
+        f"{block}.out.weight": leaves["ctrl_out.w"],
+        f"{block}.out.bias": leaves["ctrl_out.b"],
+        f"{block}.out_of_reads.weight": leaves["read_out.w"],
+        f"{block}.out_of_reads.bias": leaves["read_out.b"],
+    }
+
+
+def load(path: Path, weights: Mapping[str, Tensor], model: str, **sizes: Any) -> Architecture:
+    """Returns a module that needs exactly these weights."""
+    module = archlang.load(path, model, **sizes)
+    shapes = {name: parameter.shape for name, parameter in module.named_parameters()}
+    assert {name: weight.shape for name, weight in weights.items()} == shapes
+    return module.to(next(iter(weights.values())).dtype).eval()
+
+
+def compare_gradients(golden: Golden, objective: Tensor, leaves: Mapping[str, Tensor]) -> None:
+    gradients = torch.autograd.grad(objective, list(leaves.values()), allow_unused=True, materialize_grads=True)
+    for name, gradient in zip(leaves, gradients, strict=True):
+        relatively_close(golden, gradient, f"grad.{name}", TOLERANCE)
+
+
+@pytest.mark.goldens("baselines", "dnc_ndr_warm")
+def test_the_dnc_of_ndr_from_given_states(golden: Golden, folder: Path) -> None:
+    sizes, x = settings_of(golden), golden["x"]
+    leaves = {
+        name: golden[f"p.{name}"].requires_grad_()
+        for name in golden.names("p.")
+        if name not in ("emb", "out.w", "out.b")
+    }
+    weights = weights_of_ndr(leaves, "deallocating_computer")
+    statics = {"hidden": sizes["H"], "slots": sizes["cells"], "heads": sizes["R"], "d": x.shape[2]}
+    path = folder / "program.arch"
+    path.write_text(NDR_DNC, encoding="utf-8")
+    module = load(path, weights, "warm", **statics)
+    first = [
+        torch.cat((golden["start.h"], golden["start.c"]), 1),
+        golden["start.memory"],
+        golden["start.usage"][..., None],
+        golden["start.link"][..., None],
+        golden["start.precedence"][..., None],
+        golden["start.w_read"].transpose(1, 2),
+        golden["start.w_write"][..., None],
+        golden["start.reads"].flatten(1),
+    ]
+    with carried_states(module) as states:
+        result: Tensor = functional_call(module, weights, (x, *first))
+    close(golden, result, "out", TOLERANCE)
+    trace = {name: torch.stack(values, 1) for name, values in states.items()}
+    trace["h"], _ = trace.pop("state").chunk(2, -1)
+    trace["w_read"], trace["w_write"] = trace.pop("read_weights").transpose(2, 3), trace.pop("write_weights")
+    for name, values in trace.items():
+        close(golden, values, name, TOLERANCE)
+    compare_gradients(golden, (result * golden["probe"]).sum(), leaves)
+
+
+@pytest.mark.goldens("baselines", "dnc_ndr")
+def test_the_classifier_with_the_dnc_of_ndr(golden: Golden, folder: Path) -> None:
+    sizes, tokens, length = settings_of(golden), golden["tokens"], golden["len"]
+    leaves = {name: golden[f"p.{name}"].requires_grad_() for name in golden.names("grad.")}
+    weights = weights_of_ndr(leaves, "deallocating_computer_from_zero.deallocating_computer")
+    weights["embed.weight"] = leaves["emb"]
+    page = library_file("archlang.models.differentiable_neural_computer")
+    assert page is not None
+    vocab = leaves["emb"].shape[0]
+    statics = {
+        "hidden": sizes["H"],
+        "embedding": sizes["E"],
+        "slots": sizes["cells"],
+        "heads": sizes["R"],
+        "vocab": vocab,
+    }
+    last = {"linear.weight": leaves["out.w"], "linear.bias": leaves["out.b"]}
+    module = load(page, weights | last, "dnc_classifier", frozen=1, classes=sizes["classes"], **statics)
+    logits: Tensor = functional_call(module, weights | last, (tokens,), {"lengths": length})
+    close(golden, logits, "logits", TOLERANCE)
+    loss = F.cross_entropy(logits, golden["target"])
+    close(golden, loss, "loss", TOLERANCE)
+    compare_gradients(golden, loss, leaves)
+
+    # The program appends an end token, the last of its embedding, and does not read what follows from it.
+    ended = F.pad(tokens, (0, 1)).scatter(1, length[:, None], vocab - 1)
+    path = folder / "program.arch"
+    path.write_text(NDR_DNC, encoding="utf-8")
+    module = load(path, weights, "outputs", **statics)
+    with carried_states(module) as states:
+        outputs: Tensor = functional_call(module, weights, (ended,), {"lengths": length + 1})
+    real = real_steps(length + 1, outputs.shape[1])
+    close(golden, outputs, "seq_out", TOLERANCE, real)
+    close(golden, torch.stack(states["reads"], 1), "reads", TOLERANCE, real)
+    close(golden, torch.stack(states["state"], 1)[..., : sizes["H"]], "h", TOLERANCE, real)
