@@ -287,12 +287,13 @@ class Subject:
             raise Broken(mistakes.raises(self.case, "its loop", error, self.facts(batch, padded))) from error
 
     def _fields_of_tally(self, tally: Tally, row: int, sample: Sample) -> Fields:
-        (size,) = self.case.inputs[0].lengths[:1]
-        real = samples.length(size, sample.sizes)
+        sizes = self.case.inputs[0].lengths[:1]
+        real = samples.length(sizes[0], sample.sizes) if sizes else None
         by_position = tally.live.dim() == 2
         fields = {
-            "mixture": Field(tally.mixture[row, :real], True),
-            "state": Field(tally.state[row, :real], True),
+            # The state of a sample may have no positions.
+            "mixture": Field(tally.mixture[row, :real], bool(sizes)),
+            "state": Field(tally.state[row, :real], bool(sizes)),
             "ponder": Field(tally.ponder[row], False),
         }
         for name, value in (("live", tally.live), ("accepted", tally.accepted), ("steps", tally.steps)):

@@ -756,26 +756,41 @@ class Writer:
         if not halted:
             return self.assign()
         state = chance.choice(halted)
+        by_chance = chance.happens(0.2)
+        if by_chance:
+            state = self.names.fresh("p")
+            first = self.probability()
+            self.write(f"{state} = {first.text}")
+            self.bind(state, first)
         values = dict(self.values)
         mixture = ""
         if chance.happens(0.4):
             name = self.names.fresh("s")
             mixture = f" as {name}"
             values[name] = Value(name, self.values[state].kind)
-        inner = self.inner(tuple(values.values()), states)
+        inner = self.inner(tuple(values.values()), [*states, *([state] if by_chance else [])])
         self.body(inner, states)
+        if by_chance:
+            states.append(state)
+            inner.write(f"{state} <- {inner.probability().text}")
         limit = chance.choice(("0", "1", "3", "4", "5", "times + 1"))
         target, emission = "", None
         if limit != "0" and chance.happens(0.4):
             target, emission = self.names.fresh("y"), inner.data(self.kind())
             inner.write(f"emit {_bare(emission.text)}")
         head = f"{f'{target} = ' if target else ''}repeat {limit} halting {state}{mixture}"
-        self.close(f"{head} by {self.halting_block()}", inner)
+        by = f"bernoulli_halt[{chance.choice(('median', 'never'))}]" if by_chance else self.halting_block()
+        self.close(f"{head} by {by}", inner)
         for name in states:
             self.values[name] = replace(self.values[name], free=self.values[name].free and self.dares())
         if emission is not None:
             self.bind(target, replace(emission, free=emission.free and self.dares()))
         return None
+
+    def probability(self) -> Value:
+        """A probability for the sample."""
+        value = self.start("d", 1) if self.style.causal else self.data(Kind("vec", width="d"), 1)
+        return Value(f"sigmoid(linear[1]({_bare(value.text)}))", Kind("vec", width="1"), value.free)
 
     def halting_block(self) -> str:
         chance = self.chance
