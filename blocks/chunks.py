@@ -43,6 +43,8 @@ class Chunks(nn.Module):
         if is_exporting():
             return stacked_chunks(x, mask_n, length)
         parts = torch.split(x, length, dim=1)
+        if mask_n is None and not x.shape[1]:  # a chunk that belongs to no sample
+            mask_n = x.new_ones(x.shape[:2], dtype=torch.bool)
         if mask_n is None:
             return [(part, None) for part in parts]
         return list(zip(parts, torch.split(mask_n, length, dim=1), strict=True))

@@ -65,9 +65,9 @@ def _runtime(owner: nn.Module, loop: LoweredLoop, graph: Graph) -> Repeat | Stac
             return Stack(**common, states=loop_layout(node).states, emits=emits, path=path)
         case operations.Experts(path=path):
             return Experts(**common, path=relative_path(path, loop.scope))
-        case operations.Scan(carried=carried, emits=emits, truncated=truncated):
+        case operations.Scan(carried=carried, emits=emits, truncated=truncated, before=before):
             scan = PositionScan if takes_positions(node) else ChunkScan
-            return scan(**common, carried=carried, emits=emits, truncated=truncated)
+            return scan(**common, carried=carried, emits=emits, truncated=truncated, before=before)
     assert isinstance(node.operation, operations.Halting)
     instance = graph.instances[node.operation.instance]
     path = relative_path(instance.path, loop.scope)

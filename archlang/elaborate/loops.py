@@ -227,7 +227,9 @@ class Loops:
             if carried.setdefault(name.text, name.span) is not name.span:
                 self._report(name_mistakes.carried_twice(name.span, name.text, carried[name.text]))
         updates = updated_names(statement.body)
-        updates.pop(statement.variable, None)
+        own = {statement.variable} if statement.before is None else {statement.variable, statement.before}
+        for own_name in own:
+            updates.pop(own_name, None)
         for state, span in updates.items():
             if state not in carried:
                 self._report(name_mistakes.not_carried(span, state, _head(statement)))
@@ -235,8 +237,9 @@ class Loops:
             inner.names[statement.variable] = (
                 None if part is None else inner.builder.add_input(part, statement.variable, statement.variable_span)
             )
+        before = self._before(statement, part, inner)
         initial = self._carry(carried, updates, frame, inner)
-        inner.states = frozenset(carried) | {statement.variable} | frozenset(updates)
+        inner.states = frozenset(carried) | own | frozenset(updates)
         self._run(statement.body.statements, inner)
         gradient_steps = None
         if statement.truncated is not None:
@@ -253,13 +256,29 @@ class Loops:
                 assert result.type.feature is not None
                 types.append(Type("seq", (parts.type.dims[0], result.type.feature)))
             region = inner.builder.finish(results)
-            operation = operations.Scan(len(carried), emits, gradient_steps)
+            operation = operations.Scan(len(carried), emits, gradient_steps, before)
             flows = self._add(operation, [parts, *initial], types, statement.span, inner, region)
         self._leave(frame, tuple(carried), None if flows is None else flows[: len(carried)])
         self._bind_target(statement, frame, flows)
 
+    def _before(self, statement: Scan, part: Type | None, inner: Frame) -> int | None:
+        """Binds the name of the positions before a part, if the statement has one. Returns how many they are at most, 0
+        for all; None if it has none."""
+        if statement.before is None:
+            return None
+        reach: int | None = 0
+        if statement.reach is not None:
+            reach = self._count(statement.reach, "after", inner, least=1)
+        span = statement.before_span or statement.span
+        if self._context.declare(inner, statement.before, span):
+            inner.names[statement.before] = None
+            if part is not None:
+                kind = Type("seq", (Dim.of(self._chunk_length(statement.before)), part.dims[-1]))
+                inner.names[statement.before] = inner.builder.add_input(kind, statement.before, span)
+        return 1 if reach is None else reach
+
     def _chunk_length(self, variable: str) -> str:
-        """Returns a name for the length of a scan's chunk that no other scan has."""
+        """Returns a name for the length of a scan's chunk, or of what is before it, that no other scan has."""
         count = self._chunk_lengths[variable] = self._chunk_lengths.get(variable, 0) + 1
         return f"{variable}.length" if count == 1 else f"{variable}.length_{count}"
 

@@ -76,6 +76,11 @@ def state_changes_type(span: Span, name: str, before: Type, after: Type, first: 
     labels = (Label(first, f"`{name}` is `{before}` here"),) if first is not None else ()
     message = f"the state `{name}` is `{before}`, but this update is `{after}`; a state keeps its type"
     remedy = "change the value to the type of the state before `<-`"
+    if before.name == after.name == "seq" and before.feature == after.feature:
+        remedy = (
+            "keep its length: `slice[-k, k](…)` has the last k positions, and `scan c after b in …` binds all "
+            "positions before a part"
+        )
     return Diagnostic("E0405", message, span, f"is `{after}`", labels, remedy)
 
 

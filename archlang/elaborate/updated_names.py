@@ -38,6 +38,8 @@ def updated_names(body: Body) -> dict[str, Span]:
                         bound.add(target)
                     updated_inside = updated_names(inner)
                     updated_inside.pop(variable, None)
+                    if isinstance(statement, Scan) and statement.before is not None:
+                        updated_inside.pop(statement.before, None)
                     add(updated_inside)
 
     def add(names: dict[str, Span]) -> None:

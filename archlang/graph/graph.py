@@ -73,7 +73,8 @@ class Region:
     The inputs and results of a loop's body are:
         repeat, stack   inputs: states…, captured values…;  results: states…
         halting         inputs: states…, the mixture if it is named, captured…;  results: states…
-        scan            inputs: the part, carried states…, captured…;  results: carried states…, the emitted part
+        scan            inputs: the part, the positions before it if it takes them, carried states…, captured…;
+                        results: carried states…, the emitted part
         experts         inputs: a position, captured…;  results: the emitted vector
     The part of a scan over chunks is a chunk; that of a scan over a sequence is the vector of one position.
     The inputs of the loop node are: initial states…, captured…; for scan: what it scans, carried states…, captured…;

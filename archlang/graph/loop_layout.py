@@ -22,8 +22,9 @@ def loop_layout(node: Node) -> LoopLayout:
     """Returns the layout of a loop."""
     states = len(node.types) - emits(node.operation)
     match node.operation:
-        case Scan(carried=carried):
-            return LoopLayout(carried, 1, 1, 1 + carried, 1 + carried)
+        case Scan(carried=carried, before=before):
+            inner = 1 if before is None else 2
+            return LoopLayout(carried, 1, inner, 1 + carried, inner + carried)
         case Experts():
             return LoopLayout(0, 2, 1, 2, 1)
         case Halting(mixture=True):

@@ -134,12 +134,14 @@ class Halting:
 class Scan:
     """A loop over chunks, or over the positions of a sequence, that carries `carried` states. `emits` says that each
     step returns a chunk, or a position, of a result. The gradient of the carried states is cut after every `truncated`
-    parts; nowhere if that is None. Regions: (body,)."""
+    parts; nowhere if that is None. The body also takes the last `before` positions before the part, all of them if that
+    is 0; none are taken if it is None. Regions: (body,)."""
 
     mnemonic: ClassVar = "scan"
     carried: int
     emits: bool
     truncated: int | None = None
+    before: int | None = None
 
 
 @dataclass(frozen=True)

@@ -133,7 +133,7 @@ def _shrink(loop: Node, operation: Loop, used: set[int]) -> tuple[Node, list[int
             operation = replace(operation, emits=emits)
         case Scan():
             operation = replace(operation, carried=len(live), emits=emits)
-            outside = inside = [True, *states, *captured]
+            outside, inside = [True, *states, *captured], [*[True] * layout.inner, *states, *captured]
         case Experts():
             outside, inside = [True, True, *captured], [True, *captured]
         case Halting(state=halted):

@@ -144,11 +144,19 @@ class _Counter:
             size = self.chunk(nodes.get(node.inputs[0]), inputs[0].part, positions)
             name = next(iter(body.inputs[0].type.dims[0].names), "")
         full, rest = divmod(positions, size)
+        own = {**lengths, **self.before(node.operation, body, positions)}
         executions = self.executions
         self.executions = executions * full
-        cost += self.region(body, {**lengths, name: size}).times(full)
+        cost += self.region(body, {**own, name: size}).times(full)
         self.executions = executions
-        return cost + (self.region(body, {**lengths, name: rest}) if rest else Cost())
+        return cost + (self.region(body, {**own, name: rest}) if rest else Cost())
+
+    def before(self, scan: Scan, body: Region, positions: int) -> dict[str, int]:
+        """The length of what is before a part: the most that the scan takes, or the mean of all earlier positions."""
+        if scan.before is None:
+            return {}
+        (name,) = body.inputs[1].type.dims[0].names
+        return {name: min(scan.before, positions) if scan.before else positions // 2}
 
     def experts(self, node: Node, count: int, values: Type, lengths: Mapping[str, int]) -> Cost:
         """The costs of experts that all positions use: which of them have a weight of 0 is known at run time only."""

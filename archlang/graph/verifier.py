@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from archlang.graph import operations
 from archlang.graph.graph import NUMBER, ONE_NUMBER, Graph, Input, Instance, Node, Region
+from archlang.graph.loop_layout import loop_layout
 from archlang.graph.scope import scope_of, scopes_around
 from archlang.types import CONSTRUCTORS, Type
 from archlang.types.statics import instances_in
@@ -243,7 +244,18 @@ class _Verification:
         part = _PARTS[inputs[0].name]
         fits = bool(inside) and inside[0].name == part and inside[0].feature == inputs[0].feature
         _require(fits, f"{where} walks {inputs[0]} with a body of {_show(inside)}")
-        self._states(where, node.types[:carried], inputs[1:], inside[1:])
+        taken = loop_layout(node).inner
+        if scan.before is not None:
+            _require(scan.before >= 0, f"{where} looks at {scan.before} positions before")
+            others = {length for kind in (*inputs, inside[0]) for length in kind.lengths}
+            before = [
+                (kind.name, kind.feature, len(kind.lengths)) == ("seq", inputs[0].feature, 1)
+                and kind.lengths[0].constant is None
+                and kind.lengths[0] not in others
+                for kind in inside[1:taken]
+            ]
+            _require(before == [True], f"{where} takes {_show(inside[1:taken])} as the positions before a part")
+        self._states(where, node.types[:carried], inputs[1:], inside[taken:])
 
     def _experts(self, node: Node, inputs: Sequence[Type], inside: Sequence[Type]) -> None:
         where = _where(node)

@@ -308,9 +308,10 @@ def size_too_large(span: Span) -> Diagnostic:
 
 
 def bad_count(span: Span, word: str, value: str, least: int = 0) -> Diagnostic:
-    message = f"`{word}` takes from {least} to 10000 steps, not {value}"
+    unit = "positions" if word == "after" else "steps"
+    message = f"`{word}` takes from {least} to 10000 {unit}, not {value}"
     remedy = f"write an integer from {least} to 10000, or a static of kind `int`"
-    return Diagnostic("E0308", message, span, "invalid number of steps", remedy=remedy)
+    return Diagnostic("E0308", message, span, f"invalid number of {unit}", remedy=remedy)
 
 
 def data_in_static(span: Span, name: str, bound: Span) -> Diagnostic:

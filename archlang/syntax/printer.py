@@ -280,7 +280,9 @@ def _headed(head: str, value: tree.Expression, indent: int, room: int = 0) -> st
 def _scan_head(scan: tree.Scan, indent: int) -> str:
     carry = f" carry {', '.join(name.text for name in scan.carry)}" if scan.carry else ""
     carry += _truncation(scan)
-    return _headed(f"{_target(scan)}scan {scan.variable} in ", scan.over, indent, len(carry) + 2) + carry
+    after = f" after {scan.before}" if scan.before else ""
+    after += f"[{expression_text(scan.reach)}]" if scan.reach else ""
+    return _headed(f"{_target(scan)}scan {scan.variable}{after} in ", scan.over, indent, len(carry) + 2) + carry
 
 
 def _target(loop: tree.Repeat | tree.Stack | tree.Halting | tree.Scan) -> str:

@@ -344,13 +344,17 @@ class Halting(Commented):
 
 @dataclass(frozen=True, kw_only=True)
 class Scan(Commented):
-    """`y = scan c in chunks[10](h) carry m truncated 4 { … emit c }`. `target` is the `y`, or None; `truncated` is the
-    number of parts after which the gradient of the carried states is cut, or None."""
+    """`y = scan c after b[3] in chunks[10](h) carry m truncated 4 { … emit c }`. `target` is the `y`, or None;
+    `truncated` is the number of parts after which the gradient of the carried states is cut, or None. `before` names
+    the positions before the part; `reach` is how many they are at most, or None for all."""
 
     target: str | None
     target_span: Span | None = field(default=None, compare=False, repr=False)
     variable: str
     variable_span: Span = field(compare=False, repr=False)
+    before: str | None = None
+    before_span: Span | None = field(default=None, compare=False, repr=False)
+    reach: Expression | None = None
     over: Expression
     carry: tuple[Name, ...] = ()
     truncated: Expression | None = None

@@ -125,6 +125,32 @@ def test_all_independent_errors_are_found_in_one_run() -> None:
     assert sorted(codes(program)) == ["E0201", "E0202", "E0301", "E0402", "W0201"]
 
 
+@pytest.mark.parametrize(
+    ("scan", "expected"),
+    [
+        ("y = scan c after b[d] in chunks[4](h) { b <- norm(b)\nemit attention[1](c, append(b, c)) }", []),
+        ("y = scan c after b[0] in chunks[4](h) { emit c }", ["E0308"]),
+        ("y = scan c after b[n] in chunks[4](h) { emit c }", ["E0318"]),
+        ("y = scan c after c in chunks[4](h) { emit c }", ["E0205"]),
+        ("y = scan c after b in chunks[4](h) { emit b }", ["E0412"]),
+        ("y = scan v after b in h { emit b }", ["E0412"]),
+        ("m = learned[2, d]()\ny = scan c in chunks[4](h) carry m { m <- append(m, c)\nemit c }", ["E0405"]),
+    ],
+)
+def test_what_is_before_a_part_is_a_sequence_of_its_own_length(scan: str, expected: list[str]) -> None:
+    assert codes(f"block a[d: int](h: seq[n, d]) -> seq[n, d] {{ {scan}\nreturn y }}") == expected
+
+
+def test_a_memory_that_grows_is_told_what_to_write_instead() -> None:
+    program = (
+        "block a(h: seq[n, d]) -> seq[n, d] { m = learned[2, d]()\n"
+        "y = scan c in chunks[4](h) carry m { m <- append(m, c)\nemit c }\nreturn y }"
+    )
+    (mistake,) = check_text(program)
+    assert "`slice[-k, k](…)`" in (mistake.remedy or "")
+    assert "`scan c after b in …`" in (mistake.remedy or "")
+
+
 @pytest.mark.parametrize("steps", ["0", "10000"])
 def test_a_loop_may_have_few_or_many_steps(steps: str) -> None:
     assert codes(f"block b(h: seq[n, d]) -> seq[n, d] {{ repeat {steps} {{ h <- norm(h) }} return h }}") == []

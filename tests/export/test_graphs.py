@@ -47,6 +47,12 @@ POSITIONS = """model small(x: tokens[n]) -> logits[n, classes] {
     }
     return y |> linear[classes]
 }"""
+BEFORE = """model small(x: tokens[n]) -> logits[n, classes] {
+    h = embed[4](x)
+    y = scan c after b[2] in chunks[3](h) { emit c + attention[1](c, append(b, c)) }
+    z = scan v after b in y { emit v + mean(b) }
+    return z |> linear[classes]
+}"""
 SELECTING = """model small(x: tokens[n]) -> logits[n, classes] {
     h = embed[4](x)
     v = sum(softmax_positions(linear[1](h)) * h)
@@ -123,10 +129,10 @@ def _agree(module: Architecture, path: Path, sizes: list[tuple[int, int]]) -> No
         HALTING,
         *(
             pytest.param(program, marks=pytest.mark.slow)
-            for program in (CHUNKED, POSITIONS, SELECTING, POINTERS, RECURRENCES)
+            for program in (CHUNKED, POSITIONS, BEFORE, SELECTING, POINTERS, RECURRENCES)
         ),
     ],
-    ids=["halting", "chunked", "positions", "selecting", "pointers", "recurrences"],
+    ids=["halting", "chunked", "positions", "before", "selecting", "pointers", "recurrences"],
 )
 def test_an_exported_model_equals_its_module_at_lengths_it_was_not_traced_at(
     compiled: Compiled, tmp_path: Path, program: str, suffix: str

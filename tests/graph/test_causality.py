@@ -48,6 +48,10 @@ CAUSAL = {
     "a vector of the first position": "return linear[vocab](h * first(h) + linear[1](h))",
     "a vector of the chunks before": "m = mean(learned[2, d]())\n"
     "y = scan c in chunks[4](h) carry m { e = c + m\nm <- m + mean(c)\nemit e }\nreturn linear[vocab](y)",
+    "the positions before a chunk": "y = scan c after b[3] in chunks[4](h) { emit attention[2](c, b) }\n"
+    "return linear[vocab](y)",
+    "all positions before a position": "y = scan v after b in h { emit v + mean(attention[1](b)) }\n"
+    "return linear[vocab](y)",
     "a scan over positions": "s = mean(learned[1, d]())\n"
     "y = scan v in h carry s { s <- tanh(v + linear[d](s))\nemit s }\nreturn linear[vocab](y)",
     "a scan over the positions of a chunk": "m = learned[2, d]()\ny = scan c in chunks[4](h) carry m {\n"
@@ -117,6 +121,19 @@ LEAKING = {
     "a memory that the whole sequence moves": (
         "m = learned[2, d]()\ny = scan c in chunks[3](h) carry m {\na = c + attention[1](c, m)\n"
         "m <- m + attention[1](m, h)\nemit a }\nreturn linear[vocab](y)",
+        "attention",
+    ),
+    "the positions before the chunks of what sees the future": (
+        "a = attention[2](h)\ny = scan c after b in chunks[4](a) { emit attention[1](norm(c), b) }\n"
+        "return linear[vocab](y)",
+        "attention",
+    ),
+    "the positions before the chunks of a reverse": (
+        "y = scan c after b[2] in chunks[4](reverse(h)) { emit 0 * c + mean(b) }\nreturn linear[vocab](y)",
+        "reverse",
+    ),
+    "the chunk beside the positions before it": (
+        "y = scan c after b[2] in chunks[4](h) { emit attention[1](c, append(b, c)) }\nreturn linear[vocab](y)",
         "attention",
     ),
     "a memory after the last chunk": (

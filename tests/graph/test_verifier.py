@@ -98,6 +98,41 @@ def test_a_broken_graph_raises_with_its_broken_rule(was: str, becomes: str, comp
     assert complaint in str(error.value)
 
 
+BEFORE = """
+graph scanned
+input %h h: seq[n, 4]
+%y: seq[n, 4] = scan[carried = 0, emits = true, before = 2](%h) {
+    input %y1: vec[4]
+    input %y2: seq[b.length, 4]
+    return %y1
+}
+return %y
+"""
+
+
+@pytest.mark.parametrize(
+    ("was", "becomes", "complaint"),
+    [
+        ("before = 2", "before = 0", None),
+        ("before = 2", "before = -1", "looks at -1 positions before"),
+        (", before = 2", "", "gives "),
+        ("    input %y2: seq[b.length, 4]\n", "", "takes nothing as the positions before a part"),
+        ("seq[b.length, 4]", "seq[b.length, 5]", "takes seq[b.length, 5] as the positions before a part"),
+        ("seq[b.length, 4]", "seq[n, 4]", "takes seq[n, 4] as the positions before a part"),
+        ("seq[b.length, 4]", "seq[3, 4]", "takes seq[3, 4] as the positions before a part"),
+    ],
+)
+def test_the_positions_before_a_part_have_a_length_of_their_own(was: str, becomes: str, complaint: str | None) -> None:
+    assert was in BEFORE
+    graph = parse_graph(BEFORE.replace(was, becomes))
+    if complaint is None:
+        verify(graph)
+        return
+    with pytest.raises(MalformedGraph) as error:
+        verify(graph)
+    assert complaint in str(error.value)
+
+
 @pytest.mark.parametrize(
     ("type_", "complaint"),
     [("seq[n, 4]", None), ("vec[4]", "is vec[4]"), ("seq[n, 1]", "is seq[n, 1]"), ("seq[m, 4]", "is seq[m, 4]")],

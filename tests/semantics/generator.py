@@ -823,6 +823,11 @@ class Writer:
         }
         part = Kind("seq", f"{variable}.length", over.width) if is_cut else Kind("vec", width=over.width)
         values[variable] = Value(variable, part)
+        after = ""
+        if chance.happens(0.3):
+            before = self.names.fresh("b")
+            after = f" after {before}" + (f"[{self.size()}]" if chance.happens(0.6) else "")
+            values[before] = Value(before, Kind("seq", f"{before}.length", over.width), free=True)
         inner = self.inner(tuple(values.values()), [*carried, variable])
         inner.own.add(variable)
         emission: Value | None = None
@@ -838,7 +843,7 @@ class Writer:
         carry = f" carry {', '.join(carried)}" if carried else ""
         carry += f" truncated {chance.choice('123')}" if carried and chance.happens(0.2) else ""
         target = self.names.fresh("y") if emission is not None else ""
-        self.close(f"{f'{target} = ' if target else ''}scan {variable} in {scanned}{carry}", inner)
+        self.close(f"{f'{target} = ' if target else ''}scan {variable}{after} in {scanned}{carry}", inner)
         for name in carried:
             self.values[name] = replace(self.values[name], free=self.values[name].free and self.dares())
         if emission is not None:

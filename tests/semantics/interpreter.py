@@ -190,7 +190,7 @@ class _Interpreter:
     def _scan(
         self, node: Node, scan: Scan, inputs: Sequence[Value], steps: tuple[int, ...]
     ) -> tuple[list[Value], _Cost]:
-        """(mᵗ, eᵗ) = body(uᵗ, mᵗ⁻¹) for each chunk, or the vector of each position, uᵗ."""
+        """(mᵗ, eᵗ) = body(uᵗ, bᵗ, mᵗ⁻¹) for each chunk, or the vector of each position, uᵗ; bᵗ is what is before it."""
         count = scan.carried
         parts, states, captured = inputs[0], list(inputs[1 : 1 + count]), inputs[1 + count :]
         takes_chunks = isinstance(parts, list)
@@ -200,7 +200,12 @@ class _Interpreter:
         for t, part in enumerate(parts):
             if scan.truncated is not None and t > 0 and t % scan.truncated == 0:
                 states = [_detached(state) for state in states]
-            results, costs = self.region(node.regions[0], [part, *states, *captured], steps)
+            before: list[Value] = []
+            if scan.before is not None:
+                whole = torch.cat(parts) if isinstance(parts, list) else parts
+                start = sum(len(earlier) for earlier in parts[:t]) if isinstance(parts, list) else t
+                before = [whole[max(0, start - (scan.before or start)) : start]]
+            results, costs = self.region(node.regions[0], [part, *before, *states, *captured], steps)
             states, emission = results[:count], results[count:]
             emitted += [value for value in emission if isinstance(value, Tensor)]
             totals.append(self.total(costs))

@@ -150,9 +150,12 @@ class _Writer:
         over = chance.choice(list(self.lengths))
         carried = self._some(self.movable) if chance.random() < 0.8 else []
         variable, target = self.fresh("c"), self.fresh("y")
-        inner = _Writer(
-            chance, {**self.lengths, variable: variable}, [*carried, variable], self.level + 1, self.fresh("_")
-        )
+        lengths, after = {**self.lengths, variable: variable}, ""
+        if chance.random() < 0.3:
+            before = self.fresh("b")
+            lengths[before] = before
+            after = f" after {before}" + chance.choice(("", "[1]", "[3]"))
+        inner = _Writer(chance, lengths, [*carried, variable], self.level + 1, self.fresh("_"))
         inner.statements(chance.choice((0, 1, 1)))
         early = chance.random() < 0.5
         if early:
@@ -162,7 +165,7 @@ class _Writer:
         if not early:
             inner.lines.append(f"emit {inner.glance(variable)}")
         carry = f" carry {', '.join(carried)}" if carried else ""
-        self._close(f"{target} = scan {variable} in chunks[{chance.choice((1, 2, 3, 4))}]({over}){carry}", inner)
+        self._close(f"{target} = scan {variable}{after} in chunks[{chance.choice((1, 2, 3, 4))}]({over}){carry}", inner)
         self.lengths[target] = self.lengths[over]
         self.movable.append(target)
 

@@ -119,7 +119,7 @@ class _Search:
         if isinstance(node.operation, Experts):
             self.value(node.inputs[index + 1 if index else 0])
             return
-        first = 1 if isinstance(node.operation, Scan) else 0
+        first = _inputs_of_part(node)
         states = state_count(node)
         mixture = isinstance(node.operation, Halting) and node.operation.mixture
         if first <= index < first + states:
@@ -127,7 +127,15 @@ class _Search:
         elif index < first:
             self.value(node.inputs[0])
         elif not (mixture and index == states):
-            self.value(node.inputs[index - mixture])
+            # A scan reads its parts and what is before them from one input.
+            self.value(node.inputs[index - mixture - max(0, first - 1)])
+
+
+def _inputs_of_part(loop: Node) -> int:
+    """Returns the number of inputs of a scan's body that belong to the part; 0 for other loops."""
+    if not isinstance(loop.operation, Scan):
+        return 0
+    return 1 if loop.operation.before is None else 2
 
 
 def state_count(loop: Node) -> int:

@@ -80,6 +80,8 @@ def comments(text: str) -> Counter[str]:
         ("if a { } else { if b { c = d } }", "if a {} else if b { c = d }"),
         ("repeat 3 {\n h <- f(h)\n}", "repeat 3 { h <- f(h) }"),
         ("scan c in f(h) carry m,k { emit c }", "scan c in f(h) carry m, k {\n    emit c\n}"),
+        ("scan c after  b [2*k] in f(h) carry m { emit c }", "scan c after b[2 * k] in f(h) carry m {\n    emit c\n}"),
+        ("y = scan v after b in h {emit v}", "y = scan v after b in h {\n    emit v\n}"),
         ("repeat 3 { repeat 2 { h <- f(h) } }", "repeat 3 {\n    repeat 2 { h <- f(h) }\n}"),
         ("a = b\n\n\n\nc = d", "a = b\n\nc = d"),
         ("\n\na = b\n\n", "a = b"),

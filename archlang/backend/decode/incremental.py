@@ -299,10 +299,11 @@ class _Walk:
                     results = self._halting(name, loop, runtime, arguments, region_cache)
                 case Experts() if all(value.growth is Growth.FIXED for value in arguments[2:]):
                     results = self._experts(loop, runtime, arguments)
-                case PositionScan() if not _uses_results(node, runtime.carried):
+                case PositionScan(before=None) if not _uses_results(node, runtime.carried):
                     results = self._position_scan(name, loop, runtime, arguments, region_cache)
         elif (
             isinstance(runtime, ChunkScan)
+            and runtime.before is None
             and arguments[0].growth is Growth.FULL
             and not _uses_results(node, runtime.carried)
         ):

@@ -17,9 +17,10 @@ from dataclasses import dataclass
 from torch import fx
 
 from archlang.backend.lower.code import Code, LoweredLoop, SplitCode, compile_graph
+from archlang.backend.lower.lengths import chunk_lengths
 from archlang.backend.lower.names import Names
 from archlang.graph.graph import Instance, Node
-from archlang.graph.loop_layout import is_idle, loop_layout, takes_positions
+from archlang.graph.loop_layout import is_idle, loop_layout
 from archlang.graph.operations import Call, Experts, Halting, Join, Scan
 
 # The argument of a loop that holds the results of its first step's head.
@@ -31,8 +32,8 @@ def split_scan(scan: LoweredLoop, instances: Mapping[str, Instance]) -> None:
     memory."""
     shape = loop_layout(scan.node)
     count = len(_placeholders(scan.body))
-    # The chunk and its mask, or the position, then the memory.
-    first = 1 if takes_positions(scan.node) else 2
+    # The chunk, or the position, and what is before it, with their masks; then the memory.
+    first = shape.inner + len(chunk_lengths(scan.node))
     carried = range(first, first + shape.states)
     scan.split = _split(scan.name, scan.body, [index for index in range(count) if index not in carried], instances)
 

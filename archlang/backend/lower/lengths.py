@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from archlang.graph.graph import Instance, Node, Region
-from archlang.graph.loop_layout import takes_positions
+from archlang.graph.loop_layout import loop_layout, takes_positions
 from archlang.graph.operations import Arithmetic, Call, Experts, Halting, Loop, Scan
 from archlang.types import Dim, Type
 
@@ -40,8 +40,12 @@ def halted_lengths(loop: Node) -> tuple[Dim, ...]:
 
 
 def chunk_lengths(loop: Node) -> tuple[Dim, ...]:
-    """Returns the length of a scan's chunk, whose mask its body takes with the chunk; empty for other loops."""
-    return loop.regions[0].inputs[0].type.lengths if isinstance(loop.operation, Scan) else ()
+    """Returns the lengths of a scan's chunk and of what is before it, whose masks its body takes with them; empty for
+    other loops."""
+    if not isinstance(loop.operation, Scan):
+        return ()
+    own = loop.regions[0].inputs[: loop_layout(loop).inner]
+    return tuple(length for value in own for length in value.type.lengths)
 
 
 def needed_lengths(region: Region, instances: Mapping[str, Instance]) -> tuple[Dim, ...]:

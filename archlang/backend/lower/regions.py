@@ -166,16 +166,15 @@ class _Writer:
         captured: Sequence[str] = (),
         joins: Sequence[Node] = (),
     ) -> Code:
-        """Returns the code. It takes the region's inputs (a chunk is followed by its mask), then the masks of `lengths`
-        and the weights of `joins`; its results are the region's, then the ponder and the depth of its halting loops and
-        its charges.
+        """Returns the code. It takes the region's inputs, then the masks of `lengths` and the weights of `joins`; an
+        input with a length of `chunk`, which is a chunk or what is before it, is followed by its mask. Its results are
+        the region's, then the ponder and the depth of its halting loops and its charges.
         `captured` has the names of the last inputs in the code around the region."""
         inputs = self._region.inputs
         outside = ("",) * (len(inputs) - len(captured)) + tuple(captured)
-        for position, (value, outer) in enumerate(zip(inputs, outside, strict=True)):
+        for value, outer in zip(inputs, outside, strict=True):
             self._values[value.id] = self._take(value.name or outer or "value")
-            if position == 0:
-                self._take_masks(chunk)
+            self._take_masks([length for length in value.type.lengths if length in chunk])
         self._take_masks(lengths)
         for node in joins:
             self._weights[node.id] = self._take(f"{self._attributes.join(node, self._scope).name}_weights")

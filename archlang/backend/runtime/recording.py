@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from archlang.backend.architecture import Architecture
 from archlang.backend.lower.code import Code, LoweredLoop
+from archlang.backend.lower.lengths import chunk_lengths
 from archlang.backend.lower.names import module_path
 from archlang.backend.runtime.experts import Experts
 from archlang.backend.runtime.halting import Tally
@@ -220,8 +221,8 @@ class _RecordedLoop:
         if isinstance(self.runtime, Scan):
             self._width = values[0].shape[1] if takes_chunks else 1
         results = self.body(owner, *values)
-        # The argument behind a chunk is its mask.
-        begin = self._first + takes_chunks
+        # Masks are behind a chunk and behind what is before it.
+        begin = self._first + len(chunk_lengths(self.loop.node))
         for value, before, after in zip(self._states, values[begin:], results, strict=False):
             if isinstance(after, Tensor) and after.dim() == 3 and after.is_floating_point():
                 path, lengths = f"{self.loop.name}.{value.name}", value.type.lengths

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import takewhile
+from itertools import accumulate, takewhile
 from typing import Any
 
 import torch
@@ -32,15 +32,40 @@ class StackedChunks:
 class Scan(Loop):
     """Runs over parts in order, which are chunks or positions. A sample without a real position in a part keeps its
     carried states there. `carried` counts these states; with `emits`, the result includes what the steps emit. The
-    gradient of the carried states is cut after every `truncated` parts, or nowhere."""
+    gradient of the carried states is cut after every `truncated` parts, or nowhere. The body also takes the last
+    `before` positions before the part, all of them if that is 0; none are taken if it is None."""
 
     carried: int
     emits: bool
     truncated: int | None = None
+    before: int | None = None
 
     def _is_cut(self, index: int) -> bool:
         """Whether the carried states lose their gradient before the part of this index."""
         return self.truncated is not None and index > 0 and index % self.truncated == 0
+
+    def _before(
+        self, sequence: Float[Tensor, "b n d"], mask: Bool[Tensor, "b n"] | None, starts: Sequence[int]
+    ) -> list[tuple[Any, ...]]:
+        """Returns the positions before each part, and their mask; nothing if the body does not take them. A part that
+        a sample has comes after real positions only."""
+        if self.before is None:
+            return [()] * len(starts)
+        ranges = [slice(max(0, start - self.before) if self.before else 0, start) for start in starts]
+        return [(sequence[:, own], None if mask is None else mask[:, own]) for own in ranges]
+
+    def _before_in_graph(
+        self, sequence: Float[Tensor, "b n d"], mask: Bool[Tensor, "b n"], count: int, size: int
+    ) -> list[Tensor]:
+        """As `_before`, for `count` parts of `size` positions: all have the same length, and are padded."""
+        if self.before is None:
+            return []
+        n = sequence.shape[1]
+        start = size * torch.arange(count, device=sequence.device)[:, None]
+        place = torch.arange(self.before or n, device=sequence.device) + (start - (self.before or n)).clamp(min=0)
+        inside = place.clamp(max=n - 1)
+        masks = (place < start)[:, None] & mask[:, inside].transpose(0, 1)
+        return [sequence[:, inside].transpose(0, 1), masks]
 
     def _run(
         self, parts: Sequence[tuple[Any, ...]], reals: Sequence[Bool[Tensor, " b"] | None], values: Sequence[Any]
@@ -78,7 +103,7 @@ class Scan(Loop):
         states, captured = values[:count], values[count:]
         # torch needs a carried state.
         carried = states or (parts[0].new_zeros(()),)
-        index = torch.arange(len(reals), device=reals.device)
+        index = torch.arange(reals.shape[0], device=reals.device)
         cuts = torch.zeros_like(index, dtype=torch.bool)
         if self.truncated is not None:
             cuts = (index > 0) & (index % self.truncated == 0)
@@ -100,8 +125,9 @@ class Scan(Loop):
     ) -> list[tuple[Any, ...]]:
         """Runs the head for several of the next parts at once, which have one shape. Returns its results for each."""
         first = parts[0][0]
-        most = max(1, _MOST_POSITIONS // max(1, first.shape[:-1].numel()))
-        group = list(takewhile(lambda part: part[0].shape == first.shape, parts[:most]))
+        shapes = _shapes(parts[0])
+        most = max(1, _MOST_POSITIONS // max(1, *(shape[:-1].numel() for shape in shapes)))
+        group = list(takewhile(lambda part: _shapes(part) == shapes, parts[:most]))
         count = len(group)
         # For each argument of the body, its values for the parts of the group; a head reads no carried state.
         shared = (*(None,) * self.carried, *captured)
@@ -120,7 +146,10 @@ class ChunkScan(Scan):
 
     def __call__(self, chunks: Sequence[Chunk] | StackedChunks, *values: Any) -> Any:
         if isinstance(chunks, StackedChunks):
-            results, extras = self._in_graph([chunks.values, chunks.masks], chunks.masks.any(2), values)
+            sequence, mask = chunks.values.transpose(0, 1).flatten(1, 2), chunks.masks.transpose(0, 1).flatten(1, 2)
+            before = self._before_in_graph(sequence, mask, chunks.masks.shape[0], chunks.masks.shape[2])
+            parts = [chunks.values, chunks.masks, *before]
+            results, extras = self._in_graph(parts, chunks.masks.any(2), values)
             if self.emits:
                 place = torch.arange(chunks.length, device=results[-1].device)
                 length = results[-1].shape[2]
@@ -128,8 +157,18 @@ class ChunkScan(Scan):
                 results.append(chunked[place // length, place % length].transpose(0, 1))
             return self._outputs(results, extras)
         reals = [None if mask is None else mask.any(1) for _, mask in chunks]
-        states, emitted, costs = self._run(chunks, reals, values)
+        states, emitted, costs = self._run(self._with_before(chunks), reals, values)
         return self._outputs([*states, *([torch.cat(emitted, 1)] if self.emits else [])], costs)
+
+    def _with_before(self, chunks: Sequence[Chunk]) -> Sequence[tuple[Any, ...]]:
+        """Returns the arguments of the body that belong to each chunk."""
+        if self.before is None:
+            return chunks
+        sequence = torch.cat([values for values, _ in chunks], 1)
+        masks = [mask for _, mask in chunks if mask is not None]
+        ends = list(accumulate(values.shape[1] for values, _ in chunks))
+        before = self._before(sequence, torch.cat(masks, 1) if masks else None, [0, *ends[:-1]])
+        return [(*chunk, *own) for chunk, own in zip(chunks, before, strict=True)]
 
 
 @dataclass(eq=False, kw_only=True)
@@ -140,13 +179,15 @@ class PositionScan(Scan):
         batch, length, width = sequence.shape
         if is_exporting():
             reals = sequence.new_ones(length, batch, dtype=torch.bool) if mask is None else mask.transpose(0, 1)
-            results, means = self._in_graph([sequence.transpose(0, 1)], reals, values)
+            before = self._before_in_graph(sequence, reals.transpose(0, 1), length, 1)
+            results, means = self._in_graph([sequence.transpose(0, 1), *before], reals, values)
             if self.emits:
                 results.append(results.pop().transpose(0, 1))
             return self._outputs(results, means)
         if not length:  # a step that belongs to no sample
             sequence, mask = sequence.new_zeros(batch, 1, width), sequence.new_zeros(batch, 1, dtype=torch.bool)
-        parts = [(position,) for position in sequence.unbind(1)]
+        windows = self._before(sequence, mask, range(sequence.shape[1]))
+        parts = [(position, *own) for position, own in zip(sequence.unbind(1), windows, strict=True)]
         results, emitted, extras = self._run(parts, [None] * len(parts) if mask is None else mask.unbind(1), values)
         return self._outputs([*results, *([torch.stack(emitted, 1)[:, :length]] if self.emits else [])], extras)
 
@@ -162,6 +203,10 @@ def _where_real(real: Bool[Tensor, " b"], after: Sequence[Tensor], before: Seque
 def _concatenate(values: Sequence[Any]) -> Any:
     """Concatenates the values of several chunks along the batch. Equal values that are no tensors are one value."""
     return torch.cat(list(values)) if isinstance(values[0], Tensor) and len(values) > 1 else values[0]
+
+
+def _shapes(part: Sequence[Any]) -> list[torch.Size]:
+    return [value.shape for value in part if value is not None]
 
 
 def _separate(value: Any, batch: int, count: int) -> Sequence[Any]:

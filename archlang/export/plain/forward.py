@@ -9,14 +9,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from archlang.backend.lower.lengths import (
-    chunk_lengths,
-    divisor_lengths,
-    grown_lengths,
-    halted_lengths,
-    named_lengths,
-    needed_lengths,
-)
+from archlang.backend.lower.lengths import divisor_lengths, grown_lengths, halted_lengths, named_lengths, needed_lengths
 from archlang.export.plain.constructor import RESERVED, Blocks, attribute_of, class_of, step_name
 from archlang.export.plain.expressions import (
     assignment,
@@ -60,6 +53,19 @@ def positions(x, mask):
     """Yields the vector of each position, and its mask."""
     for index, vector in enumerate(x.unbind(1)):
         yield vector, None if mask is None else mask[:, index : index + 1]
+'''
+BEFORE = '''
+def with_before(parts, count):
+    """Yields each part and its mask, with the positions before it, the last `count` or all if that is 0, and theirs."""
+    parts = list(parts)
+    pieces = [part.unsqueeze(1) if part.dim() == 2 else part for part, _ in parts]
+    x = torch.cat(pieces, 1)
+    mask = None if parts[0][1] is None else torch.cat([own for _, own in parts], 1)
+    end = 0
+    for part, piece in zip(parts, pieces):
+        begin = max(0, end - count) if count else 0
+        yield *part, x[:, begin:end], None if mask is None else mask[:, begin:end]
+        end += piece.shape[1]
 '''
 
 ROUTED = '''
@@ -533,12 +539,19 @@ class Forward:
         part = self._name(region.inputs[0].name or ("vector" if by_position else "chunk"))
         mask_name = self._name(f"mask_{part}")
         values[region.inputs[0].id] = ast.Name(part, ast.Load())
-        own_lengths = chunk_lengths(node)
-        masks = {**scope.masks, **{length: ast.Name(mask_name, ast.Load()) for length in own_lengths}}
-        own = {value.id for value in region.inputs[: 1 + len(states)]}
+        masks = dict(scope.masks)
+        own = {value.id for value in region.inputs[: loop_layout(node).inner]}
+        for length in region.inputs[0].type.lengths:
+            masks[length] = ast.Name(mask_name, ast.Load())
+        targets = f"{part}, {mask_name}"
+        if operation.before is not None:
+            before = self._name(region.inputs[1].name or "before")
+            mask_before = self._name(f"mask_{before}")
+            values[region.inputs[1].id] = ast.Name(before, ast.Load())
+            masks[region.inputs[1].type.lengths[0]] = ast.Name(mask_before, ast.Load())
+            targets = f"{targets}, {before}, {mask_before}"
         # Every mask that a carried state needs must still be the chunk's.
-        body = self._region(region, values, masks, scope.is_outermost, own - {
-            value.id for value in region.inputs[1 : 1 + len(states)]})  # fmt: skip
+        body = self._region(region, values, masks, scope.is_outermost, own)
         results = [self._take_pending(body, result) for result in region.results]
         self._flush(body)
         if states:
@@ -571,11 +584,14 @@ class Forward:
             body.body.append(parsed_statement(f"{reals}.append({real})"))
         if emitted:
             scope.body.append(parsed_statement(f"{emitted} = []"))
-        loop = for_loop(f"{part}, {mask_name}", "x")
+        loop = for_loop(targets, "x")
         if by_position:
             self.texts.append(POSITIONS)
             mask = self._mask(scope, scope.types[node.inputs[0]].lengths[0]) or ast.Constant(None)
             parts = call_of(parsed_expression("positions"), [parts, mask], {})
+        if operation.before is not None:
+            self.texts.append(BEFORE)
+            parts = call_of(parsed_expression("with_before"), [parts, ast.Constant(operation.before)], {})
         loop.iter, loop.body = parts, body.body
         if operation.truncated is not None and states:
             self._cut_gradients(loop, operation.truncated, states, mask_name)

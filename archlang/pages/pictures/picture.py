@@ -39,6 +39,7 @@ _INPUT_NOTES = {
     "memory": "memory",
     "chunk": "chunk",
     "position": "one position",
+    "before": "positions before",
     "mean": "mean so far",
 }
 # Statics with these values are omitted: they are the default or turn a feature off.
@@ -148,8 +149,10 @@ def _body_inputs(node: Node, body: Region, names: Mapping[str, str]) -> tuple[di
     indices = loop_layout(node)
     kinds, outer_names = {}, {}
     for index, value in enumerate(body.inputs):
-        if index < indices.inner:
+        if index == 0 and indices.inner:
             kinds[value.id] = "position" if takes_positions(node) else "chunk"
+        elif index < indices.inner:
+            kinds[value.id] = "before"
         elif index < indices.inner + indices.states:
             kinds[value.id] = "memory" if isinstance(node.operation, Scan) else "state"
         elif index < indices.inner_captured:
@@ -204,8 +207,12 @@ def _heading(node: Node, body: Region, instance: Instance | None) -> tuple[str, 
             rule = " ".join(filter(None, ("halting", body.inputs[index].name, "by", instance.block)))
             return f"repeat ≤ {limit}", (rule, *_static_lines(instance))
     assert isinstance(node.operation, Scan)
-    order, cut = "position after position" if takes_positions(node) else "chunk after chunk", node.operation.truncated
-    return "scan", (order,) if cut is None else (order, f"gradient cut after every {cut}")
+    notes = ["position after position" if takes_positions(node) else "chunk after chunk"]
+    if node.operation.before is not None:
+        notes.append(f"with the {node.operation.before} before" if node.operation.before else "with all before")
+    if node.operation.truncated is not None:
+        notes.append(f"gradient cut after every {node.operation.truncated}")
+    return "scan", tuple(notes)
 
 
 def _location(span: Span | None) -> tuple[str, str]:

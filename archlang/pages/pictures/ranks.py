@@ -11,7 +11,7 @@ import networkx as nx
 from archlang.pages.pictures.box import Box
 
 SWEEPS = 12
-_FIRST_ROW_KINDS = ("input", "state", "memory", "chunk", "position", "captured", "mean")
+_FIRST_ROW_KINDS = ("input", "state", "memory", "chunk", "position", "before", "captured", "mean")
 
 
 @dataclass(frozen=True)

@@ -93,13 +93,17 @@ class Statements(Section):
         return self._context.nested(node, body)
 
     def scan(self, parts: Parts) -> tree.Scan:
-        target, _, _, variable, _, over, carry, truncated, body = parts
+        target, _, _, variable, after, _, over, carry, truncated, body = parts
+        before, reach = after or (None, None)
         node = self._commented(
             tree.Scan,
             parts,
             **self._target(target),
             variable=str(variable),
             variable_span=self._context.token_span(variable),
+            before=None if before is None else str(before),
+            before_span=None if before is None else self._context.token_span(before),
+            reach=reach,
             over=over,
             carry=carry or (),
             truncated=truncated,
@@ -131,6 +135,11 @@ class Statements(Section):
     def truncated(self, parts: Parts) -> tree.Node:
         expression: tree.Node = parts[1]
         return expression
+
+    def after(self, parts: Parts) -> tuple[Token, tree.Expression | None]:
+        """The name of the positions before a part, and how many they are at most."""
+        _, name, _, reach, _ = parts
+        return name, reach
 
     def carry(self, parts: Parts) -> tuple[tree.Node, ...]:
         return nodes_of(parts)
