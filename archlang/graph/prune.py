@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from itertools import compress
 
-import networkx as nx
-
 from archlang.graph.graph import Graph, Instance, Node, Region
 from archlang.graph.inline import inline
 from archlang.graph.loop_layout import is_idle, loop_layout
@@ -176,9 +174,10 @@ def _renumber(region: Region, remaining: Mapping[str, list[int]]) -> Region:
 
 def _needed_paths(region: Region, instances: Mapping[str, Instance]) -> set[str]:
     """Returns the paths of the instances that nodes use, and of those in the statics of these."""
-    references: nx.DiGraph[str] = nx.DiGraph()
-    references.add_nodes_from(instances)
-    for path, instance in instances.items():
-        references.add_edges_from((path, static) for static in instances_in(instance.statics.values()))
-    used = {node.instance for node in region.walk() if node.instance is not None}
-    return used.union(*(nx.descendants(references, path) for path in used))
+    needed = {node.instance for node in region.walk() if node.instance is not None}
+    pending = list(needed)
+    while pending:
+        statics = set(instances_in(instances[pending.pop()].statics.values())) - needed
+        needed |= statics
+        pending += statics
+    return needed

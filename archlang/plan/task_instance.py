@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from archlang.elaborate.binding import Binding
@@ -19,7 +20,7 @@ def task_measures(binding: Binding, task: BoundExtern, train: BoundExtern, span:
     """The measures of a recipe. None if the class of its task is outside of archlang; None, and a report, if the class
     refuses the statics of the task."""
     # Imported for files with recipes only: tasks need numpy.
-    from archlang.tasks.kit.make_task import is_own, make_task
+    from archlang.tasks.kit.make_task import is_own
     from archlang.tasks.kit.metrics import WRITTEN_METRICS
     from archlang.tasks.kit.mistakes import TaskError
     from archlang.tasks.kit.task import DecodableTask
@@ -27,13 +28,20 @@ def task_measures(binding: Binding, task: BoundExtern, train: BoundExtern, span:
     if not is_own(task.python) or not _is_sound(binding, task):
         return None
     try:
-        instance = make_task(task.name, task.python, task.statics)
+        instance = _instance(task.name, task.python, tuple(task.statics.items()))
     except TaskError as error:
         binding.report(mistakes.refused_by_task(span, error.message, error.remedy))
         return None
     metrics = ("loss", *instance.metrics, *_own_metrics(train.statics.get("metrics", ())))
     written = WRITTEN_METRICS if isinstance(instance, DecodableTask) else ()
     return Measures(task.name, _split_names(instance), (*metrics, *written), metrics)
+
+
+@lru_cache(maxsize=64)  # the points of a table share their tasks, and some classes count their items
+def _instance(name: str, python: str, statics: tuple[tuple[str, StaticValue], ...]) -> Task:
+    from archlang.tasks.kit.make_task import make_task
+
+    return make_task(name, python, dict(statics))
 
 
 def _is_sound(binding: Binding, task: BoundExtern) -> bool:
