@@ -112,6 +112,13 @@ def test_the_core_knows_no_block_by_its_name(layer: str) -> None:
                 assert not re.search(r"archlang\.blocks\.\w", node.value), f"{file}:{node.lineno} names a class"
 
 
+def test_an_evaluation_does_not_import_the_compiler_of_torch() -> None:
+    """It takes more than a second. Importing Fabric imports it too."""
+    program = "import sys, archlang.runs.evaluation; print([m for m in ('torch._dynamo', 'sympy') if m in sys.modules])"
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert result.stdout == "[]\n"
+
+
 def without_torch(*command: str) -> subprocess.CompletedProcess[str]:
     """Runs a command in a Python in which importing torch fails."""
     program = (

@@ -32,7 +32,7 @@ from archlang.source import Source
 from archlang.tasks.kit.make_task import make_task
 from archlang.tasks.kit.split import Split
 from archlang.tasks.kit.task import Task
-from archlang.train.devices import make_fabric
+from archlang.train.devices import select_device
 from archlang.types.statics import StaticValue
 
 
@@ -183,12 +183,12 @@ def load_run(
         if checkpoint != "best":
             raise mistakes.one_set_of_weights(folder, checkpoint)
         saved = read_saved(folder, plugins)
-        record, fabric = saved.record, make_fabric(device)
+        record, torch_device = saved.record, select_device(device)
         if saved.input_format is None or record.task is None:
             raise mistakes.no_input_format(folder)
         return Run(
-            folder, saved.module.to(fabric.device), record.recipe, record.step, record.task, record.settings,
-            fabric.device, saved, plugins,
+            folder, saved.module.to(torch_device), record.recipe, record.step, record.task, record.settings,
+            torch_device, saved, plugins,
         )  # fmt: skip
     opened = open_run(folder, checkpoint=checkpoint, device=device, plugins=plugins)
     run = read_record(folder, RUN, RunRecord)

@@ -31,7 +31,7 @@ from archlang.tasks.kit.split import Split
 from archlang.tasks.kit.task import Task, group_names
 from archlang.train.data import Data
 from archlang.train.decoding import DEFAULT_ANSWERS, add_written
-from archlang.train.devices import make_fabric
+from archlang.train.devices import select_device
 from archlang.train.loop import Trained
 from archlang.train.run_functions import RunFunctions
 from archlang.train.score import Interrupted, Score, evaluate
@@ -189,15 +189,15 @@ def open_run(
     selecting_split, _, metric = str(run.settings["train.select"]).partition(".")
     task = make_task(bound_task.name, bound_task.python, bound_task.statics, trusted)
     functions = load_functions(train, bound_task.name, task, trusted)
-    fabric = make_fabric(device)
+    torch_device = select_device(device)
     weights = _checkpoint(folder, checkpoint, selecting_split, metric)
     graph = read_graph(folder)
     with explaining_stored_model(folder / GRAPH_AT_TEST):
         module = build(graph, trusted)
     weights.load_into(module)
-    module.to(fabric.device)
+    module.to(torch_device)
     return OpenedRun(
-        folder, run.recipe, bound_task.name, bound_task.statics, task, module, weights.step, data, fabric.device,
+        folder, run.recipe, bound_task.name, bound_task.statics, task, module, weights.step, data, torch_device,
         functions,
     )  # fmt: skip
 

@@ -1,6 +1,8 @@
 """From a plan to what a training run is made of."""
 
-from lightning_fabric import Fabric
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 from archlang.backend.architecture import Architecture
 from archlang.compile import build
@@ -19,6 +21,9 @@ from archlang.train.optimizers import make_optimizer
 from archlang.train.run_functions import RunFunctions
 from archlang.train.settings import Settings
 from archlang.train.setup import Setup, Workload
+
+if TYPE_CHECKING:
+    from lightning_fabric import Fabric
 
 _HIGHEST_SEED = 2**32 - 1
 

@@ -1,22 +1,38 @@
 """Devices, precisions, and errors that depend on them."""
 
+from __future__ import annotations
+
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
-from typing import ParamSpec, TypeVar
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 import torch
-from lightning_fabric import Fabric
-from lightning_fabric.strategies.ddp import DDPStrategy
 
 from archlang.diagnostics.machine import is_out_of_memory
 from archlang.train import mistakes
+
+if TYPE_CHECKING:
+    from lightning_fabric import Fabric
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
 PRECISIONS = {"32": "32-true", "bf16": "bf16-mixed", "16": "16-mixed"}
+
+
+def select_device(device: str = "auto") -> torch.device:
+    """Returns the device of this name. A GPU becomes torch's current one.
+
+    Raises:
+        RunError: there is no such device."""
+    kind, index = _kind_and_index(device)
+    if kind == "cpu":
+        return torch.device(kind)
+    if kind == "cuda":
+        torch.cuda.set_device(index or 0)
+    return torch.device(kind, index or 0)
 
 
 def make_fabric(device: str = "auto", precision: str = "32", devices: int = 1, nodes: int = 1) -> Fabric:
@@ -25,24 +41,21 @@ def make_fabric(device: str = "auto", precision: str = "32", devices: int = 1, n
 
     Raises:
         RunError: there is no such device, or it does not support the precision."""
-    kind, numbered, index = device.partition(":")
-    if kind == "auto":
-        kind = "cuda" if torch.cuda.is_available() else "cpu"
-    if kind not in ("cpu", "cuda", "mps") or (numbered and (kind != "cuda" or not index.isdecimal())):
-        raise mistakes.unknown_device(device)
+    # Imported at the first training, because it imports torch's compiler, which takes more than a second.
+    from lightning_fabric import Fabric
+    from lightning_fabric.strategies.ddp import DDPStrategy
+
+    kind, index = _kind_and_index(device)
     if precision not in PRECISIONS:
         raise mistakes.unknown_precision(precision, PRECISIONS)
-    counts = {"cpu": 1, "cuda": torch.cuda.device_count(), "mps": int(torch.backends.mps.is_available())}
-    if int(index or 0) >= counts[kind]:
-        raise mistakes.no_device(device)
-    if kind != "cpu" and devices > counts[kind]:
-        raise mistakes.too_few_devices(kind, devices, counts[kind])
+    if kind != "cpu" and devices > _count(kind):
+        raise mistakes.too_few_devices(kind, devices, _count(kind))
     if precision == "16" and kind == "cpu":
         raise mistakes.no_such_precision_here(precision, kind)
     # It logs every precision except 32 to standard error.
     logging.getLogger("lightning_fabric").setLevel(logging.WARNING)
     if devices * nodes == 1:
-        selected: list[int] | int = [int(index)] if index else 1
+        selected: list[int] | int = 1 if index is None else [index]
         return Fabric(accelerator=kind, devices=selected, precision=PRECISIONS[precision])  # type: ignore[arg-type] # a name of Fabric's
     # Where a halting loop ends early, or a column is dropped, some processes have weights without a gradient.
     strategy = DDPStrategy(find_unused_parameters=True)
@@ -53,6 +66,25 @@ def make_fabric(device: str = "auto", precision: str = "32", devices: int = 1, n
         strategy=strategy,
         precision=PRECISIONS[precision],  # type: ignore[arg-type]
     )
+
+
+def _kind_and_index(device: str) -> tuple[str, int | None]:
+    """Returns the parts of the name of a device that exists."""
+    kind, numbered, index = device.partition(":")
+    if kind == "auto":
+        kind = "cuda" if torch.cuda.is_available() else "cpu"
+    if kind not in ("cpu", "cuda", "mps") or (numbered and (kind != "cuda" or not index.isdecimal())):
+        raise mistakes.unknown_device(device)
+    if int(index or 0) >= _count(kind):
+        raise mistakes.no_device(device)
+    return kind, int(index) if index else None
+
+
+def _count(kind: str) -> int:
+    """Returns the number of devices of a kind."""
+    if kind == "cuda":
+        return torch.cuda.device_count()
+    return int(kind == "cpu" or torch.backends.mps.is_available())
 
 
 def leaving_process_group(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:

@@ -1,10 +1,12 @@
 """What a training run is made of."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import torch
-from lightning_fabric import Fabric
 from torch.optim import Optimizer
 
 from archlang.backend.architecture import Architecture
@@ -13,6 +15,9 @@ from archlang.tasks.kit.task import LossRule, Task, loss_rule
 from archlang.train.data import Data
 from archlang.train.run_functions import NO_FUNCTIONS, RunFunctions
 from archlang.train.settings import Settings
+
+if TYPE_CHECKING:
+    from lightning_fabric import Fabric
 
 
 @dataclass(frozen=True, eq=False)

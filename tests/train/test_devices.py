@@ -4,22 +4,34 @@ import pytest
 import torch
 
 from archlang.record.mistakes import RunError
-from archlang.train.devices import PRECISIONS, explaining_compiler_errors, explaining_out_of_memory, make_fabric
+from archlang.train.devices import (
+    PRECISIONS,
+    explaining_compiler_errors,
+    explaining_out_of_memory,
+    make_fabric,
+    select_device,
+)
 
 
 def test_the_cpu_is_always_available() -> None:
-    assert make_fabric("cpu").device == torch.device("cpu")
+    assert make_fabric("cpu").device == select_device("cpu") == torch.device("cpu")
     assert make_fabric("cpu", "bf16").device == torch.device("cpu")
 
 
 def test_auto_uses_a_gpu_if_there_is_one() -> None:
-    assert make_fabric("auto").device.type == ("cuda" if torch.cuda.is_available() else "cpu")
+    assert (
+        make_fabric("auto").device.type
+        == select_device("auto").type
+        == ("cuda" if torch.cuda.is_available() else "cpu")
+    )
 
 
 @pytest.mark.parametrize("device", ["cuda:99", *(() if torch.cuda.is_available() else ("cuda", "cuda:0"))])
 def test_a_missing_device_is_named(device: str) -> None:
     with pytest.raises(RunError, match=f"no device `{device}`"):
         make_fabric(device)
+    with pytest.raises(RunError, match=f"no device `{device}`"):
+        select_device(device)
 
 
 @pytest.mark.parametrize("device", ["gpu", "cuda:x", "cuda:", "cpu:1", "", "cuda:-1"])
