@@ -19,6 +19,7 @@ class Embed(nn.Module):
     program draws from Kaiming's N(0, 2/d); the paper prints N(0, 1/d)."""
 
     placeless = True
+    sparse_gradient = False
 
     def __init__(
         self,
@@ -47,5 +48,5 @@ class Embed(nn.Module):
             nn.init.zeros_(self.weight[self.frozen])
 
     def forward(self, x: Int[Tensor, "b n"], *, mask_n: Bool[Tensor, "b n"] | None = None) -> Float[Tensor, "b n d"]:
-        h = self.scale * F.embedding(x, self.weight, padding_idx=self.frozen)
+        h = self.scale * F.embedding(x, self.weight, padding_idx=self.frozen, sparse=self.sparse_gradient)
         return dropout(h, self.dropout, self.training)

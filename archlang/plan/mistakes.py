@@ -136,6 +136,12 @@ def no_weight_of_step(span: Span, supervise: str, block: str, halts: Span | None
     return Diagnostic("E0620", message, span, "no probability of each result", labels, remedy)
 
 
+def unknown_instance(span: Span, name: str, model: str, possible: Iterable[str]) -> Diagnostic:
+    message = f"`{model}` has no instance `{name}` that `sign_sgd` could move"
+    remedy = suggest(name, tuple(possible), f"name one in the model: `let {name} = embed[64]`")
+    return Diagnostic("E0621", message, span, "no such instance", remedy=remedy)
+
+
 def not_carried(span: Span, model: str) -> Diagnostic:
     message = f"`supervise = carried` continues a loop from step to step, but the steps of the loop of `{model}` differ"
     remedy = "use a `repeat` without `drawn` in place of this loop, or `supervise = every`"

@@ -26,6 +26,7 @@ from archlang.plan.parts import read_parts
 from archlang.plan.plan import BoundExtern, Plan, PublishedResult
 from archlang.plan.recipe import SEED, ResolvedRecipe, report_repeated, resolve_recipe, static_names
 from archlang.plan.recipe_graph import recipe_graph
+from archlang.plan.sign_sgd import check_sign_sgd
 from archlang.plan.statics import bind, bound_extern, given_statics, given_weights, model_statics, sizes_of_task
 from archlang.plan.supervision import check_supervision
 from archlang.plan.task_instance import task_measures
@@ -130,6 +131,7 @@ class Planner:
             return None
         check_weights(weights, graph, model.name, train.call, recipe.report)
         check_supervision(train.statics, graph, model.name, train.call, recipe.report)
+        check_sign_sgd(train.statics, graph, model.name, train.call, recipe.report)
         bound_task, optimizer = bound_extern(task), bound_extern(train, weights)
         by_path: dict[str, StaticValue] = {f"task.{name}": value for name, value in bound_task.statics.items()}
         by_path |= {f"model.{name}": value for name, value in model_statics(model, statics, sizes).items()}

@@ -29,6 +29,11 @@ def positions_halt_separately() -> RunError:
     return RunError(message, remedy)
 
 
+def no_sign_sgd(optimizer: str) -> RunError:
+    message = f"`{optimizer}` moves all weights of a model, and cannot leave some to `sign_sgd`"
+    return RunError(message, "use another optimizer, such as `adamw`, or delete `sign_sgd`")
+
+
 def not_carried_by_processes() -> RunError:
     message = "`supervise = carried` keeps the states of a whole batch, and several devices would share it"
     return RunError(message, "use one device")

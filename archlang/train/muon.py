@@ -1,7 +1,6 @@
 """Muon for the matrices inside a model, and AdamW for its other weights."""
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
@@ -10,16 +9,14 @@ from torch.optim import AdamW, Optimizer
 from archlang.backend.architecture import Architecture
 from archlang.graph.operations import Call
 from archlang.train import mistakes
+from archlang.train.optimizer_parts import OptimizerParts
 
 
-class MuonWithAdamW(Optimizer):
+class MuonWithAdamW(OptimizerParts):
     """torch's Muon for matrices and torch's AdamW for other weights, as one optimizer with a group for each.
 
     Jordan et al., "Muon: an optimizer for hidden layers in neural networks", 2024. The updates of matrices have the
     size of AdamW's: Liu et al., "Muon is scalable for LLM training", 2025, equation 4."""
-
-    parts: tuple[Optimizer, ...]
-    """the optimizers of `param_groups`, in order"""
 
     def __init__(
         self,
@@ -48,15 +45,7 @@ class MuonWithAdamW(Optimizer):
             )  # fmt: skip
         if others:
             parts.append(AdamW(others, lr=lr, betas=betas, eps=eps, weight_decay=weight_decay))
-        super().__init__([group for part in parts for group in part.param_groups], {})
-        self.parts = tuple(parts)
-
-    def step(self, closure: Callable[[], Any] | None = None) -> None:  # type: ignore[override]  # without a closure
-        assert closure is None
-        for part, group in zip(self.parts, self.param_groups, strict=True):
-            # `load_state_dict` replaces the groups and the state.
-            part.param_groups, part.state = [group], self.state
-            part.step()
+        super().__init__(parts)
 
 
 def hidden_matrices(module: nn.Module) -> list[nn.Parameter]:

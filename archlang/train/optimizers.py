@@ -1,7 +1,7 @@
 """The optimizers that `optimizers.arch` declares."""
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
@@ -16,7 +16,9 @@ from archlang.plugins.functions import PluginFunction
 from archlang.record.mistakes import extra_missing
 from archlang.train import mistakes
 from archlang.train.muon import MuonWithAdamW, hidden_matrices
+from archlang.train.optimizer_parts import OptimizerParts
 from archlang.train.settings import is_setting, plain_value
+from archlang.train.sign_sgd import SignSGD, weights_named
 from archlang.types.statics import StaticValue
 
 # torch's names of statics; `beta1` and `beta2` are its `betas`.
@@ -36,20 +38,33 @@ def make_optimizer(
     in it.
 
     Raises:
-        RunError: the package of the optimizer is not installed, or no weight requires gradients.
+        RunError: the package of the optimizer is not installed, no weight requires gradients, or the optimizer cannot
+            leave weights to sign SGD.
         PluginError: an optimizer of the user's own is in no plugin, fails, or is no optimizer."""
     weights = [weight for weight in module.parameters() if weight.requires_grad]
     if not weights:
         raise mistakes.no_weights()
+    names = _sign_names(train)
+    if names and (not is_shipped(train) or train.python == "schedulefree:AdamWScheduleFree"):
+        raise mistakes.no_sign_sgd(train.name)
     if not is_shipped(train):
         return _own_optimizer(train, weights, plugins)
+    signed = weights_named(module, map(str, names))
+    if not signed:
+        return _shipped_optimizer(train, module, weights, precision)
+    others = _without(weights, signed)
+    lr, sign_lr, decay = (_number(train, name) for name in ("lr", "sign_lr", "sign_decay"))
+    signs = SignSGD(signed, sign_lr, decay, lr_scale=sign_lr / lr)
+    return OptimizerParts([*([_shipped_optimizer(train, module, others, precision)] if others else ()), signs])
+
+
+def _shipped_optimizer(train: BoundExtern, module: nn.Module, weights: list[nn.Parameter], precision: str) -> Optimizer:
+    """Constructs one of archlang's optimizers for some weights of a module."""
     arguments = _torch_arguments(train.statics)
     optimizer_class = _imported(train.python)
     if optimizer_class is MuonWithAdamW:
-        matrices = hidden_matrices(module)
-        identities = set(map(id, matrices))
-        others = [weight for weight in weights if id(weight) not in identities]
-        return MuonWithAdamW(matrices, others, **arguments)
+        matrices = _without(weights, _without(weights, hidden_matrices(module)))
+        return MuonWithAdamW(matrices, _without(weights, matrices), **arguments)
     if "fused" in inspect.signature(optimizer_class).parameters:
         arguments["fused"] = precision != "16"
     optimizer: Optimizer = optimizer_class(weights, **arguments)
@@ -71,6 +86,23 @@ def _own_optimizer(train: BoundExtern, weights: list[nn.Parameter], plugins: Plu
     if hasattr(optimizer, "train"):
         optimizer.train()
     return optimizer
+
+
+def _without(weights: Sequence[nn.Parameter], others: Sequence[nn.Parameter]) -> list[nn.Parameter]:
+    identities = set(map(id, others))
+    return [weight for weight in weights if id(weight) not in identities]
+
+
+def _sign_names(train: BoundExtern) -> tuple[StaticValue, ...]:
+    """The instances that sign SGD moves; an optimizer without settings has none."""
+    names = train.statics.get("sign_sgd", ())
+    return names if isinstance(names, tuple) else ()
+
+
+def _number(train: BoundExtern, name: str) -> float:
+    value = train.statics[name]
+    assert isinstance(value, int | float)
+    return float(value)
 
 
 def own_statics(statics: Mapping[str, StaticValue]) -> dict[str, object]:
@@ -98,12 +130,12 @@ def _torch_arguments(statics: Mapping[str, StaticValue]) -> dict[str, Any]:  # A
 
 def is_stackable(train: BoundExtern) -> bool:
     """Whether one optimizer can move the weights of several seeds."""
-    return train.python in _STACKABLE
+    return train.python in _STACKABLE and not _sign_names(train)
 
 
 def is_capturable(train: BoundExtern) -> bool:
     """Whether a CUDA graph can hold a step of the optimizer."""
-    return train.python in _CAPTURABLE
+    return train.python in _CAPTURABLE and not _sign_names(train)
 
 
 def make_capturable(optimizer: Optimizer, device: torch.device, moves_first_beta: bool) -> None:

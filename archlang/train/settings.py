@@ -38,6 +38,9 @@ class Settings:
     select: str
     every: int
     ema: float
+    sign_sgd: tuple[str, ...]
+    sign_lr: float
+    sign_decay: float
     rate: str
     loss: str
     metrics: tuple[str, ...]

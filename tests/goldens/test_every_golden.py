@@ -12,7 +12,6 @@ from tests.goldens.files import HERE, REFERENCES, STORED
 AWAITED = {
     "baselines/nram_ff",
     "baselines/nram_lstm",
-    "modern/trm_puzzle_signsgd",
 }
 
 

@@ -18,7 +18,7 @@ def set_rate(optimizer: Optimizer, workload: Workload, number: int, total: int) 
     own_rate = workload.functions.learning_rate(settings, number, total)
     rate = learning_rate(settings, number, total) if own_rate is None else own_rate
     for group in optimizer.param_groups:
-        group["lr"] = _assigned(group["lr"], rate)
+        group["lr"] = _assigned(group["lr"], rate * group.get("lr_scale", 1.0))
         if moves_first_beta(settings):
             beta1, beta2 = group["betas"]
             group["betas"] = (_assigned(beta1, first_beta(settings, number, total)), beta2)
@@ -28,8 +28,10 @@ def set_rate(optimizer: Optimizer, workload: Workload, number: int, total: int) 
 def clip_gradients(
     weights: Sequence[Tensor], settings: Settings, clip_norm: Callable[[Sequence[Tensor], float], Tensor]
 ) -> Tensor | None:
-    """Clips the gradients of weights by value and by norm, as the recipe says. Returns what `clip_norm` returns: the
-    norm before clipping; None if gradients are not clipped by norm."""
+    """Clips the gradients of weights by value and by norm, as the recipe says; not those that are sparse, of which only
+    signs count. Returns what `clip_norm` returns: the norm before clipping; None if gradients are not clipped by
+    norm."""
+    weights = [weight for weight in weights if weight.grad is None or not weight.grad.is_sparse]
     if settings.clip_value:
         clip_grad_value_(weights, settings.clip_value)
     return clip_norm(weights, settings.clip) if settings.clip else None

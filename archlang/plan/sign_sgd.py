@@ -1,0 +1,21 @@
+"""The setting `sign_sgd`, which names instances of the model."""
+
+from collections.abc import Mapping
+
+from archlang.diagnostics import Report
+from archlang.graph.graph import Graph
+from archlang.graph.prune import normalize
+from archlang.names.values import Bound
+from archlang.plan import mistakes
+from archlang.source import Span
+
+
+def check_sign_sgd(statics: Mapping[str, Bound], graph: Graph, model: str, span: Span, report: Report) -> None:
+    """Reports names of instances that a model does not have; `span` is the place of a setting without one."""
+    bound = statics.get("sign_sgd")
+    if bound is None or not isinstance(bound.value, tuple) or not bound.value:
+        return
+    names = dict.fromkeys(name for path in normalize(graph).instances for name in path.split("."))
+    for value in bound.value:
+        if str(value) not in names:
+            report(mistakes.unknown_instance(bound.span or span, str(value), model, names))

@@ -1,0 +1,58 @@
+"""Sign SGD, which moves the rows of a table that a batch has read."""
+
+from collections.abc import Callable, Iterable
+from typing import Any, Protocol, runtime_checkable
+
+import torch
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+
+@runtime_checkable
+class Table(Protocol):
+    """A block whose weight is a table. With `sparse_gradient`, its gradient has the rows that were read, and no others,
+    also those whose gradient is zero."""
+
+    sparse_gradient: bool
+    weight: nn.Parameter
+
+
+class SignSGD(Optimizer):
+    """w ← (1 - lr λ) w - lr sign(g), for the rows of a sparse gradient alone; g is the sum over all readings of a row.
+
+    Bernstein et al., "signSGD: compressed optimisation for non-convex problems", 2018; the programs of HRM and TRM, for
+    their embeddings of puzzles."""
+
+    def __init__(self, params: Iterable[Tensor], lr: float, weight_decay: float = 0.0, lr_scale: float = 1.0) -> None:
+        """`lr_scale` is the rate beside that of the other weights, which the schedule sets."""
+        super().__init__(params, {"lr": lr, "weight_decay": weight_decay, "lr_scale": lr_scale})
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], Any] | None = None) -> None:  # type: ignore[override]  # without a closure
+        assert closure is None
+        for group in self.param_groups:
+            rate, decay = group["lr"], 1 - group["lr"] * group["weight_decay"]
+            for weight in group["params"]:
+                if weight.grad is None:
+                    continue
+                if not weight.grad.is_sparse:
+                    weight.mul_(decay).sub_(rate * weight.grad.sign())
+                    continue
+                gradient = weight.grad.coalesce()
+                rows = gradient.indices()[0]
+                weight[rows] = decay * weight[rows] - rate * gradient.values().sign()
+
+
+def weights_named(module: nn.Module, names: Iterable[str]) -> list[nn.Parameter]:
+    """Returns the trained weights of the instances with one of these names, and of those inside them. Tables among them
+    get sparse gradients."""
+    chosen = set(names)
+    weights = {
+        id(weight): weight
+        for path, weight in module.named_parameters()
+        if weight.requires_grad and not chosen.isdisjoint(path.split(".")[:-1])
+    }
+    for block in module.modules():
+        if isinstance(block, Table) and id(block.weight) in weights:
+            block.sparse_gradient = True
+    return list(weights.values())
