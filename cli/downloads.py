@@ -51,22 +51,9 @@ def fetch_all(files: Sequence[OfficialFile], shown: Terminal) -> Iterator[tuple[
 def ask_for(plans: Iterable[Plan], yes: bool, shown: Terminal) -> None:
     """Fetches the missing files that the tasks of these plans read, if the user confirms it by `--yes` or on a
     terminal."""
-    from archlang.data.required_files import absent
-    from archlang.tasks.kit.make_task import make_task
-    from archlang.tasks.kit.published_files import ReadsPublishedFiles
+    from archlang.runs.required_data import missing_files
 
-    reads: dict[tuple[str, str], None] = {}
-    asked: set[str] = set()
-    for plan in plans:
-        key = repr((plan.task.name, plan.task.python, plan.task.statics))
-        # The points of a table share their tasks.
-        if key in asked:
-            continue
-        asked.add(key)
-        task = make_task(plan.task.name, plan.task.python, plan.task.statics, plan.plugins)
-        if isinstance(task, ReadsPublishedFiles):
-            reads.update(dict.fromkeys(task.reads()))
-    missing = absent(reads)
+    missing = missing_files(plans)
     if not missing:
         return
     sets = " ".join(dict.fromkeys(file.dataset for file in missing))

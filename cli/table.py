@@ -15,6 +15,7 @@ from archlang.cli import completion, console
 from archlang.cli.downloads import ask_for
 from archlang.cli.settings import Allow, Plugin, parse_sets
 from archlang.cli.shipped import program
+from archlang.cli.table_list import list_tables, plans_of, print_claims
 from archlang.cli.train import Device, Precision, Yes, plain_warnings
 from archlang.diagnostics.terminal import text_column
 
@@ -63,7 +64,7 @@ def table(
     file: Annotated[
         Path,
         typer.Argument(
-            help="A program with a table, or with recipes.",
+            help="A program with a table, or with recipes; with `--list` and `--claims`, or a folder of them.",
             show_default=False,
             callback=program,
             autocompletion=completion.programs,
@@ -94,6 +95,12 @@ def table(
         ),
     ] = False,
     budget: Budget = None,
+    listed: Annotated[
+        bool, typer.Option("--list", help="Run nothing; print what every table of a file or a folder has.")
+    ] = False,
+    claims: Annotated[
+        bool, typer.Option("--claims", help="Run nothing; print the published numbers of every table.")
+    ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Run nothing; print the runs and their estimated time.")
     ] = False,
@@ -127,6 +134,15 @@ def table(
     form = "json" if as_json else form or "terminal"
     if write is not None and write.suffix not in _BY_SUFFIX:
         console.fail(f"`{write}` has no suffix of a table", f"use one of {', '.join(_BY_SUFFIX)}", code=2)
+    if listed or claims:
+        plans = plans_of(file, name, parse_sets(sets), chosen_seeds(seeds), allow or ())
+        if listed:
+            list_tables(plans, out, form == "json")
+        else:
+            print_claims(plans, form)
+        return
+    if file.is_dir():
+        console.fail(f"{file} is a folder", "name a program in it, or add `--list`", code=2)
     plan = plan_table(file, name, parse_sets(sets), chosen_seeds(seeds), allow=allow or (), plugins=plugin or ())
     plan = _only(plan, only)
     pairs = [_pair(plan, text) for text in compare or ()]

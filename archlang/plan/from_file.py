@@ -87,7 +87,7 @@ def plan_table(
         ProgramError: the file has mistakes, no such table, or no recipe.
         PluginError: a plugin cannot be read."""
     resolved, report = load_file(path, allow), DiagnosticLog()
-    if not resolved.recipes:
+    if not resolved.recipes and not resolved.tables:
         raise ProgramError([mistakes.no_recipe(_start(resolved))])
     if name and name not in resolved.tables:
         raise ProgramError([mistakes.unknown_table(_start(resolved), name, resolved.tables)])
@@ -163,6 +163,14 @@ def recipe_names(path: str | Path) -> tuple[str, ...]:
     Raises:
         ProgramError: the file cannot be read."""
     return tuple(Loader().load(path).recipes)
+
+
+def table_names(path: str | Path) -> tuple[str, ...]:
+    """The names of a file's tables.
+
+    Raises:
+        ProgramError: the file cannot be read."""
+    return tuple(Loader().load(path).tables)
 
 
 def has_recipe(path: str | Path) -> bool:

@@ -155,3 +155,68 @@ def test_tune_without_a_search_is_an_error(archlang: Command, folder: Path) -> N
     result = archlang("tune", "tiny.arch")
     assert result.code == 1
     assert "E0614" in result.err
+
+
+PUBLISHED = (
+    PROGRAM
+    + """
+table published from "A paper, Table 3" {
+    row    "Tiny" tiny claims 0.98 ± 0.01, -
+    row    "Prior work" claims median 0.5, 0.125
+    columns "Longer" test.accuracy at task.order in [forward, backward]
+}
+"""
+)
+
+
+def test_claims_are_printed_as_the_paper_prints_them(archlang: Command, folder: Path) -> None:
+    (folder / "tiny.arch").write_text(PUBLISHED)
+    result = archlang("table", "tiny.arch", "published", "--claims", "--format", "markdown")
+    assert result.code == 0
+    assert result.out.splitlines() == [
+        "published, published in A paper, Table 3",
+        "",
+        "|  | Longer, forward | Longer, backward |",
+        "| --- | ---: | ---: |",
+        "| Tiny | 0.98 ± 0.01 |  |",
+        "| Prior work | median 0.50 | median 0.125 |",
+    ]
+    assert "published, published in A paper" in archlang("table", "tiny.arch", "--claims").out
+    refused = archlang("table", "tiny.arch", "--claims", "--format", "latex")
+    assert (refused.code, refused.out) == (2, "")
+    assert "`--claims` has no format latex" in refused.err
+
+
+def test_a_list_of_a_folder_names_every_table_and_what_cannot_run(archlang: Command, folder: Path) -> None:
+    (folder / "below").mkdir()
+    (folder / "tiny.arch").rename(folder / "below" / "tiny.arch")
+    (folder / "below" / "other.arch").write_text(PUBLISHED)
+    result = archlang("table", "below", "--list")
+    assert result.code == 0
+    lines = result.out.splitlines()
+    assert lines[0] == "below/other.arch: small (nobody)"
+    assert "  cannot run: DNC: there is no such block" in lines
+    assert "below/other.arch: published (A paper, Table 3)" in lines
+    assert "  rows: Tiny; Prior work" in lines
+    assert "  4 cells: 2 can run, 2 cannot; 3 have a published number" in lines
+    assert "  cannot run: Prior work: published numbers only" in lines
+    assert lines[-1] == "3 tables, 16 cells: 10 can run, 7 have a published number, 0 are measured"
+    records = json.loads(archlang("table", "below", "--list", "--json").out)
+    assert [record["table"] for record in records] == ["small", "published", "small"]
+    refused = archlang("table", "below")
+    assert refused.code == 2
+    assert "below is a folder" in refused.err
+
+
+def test_a_cell_of_the_best_shows_the_point_with_the_best_mean(archlang: Command, folder: Path) -> None:
+    varied = PROGRAM.replace("    claim", "    vary  train.lr in [1e-9, 0.05]\n    claim", 1)
+    varied = varied.replace('"Tiny" tiny', '"Tiny" tiny best of train.lr')
+    (folder / "tiny.arch").write_text(varied)
+    result = table(archlang, "--seeds", "1", "--only", "Tiny", "--json")
+    assert result.code == 0
+    cells = json.loads(result.out)["cells"]
+    runs = [json.loads(run.read_text()) for run in folder.glob("runs/tables/small/*/results.json")]
+    accuracies = [run["splits"]["test"]["metrics"]["accuracy"] for run in runs]
+    assert len(accuracies) == 2
+    assert cells[0]["mean"] == max(accuracies)
+    assert cells[0]["best_of"].startswith("lr = ")

@@ -14,6 +14,7 @@ from rich.text import Text
 
 from archlang.diagnostics.visible import json_text, visible
 from archlang.pages.reports.result_table import ResultCell, ResultTable
+from archlang.pages.reports.text_table import TextTable
 from archlang.pages.reports.verdict import ClaimVerdict
 
 _COLOURS = {
@@ -58,6 +59,14 @@ def markdown(table: ResultTable) -> str:
         cells = ("<br>".join(map(_markdown_text, cell.lines)) for cell in table.row_cells(row))
         lines.append(_markdown_row([_markdown_text(title), *cells]))
     return "\n".join([*lines, "", *map(_markdown_text, table.sentences())]).rstrip() + "\n"
+
+
+def markdown_text(table: TextTable) -> str:
+    """Returns a table of text with its title."""
+    lines = [_markdown_text(table.title), "", _markdown_row(list(map(_markdown_text, table.headers)))]
+    lines.append(_markdown_row(["---", *["---:"] * (len(table.headers) - 1)]))
+    lines += [_markdown_row(list(map(_markdown_text, row))) for row in table.rows]
+    return "\n".join(lines) + "\n"
 
 
 def latex(table: ResultTable) -> str:

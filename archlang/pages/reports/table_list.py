@@ -1,0 +1,108 @@
+"""What tables have: their rows, columns and published numbers, the cells that can run, and what is measured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from archlang.pages.reports.text_table import TextTable
+from archlang.plan.table import TableCell, TablePlan
+from archlang.runs.required_data import missing_files
+from archlang.runs.table import TableRuns
+
+
+@dataclass(frozen=True)
+class TableSummary:
+    """A table of a file.
+
+    Args:
+        waiting: By the names of data sets that must be fetched first, the number of cells that read them.
+        measured: The number of cells with a value.
+        done: The number of finished runs."""
+
+    file: str
+    plan: TablePlan
+    waiting: dict[str, int]
+    measured: int
+    done: int
+
+    @staticmethod
+    def of(file: str, plan: TablePlan, folder: Path) -> TableSummary:
+        """Reads the finished runs of a table from the folder of its runs."""
+        waiting: dict[str, int] = {}
+        for cell in plan.cells:
+            sets = ", ".join(dict.fromkeys(missing.dataset for missing in missing_files(cell.plans[:1])))
+            if sets:
+                waiting[sets] = waiting.get(sets, 0) + 1
+        runs = TableRuns(plan, folder)
+        measured = sum(bool(result.values) for result in runs.cell_results())
+        return TableSummary(file, plan, waiting, measured, len(plan.plans) - len(runs.points()))
+
+    @property
+    def runnable(self) -> int:
+        """The number of cells that a recipe runs."""
+        return sum(cell.row.recipe is not None for cell in self.plan.cells)
+
+    @property
+    def claimed(self) -> int:
+        """The number of cells with a published number."""
+        return sum(cell.claim is not None for cell in self.plan.cells)
+
+    def reasons(self) -> dict[str, str]:
+        """Returns by its title why each row without a recipe does not run."""
+        return {row.title: row.why or "published numbers only" for row in self.plan.rows if row.recipe is None}
+
+    def lines(self) -> Iterator[str]:
+        """Yields what a terminal shows."""
+        plan = self.plan
+        origins = ", ".join(dict.fromkeys(cell.claim.origin for cell in plan.cells if cell.claim is not None))
+        yield f"{self.file}: {plan.name}" + (f" ({origins})" if origins else "")
+        yield f"  rows: {'; '.join(row.title for row in plan.rows)}"
+        yield f"  columns: {'; '.join(column.title for column in plan.columns)}"
+        yield (
+            f"  {len(plan.cells)} cells: {self.runnable} can run, {len(plan.cells) - self.runnable} cannot; "
+            f"{self.claimed} have a published number"
+        )
+        for row, why in self.reasons().items():
+            yield f"  cannot run: {row}: {why}"
+        for sets, count in self.waiting.items():
+            yield f"  {count} cells need data first: archlang data get {sets.replace(',', '')}"
+        yield f"  measured: {self.measured} cells, by {self.done} of {len(plan.plans)} runs"
+
+    def record(self) -> dict[str, Any]:  # Any: JSON
+        return {
+            "file": self.file, "table": self.plan.name, "rows": [row.title for row in self.plan.rows],
+            "columns": [column.title for column in self.plan.columns], "cells": len(self.plan.cells),
+            "can_run": self.runnable, "cannot_run": self.reasons(), "needs_data": self.waiting,
+            "claimed": self.claimed, "measured": self.measured, "runs": len(self.plan.plans), "done": self.done,
+        }  # fmt: skip
+
+
+def total(summaries: Iterable[TableSummary]) -> str:
+    """Returns a line about all tables."""
+    summaries = list(summaries)
+    cells, runnable, claimed, measured = (
+        sum(counts)
+        for counts in zip(
+            *((len(each.plan.cells), each.runnable, each.claimed, each.measured) for each in summaries), strict=True
+        )
+    )
+    return (
+        f"{len(summaries)} tables, {cells} cells: {runnable} can run, {claimed} have a published number, "
+        f"{measured} are measured"
+    )
+
+
+def published_table(plan: TablePlan) -> TextTable:
+    """Returns the published numbers of a table, as the paper prints them."""
+    by_place = {(id(cell.row), id(cell.column)): cell for cell in plan.cells}
+    rows = [[row.title, *(_number(by_place[id(row), id(column)]) for column in plan.columns)] for row in plan.rows]
+    origins = ", ".join(dict.fromkeys(cell.claim.origin for cell in plan.cells if cell.claim is not None))
+    title = f"{plan.name}, published in {origins}" if origins else f"{plan.name}: no published numbers"
+    return TextTable(title, ["", *(column.title for column in plan.columns)], rows)
+
+
+def _number(cell: TableCell) -> str:
+    return "" if cell.claim is None else cell.claim.text

@@ -1,0 +1,25 @@
+"""The published files that the tasks of plans read, and that must be fetched first."""
+
+from collections.abc import Iterable
+
+from archlang.data.registry import OfficialFile
+from archlang.data.required_files import absent
+from archlang.plan.plan import Plan
+from archlang.tasks.kit.make_task import make_task
+from archlang.tasks.kit.published_files import ReadsPublishedFiles
+
+
+def missing_files(plans: Iterable[Plan]) -> tuple[OfficialFile, ...]:
+    """Returns the files that are not at hand, each once."""
+    reads: dict[tuple[str, str], None] = {}
+    asked: set[str] = set()
+    for plan in plans:
+        key = repr((plan.task.name, plan.task.python, plan.task.statics))
+        # The points of a table share their tasks.
+        if key in asked:
+            continue
+        asked.add(key)
+        task = make_task(plan.task.name, plan.task.python, plan.task.statics, plan.plugins)
+        if isinstance(task, ReadsPublishedFiles):
+            reads.update(dict.fromkeys(task.reads()))
+    return absent(reads)
