@@ -32,7 +32,8 @@ _LONGEST = 4_096
 
 @dataclass(frozen=True, kw_only=True)
 class Copy:
-    """The task. `test_size` is the number of items of each test length."""
+    """The task. `test_size` is the number of items of each test length; the `iid_size` items of the split `iid` have the
+    longest trained length."""
 
     train: Interval = PUBLISHED_TRAIN
     valid: Interval = PUBLISHED_VALID
@@ -40,13 +41,13 @@ class Copy:
     symbols: int = 10
     train_size: int = 1_000_000
     valid_size: int = 1_280
+    iid_size: int = 0
     test_size: int = 1_280
     eos: bool = False
 
     name = "copy"
     breakdown = "length"
     kind = Kind.SEQ2SEQ
-    in_distribution = ("train",)
     unit = Unit.POSITION
     metrics = ("accuracy", "sequence_accuracy")
     version = 1
@@ -70,14 +71,20 @@ class Copy:
     def end(self) -> int | None:
         return self.symbols if self.eos else None
 
+    @property
+    def in_distribution(self) -> tuple[str, ...]:
+        return ("train", "iid") if self.iid_size else ("train",)
+
     def split_names(self) -> tuple[str, ...]:
-        return ("train", "valid", "test")
+        return (*self.in_distribution, "valid", "test")
 
     def generate(self, split: str, seed: int) -> Split:
         rng = RandomStream(self.name, split, seed)
         match split:
             case "train":
                 lengths = self.train.low + rng.below(self.train.high - self.train.low + 1, self.train_size)
+            case "iid" if self.iid_size:
+                lengths = np.full(self.iid_size, self.train.high)
             case "valid":
                 lengths = self.valid.low + rng.below(self.valid.high - self.valid.low + 1, self.valid_size)
             case "test":

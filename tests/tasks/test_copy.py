@@ -69,3 +69,11 @@ def test_items_have_the_published_format(task: Copy) -> None:
     symbols = Ragged.table(sources[:, 1:-1])
     assert task.answers(symbols).values.reshape(answers.shape).tolist() == answers.tolist()
     assert (task.begin, task.end, replace(task, eos=True).end) == (11, None, 10)
+
+
+def test_the_longest_trained_length_has_a_split_of_its_own() -> None:
+    task = Copy(train_size=5, iid_size=4)
+    assert task.split_names() == ("train", "iid", "valid", "test")
+    assert task.in_distribution == ("train", "iid")
+    assert {len(item) for item in task.generate("iid", seed=0).targets} == {9}
+    assert Copy().split_names() == ("train", "valid", "test")
