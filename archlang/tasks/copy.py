@@ -32,8 +32,8 @@ _LONGEST = 4_096
 
 @dataclass(frozen=True, kw_only=True)
 class Copy:
-    """The task. `test_size` is the number of items of each test length; the `iid_size` items of the split `iid` have the
-    longest trained length."""
+    """The task. `test_size` is the number of items of each test length; the `iid_size` items of the split `iid` have
+    the longest trained length."""
 
     train: Interval = PUBLISHED_TRAIN
     valid: Interval = PUBLISHED_VALID
