@@ -127,7 +127,7 @@ BODIES = {
 POINTWISE = {
     "abs", "concat", "copy_gate", "dropout", "embed", "exp", "feedforward", "gate", "gelu", "linear", "mlp", "norm",
     "relu", "sigmoid", "silu", "softplus", "tanh", "log", "softmax", "sum_features", "max_features", "min_features",
-    "product_features", "length_features", "clamp", "uniform_noise",
+    "product_features", "length_features", "integer_arithmetic", "clamp", "uniform_noise",
     "top_k", "detach", "noise", "gumbel_noise", "greater", "equal", "slice_features", "repeat_features",
     "tile_features", "group_norm", "rms_norm", "unit_norm",
 }  # fmt: skip

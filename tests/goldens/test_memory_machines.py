@@ -1,4 +1,4 @@
-"""Networks with a memory of cells against the programs of the papers' baselines: neural Turing machines and DNCs.
+"""Networks with a memory of cells against the programs of the papers' baselines: NTM, DNC, NRAM.
 
 Their pages run from given states, on inputs followed by blank inputs. The states of a page's scan are compared step by
 step; in `case1` each sample has its own length."""
@@ -18,6 +18,7 @@ from torch.func import functional_call
 
 import archlang
 from archlang.backend.architecture import Architecture
+from archlang.backend.runtime.loops import Repeat
 from archlang.backend.runtime.scans import PositionScan
 from archlang.graph.loop_layout import loop_layout
 from archlang.names.library import library_file
@@ -48,12 +49,12 @@ def collecting(
 
 @contextmanager
 def carried_states(module: Architecture) -> Iterator[Mapping[str, list[Tensor]]]:
-    """Collects the states that scans over positions carry, after each position, by their names in the page."""
+    """Collects the states of loops after each step or position, by their names in the page."""
     states: dict[str, list[Tensor]] = defaultdict(list)
     with pytest.MonkeyPatch.context() as patch:
         for loop in module.program.code.loops:
             runtime = module.__dict__[loop.name]
-            assert isinstance(runtime, PositionScan)
+            assert isinstance(runtime, PositionScan | Repeat)
             layout = loop_layout(loop.node)
             inputs = loop.node.regions[0].inputs[layout.inner : layout.inner + layout.states]
 
@@ -329,3 +330,46 @@ def test_the_classifier_with_the_dnc_of_ndr(golden: Golden, folder: Path) -> Non
     close(golden, outputs, "seq_out", TOLERANCE, real)
     close(golden, torch.stack(states["reads"], 1), "reads", TOLERANCE, real)
     close(golden, torch.stack(states["state"], 1)[..., : sizes["H"]], "h", TOLERANCE, real)
+
+
+NRAM = """\
+use archlang.models.neural_random_access_machine
+
+model m[size: int, count: int, steps: int, hidden: int, controller: symbol](
+    memory: seq[size, size], registers: seq[count, size]) -> seq[size, size] {
+    return random_access_machine[size, count, steps, hidden, controller](memory, registers)
+}
+"""
+
+
+@pytest.mark.goldens("baselines", "nram_*")
+@pytest.mark.parametrize("case", CASES)
+def test_a_neural_random_access_machine(golden: Golden, case: str, folder: Path) -> None:
+    sizes, block = settings_of(golden), "random_access_machine"
+    weights: dict[str, str | Tensor] = {f"{block}.connect.weight": "p.out.w", f"{block}.connect.bias": "p.out.b"}
+    if sizes["ctrl"] == "lstm":
+        for name, array in (("cell.linear", "ih"), ("cell.linear_2", "hh")):
+            weights[f"{block}.{name}.weight"] = f"p.ctrl.w_{array}"
+            weights[f"{block}.{name}.bias"] = f"p.ctrl.b_{array}"
+    else:
+        weights |= {f"{block}.network.weight": "p.ctrl.w", f"{block}.network.bias": "p.ctrl.b"}
+    statics = {"size": sizes["M"], "count": sizes["R"], "steps": sizes["T"], "hidden": sizes["H"]}
+    controller = "lstm" if sizes["ctrl"] == "lstm" else "feedforward"
+    program = Program(NRAM, golden, weights, folder, "m", controller=controller, **statics)
+    # Two-argument modules multiply the rounding of their inputs, so that float32 drifts.
+    tolerance = 1e-10 if golden.dtype == torch.float64 else 1e-3
+    with carried_states(program.module) as states:
+        scores = program(golden[f"{case}.memory0"], golden[f"{case}.registers0"])
+    trace = {name: torch.stack(values, 1) for name, values in states.items()}
+    close(golden, trace["memory"], f"{case}.memory", tolerance)
+    close(golden, trace["registers"], f"{case}.registers", tolerance)
+    rest = F.pad(trace["rest"][..., 0], (1, 0), value=1.0)
+    rest[:, -1] = 0.0  # the last step takes the rest
+    close(golden, rest[:, :-1] - rest[:, 1:], f"{case}.p", tolerance)
+    target = golden[f"{case}.target"]
+    chosen = scores.gather(2, target.clamp(min=0)[..., None])[..., 0]
+    loss = -chosen.masked_fill(target < 0, 0.0).sum(1).mean()
+    close(golden, loss, f"{case}.loss", 100 * tolerance if golden.dtype == torch.float32 else tolerance)
+    gradients = program.gradients(loss, {})
+    for name in golden.names(f"{case}.grad."):
+        relatively_close(golden, gradients[f"p.{name}"], f"{case}.grad.{name}", tolerance)

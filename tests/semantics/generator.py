@@ -248,6 +248,10 @@ class Writer:
         value = self.data(kind, depth)
         if self.chance.happens(0.1):
             return Value(f"exp(tanh({value.text}))", kind, value.free)
+        if self.chance.happens(0.05):
+            other, operation = self.data(kind, depth - 1), self.chance.choice(("two", "decrement", "add", "less"))
+            text = f"integer_arithmetic[{operation}](softmax({value.text}), softmax({other.text}))"
+            return Value(text, kind, value.free and other.free)
         if self.chance.happens(0.2):
             update, state = self.data(kind, depth - 1), self.leaf(kind)
             gate = "copy_gate[0.0]" if self.chance.happens(0.3) else "copy_gate"
