@@ -1,0 +1,87 @@
+"""The baselines of Pointer-Augmented Neural Memory at their published sizes, and on padded batches."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import archlang
+from archlang.backend.architecture import Architecture
+from archlang.names.library import library_file
+from tests.blocks.models.test_panm import holds_alone, noisy
+
+# Of 12 inputs and 10 outputs. Location attention has blank inputs of 12 numbers here, of 10 in its program, and the
+# program of content attention has two tables of embeddings that it never uses.
+SIZES = {
+    "lstm": 1_083_402,
+    "location": 3_796_590 + 2 * 512,
+    "content": 6_323_722 - 267_264,
+    "hybrid": 6_899_310,
+    "transformer": 1_060_106,
+    "neural_stack": 1_177_868,
+    "pointer_network": 4_733_952,
+}
+PROGRAM = """
+use archlang.models.algorithmic_baselines
+
+model program[e: int, v: int, system: symbol](
+    x: seq[n, e], symbols: seq[n, v], blank: seq[t, e]) -> logits[t, 10] {
+    return baseline_answers[10, system](x, symbols, blank)
+}
+"""
+VISITS = """
+use archlang.models.pointer_network
+
+model program[layers: int](x: seq[n, 128]) -> logits[n, n] {
+    return visited[hidden = 512, layers, both = true](x)
+}
+"""
+
+
+def program(folder: Path, text: str, **statics: Any) -> Architecture:  # Any: statics of any kind
+    path = folder / "program.arch"
+    path.write_text(text, encoding="utf-8")
+    return archlang.load(path, **statics)
+
+
+def size(module: Architecture) -> int:
+    return sum(parameter.numel() for parameter in module.parameters())
+
+
+@pytest.mark.parametrize("system", SIZES)
+def test_a_system_is_as_large_as_published(system: str, tmp_path: Path) -> None:
+    symbols = 10 if system == "pointer_network" else 12
+    assert size(program(tmp_path, PROGRAM, e=12, v=symbols, system=system)) == SIZES[system]
+
+
+def test_esbn_is_as_large_as_its_authors_with_their_encoder_of_pictures(tmp_path: Path) -> None:
+    assert size(program(tmp_path, PROGRAM, e=1024, v=12, system="esbn")) == 2_405_261
+
+
+def test_a_pointer_network_that_visits_points_is_as_large_as_its_program(tmp_path: Path) -> None:
+    # The program's embedding of points in the plane has 3 * 128 parameters, and its first input is not trained.
+    assert size(program(tmp_path, VISITS, layers=2)) + 3 * 128 - 128 == 4_733_312
+
+
+@pytest.mark.parametrize("system", [*SIZES, "esbn", "ntm"])  # a DNC starts from a random state
+def test_the_answers_to_a_sample_do_not_depend_on_padding(system: str) -> None:
+    path = library_file("archlang.models.algorithmic_baselines")
+    assert path is not None
+    sizes = {"hidden": 8, "slots": 9, "d": 8, "heads": 2, "ff": 12, "width": 4, "key": 3, "wide": 6, "narrow": 5}
+    small: dict[str, Any] = {"vocab": 6, "system": system, **sizes}  # Any: keywords of different types
+    holds_alone(noisy(archlang.load(path, "algorithmic_baseline", **small)))
+
+
+def test_each_position_is_visited_once() -> None:
+    path = library_file("archlang.models.pointer_network")
+    assert path is not None
+    module = archlang.load(path, "pointer_network", vocab=6, d=5, hidden=8).eval()
+    probabilities = module(torch.randint(0, 6, (2, 7)), lengths=torch.tensor([7, 4]))[..., 0]
+    for row, length in enumerate((7, 4)):
+        real = probabilities[row, :length, :length]
+        torch.testing.assert_close(real.sum(1), torch.ones(length))
+        assert real.argmax(1).sort().values.tolist() == list(range(length))
+        # Once visited, a position has no more probability.
+        for step, place in enumerate(real.argmax(1).tolist()):
+            assert real[step + 1 :, place].eq(0).all()
