@@ -4,6 +4,7 @@ A program can only cause the import of archlang's own classes, and of those in P
 
 import importlib
 from collections.abc import Callable, Mapping
+from inspect import getattr_static
 
 from archlang.diagnostics.machine import is_out_of_memory
 from archlang.plugins import NO_PLUGINS, Plugins, is_signal
@@ -38,7 +39,7 @@ def make_task(name: str, python: str, statics: Mapping[str, StaticValue], plugin
         if is_signal(error) or is_out_of_memory(error):
             raise
         raise mistakes.constructor_fails(name, python, error) from error
-    missing = [part for part in _PARTS if not hasattr(task, part)]
+    missing = [part for part in _PARTS if getattr_static(task, part, _MISSING) is _MISSING]
     if missing:
         raise mistakes.incomplete(name, python, missing)
     return task
@@ -69,9 +70,11 @@ def _own_class(name: str, python: str, module_name: str, attribute: str) -> Call
     return task_class
 
 
-# The attributes of `Task`. An `isinstance` check of a runtime protocol would compute its properties.
+_MISSING = object()
+# The attributes of `Task`. An `isinstance` check of a runtime protocol would compute its properties, such as a
+# vocabulary that is read from files.
 _PARTS = (
-    "kind", "breakdown", "in_distribution", "unit", "metrics", "version", "split_names", "generate",
+    "kind", "vocabulary", "breakdown", "in_distribution", "unit", "metrics", "version", "split_names", "generate",
 )  # fmt: skip
 
 

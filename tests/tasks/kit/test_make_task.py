@@ -92,7 +92,7 @@ def test_a_changed_plugin_is_not_read_from_the_cache(plugin: Path, tmp_path: Pat
     ("python", "reason"),
     [
         ("mine:number", "names `mine:number`, which is not the class of a task"),
-        ("mine:Half", "lacks breakdown, in_distribution, unit, metrics, version, split_names, generate"),
+        ("mine:Half", "lacks vocabulary, breakdown, in_distribution, unit, metrics, version, split_names, generate"),
     ],
 )
 def test_an_unsuitable_class_is_refused(python: str, reason: str, plugin: Path) -> None:
