@@ -33,6 +33,13 @@ def _is_causal(result: _Place, input_: _Place) -> bool:
     return input_[0] <= result[0] and (columns is None or columns[1] <= columns[0])
 
 
+def _is_prefix(result: _Place, input_: _Place) -> bool:
+    columns = _columns(result, input_)
+    if len(input_) == 1:
+        return input_[0] <= result[0]
+    return input_[0] == result[0] and (columns is None or columns[1] <= columns[0])
+
+
 def _is_transposed(result: _Place, input_: _Place) -> bool:
     return len(result) == 1 or result[: -len(input_) - 1 : -1] == input_
 
@@ -45,6 +52,7 @@ _ALLOWED: Mapping[str, Callable[[_Place, _Place, int], bool]] = {
     "causal": lambda i, j, n: _is_causal(i, j),
     "transposed": lambda i, j, n: _is_transposed(i, j),
     "row": lambda i, j, n: i[0] == j[0],
+    "prefix": lambda i, j, n: _is_prefix(i, j),
     "triangular": lambda i, j, n: max(j) <= i[0],
     "mirrored": lambda i, j, n: j[0] == n - 1 - i[0],
     "full": lambda i, j, n: True,

@@ -171,6 +171,8 @@ class _Analysis:
                 manner = Manner.FULL
             if manner is Manner.TRANSPOSED and result.name != "map":
                 manner = Manner.FULL
+            if manner is Manner.PREFIX and self._types[source].name != "map":
+                manner = Manner.CAUSAL
             parts.append(argument.read(manner, depth))
         total = join_all(parts, depth)
         is_map = result.name == "map"

@@ -344,6 +344,11 @@ def unknown_path(span: Span, path: str, possible: Iterable[str]) -> Diagnostic:
 
 
 def unknown_static_name(span: Span, name: str, possible: Iterable[str], kind: str | None = None) -> Diagnostic:
+    if span.source.path.startswith("--set "):
+        expected = _a(kind or "int")
+        message = f"`{span.source.path}` takes {expected}, not `{name}`, which is no static here"
+        remedy = suggest(name, possible, f"{_KIND_REMEDY.get(kind or 'int', '')} after `=`")
+        return Diagnostic("E0313", message, span, f"expected {expected}", remedy=remedy)
     declare = "declare it as a static of the block: `block name[" + name + ": int](…)`"
     remedy = suggest(name, possible, f"write a list: `[{name}]`" if kind == "list" else declare)
     return Diagnostic("E0313", f"unknown static or size `{name}`", span, "not bound here", remedy=remedy)

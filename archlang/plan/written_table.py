@@ -24,13 +24,10 @@ from archlang.types import Dim
 
 def check_table(cells: CellPlanner, table: Table) -> None:
     """Checks the rows and columns of a table, without its cells."""
-    if not _is_sound(cells, table):
-        return
-    parts = read_table(table, cells.report)
-    rows, columns = parts.rows, parts.columns
+    rows, columns, _ = _sound_parts(cells, table)
     for column in columns:
         _resolve_column(cells, column)
-    _check_published(cells, rows, columns)
+    _check_published(cells, rows, len(read_table(table, cells.report).columns))
     for recipe in dict.fromkeys(row.recipe for row in rows if row.recipe is not None):
         cells.has_statics(recipe, [setting for column in columns for setting in column.at])
     for row in rows:
@@ -47,10 +44,7 @@ def check_table(cells: CellPlanner, table: Table) -> None:
 def check_cells(cells: CellPlanner, table: Table) -> None:
     """Checks the cells of a table within the step budget, those with equal settings once; a warning counts those left
     out."""
-    if not _is_sound(cells, table):
-        return
-    parts = read_table(table, cells.report)
-    rows, columns = parts.rows, parts.columns
+    rows, columns, _ = _sound_parts(cells, table)
     by_row = {(row.recipe, settings_text(row.at)): (row.recipe, row.at) for row in rows if row.recipe is not None}
     by_column: dict[tuple[tuple[str, str], ...], list[Column]] = {}
     for column in columns:
@@ -71,11 +65,10 @@ def check_cells(cells: CellPlanner, table: Table) -> None:
 
 def plan_written_table(cells: CellPlanner, table: Table) -> TablePlan | None:
     """The plan of a table; None, and a report, if it has a mistake."""
-    if not _is_sound(cells, table):
+    rows, columns, are_sound = _sound_parts(cells, table)
+    if not are_sound:
         return None
-    parts = read_table(table, cells.report)
-    rows, columns = parts.rows, parts.columns
-    are_published_sound = _check_published(cells, rows, columns)
+    are_published_sound = _check_published(cells, rows, len(columns))
     if not _check_best_of(cells, rows, columns) or not are_published_sound:
         return None
     resolved_columns = tuple(_resolve_column(cells, column) for column in columns)
@@ -106,15 +99,15 @@ def _published_result(table: Table, published: Published, place: int, column: Ta
     return PublishedResult(column.metric, column.index, value, deviation, {}, origin, published.median)
 
 
-def _check_published(cells: CellPlanner, rows: Sequence[Row], columns: Sequence[Column]) -> bool:
+def _check_published(cells: CellPlanner, rows: Sequence[Row], columns: int) -> bool:
     """Returns whether each row that claims numbers has one, or `-`, for each column; reports if not."""
     sound = True
     for row in rows:
         if row.published is None:
             continue
         numbers = row.published.cells
-        if len(numbers) != len(columns):
-            cells.report(mistakes.wrong_number_of_claims(row.published.span, row.title, len(numbers), len(columns)))
+        if len(numbers) != columns:
+            cells.report(mistakes.wrong_number_of_claims(row.published.span, row.title, len(numbers), columns))
             sound = False
         for number in numbers:
             for part in (number.value, number.deviation):
@@ -159,29 +152,33 @@ def _check_metric(cells: CellPlanner, plan: Plan | None, column: Column) -> None
         plan.measures.check(column.metric.span, column.metric.text, cells.report)
 
 
-def _is_sound(cells: CellPlanner, table: Table) -> bool:
-    """Returns whether a table has rows and columns that agree, with known recipes and metrics; reports if not."""
+def _sound_parts(cells: CellPlanner, table: Table) -> tuple[list[Row], list[Column], bool]:
+    """Returns the rows and columns that agree, with known recipes and metrics, and whether these are all; reports the
+    others."""
     parts = read_table(table, cells.report)
-    rows, columns = parts.rows, parts.columns
-    sound = _has_parts(cells, table, rows, "row", 'row "NDR" ndr')
-    sound &= parts.is_sound and _has_parts(cells, table, columns, "column", 'column "Longer" test.accuracy')
-    for column in columns:
+    are_sound = _has_parts(cells, table, parts.rows, "row", 'row "NDR" ndr')
+    are_sound &= parts.is_sound and _has_parts(cells, table, parts.columns, "column", 'column "Longer" test.accuracy')
+    columns = []
+    for column in parts.columns:
         if len(column.metric.parts) != 2:
             cells.report(mistakes.bad_metric(column.metric.span, column.metric.text))
-            sound = False
         elif column.metric.parts[1] == "loss" and (column.index is not None or any(map(is_group, column.at))):
             cells.report(mistakes.loss_of_group(column.metric.span, column.metric.text))
-            sound = False
-    recipes = cells.file.recipes
-    for row in rows:
+        else:
+            columns.append(column)
+    recipes, rows = cells.file.recipes, []
+    for row in parts.rows:
         if row.recipe is not None and row.recipe not in recipes:
             cells.report(mistakes.unknown_recipe(row.recipe_span or row.span, row.recipe, recipes))
-            sound = False
-    return sound and _rows_agree_with_columns(cells, rows, columns)
+        else:
+            rows.append(row)
+    agreeing = _columns_that_agree(cells, rows, columns)
+    are_sound &= len(rows) == len(parts.rows) and len(agreeing) == len(parts.columns)
+    return rows, agreeing, are_sound
 
 
-def _rows_agree_with_columns(cells: CellPlanner, rows: Sequence[Row], columns: Sequence[Column]) -> bool:
-    """Returns whether no row and column set a static to different values; reports, for each setting of a column, the
+def _columns_that_agree(cells: CellPlanner, rows: Sequence[Row], columns: Sequence[Column]) -> list[Column]:
+    """Returns the columns that set no static to another value than a row; reports, for each setting of a column, the
     first row that contradicts it."""
     # Rows with equal settings of one recipe are compared once.
     rows_by_path: dict[str, dict[tuple[str, str], tuple[Row, Setting]]] = {}
@@ -190,8 +187,9 @@ def _rows_agree_with_columns(cells: CellPlanner, rows: Sequence[Row], columns: S
             if row.recipe is not None and not is_group(setting):
                 distinct = rows_by_path.setdefault(setting.path.text, {})
                 distinct.setdefault((row.recipe, expression_text(setting.value)), (row, setting))
-    sound = True
+    agreeing = []
     for column in columns:
+        agrees = True
         for setting in column.at:
             path, text = setting.path.text, expression_text(setting.value)
             for (recipe, row_text), (row, row_setting) in rows_by_path.get(path, {}).items():
@@ -199,9 +197,11 @@ def _rows_agree_with_columns(cells: CellPlanner, rows: Sequence[Row], columns: S
                     cells.report(
                         mistakes.row_contradicts_column(row.title, row_setting.span, column.title, setting.span, path)
                     )
-                    sound = False
+                    agrees = False
                     break
-    return sound
+        if agrees:
+            agreeing.append(column)
+    return agreeing
 
 
 def _has_parts(cells: CellPlanner, table: Table, parts: Sequence[Row | Column], word: str, example: str) -> bool:

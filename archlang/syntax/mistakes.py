@@ -1,6 +1,7 @@
 """Diagnostics of the text itself: unknown characters, unmatched brackets, and words in the wrong place."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from archlang.diagnostics import Diagnostic, Label
 from archlang.diagnostics.names import did_you_mean
@@ -141,6 +142,12 @@ def nested_too_deep(span: Span, limit: int) -> Diagnostic:
 def number_out_of_range(span: Span) -> Diagnostic:
     remedy = "integers go up to 2^63 - 1, other numbers from 1e-308 to 1e308"
     return Diagnostic("E0107", f"the number {_quoted(span.text)} is out of range", span, "out of range", remedy=remedy)
+
+
+def in_setting(diagnostic: Diagnostic, name: str) -> Diagnostic:
+    """Returns a mistake in the text of `--set name=text` with advice about the option."""
+    remedy = f"write one value, such as `--set {name}=64`; quote what the shell would change: `--set '{name}=[1, 2]'`"
+    return replace(diagnostic, remedy=remedy)
 
 
 def file_unreadable(place: Span, reason: str) -> Diagnostic:

@@ -57,6 +57,11 @@ def parse_tolerantly(source: Source) -> tuple[Program, tuple[Diagnostic, ...]]:
 
 def parse_setting(name: str, text: str) -> tuple[Setting | None, tuple[Diagnostic, ...]]:
     """Parses `--set name=text` as the setting `name = text` of a recipe; returns None if the text has mistakes."""
+    setting, diagnostics = _parse_setting(name, text)
+    return setting, tuple(mistakes.in_setting(diagnostic, name) for diagnostic in diagnostics)
+
+
+def _parse_setting(name: str, text: str) -> tuple[Setting | None, tuple[Diagnostic, ...]]:
     source = Source(f"--set {name}", text, is_command_line=True)
     if len(text) > LARGEST:
         return None, (mistakes.file_too_large(Span(source, 0, 0), LARGEST),)

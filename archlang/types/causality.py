@@ -73,6 +73,9 @@ class Horizon:
         match manner:
             case Manner.ROW if not paired:
                 return self
+            # Entry (i, j) of a paired map depends on the positions up to i or j, as those before it in its row do.
+            case Manner.PREFIX:
+                return self
             case Manner.TRANSPOSED if not mirrored:
                 return PAIRED
             case Manner.TRIANGULAR if not mirrored:
@@ -148,9 +151,10 @@ class Manner(Enum):
     positions up to i, position 0, position n - 1 - i of n, or all.
 
     An entry (i, j) of a map reads, of a map: entry (i, j) if POINTWISE, the entries (i', j') with i' ≤ i and j' ≤ j if
-    CAUSAL, entry (j, i) if TRANSPOSED, row i if ROW, and the entries (i', j') with i' ≤ i and j' ≤ i if TRIANGULAR; of
-    a sequence: position j if TRANSPOSED, else as position i does. Position i of a result that is no map reads the
-    columns of a map that any entry of row i reads."""
+    CAUSAL, entry (j, i) if TRANSPOSED, row i if ROW, the entries (i, j') with j' ≤ j if PREFIX, and the entries
+    (i', j') with i' ≤ i and j' ≤ i if TRIANGULAR; of a sequence: position j if TRANSPOSED, the positions up to i if
+    PREFIX, else as position i does. Position i of a result that is no map reads the columns of a map that any entry of
+    row i reads."""
 
     LENGTH = "length"
     POINTWISE = "pointwise"
@@ -160,6 +164,7 @@ class Manner(Enum):
     FULL = "full"
     TRANSPOSED = "transposed"
     ROW = "row"
+    PREFIX = "prefix"
     TRIANGULAR = "triangular"
 
 

@@ -48,6 +48,13 @@ CAUSAL = {
     "a vector of the first position": "return linear[vocab](h * first(h) + linear[1](h))",
     "a vector of the chunks before": "m = mean(learned[2, d]())\n"
     "y = scan c in chunks[4](h) carry m { e = c + m\nm <- m + mean(c)\nemit e }\nreturn linear[vocab](y)",
+    "the first positions, read causally": "return linear[vocab](attention[2, causal = true](h, slice[0, 3](h)))",
+    "sums over the keys so far": "s = cumulative_sum_keys(sigmoid(scores(h, h)))\n"
+    "return linear[vocab](h * sum_keys[causal = true](s))",
+    "exclusive sums over the keys so far": "s = cumulative_sum_keys[exclusive = true](sigmoid(scores(h, h)))\n"
+    "return linear[vocab](weigh[causal = true](lower_triangle(s), h))",
+    "sums over the keys from the query back": "s = lower_triangle(sigmoid(scores(h, h)))\n"
+    "return linear[vocab](weigh[causal = true](cumulative_sum_keys[backward = true](s), h))",
     "the positions before a chunk": "y = scan c after b[3] in chunks[4](h) { emit attention[2](c, b) }\n"
     "return linear[vocab](y)",
     "all positions before a position": "y = scan v after b in h { emit v + mean(attention[1](b)) }\n"
@@ -122,6 +129,20 @@ LEAKING = {
         "m = learned[2, d]()\ny = scan c in chunks[3](h) carry m {\na = c + attention[1](c, m)\n"
         "m <- m + attention[1](m, h)\nemit a }\nreturn linear[vocab](y)",
         "attention",
+    ),
+    "the first positions, read in full": ("return linear[vocab](attention[2](h, slice[0, 3](h)))", "attention"),
+    "positions from the second on": (
+        "return linear[vocab](attention[2, causal = true](h, slice[1, 3](h)))",
+        "x -> slice -> attention",
+    ),
+    "sums over the keys so far that are read in full": (
+        "s = cumulative_sum_keys(sigmoid(scores(h, h)))\nreturn linear[vocab](h * sum_keys(s))",
+        "sum_keys",
+    ),
+    "sums over the keys from the last back": (
+        "s = cumulative_sum_keys[backward = true](sigmoid(scores(h, h)))\n"
+        "return linear[vocab](h * sum_keys[causal = true](s))",
+        "x -> cumulative_sum_keys -> sum_keys",
     ),
     "the positions before the chunks of what sees the future": (
         "a = attention[2](h)\ny = scan c after b in chunks[4](a) { emit attention[1](norm(c), b) }\n"

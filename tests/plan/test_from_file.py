@@ -2,6 +2,7 @@
 
 import pytest
 
+from archlang.compile import compile_named
 from archlang.diagnostics import ProgramError
 from archlang.names import library
 from archlang.plan.from_file import bind_task, check_shipped
@@ -26,3 +27,18 @@ def test_a_value_out_of_bounds_is_refused() -> None:
     bound = bind_task("ctl", {})
     with pytest.raises(ProgramError):
         check_shipped("task", BoundExtern(bound.name, bound.python, {**bound.statics, "train_size": -1}))
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "message"),
+    [
+        ("model.d", "abc", "`--set model.d` takes an integer, not `abc`, which is no static here"),
+        ("train.lr", "fast", "`--set train.lr` takes a number, not `fast`, which is no static here"),
+    ],
+)
+def test_a_setting_that_is_no_number_is_answered_with_the_option(path: str, text: str, message: str) -> None:
+    with pytest.raises(ProgramError) as error:
+        compile_named(library.BLOCKS.parent / "recipes" / "gutlb.arch", None, None, {path: text})
+    (mistake,) = error.value.diagnostics
+    assert (mistake.code, mistake.message) == ("E0313", message)
+    assert "block name" not in (mistake.remedy or "")

@@ -128,6 +128,26 @@ def test_a_mistake_in_a_table_is_reported_before_any_run(file: Path, body: str, 
     assert codes(written(file, f"{MODEL}table t {{\n {body}\n}}\n")) == [code]
 
 
+def test_independent_mistakes_of_a_table_are_reported_in_one_run(file: Path) -> None:
+    body = """
+table results {
+    row    "Small" smal
+    row    "Large" small at model.dd = 16
+    row    "Larger" small at model.d = 6.4
+    row    "Larger" small
+    column "Three" test.accuracy.x
+    column "Forward" test.accuracy at task.ordr = forward
+    column "Backward" test.accuracy at task.order = sideways
+}
+table second {
+    row    "Small" small
+    column "Unknown" test.accuracyy
+}
+"""
+    expected = ["E0303", "E0304", "E0312", "E0312", "E0604", "E0605", "E0605", "E0611"]
+    assert sorted(codes(written(file, MODEL + body))) == expected
+
+
 def test_a_contradiction_names_the_row_and_the_column(file: Path) -> None:
     text = 'table t {\n row "eight" small at model.d = 8\n column "four" test.accuracy at model.d = 4\n}\n'
     (diagnostic,) = check(written(file, MODEL + text))

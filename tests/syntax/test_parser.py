@@ -405,6 +405,7 @@ def test_settings_of_a_command_line_are_expressions() -> None:
     assert setting is None
     assert [mistake.code for mistake in diagnostics] == ["E0101"]
     assert str(diagnostics[0].span) == "--set model.steps:1:3"
+    assert "`--set model.steps=64`" in (diagnostics[0].remedy or "")
 
 
 def test_parse_raises_every_mistake_at_once() -> None:

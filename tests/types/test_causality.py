@@ -96,6 +96,8 @@ def read_entries(manner: Manner, row: int, column: int, depth: int) -> set[tuple
             return set(product(range(chunk[0], row + 1), range(chunk[0], column + 1)))
         case Manner.ROW:
             return {(row, other) for other in chunk}
+        case Manner.PREFIX:
+            return {(row, other) for other in chunk if other <= column}
         case Manner.TRIANGULAR:
             return set(product(range(chunk[0], row + 1), range(chunk[0], row + 1)))
     return set(product(read_positions(manner, row, depth), chunk))
@@ -147,7 +149,8 @@ def test_a_causal_map_has_entries_up_to_the_row() -> None:
 
 @pytest.mark.parametrize("depth", [0, 1, 2])
 @pytest.mark.parametrize(
-    "manner", [manner for manner in Manner if manner not in (Manner.TRANSPOSED, Manner.ROW, Manner.TRIANGULAR)]
+    "manner",
+    [manner for manner in Manner if manner not in (Manner.TRANSPOSED, Manner.ROW, Manner.PREFIX, Manner.TRIANGULAR)],
 )
 def test_a_result_depends_on_the_argument_at_the_positions_that_the_block_reads(manner: Manner, depth: int) -> None:
     for horizon in horizons(depth):
