@@ -33,7 +33,8 @@ def summary(
 ) -> None:
     """Count the parameters of an architecture, and the FLOPs and activations of a batch.
 
-    Loops run to their limits, or `--depth` steps if that is less. FLOPs are those of matrix products, two for each
+    Loops run to their limits, or `--depth` steps if that is less; of experts, those count whose weights may differ from
+    0. FLOPs are those of matrix products, two for each
     multiplication. Activations are about as many float32 numbers as training keeps until backward.
 
     Example: archlang summary recipes/gutlb.arch --length 64 --length 1024
@@ -53,7 +54,7 @@ def summary(
             {
                 "model": costs.model, "length": costs.length, "depth": steps, "batch": batch, "unique": costs.unique,
                 "executed": costs.executed, "flops": costs.flops * batch,
-                "activation_bytes": _FLOAT_BYTES * costs.activations * batch,
+                "idle_flops": costs.idle_flops * batch, "activation_bytes": _FLOAT_BYTES * costs.activations * batch,
                 "unknown": costs.unknown, "uncounted": costs.uncounted, "unmeasured": costs.unmeasured,
             }
             for steps, costs in summaries
@@ -71,6 +72,9 @@ def summary(
             f"length {costs.length}{at_depth}, batch {batch}: {costs.flops * batch:,} FLOPs, "
             f"{megabytes:,.1f} MB of activations"
         )
+        if costs.idle_flops:
+            total = (costs.flops + costs.idle_flops) * batch
+            console.out.write(f"  all experts, also those with a weight of 0: {total:,} FLOPs")
     for what, blocks in (
         ("parameters", first.unknown), ("FLOPs", first.uncounted), ("activations", first.unmeasured),
     ):  # fmt: skip

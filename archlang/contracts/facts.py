@@ -14,18 +14,26 @@ from archlang.graph.facts import LinearMap
 
 
 def costs(subject: Subject) -> None:
-    """Counts the weights of the block.
+    """Counts the weights of the block, and the features of its result that differ from 0.
 
     Raises:
-        Broken: the count differs from `parameters`.
-        Skipped: the signature does not state `parameters`."""
+        Broken: the weights are not as many as `parameters`, or the features are more than `nonzero`.
+        Skipped: the signature states neither."""
     case = subject.case
-    stated = case.instance.costs.parameters
-    if stated is None or all(cost.quantity != "parameters" for cost in case.item.costs):
+    stated = {cost.quantity for cost in case.item.costs}
+    parameters, nonzero = case.instance.costs.parameters, case.instance.costs.nonzero
+    if parameters is not None and "parameters" in stated:
+        counted = sum(weights.numel() for weights in subject.block.parameters())
+        if counted != parameters:
+            raise Broken(mistakes.wrong_parameters(case, parameters, counted, subject.facts()))
+    elif nonzero is None:
         raise Skipped("states no `parameters`")
-    counted = sum(weights.numel() for weights in subject.block.parameters())
-    if counted != stated:
-        raise Broken(mistakes.wrong_parameters(case, stated, counted, subject.facts()))
+    if nonzero is not None:
+        sample = subject.sample(subject.sizes()[-1])
+        for field in subject.evaluate(sample).values():
+            counted = int((field.value != 0).sum(-1).max())
+            if counted > nonzero:
+                raise Broken(mistakes.too_many_nonzero(case, nonzero, counted, subject.facts([sample], sample.sizes)))
 
 
 def maps(subject: Subject) -> None:

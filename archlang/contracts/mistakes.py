@@ -167,6 +167,18 @@ def wrong_parameters(case: Case, stated: int, counted: int, facts: Facts) -> Dia
     )
 
 
+def too_many_nonzero(case: Case, stated: int, counted: int, facts: Facts) -> Diagnostic:
+    return _mistake(
+        "E0716",
+        f"{counted} features of a position of the result differ from 0, but `costs` states {stated}",
+        next(cost.span for cost in case.item.costs if cost.quantity == "nonzero"),
+        "stated here",
+        case,
+        facts,
+        "correct the clause: it is the largest count for all statics and sizes",
+    )
+
+
 def wrong_map(case: Case, name: str, reason: str, facts: Facts) -> Diagnostic:
     remedy = "use an `archlang.kernels.linear.Linear`, and apply it with `mapped` and `products`"
     return _mistake("E0717", f"the map `{name}` {reason}", case.item.maps[0].span, "stated here", case, facts, remedy)

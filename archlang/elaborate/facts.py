@@ -38,9 +38,12 @@ class Facts:
 
     def costs(self) -> Costs:
         """The costs, as polynomials over the names of the lengths."""
-        parameters = self._total("parameters")
+        parameters, nonzero = self._total("parameters"), self._total("nonzero")
         return Costs(
-            None if parameters is None else parameters.constant, self._total("flops"), self._total("activations")
+            None if parameters is None else parameters.constant,
+            self._total("flops"),
+            self._total("activations"),
+            None if nonzero is None else nonzero.constant,
         )
 
     def maps(self) -> tuple[LinearMap, ...]:

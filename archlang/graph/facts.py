@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from archlang.types import Dim
 
-QUANTITIES = ("parameters", "flops", "activations")
+QUANTITIES = ("parameters", "flops", "activations", "nonzero")
 """The quantities of the clause `costs`, in the order of the fields of `Costs`."""
 
 POSITIONS = "positions"
@@ -21,11 +21,13 @@ class Costs:
     `parameters` is the number of weights. `flops` counts two for each multiplication of a matrix product and nothing
     for elementwise work, as torch.utils.flop_counter does. `activations` is about as many numbers as training keeps
     until backward on a CPU, besides the weights, masks, arguments and the result. Both are polynomials over the names
-    that the signature has for its lengths, and `positions`."""
+    that the signature has for its lengths, and `positions`. `nonzero` is how many features of a position of the result
+    may differ from 0."""
 
     parameters: int | None = None
     flops: Dim | None = None
     activations: Dim | None = None
+    nonzero: int | None = None
 
 
 UNKNOWN = Costs()

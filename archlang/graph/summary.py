@@ -20,7 +20,8 @@ class Summary:
 
     `unique` counts each parameter once, `executed` as often as it is used. The other costs are those of one sample with
     `length` positions. `values` counts the numbers in the results of all steps of all blocks, and `activations` about
-    as many as training keeps until backward: the results, and what the signatures of blocks state besides. `unknown`,
+    as many as training keeps until backward: the results, and what the signatures of blocks state besides. `idle_flops`
+    are those of experts whose weights are 0, which do not run and count nowhere else. `unknown`,
     `uncounted` and `unmeasured` are the blocks whose parameters, FLOPs or activations are unknown; these count as 0.
     `nodes` has the cost of all executions of a node by its id."""
 
@@ -34,6 +35,7 @@ class Summary:
     values: int
     activations: int
     unmeasured: tuple[str, ...]
+    idle_flops: int = 0
     nodes: Mapping[str, Cost] = field(default_factory=dict, repr=False)
 
 
@@ -45,6 +47,7 @@ class Cost:
     flops: int = 0
     values: int = 0
     activations: int = 0
+    idle_flops: int = 0
 
     def __add__(self, other: Cost) -> Cost:
         return Cost(
@@ -52,10 +55,17 @@ class Cost:
             self.flops + other.flops,
             self.values + other.values,
             self.activations + other.activations,
+            self.idle_flops + other.idle_flops,
         )
 
     def times(self, count: int) -> Cost:
-        return Cost(self.parameters * count, self.flops * count, self.values * count, self.activations * count)
+        return Cost(
+            self.parameters * count,
+            self.flops * count,
+            self.values * count,
+            self.activations * count,
+            self.idle_flops * count,
+        )
 
 
 def summarize(graph: Graph, length: int, depth: int | None = None) -> Summary:
@@ -76,6 +86,7 @@ def summarize(graph: Graph, length: int, depth: int | None = None) -> Summary:
         cost.values,
         cost.activations,
         tuple(sorted(counter.unmeasured)),
+        cost.idle_flops,
         counter.nodes,
     )
 
@@ -126,7 +137,9 @@ class _Counter:
             return cost
         (body,) = node.regions
         if isinstance(node.operation, Experts):
-            return cost + self.experts(node, node.operation.count, inputs[0], lengths)
+            count, nonzero = node.operation.count, self.nonzero(node.inputs[1], nodes)
+            running = count if nonzero is None else min(count, nonzero)
+            return cost + self.experts(node, count, running, inputs[0], lengths)
         if not isinstance(node.operation, Scan):
             before = self.stacked, self.executions
             self.stacked *= times if isinstance(node.operation, Stack) else 1
@@ -158,15 +171,31 @@ class _Counter:
         (name,) = body.inputs[1].type.dims[0].names
         return {name: min(scan.before, positions) if scan.before else positions // 2}
 
-    def experts(self, node: Node, count: int, values: Type, lengths: Mapping[str, int]) -> Cost:
-        """The costs of experts that all positions use: which of them have a weight of 0 is known at run time only."""
+    def nonzero(self, value: str, nodes: Mapping[str, Node]) -> int | None:
+        """Returns how many features of a value may differ from 0; None if the signatures of blocks do not say."""
+        node = nodes.get(value)
+        match node and node.operation:
+            case Call(instance=path):
+                return self.graph.instances[path].costs.nonzero
+            case Arithmetic.MULTIPLY:
+                assert node is not None
+                factors = [nodes[source] for source in node.inputs if source in nodes]
+                counts = [
+                    self.nonzero(factor.id, nodes) for factor in factors if factor.type.feature == node.type.feature
+                ]
+                return min((count for count in counts if count is not None), default=None)
+        return None
+
+    def experts(self, node: Node, count: int, running: int, values: Type, lengths: Mapping[str, int]) -> Cost:
+        """The costs of `count` experts, of which `running` have a weight other than 0 at each position."""
         (body,) = node.regions
         rows = prod(_size(dim, lengths) for dim in values.lengths)
         before = self.stacked, self.executions
-        self.stacked, self.executions = self.stacked * count, self.executions * rows * count
+        self.stacked, self.executions = self.stacked * count, self.executions * rows * running
         inner = self.region(body, lengths)
         self.stacked, self.executions = before
-        return inner.times(rows * count)
+        idle = Cost(idle_flops=inner.flops + inner.idle_flops).times(rows * (count - running))
+        return inner.times(rows * running) + idle
 
     def chunk(self, cut: Node | None, part: Dim | None, positions: int) -> int:
         """The number of positions of a chunk, where `cut` splits a sequence of `positions`, and `part` is the largest

@@ -289,9 +289,10 @@ class _Build(Transformer[Token, Graph]):
         return "caveats", names
 
     def costs(self, costs: Mapping[str, Dim]) -> tuple[str, Costs]:
-        parameters = costs.get("parameters")
-        count = None if parameters is None else parameters.constant
-        return "costs", Costs(count, costs.get("flops"), costs.get("activations"))
+        counts = {name: costs[name].constant for name in ("parameters", "nonzero") if name in costs}
+        return "costs", Costs(
+            counts.get("parameters"), costs.get("flops"), costs.get("activations"), counts.get("nonzero")
+        )
 
     def maps(self, *maps: LinearMap) -> tuple[str, tuple[LinearMap, ...]]:
         return "maps", maps

@@ -186,3 +186,8 @@ def test_a_wrong_result_skips_all_other_properties(judge: Judge) -> None:
     assert {verdict.skipped for name, verdict in verdicts.items() if name != "result"} == {
         "the property `result` is broken"
     }
+
+
+def test_more_nonzero_features_than_stated_are_reported(judge: Judge) -> None:
+    assert broken(judge(program("Own", clauses="costs nonzero = 4"))) == {"costs": "E0716"}
+    assert broken(judge(program("Own", clauses="costs nonzero = d"))) == {}

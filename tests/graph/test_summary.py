@@ -160,3 +160,28 @@ def test_the_costs_of_nodes_add_up_to_those_of_the_model(tmp_path: Path) -> None
     summary = summarize(compile_graph(file, None, {"vocab": 7}), 5)
     loops = {node.id for node in compile_graph(file, None, {"vocab": 7}).region.walk() if node.regions}
     assert sum(cost.flops for id, cost in summary.nodes.items() if id not in loops) == summary.flops
+
+
+ROUTED = """
+model routed[d = 8, k = 2](x: seq[n, d]) -> seq[n, d] {
+    s = sigmoid(linear[6](x))
+    y = experts v in x by WEIGHTS { emit linear[d, bias = false](relu(linear[5, bias = false](v))) }
+    return y
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("weights", "running"), [("s * top_k[k](s)", 2), ("top_k[3](s)", 3), ("s", 6), ("s + top_k[k](s)", 6)]
+)
+def test_experts_count_that_have_a_weight(weights: str, running: int, tmp_path: Path) -> None:
+    file = tmp_path / "routed.arch"
+    file.write_text(ROUTED.replace("WEIGHTS", weights))
+    graph = compile_graph(file, None, {})
+    with FlopCounterMode(display=False) as counter:
+        build(graph)(torch.randn(2, 10, 8))
+    summary = summarize(graph, 10)
+    assert 2 * summary.flops == counter.get_total_flops()
+    one_expert = 10 * 2 * 2 * 8 * 5
+    assert summary.flops == 10 * 2 * 8 * 6 + running * one_expert
+    assert summary.idle_flops == (6 - running) * one_expert
