@@ -73,6 +73,10 @@ def inspect(
         has_targets = any(answer.right is not None for answer in inspection.answers)
         right = sum(answer.right is True for answer in inspection.answers)
         console.out.print(f"… {len(inspection.answers)} in all{f', {right} right' if has_targets else ''}")
+    for number, step in enumerate(inspection.steps, start=1):
+        facts = [step.text, *([f"{step.right} right"] if step.right else [])]
+        facts += [f"{name} {x:.3f}" for name, x in (("loss", step.loss), ("halts here", step.halting)) if x is not None]
+        console.out.print(f"step {number}: {', '.join(facts)}")
     if png is not None:
         from archlang.pages.inspection.panel_images import save_panels
 

@@ -16,7 +16,7 @@ from archlang.backend.lower.regions import PythonProgram
 from archlang.backend.runtime.call_cache import call_scope
 from archlang.backend.runtime.empty_batches import pad_empty_axes, remove_padding
 from archlang.backend.runtime.inputs import Lengths, check_fields, check_lengths
-from archlang.backend.runtime.loops import DEPTH, PONDER, Group, Halting, Repeat, Stack, StepResults
+from archlang.backend.runtime.loops import DEPTH, PONDER, Group, Halting, ObservedLoop, Repeat, Stack, StepResults
 from archlang.backend.runtime.masks import make_masks
 from archlang.graph.operations import CHARGES
 from archlang.graph.step_results import loop_of_results
@@ -121,7 +121,8 @@ class Architecture(Group):
         """Returns the loop whose emission is the result; None if the result is another value."""
         node = loop_of_results(self.program.graph)
         names = [loop.name for loop in self.program.code.loops if node is not None and loop.node.id == node.id]
-        return self.__dict__[names[0]] if names else None
+        loop = self.__dict__[names[0]] if names else None
+        return loop.runtime if isinstance(loop, ObservedLoop) else loop
 
     def decode(
         self,

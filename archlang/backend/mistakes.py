@@ -78,11 +78,6 @@ def not_halting(instance: Instance) -> BuildError:
     )
 
 
-def no_halting_probabilities(path: str) -> BlockError:
-    message = f"the steps of a loop cannot be supervised, because `{path}` has no probabilities of halting"
-    return BlockError(message, "set `remaining` in the tallies of its class, or supervise the last step")
-
-
 def wrong_fields(model: str, fields: Sequence[str], count: int) -> TypeError:
     return TypeError(f"`{model}` takes {len(fields)} field{'s' * (len(fields) != 1)}, {_list(fields)}, and got {count}")
 

@@ -51,6 +51,8 @@ class Loops:
             self._report(mistakes.nothing_emitted(statement.count.span, statement.target or "", word))
         truncated = statement.truncated if isinstance(statement, Repeat) else None
         gradient_steps = None if truncated is None else self._count(truncated, "truncated", frame)
+        if truncated is not None and gradient_steps == 0:
+            self._report(mistakes.no_gradient_steps(truncated.span))
         drawn = self._drawn(statement.drawn, frame) if isinstance(statement, Repeat) and statement.drawn else ""
         states = updated_names(statement.body)
         paths, stack_path = frame.paths, ""

@@ -169,6 +169,12 @@ def draws_no_number(span: Span, block: str) -> Diagnostic:
     return Diagnostic("E0436", message, span, "draws no number", remedy=remedy)
 
 
+def no_gradient_steps(span: Span) -> Diagnostic:
+    message = "no step of this loop has a gradient, so nothing that only it computes is trained"
+    remedy = "keep the gradient of the last step by `truncated 1`; to keep none on purpose, apply `detach` to states"
+    return Diagnostic("W0204", message, span, "no steps", remedy=remedy)
+
+
 def truncated_halting(span: Span) -> Diagnostic:
     message = "a halting loop cannot be truncated: how many steps it takes is decided while it runs"
     remedy = "delete `truncated`; to stop a gradient, apply `detach` to a value"

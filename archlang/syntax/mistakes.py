@@ -39,6 +39,14 @@ _INSTEAD: Mapping[str, str] = {
 }
 
 
+# Clauses of loops whose steps share their weights, where no such loop can have them.
+_STEP_CLAUSES = {
+    "truncated": "write it after `repeat n`, or after the `carry` of a `scan`: the steps of a `stack` have weights of "
+    "their own, and those of the first steps would never train",
+    "drawn": "write `repeat n drawn by …`: the steps of a `stack` have weights of their own, so their number is fixed",
+}
+
+
 def _quoted(text: str) -> str:
     return f"`{text if len(text) <= _LONGEST else text[: _LONGEST - 1] + '…'}`"
 
@@ -55,6 +63,8 @@ def _remedy(token: str, expected: Expected, around: str, is_reserved: bool) -> s
     binds = set(expected.phrases) <= {"`=`", "`<-`"}
     if near:
         return f"did you mean `{near}`?"
+    if token in _STEP_CLAUSES:
+        return _STEP_CLAUSES[token]
     if is_reserved and "a name" in expected.phrases:
         return f"{_quoted(token)} is a reserved word; choose another name"
     if is_reserved and expected.phrases[0] == ITEM:

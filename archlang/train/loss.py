@@ -10,6 +10,8 @@ from torch import Tensor
 
 from archlang.backend.architecture import Architecture
 from archlang.backend.runtime.targets import judging
+from archlang.graph.operations import Halting
+from archlang.graph.step_results import loop_of_results
 from archlang.tasks.kit.split import Form
 from archlang.tasks.kit.task import LossRule
 from archlang.train import mistakes
@@ -41,6 +43,10 @@ def training_loss(
     )
     if settings.supervise in ("last", "carried") or not steps:
         return loss(logits)
+    loop = loop_of_results(module.program.graph)
+    if not weights and loop is not None and isinstance(loop.operation, Halting):
+        block = module.program.graph.instances[loop.operation.instance].block
+        raise mistakes.no_halting_probabilities(settings.supervise, block)
     if settings.supervise == "mean":
         return loss(answerable(_weighted_mean(steps, weights), batch))
     steps = [answerable(step, batch) for step in steps]

@@ -21,6 +21,11 @@ def batch_too_small(batch: int, processes: int) -> RunError:
     return RunError(message, "raise `train.batch`, or use fewer devices")
 
 
+def no_halting_probabilities(supervise: str, block: str) -> RunError:
+    message = f"`supervise = {supervise}` weighs steps, but `{block}` has no probabilities of halting"
+    return RunError(message, "set `remaining` in the tallies of its class, or supervise the last step")
+
+
 def positions_halt_separately() -> RunError:
     message = "`supervise = every` weighs the loss of an answer, but each position halts separately"
     remedy = (

@@ -193,3 +193,29 @@ def test_a_model_decodes_the_answer_if_it_is_omitted(archlang: Command, folder: 
     assert inspection["fields"]["source"][1:-1] == ["3", "1", "2"]
     assert len(inspection["answers"]) == len(inspection["fields"]["target"])
     assert {panel["unit"] for panel in inspection["panels"]} >= {"weight"}
+
+
+@pytest.mark.parametrize("halts", [False, True])
+def test_the_answers_of_each_step_are_shown(archlang: Command, folder: Path, halts: bool) -> None:
+    loop = "repeat 3 halting h by global_halt" if halts else "repeat 3 truncated 1"
+    trained(
+        archlang,
+        folder,
+        NDR.replace("repeat 3 {", f"y = {loop} {{").replace(
+            ", h) }\n    return linear[classes](last(h))",
+            ", h)\n        emit linear[classes](last(h))\n    }\n    return y",
+        ),
+    )
+    result = archlang("inspect", "own", "--split", "test", "--device", "cpu")
+    assert result.code == 0, result.err
+    lines = [line for line in result.out.splitlines() if line.startswith("step ")]
+    assert re.match(r"step 1: \S+, [01] of 1 right, loss \d\.\d{3}", lines[0])
+    assert [("halts here" in line) for line in lines] == [halts] * 3
+    assert "Prediction of each step" in (folder / "own" / "inspect.html").read_text()
+    shown = json.loads(archlang("inspect", "own", "--split", "test", "--device", "cpu", "--json").out)
+    assert shown["steps"][-1]["answers"] == shown["answers"]
+    if halts:
+        assert sum(step["halting"] for step in shown["steps"]) == pytest.approx(1)
+    typed = archlang("inspect", "own", "--input", "10 a", "--device", "cpu").out
+    assert re.search(r"^step 1: \S+", typed, re.MULTILINE)
+    assert "loss" not in typed

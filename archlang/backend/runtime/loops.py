@@ -15,7 +15,6 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from archlang.backend import mistakes
 from archlang.backend.runtime.carried_steps import CarriedStates
 from archlang.backend.runtime.compaction import Compaction
 from archlang.backend.runtime.graph_loops import is_exporting, while_steps
@@ -65,6 +64,12 @@ class Attached:
     """What a program sets on a module beside its weights: a loop or a join."""
 
 
+class ObservedLoop(Attached):
+    """Stands for a loop, `runtime`, while its turns are recorded."""
+
+    runtime: Any  # Any: one of the loops
+
+
 @dataclass(eq=False, kw_only=True)
 class Loop(Attached):
     """A loop whose body runs in `owner`, or in a step of a stack of `owner`. `extras` names the body's extra
@@ -89,8 +94,9 @@ class Loop(Attached):
 
 @dataclass(eq=False)
 class StepResults:
-    """What the steps of a loop emit, except for those without gradients. `weights` are the probabilities of halting at
-    each step, [b] or [b n] with the sum 1; empty if the loop does not halt."""
+    """What the steps of a loop emit, except for those that `truncated` leaves without gradients. `weights` are the
+    probabilities of halting at each step, [b] or [b n] with the sum 1; empty if the loop does not halt, or if its
+    halting block has no probabilities."""
 
     values: list[Tensor] = field(default_factory=list)
     weights: list[Float[Tensor, "b *n"]] = field(default_factory=list)
@@ -128,7 +134,7 @@ class _CountedLoop(Loop):
                 results = step(*states, *captured)
             states = results[: self.states]
             emitted = results[self.states : self.states + self.emits]
-            if self.step_results is not None and index >= detached:
+            if self.step_results is not None and (index >= detached or not torch.is_grad_enabled()):
                 self.step_results.values += emitted
             extras.append(results[self.states + self.emits :])
         if self.carried is not None:
@@ -266,7 +272,7 @@ class Halting(Loop):
         batch = len(states[halted])
         leaves = self.compact and self.watch is None and self.step_results is None
         compaction = Compaction() if leaves and batch > 1 and not _is_masked() else None
-        step_weights = None if self.step_results is None else _StepWeights(self.path)
+        step_weights = _StepWeights()
         for step in range(self.limit):
             states[halted] = tally.state
             self.computed += len(tally.state)
@@ -279,7 +285,7 @@ class Halting(Loop):
             emitted = self._emission(tally.accepted, results, emitted)
             if self.watch is not None:
                 self.watch(tally)
-            if self.step_results is not None and step_weights is not None and emitted is not None:
+            if self.step_results is not None and emitted is not None:
                 self.step_results.values.append(emitted)
                 step_weights.add(tally)
             # A check waits for the device, so there is none after the last step.
@@ -298,7 +304,7 @@ class Halting(Loop):
                     rows, leaving_results, [tally, emitted, inner_costs, mask, *states, *captured]
                 )
                 states, captured = remaining[:count], tuple(remaining[count:])
-        if self.step_results is not None and step_weights is not None:
+        if self.step_results is not None:
             self.step_results.weights = step_weights.probabilities()
         loop_results = self._results(tally, states, emitted, inner_costs, mask)
         return tuple(loop_results if compaction is None else compaction.restore(loop_results))
@@ -401,23 +407,18 @@ class _StepWeights:
     With the probability r_t of not halting before step t, p_t = (r_t - r_{t+1}) / r_1, and p_T = r_T / r_1 for the last
     accepted step T. If no step is accepted, p_1 = 1."""
 
-    def __init__(self, path: str) -> None:
-        self._path = path
-        self._accepted: list[Bool[Tensor, "b *n"]] = []
+    def __init__(self) -> None:
         self._remaining: list[Float[Tensor, "b *n"]] = []
 
     def add(self, tally: Tally) -> None:
-        """Adds a step.
-
-        Raises:
-            BuildError: the halting block has no probabilities."""
-        if tally.remaining is None:
-            raise mistakes.no_halting_probabilities(self._path)
-        self._accepted.append(tally.accepted)
-        self._remaining.append(torch.where(tally.accepted, tally.remaining, 1 if len(self._accepted) == 1 else 0))
+        """Adds a step."""
+        if tally.remaining is not None:
+            self._remaining.append(torch.where(tally.accepted, tally.remaining, 0 if self._remaining else 1))
 
     def probabilities(self) -> list[Float[Tensor, "b *n"]]:
-        """Returns the probability of each step."""
+        """Returns the probability of each step; nothing if the halting block has no probabilities."""
+        if not self._remaining:
+            return []
         following = [*self._remaining[1:], torch.zeros_like(self._remaining[0])]
         first = self._remaining[0]
         return [(here - later) / first for here, later in zip(self._remaining, following, strict=True)]

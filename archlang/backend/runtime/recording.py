@@ -19,7 +19,7 @@ from archlang.backend.lower.lengths import chunk_lengths
 from archlang.backend.lower.names import module_path
 from archlang.backend.runtime.experts import Experts
 from archlang.backend.runtime.halting import Tally
-from archlang.backend.runtime.loops import Halting, Repeat, SplitBody, Stack
+from archlang.backend.runtime.loops import Halting, ObservedLoop, Repeat, SplitBody, Stack
 from archlang.backend.runtime.scans import ChunkScan, PositionScan, Scan
 from archlang.graph import operations
 from archlang.graph.graph import Graph, Instance, Region
@@ -182,7 +182,7 @@ def _restore(
 
 
 @dataclass(eq=False)
-class _RecordedLoop:
+class _RecordedLoop(ObservedLoop):
     """A loop that records the current turn, and the states after each turn."""
 
     loop: LoweredLoop

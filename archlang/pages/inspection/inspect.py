@@ -4,11 +4,12 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import torch
+from torch import Tensor
 
 from archlang.backend.architecture import Architecture
 from archlang.backend.runtime.recording import recording
 from archlang.diagnostics import ArchlangError
-from archlang.pages.inspection.inspection import Inspection
+from archlang.pages.inspection.inspection import Inspection, StepAnswers
 from archlang.pages.inspection.panels import InspectedField, panels
 from archlang.plan.from_file import plan_recipe
 from archlang.runs.answers import answers_of
@@ -16,7 +17,8 @@ from archlang.runs.inputs import InputFormat
 from archlang.runs.prediction import field_texts
 from archlang.train.data import Batch
 from archlang.train.generators import fixed_randomness
-from archlang.train.predictions import forward
+from archlang.train.loss import mean_loss
+from archlang.train.predictions import answerable, forward
 
 
 def inspect(
@@ -38,9 +40,21 @@ def inspect(
         for value, field_texts in zip(graph.region.inputs, texts.values(), strict=True)
         if value.type.lengths
     ]
-    with torch.no_grad(), fixed_randomness(batch.items.device), recording(module) as record:
-        logits = forward(module, batch)
+    module.keeps_steps = True
+    try:
+        with torch.no_grad(), fixed_randomness(batch.items.device), recording(module) as record:
+            logits = forward(module, batch)
+        results, weights = module.step_results, module.step_weights
+    finally:
+        module.keeps_steps, module.step_results, module.step_weights = False, (), ()
     depth = module.mean_depth
+    steps = []
+    for index, result in enumerate(results):
+        step_logits = answerable(result, batch)
+        answers = tuple(answers_of(input_format, step_logits, batch, texts))
+        has_targets = bool(answers) and all(answer.target is not None for answer in answers)
+        loss = float(mean_loss(step_logits, batch)) if has_targets else None
+        steps.append(StepAnswers(answers, loss, _mean_weight(weights[index], batch) if weights else None))
     return Inspection(
         title,
         graph.name,
@@ -48,7 +62,15 @@ def inspect(
         tuple(answers_of(input_format, logits, batch, texts)),
         panels(record.moments, fields, source_lines),
         None if depth is None else float(depth),
+        tuple(steps),
     )
+
+
+def _mean_weight(weights: Tensor, batch: Batch) -> float:
+    """The probability of halting at a step; the mean over the scored positions if each has its own."""
+    if weights.dim() == 1 or batch.scored is None or batch.scored.shape != weights.shape:
+        return float(weights.mean())
+    return float(weights[batch.scored].mean())
 
 
 def source_lines(program: Path, recipe: str) -> dict[str, str]:

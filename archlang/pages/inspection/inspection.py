@@ -14,13 +14,47 @@ _CORRECTNESS = {True: "✓ right", False: "✗ wrong", None: ""}
 _ROW_CLASSES = {True: "right", False: "wrong", None: ""}
 
 
+# The longest text of the answers of a step.
+_MOST_CHARACTERS = 80
+
+
+@dataclass(frozen=True)
+class StepAnswers:
+    """What a model answers after a step of the loop whose emission it returns.
+
+    Args:
+        loss: The mean cross entropy, or that of the task's form of answers; None without targets.
+        halting: The probability of halting at the step, on average over positions; None if the loop does not halt."""
+
+    answers: tuple[Answer, ...]
+    loss: float | None
+    halting: float | None
+
+    @property
+    def text(self) -> str:
+        """The predictions in one line."""
+        text = " ".join(answer.predicted for answer in self.answers)
+        return text if len(text) <= _MOST_CHARACTERS else text[: _MOST_CHARACTERS - 1] + "…"
+
+    @property
+    def right(self) -> str:
+        """How many answers are right, as `3 of 4`; empty without targets."""
+        known = [answer.right for answer in self.answers if answer.right is not None]
+        return f"{sum(known)} of {len(known)}" if known else ""
+
+    def to_json(self) -> dict[str, Any]:  # Any: JSON
+        answers = [{**vars(answer), "right": answer.right} for answer in self.answers]
+        return {"answers": answers, "loss": self.loss, "halting": self.halting}
+
+
 @dataclass(frozen=True, eq=False)
 class Inspection:
     """One input with its answers and panels.
 
     Args:
         fields: The text of each position of each input field.
-        mean_depth: The mean number of steps of halting loops; None if the model has none."""
+        mean_depth: The mean number of steps of halting loops; None if the model has none.
+        steps: The answers after each step of the loop whose emission the model returns; empty if there is none."""
 
     title: str
     model: str
@@ -28,6 +62,7 @@ class Inspection:
     answers: tuple[Answer, ...]
     panels: tuple[Heatmap, ...]
     mean_depth: float | None
+    steps: tuple[StepAnswers, ...] = ()
 
     def to_json(self) -> dict[str, Any]:  # Any: JSON
         return {
@@ -36,6 +71,7 @@ class Inspection:
             "fields": {name: list(texts) for name, texts in self.fields.items()},
             "answers": [{**vars(answer), "right": answer.right} for answer in self.answers],
             "mean_depth": self.mean_depth,
+            "steps": [step.to_json() for step in self.steps],
             "panels": [panel.to_json() for panel in self.panels],
         }
 
@@ -69,6 +105,8 @@ class Inspection:
                 *(["target", ""] if has_targets else []),
             ],
             answers=rows,
+            step_headers=_step_headers(self.steps),
+            steps=[_step_row(number, step) for number, step in enumerate(self.steps, start=1)],
             marks=[_ROW_CLASSES[answer.right] for answer in answers],
             heads_omitted=heads_omitted,
             panels=panels,
@@ -78,6 +116,18 @@ class Inspection:
 
     def _repr_html_(self) -> str:
         return notebook_frame(self.html())
+
+
+def _step_headers(steps: Sequence[StepAnswers]) -> list[str]:
+    has_targets = any(step.right for step in steps)
+    has_loss = any(step.loss is not None for step in steps)
+    halts = any(step.halting is not None for step in steps)
+    return ["step", "predicted", *["right"] * has_targets, *["loss"] * has_loss, *["halts here"] * halts]
+
+
+def _step_row(number: int, step: StepAnswers) -> list[str]:
+    numbers = [format_number(value) for value in (step.loss, step.halting) if value is not None]
+    return [str(number), step.text, *([step.right] if step.right else []), *numbers]
 
 
 def _fitting(panels: Sequence[Heatmap]) -> tuple[Sequence[Heatmap], bool]:

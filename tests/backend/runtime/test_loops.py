@@ -1,16 +1,25 @@
 """Claims about the loops at run time: each equals the loop written by hand."""
 
 from dataclasses import dataclass, replace
+from typing import cast
 
+import numpy as np
 import pytest
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from archlang.backend import halting_loops
-from archlang.backend.mistakes import BlockError
 from archlang.backend.runtime.halting import HaltingBlock, Tally
+from archlang.record.mistakes import RunError
+from archlang.tasks.kit.ragged import Ragged
+from archlang.tasks.kit.split import Split
+from archlang.tasks.kit.task import Task
+from archlang.train.data import Data
+from archlang.train.loss import training_loss
+from archlang.train.setup import Workload
 from tests.conftest import Compiled
+from tests.train.settings_of_a_run import SETTINGS
 
 
 @dataclass(kw_only=True)
@@ -272,9 +281,10 @@ def test_the_emission_of_a_position_that_has_halted_does_not_change_with_others(
 
 def test_a_halting_block_without_probabilities_of_halting_cannot_be_supervised(compiled: Compiled) -> None:
     module = compiled(EMITTING, plugins=True, model="m", per_position=True, summed=False)
-    module.keeps_steps = True
-    with pytest.raises(BlockError, match="`halt_after` has no probabilities of halting"):
-        module(X, lengths=LENGTHS)
+    split = Split({"x": Ragged.of([[2, 1]])}, Ragged.of([[0, 0]]))
+    workload = Workload(replace(SETTINGS, supervise="every"), cast(Task, None), {}, torch.device("cpu"))
+    with pytest.raises(RunError, match="`halt_after` has no probabilities of halting"):
+        training_loss(module, Data(split, torch.device("cpu")).batch(np.array([0])), workload, module)
 
 
 def test_a_halting_loop_stops_when_all_samples_have_halted(compiled: Compiled) -> None:
