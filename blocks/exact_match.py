@@ -14,5 +14,5 @@ class ExactMatch(TargetReader):
 
     def forward(self, x: Float[Tensor, "b *n d"], **masks: Bool[Tensor, "b _"] | None) -> Float[Tensor, "b 1"]:
         if self.judge is None:
-            return x.new_zeros(len(x), 1)
+            return x.new_zeros(x.shape[0], 1)
         return self.judge(x.detach()).to(x.dtype)[:, None]

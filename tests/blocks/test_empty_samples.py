@@ -70,6 +70,7 @@ BODIES = {
     "zeros": ["zeros[8](x)"],
     "one_hot": ["one_hot(x)"],
     "unembed": ["unembed[e](h)"],
+    "exact_match": ["h + exact_match(h)"],
     "first": ["first(h)"],
     "last": ["last(h)"],
     "mean": ["mean(h)"],
@@ -132,8 +133,8 @@ POINTWISE = {
     "tile_features", "group_norm", "rms_norm", "unit_norm",
 }  # fmt: skip
 OTHERS = {
-    "act", "token_halt", "global_halt", "learned", "constant", "addresses", "pointer_unit", "uniform_steps",
-    "log_normal_poisson",
+    "act", "token_halt", "global_halt", "bernoulli_halt", "learned", "constant", "addresses", "pointer_unit",
+    "uniform_steps", "log_normal_poisson",
 }  # fmt: skip
 VECTORS = {"first", "last", "mean", "sum", "max", "min", "bilstm_final"}
 RESULT_LENGTHS = {

@@ -5,7 +5,10 @@ from typing import cast
 
 import numpy as np
 import torch
+from torch import Tensor, nn
+from torch.export import Dim
 
+from archlang.blocks.exact_match import ExactMatch
 from archlang.plan.check import check_text
 from archlang.tasks.kit.split import Form
 from archlang.tasks.kit.task import Task
@@ -57,6 +60,20 @@ def test_each_form_of_answers_has_its_right_samples() -> None:
     assert exact_matches(begin_and_end, spans).tolist() == [True, False]
     unscored = Batch(items, (), {}, torch.tensor([[0], [0]]), torch.tensor([[True], [False]]), Form.POSITIONS)
     assert exact_matches(torch.tensor([[[0.0, 1.0]], [[0.0, 1.0]]]), unscored).tolist() == [False, True]
+
+
+def test_the_block_can_be_traced_for_any_number_of_samples() -> None:
+    class Charged(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.block = ExactMatch(d=3)
+
+        def forward(self, x: Tensor) -> Tensor:
+            result: Tensor = x + self.block(x)[:, None]
+            return result
+
+    program = torch.export.export(Charged(), (torch.zeros(2, 4, 3),), dynamic_shapes={"x": {0: Dim("batch")}})
+    assert program.module()(torch.ones(5, 4, 3)).shape == (5, 4, 3)
 
 
 def test_a_result_that_depends_on_targets_is_refused() -> None:
