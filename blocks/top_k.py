@@ -8,13 +8,19 @@ from torch import Tensor, nn
 def largest(x: Tensor, allowed: Bool[Tensor, "..."] | None, k: int, axis: int) -> Bool[Tensor, "..."]:
     """Returns where the k largest allowed numbers along an axis are; of equal ones, the first.
 
-    Equal ones are counted, because ONNX has no stable sort."""
+    Numbers that differ from the k-th largest by rounding are equal to it, so that their order is not chance: by up to
+    16 ε of the largest magnitude, except in half precision. They are counted, because ONNX has no stable sort."""
     if allowed is not None:
         x = x.masked_fill(~allowed, -torch.inf)
     # With k numbers of padding, there is always a k-th largest one.
     padding = x.new_full((), -torch.inf).expand(*x.shape[:axis], k, *x.shape[axis:][1:])
-    smallest_chosen = torch.cat((x, padding), axis).sort(axis, descending=True).values.narrow(axis, k - 1, 1)
-    larger, equal = x > smallest_chosen, x == smallest_chosen
+    padded = torch.cat((x, padding), axis)
+    smallest_chosen = padded.sort(axis, descending=True).values.narrow(axis, k - 1, 1)
+    magnitude = padded.abs()
+    largest_magnitude = magnitude.masked_fill(~(magnitude < torch.inf), 0).amax(axis, keepdim=True)
+    rounding = (16 * torch.finfo(x.dtype).eps if x.element_size() >= 4 else 0) * largest_magnitude
+    larger = x > smallest_chosen + rounding
+    equal = ~larger & (x >= smallest_chosen - rounding)
     if allowed is not None:
         equal = equal & allowed
     remaining = k - larger.long().sum(axis, keepdim=True)

@@ -54,3 +54,23 @@ def test_the_k_largest_positions_are_chosen_among_the_real_ones() -> None:
         for c in range(2):
             order = sorted(range(length), key=lambda i: -float(x[b, i, c]))
             assert y[b, :, c].tolist() == [float(i in order[:2]) for i in range(5)]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("scale", [1e-20, 1, 1e20])
+def test_numbers_that_differ_by_rounding_are_equal(dtype: torch.dtype, scale: float) -> None:
+    step = torch.finfo(dtype).eps
+    x = scale * torch.tensor([[0.5, 1, 1 + 4 * step, 1 - 4 * step, 1 + 100 * step, -1]], dtype=dtype)
+    chosen = [TopK(k=k, straight_through=False, d=6)(x)[0].nonzero().flatten().tolist() for k in range(1, 7)]
+    assert chosen == [[4], [1, 4], [1, 2, 4], [1, 2, 3, 4], [0, 1, 2, 3, 4], [0, 1, 2, 3, 4, 5]]
+
+
+def test_half_precision_is_compared_exactly() -> None:
+    x = torch.tensor([[1, 1 + torch.finfo(torch.bfloat16).eps]], dtype=torch.bfloat16)
+    assert TopK(k=1, straight_through=False, d=2)(x).tolist() == [[0, 1]]
+
+
+def test_infinite_numbers_are_chosen_by_their_order() -> None:
+    x = torch.tensor([[-torch.inf, 2.0, torch.inf, 3.0]])
+    chosen = [TopK(k=k, straight_through=False, d=4)(x)[0].nonzero().flatten().tolist() for k in range(1, 5)]
+    assert chosen == [[2], [2, 3], [1, 2, 3], [0, 1, 2, 3]]
