@@ -110,3 +110,44 @@ block halting(h: seq[n, d]) -> seq[n, d] {
         twice.append(module.ponder.item())
     assert costs == pytest.approx(sum(twice) / 2, abs=1e-12)
     assert (costs > 0) is (side == "halting")
+
+
+HALTING = """
+use archlang.models.dynamic_halt
+
+model early[depth: int, threshold: float](x: seq[n, 8]) -> seq[n, 8] {
+    return universal_layers[2, 12, depth, gated = true, transition = true, global = true, threshold = threshold](x)
+}
+
+model bounded[depth: int, threshold: float](x: seq[n, 8]) -> seq[n, 8] {
+    return bounded_layers[2, 12, depth, threshold = threshold](x)
+}
+"""
+
+
+@pytest.mark.parametrize("threshold", [0.5, 0.9, 0.999])
+def test_a_gut_that_computes_all_steps_equals_the_one_that_stops(threshold: float, tmp_path: Path) -> None:
+    path = tmp_path / "program.arch"
+    path.write_text(HALTING, encoding="utf-8")
+    early, bounded = (
+        archlang.load(path, name, depth=6, threshold=threshold).double().eval() for name in ("early", "bounded")
+    )
+    for one, other in zip(early.parameters(), bounded.parameters(), strict=True):
+        one.data.add_(0.3 * torch.randn_like(one))
+        other.data.copy_(one)
+    x, lengths = torch.randn(5, 7, 8, dtype=torch.float64), torch.tensor([7, 1, 3, 2, 5])
+    results = [(module(x, lengths=lengths), module) for module in (early, bounded)]
+    torch.testing.assert_close(results[0][0], results[1][0], rtol=0, atol=1e-12)
+    torch.testing.assert_close(early.ponder, bounded.charges["ponder"], rtol=0, atol=1e-12)
+    gradients = [
+        torch.autograd.grad(y.square().sum() + ponder, list(module.parameters()))
+        for (y, module), ponder in zip(results, (early.ponder, bounded.charges["ponder"]), strict=True)
+    ]
+    torch.testing.assert_close(*gradients, rtol=1e-10, atol=1e-12)
+
+
+def test_a_gut_without_halting_has_no_weights_of_halting_and_no_ponder() -> None:
+    module = built("gated_universal_transformer", halting="none")
+    module(torch.randint(0, 7, (2, 5)))
+    assert module.ponder.item() == 0
+    assert not [name for name, _ in module.named_parameters() if "halt." in name]
