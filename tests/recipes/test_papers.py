@@ -97,6 +97,7 @@ UNCLAIMED = {
     "devil/pcfg": 2,
     "dynamic_halt/listops": 48,
     "dynamic_halt/logical_inference": 48,
+    "dynamic_halt/runtime": 12,
     "panm/dyck": 16,
     "panm/mathematics": 1,
     "panm/multi30k": 12,
@@ -162,16 +163,31 @@ SYSTEMS = (
 )  # fmt: skip
 
 
+def trains_ten_steps(page: Path, recipe: str, folder: Path, **settings: str) -> None:
+    ten = {"train.batch": "8", "train.steps": "10", "train.every": "10"}
+    plan = plan_first_point(loaded(page), recipe, {**small(page, recipe), **ten, **settings})
+    outcome = training.train(plan, folder / "run", device="cpu")
+    assert outcome.scores
+    assert all(isfinite(score.loss) for score in outcome.scores)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("task", ALGORITHMS)
 @pytest.mark.parametrize("system", SYSTEMS)
 def test_a_baseline_of_pointer_memory_trains_ten_steps(task: str, system: str, tmp_path: Path) -> None:
-    page = PAPERS / "panm" / f"{task}.arch"
-    ten = {"train.batch": "8", "train.steps": "10", "train.every": "10", "model.system": system}
-    settings = {**small(page, "baseline"), **ten}
-    outcome = training.train(plan_first_point(loaded(page), "baseline", settings), tmp_path / "run", device="cpu")
-    assert outcome.scores
-    assert all(isfinite(score.loss) for score in outcome.scores)
+    trains_ten_steps(PAPERS / "panm" / f"{task}.arch", "baseline", tmp_path, **{"model.system": system})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("recipe", ["gut", "gut_upperbound", "gut_no_halt"])
+def test_a_gut_trains_ten_steps_with_and_without_halting(recipe: str, tmp_path: Path) -> None:
+    trains_ten_steps(PAPERS / "dynamic_halt" / "runtime.arch", recipe, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("recipe", ["lstm", "bilstm", "dnc"])
+def test_a_recurrent_baseline_of_the_data_router_trains_ten_steps(recipe: str, tmp_path: Path) -> None:
+    trains_ten_steps(PAPERS / "ndr" / "table1.arch", recipe, tmp_path)
 
 
 # Table 5 of The Devil is in the Detail. SCAN's sizes are exact, from its program; the table has the others in millions.
