@@ -61,6 +61,12 @@ def linear_recurrence(
         mask: true at real positions; padding leaves the state as it is, and its results are 0
 
     Results have the dtype of v; half precision is computed in float32."""
+    compute = _of_samples if is_exporting() else _untraced
+    return compute((q, k, v, log_decay, a, b), state, mask)
+
+
+def _of_samples(terms: Terms, state: Tensor | None, mask: Tensor | None) -> tuple[Tensor, Tensor]:
+    _, k, v, *_ = terms
     dtype = v.dtype
     if state is None:
         state = v.new_zeros(*v.shape[:2], k.shape[-1], v.shape[-1])
@@ -84,11 +90,14 @@ def linear_recurrence(
             results: tuple[Tensor, Tensor] = _in_chunks((q, k, v, g, a, b), state.to(wide))
         return results
 
-    terms = (q, k, v, log_decay, a, b)
     present = [term is not None for term in terms]
     values = [value for value in (*terms, mask) if value is not None]
     o, last = in_one_batch(of_batch, state, *values)
     return o.to(dtype), last.to(dtype)
+
+
+# torch.compile would trace the steps of every number of chunks anew.
+_untraced = torch.compiler.disable(_of_samples)
 
 
 def _position_by_position(terms: Terms, state: Tensor) -> tuple[Tensor, Tensor]:
@@ -110,8 +119,6 @@ def _position_by_position(terms: Terms, state: Tensor) -> tuple[Tensor, Tensor]:
     return o.movedim(0, 2), last
 
 
-# torch.compile would trace the steps of every number of chunks anew.
-@torch.compiler.disable
 def _in_chunks(terms: Terms, state: Tensor) -> tuple[Tensor, Tensor]:
     q, k, v, g, a, b = terms
     n = q.shape[2]

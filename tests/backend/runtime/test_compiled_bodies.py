@@ -1,6 +1,6 @@
 """Claims about bodies of loops that torch compiles: their results do not change."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import jaxtyping
 import pytest
@@ -49,3 +49,36 @@ def test_compiled_bodies_have_the_same_outputs_and_gradients(compiled: Compiled)
         logits.square().sum().backward()
         results.append((logits, [parameter.grad for parameter in module.parameters()]))
     torch.testing.assert_close(*results, atol=1e-10, rtol=1e-10)
+
+
+LINEAR = """
+model linear_mixer[d = 4](x: tokens[n]) -> logits[n, 3] {
+    h = embed[d](x)
+    stack 2 {
+        y = norm(h)
+        h <- h + delta_rule[heads = 1](unit_norm(y), unit_norm(y), linear[d](y), sigmoid(linear[1](y)))
+    }
+    return linear[3](h)
+}
+"""
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_linear_recurrence_divides_a_body_once_for_all_lengths(compiled: Compiled) -> None:
+    module, graphs = compiled(LINEAR), list[int]()
+    lengths = [torch.zeros(2, length, dtype=torch.int64) for length in (70, 130, 200)]
+    expected = [module(x) for x in lengths]
+
+    def backend(graph: torch.fx.GraphModule, inputs: list[torch.Tensor]) -> Callable[..., object]:
+        graphs.append(len(inputs))
+        return graph.forward
+
+    compile_bodies(module, backend)  # type: ignore[arg-type]  # torch also takes a function
+    counts = []
+    for x, result in zip(lengths, expected, strict=True):
+        torch.testing.assert_close(module(x), result)
+        counts.append(len(graphs))
+    # Before and after the recurrence, in the block and in the body; then once more, with symbols for the sizes.
+    assert 1 < counts[0] <= 4
+    assert counts[1] <= 8
+    assert counts[2] == counts[1]
