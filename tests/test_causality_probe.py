@@ -36,6 +36,10 @@ BODIES = {
     "return linear[vocab](h)",
     "token halting": "repeat 4 halting h as s by token_halt[0.9] { h <- h + attention[2, causal = true](h, s) }\n"
     "return linear[vocab](h)",
+    "emission of token halting": "y = repeat 4 halting h by token_halt[0.9] {\n"
+    "h <- h + attention[2, causal = true](h)\nemit linear[vocab](h) }\nreturn y",
+    "emission of global halting": "y = repeat 4 halting h by global_halt[0.9] {\n"
+    "h <- h + linear[d](h)\nemit linear[vocab](h) }\nreturn y",
     "memory before": "m = learned[3, d, init = normal]()\ny = scan c in chunks[4](h) carry m {\n"
     "a = c + attention[2](c, m)\nm <- m + attention[2](m, a)\nemit a }\nreturn linear[vocab](y)",
     "memory after": "m = learned[3, d, init = normal]()\ny = scan c in chunks[4](h) carry m {\n"

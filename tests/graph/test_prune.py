@@ -75,6 +75,41 @@ def test_a_state_that_only_feeds_itself_is_removed_with_its_captured_values(beco
     )
 
 
+def test_a_halting_loop_emits_only_what_is_read(becomes: Becomes) -> None:
+    loop = """
+        graph g
+        instance @halt: halt(d = 4) lengths (n) axes (n) "m:H"
+        input %1 x: seq[n, 4]
+        input %2 y: seq[n, 4]
+        """
+    facts = "limit = 3, state = 1, mixture = false, emits = true"
+    before = f"""{loop}
+        %3: seq[n, 4], seq[n, 4], seq[n, 4] = halting @halt[{facts}](%2, %1) {{
+            input %4: seq[n, 4]
+            input %5: seq[n, 4]
+            %6: seq[n, 4] = negate(%5)
+            %7: seq[n, 4] = add(%5, %4)
+            return %4, %6, %7
+        }}
+        %8 z: seq[n, 4] = part[index = PART](%3)
+        return %8
+        """
+    becomes(
+        remove_dead,
+        before.replace("PART", "1"),
+        f"""{loop}
+        %3 z: seq[n, 4] = halting @halt[limit = 3, state = 0, mixture = false](%1) {{
+            input %5: seq[n, 4]
+            %6: seq[n, 4] = negate(%5)
+            return %6
+        }}
+        return %3
+        """,
+    )
+    kept = before.replace("PART", "2")
+    becomes(remove_dead, kept, kept)
+
+
 def test_a_halting_loop_keeps_its_halting_state_but_not_an_unread_mixture(becomes: Becomes) -> None:
     becomes(
         remove_dead,

@@ -62,6 +62,8 @@ def test_a_sound_graph_passes() -> None:
         ("axes (n) reads", "axes (m) reads", "its axes name"),
         ("count = 2", "count = -1", "takes -1 steps"),
         ("state = 1", "state = 2", "halts state 2 of 2"),
+        ("mixture = true](%s", "mixture = true, emits = true](%s", "halts state 1 of 1"),
+        ("limit = 3, state = 1, mixture", "emits = true, limit = 0, state = 0, mixture", "takes 0 steps"),
         ("index = 1](%l)", "index = 2](%l)", "number 2 of 2 results"),
         ("%p: seq[n, 4] =", "%p: seq[n, 5] =", "is seq[n, 5], not seq[n, 4]"),
         ("part[index = 1](%l)", "part[index = 0](%h)", "not of a node with several results"),

@@ -60,6 +60,7 @@ SMALL_TASK = {
     "logical_inference": {"task.data": "generated", "task.draws": "300", "task.train": "0..3", "task.test": "4..6"},
     "in_context_regression": {**FEW, "task.points": "5", "task.test": "[5]"},
     "dyck": {**FEW, "task.test": "[22..26]"},
+    "parity": {**FEW, "task.train": "1..4", "task.test": "5..6"},
     "scan": {"task.data": "generated", "task.cutoff": "40"},
     "pcfg": {"task.data": "generated", "task.train_size": "20", "task.iid_size": "0", "task.test_size": "4"},
     "mathematics": {"task.data": "generated", "task.draws": "60", "task.test_size": "4"},

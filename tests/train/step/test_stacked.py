@@ -59,6 +59,15 @@ model adaptive(x: tokens[n]) -> logits[classes] {
     return linear[classes](last(h))
 }
 
+model ponders(x: tokens[n]) -> logits[classes] {
+    h = embed[8](x)
+    y = repeat 4 halting h by global_halt[0.9] {
+        h <- norm(h + attention[2](h))
+        emit linear[classes](last(h))
+    }
+    return y
+}
+
 model balanced(x: tokens[n]) -> logits[classes] {
     h = embed[8](x)
     y = scan c in chunks[count = 2](h) { emit c + attention[2](c) }
@@ -106,6 +115,7 @@ EQUAL_TO_SOLO = [
     ("lookup", {}),
     ("lookup", {"model": "transformer", "train.label_smoothing": "0.1", "train.schedule": "onecycle"}),
     ("lookup", {"model": "adaptive", "train.ponder": "0.1"}),
+    ("lookup", {"model": "ponders", "train.supervise": "every"}),
     ("lookup", {"model": "recurrent", "train.schedule": "cosine"}),
     ("bits", {}),
     ("sets", {}),
