@@ -107,7 +107,7 @@ def _dropout_sides(size: Size, setting: Setting) -> Sides:
 
 
 def _with_torch_dropout(step: Callable[[], None]) -> None:
-    with patch.object(kernel, "has_slow_draws", lambda: False):
+    with patch.object(kernel, "is_drawn_here", lambda x, count: False):
         step()
 
 

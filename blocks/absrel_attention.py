@@ -2,11 +2,10 @@
 
 import torch
 from jaxtyping import Float
-from torch import Tensor
+from torch import Tensor, nn
 
 from archlang.backend.runtime.joined_linear import Products, mapped
 from archlang.blocks.relative_attention import RelativeAttention
-from archlang.kernels.linear import Linear
 
 
 class AbsrelAttention(RelativeAttention):
@@ -45,7 +44,7 @@ class AbsrelAttention(RelativeAttention):
             d=d,
             e=e,
         )
-        self.relative_gate = Linear(d, heads if gates == "per_head" else 1)
+        self.relative_gate = nn.Linear(d, heads if gates == "per_head" else 1)
 
     def _place(
         self, q: Float[Tensor, "b n d"], scores: Float[Tensor, "b h n r"], m: int, start: int, products: Products

@@ -4,11 +4,10 @@ from dataclasses import dataclass
 
 import torch
 from jaxtyping import Bool, Float
-from torch import Tensor
+from torch import Tensor, nn
 
 from archlang.backend.runtime.halting import HaltingBlock, Tally
 from archlang.backend.runtime.stacking import is_stacked
-from archlang.kernels.linear import Linear
 
 
 @dataclass(kw_only=True)
@@ -43,7 +42,7 @@ class Act(HaltingBlock):
 
     def __init__(self, *, variant: str, epsilon: float, ponder: str, d: int) -> None:
         super().__init__()
-        self.halt = Linear(d, 1)
+        self.halt = nn.Linear(d, 1)
         self.forced = variant == "graves"
         self.threshold = 1 - epsilon
         self.ponder = ponder

@@ -13,7 +13,6 @@ from archlang.backend.runtime.joined_linear import NO_PRODUCTS, Products, mapped
 from archlang.backend.runtime.stacking import in_one_batch
 from archlang.blocks.positions import alibi_slopes, counted, sinusoid
 from archlang.kernels.dropout import dropout, is_drawn_here
-from archlang.kernels.linear import Linear
 from archlang.kernels.softmax_attention import scaled_dot_product_attention
 
 
@@ -101,10 +100,10 @@ class Attention(nn.Module):
     ) -> None:
         super().__init__()
         width = heads * (head_dim or d // heads)
-        self.query = Linear(d, width, bias=False)
-        self.key = Linear(e, width, bias=False)
-        self.value = Linear(e, width, bias=False)
-        self.output = Linear(width, d, bias=False)
+        self.query = nn.Linear(d, width, bias=False)
+        self.key = nn.Linear(e, width, bias=False)
+        self.value = nn.Linear(e, width, bias=False)
+        self.output = nn.Linear(width, d, bias=False)
         self.heads = heads
         self.position = position
         self.slopes = alibi_slopes(heads) if position == "alibi" else None

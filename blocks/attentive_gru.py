@@ -11,7 +11,6 @@ from torch import Tensor, nn
 from archlang.backend.decode.block_cache import BlockCache
 from archlang.backend.runtime.graph_loops import is_exporting, scan_steps
 from archlang.blocks.pointer_unit import gated, over_slots
-from archlang.kernels.linear import Linear
 
 
 class AttentiveGru(nn.Module):
@@ -25,10 +24,10 @@ class AttentiveGru(nn.Module):
 
     def __init__(self, *, hidden: int, e: int, d: int, s: int) -> None:
         super().__init__()
-        self.attention = Linear(hidden + d, hidden)
+        self.attention = nn.Linear(hidden + d, hidden)
         self.score = nn.Parameter(torch.empty(hidden).uniform_(-1 / sqrt(hidden), 1 / sqrt(hidden)))
         self.cell = nn.GRUCell(e + d, hidden)
-        self.output = Linear(hidden + d, hidden)
+        self.output = nn.Linear(hidden + d, hidden)
 
     def forward(
         self,

@@ -6,7 +6,6 @@ from torch import Tensor, nn
 
 from archlang.backend.decode.block_cache import BlockCache
 from archlang.blocks.pointer_unit import so_far
-from archlang.kernels.linear import Linear
 
 
 class Dereference(nn.Module):
@@ -23,8 +22,8 @@ class Dereference(nn.Module):
         super().__init__()
         self.causal = causal
         projected = k if form == "code" else 0
-        self.value = nn.ModuleList(Linear(d, d) for _ in range(projected))
-        self.output = nn.ModuleList(Linear(d, d) for _ in range(projected))
+        self.value = nn.ModuleList(nn.Linear(d, d) for _ in range(projected))
+        self.output = nn.ModuleList(nn.Linear(d, d) for _ in range(projected))
         for value, output in zip(self.value, self.output, strict=True):
             nn.init.xavier_uniform_(value.get_parameter("weight"))
             nn.init.zeros_(value.get_parameter("bias"))

@@ -10,7 +10,6 @@ from torch import Tensor, nn
 
 from archlang.backend.runtime.joined_linear import NO_PRODUCTS, Products, mapped
 from archlang.kernels.dropout import dropout
-from archlang.kernels.linear import Linear
 
 ACTIVATIONS: Mapping[str, Callable[[Tensor], Tensor]] = {
     "relu": F.relu,
@@ -44,8 +43,8 @@ class Feedforward(nn.Module):
         tiny: float = 1e-6,
     ) -> None:
         super().__init__()
-        self.hidden = Linear(d, ff)
-        self.output = Linear(ff, d)
+        self.hidden = nn.Linear(d, ff)
+        self.output = nn.Linear(ff, d)
         self.activation = ACTIVATIONS[activation]
         self.dropout = dropout
         self.output_dropout = output_dropout

@@ -13,7 +13,6 @@ from archlang.backend.runtime.transforms import needs_plain_form
 from archlang.blocks.attention import join_heads, split_heads
 from archlang.kernels import nearest_match as kernel
 from archlang.kernels.dropout import dropout
-from archlang.kernels.linear import Linear
 from archlang.kernels.plain_geometric import plain_weights
 from archlang.kernels.processor import has_kernel
 
@@ -48,15 +47,15 @@ class GeometricAttention(nn.Module):
     ) -> None:
         super().__init__()
         c = head_dim or d // heads
-        self.query = Linear(d, heads * c, bias=False)
-        self.key = Linear(e, heads * c, bias=False)
-        self.value = Linear(e, heads * c, bias=False)
-        self.output = Linear(heads * c, d, bias=False)
+        self.query = nn.Linear(d, heads * c, bias=False)
+        self.key = nn.Linear(e, heads * c, bias=False)
+        self.value = nn.Linear(e, heads * c, bias=False)
+        self.output = nn.Linear(heads * c, d, bias=False)
         for projection, width in ((self.query, d), (self.key, e), (self.value, e), (self.output, d)):
             bound = sqrt(6 / (width + c))
             nn.init.uniform_(projection.weight, -bound, bound)
         self.query_bias = nn.Parameter(torch.zeros(heads, c))
-        self.direction = Linear(d, 2 * heads)  # all heads' left, then all heads' right
+        self.direction = nn.Linear(d, 2 * heads)  # all heads' left, then all heads' right
         self.content_scale = nn.Parameter(torch.full((1,), 1 / sqrt(c)))
         self.direction_scale = nn.Parameter(torch.ones(1))
         self.score_bias = nn.Parameter(torch.zeros(1))

@@ -5,10 +5,9 @@ from dataclasses import dataclass
 import torch
 import torch.nn.functional as F
 from jaxtyping import Bool, Float
-from torch import Tensor
+from torch import Tensor, nn
 
 from archlang.backend.runtime.halting import HaltingBlock, Tally
-from archlang.kernels.linear import Linear
 
 
 @dataclass(kw_only=True)
@@ -42,8 +41,8 @@ class _Halt(HaltingBlock):
 
     def __init__(self, *, threshold: float, transition: bool, length_cap: bool, ponder: str, d: int) -> None:
         super().__init__()
-        self.hidden = Linear(2 * d if transition else d, d)
-        self.output = Linear(d, 1)
+        self.hidden = nn.Linear(2 * d if transition else d, d)
+        self.output = nn.Linear(d, 1)
         self.threshold = threshold
         self.transition = transition
         self.length_cap = length_cap

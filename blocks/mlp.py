@@ -6,7 +6,6 @@ from torch import Tensor, nn
 from archlang.backend.runtime.joined_linear import NO_PRODUCTS, Products, mapped
 from archlang.blocks.feedforward import ACTIVATIONS
 from archlang.kernels.dropout import dropout
-from archlang.kernels.linear import Linear
 
 
 class Mlp(nn.Module):
@@ -16,8 +15,8 @@ class Mlp(nn.Module):
 
     def __init__(self, *, hidden: int, out: int, activation: str, dropout: float, d: int) -> None:
         super().__init__()
-        self.hidden = Linear(d, hidden)
-        self.output = Linear(hidden, out)
+        self.hidden = nn.Linear(d, hidden)
+        self.output = nn.Linear(hidden, out)
         self.activation = ACTIVATIONS[activation]
         self.dropout = dropout
 

@@ -10,7 +10,6 @@ from torch import Tensor, nn
 
 from archlang.backend.decode.block_cache import BlockCache
 from archlang.backend.runtime.graph_loops import is_exporting, scan_steps
-from archlang.kernels.linear import Linear
 
 
 class DotScore(nn.Module):
@@ -20,10 +19,10 @@ class DotScore(nn.Module):
 
     def __init__(self, hidden: int, bits: int) -> None:
         super().__init__()
-        self.state_map = Linear(hidden, hidden)
-        self.address_map = Linear(bits, bits)
-        self.query = Linear(hidden, hidden)
-        self.key = Linear(bits, hidden)
+        self.state_map = nn.Linear(hidden, hidden)
+        self.address_map = nn.Linear(bits, bits)
+        self.query = nn.Linear(hidden, hidden)
+        self.key = nn.Linear(bits, hidden)
         for projection in (self.query, self.key):
             nn.init.xavier_uniform_(projection.weight)
             nn.init.zeros_(projection.bias)
@@ -43,8 +42,8 @@ class CosineScore(nn.Module):
 
     def __init__(self, hidden: int, bits: int, width: int, epsilon: float = 1e-8) -> None:
         super().__init__()
-        self.hidden = Linear(bits, width)
-        self.output = Linear(width, hidden)
+        self.hidden = nn.Linear(bits, width)
+        self.output = nn.Linear(width, hidden)
         self.epsilon = epsilon
 
     def keys(self, a: Float[Tensor, "b n bits"]) -> Float[Tensor, "b n hidden"]:

@@ -10,7 +10,6 @@ from torch import Tensor, nn
 from archlang.backend.decode.block_cache import BlockCache
 from archlang.blocks.pointer_unit import over_slots, so_far
 from archlang.kernels.dropout import dropout
-from archlang.kernels.linear import Linear
 
 
 class DotRead(nn.Module):
@@ -20,11 +19,11 @@ class DotRead(nn.Module):
 
     def __init__(self, reads: int, k: int, d: int, dropout: float) -> None:
         super().__init__()
-        self.pointed = Linear(k, reads * d)  # L and l of all reads
-        self.query = Linear(d, d)
-        self.key = Linear(d, d)
-        self.value = Linear(d, d)
-        self.output = Linear(d, d)
+        self.pointed = nn.Linear(k, reads * d)  # L and l of all reads
+        self.query = nn.Linear(d, d)
+        self.key = nn.Linear(d, d)
+        self.value = nn.Linear(d, d)
+        self.output = nn.Linear(d, d)
         for projection in (self.query, self.key, self.value):
             bound = sqrt(6 / (4 * d))
             nn.init.uniform_(projection.weight, -bound, bound)
@@ -55,8 +54,8 @@ class CosineRead(nn.Module):
 
     def __init__(self, reads: int, k: int, d: int, width: int, dropout: float, epsilon: float = 1e-8) -> None:
         super().__init__()
-        self.hidden = nn.ModuleList(Linear(k, width) for _ in range(reads))
-        self.output = nn.ModuleList(Linear(width, d) for _ in range(reads))
+        self.hidden = nn.ModuleList(nn.Linear(k, width) for _ in range(reads))
+        self.output = nn.ModuleList(nn.Linear(width, d) for _ in range(reads))
         self.dropout = dropout
         self.epsilon = epsilon
 

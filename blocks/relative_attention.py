@@ -12,7 +12,6 @@ from archlang.backend.runtime.joined_linear import NO_PRODUCTS, Products, mapped
 from archlang.blocks.attention import join_heads, masked_softmax, split_heads, visible
 from archlang.blocks.positions import counted, sinusoid
 from archlang.kernels.dropout import dropout
-from archlang.kernels.linear import Linear
 
 
 def by_distance(scores: Float[Tensor, "b h n r"]) -> Float[Tensor, "b h n m"]:
@@ -57,11 +56,11 @@ class RelativeAttention(nn.Module):
     ) -> None:
         super().__init__()
         c = head_dim or d // heads
-        self.query = Linear(d, heads * c, bias=False)
-        self.key = Linear(e, heads * c, bias=False)
-        self.value = Linear(e, heads * c, bias=False)
-        self.position = Linear(d, heads * c, bias=False)
-        self.output = Linear(heads * c, d, bias=False)
+        self.query = nn.Linear(d, heads * c, bias=False)
+        self.key = nn.Linear(e, heads * c, bias=False)
+        self.value = nn.Linear(e, heads * c, bias=False)
+        self.position = nn.Linear(d, heads * c, bias=False)
+        self.output = nn.Linear(heads * c, d, bias=False)
         self.content_bias = nn.Parameter(torch.zeros(heads, c))
         self.position_bias = nn.Parameter(torch.zeros(heads, c))
         if scale == "learned":

@@ -9,7 +9,6 @@ from torch import Tensor, nn
 
 from archlang.backend.decode.block_cache import BlockCache
 from archlang.backend.runtime.graph_loops import is_exporting, scan_steps
-from archlang.kernels.linear import Linear
 
 
 class StackRnn(nn.Module):
@@ -25,9 +24,9 @@ class StackRnn(nn.Module):
     def __init__(self, *, hidden: int, slots: int, width: int, d: int) -> None:
         super().__init__()
         self.cell = nn.RNNCell(d, hidden)
-        self.top = Linear(width, hidden)
-        self.action = Linear(hidden, 2)
-        self.element = Linear(hidden, width)
+        self.top = nn.Linear(width, hidden)
+        self.action = nn.Linear(hidden, 2)
+        self.element = nn.Linear(hidden, width)
         self.slots = slots
         self.width = width
 

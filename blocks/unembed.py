@@ -1,11 +1,11 @@
 """Scores of tokens by the rows of their embedding."""
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from archlang.blocks.embed import Embed
-from archlang.kernels.linear import linear
 
 
 class Unembed(nn.Module):
@@ -27,4 +27,4 @@ class Unembed(nn.Module):
     def forward(
         self, y: Float[Tensor, "b n d"], *, mask_n: Bool[Tensor, "b n"] | None = None
     ) -> Float[Tensor, "b n vocab"]:
-        return linear(y, self._table[0].weight, self.bias)
+        return F.linear(y, self._table[0].weight, self.bias)

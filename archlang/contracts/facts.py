@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from archlang.backend.runtime.joined_linear import Joinable
+from archlang.backend.runtime.joined_linear import is_joinable
 from archlang.contracts import mistakes, samples
 from archlang.contracts.independence import changed
 from archlang.contracts.subject import Subject
@@ -63,7 +63,7 @@ def _misfit(part: object, linear: LinearMap) -> str:
     """Returns why an attribute of a block is not the linear map that its signature states; "" if it is."""
     if not isinstance(part, nn.Module):
         return "is not a module of the class"
-    if not isinstance(part, Joinable):
+    if not is_joinable(part):
         return f"is a {type(part).__module__}.{type(part).__name__}, which cannot be joined"
     return "" if part.out_features == linear.width else f"has width {part.out_features}, not {linear.width}"
 

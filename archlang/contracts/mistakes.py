@@ -180,7 +180,7 @@ def too_many_nonzero(case: Case, stated: int, counted: int, facts: Facts) -> Dia
 
 
 def wrong_map(case: Case, name: str, reason: str, facts: Facts) -> Diagnostic:
-    remedy = "use an `archlang.kernels.linear.Linear`, and apply it with `mapped` and `products`"
+    remedy = "use a `torch.nn.Linear`, and apply it with `mapped` and `products`"
     return _mistake("E0717", f"the map `{name}` {reason}", case.item.maps[0].span, "stated here", case, facts, remedy)
 
 

@@ -2,22 +2,10 @@
 
 from __future__ import annotations
 
-import platform
 from functools import cache
 from importlib.util import find_spec
-from pathlib import Path
 
 import torch
-
-
-@cache
-def is_made_by(maker: str) -> bool:
-    """Returns whether the processor reports a maker's name, such as `GenuineIntel`."""
-    try:
-        description = Path("/proc/cpuinfo").read_text(encoding="utf-8")
-    except OSError:
-        description = platform.processor()
-    return maker in description
 
 
 @cache

@@ -6,7 +6,6 @@ from torch import Tensor, nn
 
 from archlang.backend.runtime.joined_linear import NO_PRODUCTS, Products, mapped
 from archlang.kernels.dropout import dropout
-from archlang.kernels.linear import Linear
 
 
 class Blur(nn.Module):
@@ -14,10 +13,10 @@ class Blur(nn.Module):
 
     def __init__(self, *, width: int, dropout: float, d: int, e: int) -> None:
         super().__init__()
-        self.query = Linear(d, width, bias=False)
-        self.key = Linear(e, width, bias=False)
-        self.value = Linear(e, width, bias=False)
-        self.output = Linear(width, d, bias=False)
+        self.query = nn.Linear(d, width, bias=False)
+        self.key = nn.Linear(e, width, bias=False)
+        self.value = nn.Linear(e, width, bias=False)
+        self.output = nn.Linear(width, d, bias=False)
         self.dropout = dropout
 
     def weights(

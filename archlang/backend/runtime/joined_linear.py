@@ -3,8 +3,10 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import TypeGuard
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
@@ -19,15 +21,9 @@ NO_PRODUCTS: Products = MappingProxyType({})
 _MOST_MULTIPLICATIONS = 3 << 23
 
 
-class Joinable(nn.Linear):
-    """A linear map that can be joined with others of its class, by concatenating their weights."""
-
-    @staticmethod
-    def product(
-        x: Float[Tensor, "*b d"], weight: Float[Tensor, "k d"], bias: Float[Tensor, " k"] | None
-    ) -> Float[Tensor, "*b k"]:
-        """x Wᵀ + b"""
-        raise NotImplementedError
+def is_joinable(module: object) -> TypeGuard[nn.Linear]:
+    """Returns whether a module is exactly torch's linear map, so that its product may be computed beside others."""
+    return type(module) is nn.Linear
 
 
 def mapped(linear: nn.Linear, name: str, x: Float[Tensor, "*b d"], products: Products) -> Float[Tensor, "*b k"]:
@@ -70,11 +66,7 @@ class JoinedLinear(Attached):
         if is_exporting():
             return None
         maps = self._maps()
-        joinable = [
-            linear
-            for linear in maps
-            if isinstance(linear, Joinable) and type(linear) is type(maps[0]) and not _has_hooks(linear)
-        ]
+        joinable = [linear for linear in maps if is_joinable(linear) and not _has_hooks(linear)]
         alike = len({(linear.weight.dtype, linear.weight.device) for linear in joinable}) == 1
         return {} if len(joinable) == len(maps) and alike else None
 
@@ -82,11 +74,11 @@ class JoinedLinear(Attached):
         """Returns the product of each map, or None for each if separate products are as fast."""
         if weights is None or not _is_faster(x, self._rows):
             return self._no_products
-        maps = [linear for linear in self._maps() if isinstance(linear, Joinable)]
+        maps = [linear for linear in self._maps() if is_joinable(linear)]
         has_gradients = torch.is_grad_enabled()
         if has_gradients not in weights:
             weights[has_gradients] = _concatenate(maps)
-        return torch.split(maps[0].product(x, *weights[has_gradients]), list(self.sizes), -1)
+        return torch.split(F.linear(x, *weights[has_gradients]), list(self.sizes), -1)
 
     def all_products(self, x: Float[Tensor, "*b d"], weights: JoinedWeights | None) -> Sequence[Tensor]:
         """Returns the product of each map. The steps of a loop share them."""
@@ -100,7 +92,7 @@ def _is_faster(x: Tensor, rows: int) -> bool:
     return x.device.type != "cpu" or x.numel() * rows <= _MOST_MULTIPLICATIONS
 
 
-def _concatenate(maps: Sequence[Joinable]) -> tuple[Tensor, Tensor | None]:
+def _concatenate(maps: Sequence[nn.Linear]) -> tuple[Tensor, Tensor | None]:
     weight = torch.cat([linear.weight for linear in maps])
     bias = torch.cat([_bias(linear) for linear in maps]) if any(linear.bias is not None for linear in maps) else None
     device = weight.device.type

@@ -66,8 +66,6 @@ _CALLS: Mapping[Name, Callable[[ast.Call], ast.expr]] = {
 }
 _NAMES: Mapping[Name, Callable[[], ast.expr]] = {
     Name("archlang.kernels.dropout", "dropout"): lambda: imported(_F, "dropout"),
-    Name("archlang.kernels.linear", "linear"): lambda: imported(_F, "linear"),
-    Name("archlang.kernels.linear", "Linear"): lambda: imported(_NN, "Linear"),
     Name("archlang.kernels.softmax_attention", "scaled_dot_product_attention"): lambda: imported(
         _F, "scaled_dot_product_attention"
     ),

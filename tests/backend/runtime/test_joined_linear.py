@@ -7,7 +7,6 @@ from torch.nn.utils import parametrizations
 
 from archlang.backend.runtime import joined_linear as joining
 from archlang.backend.runtime.joined_linear import JoinedLinear, mapped
-from archlang.kernels.linear import Linear
 from tests.conftest import Compiled
 
 PROGRAM = """
@@ -22,7 +21,7 @@ model gated[d = 4](x: tokens[n]) -> logits[classes] {
 def pair() -> tuple[nn.Module, JoinedLinear]:
     """Two maps, one of which has no bias."""
     owner = nn.Module()
-    owner.one, owner.other = Linear(4, 3), Linear(4, 5, bias=False)
+    owner.one, owner.other = nn.Linear(4, 3), nn.Linear(4, 5, bias=False)
     return owner, JoinedLinear(owner, ("one", "other"), (3, 5))
 
 
@@ -85,7 +84,7 @@ def test_on_a_cpu_the_blocks_compute_large_products(monkeypatch: pytest.MonkeyPa
 
 
 def test_a_missing_product_is_computed() -> None:
-    linear, x = Linear(4, 3), torch.randn(2, 4)
+    linear, x = nn.Linear(4, 3), torch.randn(2, 4)
     product = torch.randn(2, 3)
     assert mapped(linear, "hidden", x, {"hidden": product}) is product
     for products in ({}, {"hidden": None}):
