@@ -13,10 +13,8 @@ from archlang.graph.operations import Join
 from archlang.graph.text import parse_graph
 from archlang.passes import optimize
 from archlang.passes.join import join_maps
-from archlang.syntax.parser import parse, read
-from archlang.syntax.tree import Definition
 from tests.conftest import Becomes
-from tests.test_causality_probe import SHIPPED, SMALL, field
+from tests.test_causality_probe import SHIPPED, field, small_graph
 
 FEEDFORWARD = 'feedforward[ff = 6] axes () maps (hidden(0) = 6) "archlang.blocks.feedforward:Feedforward"'
 GATE = 'gate[ff = 8] axes () maps (hidden(0) = 8) "archlang.blocks.gate:Gate"'
@@ -192,10 +190,7 @@ def test_a_program_computes_the_same_with_joined_and_separate_maps(tmp_path: Pat
 
 @pytest.mark.parametrize(("file", "model"), SHIPPED, ids=[f"{file.stem}-{model}" for file, model in SHIPPED])
 def test_a_library_model_computes_the_same_with_joined_and_separate_maps(file: Path, model: str) -> None:
-    (definition,) = [i for i in parse(read(file)).items if isinstance(i, Definition) and i.name == model]
-    statics = {p.name: SMALL[p.name] for p in definition.signature.statics if p.name in SMALL}
-    sizes = {"k": 5} if "k]" in definition.span.text.partition("{")[0] else {}
-    graph = compile_graph(file, model, {**statics, "vocab": 5, "words": 5, "classes": 3, **sizes})
+    graph = small_graph(file, model)
     modules = []
     for without in ((), ("join",)):
         torch.manual_seed(0)
