@@ -335,9 +335,9 @@ def test_the_classifier_with_the_dnc_of_ndr(golden: Golden, folder: Path) -> Non
 NRAM = """\
 use archlang.models.neural_random_access_machine
 
-model m[size: int, count: int, steps: int, hidden: int, controller: symbol](
-    memory: seq[size, size], registers: seq[count, size]) -> seq[size, size] {
-    return random_access_machine[size, count, steps, hidden, controller](memory, registers)
+model m[cells: int, count: int, steps: int, hidden: int, controller: symbol](
+    memory: seq[cells, cells], registers: seq[count, cells]) -> seq[cells, cells] {
+    return random_access_machine[cells, count, steps, hidden, controller](memory, registers)
 }
 """
 
@@ -353,7 +353,7 @@ def test_a_neural_random_access_machine(golden: Golden, case: str, folder: Path)
             weights[f"{block}.{name}.bias"] = f"p.ctrl.b_{array}"
     else:
         weights |= {f"{block}.network.weight": "p.ctrl.w", f"{block}.network.bias": "p.ctrl.b"}
-    statics = {"size": sizes["M"], "count": sizes["R"], "steps": sizes["T"], "hidden": sizes["H"]}
+    statics = {"cells": sizes["M"], "count": sizes["R"], "steps": sizes["T"], "hidden": sizes["H"]}
     controller = "lstm" if sizes["ctrl"] == "lstm" else "feedforward"
     program = Program(NRAM, golden, weights, folder, "m", controller=controller, **statics)
     # Two-argument modules multiply the rounding of their inputs, so that float32 drifts.
