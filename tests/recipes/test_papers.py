@@ -28,7 +28,7 @@ RECIPES = [(page, item.name) for page in PAGES for item in parse(read(page)).ite
 SMALL_MODEL = {
     "d": "16", "heads": "2", "ff": "16", "layers": "2", "hidden": "8", "width": "4", "slots": "6", "depth": "2",
     "steps": "2", "embedding": "8", "group": "1", "ff_experts": "3", "ff_k": "2", "att_experts": "2", "att_k": "1",
-    "window": "4", "states": "3", "before": "1", "after": "1", "key": "4", "wide": "6", "narrow": "5",
+    "window": "4", "states": "3", "before": "1", "after": "1", "key": "4", "wide": "6", "narrow": "5", "cells": "16",
     "loops": "6", "prelude": "1", "core": "1", "coda": "1", "gradient_steps": "2",
 }  # fmt: skip
 SHORT = {"train.batch": "4", "train.steps": "2", "train.every": "2"}
@@ -189,6 +189,18 @@ def test_a_gut_trains_ten_steps_with_and_without_halting(recipe: str, tmp_path: 
 @pytest.mark.parametrize("recipe", ["lstm", "bilstm", "dnc"])
 def test_a_recurrent_baseline_of_the_data_router_trains_ten_steps(recipe: str, tmp_path: Path) -> None:
     trains_ten_steps(PAPERS / "ndr" / "table1.arch", recipe, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("page", "recipe"), [("panm/copy", "nram"), ("panm/dynamic_recall", "nram"), ("ndr/table1", "dnc")]
+)
+def test_a_network_with_a_memory_of_cells_trains_ten_steps(page: str, recipe: str, tmp_path: Path) -> None:
+    path = PAPERS / f"{page}.arch"
+    settings = {**small(path, recipe), "train.batch": "8", "train.steps": "10", "train.every": "10"}
+    outcome = training.train(plan_first_point(loaded(path), recipe, settings), tmp_path / "run", device="cpu")
+    assert outcome.scores
+    assert all(isfinite(score.loss) for score in outcome.scores)
 
 
 # Table 5 of The Devil is in the Detail. SCAN's sizes are exact, from its program; the table has the others in millions.
