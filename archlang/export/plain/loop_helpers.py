@@ -1,0 +1,62 @@
+"""The functions that the method `forward` of an exported model calls besides blocks: their names, or their texts."""
+
+from archlang.export.plain.sources import Name
+
+_LOOPS = "archlang.backend.runtime.loops"
+DIVIDE = Name("archlang.backend.runtime.ieee_division", "divide")
+DIVIDE_WHERE_REAL = Name("archlang.backend.runtime.padded_division", "divide_where_real")
+BROADCAST_MASK = Name(_LOOPS, "broadcast_mask")
+MEAN_STEPS = Name(_LOOPS, "_mean_steps")
+OVER_CHUNKS = Name("archlang.backend.runtime.scans", "_over_chunks")
+REAL_POSITIONS = '''
+def real_positions(x, lengths):
+    """Returns the mask of the real positions of a padded batch, [b n]; None if all positions are real."""
+    if lengths is None:
+        return None
+    return torch.arange(x.shape[1], device=x.device) < lengths[:, None]
+'''
+WHERE_REAL = '''
+def where_real(mask, new, old):
+    """Returns the new state; the old one for a sample that has no real position in a chunk."""
+    if mask is None:
+        return new
+    return torch.where(mask.any(1).reshape(-1, *[1] * (new.dim() - 1)), new, old)
+'''
+POSITIONS = '''
+def positions(x, mask):
+    """Yields the vector of each position, and its mask."""
+    for index, vector in enumerate(x.unbind(1)):
+        yield vector, None if mask is None else mask[:, index : index + 1]
+'''
+BEFORE = '''
+def with_before(parts, count):
+    """Yields each part and its mask, with the positions before it, the last `count` or all if that is 0, and theirs."""
+    parts = list(parts)
+    pieces = [part.unsqueeze(1) if part.dim() == 2 else part for part, _ in parts]
+    x = torch.cat(pieces, 1)
+    mask = None if parts[0][1] is None else torch.cat([own for _, own in parts], 1)
+    end = 0
+    for part, piece in zip(parts, pieces):
+        begin = max(0, end - count) if count else 0
+        yield *part, x[:, begin:end], None if mask is None else mask[:, begin:end]
+        end += piece.shape[1]
+'''
+
+ROUTED = '''
+def routed(x, weights, mask):
+    """Returns the real positions as rows, and for each expert the weights of the rows."""
+    if mask is not None:
+        weights = weights.masked_fill(~mask.unsqueeze(-1), 0)
+    return x.reshape(-1, x.shape[-1]), weights.reshape(-1, weights.shape[-1]).unbind(-1)
+
+
+def weighed(result, weight):
+    """Returns results times their weights; 0 for a weight of 0, which has no gradient."""
+    weight = weight.unsqueeze(-1)
+    return result.masked_fill(weight == 0, 0) * weight
+
+
+def for_rows(value, rows):
+    """Returns a value of each sample for each of its rows."""
+    return None if value is None else value.repeat_interleave(len(rows) // max(1, len(value)), 0)
+'''
