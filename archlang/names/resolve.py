@@ -30,6 +30,8 @@ class ResolvedFile:
     own: Mapping[str, Declaration] = field(default_factory=dict)
     used: Mapping[str, Declaration] = field(default_factory=dict)
     readable: ReadableFolders = field(default_factory=ReadableFolders)
+    used_tables: Mapping[str, tuple[ResolvedFile, tree.Table]] = field(default_factory=dict)
+    """the tables of the files that it uses, each with its file"""
 
     def find(self, name: str) -> Declaration | None:
         """Returns the block or model of a name, or None. The file's own names come before the prelude's."""
@@ -77,6 +79,11 @@ class ResolvedFile:
         """The optimizers that this file declares."""
         items = (item for item in self.program.items if isinstance(item, tree.Extern) and item.word == "optimizer")
         return {item.name: item for item in items}
+
+    def find_table(self, name: str) -> tuple[ResolvedFile, tree.Table] | None:
+        """Returns a table of this file, or of one that it uses, with its file; None if there is no such table."""
+        own = self.tables.get(name)
+        return self.used_tables.get(name) if own is None else (self, own)
 
     @cached_property
     def tables(self) -> Mapping[str, tree.Table]:
@@ -193,13 +200,14 @@ class Loader:
     def _resolve(self, program: tree.Program, path: Path) -> ResolvedFile:
         own: dict[str, Declaration] = {}
         used: dict[str, Declaration] = {}
-        resolved = ResolvedFile(program, own, used, self._readable)
+        used_tables: dict[str, tuple[ResolvedFile, tree.Table]] = {}
+        resolved = ResolvedFile(program, own, used, self._readable, used_tables)
         first: dict[tuple[str, str], Span] = {}
         for item in program.items:
             if isinstance(item, tree.Use):
                 self._uses += 1
                 if self._uses <= MOST_USES:
-                    self._use(item, path, used)
+                    self._use(item, path, used, used_tables)
                 elif self._uses == MOST_USES + 1:
                     self.diagnostics.append(mistakes.too_many_uses(item.path_span, MOST_USES))
                 continue
@@ -213,7 +221,13 @@ class Loader:
         self.diagnostics.extend(_block_circles(resolved))
         return resolved
 
-    def _use(self, use: tree.Use, path: Path, used: dict[str, Declaration]) -> None:
+    def _use(
+        self,
+        use: tree.Use,
+        path: Path,
+        used: dict[str, Declaration],
+        used_tables: dict[str, tuple[ResolvedFile, tree.Table]],
+    ) -> None:
         if use.is_file:
             target = path.parent / use.path
             shown = str(target)
@@ -248,6 +262,8 @@ class Loader:
         prefix = f"{use.alias}." if use.alias else ""
         for name, declaration in resolved.own.items():
             used[prefix + name] = declaration
+        for name, table in resolved.tables.items():
+            used_tables[prefix + name] = resolved, table
 
 
 def _place(path: Path) -> Path:

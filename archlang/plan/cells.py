@@ -66,6 +66,12 @@ class CellPlanner:
         for indices in product(*(range(len(static.values)) for static in varied)):
             yield tuple(static.setting(index) for static, index in zip(varied, indices, strict=True))
 
+    def of(self, file: ResolvedFile) -> "CellPlanner":
+        """The planner of the cells of a file, with the same settings."""
+        if file is self.file:
+            return self
+        return CellPlanner(file, self.report, self.overrides, self.seeds, self.plugins, self.model_graphs)
+
     def plan(self, recipe: str, at: Sequence[Setting]) -> Plan | None:
         """The plan of a recipe with the settings `at` and its first seed; None, and a report, if it has a mistake."""
         planner = self.planner(recipe)

@@ -44,7 +44,7 @@ def row_claims(file: ResolvedFile, recipe: str, point: Mapping[str, Setting]) ->
             origin = table.origin if row.published.origin is None else row.published.origin
             for column, number in zip(columns, row.published.cells, strict=False):
                 spend()
-                if number.value is None or row.best_of or column.best_of:
+                if number.value is None or row.best_of or column.best_of or column.average:
                     continue
                 settings = (*row.at, *column.at)
                 at = {**point, **{setting.path.text: setting for setting in settings}}

@@ -214,6 +214,11 @@ def not_varied(span: Span, path: str, recipe: str, possible: Iterable[str]) -> D
     return Diagnostic("E0633", message, span, "not varied", remedy=suggest(path, possible, varied))
 
 
+def average_of_averages(span: Span, table: str) -> Diagnostic:
+    message = f"the table `{table}` has averages itself"
+    return Diagnostic("E0634", message, span, "not averaged again", remedy="name a table whose columns are metrics")
+
+
 def best_of_a_setting(span: Span, path: str, setting: Span) -> Diagnostic:
     message = f"`{path}` has one value here, so there is no best value of it"
     labels = (Label(setting, "set here"),)

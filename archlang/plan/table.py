@@ -37,13 +37,20 @@ class CellOption:
 @dataclass(frozen=True)
 class TableCell:
     """A cell with a plan for each seed, empty if its row has no recipe, and the published result of the cell. A cell
-    that shows the best of several points has `options`, and the plans of all."""
+    that shows the best of several points has `options`, and one that shows an average the `averaged` cells of another
+    table; both have the plans of all."""
 
     row: TableRow
     column: TableColumn
     plans: tuple[Plan, ...]
     claim: PublishedResult | None
     options: tuple[CellOption, ...] = ()
+    averaged: tuple["TableCell", ...] = ()
+
+    @property
+    def is_published_only(self) -> bool:
+        """Whether no run makes the cell."""
+        return self.row.recipe is None and not self.plans
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from archlang.diagnostics.effort import TooMuchWork
 from archlang.elaborate.static_arguments import plain
 from archlang.names.evaluate import Evaluator
+from archlang.names.resolve import ResolvedFile
 from archlang.names.values import Unknown
 from archlang.plan import mistakes
 from archlang.plan.cells import CellPlanner, is_group, settings_text
@@ -14,7 +15,7 @@ from archlang.plan.claims import literal
 from archlang.plan.grid import spread
 from archlang.plan.plan import Plan, PublishedResult
 from archlang.plan.recipe import report_repeated
-from archlang.plan.table import TableColumn, TablePlan, TableRow
+from archlang.plan.table import TableCell, TableColumn, TablePlan, TableRow
 from archlang.plan.table_parts import read_table
 from archlang.source import Span
 from archlang.syntax.expression_text import expression_text
@@ -24,7 +25,7 @@ from archlang.types import Dim
 
 def check_table(cells: CellPlanner, table: Table) -> None:
     """Checks the rows and columns of a table, without its cells."""
-    rows, columns, _ = _sound_parts(cells, table)
+    rows, columns = _rows_and_metrics(cells, table)
     for column in columns:
         _resolve_column(cells, column)
     _check_published(cells, rows, len(read_table(table, cells.report).columns))
@@ -44,7 +45,7 @@ def check_table(cells: CellPlanner, table: Table) -> None:
 def check_cells(cells: CellPlanner, table: Table) -> None:
     """Checks the cells of a table within the step budget, those with equal settings once; a warning counts those left
     out."""
-    rows, columns, _ = _sound_parts(cells, table)
+    rows, columns = _rows_and_metrics(cells, table)
     by_row = {(row.recipe, settings_text(row.at)): (row.recipe, row.at) for row in rows if row.recipe is not None}
     by_column: dict[tuple[tuple[str, str], ...], list[Column]] = {}
     for column in columns:
@@ -69,16 +70,27 @@ def plan_written_table(cells: CellPlanner, table: Table) -> TablePlan | None:
     if not are_sound:
         return None
     are_published_sound = _check_published(cells, rows, len(columns))
-    if not _check_best_of(cells, rows, columns) or not are_published_sound:
+    if not _check_best_of(cells, rows, [column for column in columns if not column.average]):
         return None
-    resolved_columns = tuple(_resolve_column(cells, column) for column in columns)
+    averaged = {column.title: _plan_averaged(cells, column) for column in columns if column.average}
+    if not are_published_sound or None in averaged.values():
+        return None
+    resolved_columns = tuple(
+        _resolve_column(cells, column)
+        if (plan := averaged.get(column.title)) is None
+        else TableColumn(column.title, plan.columns[0].metric)
+        for column in columns
+    )
     resolved_rows = tuple(TableRow(row.title, row.recipe, row.why) for row in rows)
     planned = []
     for row, resolved_row in zip(rows, resolved_rows, strict=True):
         for place, (column, resolved_column) in enumerate(zip(columns, resolved_columns, strict=True)):
-            best_of = [path.text for path in (*row.best_of, *column.best_of)]
-            cell = cells.cell(resolved_row, resolved_column, (*row.at, *column.at), best_of)
-            _check_metric(cells, cell.plans[0] if cell and cell.plans else None, column)
+            if (plan := averaged.get(column.title)) is not None:
+                cell: TableCell | None = _average(resolved_row, resolved_column, plan)
+            else:
+                best_of = [path.text for path in (*row.best_of, *column.best_of)]
+                cell = cells.cell(resolved_row, resolved_column, (*row.at, *column.at), best_of)
+                _check_metric(cells, cell.plans[0] if cell and cell.plans else None, column)
             if cell is not None and row.published is not None:
                 cell = replace(cell, claim=_published_result(table, row.published, place, resolved_column))
             planned.append(cell)
@@ -86,6 +98,33 @@ def plan_written_table(cells: CellPlanner, table: Table) -> TablePlan | None:
     if len(sound) < len(planned):
         return None
     return TablePlan(table.name, table.documentation, resolved_rows, resolved_columns, sound)
+
+
+def _averaged_table(cells: CellPlanner, column: Column) -> tuple[ResolvedFile, Table] | None:
+    """The table that a column averages, with its file; None, and a report, if there is none or it has averages."""
+    table = cells.file.find_table(column.metric.text)
+    if table is None:
+        names = (*cells.file.tables, *cells.file.used_tables)
+        cells.report(mistakes.unknown_table(column.metric.span, column.metric.text, names))
+        return None
+    if any(isinstance(part, Column) and part.average for part in table[1].parts):
+        cells.report(mistakes.average_of_averages(column.metric.span, column.metric.text))
+        return None
+    return table
+
+
+def _plan_averaged(cells: CellPlanner, column: Column) -> TablePlan | None:
+    table = _averaged_table(cells, column)
+    return None if table is None else plan_written_table(cells.of(table[0]), table[1])
+
+
+def _average(row: TableRow, column: TableColumn, plan: TablePlan) -> TableCell:
+    """The average of the cells that a table has in its row of the same title; without plans if they cannot run."""
+    averaged = tuple(cell for cell in plan.cells if cell.row.title == row.title)
+    if not all(cell.plans for cell in averaged):
+        return TableCell(row, column, (), None)
+    plans = {id(each): each for cell in averaged for each in cell.plans}
+    return TableCell(row, column, tuple(plans.values()), None, (), averaged)
 
 
 def _published_result(table: Table, published: Published, place: int, column: TableColumn) -> PublishedResult | None:
@@ -160,7 +199,10 @@ def _sound_parts(cells: CellPlanner, table: Table) -> tuple[list[Row], list[Colu
     are_sound &= parts.is_sound and _has_parts(cells, table, parts.columns, "column", 'column "Longer" test.accuracy')
     columns = []
     for column in parts.columns:
-        if len(column.metric.parts) != 2:
+        if column.average:
+            if _averaged_table(cells, column) is not None:
+                columns.append(column)
+        elif len(column.metric.parts) != 2:
             cells.report(mistakes.bad_metric(column.metric.span, column.metric.text))
         elif column.metric.parts[1] == "loss" and (column.index is not None or any(map(is_group, column.at))):
             cells.report(mistakes.loss_of_group(column.metric.span, column.metric.text))
@@ -175,6 +217,12 @@ def _sound_parts(cells: CellPlanner, table: Table) -> tuple[list[Row], list[Colu
     agreeing = _columns_that_agree(cells, rows, columns)
     are_sound &= len(rows) == len(parts.rows) and len(agreeing) == len(parts.columns)
     return rows, agreeing, are_sound
+
+
+def _rows_and_metrics(cells: CellPlanner, table: Table) -> tuple[list[Row], list[Column]]:
+    """Returns the sound rows and columns of a table without its averages, which other tables check."""
+    rows, columns, _ = _sound_parts(cells, table)
+    return rows, [column for column in columns if not column.average]
 
 
 def _columns_that_agree(cells: CellPlanner, rows: Sequence[Row], columns: Sequence[Column]) -> list[Column]:

@@ -65,11 +65,26 @@ class TableRuns:
         for plan in self.plan.plans:
             results[id(plan)] = _results(self.run_folder(plan))
         return tuple(
-            _best([_cell_result(cell, option.plans, results, option.title) for option in cell.options])
-            if cell.options
-            else _cell_result(cell, cell.plans, results)
+            _average(cell, [_result(averaged, results) for averaged in cell.averaged])
+            if cell.averaged
+            else _result(cell, results)
             for cell in self.plan.cells
         )
+
+
+def _result(cell: TableCell, results: Mapping[int, Results | RunError | None]) -> CellResult:
+    if cell.options:
+        return _best([_cell_result(cell, option.plans, results, option.title) for option in cell.options])
+    return _cell_result(cell, cell.plans, results)
+
+
+def _average(cell: TableCell, parts: Sequence[CellResult]) -> CellResult:
+    """Returns the average of cells for each seed that all of them have."""
+    seeds = set.intersection(*(set(part.values) for part in parts))
+    values = {seed: sum(part.values[seed] for part in parts) / len(parts) for seed in sorted(seeds)}
+    missing = sorted({seed for part in parts for seed in part.missing})
+    damaged = {seed: reason for part in parts for seed, reason in part.damaged.items()}
+    return CellResult(cell, values, tuple(missing), damaged)
 
 
 def _cell_result(

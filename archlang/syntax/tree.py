@@ -556,10 +556,12 @@ class Row(RecipePart):
 @dataclass(frozen=True, kw_only=True)
 class Column(RecipePart):
     """`column "Longer" test.accuracy[10] at task.order = forward best of model.scaling`: a metric, statics of the
-    recipes, and varied statics whose best value counts."""
+    recipes, and varied statics whose best value counts. `column "Copy" average of copy` is an `average`: its `metric`
+    is the name of a table, whose rows of the same titles it averages."""
 
     title: str
     metric: Name
+    average: bool = False
     index: Expression | None = None
     at: tuple[Setting, ...] = ()
     best_of: tuple[Name, ...] = ()

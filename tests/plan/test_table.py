@@ -255,3 +255,48 @@ def test_a_mistake_in_claims_columns_or_the_best_is_reported_before_any_run(file
     assert codes(written(file, f"{MODEL}table t {{\n {body}\n}}\n")) == [code]
     with pytest.raises(ProgramError, match=code):
         plan_table(file)
+
+
+AVERAGED = """
+table lengths {
+    row    "Small" small best of model.d
+    row    "Other" other
+    columns test.accuracy at test.length in [6, 7], task.order = forward
+}
+"""
+AVERAGES = """
+table averages from "p" {
+    row    "Small" claims 0.4
+    row    "Other" claims 0.3
+    row    "Prior work" claims 0.2
+    column "Both" average of lengths
+}
+"""
+
+
+def test_an_average_has_the_cells_of_the_row_of_the_same_title(file: Path) -> None:
+    varied = MODEL.replace("seed in 1..3", "model.d in [8, 16], seed in 1..3")
+    table = plan_table(written(file, varied + AVERAGED + AVERAGES), "averages")
+    small, other, prior = table.cells
+    assert [cell.column.title for cell in small.averaged] == ["6", "7"]
+    assert len(small.plans) == 2 * 3
+    assert len(other.plans) == 1
+    assert (prior.plans, prior.averaged, prior.is_published_only) == ((), (), True)
+    assert [cell.claim and cell.claim.value for cell in table.cells] == [0.4, 0.3, 0.2]
+    assert codes(file) == []
+
+
+def test_an_average_may_be_of_a_table_of_a_used_file(file: Path) -> None:
+    written(file, MODEL + AVERAGED.replace(" best of model.d", ""))
+    user = file.with_name("user.arch")
+    user.write_text('use "./program.arch" as p\n' + AVERAGES.replace("of lengths", "of p.lengths"))
+    table = plan_table(user, seeds=[7])
+    assert {plan.seed for plan in table.plans} == {7}
+    assert [len(cell.averaged) for cell in table.cells] == [2, 2, 0]
+    assert codes(user) == []
+
+
+def test_an_average_of_an_unknown_table_is_reported(file: Path) -> None:
+    assert codes(
+        written(file, MODEL + AVERAGED.replace(" best of model.d", "") + AVERAGES.replace("of lengths", "of length"))
+    ) == ["E0612"]

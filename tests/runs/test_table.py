@@ -92,3 +92,26 @@ def test_a_folder_of_runs_with_a_link_in_place_of_a_run_is_refused(tmp_path: Pat
     (tmp_path / "table" / "second").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(RunError, match="second is a link"):
         make_folder(tmp_path / "table", ["first", "second"])
+
+
+def test_an_average_is_that_of_each_seed_that_all_its_cells_have(program: Path, tmp_path: Path) -> None:
+    program.write_text(
+        program.read_text()
+        + """
+table lengths {
+    row    "R" tiny
+    columns test.accuracy at test.length in [5, 6]
+}
+table averages {
+    row    "R" claims 0.5 from "a paper"
+    column "Both" average of lengths
+}
+"""
+    )
+    runs = TableRuns(plan_table(program, "averages", seeds=[1, 2]), tmp_path / "runs", device="cpu")
+    first, _ = runs.points()
+    run_point(first)
+    (cell,) = runs.cell_results()
+    groups = json.loads((first.folder / "results.json").read_text())["splits"]["test"]["groups"]["length"]
+    assert cell.values == {1: sum(group["accuracy"] for group in groups.values()) / 2}
+    assert cell.missing == (2,)

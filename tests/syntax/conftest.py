@@ -93,6 +93,7 @@ table lengths from "PANM, Table 7" {
     column "20" test.accuracy[20] at seed = 1 best of task.train
     columns "Longer" test.accuracy at test.length in [40, 80]
     columns valid.accuracy at model.d in [16], seed = 3 best of task.train
+    column "Both" average of mine.lengths
 }
 
 # The end.

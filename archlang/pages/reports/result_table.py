@@ -24,7 +24,7 @@ class ResultCell:
     @staticmethod
     def of(measured: CellResult) -> ResultCell:
         statistics = SeedStatistics.of(tuple(measured.values.values()))
-        claim = None if measured.cell.row.recipe is None else measured.cell.claim
+        claim = None if measured.cell.is_published_only else measured.cell.claim
         return ResultCell(measured, statistics, None if claim is None else judge(claim, statistics))
 
     @property
@@ -51,7 +51,7 @@ class ResultCell:
     @property
     def result(self) -> str:
         """The mean and the standard deviation, such as `98.2 ± 1.3`, or why there is none."""
-        if self.row.recipe is None:
+        if self.measured.cell.is_published_only:
             return "absent" if self.row.why else "published"
         if self.statistics is None:
             if self.measured.damaged:
@@ -93,7 +93,7 @@ class ResultCell:
     @property
     def lines(self) -> list[str]:
         """The result, its details, and the claim with a verdict; of a row without a recipe, the claim alone."""
-        if self.row.recipe is None:
+        if self.measured.cell.is_published_only:
             return [f"paper {self.claimed}"] if self.claimed else [self.result]
         lines = [self.result, *filter(None, (self.choice, self.details))]
         if self.verdict is not None:

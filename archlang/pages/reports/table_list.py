@@ -43,7 +43,7 @@ class TableSummary:
     @property
     def runnable(self) -> int:
         """The number of cells that a recipe runs."""
-        return sum(cell.row.recipe is not None for cell in self.plan.cells)
+        return sum(not cell.is_published_only for cell in self.plan.cells)
 
     @property
     def claimed(self) -> int:
@@ -52,7 +52,8 @@ class TableSummary:
 
     def reasons(self) -> dict[str, str]:
         """Returns by its title why each row without a recipe does not run."""
-        return {row.title: row.why or "published numbers only" for row in self.plan.rows if row.recipe is None}
+        rows = (cell.row for cell in self.plan.cells if cell.is_published_only)
+        return {row.title: row.why or "published numbers only" for row in rows}
 
     def lines(self) -> Iterator[str]:
         """Yields what a terminal shows."""
@@ -89,10 +90,8 @@ def total(summaries: Iterable[TableSummary]) -> str:
             *((len(each.plan.cells), each.runnable, each.claimed, each.measured) for each in summaries), strict=True
         )
     )
-    return (
-        f"{len(summaries)} tables, {cells} cells: {runnable} can run, {claimed} have a published number, "
-        f"{measured} are measured"
-    )
+    tables = "1 table" if len(summaries) == 1 else f"{len(summaries)} tables"
+    return f"{tables}, {cells} cells: {runnable} can run, {claimed} have a published number, {measured} are measured"
 
 
 def published_table(plan: TablePlan) -> TextTable:

@@ -69,6 +69,10 @@ class Recipes(Section):
         fields = {"index": index, "at": at or (), "best_of": nodes_of_kind(tree.Name, best_of)}
         return self._table_part(tree.Column, parts, title=title[1:-1], metric=metric, **fields)
 
+    def average_column(self, parts: Parts) -> tree.Column:
+        _, title, _, _, table = parts
+        return self._table_part(tree.Column, parts, title=title[1:-1], metric=table, average=True)
+
     def columns(self, parts: Parts) -> tree.Columns:
         _, title, metric, _, *spread, best_of = parts
         return self._table_part(
