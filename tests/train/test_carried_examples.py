@@ -14,8 +14,10 @@ from archlang.plan.check import check_text
 from archlang.plan.from_file import plan_recipe
 from archlang.record.mistakes import RunError
 from archlang.runs import evaluation, training
+from archlang.runs.training_together import train_together
 from archlang.train.carried_examples import CarriedExamples
 from archlang.train.step.eager import EagerStep
+from archlang.train.step.stacked import StackingWarning
 from tests.conftest import Compiled
 from tests.runs.test_training import contents, train_and_die
 from tests.train.settings_of_a_run import SETTINGS
@@ -110,6 +112,34 @@ def test_a_killed_run_with_carried_states_resumes_bit_for_bit(tmp_path: Path) ->
     assert contents(tmp_path / "killed") == contents(tmp_path / "uninterrupted")
     records = (tmp_path / "killed" / "metrics.jsonl").read_text().splitlines()
     assert any(0 < json.loads(line)["charges"]["halted"] < 1 for line in records if "charges" in line)
+
+
+def test_seeds_with_carried_states_train_one_after_another(tmp_path: Path) -> None:
+    file = tmp_path / "program.arch"
+    file.write_text(MODEL + RECIPE, encoding="utf-8")
+    plans = [plan_recipe(file, sets={"seed": seed, "train.steps": "4"}) for seed in ("1", "2")]
+    with pytest.warns(StackingWarning, match="each seed carries the states of its own examples"):
+        train_together(plans, [tmp_path / "first", tmp_path / "second"], device="cpu")
+    training.train(plans[1], tmp_path / "alone", device="cpu")
+    assert contents(tmp_path / "second") == contents(tmp_path / "alone")
+
+
+def test_seeds_that_train_together_judge_the_answers_of_each(tmp_path: Path) -> None:
+    file = tmp_path / "program.arch"
+    change = "supervise = carried, halt = halted, explore = 0.3, ema = 0.5,", "supervise = every,"
+    file.write_text((MODEL + RECIPE).replace(*change), encoding="utf-8")
+    plans = [plan_recipe(file, sets={"seed": seed, "train.steps": "4"}) for seed in ("1", "2")]
+    train_together(plans, [tmp_path / "first", tmp_path / "second"], device="cpu")
+    training.train(plans[1], tmp_path / "alone", device="cpu")
+    together, alone = (
+        [
+            json.loads(line)["charges"]["halting"]
+            for line in (tmp_path / name / "metrics.jsonl").read_text().splitlines()
+            if "lr" in line
+        ]
+        for name in ("second", "alone")
+    )
+    assert together == pytest.approx(alone, rel=1e-4)
 
 
 @pytest.mark.parametrize(
