@@ -71,7 +71,7 @@ def plain_text(module: Architecture) -> str:
         raise _not_plain(module, graph, error) from error
     names = _file_names(collection)
     blocks = _blocks(graph, collection, names)
-    title = _class_name(graph.name, {*names.values()})
+    title = _class_name(graph.name, {*names.values(), "F"})  # the file imports torch.nn.functional as F
     model = model_class(graph, title, blocks)
     collection.roots += [helper for helper in model.helpers if helper not in collection.roots]
     parts = [_docstring(module, title), "from __future__ import annotations", _imports(collection, model.texts)]

@@ -11,7 +11,7 @@ from archlang.backend.architecture import Architecture
 from archlang.compile import build, compile_named, load
 from archlang.diagnostics import ProgramError
 from archlang.export.mistakes import ExportError
-from archlang.export.plain.file import plain_text
+from archlang.export.plain.file import plain_module, plain_text
 from archlang.graph.summary import summarize
 from archlang.names.library import BLOCKS
 from archlang.plan.from_file import recipe_names
@@ -136,3 +136,11 @@ def test_a_block_that_needs_another_package_is_refused_at_its_line(tmp_path: Pat
     module = plugin_model(tmp_path, "numpy", "x * float(numpy.float64(2))")
     with pytest.raises(ExportError, match=r"m\.arch:5:27: `double` cannot be exported: it needs numpy"):
         plain_text(module)
+
+
+def test_a_model_may_have_the_name_of_an_import(tmp_path: Path) -> None:
+    file = tmp_path / "f.arch"
+    file.write_text("model f(x: tokens[n]) -> logits[n, vocab] { return linear[vocab](embed[4](x)) }")
+    module = load(file, vocab=5).eval()
+    x = torch.randint(5, (2, 3))
+    assert torch.equal(plain_module(module, plain_text(module))(x), module(x))
