@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from archlang.backend.runtime.recording import recording
 from archlang.export.plain.file import plain_module, plain_text
 from tests.conftest import Compiled
 
@@ -106,3 +107,24 @@ def test_a_chunk_without_positions_changes_no_state(compiled: Compiled) -> None:
     torch.testing.assert_close(module(x), module(x, lengths=torch.tensor([4, 4])))
     embedded, state = module.get_submodule("embed")(x[:, :1]), module.get_submodule("learned")(1)
     torch.testing.assert_close(module(x[:, :1]), module.get_submodule("linear")(embedded + state))
+
+
+def test_a_recording_has_the_states_behind_what_is_before_a_part(compiled: Compiled) -> None:
+    module = compiled(
+        "model m[d = 2](x: tokens[n]) -> logits[n, vocab] {\n"
+        "    s = learned[3, d, init = normal]()\n"
+        "    y = scan c after b[2] in chunks[2](embed[d](x)) carry s {\n"
+        "        s <- 2 * s\n"
+        "        emit c + mean(s) + mean(b)\n"
+        "    }\n"
+        "    return linear[vocab](y)\n"
+        "}",
+        vocab=5,
+    )
+    with recording(module) as record:
+        module(torch.randint(5, (2, 6)))
+    memories = [moment.values for moment in record.moments if moment.kind == "memory"]
+    start = module.get_submodule("learned")(2)
+    assert len(memories) == 3
+    for turn, memory in enumerate(memories, 1):
+        torch.testing.assert_close(memory, 2**turn * start.detach())
