@@ -13,12 +13,12 @@ from archlang.contracts.verdict import Broken, Skipped
 
 # Enough steps for most positions to halt.
 _STEPS = 12
-_CONSTANT = ("mixture", "ponder", "steps")
+_CONSTANT = ("mixture", "ponder", "steps", "remaining")
 
 
 def halting(subject: Subject) -> None:
     """Checks every step of a loop: `accepted` and `live` are true only at positions that were live before, and the
-    mixture, ponder and steps of a sample are constant once none of its positions is live.
+    mixture, ponder, steps and remaining probability of a sample are constant once none of its positions is live.
 
     Raises:
         Broken: a step violates this.
@@ -38,6 +38,8 @@ def halting(subject: Subject) -> None:
                 raise Broken(mistakes.accepts_after_halting(case, reason, facts))
         halted = ~before.live.reshape(len(batch), -1).any(1)
         for name in _CONSTANT:
+            if getattr(before, name) is None or getattr(after, name) is None:
+                continue
             gap = difference(getattr(before, name)[halted], getattr(after, name)[halted])
             if gap:
                 raise Broken(mistakes.changes_after_halting(case, name, gap, {**facts, "step": str(step)}))

@@ -27,6 +27,8 @@ def check_tally(case: Case, tally: Tally, state: Tensor, facts: Mapping[str, str
         "ponder": (list(state.shape[:1]), "float"),
         "steps": (deciding, "int"),
     }
+    if tally.remaining is not None:
+        expected["remaining"] = (deciding, "float")
     for name, (size, kind) in expected.items():
         value: Tensor = getattr(tally, name)
         if list(value.shape) != size or _kind(value) != kind:

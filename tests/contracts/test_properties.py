@@ -153,6 +153,8 @@ def test_a_clause_exempts_from_no_other_property(judge: Judge) -> None:
         ("Revives", {"halting": "E0714"}),
         ("LooksAside", {"reads": "E0703"}),
         ("PaysForever", {"halting": "E0715"}),
+        ("RemainsOfSamples", {"result": "E0713"}),
+        ("KeepsHalving", {"halting": "E0715"}),
         ("PondersPadding", {"padding": "E0704"}),
     ],
 )

@@ -379,5 +379,11 @@ LooksAside = changed(
         after, mixture=torch.where(before.live[..., None], after.mixture.cumsum(1), after.mixture)
     )
 )
+RemainsOfSamples = changed(lambda before, after: replace(after, remaining=after.ponder))
+KeepsHalving = changed(
+    lambda before, after: replace(
+        after, remaining=0.5 * (after.live.float() + 1 if before.remaining is None else before.remaining)
+    )
+)
 PaysForever = changed(lambda before, after: replace(after, ponder=before.ponder + 1))
 PondersPadding = changed(lambda before, after: replace(after, ponder=after.ponder * after.live.shape[1]))
