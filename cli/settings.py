@@ -1,5 +1,7 @@
-"""The options that commands share: `--set path=value`, `--allow FOLDER` and `--plugin FILE.py`."""
+"""The options that commands share: `--set path=value`, `--allow FOLDER`, `--plugin FILE.py` and `--for TIME`."""
 
+import re
+import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
@@ -22,6 +24,28 @@ Plugin = Annotated[
         "--plugin", help="A Python file of your own to run, as with blocks or tasks: read it first; may be repeated.",
     ),
 ]  # fmt: skip
+
+
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+
+
+def _duration(text: str | None) -> str | None:
+    if text is not None and not re.fullmatch(r"[0-9]+(\.[0-9]+)?[smhd]", text):
+        raise typer.BadParameter(f"{text!r} is not a duration; write 90s, 30m, 8h or 2d")
+    return text
+
+
+TimeLimit = Annotated[
+    str | None,
+    typer.Option(
+        "--for", metavar="TIME", help="Stop after this time, as in `30m`, so that a rerun resumes.", callback=_duration
+    ),
+]
+
+
+def deadline_of(time_limit: str | None) -> float | None:
+    """Returns when a time such as `30m` is over if it begins now, in seconds since 1970; None without one."""
+    return None if time_limit is None else time.time() + float(time_limit[:-1]) * _UNITS[time_limit[-1]]
 
 
 def parse_sets(sets: Iterable[str] | None) -> dict[str, str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fnmatch
 import re
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -13,7 +12,7 @@ import typer
 
 from archlang.cli import completion, console
 from archlang.cli.downloads import ask_for
-from archlang.cli.settings import Allow, Plugin, parse_sets
+from archlang.cli.settings import Allow, Plugin, TimeLimit, deadline_of, parse_sets
 from archlang.cli.shipped import program
 from archlang.cli.table_list import list_tables, plans_of, print_claims
 from archlang.cli.train import Device, Precision, Yes, plain_warnings
@@ -28,18 +27,11 @@ if TYPE_CHECKING:
 # As in archlang.pages.reports.table_formats, which imports too much for `--help`.
 _FORMATS = ("terminal", "markdown", "latex", "csv", "json")
 _BY_SUFFIX = {".md": "markdown", ".tex": "latex", ".csv": "csv", ".json": "json"}
-_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
 def _seeds(text: str | None) -> str | None:
     if text is not None and not re.fullmatch(r"\d+|\d+\.\.\d+|\d+(,\d+)+", text):
         raise typer.BadParameter(f"{text!r} is not a number of seeds; write 3, 1..5 or 1,4,7")
-    return text
-
-
-def _seconds(text: str | None) -> str | None:
-    if text is not None and not re.fullmatch(r"\d+(\.\d+)?[smhd]", text):
-        raise typer.BadParameter(f"{text!r} is not a duration; write 90s, 30m, 8h or 2d")
     return text
 
 
@@ -52,12 +44,6 @@ def _format(text: str | None) -> str | None:
 Seeds = Annotated[
     str | None, typer.Option("--seeds", help="A number (`3`), a range (`1..5`) or a list (`1,4`).", callback=_seeds)
 ]
-Budget = Annotated[str | None, typer.Option("--budget", help="Stop after this time, as in `30m`.", callback=_seconds)]
-
-
-def budget_seconds(text: str) -> float:
-    """Returns a duration such as `30m` in seconds."""
-    return float(text[:-1]) * _UNITS[text[-1]]
 
 
 def table(
@@ -94,7 +80,7 @@ def table(
             help="Train the seeds of a cell as one model. Without dropout, results equal solo runs up to rounding.",
         ),
     ] = False,
-    budget: Budget = None,
+    time_limit: TimeLimit = None,
     listed: Annotated[
         bool, typer.Option("--list", help="Run nothing; print what every table of a file or a folder has.")
     ] = False,
@@ -162,7 +148,7 @@ def table(
     failed = False
     stop = Stop()
     if not no_run:
-        failed = _run(runs, engine, workers, parse_sets(options), budget, quiet, together, stop)
+        failed = _run(runs, engine, workers, parse_sets(options), deadline_of(time_limit), quiet, together, stop)
     results = _results(runs, pairs, parse_sets(sets))
     _print(results, form)
     if write is not None:
@@ -211,7 +197,7 @@ def _run(
     engine: str,
     workers: int | None,
     options: dict[str, str],
-    budget: str | None,
+    deadline: float | None,
     quiet: bool,
     together: bool,
     stop: Stop,
@@ -223,7 +209,6 @@ def _run(
     from archlang.runs.points import JOBS, group_seeds, make_folder
 
     terminal = console.err if quiet else console.out
-    deadline = None if budget is None else time.time() + budget_seconds(budget)
     points = runs.points(deadline)
     total = len(runs.plan.plans)
     if total > len(points):

@@ -15,7 +15,7 @@ import typer
 
 from archlang.cli import completion, console
 from archlang.cli.downloads import ask_for
-from archlang.cli.settings import Allow, Plugin, parse_sets
+from archlang.cli.settings import Allow, Plugin, TimeLimit, deadline_of, parse_sets
 from archlang.cli.shipped import program
 
 if TYPE_CHECKING:
@@ -89,6 +89,7 @@ def train(
     resume: Annotated[
         Path | None, typer.Option("--resume", help="A run folder to resume, without the program.")
     ] = None,
+    time_limit: TimeLimit = None,
     yes: Yes = False,
     plugin: Plugin = None,
     allow: Allow = None,
@@ -97,13 +98,14 @@ def train(
     """Train a recipe on its task, and evaluate every split.
 
     Everything about the run is in its folder, by default `runs/RECIPE/TIME`. Ctrl-C stops after the current step with a
-    checkpoint. To resume, rerun the command with `--out FOLDER`, or run `archlang train --resume FOLDER`. Missing
-    published files of the task are fetched after you confirm.
+    checkpoint, as `--for 8m` does after eight minutes. To resume, rerun the command with `--out FOLDER`, or run
+    `archlang train --resume FOLDER`. Missing published files of the task are fetched after you confirm.
 
     Example: archlang train recipes/gutlb.arch --steps 100
     """
     from archlang.plan.trust import require_trust
 
+    deadline = deadline_of(time_limit)
     if (file is None) == (resume is None):
         console.fail("name a program or `--resume FOLDER`, not both", "see `archlang train --help`", code=2)
     if resume is not None:
@@ -130,7 +132,7 @@ def train(
     if terminal is not None:
         terminal.print(f"training {plan.model} on {plan.task.name}, seed {plan.seed}, in {folder}")
     stop = Stop()
-    with plain_warnings(), nullcontext() if resume is None else explaining_stored_model(folder):
+    with stop.at(deadline), plain_warnings(), nullcontext() if resume is None else explaining_stored_model(folder):
         outcome = training.train(
             plan, folder, device=device, precision=precision, devices=devices or _torchrun_count("LOCAL_WORLD_SIZE"),
             nodes=nodes or _torchrun_count("GROUP_WORLD_SIZE"),
@@ -138,13 +140,15 @@ def train(
         )  # fmt: skip
     if not _leads():
         return
+    after = ""
     if outcome.stopped:
-        console.err.print(f"stopped at step {outcome.step}; resume with `--resume {folder}`")
+        after = f" after {time_limit}" if stop.number is None and time_limit is not None else ""
+        console.err.print(f"stopped{after} at step {outcome.step}; resume with `--resume {folder}`")
     if as_json:
         console.out.write_json(_outcome_json(outcome))
     elif not outcome.stopped:
         _print_results(outcome)
-    if outcome.stopped:
+    if outcome.stopped and not after:
         raise typer.Exit(stop.exit_code)
 
 

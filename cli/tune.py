@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,9 +9,8 @@ import typer
 
 from archlang.cli import completion, console
 from archlang.cli.downloads import ask_for
-from archlang.cli.settings import Allow, Plugin, parse_sets
+from archlang.cli.settings import Allow, Plugin, TimeLimit, deadline_of, parse_sets
 from archlang.cli.shipped import program
-from archlang.cli.table import Budget, budget_seconds
 from archlang.cli.train import Device, Precision, Yes, plain_warnings
 from archlang.diagnostics.terminal import text_column
 
@@ -49,7 +47,7 @@ def tune(
         typer.Option("--engine-option", help="An option of ray or slurm, as in `slurm_partition=gpu`."),
     ] = None,
     workers: Annotated[int | None, typer.Option("--workers", min=1, help="Runs at a time.")] = None,
-    budget: Budget = None,
+    time_limit: TimeLimit = None,
     seed: Annotated[int, typer.Option("--seed", min=0, help="The seed of the search, not of the runs.")] = 0,
     device: Device = "auto",
     precision: Precision = "32",
@@ -80,8 +78,9 @@ def tune(
     terminal = console.err if as_json else console.out
     require_trust([search.first()])
     ask_for([search.first()], yes, terminal)
-    deadline = None if budget is None else time.time() + budget_seconds(budget)
-    tuning = Tuning(search, out or Path("runs") / "tune" / search.recipe, seed, device, precision, deadline)
+    tuning = Tuning(
+        search, out or Path("runs") / "tune" / search.recipe, seed, device, precision, deadline_of(time_limit)
+    )
     bar = Progress(
         text_column("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), console=terminal,
         disable=not terminal.is_terminal,

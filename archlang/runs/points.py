@@ -5,12 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import threading
 import time
 import traceback
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -113,7 +111,7 @@ def run_point(point: Point) -> PointResult:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         try:
-            with _stopping_at(point.deadline) as stop:
+            with Stop().at(point.deadline) as stop:
                 ends = _train(point, stop)
         except SystemExit as error:
             failure = failure_of(error)
@@ -149,19 +147,3 @@ def _error_message(end: Outcome | Exception) -> str:
         case Exception():
             return "".join(traceback.format_exception_only(end)).strip()
     return ""
-
-
-@contextmanager
-def _stopping_at(deadline: float | None) -> Iterator[Stop]:
-    """Yields a stop that is asked for at the deadline, in seconds since 1970."""
-    stop = Stop()
-    if deadline is None:
-        yield stop
-        return
-    timer = threading.Timer(max(deadline - time.time(), 0), lambda: setattr(stop, "asked", True))
-    timer.daemon = True
-    timer.start()
-    try:
-        yield stop
-    finally:
-        timer.cancel()

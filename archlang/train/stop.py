@@ -42,6 +42,20 @@ class Stop:
         return exit_code(signal.SIGTERM if self.number is None else self.number)
 
     @contextmanager
+    def at(self, deadline: float | None) -> Iterator[Stop]:
+        """Inside, the run is asked to stop at the deadline, in seconds since 1970; None: it is not."""
+        if deadline is None:
+            yield self
+            return
+        timer = threading.Timer(max(deadline - time.time(), 0), lambda: setattr(self, "asked", True))
+        timer.daemon = True
+        timer.start()
+        try:
+            yield self
+        finally:
+            timer.cancel()
+
+    @contextmanager
     def listening(self) -> Iterator[Stop]:
         """Inside, SIGINT, SIGTERM or SIGHUP asks the run to stop after the current step, and the second signal raises
         KeyboardInterrupt or Terminated. In a thread other than the main one it does nothing, as only that one receives
@@ -50,7 +64,7 @@ class Stop:
 
         def ask(number: int, frame: FrameType | None) -> None:
             nonlocal asked_at
-            if not self.asked:
+            if self.number is None:
                 self.asked, self.number = True, number
                 asked_at = time.monotonic()
             elif number != _HANGUP or self.number != _HANGUP or time.monotonic() - asked_at > _SECONDS_OF_ONE_HANGUP:

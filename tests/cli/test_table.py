@@ -71,8 +71,8 @@ def test_a_dry_run_estimates_the_runs_and_leaves_no_files(archlang: Command, fol
     assert not (folder / "runs").exists()
 
 
-def test_a_spent_budget_stops_the_table_and_a_rerun_resumes(archlang: Command, folder: Path) -> None:
-    result = table(archlang, "--budget", "0s")
+def test_a_time_limit_stops_the_table_and_a_rerun_resumes(archlang: Command, folder: Path) -> None:
+    result = table(archlang, "--for", "0s")
     assert "rerun the command to resume" in result.out
     assert "not run" in result.out
     assert table(archlang, "--json").code == 0
@@ -116,7 +116,7 @@ def test_a_dry_run_gives_the_number_of_models_of_seeds_together(archlang: Comman
         (["--compare", "Tiny,Nobody"], "does not name two rows"),
         (["--write", "table.doc"], "has no suffix of a table"),
         (["--seeds", "some"], "not a number of seeds"),
-        (["--budget", "soon"], "not a duration"),
+        (["--for", "soon"], "not a duration"),
         (["--format", "word"], "is not one of"),
     ],
 )

@@ -86,6 +86,21 @@ def test_a_stopped_run_says_how_to_resume(archlang: Command, folder: Path, monke
     assert json.loads(result.out) == {"folder": "run", "step": 2, "stopped": True}
 
 
+def test_a_run_with_a_time_limit_stops_with_a_checkpoint_and_a_rerun_equals_one_run(
+    archlang: Command, folder: Path
+) -> None:
+    first = archlang("train", "tiny.arch", "--out", "run", "--device", "cpu", "--for", "0s")
+    assert first.code == 0
+    assert "stopped after 0s at step 0; resume with `--resume run`" in first.err
+    archlang("train", "--resume", "run", "--device", "cpu", "--for", "1h")
+    archlang("train", "tiny.arch", "--out", "whole", "--device", "cpu")
+    curves = [(folder / name / "metrics.jsonl").read_bytes() for name in ("run", "whole")]
+    assert curves[0] == curves[1]
+    result = archlang("train", "tiny.arch", "--for", "soon")
+    assert result.code == 2
+    assert "'soon' is not a duration" in result.err
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
