@@ -14,6 +14,7 @@ from torch import Tensor
 from archlang.backend.architecture import Architecture
 from archlang.backend.runtime.carried_steps import CarriedStates
 from archlang.backend.runtime.loops import Repeat
+from archlang.graph.step_results import loop_of_results
 from archlang.train.settings import Settings
 
 
@@ -57,6 +58,12 @@ class CarriedExamples:
         assert isinstance(loop, Repeat), "the plan of a run has checked it"
         return loop
 
+    def _ranks(self) -> list[int]:
+        """The number of axes of each state of the loop."""
+        node = loop_of_results(self._module.program.graph)
+        assert node is not None
+        return [1 + len(kind.tensor_dims) for kind in node.types[: self._loop().states]]
+
     def _halts(self) -> np.ndarray:
         """Whether the module halts each row after its last call."""
         if self._settings.halt == "none":
@@ -99,9 +106,10 @@ class CarriedExamples:
             type(value) is bool for value in lists[2]
         ):
             raise ValueError("the steps of the examples that the loop has begun are not counts")
-        if len(states) != (self._loop().states if rows else 0) or not all(
-            isinstance(value, Tensor) and value.dim() and len(value) == rows and value.is_floating_point()
-            for value in states
+        ranks = self._ranks() if rows else []
+        if len(states) != len(ranks) or not all(
+            isinstance(value, Tensor) and value.is_floating_point() and value.dim() == rank and len(value) == rows
+            for value, rank in zip(states, ranks, strict=True)
         ):
             raise ValueError("the states of the loop do not fit this model")
         self._items = np.array(lists[0], dtype=np.int64)

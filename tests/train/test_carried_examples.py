@@ -152,6 +152,7 @@ def test_seeds_that_train_together_judge_the_answers_of_each(tmp_path: Path) -> 
         {"ended": [1, 0]},
         {"states": []},
         {"states": [torch.zeros(3, 2, 4)]},
+        {"states": [torch.zeros(2, 4)]},
     ],
 )
 def test_states_that_do_not_fit_are_refused(change: dict[str, Any], compiled: Compiled) -> None:
