@@ -148,7 +148,12 @@ def test_every_weight_of_a_model_gets_a_gradient(page: Path, recipe: str) -> Non
 
 # One recipe for each model of a page.
 TRAINED = {(page, full(page, recipe).model): (page, recipe) for page, recipe in reversed(RECIPES)}
-GENERATED = [recipe for recipe in TRAINED.values() if full(*recipe).task.name in SMALL_TASK]
+# Long Range Arena has the models of `dynamic_halt/listops`, for sequences of 2,000 tokens.
+GENERATED = [
+    (page, recipe)
+    for page, recipe in TRAINED.values()
+    if full(page, recipe).task.name in SMALL_TASK and page.stem != "lra"
+]
 
 
 @pytest.mark.parametrize(("page", "recipe"), GENERATED, ids=name)
