@@ -8,8 +8,11 @@ import torch
 
 import archlang
 from archlang.backend.architecture import Architecture
+from archlang.compile import compile_graph
 from archlang.names.library import library_file
 from tests.blocks.models.test_panm import holds_alone, noisy
+from tests.semantics.compiled import Compiled
+from tests.semantics.properties import equals_the_interpreter
 
 # Of 12 inputs and 10 outputs. Location attention has blank inputs of 12 numbers here, of 10 in its program, and the
 # program of content attention has two tables of embeddings that it never uses.
@@ -85,3 +88,13 @@ def test_each_position_is_visited_once() -> None:
         # Once visited, a position has no more probability.
         for step, place in enumerate(real.argmax(1).tolist()):
             assert real[step + 1 :, place].eq(0).all()
+
+
+@pytest.mark.parametrize("system", [*SIZES, "esbn", "ntm"])
+def test_a_system_equals_the_reference_interpreter(system: str) -> None:
+    path = library_file("archlang.models.algorithmic_baselines")
+    assert path is not None
+    sizes = {"hidden": 4, "slots": 6, "d": 4, "heads": 2, "ff": 5, "layers": 1}
+    sizes |= {"width": 3, "key": 3, "wide": 4, "narrow": 3}
+    graph = compile_graph(path, "algorithmic_baseline", {"vocab": 4, "system": system, **sizes, "p": 0.0})
+    equals_the_interpreter(Compiled(path.read_text(encoding="utf-8"), graph, causal=False), seed=1)
