@@ -7,11 +7,9 @@ import pytest
 import torch
 
 from archlang.backend.runtime.recording import recording
-from archlang.compile import build, compile_graph
+from archlang.compile import build
 from archlang.pages.inspection.panels import InspectedField, panels
-from archlang.syntax.parser import parse, read
-from archlang.syntax.tree import Definition
-from tests.test_causality_probe import SHIPPED, SMALL, field
+from tests.test_causality_probe import SHIPPED, field, small_graph
 
 LENGTH = 9
 # By the title of a panel, the blocks that have it.
@@ -25,10 +23,7 @@ SHOWS = {
 
 @pytest.mark.parametrize(("file", "model"), SHIPPED, ids=[f"{file.stem}-{model}" for file, model in SHIPPED])
 def test_a_model_shows_its_gates_attention_pointers_and_halting(file: Path, model: str) -> None:
-    (definition,) = [item for item in parse(read(file)).items if isinstance(item, Definition) and item.name == model]
-    statics = {static.name: SMALL[static.name] for static in definition.signature.statics if static.name in SMALL}
-    sizes = {"k": 5} if "k]" in definition.span.text.partition("{")[0] else {}
-    graph = compile_graph(file, model, {**statics, "vocab": 5, "words": 5, "classes": 3, **sizes})
+    graph = small_graph(file, model)
     module = build(graph).eval()
     inputs = [field(value.type, LENGTH)[:1] for value in graph.region.inputs]
     inputs = [tensor.float() if tensor.is_floating_point() else tensor for tensor in inputs]
