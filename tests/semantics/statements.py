@@ -156,8 +156,12 @@ class Writer(Expressions):
         self.bind(name, Value(name, Kind("chunks", kind.length, "d"), value.free))
 
     def size(self) -> str:
+        """The size of chunks."""
         if not self.style.causal and self.chance.happens(0.1):
             return self.chance.choice(("count = 2", "3, balanced = true"))
+        return self.count()
+
+    def count(self) -> str:
         return self.chance.choice(("1", "2", "3", "4", "9", "times + 1"))
 
     def inner(self, values: Sequence[Value], states: Sequence[str]) -> Writer:
@@ -321,7 +325,7 @@ class Writer(Expressions):
         after = ""
         if chance.happens(0.3):
             before = self.names.fresh("b")
-            after = f" after {before}" + (f"[{self.size()}]" if chance.happens(0.6) else "")
+            after = f" after {before}" + (f"[{self.count()}]" if chance.happens(0.6) else "")
             values[before] = Value(before, Kind("seq", f"{before}.length", over.width), free=True)
         inner = self.inner(tuple(values.values()), [*carried, variable])
         inner.own.add(variable)
