@@ -31,6 +31,8 @@ CONSTRUCTS = {
     "repeat": r"repeat [1-9] \{",
     "truncated repeat": r"repeat \w+ truncated ",
     "drawn repeat": r"repeat \w+ drawn by ",
+    "before a part": r"scan \w+ after \w+\[",
+    "all before a part": r"scan \w+ after \w+ in ",
     "emission of a repeat": r"= repeat ",
     "emission of a stack": r"= stack ",
     "truncated scan": r"carry .* truncated ",
