@@ -54,6 +54,26 @@ def test_a_folder_name_depends_on_the_run_alone(program: Path) -> None:
     assert len(names) == 4
 
 
+def test_a_corrected_claim_and_a_new_row_keep_the_folders_of_a_table(program: Path) -> None:
+    table = """
+table lengths from "a paper" {
+    row    "R" tiny claims 0.5
+    column "5" test.accuracy[5]
+}
+"""
+    text = program.read_text()
+    names = []
+    for changed in (
+        text + table,
+        text.replace("1.00 ± 0.02", "0.99 ± 0.03").replace("nobody", "somebody") + table.replace("0.5", "median 0.25"),
+        text + table.replace("a paper", "another paper").replace("column", 'row "S" claims 0.75\n    column'),
+    ):
+        program.write_text(changed)
+        (plan,) = plan_table(program, "lengths").plans
+        names.append(folder_name(plan, "32"))
+    assert len(set(names)) == 1
+
+
 def test_finished_runs_are_not_repeated_and_have_values_or_a_damage(program: Path, tmp_path: Path) -> None:
     table = plan_table(program, sets={"train.steps": "3"}, seeds=[1, 2])
     runs = TableRuns(table, tmp_path / "runs", device="cpu")
