@@ -17,6 +17,7 @@ from archlang.cli import (
     export,
     fmt,
     inspect,
+    lsp,
     new,
     optimizers,
     predict,
@@ -44,6 +45,7 @@ app = typer.Typer(
 app.command("new")(new.new)
 app.command("check")(check.check)
 app.command("watch")(watch.watch)
+app.command("lsp")(lsp.lsp)
 app.command("fmt")(fmt.fmt)
 app.command("show")(show.show)
 app.command("viz")(viz.viz)

@@ -7,7 +7,7 @@ from rich.text import Text
 from archlang.cli import console
 from archlang.diagnostics.names import suggest
 from archlang.names import library
-from archlang.syntax.printer import clauses_of, unparse
+from archlang.syntax.printer import signature_text, unparse
 from archlang.syntax.tree import Definition, Extern
 
 Item = Definition | Extern
@@ -65,26 +65,8 @@ def _list(items: Mapping[str, Item]) -> None:
             console.out.print(line)
 
 
-def signature(item: Item) -> str:
-    """Returns the signature as source text, without documentation."""
-    statics = ",\n    ".join(unparse(parameter) for parameter in item.signature.statics)
-    inputs = ", ".join(unparse(parameter) for parameter in item.signature.inputs)
-    result = f" -> {unparse(item.signature.result)}" if item.signature.result is not None else ""
-    text = f"{item.word} {item.name}"
-    if statics:
-        text += f"[\n    {statics}\n]"
-    if inputs or result:
-        text += f"({inputs}){result}"
-    if item.signature.where:
-        text += "\n    where " + ",\n        ".join(unparse(condition) for condition in item.signature.where)
-    if isinstance(item, Extern):
-        *clauses, _ = clauses_of(item)  # the class is shown below
-        text += "".join(f"\n    {clause}" for _, clause in clauses)
-    return text
-
-
 def _show(name: str, item: Item, more: Mapping[str, object]) -> None:
-    console.out.write(signature(item))
+    console.out.write(signature_text(item))
     console.out.write("\n")
     for line in item.documentation:
         console.out.write(line)
@@ -100,7 +82,7 @@ def _show(name: str, item: Item, more: Mapping[str, object]) -> None:
 def _facts(name: str, item: Item) -> dict[str, object]:
     return {
         "name": name,
-        "signature": signature(item),
+        "signature": signature_text(item),
         "documentation": "\n".join(item.documentation),
         "statics": [
             {

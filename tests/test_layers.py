@@ -19,8 +19,8 @@ ROOT = Path(archlang.__file__).parent
 # From the lowest layer up; a file may import from its own layer and from earlier layers.
 LAYERS = (
     "source", "files", "diagnostics", "plugins", "syntax", "types", "names", "graph", "elaborate", "passes", "data",
-    "tasks", "plan", "backend", "compile", "kernels", "contracts", "record", "train", "runs", "export", "pages",
-    "api", "blocks", "cli",
+    "tasks", "plan", "editor", "backend", "compile", "kernels", "contracts", "record", "train", "runs", "export",
+    "pages", "api", "blocks", "cli",
 )  # fmt: skip
 # Blocks implement the backend's protocols; the backend imports blocks by the names in a graph.
 FRONT_END = LAYERS[: LAYERS.index("backend")]

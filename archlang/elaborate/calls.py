@@ -70,6 +70,18 @@ class Calls:
         frame: Frame,
     ) -> Flow | None:
         """Applies what `callee` names to values with their places. Returns the result, None after a mistake."""
+        result = self._apply(callee, statics, values, span, frame)
+        self._context.observe(span, result)
+        return result
+
+    def _apply(
+        self,
+        callee: Name,
+        statics: Sequence[StaticArgument],
+        values: Sequence[tuple[Flow | None, Span]],
+        span: Span,
+        frame: Frame,
+    ) -> Flow | None:
         target = self.target(callee, frame)
         if target is None:
             return None

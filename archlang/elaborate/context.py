@@ -9,16 +9,19 @@ from archlang.elaborate import mistakes
 from archlang.elaborate.binding import Binding
 from archlang.elaborate.frame import Frame
 from archlang.elaborate.model_size import ModelSize
-from archlang.elaborate.region_builder import RegionBuilder
+from archlang.elaborate.region_builder import Flow, RegionBuilder
 from archlang.elaborate.static_arguments import settle
 from archlang.graph.graph import Instance
 from archlang.names import mistakes as name_mistakes
 from archlang.names.evaluate import Evaluator
 from archlang.names.resolve import Declaration
-from archlang.names.values import BlockValue, Bound, Unknown, Value
+from archlang.names.values import BlockValue, Bound, InstanceValue, Unknown, Value
 from archlang.source import Span
 from archlang.syntax.tree import Call, Definition, Expression, Extern, StaticArgument
-from archlang.types import Dim
+from archlang.types import Dim, Type
+
+# Is called with the places of values and their types.
+Observe = Callable[[Span, Type], None]
 
 # Steps of work for a call, each as long as a small expression takes.
 _CALL = 16
@@ -30,8 +33,11 @@ class Context:
     With `may_be_unknown`, sizes and statics may lack a value, as where a block is checked on its own. `calls` are the
     calls of composed blocks that lead to the statement being elaborated."""
 
-    def __init__(self, report: Callable[[Diagnostic], None], may_be_unknown: bool) -> None:
+    def __init__(
+        self, report: Callable[[Diagnostic], None], may_be_unknown: bool, observe: Observe | None = None
+    ) -> None:
         self._report = report
+        self._observe = observe
         self._may_be_unknown = may_be_unknown
         self.size = ModelSize()
         self.calls: list[Span] = []
@@ -45,6 +51,11 @@ class Context:
             if all(span != label.span for label in diagnostic.labels) and span != diagnostic.span
         )
         self._report(replace(diagnostic, labels=diagnostic.labels + labels))
+
+    def observe(self, span: Span, value: Flow | InstanceValue | None) -> None:
+        """Notes the type of a value of the block that is elaborated, not of the blocks that it calls."""
+        if self._observe is not None and not self.calls and isinstance(value, Flow):
+            self._observe(span, value.type)
 
     def new_region(self) -> RegionBuilder:
         """Returns the builder of a region that captures nothing."""

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from archlang.diagnostics import Diagnostic
 from archlang.elaborate import mistakes
 from archlang.elaborate.calls import Calls
-from archlang.elaborate.context import Context
+from archlang.elaborate.context import Context, Observe
 from archlang.elaborate.frame import Frame, InstancePaths
 from archlang.elaborate.model_size import TooLarge
 from archlang.elaborate.region_builder import Flow
@@ -22,8 +22,8 @@ from archlang.types import Axis, Dim, Type
 class _Elaborator:
     """Elaborates one block or model, and the composed blocks that it calls."""
 
-    def __init__(self, report: Callable[[Diagnostic], None], may_be_unknown: bool) -> None:
-        self._context = Context(report, may_be_unknown)
+    def __init__(self, report: Callable[[Diagnostic], None], may_be_unknown: bool, observe: Observe | None) -> None:
+        self._context = Context(report, may_be_unknown, observe)
         self._statements = Statements(self._context, Calls(self._context, self._body))
 
     def graph(
@@ -94,13 +94,15 @@ def elaborate(
     report: Callable[[Diagnostic], None],
     generic: bool = False,
     may_be_unknown: bool = False,
+    observe: Observe | None = None,
 ) -> tuple[Graph | None, Type | None, tuple[Type, ...]]:
     """Returns the graph of a block or model, the type of its result and those of its inputs. After an error, which is
     reported, the graph is None.
 
     `ambient` are the sizes that a task sets; `span` is the place to blame for a missing static. With `generic`, statics
     without a default may be missing. With `may_be_unknown`, the sizes of `ambient` may lack a value, and parts of the
-    program that depend on them are checked as far as possible."""
+    program that depend on them are checked as far as possible. `observe` is called with the places and the types of its
+    values, also after errors."""
     errors: list[Diagnostic] = []
 
     def note(diagnostic: Diagnostic) -> None:
@@ -108,7 +110,7 @@ def elaborate(
             errors.append(diagnostic)
         report(diagnostic)
 
-    elaborator = _Elaborator(note, generic or may_be_unknown)
+    elaborator = _Elaborator(note, generic or may_be_unknown, observe)
     try:
         graph, result, types = elaborator.graph(declaration, statics, ambient, span, generic)
     except TooLarge as error:

@@ -28,6 +28,11 @@ class Expressions:
 
     def value(self, expression: Expression, frame: Frame) -> Flow | None:
         """Returns the value of an expression that flows; None after a mistake."""
+        value = self._value(expression, frame)
+        self._context.observe(expression.span, value)
+        return value
+
+    def _value(self, expression: Expression, frame: Frame) -> Flow | None:
         match expression:
             case Name():
                 return self._name(expression, frame)

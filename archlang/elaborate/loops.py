@@ -89,6 +89,7 @@ class Loops:
             frame, statement.target, statement.target_span or statement.span
         ):
             frame.names[statement.target] = None if flows is None else named(flows[-1], statement.target)
+            self._context.observe(statement.target_span or statement.span, frame.names[statement.target])
 
     def _drawn(self, by: Name | Call, frame: Frame) -> str:
         """Returns the path of the instance that draws the number of steps of a loop; "" after a mistake."""
@@ -239,6 +240,7 @@ class Loops:
             inner.names[statement.variable] = (
                 None if part is None else inner.builder.add_input(part, statement.variable, statement.variable_span)
             )
+            self._context.observe(statement.variable_span, inner.names[statement.variable])
         before = self._before(statement, part, inner)
         initial = self._carry(carried, updates, frame, inner)
         inner.states = frozenset(carried) | own | frozenset(updates)
@@ -277,6 +279,7 @@ class Loops:
             if part is not None:
                 kind = Type("seq", (Dim.of(self._chunk_length(statement.before)), part.dims[-1]))
                 inner.names[statement.before] = inner.builder.add_input(kind, statement.before, span)
+                self._context.observe(span, inner.names[statement.before])
         return 1 if reach is None else reach
 
     def _chunk_length(self, variable: str) -> str:
@@ -324,6 +327,7 @@ class Loops:
             inner.names[statement.variable] = (
                 None if part is None else inner.builder.add_input(part, statement.variable, statement.variable_span)
             )
+            self._context.observe(statement.variable_span, inner.names[statement.variable])
         updates = updated_names(statement.body)
         updates.pop(statement.variable, None)
         for name, span in updates.items():
@@ -344,6 +348,7 @@ class Loops:
             (flow,) = self._add(operation, [values, weights], [kind], statement.span, inner, region)
         if self._context.declare(frame, statement.target, statement.target_span):
             frame.names[statement.target] = named(flow, statement.target)
+            self._context.observe(statement.target_span, flow)
 
     def _emission(
         self, statement: Repeat | Stack | Halting | Scan | Experts, inner: Frame, part: Type | None = None

@@ -56,6 +56,7 @@ class Statements:
                 value = self._expressions.value(statement.value, frame)
                 if self._context.declare(frame, statement.name, statement.name_span):
                     frame.names[statement.name] = named(value, statement.name)
+                self._context.observe(statement.name_span, value)
             case Update():
                 self._update(statement, frame)
             case Charge():
@@ -120,6 +121,7 @@ class Statements:
                 )
                 value = None
             frame.names[name] = named(value, name)
+            self._context.observe(span, value)
         elif value is None:
             frame.names[name] = replace(state, span=span) if isinstance(state, Flow) else None
 

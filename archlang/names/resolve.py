@@ -127,9 +127,11 @@ MOST_USES = 100
 class Loader:
     """Reads a program and the files that it uses, each once, and collects the diagnostics.
 
-    The files are in the folder of the program and below, in the library, or in the folders of `allow`."""
+    The files are in the folder of the program and below, in the library, or in the folders of `allow`. `unsaved` are
+    the texts of files that an editor has changed, by their real paths."""
 
     allow: Iterable[str | Path] = ()
+    unsaved: Mapping[str, str] = field(default_factory=dict)
     diagnostics: list[Diagnostic] = field(default_factory=list)
     _readable: ReadableFolders = field(default_factory=ReadableFolders)
     # The place of the first `use` of each file, by the path in messages.
@@ -178,7 +180,8 @@ class Loader:
             ProgramError: the file cannot be read, or the used files are too large in total."""
 
         def read_source() -> Source:
-            source = read_used(shown, str(key), self._readable)
+            unsaved = self.unsaved.get(str(key))
+            source = Source(shown, unsaved) if unsaved is not None else read_used(shown, str(key), self._readable)
             self._words += count_words(source.text)
             if self._words > MOST_WORDS:
                 raise ProgramError([mistakes.too_many_used_words(use.path_span, MOST_WORDS)])
@@ -251,7 +254,7 @@ class Loader:
             self.diagnostics.append(mistakes.import_circle(use.path_span, [*circle, circle[0]]))
             return
         # The functions of `os.path` accept any name; a name that is too long is a missing file.
-        if use.is_file and not os.path.isfile(key):
+        if use.is_file and str(key) not in self.unsaved and not os.path.isfile(key):
             self.diagnostics.append(mistakes.file_not_found(use.path_span, use.path, os.path.lexists(target)))
             return
         try:

@@ -1,9 +1,10 @@
 """All mistakes of a file: of each block and model on its own, and of the points of its recipes and tables."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 
 from archlang.diagnostics import Diagnostic, ProgramError
 from archlang.diagnostics.effort import TooMuchWork, limited
@@ -46,9 +47,12 @@ def check(path: str | Path, allow: Iterable[str | Path] = ()) -> tuple[Diagnosti
     return tuple(loader.with_uses(_check(resolved, loader.diagnostics)))
 
 
-def check_text(text: str, path: str = "<text>") -> tuple[Diagnostic, ...]:
-    """Returns every mistake of a program given as text; `use "./…"` looks beside `path`."""
-    loader = Loader()
+def check_text(
+    text: str, path: str = "<text>", unsaved: Mapping[str, str] = MappingProxyType({})
+) -> tuple[Diagnostic, ...]:
+    """Returns every mistake of a program given as text; `use "./…"` looks beside `path`. `unsaved` are the texts of
+    files that an editor has changed, by their real paths."""
+    loader = Loader(unsaved=unsaved)
     resolved = loader.load_source(Source(path, text))
     return tuple(loader.with_uses(_check(resolved, loader.diagnostics)))
 

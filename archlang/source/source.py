@@ -31,9 +31,15 @@ class Source:
 
     def line(self, number: int) -> str:
         """Returns a line without its line end; lines are counted from 1."""
-        start = self._starts[number - 1]
-        stop = self._starts[number] if number < len(self._starts) else len(self.text)
-        return self.text[start:stop].rstrip("\r\n")
+        start, end = self.line_bounds(number)
+        return self.text[start:end].rstrip("\r\n")
+
+    def line_bounds(self, number: int) -> tuple[int, int]:
+        """Returns the offsets of the start of a line and of that of the next one; lines are counted from 1. After the
+        last line, both are the end of the text."""
+        if number > len(self._starts):
+            return len(self.text), len(self.text)
+        return self._starts[number - 1], self._starts[number] if number < len(self._starts) else len(self.text)
 
 
 @dataclass(frozen=True)

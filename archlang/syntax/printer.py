@@ -219,6 +219,24 @@ def _clause(word: str, parts: Sequence[Part]) -> Iterator[tuple[str, str]]:
         )
 
 
+def signature_text(item: tree.Definition | tree.Extern) -> str:
+    """Returns the signature as source text, without documentation."""
+    statics = ",\n    ".join(unparse(parameter) for parameter in item.signature.statics)
+    inputs = ", ".join(unparse(parameter) for parameter in item.signature.inputs)
+    result = f" -> {unparse(item.signature.result)}" if item.signature.result is not None else ""
+    text = f"{item.word} {item.name}"
+    if statics:
+        text += f"[\n    {statics}\n]"
+    if inputs or result:
+        text += f"({inputs}){result}"
+    if item.signature.where:
+        text += "\n    where " + ",\n        ".join(unparse(condition) for condition in item.signature.where)
+    if isinstance(item, tree.Extern):
+        *clauses, _ = clauses_of(item)  # the class is an implementation
+        text += "".join(f"\n    {clause}" for _, clause in clauses)
+    return text
+
+
 # Statements
 
 

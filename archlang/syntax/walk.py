@@ -12,15 +12,16 @@ def walk(node: Node) -> Iterator[Node]:
     while stack:
         current = stack.pop()
         yield current
-        stack.extend(reversed(_children(current)))
+        stack.extend(reversed(children(current)))
 
 
-def _children(node: Node) -> list[Node]:
-    children: list[Node] = []
+def children(node: Node) -> list[Node]:
+    """Returns the nodes directly below a node, in the order of its fields."""
+    nodes: list[Node] = []
     for name in node.__dataclass_fields__:
         value = getattr(node, name)
         if isinstance(value, Node):
-            children.append(value)
+            nodes.append(value)
         elif isinstance(value, tuple):
-            children += [part for part in value if isinstance(part, Node)]
-    return children
+            nodes += [part for part in value if isinstance(part, Node)]
+    return nodes

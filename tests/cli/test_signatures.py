@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from archlang.cli.signatures import Item, signature
+from archlang.cli.signatures import Item
 from archlang.names import library
 from archlang.source import Source
 from archlang.syntax.parser import parse
+from archlang.syntax.printer import signature_text
 from archlang.syntax.tree import Extern
 from tests.cli.conftest import Command
 
@@ -92,11 +93,11 @@ def test_an_unknown_name_is_guessed(archlang: Command, command: str, name: str, 
 
 @pytest.mark.parametrize("item", [pytest.param(item, id=name) for name, item in ITEMS.items()])
 def test_a_shown_signature_is_the_one_in_the_file(item: Item) -> None:
-    text = signature(item)
+    text = signature_text(item)
     program = f'extern {text} python "a:B"' if isinstance(item, Extern) else f"{text} {{ return 0 }}"
     (shown,) = parse(Source("shown", program)).items
     # Spans differ and are no part of what a signature says.
-    assert signature(shown) == text  # type: ignore[arg-type]  # what was parsed is an item of the same kind
+    assert signature_text(shown) == text  # type: ignore[arg-type]  # what was parsed is an item of the same kind
 
 
 def test_a_shown_block_has_its_reads_and_its_caveats(archlang: Command) -> None:

@@ -1,0 +1,106 @@
+"""A program as it is written in an editor, with what the compiler knows about it."""
+
+import os
+import re
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from archlang.diagnostics import Diagnostic
+from archlang.diagnostics.effort import TooMuchWork, limited
+from archlang.elaborate.elaborator import elaborate
+from archlang.elaborate.signature_check import check_signature
+from archlang.names.resolve import Loader, ResolvedFile
+from archlang.plan.check import MOST_STEPS, check_text
+from archlang.plan.statics import model_sizes
+from archlang.source import Source, Span
+from archlang.syntax.parser import parse_tolerantly
+from archlang.syntax.tree import Definition, Program
+from archlang.types import Type
+
+# How often lines with syntax errors are removed, to read the rest of their item.
+_MOST_REPAIRS = 4
+# Errors of a file whose bodies cannot be elaborated: blocks that contain themselves, and sizes with two meanings.
+_NOT_ELABORATED = frozenset({"E0210", "E0425"})
+_NO_BRACE = re.compile(r"[^{}\r\n]")
+
+
+@dataclass(frozen=True, eq=False)
+class Document:
+    """The text of a file, which need not be saved. `unsaved` are the texts of other files, by their real paths."""
+
+    path: str
+    text: str
+    unsaved: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def real_path(self) -> str:
+        return os.path.realpath(self.path)
+
+    @cached_property
+    def source(self) -> Source:
+        return Source(self.path, self.text)
+
+    @cached_property
+    def diagnostics(self) -> tuple[Diagnostic, ...]:
+        """All mistakes of the file, by place."""
+        return check_text(self.text, self.path, self.unsaved)
+
+    @property
+    def program(self) -> Program:
+        """The tree of the file without the lines that cannot be parsed; offsets are those of the text."""
+        return self.resolved.program
+
+    @cached_property
+    def resolved(self) -> ResolvedFile:
+        """The names of the file without the lines that cannot be parsed."""
+        return self._loaded[0]
+
+    @cached_property
+    def _loaded(self) -> tuple[ResolvedFile, list[Diagnostic]]:
+        loader = Loader(unsaved=self.unsaved)
+        return loader.load_source(_readable(self.source)), loader.diagnostics
+
+    @cached_property
+    def types(self) -> Mapping[tuple[int, int], Type]:
+        """The types of the values of the file's own blocks, by the start and the end of their places."""
+        types: dict[tuple[int, int], Type] = {}
+        codes = {diagnostic.code for diagnostic in self._loaded[1]}
+
+        def observe(span: Span, kind: Type) -> None:
+            if span.source.path == self.path:
+                types.setdefault((span.start, span.end), kind)
+
+        def note(diagnostic: Diagnostic) -> None:
+            codes.add(diagnostic.code)
+
+        with suppress(TooMuchWork), limited(MOST_STEPS):
+            for declaration in self.resolved.own.values():
+                check_signature(declaration, note)
+            for declaration in self.resolved.own.values():
+                if isinstance(declaration.item, Definition) and not codes & _NOT_ELABORATED:
+                    ambient = model_sizes({}) if declaration.item.word == "model" else {}
+                    elaborate(declaration, {}, ambient, declaration.span, _ignore, generic=True, observe=observe)
+        return types
+
+
+def _ignore(diagnostic: Diagnostic) -> None:
+    """The check reports the mistakes."""
+
+
+def _readable(source: Source) -> Source:
+    """Returns the source with spaces in place of lines with syntax errors, but for their braces."""
+    for _ in range(_MOST_REPAIRS):
+        _, diagnostics = parse_tolerantly(source)
+        lines = {diagnostic.span.line for diagnostic in diagnostics if diagnostic.span.text not in ("{", "}")}
+        if not lines:
+            break
+        text = source.text
+        for line in lines:
+            start, end = source.line_bounds(line)
+            text = text[:start] + _NO_BRACE.sub(" ", text[start:end]) + text[end:]
+        if text == source.text:
+            break
+        source = Source(source.path, text)
+    return source

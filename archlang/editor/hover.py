@@ -1,0 +1,89 @@
+"""What is under the cursor, in Markdown: the type of a value, or the signature and documentation of a block."""
+
+from dataclasses import dataclass
+
+from archlang.diagnostics import codes
+from archlang.editor.document import Document
+from archlang.editor.symbols import Item, Names, Symbol
+from archlang.source import Span
+from archlang.syntax.printer import signature_text, unparse
+from archlang.syntax.tree import Extern
+from archlang.types import Type
+
+_WORDS = {"input": "input", "instance": "instance", "size": "size", "value": "value", "static": "static"}
+
+
+@dataclass(frozen=True)
+class Hover:
+    """A text in Markdown about a place."""
+
+    span: Span
+    text: str
+
+
+@dataclass(frozen=True)
+class Hint:
+    """A text that an editor shows at an offset, as if it were written there."""
+
+    offset: int
+    text: str
+
+
+def hover(document: Document, offset: int) -> Hover | None:
+    """Returns what is known about the name at an offset; None if there is no name, or none that has a meaning."""
+    place = Names(document).at(offset)
+    if place is None:
+        return None
+    symbol, kind = place.symbol, _type_at(document, place.span)
+    if symbol.item is not None:
+        text = describe(symbol.item)
+        if kind is not None:
+            text = f"```arch\n{place.span.text}(…): {kind}\n```\n\n{text}"
+    elif symbol.kind == "value" or kind is not None:
+        text = f"```arch\n{symbol.name}: {kind if kind is not None else '?'}\n```"
+    elif symbol.kind == "file":
+        text = f"`{symbol.span.source.path}`"
+    else:
+        text = f"```arch\n{_declaration(symbol)}\n```\n\n{_WORDS.get(symbol.kind, symbol.kind)}"
+    return Hover(place.span, text)
+
+
+def describe(item: Item) -> str:
+    """Returns the signature, the documentation and the source of a block, a model, a task or an optimizer."""
+    documentation = "\n".join(item.documentation)
+    lines = [f"```arch\n{signature_text(item)}\n```", *([documentation] if documentation else [])]
+    if isinstance(item, Extern) and item.python:
+        lines.append(f"Python: `{item.python}`")
+    lines.append(f"File: `{item.span.source.path}:{item.span.line}`")
+    return "\n\n".join(lines)
+
+
+def hints(document: Document) -> tuple[Hint, ...]:
+    """Returns the type of each value that a statement binds, to show after its name."""
+    bound = {
+        place.symbol.span
+        for place in Names(document).occurrences
+        if place.symbol.kind == "value" and place.symbol.span == place.span
+    }
+    typed = ((span, document.types.get((span.start, span.end))) for span in sorted(bound, key=lambda span: span.start))
+    return tuple(Hint(span.end, f": {kind}") for span, kind in typed if kind is not None)
+
+
+def explanation(code: str) -> str:
+    """Returns the page of a code of a diagnostic, in Markdown; empty if there is none."""
+    return codes.explain(code) if code in codes.titles() else ""
+
+
+def _type_at(document: Document, span: Span) -> Type | None:
+    """Returns the type of a value that is named at a span, or of the call whose block is named there."""
+    exact = document.types.get((span.start, span.end))
+    if exact is not None:
+        return exact
+    calls = [(end, kind) for (start, end), kind in document.types.items() if start == span.start and end > span.end]
+    # A pipe begins with its first value; its last stage is a shorter place.
+    following = document.text[span.end : span.end + 1]
+    return min(calls, key=lambda call: call[0])[1] if calls and following in ("[", "(") else None
+
+
+def _declaration(symbol: Symbol) -> str:
+    return unparse(symbol.static) if symbol.static is not None else f"{symbol.kind} {symbol.name}"

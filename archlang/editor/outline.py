@@ -1,0 +1,49 @@
+"""The outline of a program: its items and their parts, and the lines that an editor can fold."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from archlang.editor.document import Document
+from archlang.source import Span
+from archlang.syntax.tree import Definition, Extern, StaticParameter, Use
+from archlang.syntax.walk import walk
+
+
+@dataclass(frozen=True)
+class Entry:
+    """An item, with the place of all of it and that of its name. `kind` is its keyword, or `static`."""
+
+    kind: str
+    name: str
+    span: Span
+    name_span: Span
+    inner: tuple["Entry", ...] = ()
+
+
+def outline(document: Document) -> tuple[Entry, ...]:
+    """Returns the items of a program in order; blocks and models contain their statics."""
+    entries = []
+    for item in document.program.items:
+        if isinstance(item, Use):
+            continue
+        statics: tuple[StaticParameter, ...] = ()
+        kind = type(item).__name__.lower()
+        if isinstance(item, Definition | Extern):
+            statics, kind = item.signature.statics, item.word
+        inner = tuple(Entry("static", static.name, static.span, static.span) for static in statics)
+        entries.append(Entry(kind, item.name, item.span, item.name_span, inner))
+    return tuple(entries)
+
+
+def folds(document: Document) -> tuple[tuple[int, int], ...]:
+    """Returns the first and the last line, counted from 0, of each item and loop of several lines."""
+    return tuple(sorted(set(_folds(document))))
+
+
+def _folds(document: Document) -> Iterator[tuple[int, int]]:
+    for item in document.program.items:
+        parts = [node for node in walk(item) if hasattr(node, "body")] if isinstance(item, Definition) else [item]
+        for part in parts:
+            first, last = part.span.line - 1, part.span.source.position(part.span.end)[0] - 1
+            if last > first:
+                yield first, last

@@ -1,0 +1,32 @@
+"""Lines and columns as editors count them: from 0, and columns in units of UTF-16."""
+
+from archlang.source import Source, Span
+
+Position = tuple[int, int]
+
+
+def position(source: Source, offset: int) -> Position:
+    """Returns the line and the column of an offset."""
+    line, column = source.position(offset)
+    return line - 1, _units(source.text[offset - column + 1 : offset])
+
+
+def offset(source: Source, line: int, column: int) -> int:
+    """Returns the offset of a line and a column, at most that of the line's end."""
+    start, end = source.line_bounds(line + 1)
+    text = source.text[start:end].rstrip("\r\n")
+    units = 0
+    for index, character in enumerate(text):
+        if units >= column:
+            return start + index
+        units += _units(character)
+    return start + len(text)
+
+
+def bounds(span: Span) -> tuple[Position, Position]:
+    """Returns the positions of the start and the end of a span."""
+    return position(span.source, span.start), position(span.source, span.end)
+
+
+def _units(text: str) -> int:
+    return len(text.encode("utf-16-le", "surrogatepass")) // 2

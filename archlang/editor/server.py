@@ -1,0 +1,186 @@
+"""The language server: answers an editor over the Language Server Protocol. Needs the extra `lsp`."""
+
+import asyncio
+from collections.abc import Iterable
+from functools import partial
+from pathlib import Path
+from typing import Protocol
+
+from lsprotocol import types as lsp
+from pygls import uris
+from pygls.lsp.server import LanguageServer
+
+import archlang
+from archlang.diagnostics import Diagnostic
+from archlang.editor import positions
+from archlang.editor.document import Document
+from archlang.editor.formatting import formatted
+from archlang.editor.hover import hints, hover
+from archlang.editor.outline import Entry, folds, outline
+from archlang.editor.workspace import Workspace
+from archlang.source import Source, Span
+
+# Seconds without a change before a text is checked.
+_PAUSE = 0.1
+_SYMBOLS = {
+    "model": lsp.SymbolKind.Class,
+    "block": lsp.SymbolKind.Function,
+    "task": lsp.SymbolKind.Interface,
+    "static": lsp.SymbolKind.Property,
+    "recipe": lsp.SymbolKind.Event,
+    "table": lsp.SymbolKind.Array,
+}
+
+
+def make_server() -> LanguageServer:
+    """Returns the server, which is not started."""
+    server = LanguageServer("archlang", f"v{archlang.__version__}")
+    answers = _Answers(server)
+    for method, handler in (
+        (lsp.TEXT_DOCUMENT_DID_OPEN, answers.opened),
+        (lsp.TEXT_DOCUMENT_DID_CHANGE, answers.changed),
+        (lsp.TEXT_DOCUMENT_DID_CLOSE, answers.closed),
+        (lsp.TEXT_DOCUMENT_HOVER, answers.hover),
+        (lsp.TEXT_DOCUMENT_DOCUMENT_SYMBOL, answers.outline),
+        (lsp.TEXT_DOCUMENT_FOLDING_RANGE, answers.folds),
+        (lsp.TEXT_DOCUMENT_INLAY_HINT, answers.hints),
+        (lsp.TEXT_DOCUMENT_FORMATTING, answers.formatting),
+    ):
+        server.feature(method)(partial(handler))  # pygls sets attributes, which a method cannot have
+    return server
+
+
+class _HasPlace(Protocol):
+    """The parameters of a request about a place."""
+
+    @property
+    def text_document(self) -> lsp.TextDocumentIdentifier: ...
+    @property
+    def position(self) -> lsp.Position: ...
+
+
+class _Answers:
+    """Answers the requests of one editor."""
+
+    def __init__(self, server: LanguageServer) -> None:
+        self._server = server
+        self._workspace = Workspace()
+        self._uris: dict[str, str] = {}
+        self._versions: dict[str, int] = {}
+
+    # Texts
+
+    def opened(self, parameters: lsp.DidOpenTextDocumentParams) -> None:
+        self._read(parameters.text_document.uri)
+        self._publish()
+
+    async def changed(self, parameters: lsp.DidChangeTextDocumentParams) -> None:
+        uri = parameters.text_document.uri
+        self._read(uri)
+        version = self._versions[uri] = self._versions.get(uri, 0) + 1
+        await asyncio.sleep(_PAUSE)
+        if self._versions.get(uri) == version:
+            self._publish()
+
+    def closed(self, parameters: lsp.DidCloseTextDocumentParams) -> None:
+        uri = parameters.text_document.uri
+        path = _path(uri)
+        self._workspace.close(path)
+        self._versions.pop(uri, None)
+        self._uris.pop(path, None)
+        self._server.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(uri, []))
+        self._publish()
+
+    def _read(self, uri: str) -> None:
+        path = _path(uri)
+        self._uris[path] = uri
+        self._workspace.open(path, self._server.workspace.get_text_document(uri).source)
+
+    def _publish(self) -> None:
+        """Sends the mistakes of every open file, because a file may use the others."""
+        for path, uri in list(self._uris.items()):
+            document = self._workspace.document(path)
+            diagnostics = [_diagnostic(each) for each in document.diagnostics if each.span.source.path == path]
+            self._server.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(uri, diagnostics))
+
+    def _place(self, parameters: _HasPlace) -> tuple[Document, int]:
+        document = self._document(parameters.text_document)
+        place = parameters.position
+        return document, positions.offset(document.source, place.line, place.character)
+
+    def _document(self, identifier: lsp.TextDocumentIdentifier) -> Document:
+        return self._workspace.document(_path(identifier.uri))
+
+    # Requests
+
+    def hover(self, parameters: lsp.HoverParams) -> lsp.Hover | None:
+        found = hover(*self._place(parameters))
+        if found is None:
+            return None
+        return lsp.Hover(lsp.MarkupContent(lsp.MarkupKind.Markdown, found.text), _range(found.span))
+
+    def outline(self, parameters: lsp.DocumentSymbolParams) -> list[lsp.DocumentSymbol]:
+        return _symbols(outline(self._document(parameters.text_document)))
+
+    def folds(self, parameters: lsp.FoldingRangeParams) -> list[lsp.FoldingRange]:
+        return [lsp.FoldingRange(first, last) for first, last in folds(self._document(parameters.text_document))]
+
+    def hints(self, parameters: lsp.InlayHintParams) -> list[lsp.InlayHint]:
+        document = self._document(parameters.text_document)
+        return [
+            lsp.InlayHint(_position(document.source, hint.offset), hint.text, kind=lsp.InlayHintKind.Type)
+            for hint in hints(document)
+        ]
+
+    def formatting(self, parameters: lsp.DocumentFormattingParams) -> list[lsp.TextEdit]:
+        document = self._document(parameters.text_document)
+        text = formatted(document)
+        if text is None or text == document.text:
+            return []
+        return [lsp.TextEdit(_range(Span(document.source, 0, len(document.text))), text)]
+
+
+def _path(uri: str) -> str:
+    return uris.to_fs_path(uri) or f"{uri.rpartition(':')[2] or 'untitled'}.arch"
+
+
+def _position(source: Source, offset: int) -> lsp.Position:
+    return lsp.Position(*positions.position(source, offset))
+
+
+def _range(span: Span) -> lsp.Range:
+    return lsp.Range(*(lsp.Position(*place) for place in positions.bounds(span)))
+
+
+def _location(span: Span) -> lsp.Location:
+    return lsp.Location(uris.from_fs_path(str(Path(span.source.path).absolute())) or "", _range(span))
+
+
+def _symbols(entries: Iterable[Entry]) -> list[lsp.DocumentSymbol]:
+    return [
+        lsp.DocumentSymbol(
+            entry.name,
+            _SYMBOLS.get(entry.kind, lsp.SymbolKind.Object),
+            _range(entry.span),
+            _range(entry.name_span),
+            detail=entry.kind,
+            children=_symbols(entry.inner),
+        )
+        for entry in entries
+    ]
+
+
+def _diagnostic(diagnostic: Diagnostic) -> lsp.Diagnostic:
+    text = f"{diagnostic.message}\n{diagnostic.remedy}" if diagnostic.remedy else diagnostic.message
+    related = [lsp.DiagnosticRelatedInformation(_location(label.span), label.text) for label in diagnostic.labels]
+    severity = lsp.DiagnosticSeverity.Error if diagnostic.is_error else lsp.DiagnosticSeverity.Warning
+    tags = [lsp.DiagnosticTag.Unnecessary] if diagnostic.code == "W0201" else None
+    return lsp.Diagnostic(
+        _range(diagnostic.span),
+        text,
+        severity=severity,
+        code=diagnostic.code,
+        source="archlang",
+        tags=tags,
+        related_information=related,
+    )

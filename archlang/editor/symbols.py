@@ -1,0 +1,411 @@
+"""The names of a program: what each means, and where that is defined."""
+
+import os
+import re
+from collections import ChainMap
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from archlang.editor.document import Document
+from archlang.names import library
+from archlang.source import Source, Span
+from archlang.syntax.tree import (
+    Assign,
+    AtTest,
+    Call,
+    Choice,
+    Claim,
+    Column,
+    Columns,
+    Conditional,
+    Definition,
+    Experts,
+    Expression,
+    Extern,
+    Halting,
+    If,
+    InputParameter,
+    Let,
+    MapName,
+    Name,
+    Node,
+    Reads,
+    Recipe,
+    Record,
+    Repeat,
+    Row,
+    Scan,
+    Search,
+    Setting,
+    Signature,
+    Sought,
+    Stack,
+    Statement,
+    StaticArgument,
+    StaticParameter,
+    Table,
+    TypeName,
+    Update,
+    Use,
+    Variation,
+    Vary,
+)
+from archlang.syntax.walk import children, walk
+
+
+@dataclass(frozen=True)
+class Symbol:
+    """What a name means. `kind` is a keyword such as `block`, or one of `value`, `instance`, `input`, `static`, `size`
+    and `file`; `span` is the place of the name in the definition. `item` is a definition, `static` a parameter."""
+
+    kind: str
+    name: str
+    span: Span
+    item: Definition | Extern | None = field(default=None, compare=False)
+    static: StaticParameter | None = field(default=None, compare=False)
+
+    @property
+    def key(self) -> tuple[str, int]:
+        """The real path of the file of the definition, and its offset."""
+        return os.path.realpath(self.span.source.path), self.span.start
+
+
+@dataclass(frozen=True)
+class Occurrence:
+    """A place where a symbol is named."""
+
+    span: Span
+    symbol: Symbol
+
+
+@dataclass(frozen=True, eq=False)
+class Names:
+    """The names of a document."""
+
+    document: Document
+
+    @cached_property
+    def occurrences(self) -> tuple[Occurrence, ...]:
+        """Every place that names a symbol, in order."""
+        reader = _Reader(self.document)
+        reader.read()
+        return tuple(sorted(set(reader.occurrences), key=lambda occurrence: occurrence.span.start))
+
+    def at(self, offset: int) -> Occurrence | None:
+        """Returns the name at an offset, or that ends there; None if there is none."""
+        places = [place for place in self.occurrences if place.span.start <= offset <= place.span.end]
+        return max(places, key=lambda place: place.span.start, default=None)
+
+    def of(self, symbol: Symbol) -> tuple[Span, ...]:
+        """Returns the places of the document that name a symbol, its definition included."""
+        return tuple(place.span for place in self.occurrences if place.symbol.key == symbol.key)
+
+
+Scope = MutableMapping[str, Symbol]
+Item = Definition | Extern
+
+
+class _Reader:
+    """Collects the occurrences of a document."""
+
+    def __init__(self, document: Document) -> None:
+        self._document = document
+        self._resolved = document.resolved
+        self.occurrences: list[Occurrence] = []
+        self._choices: dict[str, Mapping[str, Item]] = {}
+        self._recipes: dict[str, Symbol] = {}
+        self._tables: dict[str, Symbol] = {}
+
+    def read(self) -> None:
+        items = self._document.program.items
+        for item in items:
+            if isinstance(item, Recipe):
+                self._recipes.setdefault(item.name, Symbol("recipe", item.name, item.name_span))
+            elif isinstance(item, Table):
+                self._tables.setdefault(item.name, Symbol("table", item.name, item.name_span))
+        for item in items:
+            match item:
+                case Use():
+                    self._use(item)
+                case Definition() | Extern():
+                    self._item(item)
+                case Recipe():
+                    self._recipe(item)
+                case Table():
+                    self._table(item)
+
+    # Scopes
+
+    def _add(self, span: Span, symbol: Symbol) -> None:
+        self.occurrences.append(Occurrence(span, symbol))
+
+    def _define(self, kind: str, name: str, span: Span, scope: Scope, static: StaticParameter | None = None) -> None:
+        """Defines a name; both branches of an `if` may bind the same one."""
+        own = scope.maps[0] if isinstance(scope, ChainMap) else scope
+        symbol = own.get(name)
+        if symbol is None:
+            symbol = scope[name] = Symbol(kind, name, span, static=static)
+        self._add(span, symbol)
+
+    def _refer(self, name: str, span: Span, scope: Scope) -> None:
+        if name in scope:
+            self._add(span, scope[name])
+
+    def _word(self, name: str | None, node: Node, scope: Scope) -> None:
+        """Refers to a name that a node holds as text."""
+        match = re.search(rf"\b{re.escape(name)}\b(?!\s*:)", node.span.text) if name else None
+        if name and match:
+            start = node.span.start + match.start()
+            self._refer(name, Span(node.span.source, start, start + len(name)), scope)
+
+    def _name(self, name: Name, scope: Scope, may_be_block: bool = True) -> Item | None:
+        """Refers to a name in an expression; returns the block that it names."""
+        first = name.parts[0]
+        if first in scope:
+            self._add(_head(name.span, first), scope[first])
+            return None
+        declaration = self._resolved.find(name.text) if may_be_block else None
+        if declaration is None:
+            return None
+        self._add(_tail(name), _symbol(declaration.item))
+        return declaration.item
+
+    # Items
+
+    def _use(self, use: Use) -> None:
+        if use.is_file:
+            path = os.path.join(os.path.dirname(self._document.path), use.path)
+        else:
+            path = str(library.library_file(use.path) or "")
+        if path and os.path.isfile(path):
+            self._add(use.path_span, Symbol("file", use.path, Span(Source(path, ""), 0, 0)))
+
+    def _item(self, item: Item) -> None:
+        self._add(item.name_span, _symbol(item))
+        scope: Scope = ChainMap()
+        self._signature(item.signature, scope)
+        if isinstance(item, Definition):
+            self._statements(item.body.statements, scope)
+            return
+        for size in item.sizes:
+            self._define("size", size.name or "", _head(size.span, size.name or ""), scope)
+        for part in children(item):
+            if part is not item.signature:
+                self._clause(part, scope)
+
+    def _clause(self, part: Node, scope: Scope) -> None:
+        match part:
+            case Reads(input=name, manner=manner):
+                self._word(name, part, scope)
+                for node in walk(manner):
+                    if isinstance(node, Conditional):
+                        self._expression(node.test, scope)
+            case StaticArgument(value=value):
+                self._expression(value, scope)
+            case MapName(input=name):
+                self._word_last(name, part, scope)
+            case Record(input=name, test=test):
+                self._word_last(name, part, scope)
+                if test is not None:
+                    self._expression(test, scope)
+            case Name() | Call():
+                self._expression(part, scope)
+            case _:
+                for child in children(part):
+                    self._clause(child, scope)
+
+    def _word_last(self, name: str | None, node: Node, scope: Scope) -> None:
+        """Refers to a name after the first word of a node, as in `query(q)`."""
+        if name and (match := re.search(rf"[(=]\s*({re.escape(name)})\b", node.span.text)):
+            start = node.span.start + match.start(1)
+            self._refer(name, Span(node.span.source, start, start + len(name)), scope)
+
+    def _signature(self, signature: Signature, scope: Scope) -> None:
+        for static in signature.statics:
+            self._define("static", static.name, _head(static.span, static.name), scope, static)
+            if static.default is not None:
+                self._expression(static.default, scope, may_be_block=static.kind in ("block", None))
+        for parameter in signature.inputs:
+            self._define("input", parameter.name, _head(parameter.span, parameter.name), scope)
+        for parameter in signature.inputs:
+            self._sizes(parameter.type, scope)
+            self._default(parameter, scope)
+        if signature.result is not None:
+            for node in walk(signature.result):
+                if isinstance(node, TypeName):
+                    self._sizes(node, scope)
+                elif not isinstance(node, Name):
+                    continue
+            for node in walk(signature.result):
+                if isinstance(node, Conditional):
+                    self._expression(node.test, scope)
+        for condition in signature.where:
+            self._expression(condition, scope)
+
+    def _sizes(self, kind: TypeName, scope: Scope) -> None:
+        """The sizes of a type; the first mention of a size defines it."""
+        for dimension in kind.dimensions:
+            for node in walk(dimension):
+                if isinstance(node, Name) and len(node.parts) == 1:
+                    if node.text in scope:
+                        self._add(node.span, scope[node.text])
+                    else:
+                        self._define("size", node.text, node.span, scope)
+
+    def _default(self, parameter: InputParameter, scope: Scope) -> None:
+        if parameter.default:
+            start = parameter.span.end - len(parameter.default)
+            if parameter.span.source.text[start : parameter.span.end] == parameter.default:
+                self._refer(parameter.default, Span(parameter.span.source, start, parameter.span.end), scope)
+
+    # Expressions and statements
+
+    def _expression(self, node: Node, scope: Scope, may_be_block: bool = True) -> None:
+        match node:
+            case Name():
+                self._name(node, scope, may_be_block)
+            case Call(callee=callee, statics=statics, arguments=arguments):
+                item = self._name(callee, scope)
+                self._statics(item, statics, scope)
+                for argument in arguments or ():
+                    self._expression(argument, scope)
+            case _:
+                for child in children(node):
+                    self._expression(child, scope, may_be_block)
+
+    def _statics(self, item: Item | None, statics: Iterable[StaticArgument], scope: Scope) -> None:
+        parameters = item.signature.statics if item is not None else ()
+        for place, argument in enumerate(statics):
+            static = next((each for each in parameters if each.name == argument.name), None)
+            if argument.name is None and place < len(parameters):
+                static = parameters[place]
+            if argument.name is not None and static is not None:
+                self._add(_head(argument.span, argument.name), _static_symbol(static))
+            self._expression(argument.value, scope, may_be_block=static is None or static.kind in ("block", None))
+
+    def _statements(self, statements: Sequence[Statement], scope: Scope) -> None:
+        for statement in statements:
+            self._statement(statement, scope)
+
+    def _statement(self, statement: Statement, scope: Scope) -> None:
+        assert isinstance(scope, ChainMap)
+        match statement:
+            case If(test=test, then=then, otherwise=otherwise):
+                self._expression(test, scope)
+                self._statements(then.statements, scope)
+                if otherwise is not None:
+                    self._statements(otherwise.statements, scope)
+                return
+            case Repeat() | Stack() | Halting() | Scan() | Experts():
+                inner = scope.new_child()
+                self._loop_head(statement, scope, inner)
+                self._statements(statement.body.statements, inner)
+                if statement.target is not None and statement.target_span is not None:
+                    self._define("value", statement.target, statement.target_span, scope)
+                return
+        self._expression(statement.value, scope)
+        if isinstance(statement, Update):
+            self._refer(statement.name, statement.name_span, scope)
+        elif isinstance(statement, Let):
+            self._define("instance", statement.name, statement.name_span, scope)
+        elif isinstance(statement, Assign):
+            self._define("value", statement.name, statement.name_span, scope)
+
+    def _loop_head(self, loop: Repeat | Stack | Halting | Scan | Experts, scope: Scope, inner: Scope) -> None:
+        for child in children(loop):
+            if child is not loop.body:
+                self._expression(child, scope)
+        if isinstance(loop, Halting):
+            self._refer(loop.state, loop.state_span, scope)
+            if loop.mixture and loop.mixture_span:
+                self._define("value", loop.mixture, loop.mixture_span, inner)
+        if isinstance(loop, Scan | Experts):
+            self._define("value", loop.variable, loop.variable_span, inner)
+        if isinstance(loop, Scan) and loop.before and loop.before_span:
+            self._define("value", loop.before, loop.before_span, inner)
+
+    # Recipes and tables
+
+    def _recipe(self, recipe: Recipe) -> None:
+        self._add(recipe.name_span, self._recipes[recipe.name])
+        chosen: dict[str, Item] = {}
+        if recipe.base and recipe.base_span:
+            self._refer(recipe.base, recipe.base_span, self._recipes)
+            chosen.update(self._choices.get(recipe.base, {}))
+        for part in recipe.parts:
+            match part:
+                case Choice(word=word, value=value):
+                    name = value.callee if isinstance(value, Call) else value
+                    item = self._choice(word, name)
+                    if item is not None:
+                        chosen[word] = item
+                        self._add(_tail(name), _symbol(item))
+                    if isinstance(value, Call):
+                        self._statics(item or chosen.get(word), value.statics, ChainMap())
+        self._choices[recipe.name] = chosen
+        for part in recipe.parts:
+            match part:
+                case AtTest(settings=settings) | Claim(at=settings):
+                    self._settings(settings, chosen)
+                case Vary(variations=variations):
+                    self._settings(variations, chosen)
+                case Search(sought=sought):
+                    self._settings(sought, chosen)
+
+    def _choice(self, word: str, name: Name) -> Item | None:
+        if word == "task":
+            return self._resolved.tasks.get(name.text) or library.task(name.text)
+        if word == "train":
+            return self._resolved.optimizers.get(name.text) or library.optimizer(name.text)
+        declaration = self._resolved.find(name.text)
+        return declaration.item if declaration is not None else None
+
+    def _settings(self, settings: Iterable[Setting | Variation | Sought], chosen: Mapping[str, Item]) -> None:
+        for setting in settings:
+            path = setting.path
+            item = chosen.get(path.parts[0])
+            static = None
+            if item is not None and len(path.parts) > 1:
+                static = next((each for each in item.signature.statics if each.name == path.parts[1]), None)
+            if static is not None:
+                start = path.span.start + len(path.parts[0]) + 1
+                self._add(Span(path.span.source, start, start + len(path.parts[1])), _static_symbol(static))
+            value: Expression = setting.value if isinstance(setting, Setting) else setting.values
+            self._expression(value, ChainMap(), may_be_block=static is None or static.kind in ("block", None))
+
+    def _table(self, table: Table) -> None:
+        self._add(table.name_span, self._tables[table.name])
+        rows = [part.recipe for part in table.parts if isinstance(part, Row) and part.recipe]
+        for part in table.parts:
+            match part:
+                case Row(recipe=str(recipe), recipe_span=Span() as span, at=at):
+                    self._refer(recipe, span, self._recipes)
+                    self._settings(at, self._choices.get(recipe, {}))
+                case Column(at=at) | Columns(at=at):
+                    self._settings(at, self._choices.get(rows[0], {}) if rows else {})
+                    if isinstance(part, Column) and part.average:
+                        self._refer(part.metric.text, part.metric.span, self._tables)
+
+
+def _symbol(item: Item) -> Symbol:
+    return Symbol(item.word, item.name, item.name_span, item)
+
+
+def _static_symbol(static: StaticParameter) -> Symbol:
+    return Symbol("static", static.name, _head(static.span, static.name), static=static)
+
+
+def _head(span: Span, name: str) -> Span:
+    return Span(span.source, span.start, span.start + len(name))
+
+
+def _tail(name: Name) -> Span:
+    return Span(name.span.source, name.span.end - len(name.parts[-1]), name.span.end)
+
+
+def references(symbol: Symbol, documents: Iterable[Document]) -> Iterator[Span]:
+    """Yields the places of documents that name a symbol."""
+    for document in documents:
+        if symbol.name in document.text:
+            yield from Names(document).of(symbol)

@@ -1,0 +1,54 @@
+"""The files that an editor has open, and those beside them."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from archlang.diagnostics import ProgramError
+from archlang.editor.document import Document
+from archlang.syntax.reading import read
+
+# The largest number of files of a folder that are searched for a name.
+_MOST_FILES = 1_000
+
+
+class Workspace:
+    """The texts of the open files, and what is known about each as long as no text changes."""
+
+    def __init__(self) -> None:
+        self._texts: dict[str, str] = {}
+        self._documents: dict[str, Document] = {}
+
+    def open(self, path: str, text: str) -> None:
+        """Sets the text of a file, saved or not."""
+        self._texts[os.path.realpath(path)] = text
+        self._documents.clear()
+
+    def close(self, path: str) -> None:
+        """Returns to the text on the disk."""
+        self._texts.pop(os.path.realpath(path), None)
+        self._documents.clear()
+
+    def document(self, path: str) -> Document:
+        """Returns a file, from the disk if it is not open.
+
+        Raises:
+            ProgramError: it cannot be read."""
+        if path not in self._documents:
+            text = self._texts.get(os.path.realpath(path))
+            self._documents[path] = Document(path, read(path).text if text is None else text, dict(self._texts))
+        return self._documents[path]
+
+    def documents_beside(self, path: str) -> Iterator[Document]:
+        """Yields the programs of a file's folder and below, and the other open files, each once."""
+        folder = Path(path).parent
+        paths = [str(file) for _, file in zip(range(_MOST_FILES), sorted(folder.rglob("*.arch")), strict=False)]
+        seen: set[str] = set()
+        for each in (path, *paths, *self._texts):
+            if os.path.realpath(each) not in seen:
+                seen.add(os.path.realpath(each))
+                try:
+                    document = self.document(each)
+                except ProgramError:
+                    continue
+                yield document

@@ -1,0 +1,58 @@
+"""The text about the name under the cursor, and the types after bound names."""
+
+import pytest
+
+from archlang.editor.document import Document
+from archlang.editor.hover import explanation, hints, hover
+from tests.editor.conftest import at_cursor
+
+MODEL = """model m[d = 8](x: tokens[n]) -> logits[classes] {
+    h = embed[d](x)
+    y = scan c in chunks[4](h) { emit norm(c) }
+    return y |> last |> linear[classes]
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "name", "text"),
+    [
+        ("", "h = embed", "h: seq[n, 8]"),
+        ("in chunks[4](", "h)", "h: seq[n, 8]"),
+        ("norm(", "c)", "c: seq[c.length, 8]"),
+        ("embed[", "d](x)", "d = 8"),
+        ("h = ", "embed", "embed(…): seq[n, 8]"),
+        ("h = ", "embed", "block embed["),
+        ("h = ", "embed", "Source"),
+        ("h = ", "embed", "embed.arch:"),
+        ("|> ", "last", "block last"),
+        ("model ", "m[d", "model m["),
+    ],
+)
+def test_a_name_shows_what_it_means(before: str, name: str, text: str) -> None:
+    document, offset = at_cursor(MODEL.replace(before + name, f"{before}¦{name}", 1))
+    found = hover(document, offset)
+    assert found is not None
+    assert text in found.text
+
+
+def test_a_place_without_a_name_shows_nothing() -> None:
+    assert hover(*at_cursor(MODEL.replace("= 8", "=¦ 8"))) is None
+
+
+def test_the_statics_of_a_recipe_show_their_declaration() -> None:
+    text = MODEL + "recipe r {\n    task ctl[¦order = forward]\n    model m\n    train adamw[steps = 1]\n}\n"
+    found = hover(*at_cursor(text))
+    assert found is not None
+    assert "order: symbol = backward" in found.text
+
+
+def test_bound_values_have_their_types_as_hints() -> None:
+    document = Document("m.arch", MODEL)
+    shown = {document.text[: hint.offset].split()[-1]: hint.text for hint in hints(document)}
+    assert shown == {"h": ": seq[n, 8]", "y": ": seq[n, 8]", "c": ": seq[c.length, 8]"}
+
+
+def test_a_code_has_its_page() -> None:
+    assert explanation("E0501").startswith("# E0501")
+    assert explanation("E9999") == ""

@@ -1,0 +1,104 @@
+"""A client speaks to `archlang lsp` over standard input and output, as editors do."""
+
+import asyncio
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from lsprotocol import types as lsp
+from pygls.lsp.client import LanguageClient
+
+USED = "block twice(h: seq[n, d]) -> seq[n, d] {\n    return norm(norm(h))\n}\n"
+MAIN = 'use "./used.arch"\n\nblock b(h: seq[n, d]) -> seq[n, d] {\n    a = twice(h)\n    return a + h\n}\n'
+
+
+class Editor:
+    """A client, and the diagnostics that it has received."""
+
+    def __init__(self, client: LanguageClient, folder: Path) -> None:
+        self.client, self.folder = client, folder
+        self._diagnostics: asyncio.Queue[lsp.PublishDiagnosticsParams] = asyncio.Queue()
+        client.feature(lsp.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS)(lambda received: self._diagnostics.put_nowait(received))
+
+    def uri(self, name: str) -> str:
+        return (self.folder / name).as_uri()
+
+    def open(self, name: str, text: str) -> None:
+        item = lsp.TextDocumentItem(self.uri(name), "arch", 1, text)
+        self.client.text_document_did_open(lsp.DidOpenTextDocumentParams(item))
+
+    def change(self, name: str, text: str) -> None:
+        identifier = lsp.VersionedTextDocumentIdentifier(2, self.uri(name))
+        change = lsp.TextDocumentContentChangeWholeDocument(text)
+        self.client.text_document_did_change(lsp.DidChangeTextDocumentParams(identifier, [change]))
+
+    def document(self, name: str) -> lsp.TextDocumentIdentifier:
+        return lsp.TextDocumentIdentifier(self.uri(name))
+
+    async def diagnostics(self, name: str) -> list[lsp.Diagnostic]:
+        """Waits for the next diagnostics of a file."""
+        while True:
+            received = await self._diagnostics.get()
+            if received.uri == self.uri(name):
+                return list(received.diagnostics)
+
+
+def with_editor(folder: Path, session: Callable[[Editor], Awaitable[None]]) -> None:
+    """Starts the server, runs a session, and ends the server."""
+
+    async def run() -> None:
+        client = LanguageClient("test", "1")
+        editor = Editor(client, folder)
+        await client.start_io(sys.executable, "-m", "archlang", "lsp")
+        await client.initialize_async(
+            lsp.InitializeParams(capabilities=lsp.ClientCapabilities(), root_uri=folder.as_uri())
+        )
+        client.initialized(lsp.InitializedParams())
+        await asyncio.wait_for(session(editor), 120)
+        await client.shutdown_async(None)
+        client.exit(None)
+        await client.stop()  # type: ignore[no-untyped-call]  # pygls
+
+    asyncio.run(run())
+
+
+def test_an_editor_gets_everything_about_unsaved_texts_of_several_files(tmp_path: Path) -> None:
+    async def session(editor: Editor) -> None:
+        client = editor.client
+        editor.open("used.arch", USED.replace("twice", "thrice"))
+        assert await editor.diagnostics("used.arch") == []
+        editor.open("main.arch", MAIN)
+        (unknown,) = await editor.diagnostics("main.arch")
+        assert unknown.code == "E0202"
+        assert unknown.range == lsp.Range(lsp.Position(3, 8), lsp.Position(3, 13))
+
+        editor.change("used.arch", USED)
+        assert await editor.diagnostics("main.arch") == []
+
+        place = lsp.Position(3, 9)
+        hover = await client.text_document_hover_async(lsp.HoverParams(editor.document("main.arch"), place))
+        assert hover is not None
+        assert isinstance(hover.contents, lsp.MarkupContent)
+        assert "twice(…): seq[n, d]" in hover.contents.value
+
+        symbols = await client.text_document_document_symbol_async(
+            lsp.DocumentSymbolParams(editor.document("main.arch"))
+        )
+        assert symbols is not None
+        assert [symbol.name for symbol in symbols] == ["b"]
+        folds = await client.text_document_folding_range_async(lsp.FoldingRangeParams(editor.document("main.arch")))
+        assert [(fold.start_line, fold.end_line) for fold in folds or ()] == [(2, 5)]
+        everything = lsp.Range(lsp.Position(0, 0), lsp.Position(9, 0))
+        hints = await client.text_document_inlay_hint_async(
+            lsp.InlayHintParams(editor.document("main.arch"), everything)
+        )
+        assert [hint.label for hint in hints or ()] == [": seq[n, d]"]
+
+        editor.change("main.arch", MAIN.replace("a + h", "a+h"))
+        await editor.diagnostics("main.arch")
+        edits = await client.text_document_formatting_async(
+            lsp.DocumentFormattingParams(editor.document("main.arch"), lsp.FormattingOptions(4, True))
+        )
+        assert [edit.new_text for edit in edits or ()] == [MAIN]
+
+    with_editor(tmp_path, session)
