@@ -3,6 +3,7 @@
 from archlang.diagnostics.diagnostic import (
     ArchlangError,
     Diagnostic,
+    Edit,
     ErrorWithRemedy,
     Label,
     MachineError,
@@ -10,4 +11,4 @@ from archlang.diagnostics.diagnostic import (
     Report,
 )
 
-__all__ = ["ArchlangError", "Diagnostic", "ErrorWithRemedy", "Label", "MachineError", "ProgramError", "Report"]
+__all__ = ["ArchlangError", "Diagnostic", "Edit", "ErrorWithRemedy", "Label", "MachineError", "ProgramError", "Report"]

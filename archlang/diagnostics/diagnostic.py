@@ -15,6 +15,14 @@ class Label:
 
 
 @dataclass(frozen=True)
+class Edit:
+    """A change of a program: the text to write in place of a span."""
+
+    span: Span
+    text: str
+
+
+@dataclass(frozen=True)
 class Diagnostic:
     """A mistake of a program.
 

@@ -1,6 +1,7 @@
 """The language server: answers an editor over the Language Server Protocol. Needs the extra `lsp`."""
 
 import asyncio
+import os
 from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
@@ -8,14 +9,16 @@ from typing import Protocol
 
 from lsprotocol import types as lsp
 from pygls import uris
+from pygls.exceptions import JsonRpcInvalidParams
 from pygls.lsp.server import LanguageServer
 
 import archlang
-from archlang.diagnostics import Diagnostic
+from archlang.diagnostics import Diagnostic, Edit, ErrorWithRemedy
 from archlang.editor import positions
 from archlang.editor.document import Document
 from archlang.editor.formatting import formatted
 from archlang.editor.hover import hints, hover
+from archlang.editor.navigation import definition, references, renamable, rename
 from archlang.editor.outline import Entry, folds, outline
 from archlang.editor.workspace import Workspace
 from archlang.source import Source, Span
@@ -45,8 +48,12 @@ def make_server() -> LanguageServer:
         (lsp.TEXT_DOCUMENT_FOLDING_RANGE, answers.folds),
         (lsp.TEXT_DOCUMENT_INLAY_HINT, answers.hints),
         (lsp.TEXT_DOCUMENT_FORMATTING, answers.formatting),
+        (lsp.TEXT_DOCUMENT_DEFINITION, answers.definition),
+        (lsp.TEXT_DOCUMENT_REFERENCES, answers.references),
     ):
         server.feature(method)(partial(handler))  # pygls sets attributes, which a method cannot have
+    server.feature(lsp.TEXT_DOCUMENT_RENAME, lsp.RenameOptions(prepare_provider=True))(partial(answers.rename))
+    server.feature(lsp.TEXT_DOCUMENT_PREPARE_RENAME)(partial(answers.renamable))
     return server
 
 
@@ -138,6 +145,36 @@ class _Answers:
         if text is None or text == document.text:
             return []
         return [lsp.TextEdit(_range(Span(document.source, 0, len(document.text))), text)]
+
+    def definition(self, parameters: lsp.DefinitionParams) -> lsp.Location | None:
+        span = definition(*self._place(parameters))
+        return None if span is None else self._location(span)
+
+    def references(self, parameters: lsp.ReferenceParams) -> list[lsp.Location]:
+        return [self._location(span) for span in references(self._workspace, *self._place(parameters))]
+
+    def renamable(self, parameters: lsp.PrepareRenameParams) -> lsp.Range | None:
+        span = renamable(*self._place(parameters))
+        return None if span is None else _range(span)
+
+    def rename(self, parameters: lsp.RenameParams) -> lsp.WorkspaceEdit:
+        try:
+            edits = rename(self._workspace, *self._place(parameters), parameters.new_name)
+        except ErrorWithRemedy as error:
+            raise JsonRpcInvalidParams(str(error)) from error
+        return self._workspace_edit(edits)
+
+    def _workspace_edit(self, edits: Iterable[Edit]) -> lsp.WorkspaceEdit:
+        changes: dict[str, list[lsp.TextEdit]] = {}
+        for edit in edits:
+            change = lsp.TextEdit(_range(edit.span), edit.text)
+            changes.setdefault(self._location(edit.span).uri, []).append(change)
+        return lsp.WorkspaceEdit(changes=changes)
+
+    def _location(self, span: Span) -> lsp.Location:
+        """Returns a place in another file; an open file keeps the name that the editor has given it."""
+        uri = self._uris.get(os.path.normpath(span.source.path))
+        return _location(span) if uri is None else lsp.Location(uri, _range(span))
 
 
 def _path(uri: str) -> str:

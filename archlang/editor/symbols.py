@@ -3,7 +3,7 @@
 import os
 import re
 from collections import ChainMap
-from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -19,6 +19,7 @@ from archlang.syntax.tree import (
     Column,
     Columns,
     Conditional,
+    ConditionalType,
     Definition,
     Experts,
     Expression,
@@ -27,6 +28,7 @@ from archlang.syntax.tree import (
     If,
     InputParameter,
     Let,
+    ListOf,
     MapName,
     Name,
     Node,
@@ -159,13 +161,15 @@ class _Reader:
             start = node.span.start + match.start()
             self._refer(name, Span(node.span.source, start, start + len(name)), scope)
 
-    def _name(self, name: Name, scope: Scope, may_be_block: bool = True) -> Item | None:
-        """Refers to a name in an expression; returns the block that it names."""
+    def _name(self, name: Name, scope: Scope, kind: str | None = None) -> Item | None:
+        """Refers to a name in an expression, of a static of a kind; returns the block that it names."""
         first = name.parts[0]
-        if first in scope:
+        if kind in ("path", "file"):
+            return None
+        if first in scope and (kind != "symbol" or _may_be_symbol(scope[first])):
             self._add(_head(name.span, first), scope[first])
             return None
-        declaration = self._resolved.find(name.text) if may_be_block else None
+        declaration = self._resolved.find(name.text) if kind in (None, "block") else None
         if declaration is None:
             return None
         self._add(_tail(name), _symbol(declaration.item))
@@ -175,7 +179,7 @@ class _Reader:
 
     def _use(self, use: Use) -> None:
         if use.is_file:
-            path = os.path.join(os.path.dirname(self._document.path), use.path)
+            path = os.path.normpath(os.path.join(os.path.dirname(self._document.path), use.path))
         else:
             path = str(library.library_file(use.path) or "")
         if path and os.path.isfile(path):
@@ -225,7 +229,7 @@ class _Reader:
         for static in signature.statics:
             self._define("static", static.name, _head(static.span, static.name), scope, static)
             if static.default is not None:
-                self._expression(static.default, scope, may_be_block=static.kind in ("block", None))
+                self._expression(static.default, scope, static.kind)
         for parameter in signature.inputs:
             self._define("input", parameter.name, _head(parameter.span, parameter.name), scope)
         for parameter in signature.inputs:
@@ -235,10 +239,7 @@ class _Reader:
             for node in walk(signature.result):
                 if isinstance(node, TypeName):
                     self._sizes(node, scope)
-                elif not isinstance(node, Name):
-                    continue
-            for node in walk(signature.result):
-                if isinstance(node, Conditional):
+                elif isinstance(node, ConditionalType):
                     self._expression(node.test, scope)
         for condition in signature.where:
             self._expression(condition, scope)
@@ -246,12 +247,14 @@ class _Reader:
     def _sizes(self, kind: TypeName, scope: Scope) -> None:
         """The sizes of a type; the first mention of a size defines it."""
         for dimension in kind.dimensions:
+            callees = [node.callee for node in walk(dimension) if isinstance(node, Call)]
             for node in walk(dimension):
-                if isinstance(node, Name) and len(node.parts) == 1:
-                    if node.text in scope:
-                        self._add(node.span, scope[node.text])
-                    else:
-                        self._define("size", node.text, node.span, scope)
+                if not isinstance(node, Name) or any(node is callee for callee in callees):
+                    continue  # `sum` in `data[sum(d)]`
+                if node.parts[0] in scope:
+                    self._name(node, scope)
+                else:
+                    self._define("size", node.text, node.span, scope)
 
     def _default(self, parameter: InputParameter, scope: Scope) -> None:
         if parameter.default:
@@ -261,18 +264,25 @@ class _Reader:
 
     # Expressions and statements
 
-    def _expression(self, node: Node, scope: Scope, may_be_block: bool = True) -> None:
+    def _expression(self, node: Node, scope: Scope, kind: str | None = None) -> None:
+        """Refers to the names of an expression; `kind` is that of the static that it sets, None for other values."""
         match node:
             case Name():
-                self._name(node, scope, may_be_block)
+                self._name(node, scope, kind)
+            case Conditional(then=then, test=test, otherwise=otherwise):
+                self._expression(then, scope, kind)
+                self._expression(test, scope)
+                self._expression(otherwise, scope, kind)
+            case ListOf(items=items):
+                for item in items:
+                    self._expression(item, scope, kind)
             case Call(callee=callee, statics=statics, arguments=arguments):
-                item = self._name(callee, scope)
-                self._statics(item, statics, scope)
+                self._statics(self._name(callee, scope), statics, scope)
                 for argument in arguments or ():
                     self._expression(argument, scope)
             case _:
                 for child in children(node):
-                    self._expression(child, scope, may_be_block)
+                    self._expression(child, scope)
 
     def _statics(self, item: Item | None, statics: Iterable[StaticArgument], scope: Scope) -> None:
         parameters = item.signature.statics if item is not None else ()
@@ -282,7 +292,7 @@ class _Reader:
                 static = parameters[place]
             if argument.name is not None and static is not None:
                 self._add(_head(argument.span, argument.name), _static_symbol(static))
-            self._expression(argument.value, scope, may_be_block=static is None or static.kind in ("block", None))
+            self._expression(argument.value, scope, static.kind if static is not None else None)
 
     def _statements(self, statements: Sequence[Statement], scope: Scope) -> None:
         for statement in statements:
@@ -372,7 +382,7 @@ class _Reader:
                 start = path.span.start + len(path.parts[0]) + 1
                 self._add(Span(path.span.source, start, start + len(path.parts[1])), _static_symbol(static))
             value: Expression = setting.value if isinstance(setting, Setting) else setting.values
-            self._expression(value, ChainMap(), may_be_block=static is None or static.kind in ("block", None))
+            self._expression(value, ChainMap(), static.kind if static is not None else None)
 
     def _table(self, table: Table) -> None:
         self._add(table.name_span, self._tables[table.name])
@@ -404,8 +414,9 @@ def _tail(name: Name) -> Span:
     return Span(name.span.source, name.span.end - len(name.parts[-1]), name.span.end)
 
 
-def references(symbol: Symbol, documents: Iterable[Document]) -> Iterator[Span]:
-    """Yields the places of documents that name a symbol."""
-    for document in documents:
-        if symbol.name in document.text:
-            yield from Names(document).of(symbol)
+def _may_be_symbol(symbol: Symbol) -> bool:
+    """Whether a name that is set as a symbol means a static of that kind; another name is the symbol itself."""
+    static = symbol.static
+    return static is not None and (
+        static.kind == "symbol" or (static.kind is None and isinstance(static.default, Name))
+    )

@@ -5,7 +5,9 @@ import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+import pytest
 from lsprotocol import types as lsp
+from pygls.exceptions import JsonRpcException
 from pygls.lsp.client import LanguageClient
 
 USED = "block twice(h: seq[n, d]) -> seq[n, d] {\n    return norm(norm(h))\n}\n"
@@ -100,5 +102,31 @@ def test_an_editor_gets_everything_about_unsaved_texts_of_several_files(tmp_path
             lsp.DocumentFormattingParams(editor.document("main.arch"), lsp.FormattingOptions(4, True))
         )
         assert [edit.new_text for edit in edits or ()] == [MAIN]
+
+    with_editor(tmp_path, session)
+
+
+def test_a_block_is_renamed_over_two_files(tmp_path: Path) -> None:
+    async def session(editor: Editor) -> None:
+        (tmp_path / "main.arch").write_text(MAIN, encoding="utf-8")
+        editor.open("used.arch", USED)
+        document, place = editor.document("used.arch"), lsp.Position(0, 7)
+        client = editor.client
+        uses = await client.text_document_references_async(
+            lsp.ReferenceParams(lsp.ReferenceContext(True), document, place)
+        )
+        assert [location.uri for location in uses or ()] == [editor.uri("used.arch"), editor.uri("main.arch")]
+        definition = await client.text_document_definition_async(
+            lsp.DefinitionParams(editor.document("main.arch"), lsp.Position(3, 9))
+        )
+        assert isinstance(definition, lsp.Location)
+        assert definition.uri == editor.uri("used.arch")
+        edit = await client.text_document_rename_async(lsp.RenameParams(document, place, "doubled"))
+        assert edit is not None
+        assert edit.changes is not None
+        texts = {uri: [change.new_text for change in changes] for uri, changes in edit.changes.items()}
+        assert texts == {editor.uri("used.arch"): ["doubled"], editor.uri("main.arch"): ["doubled"]}
+        with pytest.raises(JsonRpcException, match="cannot be a name"):
+            await client.text_document_rename_async(lsp.RenameParams(document, place, "return"))
 
     with_editor(tmp_path, session)

@@ -1,0 +1,85 @@
+"""Where a name is defined, where it is used, and its change everywhere."""
+
+import re
+from pathlib import Path
+
+from archlang.diagnostics import Edit, ErrorWithRemedy
+from archlang.editor.document import Document
+from archlang.editor.symbols import Names, Occurrence, Symbol
+from archlang.editor.workspace import Workspace
+from archlang.names import library
+from archlang.source import Span
+from archlang.syntax.outline import ITEM_WORDS, RESERVED
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def definition(document: Document, offset: int) -> Span | None:
+    """Returns the place that defines the name at an offset; None if there is no name with a meaning."""
+    place = Names(document).at(offset)
+    return place.symbol.span if place is not None else None
+
+
+def references(workspace: Workspace, document: Document, offset: int) -> tuple[Span, ...]:
+    """Returns the places that mean what the name at an offset means, in the files of its folder and the open ones."""
+    place = Names(document).at(offset)
+    if place is None:
+        return ()
+    spans = [span for names in _documents(workspace, document, place.symbol) for span in names.of(place.symbol)]
+    return tuple(spans)
+
+
+def renamable(document: Document, offset: int) -> Span | None:
+    """Returns the place of the name at an offset if it can be changed: the program defines it, not the library."""
+    place = Names(document).at(offset)
+    return place.span if place is not None and _is_own(place.symbol) else None
+
+
+def rename(workspace: Workspace, document: Document, offset: int, name: str) -> tuple[Edit, ...]:
+    """Returns the edits that change the name at an offset everywhere.
+
+    Raises:
+        ErrorWithRemedy: there is no name, it is the library's, or the new one is no name or already has a meaning."""
+    place = Names(document).at(offset)
+    if place is None:
+        raise ErrorWithRemedy("there is no name here that has a meaning", "place the cursor on a name")
+    if not _is_own(place.symbol):
+        raise ErrorWithRemedy(f"`{place.symbol.name}` is not defined by this program", "rename only names of your own")
+    if not _NAME.fullmatch(name) or name in RESERVED or name in ITEM_WORDS:
+        remedy = "write letters, digits and `_`, beginning with a letter, and no keyword"
+        raise ErrorWithRemedy(f"`{name}` cannot be a name", remedy)
+    edits = []
+    for names in _documents(workspace, document, place.symbol):
+        spans = names.of(place.symbol)
+        taken = _with_name(names, name, place.symbol) if spans else None
+        if taken is not None:
+            where = f"{taken.span.source.path}:{taken.span.line}"
+            raise ErrorWithRemedy(f"`{name}` already has a meaning at {where}", "choose another name")
+        edits += [Edit(span, name) for span in spans]
+    return tuple(edits)
+
+
+def _documents(workspace: Workspace, document: Document, symbol: Symbol) -> list[Names]:
+    """Returns the files that can name a symbol: only its own file knows a value, an input or a size."""
+    if symbol.kind in ("value", "instance", "input", "size", "recipe"):
+        return [Names(document)]
+    return [Names(each) for each in workspace.documents_beside(document.path) if symbol.name in each.text]
+
+
+def _is_own(symbol: Symbol) -> bool:
+    return symbol.kind != "file" and not Path(symbol.span.source.path).is_relative_to(library.PACKAGE)
+
+
+def _with_name(names: Names, name: str, symbol: Symbol) -> Occurrence | None:
+    """Returns a place where the new name already has a meaning: in the same block, or for a block, anywhere."""
+    items = [item for item in names.document.program.items if _contains(item.span, symbol.span)]
+    is_local = symbol.item is None and symbol.kind not in ("recipe", "table")
+    scope = items[0].span if is_local and items else None
+    for place in names.occurrences:
+        if place.symbol.name == name and (scope is None or _contains(scope, place.span)):
+            return place
+    return None
+
+
+def _contains(outer: Span, inner: Span) -> bool:
+    return outer.source.path == inner.source.path and outer.start <= inner.start and inner.end <= outer.end

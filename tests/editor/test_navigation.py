@@ -1,0 +1,165 @@
+"""Definition, references and rename, over the files of a folder."""
+
+from pathlib import Path
+
+import pytest
+
+from archlang.diagnostics import Edit, ErrorWithRemedy
+from archlang.editor.document import Document
+from archlang.editor.navigation import definition, references, renamable, rename
+from archlang.editor.symbols import Names
+from archlang.editor.workspace import Workspace
+from archlang.names.library import BLOCKS, PACKAGE
+from archlang.plan.check import check_text
+
+FILES = {
+    "layer.arch": """## A layer.
+block layer[width: int = 8](h: seq[n, d]) -> seq[n, d] {
+    a = feedforward[width](h)
+    repeat 2 { h <- norm(h) }
+    return a + h
+}
+""",
+    "model.arch": """use "./layer.arch"
+
+model m[d = 8](x: tokens[n]) -> logits[classes] {
+    h = embed[d](x)
+    return layer[width = d](h) |> last |> linear[classes]
+}
+
+recipe r {
+    task  ctl
+    model m[d = 16]
+    train adamw[steps = 1]
+    vary  model.d in [8, 16]
+}
+""",
+    "named.arch": """use "./layer.arch" as mine
+
+block twice(h: seq[n, d]) -> seq[n, d] {
+    return mine.layer(mine.layer(h))
+}
+""",
+}
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Workspace:
+    workspace = Workspace()
+    for name, text in FILES.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    return workspace
+
+
+def place(workspace: Workspace, path: Path, text: str, word: str) -> tuple[Document, int]:
+    """Returns a file of the workspace and the offset of a word within the first occurrence of a text."""
+    document = workspace.document(str(path))
+    return document, document.text.index(text) + text.index(word)
+
+
+def apply(text: str, edits: list[Edit]) -> str:
+    for edit in sorted(edits, key=lambda edit: -edit.span.start):
+        text = text[: edit.span.start] + edit.text + text[edit.span.end :]
+    return text
+
+
+def renamed(workspace: Workspace, folder: Path, edits: tuple[Edit, ...]) -> dict[str, str]:
+    return {
+        name: apply(text, [edit for edit in edits if edit.span.source.path == str(folder / name)])
+        for name, text in FILES.items()
+    }
+
+
+def test_a_block_is_defined_in_the_file_that_is_used(workspace: Workspace, tmp_path: Path) -> None:
+    span = definition(*place(workspace, tmp_path / "model.arch", "layer[width", "layer"))
+    assert span is not None
+    assert str(span) == f"{tmp_path}/layer.arch:2:7"
+
+
+def test_a_block_of_the_library_and_a_used_file_are_found(workspace: Workspace, tmp_path: Path) -> None:
+    span = definition(*place(workspace, tmp_path / "model.arch", "embed[d]", "embed"))
+    assert span is not None
+    assert span.source.path == str(BLOCKS / "embed.arch")
+    span = definition(*place(workspace, tmp_path / "model.arch", '"./layer.arch"', "layer"))
+    assert span is not None
+    assert span.source.path == str(tmp_path / "layer.arch")
+
+
+def test_references_are_in_every_file_of_the_folder(workspace: Workspace, tmp_path: Path) -> None:
+    spans = references(workspace, *place(workspace, tmp_path / "named.arch", "mine.layer(h", "layer"))
+    shown = sorted(str(span).removeprefix(f"{tmp_path}/") for span in spans)
+    assert shown == ["layer.arch:2:7", "model.arch:5:12", "named.arch:4:17", "named.arch:4:28"]
+
+
+def test_a_block_is_renamed_over_three_files(workspace: Workspace, tmp_path: Path) -> None:
+    edits = rename(workspace, *place(workspace, tmp_path / "layer.arch", "layer[width", "layer"), "block_of_mine")
+    texts = renamed(workspace, tmp_path, edits)
+    assert texts["named.arch"].count("mine.block_of_mine(") == 2
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    for name, text in texts.items():
+        assert check_text(text, str(tmp_path / name)) == ()
+
+
+def test_a_static_is_renamed_in_its_calls_and_in_recipes(workspace: Workspace, tmp_path: Path) -> None:
+    edits = rename(workspace, *place(workspace, tmp_path / "layer.arch", "width: int", "width"), "size")
+    texts = renamed(workspace, tmp_path, edits)
+    assert "layer[size = d](h)" in texts["model.arch"]
+    edits = rename(workspace, *place(workspace, tmp_path / "model.arch", "embed[d]", "d]"), "dim")
+    text = renamed(workspace, tmp_path, edits)["model.arch"]
+    assert "model m[dim = 8]" in text
+    assert "embed[dim](x)" in text
+    assert "model m[dim = 16]" in text
+    assert "model.dim in" in text
+    assert "layer[width = dim]" in text
+
+
+def test_a_state_is_renamed_inside_and_outside_of_its_loop(workspace: Workspace, tmp_path: Path) -> None:
+    edits = rename(workspace, *place(workspace, tmp_path / "layer.arch", "h <-", "h"), "state")
+    text = renamed(workspace, tmp_path, edits)["layer.arch"]
+    assert "layer[width: int = 8](state: seq[n, d])" in text
+    assert "{ state <- norm(state) }" in text
+    assert "return a + state" in text
+
+
+@pytest.mark.parametrize(
+    ("word", "name", "message"),
+    [
+        ("a =", "h", "already has a meaning"),
+        ("a =", "return", "cannot be a name"),
+        ("a =", "b c", "cannot be a name"),
+        ("norm", "mine", "not defined by this program"),
+        ("= 8", "b", "no name here"),
+    ],
+)
+def test_a_rename_that_would_change_the_meaning_is_refused(
+    workspace: Workspace, tmp_path: Path, word: str, name: str, message: str
+) -> None:
+    with pytest.raises(ErrorWithRemedy, match=message):
+        rename(workspace, *place(workspace, tmp_path / "layer.arch", word, word), name)
+
+
+def test_only_names_of_the_program_can_be_renamed(workspace: Workspace, tmp_path: Path) -> None:
+    span = renamable(*place(workspace, tmp_path / "layer.arch", "feedforward[width]", "width"))
+    assert span is not None
+    assert span.text == "width"
+    assert renamable(*place(workspace, tmp_path / "layer.arch", "feedforward", "feedforward")) is None
+
+
+@pytest.mark.parametrize(
+    "name", ["recipes/gutlb.arch", "blocks/concat.arch", "blocks/unembed.arch", "blocks/models/dynamic_halt.arch"]
+)
+def test_a_shipped_file_with_all_its_local_names_changed_has_no_mistake(name: str) -> None:
+    """Every mention of a name is found: one that was missed would be unknown."""
+    path = str(PACKAGE / name)
+    text = Path(path).read_text(encoding="utf-8")
+    kinds = ("value", "input", "instance", "static", "size")
+    set_by_tasks = ("x", "classes", "vocab")
+    edits = [
+        Edit(place.span, f"{place.symbol.name}_renamed")
+        for place in Names(Document(path, text)).occurrences
+        if place.symbol.kind in kinds
+        and place.symbol.span.source.path == path
+        and place.symbol.name not in set_by_tasks
+    ]
+    assert check_text(text, path) == check_text(apply(text, edits), path) == ()
