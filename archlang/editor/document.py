@@ -91,16 +91,32 @@ def _ignore(diagnostic: Diagnostic) -> None:
 
 def _readable(source: Source) -> Source:
     """Returns the source with spaces in place of lines with syntax errors, but for their braces."""
+    seen: set[int] = set()
     for _ in range(_MOST_REPAIRS):
         _, diagnostics = parse_tolerantly(source)
-        lines = {diagnostic.span.line for diagnostic in diagnostics if diagnostic.span.text not in ("{", "}")}
-        if not lines:
-            break
+        mistakes = [each.span for each in diagnostics if each.span.text not in ("{", "}")]
+        lines = {_half_written(span) if span.start not in seen else span.line for span in mistakes}
+        seen |= {span.start for span in mistakes}
         text = source.text
         for line in lines:
-            start, end = source.line_bounds(line)
-            text = text[:start] + _NO_BRACE.sub(" ", text[start:end]) + text[end:]
+            text = without_line(Source(source.path, text), line)
         if text == source.text:
             break
         source = Source(source.path, text)
     return source
+
+
+def without_line(source: Source, line: int) -> str:
+    """Returns the text with spaces in place of a line, but for its braces."""
+    start, end = source.line_bounds(line)
+    return source.text[:start] + _NO_BRACE.sub(" ", source.text[start:end]) + source.text[end:]
+
+
+def _half_written(mistake: Span) -> int:
+    """Returns the line that a mistake comes from: if a line cannot begin as it does, the one before it goes on."""
+    source = mistake.source
+    start, _ = source.line_bounds(mistake.line)
+    if source.text[start : mistake.start].strip():
+        return mistake.line
+    before = source.text[:start].rstrip()
+    return source.position(len(before))[0] if before else mistake.line

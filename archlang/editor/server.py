@@ -15,6 +15,7 @@ from pygls.lsp.server import LanguageServer
 import archlang
 from archlang.diagnostics import Diagnostic, Edit, ErrorWithRemedy
 from archlang.editor import positions
+from archlang.editor.completion import completions
 from archlang.editor.document import Document
 from archlang.editor.formatting import formatted
 from archlang.editor.hover import hints, hover
@@ -32,6 +33,19 @@ _SYMBOLS = {
     "static": lsp.SymbolKind.Property,
     "recipe": lsp.SymbolKind.Event,
     "table": lsp.SymbolKind.Array,
+}
+
+_COMPLETIONS = {
+    "block": lsp.CompletionItemKind.Function,
+    "model": lsp.CompletionItemKind.Class,
+    "task": lsp.CompletionItemKind.Interface,
+    "optimizer": lsp.CompletionItemKind.Interface,
+    "static": lsp.CompletionItemKind.Property,
+    "value": lsp.CompletionItemKind.Variable,
+    "input": lsp.CompletionItemKind.Variable,
+    "instance": lsp.CompletionItemKind.Variable,
+    "keyword": lsp.CompletionItemKind.Keyword,
+    "file": lsp.CompletionItemKind.Module,
 }
 
 
@@ -52,6 +66,8 @@ def make_server() -> LanguageServer:
         (lsp.TEXT_DOCUMENT_REFERENCES, answers.references),
     ):
         server.feature(method)(partial(handler))  # pygls sets attributes, which a method cannot have
+    triggers = lsp.CompletionOptions(trigger_characters=["[", "."])
+    server.feature(lsp.TEXT_DOCUMENT_COMPLETION, triggers)(partial(answers.completions))
     server.feature(lsp.TEXT_DOCUMENT_RENAME, lsp.RenameOptions(prepare_provider=True))(partial(answers.rename))
     server.feature(lsp.TEXT_DOCUMENT_PREPARE_RENAME)(partial(answers.renamable))
     return server
@@ -145,6 +161,18 @@ class _Answers:
         if text is None or text == document.text:
             return []
         return [lsp.TextEdit(_range(Span(document.source, 0, len(document.text))), text)]
+
+    def completions(self, parameters: lsp.CompletionParams) -> list[lsp.CompletionItem]:
+        return [
+            lsp.CompletionItem(
+                completion.word.strip(" ="),
+                kind=_COMPLETIONS.get(completion.kind, lsp.CompletionItemKind.Value),
+                detail=completion.detail,
+                insert_text=completion.word,
+                sort_text=f"{place:05}",
+            )
+            for place, completion in enumerate(completions(*self._place(parameters)))
+        ]
 
     def definition(self, parameters: lsp.DefinitionParams) -> lsp.Location | None:
         span = definition(*self._place(parameters))

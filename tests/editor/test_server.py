@@ -88,6 +88,11 @@ def test_an_editor_gets_everything_about_unsaved_texts_of_several_files(tmp_path
         )
         assert symbols is not None
         assert [symbol.name for symbol in symbols] == ["b"]
+        items = await client.text_document_completion_async(
+            lsp.CompletionParams(editor.document("main.arch"), lsp.Position(4, 15))
+        )
+        assert isinstance(items, list)
+        assert [item.label for item in items[:2]] == ["a", "d"]
         folds = await client.text_document_folding_range_async(lsp.FoldingRangeParams(editor.document("main.arch")))
         assert [(fold.start_line, fold.end_line) for fold in folds or ()] == [(2, 5)]
         everything = lsp.Range(lsp.Position(0, 0), lsp.Position(9, 0))
