@@ -27,6 +27,7 @@ from torch import Tensor, nn
 import archlang
 from archlang.api import mistakes
 from archlang.backend.architecture import Architecture
+from archlang.backend.runtime.initial_weights import weights_loaded_later
 from archlang.compile import add_origin, build
 from archlang.diagnostics import ArchlangError
 from archlang.diagnostics.machine import machine_error
@@ -260,7 +261,8 @@ def _graph(folder: Path, content: bytes) -> Graph:
 
 def _built(folder: Path, graph: Graph, record: ModelRecord, plugins: Plugins) -> Architecture:
     try:
-        return build(graph, plugins, without=record.without_passes)
+        with weights_loaded_later():
+            return build(graph, plugins, without=record.without_passes)
     except ArchlangError:
         raise
     except Exception as error:  # a graph that no program has can break any rule of any later step

@@ -92,7 +92,8 @@ def static_value(
     if converted is MISFIT:
         report(name_mistakes.wrong_kind(expression.span, parameter.name, kind, describe(value), parameter.span))
         return None
-    if kind == "file" and isinstance(converted, str) and converted:
+    # A name is a static of the block around, whose path is resolved.
+    if kind == "file" and isinstance(converted, str) and converted and not isinstance(expression, tree.Name):
         return _absolute_path(parameter.name, converted, expression.span, evaluator.file, report)
     return converted
 

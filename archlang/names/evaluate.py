@@ -97,10 +97,13 @@ class Evaluator:
         return Dim.of(number)
 
     def _name(self, name: tree.Name, kind: str | None) -> Value:
-        # `coerce` reports an unquoted path to a file.
-        if kind in ("path", "file"):
+        if kind == "path":
             return Symbol(name.text)
         binding = self.lookup(name.parts[0])
+        if kind == "file":
+            if len(name.parts) == 1 and isinstance(binding, Bound) and isinstance(binding.value, str | Unknown):
+                return binding.value
+            return Symbol(name.text)  # `coerce` reports an unquoted path to a file
         if kind == "symbol" and not (isinstance(binding, Bound) and may_be_symbol(binding.value)):
             return Symbol(name.text)
         if isinstance(binding, Data):

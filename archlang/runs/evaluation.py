@@ -10,6 +10,7 @@ from pathlib import Path
 import torch
 
 from archlang.backend.architecture import Architecture
+from archlang.backend.runtime.initial_weights import weights_loaded_later
 from archlang.compile import build
 from archlang.diagnostics.terminal import Terminal
 from archlang.plan.plan import Plan
@@ -192,7 +193,7 @@ def open_run(
     torch_device = select_device(device)
     weights = _checkpoint(folder, checkpoint, selecting_split, metric)
     graph = read_graph(folder)
-    with explaining_stored_model(folder / GRAPH_AT_TEST):
+    with explaining_stored_model(folder / GRAPH_AT_TEST), weights_loaded_later():
         module = build(graph, trusted)
     weights.load_into(module)
     module.to(torch_device)

@@ -22,21 +22,26 @@ from typing import Any
 import numpy as np
 
 from archlang.data import store
-from archlang.tasks.kit import mistakes
+from archlang.tasks.kit import mistakes, word_pieces
 from archlang.tasks.kit.checks import check_bounds, check_choice, check_share, check_split
 from archlang.tasks.kit.lexicon import BEGIN, END, UNKNOWN, Lexicon, filled, most_frequent
 from archlang.tasks.kit.ragged import Ragged, Reals, offsets_of
 from archlang.tasks.kit.split import Split
 from archlang.tasks.kit.task import Kind, Unit
+from archlang.tasks.kit.word_pieces import WordPieces
 
 __all__ = ["Question", "Squad", "exact_match", "f1", "normalised", "read"]
 
 FILES = ("train-v1.1.json", "dev-v1.1.json")
 SPLITS = ("length", "published")
 SEPARATOR = "[S]"
+_MARKS = (BEGIN, SEPARATOR, END)
+_PIECE_MARKS = (word_pieces.BEGIN, word_pieces.SEPARATOR, word_pieces.SEPARATOR)
 _WORD = re.compile(r"\w+|[^\w\s]")
 _ARTICLE = re.compile(r"\b(?:a|an|the)\b")
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
+# `longest` holds the special tokens, and a piece of the question and of the paragraph.
+_LEAST_LONGEST = 6
 # Separates the answers to a question in the notes of a split. No text contains it.
 _ANSWER_BREAK = "\0"
 
@@ -88,7 +93,7 @@ def f1(prediction: str, answer: str) -> float:
 
 @dataclass(frozen=True, eq=False)
 class _Words:
-    """The words of a text in lower case, and the characters where each begins and stops: [words]."""
+    """The words or word pieces of a text, and the characters where each begins and stops: [words]."""
 
     words: tuple[str, ...]
     starts: np.ndarray
@@ -97,8 +102,20 @@ class _Words:
     @staticmethod
     def of(text: str) -> _Words:
         matches = list(_WORD.finditer(text))
-        spans = np.asarray([match.span() for match in matches], dtype=np.int32).reshape(-1, 2)
-        return _Words(tuple(match.group().lower() for match in matches), spans[:, 0], spans[:, 1])
+        return _Words._at([match.group().lower() for match in matches], [match.span() for match in matches])
+
+    @staticmethod
+    def pieces_of(text: str, pieces: WordPieces) -> _Words:
+        return _Words._at(*pieces.cut(text))
+
+    @staticmethod
+    def _at(words: Sequence[str], characters: Sequence[tuple[int, int]]) -> _Words:
+        spans = np.asarray(characters, dtype=np.int32).reshape(-1, 2)
+        return _Words(tuple(words), spans[:, 0], spans[:, 1])
+
+    def first(self, count: int) -> _Words:
+        """Returns the first words, at most `count`."""
+        return _Words(self.words[:count], self.starts[:count], self.stops[:count])
 
     def span(self, start: int, stop: int) -> tuple[int, int]:
         """Returns the indices of the first and the last word that overlap a range of characters."""
@@ -114,6 +131,8 @@ class Squad:
     split: str = "length"
     share: float = 0.8
     word_limit: int = 50_000
+    tokenizer: str = ""
+    longest: int = 0
 
     kind = Kind.SPANS
     breakdown = "length"
@@ -125,6 +144,8 @@ class Squad:
         check_choice("squad", "split", self.split, SPLITS)
         check_share("squad", "share", self.share)
         check_bounds("squad", "word_limit", self.word_limit, 1)
+        if self.longest:
+            check_bounds("squad", "longest", self.longest, _LEAST_LONGEST)
 
     @property
     def in_distribution(self) -> tuple[str, ...]:
@@ -137,11 +158,12 @@ class Squad:
     def _words(self) -> dict[str, _Words]:
         """The words of every paragraph and question. Several questions share a paragraph."""
         words: dict[str, _Words] = {}
+        pieces = self._pieces
         for questions in self._files:
             for question in questions:
                 for text in (question.paragraph, question.question):
                     if text not in words:
-                        words[text] = _Words.of(text)
+                        words[text] = _Words.of(text) if pieces is None else _Words.pieces_of(text, pieces)
         return words
 
     @cached_property
@@ -149,8 +171,17 @@ class Squad:
         return tuple(_read_file(member) for member in FILES)
 
     @cached_property
+    def _pieces(self) -> WordPieces | None:
+        return WordPieces("squad", self.tokenizer) if self.tokenizer else None
+
+    @cached_property
     def _lexicon(self) -> Lexicon:
-        """The words of the train split, where each paragraph counts once."""
+        """The pieces of the tokenizer; or the words of the train split, where each paragraph counts once."""
+        if self._pieces is not None:
+            pieces = self._pieces.texts
+            if len(pieces) > self.word_limit:
+                raise mistakes.vocabulary_too_small("squad", "word_limit", self.word_limit, len(pieces))
+            return Lexicon(filled(pieces, self.word_limit))
         questions = self._questions("train")
         texts = dict.fromkeys(text for question in questions for text in (question.paragraph, question.question))
         words = most_frequent((self._words[text].words for text in texts), self.word_limit)
@@ -160,17 +191,22 @@ class Squad:
     def vocabulary(self) -> tuple[str, ...]:
         return self._lexicon.texts
 
+    def files(self) -> tuple[str, ...]:
+        return (self.tokenizer,) if self.tokenizer else ()
+
     def reads(self) -> tuple[tuple[str, str], ...]:
         return tuple(("squad", member) for member in FILES)
 
     def generate(self, split: str, seed: int) -> Split:
         check_split("squad", split, self.split_names())
         questions = self._questions(split)
-        paragraphs = [self._words[question.paragraph] for question in questions]
-        wordings = [self._words[question.question] for question in questions]
+        if split == "train" and self.longest:
+            questions = [question for question in questions if self._is_answerable(question)]
+        texts = [self._cut(question) for question in questions]
+        wordings, paragraphs = [wording for wording, _ in texts], [paragraph for _, paragraph in texts]
+        begin, separator, end = _MARKS if self._pieces is None else _PIECE_MARKS
         x = self._lexicon.encode(
-            (BEGIN, *wording.words, SEPARATOR, *paragraph.words, END)
-            for paragraph, wording in zip(paragraphs, wordings, strict=True)
+            (begin, *wording.words, separator, *paragraph.words, end) for wording, paragraph in texts
         )
         # The position where the paragraph begins.
         firsts = np.asarray([len(wording.words) + 2 for wording in wordings], dtype=np.int64)
@@ -187,7 +223,8 @@ class Squad:
             "stops": _joined([paragraph.stops for paragraph in paragraphs]),
             "first": Ragged.table(firsts[:, None]),
         }
-        groups = {"length": lengths // 100 * 100}
+        whole = np.asarray([len(self._words[question.paragraph].words) for question in questions], dtype=np.int64)
+        groups = {"length": whole // 100 * 100}
         return Split({"x": x}, spans + firsts[:, None], _in_paragraph(x, firsts, lengths), groups, notes)
 
     def judge(self, split: Split, predictions: np.ndarray) -> Mapping[str, Reals]:
@@ -202,6 +239,20 @@ class Squad:
             for name, score in (("exact_match", exact_match), ("f1", f1)):
                 scores[name][index] = max(score(prediction, answer) for answer in answers)
         return scores
+
+    def _cut(self, question: Question) -> tuple[_Words, _Words]:
+        """Returns the words of a question and of its paragraph, without those that `longest` cuts off: first of a
+        question that would fill half of the item, then of the paragraph."""
+        wording, paragraph = self._words[question.question], self._words[question.paragraph]
+        if not self.longest:
+            return wording, paragraph
+        wording = wording.first(self.longest // 2 - 2)
+        return wording, paragraph.first(self.longest - 3 - len(wording.words))
+
+    def _is_answerable(self, question: Question) -> bool:
+        """Returns whether the cut paragraph contains the answer."""
+        _, paragraph = self._cut(question)
+        return bool(question.start + len(question.answers[0]) <= paragraph.stops[-1])
 
     def _questions(self, split: str) -> list[Question]:
         train, test = self._files

@@ -124,7 +124,7 @@ BODIES = {
     ],
     "bilstm_final": ["bilstm_final[8, layers = 2](h)", "bilstm_final[8, layers = 2, reads = misread](h)"],
 }
-# Blocks that read each position alone, or halt loops, which test_halting.py and test_act.py test.
+# Blocks that read each position alone, or that test_halting.py, test_act.py and models/test_bert.py test.
 POINTWISE = {
     "abs", "concat", "copy_gate", "dropout", "embed", "exp", "feedforward", "gate", "gelu", "linear", "mlp", "norm",
     "relu", "sigmoid", "silu", "softplus", "tanh", "log", "softmax", "sum_features", "max_features", "min_features",
@@ -134,7 +134,7 @@ POINTWISE = {
 }  # fmt: skip
 OTHERS = {
     "act", "token_halt", "global_halt", "bernoulli_halt", "learned", "constant", "addresses", "pointer_unit",
-    "uniform_steps", "log_normal_poisson",
+    "uniform_steps", "log_normal_poisson", "models.bert.bert",
 }  # fmt: skip
 VECTORS = {"first", "last", "mean", "sum", "max", "min", "bilstm_final"}
 RESULT_LENGTHS = {

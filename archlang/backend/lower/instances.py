@@ -10,6 +10,7 @@ from archlang.backend import mistakes
 from archlang.backend.lower.names import OUTER, module_path
 from archlang.backend.runtime.loops import Group, Step
 from archlang.backend.runtime.result_check import ResultCheck, calls_by_instance
+from archlang.diagnostics import ErrorWithRemedy
 from archlang.diagnostics.machine import is_out_of_memory
 from archlang.graph.graph import Graph, Instance
 from archlang.graph.operations import OwnWeights
@@ -145,7 +146,8 @@ def _construct(
     try:
         module = block(**arguments)
     except BaseException as error:  # whatever the class does
-        if is_signal(error) or is_out_of_memory(error):
+        # A block of the library says itself what is wrong with the files that its statics name.
+        if is_signal(error) or is_out_of_memory(error) or isinstance(error, ErrorWithRemedy):
             raise
         raise mistakes.not_constructed(instance, arguments, error) from error
     if "_modules" not in vars(module):

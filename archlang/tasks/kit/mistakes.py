@@ -158,6 +158,15 @@ def no_file(task: str, path: str) -> TaskError:
     return TaskError(message, f"put the file of `{task}` there; a path is relative to the folder of the program")
 
 
+def no_tokenizer(path: str, reason: str) -> TaskError:
+    message = f"{path} is no tokenizer of BERT: {reason}"
+    return TaskError(message, "name the `tokenizer.json` of a BERT, such as that of google-bert/bert-base-uncased")
+
+
+def extra_missing(name: str) -> TaskError:
+    return TaskError(f"the packages of the extra `{name}` are not installed", f"run `pip install 'archlang[{name}]'`")
+
+
 def unreadable_file(path: str) -> TaskError:
     return TaskError(f"{path} cannot be read or decompressed", "check its permissions, and whether it is complete")
 
