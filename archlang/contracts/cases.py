@@ -119,8 +119,8 @@ def cases(declaration: Declaration, tables: Mapping[str, Table], thorough: bool 
 def resized(declaration: Declaration, tables: Mapping[str, Table], case: Case) -> Case | None:
     """Returns a case with the statics of `case` at their defaults or small, and other sizes of features; None if the
     signature allows no others."""
-    other = _Search(declaration, tables).first(_MOST_GENERAL, {}, rotation=1)
-    return None if other is None or other.sizes == case.sizes else other
+    rotated = _Search(declaration, tables).first(_MOST_GENERAL, {}, rotation=1)
+    return None if rotated is None or rotated.sizes == case.sizes else rotated
 
 
 def _forms(declaration: Declaration) -> list[_Form]:

@@ -62,8 +62,9 @@ def hold(
     subjects = [Subject(case, seed, lengths, plugins) for case in cases(declaration, instances, thorough)]
     if not subjects:
         return _untested(name, "the search found no statics and sizes that `where` allows")
-    other = resized(declaration, instances, subjects[0].case)
-    sized = subjects if other is None else [*subjects, Subject(other, seed, lengths, plugins)]
+    resized_case = resized(declaration, instances, subjects[0].case)
+    extra = [] if resized_case is None else [Subject(resized_case, seed, lengths, plugins)]
+    sized = [*subjects, *extra]
     verdicts: list[Verdict] = []
     with torch.random.fork_rng(devices=[]), _one_thread():
         for title, check in PROPERTIES.items():

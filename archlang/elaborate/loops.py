@@ -230,9 +230,9 @@ class Loops:
             if carried.setdefault(name.text, name.span) is not name.span:
                 self._report(name_mistakes.carried_twice(name.span, name.text, carried[name.text]))
         updates = updated_names(statement.body)
-        own = {statement.variable} if statement.before is None else {statement.variable, statement.before}
-        for own_name in own:
-            updates.pop(own_name, None)
+        bound = {statement.variable} if statement.before is None else {statement.variable, statement.before}
+        for variable in bound:
+            updates.pop(variable, None)
         for state, span in updates.items():
             if state not in carried:
                 self._report(name_mistakes.not_carried(span, state, _head(statement)))
@@ -243,7 +243,7 @@ class Loops:
             self._context.observe(statement.variable_span, inner.names[statement.variable])
         before = self._before(statement, part, inner)
         initial = self._carry(carried, updates, frame, inner)
-        inner.states = frozenset(carried) | own | frozenset(updates)
+        inner.states = frozenset(carried) | bound | frozenset(updates)
         self._run(statement.body.statements, inner)
         gradient_steps = None
         if statement.truncated is not None:

@@ -243,20 +243,20 @@ class _Analysis:
         if one_position:
             self._single.add(depth + 1)
 
-        # What is before a part is what earlier parts have had.
-        taken = [part] if scan.before is None else [part, parts.cut(depth).next_chunk(depth)]
+        # The positions before a part are those of earlier parts.
+        part_inputs = [part] if scan.before is None else [part, parts.cut(depth).next_chunk(depth)]
 
         def step(states: list[Horizon]) -> list[Horizon]:
-            results = self._region(body, [*taken, *states, *captured], depth + 1)
+            results = self._region(body, [*part_inputs, *states, *captured], depth + 1)
             return [result.next_chunk(depth) for result in results[:carried]]
 
         states = _fixed([state.enter(depth) for state in initial], depth + 1, step)
-        results = self._region(body, [*taken, *states, *captured], depth + 1)
+        results = self._region(body, [*part_inputs, *states, *captured], depth + 1)
         self._single.discard(depth + 1)
         outside = [
             before if result_id == inside.id else state.join(result, depth + 1).last(depth)
             for before, inside, state, result, result_id in zip(
-                initial, body.inputs[len(taken) :], states, results, body.results, strict=False
+                initial, body.inputs[len(part_inputs) :], states, results, body.results, strict=False
             )
         ]
         return [*outside, *(result.joined(depth, one_position) for result in results[carried:])]

@@ -157,15 +157,16 @@ class _Counter:
             size = self.chunk(nodes.get(node.inputs[0]), inputs[0].part, positions)
             name = next(iter(body.inputs[0].type.dims[0].names), "")
         full, rest = divmod(positions, size)
-        own = {**lengths, **self.before(node.operation, body, positions)}
+        body_lengths = {**lengths, **self.before(node.operation, body, positions)}
         executions = self.executions
         self.executions = executions * full
-        cost += self.region(body, {**own, name: size}).times(full)
+        cost += self.region(body, {**body_lengths, name: size}).times(full)
         self.executions = executions
-        return cost + (self.region(body, {**own, name: rest}) if rest else Cost())
+        return cost + (self.region(body, {**body_lengths, name: rest}) if rest else Cost())
 
     def before(self, scan: Scan, body: Region, positions: int) -> dict[str, int]:
-        """The length of what is before a part: the most that the scan takes, or the mean of all earlier positions."""
+        """Returns the number of positions before a part, by the name of their length: the most that the scan takes, or
+        half of all positions, their mean, if it takes all."""
         if scan.before is None:
             return {}
         (name,) = body.inputs[1].type.dims[0].names

@@ -244,18 +244,18 @@ class _Verification:
         part = _PARTS[inputs[0].name]
         fits = bool(inside) and inside[0].name == part and inside[0].feature == inputs[0].feature
         _require(fits, f"{where} walks {inputs[0]} with a body of {_show(inside)}")
-        taken = loop_layout(node).inner
+        first_state = loop_layout(node).inner
         if scan.before is not None:
             _require(scan.before >= 0, f"{where} looks at {scan.before} positions before")
-            others = {length for kind in (*inputs, inside[0]) for length in kind.lengths}
+            other_lengths = {length for kind in (*inputs, inside[0]) for length in kind.lengths}
             before = [
                 (kind.name, kind.feature, len(kind.lengths)) == ("seq", inputs[0].feature, 1)
                 and kind.lengths[0].constant is None
-                and kind.lengths[0] not in others
-                for kind in inside[1:taken]
+                and kind.lengths[0] not in other_lengths
+                for kind in inside[1:first_state]
             ]
-            _require(before == [True], f"{where} takes {_show(inside[1:taken])} as the positions before a part")
-        self._states(where, node.types[:carried], inputs[1:], inside[taken:])
+            _require(before == [True], f"{where} takes {_show(inside[1:first_state])} as the positions before a part")
+        self._states(where, node.types[:carried], inputs[1:], inside[first_state:])
 
     def _experts(self, node: Node, inputs: Sequence[Type], inside: Sequence[Type]) -> None:
         where = _where(node)

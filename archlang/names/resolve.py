@@ -82,11 +82,13 @@ class ResolvedFile:
 
     def find_table(self, name: str) -> tuple[ResolvedFile, tree.Table] | None:
         """Returns a table of this file, or of one that it uses, with its file; None if there is no such table."""
-        own = self.tables.get(name)
-        return self.used_tables.get(name) if own is None else (self, own)
+        if (table := self.tables.get(name)) is not None:
+            return self, table
+        return self.used_tables.get(name)
 
     @cached_property
     def tables(self) -> Mapping[str, tree.Table]:
+        """The tables of this file."""
         return {item.name: item for item in self.program.items if isinstance(item, tree.Table)}
 
 

@@ -14,7 +14,7 @@ _ORDER = ("task", "model", "train", AtTest, Vary, Search, Claim)
 
 
 @dataclass(frozen=True)
-class WholeRecipe:
+class InheritedRecipe:
     """A recipe with the lines of its bases. `is_sound` is False if a base is unknown, which was reported."""
 
     recipe: Recipe
@@ -27,7 +27,7 @@ def with_base(
     other_items: Mapping[str, str],
     static_names: Callable[[Choice], Sequence[str] | None],
     report: Report,
-) -> WholeRecipe:
+) -> InheritedRecipe:
     """Returns a recipe with the lines that it takes from its base, and without `from`; reports an unknown base, and
     recipes that are based on each other.
 
@@ -45,24 +45,24 @@ def with_base(
         base = recipes.get(name)
         if base is None:
             report(mistakes.unknown_base(span, name, other_items.get(name), recipes))
-            return WholeRecipe(replace(recipe, base=None), False)
+            return InheritedRecipe(replace(recipe, base=None), False)
         if name in places:
             report(_circle(chain[places[name] :]))
-            return WholeRecipe(replace(recipe, base=None), False)
+            return InheritedRecipe(replace(recipe, base=None), False)
         places[name] = len(chain)
         chain.append(base)
     parts: tuple[Part, ...] = chain[-1].parts
     for link in reversed(chain[:-1]):
         parts = _joined(parts, link.parts, static_names)
-    return WholeRecipe(replace(recipe, base=None, parts=parts), True)
+    return InheritedRecipe(replace(recipe, base=None, parts=parts), True)
 
 
 def _joined(
     base: Sequence[Part], own: Sequence[Part], static_names: Callable[[Choice], Sequence[str] | None]
 ) -> tuple[Part, ...]:
-    said = {_kind(part) for part in own}
+    own_kinds = {_kind(part) for part in own}
     choices = {part.word: part for part in base if isinstance(part, Choice)}
-    parts: list[Part] = [part for part in base if _kind(part) not in said and not isinstance(part, Claim)]
+    parts: list[Part] = [part for part in base if _kind(part) not in own_kinds and not isinstance(part, Claim)]
     for part in own:
         spend()
         if isinstance(part, Choice) and part.word in choices:
@@ -92,9 +92,9 @@ def _with_statics(base: Choice, own: Choice, names: Sequence[str] | None) -> Cho
     by_name = [_named(statics, names) for statics in (base_statics, _statics(own))]
     if None in by_name:
         return own  # more statics than there are, which is reported
-    taken, set_here = ([] if statics is None else statics for statics in by_name)
-    here = {static.name for static in set_here}
-    statics = (*(static for static in taken if static.name not in here), *set_here)
+    inherited, own_statics = ([] if statics is None else statics for statics in by_name)
+    own_names = {static.name for static in own_statics}
+    statics = (*(static for static in inherited if static.name not in own_names), *own_statics)
     call = own.value if isinstance(own.value, Call) else Call(callee=own.value, span=own.value.span)
     return replace(own, value=replace(call, statics=statics))
 

@@ -226,8 +226,8 @@ def best_of_a_setting(span: Span, path: str, setting: Span) -> Diagnostic:
 
 
 def too_many_varied(span: Span, count: int, limit: int, word: str = "vary") -> Diagnostic:
-    what = "this range has" if word == "vary" else "this has"
-    message = f"{what} {count:_} values; `{word}` takes at most {limit:_}"
+    subject = "this range has" if word == "vary" else "this has"
+    message = f"{subject} {count:_} values; `{word}` takes at most {limit:_}"
     remedy = "write a smaller range, or list some of its values"
     return Diagnostic("E0615", message, span, "too many values", remedy=remedy)
 

@@ -59,8 +59,8 @@ class Planner:
         model_graphs: ModelGraphs | None = None,
     ) -> Planner:
         """The planner of a recipe of a file; reports missing, repeated and unknown parts."""
-        whole = with_base(recipe, resolved.recipes, resolved.other_items, partial(static_names, resolved), report)
-        resolved_recipe = resolve_recipe(resolved, read_parts(whole.recipe, report, whole.is_sound), report)
+        inherited = with_base(recipe, resolved.recipes, resolved.other_items, partial(static_names, resolved), report)
+        resolved_recipe = resolve_recipe(resolved, read_parts(inherited.recipe, report, inherited.is_sound), report)
         return Planner(resolved_recipe, overrides or {}, plugins, model_graphs or ModelGraphs())
 
     # Checking

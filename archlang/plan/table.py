@@ -64,6 +64,11 @@ class TablePlan:
     cells: tuple[TableCell, ...]
 
     @property
+    def origins(self) -> tuple[str, ...]:
+        """The sources of the published numbers, each once."""
+        return tuple(dict.fromkeys(cell.claim.origin for cell in self.cells if cell.claim is not None))
+
+    @property
     def plans(self) -> tuple[Plan, ...]:
         """Every run of the table once: the first seed of each cell, then the second seeds, and so on."""
         ranked = sorted(

@@ -123,7 +123,7 @@ def _average(row: TableRow, column: TableColumn, plan: TablePlan) -> TableCell:
     averaged = tuple(cell for cell in plan.cells if cell.row.title == row.title)
     if not all(cell.plans for cell in averaged):
         return TableCell(row, column, (), None)
-    plans = {id(each): each for cell in averaged for each in cell.plans}
+    plans = {id(averaged_plan): averaged_plan for cell in averaged for averaged_plan in cell.plans}
     return TableCell(row, column, tuple(plans.values()), None, (), averaged)
 
 

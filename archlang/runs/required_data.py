@@ -10,15 +10,15 @@ from archlang.tasks.kit.published_files import ReadsPublishedFiles
 
 
 def missing_files(plans: Iterable[Plan]) -> tuple[OfficialFile, ...]:
-    """Returns the files that are not at hand, each once."""
+    """Returns the files that are missing, each once."""
     reads: dict[tuple[str, str], None] = {}
-    asked: set[str] = set()
+    seen_tasks: set[str] = set()
     for plan in plans:
         key = repr((plan.task.name, plan.task.python, plan.task.statics))
         # The points of a table share their tasks.
-        if key in asked:
+        if key in seen_tasks:
             continue
-        asked.add(key)
+        seen_tasks.add(key)
         task = make_task(plan.task.name, plan.task.python, plan.task.statics, plan.plugins)
         if isinstance(task, ReadsPublishedFiles):
             reads.update(dict.fromkeys(task.reads()))

@@ -112,8 +112,8 @@ def _best(options: Sequence[CellResult]) -> CellResult:
 
     best = max(options, key=rank_of_mean)
     title = best.option if rank_of_mean(best) > -math.inf else ""
-    others = sum(len(option.missing) for option in options if option is not best)
-    return replace(best, option=title, other_runs_missing=others)
+    missing = sum(len(option.missing) for option in options if option is not best)
+    return replace(best, option=title, other_runs_missing=missing)
 
 
 def _results(folder: Path) -> Results | RunError | None:

@@ -121,11 +121,11 @@ def _relu_network(task: InContextRegression, rng: RandomStream, x: Reals) -> Rea
 
 def _decision_tree(task: InContextRegression, rng: RandomStream, x: Reals) -> Reals:
     items, positions = np.arange(len(x))[:, None], np.arange(x.shape[1])
-    asked = rng.below(task.inputs, (len(x), 2**task.depth - 1))
+    features = rng.below(task.inputs, (len(x), 2**task.depth - 1))
     leaves = _normal(rng, len(x), 2**task.depth)
     node = np.zeros(x.shape[:2], dtype=np.int64)  # the children of node i are 2 i + 1 and 2 i + 2
     for _ in range(task.depth):
-        node = 2 * node + 1 + (x[items, positions, asked[items, node]] > 0)
+        node = 2 * node + 1 + (x[items, positions, features[items, node]] > 0)
     return np.asarray(leaves[items, node - (2**task.depth - 1)])
 
 

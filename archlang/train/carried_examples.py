@@ -72,12 +72,12 @@ class CarriedExamples:
         return halts
 
     def _fewest_steps(self, number: int, count: int) -> np.ndarray:
-        """Draws the number of steps before which each row does not halt: with the probability `explore` one from 2 to
-        `count`, else 0. It depends on the seed and the training step alone."""
+        """Draws the number of steps before which each row does not halt: with the probability `explore` a number from
+        2 to `count`, else 0. It depends on the seed and the training step alone."""
         random = np.random.default_rng([self._seed, number, 1])
         explores = random.random(len(self._items)) < self._settings.explore
-        drawn: np.ndarray = random.integers(min(2, count), count + 1, len(self._items)) * explores
-        return drawn
+        fewest: np.ndarray = random.integers(min(2, count), count + 1, len(self._items)) * explores
+        return fewest
 
     def state(self) -> dict[str, Any]:  # Any: tensors and lists
         """Returns everything that the next step depends on, for a checkpoint."""

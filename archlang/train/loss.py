@@ -51,7 +51,9 @@ def training_loss(
         return loss(answerable(_weighted_mean(steps, weights), batch))
     steps = [answerable(step, batch) for step in steps]
     if weights:
-        return torch.stack([loss(step, weights=own) for step, own in zip(steps, weights, strict=True)]).sum(0)
+        return torch.stack(
+            [loss(step, weights=step_weights) for step, step_weights in zip(steps, weights, strict=True)]
+        ).sum(0)
     return torch.stack([loss(step) for step in steps]).mean()
 
 
@@ -61,7 +63,7 @@ def _weighted_mean(
     """Returns the mean of the results of steps, weighted by the probabilities of halting at each, if there are any."""
     if not weights:
         return torch.stack([*results]).mean(0)
-    return torch.stack([_beside(own, step) * step for step, own in zip(results, weights, strict=True)]).sum(0)
+    return torch.stack([_beside(weight, step) * step for step, weight in zip(results, weights, strict=True)]).sum(0)
 
 
 def _beside(weights: Float[Tensor, "b *n"], values: Float[Tensor, "b *k"]) -> Float[Tensor, "b *m"]:

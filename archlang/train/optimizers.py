@@ -52,10 +52,10 @@ def make_optimizer(
     signed = weights_named(module, map(str, names))
     if not signed:
         return _shipped_optimizer(train, module, weights, precision)
-    others = _without(weights, signed)
+    unsigned = _without(weights, signed)
     lr, sign_lr, decay = (_number(train, name) for name in ("lr", "sign_lr", "sign_decay"))
     signs = SignSGD(signed, sign_lr, decay, lr_scale=sign_lr / lr)
-    return OptimizerParts([*([_shipped_optimizer(train, module, others, precision)] if others else ()), signs])
+    return OptimizerParts([*([_shipped_optimizer(train, module, unsigned, precision)] if unsigned else ()), signs])
 
 
 def _shipped_optimizer(train: BoundExtern, module: nn.Module, weights: list[nn.Parameter], precision: str) -> Optimizer:
@@ -88,8 +88,9 @@ def _own_optimizer(train: BoundExtern, weights: list[nn.Parameter], plugins: Plu
     return optimizer
 
 
-def _without(weights: Sequence[nn.Parameter], others: Sequence[nn.Parameter]) -> list[nn.Parameter]:
-    identities = set(map(id, others))
+def _without(weights: Sequence[nn.Parameter], excluded: Sequence[nn.Parameter]) -> list[nn.Parameter]:
+    """Returns the weights that are not among the excluded ones, compared by identity."""
+    identities = set(map(id, excluded))
     return [weight for weight in weights if id(weight) not in identities]
 
 

@@ -44,8 +44,8 @@ def chunk_lengths(loop: Node) -> tuple[Dim, ...]:
     other loops."""
     if not isinstance(loop.operation, Scan):
         return ()
-    own = loop.regions[0].inputs[: loop_layout(loop).inner]
-    return tuple(length for value in own for length in value.type.lengths)
+    part_inputs = loop.regions[0].inputs[: loop_layout(loop).inner]
+    return tuple(length for value in part_inputs for length in value.type.lengths)
 
 
 def needed_lengths(region: Region, instances: Mapping[str, Instance]) -> tuple[Dim, ...]:

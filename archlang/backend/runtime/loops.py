@@ -369,7 +369,7 @@ class Halting(Loop):
         start = torch.zeros((), dtype=torch.int64, device=states[halted].device)
         initial: Sequence[Tensor] = [start, *carried, *states, *zeros]
         if self.emits:
-            # The first step tells the shape of what is emitted.
+            # The first step determines the shape of the emission.
             initial = [value if isinstance(value, Tensor) else torch.full((), value) for value in step(initial)]
         tally, states, inner_costs, emitted = unpacked(while_steps(continues, step, initial))
         return tuple(self._results(tally, states, emitted, inner_costs, mask))
@@ -421,7 +421,7 @@ class _StepWeights:
             return []
         following = [*self._remaining[1:], torch.zeros_like(self._remaining[0])]
         first = self._remaining[0]
-        return [(here - later) / first for here, later in zip(self._remaining, following, strict=True)]
+        return [(before - after) / first for before, after in zip(self._remaining, following, strict=True)]
 
 
 def _is_masked() -> bool:

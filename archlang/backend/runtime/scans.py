@@ -52,7 +52,7 @@ class Scan(Loop):
         if self.before is None:
             return [()] * len(starts)
         ranges = [slice(max(0, start - self.before) if self.before else 0, start) for start in starts]
-        return [(sequence[:, own], None if mask is None else mask[:, own]) for own in ranges]
+        return [(sequence[:, window], None if mask is None else mask[:, window]) for window in ranges]
 
     def _before_in_graph(
         self, sequence: Float[Tensor, "b n d"], mask: Bool[Tensor, "b n"], count: int, size: int
@@ -168,7 +168,7 @@ class ChunkScan(Scan):
         masks = [mask for _, mask in chunks if mask is not None]
         ends = list(accumulate(values.shape[1] for values, _ in chunks))
         before = self._before(sequence, torch.cat(masks, 1) if masks else None, [0, *ends[:-1]])
-        return [(*chunk, *own) for chunk, own in zip(chunks, before, strict=True)]
+        return [(*chunk, *window) for chunk, window in zip(chunks, before, strict=True)]
 
 
 @dataclass(eq=False, kw_only=True)
@@ -187,7 +187,7 @@ class PositionScan(Scan):
         if not length:  # a step that belongs to no sample
             sequence, mask = sequence.new_zeros(batch, 1, width), sequence.new_zeros(batch, 1, dtype=torch.bool)
         windows = self._before(sequence, mask, range(sequence.shape[1]))
-        parts = [(position, *own) for position, own in zip(sequence.unbind(1), windows, strict=True)]
+        parts = [(position, *window) for position, window in zip(sequence.unbind(1), windows, strict=True)]
         results, emitted, extras = self._run(parts, [None] * len(parts) if mask is None else mask.unbind(1), values)
         return self._outputs([*results, *([torch.stack(emitted, 1)[:, :length]] if self.emits else [])], extras)
 

@@ -34,7 +34,7 @@ def with_before(parts, count):
     parts = list(parts)
     pieces = [part.unsqueeze(1) if part.dim() == 2 else part for part, _ in parts]
     x = torch.cat(pieces, 1)
-    mask = None if parts[0][1] is None else torch.cat([own for _, own in parts], 1)
+    mask = None if parts[0][1] is None else torch.cat([part_mask for _, part_mask in parts], 1)
     end = 0
     for part, piece in zip(parts, pieces):
         begin = max(0, end - count) if count else 0

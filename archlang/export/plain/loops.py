@@ -56,7 +56,7 @@ class Loops(Regions):
             inner = inner_inputs[shape.inner + index]
             states.append(self._state(scope, node, source, initial, inner.name))
             values[inner.id] = ast.Name(states[-1], ast.Load())
-        taken = set(self._taken)
+        names_before = set(self._taken)
         match node.operation:
             case operations.Repeat(count=count, truncated=truncated):
                 detached = 0 if truncated is None else max(0, count - truncated)
@@ -78,7 +78,7 @@ class Loops(Regions):
                 scanned = node.inputs[0]
                 parts = initial[scanned] if scanned in initial else scope.values[scanned]
                 self._scan(scope, node, states, values, parts)
-        self._taken = taken | self._lasting
+        self._taken = names_before | self._lasting
         for index in range(shape.states):
             scope.parts[node.id, index] = ast.Name(states[index], ast.Load())
         if len(node.types) == 1 and states:
@@ -103,8 +103,8 @@ class Loops(Regions):
         self, scope: Scope, node: Node, loop: ast.For, states: list[str], values: dict[str, ast.expr], count: int
     ) -> None:
         region = node.regions[0]
-        own = {value.id for value in region.inputs[: len(states)]}
-        body = self._region(region, values, scope.masks, scope.is_outermost, own)
+        replaceable = {value.id for value in region.inputs[: len(states)]}
+        body = self._region(region, values, scope.masks, scope.is_outermost, replaceable)
         results = [self._take_pending(body, result) for result in region.results]
         self._flush(body)
         lasting: set[str] = set()
@@ -162,14 +162,14 @@ class Loops(Regions):
             scope.body.append(assignment(emitted, ast.Constant(None)))
             scope.parts[node.id, len(states)] = ast.Name(emitted, ast.Load())
         updated = [*states, emitted] if emitted else states
-        new: list[ast.expr] = []
+        new_states: list[ast.expr] = []
         for index, result in enumerate(results):
             if index != halted and not isinstance(result, ast.Name):
                 name = self._name(f"new_{updated[index]}")
                 body.body.append(assignment(name, result))
                 result = ast.Name(name, ast.Load())
-            new.append(result)
-        advance = call_of(parsed_expression(f"{block}.advance"), [ast.Name(tally, ast.Load()), new[halted]], {})
+            new_states.append(result)
+        advance = call_of(parsed_expression(f"{block}.advance"), [ast.Name(tally, ast.Load()), new_states[halted]], {})
         advance.args.append(parsed_expression(mask_text))
         body.body.append(assignment(tally, advance))
         for index, state in enumerate(updated):
@@ -179,7 +179,7 @@ class Loops(Regions):
             kind = node.types[index]
             rank = 1 + len(kind.tensor_dims)
             moved = f"{tally}.accepted, {rank}, has_positions={has_halting_positions(node, index)}"
-            value = ast.unparse(new[index])
+            value = ast.unparse(new_states[index])
             chosen = f"torch.where({BROADCAST_MASK.name}({moved}), {value}, {state})"
             if index == len(states):
                 chosen = f"{value} if {state} is None else {chosen}"
@@ -207,10 +207,10 @@ class Loops(Regions):
         self.texts.append(ROUTED)
         mask = self._mask(scope, *node.type.lengths or (None,)) or ast.Constant(None)
         result = self._name(node.name or "mixture")
-        taken = set(self._taken)
-        whole, rows, weights, weight = (self._name(name) for name in ("x", "rows", "weights", "weight"))
-        scope.body.append(described(assignment(whole, sources[0]), node))
-        routed = call_of(parsed_expression("routed"), [ast.Name(whole, ast.Load()), sources[1], mask], {})
+        names_before = set(self._taken)
+        x, rows, weights, weight = (self._name(name) for name in ("x", "rows", "weights", "weight"))
+        scope.body.append(described(assignment(x, sources[0]), node))
+        routed = call_of(parsed_expression("routed"), [ast.Name(x, ast.Load()), sources[1], mask], {})
         targets = ast.Tuple([ast.Name(rows, ast.Store()), ast.Name(weights, ast.Store())], ast.Store())
         scope.body.append(ast.Assign([targets], routed, lineno=0))
         values[region.inputs[0].id] = ast.Name(rows, ast.Load())
@@ -220,7 +220,8 @@ class Loops(Regions):
             if value.id in values and value.type != NUMBER:
                 values[value.id] = parsed_expression(f"for_rows({ast.unparse(values[value.id])}, {rows})")
         masks: dict[Dim, ast.expr] = {
-            length: parsed_expression(f"for_rows({ast.unparse(own)}, {rows})") for length, own in scope.masks.items()
+            length: parsed_expression(f"for_rows({ast.unparse(sample_mask)}, {rows})")
+            for length, sample_mask in scope.masks.items()
         }
         batch, self._batch = self._batch, parsed_expression(f"len({rows})")
         body = self._region(region, values, masks, False, set())
@@ -233,8 +234,8 @@ class Loops(Regions):
         loop = for_loop(f"{step_name(operation.path)}, {weight}", f"zip({attribute_of(operation.path)}, {weights})")
         loop.body = body.body
         scope.body.append(loop)
-        scope.body.append(parsed_statement(f"{result} = {result}.unflatten(0, {whole}.shape[:-1])"))
-        self._taken = taken
+        scope.body.append(parsed_statement(f"{result} = {result}.unflatten(0, {x}.shape[:-1])"))
+        self._taken = names_before
         scope.values[node.id] = ast.Name(result, ast.Load())
         scope.names[node.id] = result
 
@@ -248,7 +249,7 @@ class Loops(Regions):
         mask_name = self._name(f"mask_{part}")
         values[region.inputs[0].id] = ast.Name(part, ast.Load())
         masks = dict(scope.masks)
-        own = {value.id for value in region.inputs[: loop_layout(node).inner]}
+        replaceable = {value.id for value in region.inputs[: loop_layout(node).inner]}
         for length in region.inputs[0].type.lengths:
             masks[length] = ast.Name(mask_name, ast.Load())
         targets = f"{part}, {mask_name}"
@@ -259,7 +260,7 @@ class Loops(Regions):
             masks[region.inputs[1].type.lengths[0]] = ast.Name(mask_before, ast.Load())
             targets = f"{targets}, {before}, {mask_before}"
         # Every mask that a carried state needs must still be the chunk's.
-        body = self._region(region, values, masks, scope.is_outermost, own)
+        body = self._region(region, values, masks, scope.is_outermost, replaceable)
         results = [self._take_pending(body, result) for result in region.results]
         self._flush(body)
         if states:
@@ -332,7 +333,7 @@ class Loops(Regions):
 
 
 def _tensors(states: Sequence[str], node: Node) -> list[str]:
-    """The states of a loop that are no numbers."""
+    """The states of a loop that are not numbers."""
     return [state for state, kind in zip(states, node.types, strict=False) if kind.name != "number"]
 
 

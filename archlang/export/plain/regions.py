@@ -160,8 +160,8 @@ class Regions(ABC):
 
     def _set(self, scope: Scope, node: Node, expression: ast.expr) -> None:
         """Sets a variable, which may be one that this value is the last to read."""
-        read = Counter(self._inputs(node))
-        for source in [source for source in read if source in scope.names and scope.uses[source] == read[source]]:
+        reads = Counter(self._inputs(node))
+        for source in [source for source in reads if source in scope.names and scope.uses[source] == reads[source]]:
             waiting = (part for _, value in scope.pending.values() for part in ast.walk(value))
             if not any(isinstance(part, ast.Name) and part.id == scope.names[source] for part in waiting):
                 self._taken.discard(scope.names.pop(source))
@@ -200,13 +200,13 @@ class Regions(ABC):
         if not instance.grows:
             return expression
         name = self._name(node.name or preferred_name(node, self._graph))
-        new = [length for length in grown_lengths(instance, types, node.type) if length not in scope.masks]
-        mask_name = self._name(f"mask_{length_words(new[0])}") if new else "_"
+        new_lengths = [length for length in grown_lengths(instance, types, node.type) if length not in scope.masks]
+        mask_name = self._name(f"mask_{length_words(new_lengths[0])}") if new_lengths else "_"
         targets = ast.Tuple([ast.Name(name, ast.Store()), ast.Name(mask_name, ast.Store())], ast.Store())
         scope.body.append(placed(ast.Assign([targets], expression, lineno=0), node))
         scope.values[node.id] = ast.Name(name, ast.Load())
         scope.names[node.id] = name
-        scope.masks.update((length, ast.Name(mask_name, ast.Load())) for length in new)
+        scope.masks.update((length, ast.Name(mask_name, ast.Load())) for length in new_lengths)
         return None
 
     def _mask(self, scope: Scope, length: Dim | None) -> ast.expr | None:

@@ -39,10 +39,11 @@ class StepAnswers:
     @property
     def right(self) -> str:
         """How many answers are right, as `3 of 4`; empty without targets."""
-        known = [answer.right for answer in self.answers if answer.right is not None]
-        return f"{sum(known)} of {len(known)}" if known else ""
+        judged = [answer.right for answer in self.answers if answer.right is not None]
+        return f"{sum(judged)} of {len(judged)}" if judged else ""
 
     def to_json(self) -> dict[str, Any]:  # Any: JSON
+        """Returns the step as JSON."""
         answers = [{**vars(answer), "right": answer.right} for answer in self.answers]
         return {"answers": answers, "loss": self.loss, "halting": self.halting}
 

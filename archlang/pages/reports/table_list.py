@@ -58,7 +58,7 @@ class TableSummary:
     def lines(self) -> Iterator[str]:
         """Yields what a terminal shows."""
         plan = self.plan
-        origins = ", ".join(dict.fromkeys(cell.claim.origin for cell in plan.cells if cell.claim is not None))
+        origins = ", ".join(plan.origins)
         yield f"{self.file}: {plan.name}" + (f" ({origins})" if origins else "")
         yield f"  rows: {'; '.join(row.title for row in plan.rows)}"
         yield f"  columns: {'; '.join(column.title for column in plan.columns)}"
@@ -73,6 +73,7 @@ class TableSummary:
         yield f"  measured: {self.measured} cells, by {self.done} of {len(plan.plans)} runs"
 
     def record(self) -> dict[str, Any]:  # Any: JSON
+        """Returns what `lines` shows as JSON."""
         return {
             "file": self.file, "table": self.plan.name, "rows": [row.title for row in self.plan.rows],
             "columns": [column.title for column in self.plan.columns], "cells": len(self.plan.cells),
@@ -87,7 +88,8 @@ def total(summaries: Iterable[TableSummary]) -> str:
     cells, runnable, claimed, measured = (
         sum(counts)
         for counts in zip(
-            *((len(each.plan.cells), each.runnable, each.claimed, each.measured) for each in summaries), strict=True
+            *((len(summary.plan.cells), summary.runnable, summary.claimed, summary.measured) for summary in summaries),
+            strict=True,
         )
     )
     tables = "1 table" if len(summaries) == 1 else f"{len(summaries)} tables"
@@ -98,7 +100,7 @@ def published_table(plan: TablePlan) -> TextTable:
     """Returns the published numbers of a table, as the paper prints them."""
     by_place = {(id(cell.row), id(cell.column)): cell for cell in plan.cells}
     rows = [[row.title, *(_number(by_place[id(row), id(column)]) for column in plan.columns)] for row in plan.rows]
-    origins = ", ".join(dict.fromkeys(cell.claim.origin for cell in plan.cells if cell.claim is not None))
+    origins = ", ".join(plan.origins)
     title = f"{plan.name}, published in {origins}" if origins else f"{plan.name}: no published numbers"
     return TextTable(title, ["", *(column.title for column in plan.columns)], rows)
 
