@@ -14,7 +14,8 @@ class Dereference(nn.Module):
         y_t = concat over pointers of  Wo (Σ_n w_t[n] (Wv m_n + bv)) + bo    (code)
                                        Σ_n w_t[n] m_n                        (paper)
 
-    Le et al., "Pointer-Augmented Neural Memory", 2024, section 2.3.2, mode 1. The maps, one pair per pointer, are in
+    Le et al., "Enhancing Length Extrapolation in Sequential Models with Pointer-Augmented Neural Memory", 2024,
+    section 2.3.2, mode 1. The maps, one pair per pointer, are in
     its program only; Wv starts as Xavier, Wo as torch's Linear, and both biases at 0, as in torch's
     MultiheadAttention."""
 

@@ -14,6 +14,7 @@ from archlang.cli import completion, console
 from archlang.cli.downloads import ask_for
 from archlang.cli.settings import Allow, Plugin, TimeLimit, deadline_of, parse_sets
 from archlang.cli.shipped import program
+from archlang.cli.table_estimate import flops_per_second, print_estimate
 from archlang.cli.table_list import list_tables, plans_of, print_claims
 from archlang.cli.train import Device, Precision, Yes, plain_warnings
 from archlang.diagnostics.terminal import text_column
@@ -38,6 +39,12 @@ def _seeds(text: str | None) -> str | None:
 def _format(text: str | None) -> str | None:
     if text is not None and text not in _FORMATS:
         raise typer.BadParameter(f"{text!r} is not one of {', '.join(_FORMATS)}")
+    return text
+
+
+def _speed(text: str | None) -> str | None:
+    if text is not None and flops_per_second(text) is None:
+        raise typer.BadParameter(f"{text!r} is not a speed; write 20TFLOP/s or 800GFLOP/s")
     return text
 
 
@@ -88,8 +95,17 @@ def table(
         bool, typer.Option("--claims", help="Run nothing; print the published numbers of every table.")
     ] = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Run nothing; print the runs and their estimated time.")
+        bool, typer.Option("--dry-run", help="Run nothing; print the runs with their FLOPs and their estimated time.")
     ] = False,
+    speed: Annotated[
+        str | None,
+        typer.Option(
+            "--speed",
+            metavar="FLOP/S",
+            help="With `--dry-run`, the measured speed of another machine, as in `20TFLOP/s`.",
+            callback=_speed,
+        ),
+    ] = None,
     no_run: Annotated[bool, typer.Option("--no-run", help="Run nothing; print the finished runs.")] = False,
     compare: Annotated[
         list[str] | None, typer.Option("--compare", help="Two rows to test seed by seed: `NDR,Transformer`.")
@@ -131,6 +147,8 @@ def table(
         console.fail(f"{file} is a folder", "name a program in it, or add `--list`", code=2)
     plan = plan_table(file, name, parse_sets(sets), chosen_seeds(seeds), allow=allow or (), plugins=plugin or ())
     plan = _only(plan, only)
+    if speed is not None and not dry_run:
+        console.fail("`--speed` is for an estimate", "add `--dry-run`", code=2)
     pairs = [_pair(plan, text) for text in compare or ()]
     folder = out or Path("runs") / "tables" / plan.name
 
@@ -141,10 +159,11 @@ def table(
     quiet = form != "terminal"
     if not no_run:
         require_trust(plan.plans)
-        ask_for(plan.plans, yes, console.err if quiet else console.out)
     if dry_run:
-        _estimate(runs, workers, together)
+        print_estimate(runs, workers, together, None if speed is None else flops_per_second(speed))
         return
+    if not no_run:
+        ask_for(plan.plans, yes, console.err if quiet else console.out)
     failed = False
     stop = Stop()
     if not no_run:
@@ -239,41 +258,6 @@ def _run(
     if stop.asked or stopped:
         terminal.print("stopped; rerun the command to resume")
     return failed > 0
-
-
-def _estimate(runs: TableRuns, workers: int | None, together: bool) -> None:
-    """Prints the unfinished runs and how long they would take, from a few steps of each kind of run."""
-    from archlang.runs.engines.local import LocalEngine
-    from archlang.runs.points import group_seeds
-    from archlang.runs.timing import time_run
-
-    points = runs.points()
-    seconds: dict[tuple[str, ...], float] = {}
-    total = 0.0
-    with console.out.working("timing a few steps of each"):
-        for point in points:
-            settings = {name: value for name, value in point.plan.settings.items() if name != "seed"}
-            key = (point.plan.recipe, *(f"{name}={value}" for name, value in sorted(settings.items())))
-            if key not in seconds:
-                seconds[key] = time_run(point)
-            total += seconds[key]
-            console.out.print(f"{point.name}, about {_duration(seconds[key])}, in {point.folder}")
-    at_once = min(LocalEngine(workers).workers, max(len(points), 1))
-    done = len(runs.plan.plans) - len(points)
-    console.out.print(
-        f"{len(points)} runs to train and {done} done; about {_duration(total)} of training, "
-        f"{_duration(total / at_once)} with {at_once} at a time, without evaluations"
-    )
-    if together:
-        groups = len(group_seeds(points))
-        console.out.print(f"together they would be {groups} models; the times are those of solo runs")
-
-
-def _duration(seconds: float) -> str:
-    for unit, size in (("d", 86400), ("h", 3600), ("min", 60)):
-        if seconds >= 2 * size:
-            return f"{seconds / size:.0f} {unit}"
-    return f"{seconds:.0f} s"
 
 
 def _results(runs: TableRuns, pairs: list[tuple[str, str]], changed: dict[str, str]) -> ResultTable:

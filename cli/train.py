@@ -217,7 +217,7 @@ def _outcome_json(outcome: Outcome) -> dict[str, object]:
 
 
 def _print_results(outcome: Outcome) -> None:
-    from archlang.runs.progress import claim_table, cost_of_lowest_loss, result_table
+    from archlang.runs.progress import claim_table, cost_of_lowest_loss, ended_early, result_table
 
     console.out.print(
         result_table(outcome.scores, outcome.breakdown, outcome.metrics, outcome.trained, outcome.group_names),
@@ -228,4 +228,6 @@ def _print_results(outcome: Outcome) -> None:
     for alternative in outcome.alternatives:
         if alternative.is_worse:
             console.out.print(cost_of_lowest_loss(alternative))
+    if outcome.ended_early is not None:
+        console.out.print(ended_early(outcome.ended_early))
     console.out.print(f"the run is in {outcome.folder}")

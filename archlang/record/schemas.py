@@ -384,6 +384,8 @@ class Results(FileModel):
 
     best_step: Count | None
     """the step of the selected weights"""
+    ended_early: Annotated[Count | None, Field(exclude_if=_is_none)] = None
+    """the step after which the patience of the run was exhausted; the key is absent if the run took all its steps"""
     breakdown: str
     """the group that reports show first"""
     in_distribution: tuple[str, ...] = ("train", "iid")

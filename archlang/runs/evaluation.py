@@ -59,6 +59,8 @@ class Outcome:
     """for each validation split, the step that the lowest loss would have selected"""
     group_names: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """the texts of the values 0, 1, … of each group whose values are names"""
+    ended_early: int | None = None
+    """the step after which the patience of the run was exhausted"""
 
 
 def conclude(
@@ -82,6 +84,7 @@ def _evaluate_every_split(
 ) -> Outcome | None:
     """Evaluates every split except the training split, with the selected weights; returns None if it is stopped."""
     best_step = run.restore_best()
+    ended_early = run.progress.step if run.progress.step < run.total else None
     task, device = run.workload.task, run.fabric.device
     try:
         with showing_evaluation(console) as watcher:
@@ -105,6 +108,7 @@ def _evaluate_every_split(
         RESULTS,
         Results(
             best_step=best_step,
+            ended_early=ended_early,
             breakdown=task.breakdown,
             in_distribution=tuple(task.in_distribution),
             splits={score.split: score.result() for score in scores},
@@ -115,7 +119,7 @@ def _evaluate_every_split(
     )
     return Outcome(
         run.record.folder, run.progress.step, False, scores, claims, task.breakdown, _metrics(task, scores),
-        data.trained, selection, group_names(task),
+        data.trained, selection, group_names(task), ended_early,
     )  # fmt: skip
 
 

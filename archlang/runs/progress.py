@@ -36,7 +36,7 @@ class NoProgress:
     ) -> None:
         pass
 
-    def scored(self, step: int, score: Score) -> None:
+    def scored(self, step: int, score: Score, since_best: int = 0) -> None:
         pass
 
 
@@ -101,10 +101,12 @@ class ProgressDisplay:
             remaining = (total - step) / rate if rate else math.nan
             self._console.print(f"step {step}/{total}  {facts}  {remaining:.0f} s left")
 
-    def scored(self, step: int, score: Score) -> None:
-        """Shows the first metric of an evaluation from now on."""
+    def scored(self, step: int, score: Score, since_best: int = 0) -> None:
+        """Shows the first metric of an evaluation from now on, and how many evaluations have not improved the selecting
+        metric, if there are any."""
         metric, value = next(iter(score.metrics.items()))
         self._accuracy = f"  {score.split}.{metric} {format_metric(metric, value)}"
+        self._accuracy += f" ({since_best} since the best)" if since_best else ""
 
 
 class EvaluationDisplay:
@@ -200,6 +202,11 @@ def cost_of_lowest_loss(alternative: Alternative) -> str:
         f"the lowest {split} loss is at step {alternative.step}, with {metric} {value}; "
         f"the best {split} {metric}, {best}, is at step {alternative.best_step}"
     )
+
+
+def ended_early(step: int) -> str:
+    """Returns a line about a run that patience has ended."""
+    return f"the run ended early, at step {step}: its patience was exhausted"
 
 
 def format_metric(metric: str, value: float | None) -> str:

@@ -1,19 +1,18 @@
-"""An estimate of the duration of a run, from its first steps."""
+"""How long the training steps of a run take on this machine, from its first steps."""
 
 import tempfile
 import time
 from pathlib import Path
 
-from archlang.record.reading import read_record
-from archlang.record.schemas import DATA, DataRecord
 from archlang.runs.points import Point
 from archlang.runs.progress import NoProgress
 from archlang.runs.training import train
-from archlang.train.settings import Settings
 from archlang.train.stop import Stop
 
 # The first steps are slower than the following ones.
 _WARM_UP_STEPS, _TIMED_STEPS = 2, 4
+# After so many seconds, the steps until then must suffice.
+_MOST_SECONDS = 20.0
 
 
 class _StepClock(NoProgress):
@@ -30,12 +29,13 @@ class _StepClock(NoProgress):
         self, step: int, total: int, loss: float, rate: float, depth: float | None, spared: float | None = None
     ) -> None:
         self.times.append(time.perf_counter())
-        self.stop.asked = step >= _WARM_UP_STEPS + _TIMED_STEPS
+        is_slow = len(self.times) > 2 and self.times[-1] - self.times[1] > _MOST_SECONDS
+        self.stop.asked = step >= _WARM_UP_STEPS + _TIMED_STEPS or is_slow
 
 
-def time_run(point: Point) -> float:
-    """Returns the seconds that the training steps of a run would take, without evaluations. Trains a few steps in a
-    temporary folder.
+def seconds_per_step(point: Point) -> float:
+    """Returns the seconds that a training step of a run takes, without evaluations. Trains a few steps in a temporary
+    folder.
 
     Raises:
         RunError: The run cannot begin.
@@ -45,9 +45,7 @@ def time_run(point: Point) -> float:
         train(
             point.plan, folder, device=point.device, precision=point.precision, watcher=clock, stop=clock.stop
         )  # fmt: skip
-        items = read_record(folder, DATA, DataRecord).root["train"].items
-    settings = Settings.of(point.plan.train.statics)
-    steps = settings.total_steps(max(items // settings.batch, 1))
-    # A run of fewer steps has no warm-up.
-    timed = clock.times[_WARM_UP_STEPS:] if len(clock.times) > _WARM_UP_STEPS + 1 else clock.times
-    return (timed[-1] - timed[0]) / max(len(timed) - 1, 1) * steps
+    # A run of fewer steps has no warm-up; the time of its first step begins with that of the preparations.
+    warm_up = _WARM_UP_STEPS if len(clock.times) > _WARM_UP_STEPS + 1 else min(1, len(clock.times) - 2)
+    timed = clock.times[warm_up:]
+    return (timed[-1] - timed[0]) / max(len(timed) - 1, 1)

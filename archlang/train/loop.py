@@ -17,7 +17,7 @@ from archlang.train.training_run import TrainingRun
 
 @dataclass(frozen=True)
 class Trained:
-    """How a run ended: at which step, and whether it was stopped before its last one."""
+    """How a run ended: at which step, and whether it was stopped before its end."""
 
     step: int
     stopped: bool
@@ -32,7 +32,7 @@ class Loop:
         self._ends: dict[int, Trained | RunError] = {}
 
     def run(self, stop: Stop) -> list[Trained | RunError]:
-        """Trains until the last step, or until the runs are asked to stop. A run that stops has a checkpoint of its
+        """Trains until the runs are over or are asked to stop. A run that stops has a checkpoint of its
         current step.
 
         Returns how each run ended, or its error. A run that fails does not affect the others.
@@ -57,9 +57,8 @@ class Loop:
         while (live := self._live()) and not self._is_stop_asked(stop):
             number = live[0].progress.step
             self._for_each_live(partial(self._evaluate_if_due, stop))
-            if number >= self._runs[0].total:
-                self._for_each_live(lambda index, run: Trained(run.progress.step, stopped=False))
-            elif self._live():
+            self._for_each_live(self._end_if_over)
+            if self._live():
                 self._advance(number)
 
     def _live(self) -> list[TrainingRun]:
@@ -92,6 +91,9 @@ class Loop:
             run.evaluate(stop)
             self._save(index, run)
 
+    def _end_if_over(self, index: int, run: TrainingRun) -> Trained | None:
+        return Trained(run.progress.step, stopped=False) if run.is_over() else None
+
     def _stop(self, index: int, run: TrainingRun) -> Trained:
         if not run.has_checkpoint():
             self._save(index, run)
@@ -102,7 +104,7 @@ class Loop:
 
     def _advance(self, number: int) -> None:
         begun = time.perf_counter()
-        # Also of runs that have failed: a stacked step computes all of its runs.
+        # Also of runs that have ended: a stacked step computes all of its runs.
         items = [run.sampler.next() for run in self._runs]
         try:
             result = self._step.take(number, items)

@@ -1,5 +1,6 @@
 """Which step's weights a run selects, and what selecting by the lowest loss would have cost."""
 
+import math
 from collections.abc import Iterable, Sequence
 
 from archlang.record.schemas import Alternative, EvaluationMetrics
@@ -16,6 +17,15 @@ def _ranked(history: Iterable[EvaluationMetrics], split: str, metric: str) -> li
     values = [(line.value(metric), line.step) for line in history if line.split == split]
     measured = [(value, step) for value, step in values if value is not None]
     return sorted(measured, key=lambda pair: (rank(metric, pair[0]), pair[1]), reverse=True)
+
+
+def evaluations_since_best(history: Iterable[EvaluationMetrics], split: str, metric: str) -> int:
+    """Returns how many evaluations of a split have come since its best value was first measured; 0 before the first
+    value. An evaluation whose value is NaN or infinite counts, too."""
+    values = [line.value(metric) for line in history if line.split == split]
+    ranks = [-math.inf if value is None else rank(metric, value) for value in values]
+    best = max(ranks, default=-math.inf)
+    return 0 if best == -math.inf else len(ranks) - 1 - ranks.index(best)
 
 
 def alternatives(history: Sequence[EvaluationMetrics], metric: str) -> tuple[Alternative, ...]:

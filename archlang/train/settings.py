@@ -37,6 +37,7 @@ class Settings:
     explore: float
     select: str
     every: int
+    patience: int
     ema: float
     sign_sgd: tuple[str, ...]
     sign_lr: float
@@ -62,9 +63,11 @@ class Settings:
         """The steps of a run with `batches` batches an epoch."""
         return self.steps or self.epochs * batches
 
-    def evaluated_every(self, total: int) -> int:
-        """The number of steps from one evaluation of the selecting metric to the next."""
-        return self.every or max(total // _EVALUATIONS, 1)
+    def evaluated_every(self, total: int, batches: int) -> int:
+        """The number of steps from one evaluation of the selecting metric to the next, in a run of `total` steps with
+        `batches` batches an epoch."""
+        by_epoch = self.patience > 0 and not self.steps
+        return self.every or (batches if by_epoch else max(total // _EVALUATIONS, 1))
 
     def logged_every(self, total: int) -> int:
         """The number of steps from one point of the curves to the next."""

@@ -20,7 +20,7 @@ from archlang.train.evaluated_weights import EvaluatedWeights
 from archlang.train.generators import random_state, restore_random_state
 from archlang.train.optimizer_state import restore_optimizer_state, restore_own_optimizer_state
 from archlang.train.score import Score, evaluate
-from archlang.train.selection import ranking
+from archlang.train.selection import evaluations_since_best, ranking
 from archlang.train.setup import Setup, Workload
 from archlang.train.step.protocol import StepState
 from archlang.train.step_log import StepLog, Watcher
@@ -78,7 +78,7 @@ class TrainingRun:
         self.total = settings.total_steps(len(self.sampler))
         # The samples that go through the model at a time, None for a batch; halved when the memory does not suffice.
         self.micro = settings.micro or None
-        self._evaluation_interval = settings.evaluated_every(self.total)
+        self._evaluation_interval = settings.evaluated_every(self.total, len(self.sampler))
         self._log_interval = settings.logged_every(self.total)
         self._log = StepLog(record, watcher, setup.module, self.total)
         # Losses whose values the host has not read: reading waits for a GPU, so only where one is logged or saved.
@@ -235,6 +235,20 @@ class TrainingRun:
         step = self.progress.step
         return self.progress.evaluated < step and (step % self._evaluation_interval == 0 or step == self.total)
 
+    def evaluations_since_best(self) -> int:
+        """Returns how many evaluations have not improved the selecting metric since it was best."""
+        return evaluations_since_best(self.progress.history, self._selecting_split, self._selecting_metric)
+
+    def is_over(self) -> bool:
+        """Whether the run has taken its last step, or its patience is exhausted. All processes call it after the same
+        step; the first one, which evaluates, decides for all."""
+        if self.progress.step >= self.total:
+            return True
+        patience = self.settings.patience
+        if not patience or self.progress.evaluated < self.progress.step:
+            return False
+        return bool(self.fabric.broadcast(self.evaluations_since_best() >= patience))
+
     def evaluate(self, stop: Stop) -> None:
         """Evaluates the validation splits, and notes the best step; the latest of equal values is the best.
 
@@ -261,7 +275,7 @@ class TrainingRun:
         value = progress.history[-len(scores)].value(metric)
         if value is not None and (progress.best is None or rank(metric, value) >= rank(metric, progress.best)):
             progress.best, progress.best_step = value, step
-        self._watcher.scored(step, scores[0])
+        self._watcher.scored(step, scores[0], self.evaluations_since_best() if self.settings.patience else 0)
 
     def score(self, split: str, stop: Stop) -> Score:
         """Evaluates a split with the weights that the module holds.

@@ -71,6 +71,36 @@ def test_a_dry_run_estimates_the_runs_and_leaves_no_files(archlang: Command, fol
     assert not (folder / "runs").exists()
 
 
+def test_a_dry_run_counts_flops_and_ends_with_the_cost_here_and_at_a_speed(archlang: Command, folder: Path) -> None:
+    lines = table(archlang, "--dry-run", "--speed", "1FLOP/s").out.splitlines()
+    units = {"FLOP": 1.0, "kFLOP": 1e3}
+    counts = [line.split("about ")[1].replace(",", "").split() for line in [*lines[:2], lines[-2]]]
+    flops = [float(count) * units[unit] for count, unit, *_ in counts]
+    assert [line.partition(" steps, ")[0] for line in lines[:2]] == ["Tiny, Longer: 4", "Tinier, by half, Longer: 4"]
+    assert 0 < flops[1] < flops[0]
+    assert flops[2] == pytest.approx(flops[0] + flops[1], rel=0.02)
+    assert lines[-2].endswith("FLOP/s on this machine")
+    assert lines[-1] == f"at 1 FLOP/s: about {flops[2] / 60:.0f} min of training, without evaluations"
+    assert archlang("table", "tiny.arch", "--dry-run", "--speed", "fast").code == 2
+    assert "add `--dry-run`" in table(archlang, "--speed", "1GFLOP/s").err
+
+
+def test_a_dry_run_names_the_files_that_must_be_fetched(
+    archlang: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ARCHLANG_DATA", str(folder / "data"))
+    recipe = (
+        "recipe reader {\n    task lra_text\n    model tiny\n    train adamw[steps = 10, select = test.accuracy]\n}\n"
+    )
+    text = PROGRAM.replace("table small {", recipe + "table small {").replace("tiny at model.d = 4", "reader")
+    (folder / "tiny.arch").write_text(text.replace("test.accuracy[5]", "test.loss"))
+    result = table(archlang, "--dry-run")
+    assert (result.code, result.err) == (0, "")
+    assert result.out.startswith("must be fetched first: imdb/")
+    assert "1 run needs these files and cannot be estimated; fetch them with `archlang data get imdb`" in result.out
+    assert "2 runs to train and 0 done; about 0 s of training of 1 of them" in result.out
+
+
 def test_a_time_limit_stops_the_table_and_a_rerun_resumes(archlang: Command, folder: Path) -> None:
     result = table(archlang, "--for", "0s")
     assert "rerun the command to resume" in result.out

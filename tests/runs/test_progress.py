@@ -46,10 +46,13 @@ def test_a_log_gets_the_last_step_and_few_others(monkeypatch: pytest.MonkeyPatch
             if display.due() or step % 10 == 0:
                 display.step(step, 100, 0.25, 4.0, 1.5)
             if step == 50:
-                display.scored(step, SCORE)
+                display.scored(step, SCORE, since_best=2)
     lines = output(log).splitlines()
     assert [line.split()[1] for line in lines] == ["34/100", "68/100", "100/100"]
-    assert lines[-1] == "step 100/100  loss 0.2500  test.accuracy 75.0%  4.0 steps/s  depth 1.5  0 s left"
+    assert (
+        lines[-1]
+        == "step 100/100  loss 0.2500  test.accuracy 75.0% (2 since the best)  4.0 steps/s  depth 1.5  0 s left"
+    )
 
 
 def test_a_terminal_gets_a_bar() -> None:

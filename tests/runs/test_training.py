@@ -24,7 +24,7 @@ from archlang.record.schemas import EvaluationMetrics
 from archlang.runs import evaluation, training
 from archlang.tasks.copy import Copy
 from archlang.train import score, training_run
-from archlang.train.selection import ranking
+from archlang.train.selection import evaluations_since_best, ranking
 from archlang.train.step.eager import EagerStep
 from archlang.train.stop import Stop
 
@@ -277,6 +277,34 @@ def test_the_best_weights_are_evaluated_the_latest_of_equal_ones(
     assert steps(tmp_path / "run") == [30, 40]
 
 
+IMPATIENT = {"train__lr": "1e-12", "train__every": "5", "train__patience": "2"}
+
+
+def test_a_run_with_patience_ends_after_as_many_evaluations_without_a_better_value(
+    train: Train, tmp_path: Path
+) -> None:
+    outcome = train(tmp_path / "run", **IMPATIENT)
+    assert (outcome.step, outcome.stopped, outcome.ended_early) == (15, False, 15)
+    assert [line["step"] for line in lines(tmp_path / "run") if line.get("split") == "valid"] == [5, 10, 15]
+    results = json.loads((tmp_path / "run" / "results.json").read_text())
+    assert (results["ended_early"], results["best_step"]) == (15, 15)  # the latest of equal values
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "number"), [(EagerStep, "take", 13), (torch, "save", 3), (evaluation, "compare", 1)]
+)
+def test_a_killed_run_with_patience_ends_at_the_same_step(
+    owner: object, name: str, number: int, train: Train, tmp_path: Path
+) -> None:
+    def impatient(folder: Path) -> evaluation.Outcome:
+        return train(folder, **IMPATIENT)
+
+    impatient(tmp_path / "whole")
+    train_and_die(impatient, tmp_path / "killed", owner, name, number)
+    impatient(tmp_path / "killed")
+    assert contents(tmp_path / "killed") == contents(tmp_path / "whole")
+
+
 def test_a_damaged_best_checkpoint_is_replaced_with_a_warning(train: Train, tmp_path: Path) -> None:
     train(tmp_path / "run")
     best = json.loads((tmp_path / "run" / "results.json").read_text())["best_step"]
@@ -467,6 +495,14 @@ def test_the_run_with_the_lowest_perplexity_is_selected(tmp_path: Path, monkeypa
     results = json.loads((tmp_path / "run" / "results.json").read_text())
     assert results["best_step"] == min(measured, key=measured.__getitem__)
     assert (results["breakdown"], results["in_distribution"]) == ("length", ["train"])
+
+
+def test_evaluations_since_the_best_begin_at_the_first_of_equal_values() -> None:
+    values = (float("nan"), 3.0, 2.0, float("nan"), 2.0, 4.0)
+    history = [EvaluationMetrics.of(step, "valid", value, {"accuracy": value}) for step, value in enumerate(values)]
+    assert [evaluations_since_best(history[:count], "valid", "accuracy") for count in range(7)] == [0, 0, 0, 1, 2, 3, 0]
+    assert [evaluations_since_best(history[:count], "valid", "loss") for count in range(7)] == [0, 0, 0, 0, 1, 2, 3]
+    assert evaluations_since_best(history, "iid", "accuracy") == 0
 
 
 def test_of_equal_values_the_latest_is_first_for_all_metrics() -> None:

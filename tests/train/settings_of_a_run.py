@@ -21,6 +21,7 @@ SETTINGS = Settings(
     explore=0.0,
     select="valid.accuracy",
     every=0,
+    patience=0,
     ema=0.0,
     sign_sgd=(),
     sign_lr=1e-2,

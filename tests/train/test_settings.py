@@ -116,9 +116,16 @@ def test_epochs_count_whole_batches() -> None:
 
 
 def test_a_run_is_evaluated_ten_times_by_default() -> None:
-    assert SETTINGS.evaluated_every(1000) == 100
-    assert SETTINGS.evaluated_every(3) == 1
-    assert replace(SETTINGS, every=7).evaluated_every(1000) == 7
+    assert SETTINGS.evaluated_every(1000, 50) == 100
+    assert SETTINGS.evaluated_every(3, 50) == 1
+    assert replace(SETTINGS, every=7).evaluated_every(1000, 50) == 7
+
+
+def test_a_run_of_epochs_with_patience_is_evaluated_after_each_epoch() -> None:
+    by_epochs = replace(SETTINGS, steps=0, epochs=100, patience=10)
+    assert by_epochs.evaluated_every(300, 3) == 3
+    assert replace(by_epochs, every=7).evaluated_every(300, 3) == 7
+    assert replace(SETTINGS, patience=10).evaluated_every(1000, 50) == 100
 
 
 def test_a_long_run_logs_its_loss_as_often_as_a_short_one() -> None:

@@ -16,7 +16,7 @@ from archlang.pages.reports.text_table import TextTable
 from archlang.record.reading import read_metrics, read_record
 from archlang.record.schemas import DATA, DataRecord, EvaluationMetrics, Results, SplitResult, StepMetrics
 from archlang.record.summaries import RunSummary, summarize
-from archlang.runs.progress import cost_of_lowest_loss, format_metric
+from archlang.runs.progress import cost_of_lowest_loss, ended_early, format_metric
 from archlang.tasks.kit.metrics import LOWER_IS_BETTER
 
 _BAR_WIDTH = 40  # characters
@@ -155,11 +155,13 @@ class RunReport:
         return TextTable("Claimed", ["metric", "claimed", "measured", "from"], rows)
 
     def notes(self) -> list[str]:
-        """Returns a sentence for each metric that selecting by the lowest loss would make worse; then, if other
-        software or another machine resumed the run, which."""
+        """Returns a sentence if the run ended early, and for each metric that selecting by the lowest loss would make
+        worse; then, if other software or another machine resumed the run, which."""
         selection = () if self.results is None else self.results.selection
         costs = [cost_of_lowest_loss(alternative) for alternative in selection if alternative.is_worse]
-        return [*costs, *(self.run.history if len(self.run.history) > 1 else ())]
+        early = None if self.results is None else self.results.ended_early
+        ended = [] if early is None else [ended_early(early)]
+        return [*ended, *costs, *(self.run.history if len(self.run.history) > 1 else ())]
 
     # Formats
 

@@ -202,6 +202,18 @@ def losses(folder: Path) -> list[float]:
 # Equal to solo runs
 
 
+def test_seeds_whose_patience_ends_at_different_steps_equal_their_solo_runs(program: Program, tmp_path: Path) -> None:
+    sets = {"train.lr": "0.3", "train.every": "2", "train.patience": "2", "train.select": "valid.loss"}
+    plans = program.plans(model="plain", **sets)
+    train_solo(plans, tmp_path / "solo")
+    outcomes = train_stacked(plans, tmp_path / "stacked")
+    assert len({outcome.ended_early for outcome in outcomes}) == 2
+    for stacked, solo in zip(folders(tmp_path / "stacked"), folders(tmp_path / "solo"), strict=True):
+        assert_same_runs(stacked, solo)
+        ends = [json.loads((folder / "results.json").read_text()).get("ended_early") for folder in (stacked, solo)]
+        assert ends[0] == ends[1]
+
+
 @pytest.mark.parametrize(("recipe", "sets"), EQUAL_TO_SOLO)
 def test_each_seed_writes_the_folder_of_its_solo_run(
     recipe: str, sets: dict[str, str], program: Program, tmp_path: Path

@@ -1,0 +1,157 @@
+"""`archlang table --dry-run`: what the unfinished runs of a table cost, on this machine and on another one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from archlang.cli import console
+from archlang.diagnostics.terminal import text_column
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from archlang.data.registry import OfficialFile
+    from archlang.runs.cost import RunCost
+    from archlang.runs.points import Point
+    from archlang.runs.table import TableRuns
+
+_PREFIXES = ("", "k", "M", "G", "T", "P", "E", "Z")
+
+# The recipe and all settings except the seed: runs of one kind cost the same.
+_Kind = tuple[str, ...]
+
+
+def flops_per_second(text: str) -> float | None:
+    """Returns the number of a speed such as `20TFLOP/s`; None if the text is no speed.
+
+    >>> flops_per_second("20TFLOP/s"), flops_per_second("fast")
+    (20000000000000.0, None)
+    """
+    match = re.fullmatch(rf"(\d+(?:\.\d+)?) ?([{''.join(_PREFIXES)}]?)FLOP/s", text)
+    if match is None or float(match[1]) == 0:
+        return None
+    return float(match[1]) * 1000.0 ** _PREFIXES.index(match[2])
+
+
+def print_estimate(runs: TableRuns, workers: int | None, together: bool, speed: float | None) -> None:
+    """Prints the unfinished runs: files that must be fetched first; the FLOPs of each kind of run; after a few steps of
+    each kind, how long every run takes on this machine; and the cost of all, also at `speed` in FLOPs a second.
+
+    Raises:
+        RunError: a run cannot begin.
+        TaskError: a task cannot be made."""
+    from archlang.runs.cost import estimate_cost
+    from archlang.runs.required_data import missing_files
+    from archlang.runs.timing import seconds_per_step
+
+    points = runs.points()
+    kinds: dict[_Kind, list[Point]] = {}
+    for point in points:
+        kinds.setdefault(_kind(point), []).append(point)
+    missing = {kind: missing_files([same[0].plan]) for kind, same in kinds.items()}
+    _print_missing(kinds, missing)
+    known = {kind: same for kind, same in kinds.items() if not missing[kind]}
+
+    costs: dict[_Kind, RunCost] = {}
+    with _progress("counting FLOPs", len(known)) as advance:
+        for kind, same in known.items():
+            cost = costs[kind] = estimate_cost(same[0].plan)
+            console.out.print(
+                f"{_title(same[0])}: {cost.steps:,} {'step' if cost.steps == 1 else 'steps'}, "
+                f"about {'at least ' if cost.uncounted else ''}{_flops(cost.flops)}"
+            )
+            advance()
+    seconds: dict[_Kind, float] = {}
+    with _progress("timing a few steps of each", len(known)) as advance:
+        for kind, same in known.items():
+            seconds[kind] = seconds_per_step(same[0]) * costs[kind].steps
+            for point in same:
+                console.out.print(f"{point.name}, about {_duration(seconds[kind])}, in {point.folder}")
+            advance()
+    total = sum(seconds[kind] * len(same) for kind, same in known.items())
+    flops = sum(costs[kind].flops * len(same) for kind, same in known.items())
+    _print_total(runs, points, sum(map(len, known.values())), total, workers, together)
+    if flops and total:
+        console.out.print(f"these are about {_flops(flops)}, at {_flops(flops / total)}/s on this machine")
+    if flops and speed is not None:
+        console.out.print(f"at {_flops(speed)}/s: about {_duration(flops / speed)} of training, without evaluations")
+
+
+def _kind(point: Point) -> _Kind:
+    settings = {name: value for name, value in point.plan.settings.items() if name != "seed"}
+    return (point.plan.recipe, *(f"{name}={value}" for name, value in sorted(settings.items())))
+
+
+def _title(point: Point) -> str:
+    return point.name.removesuffix(f", seed {point.plan.seed}")
+
+
+def _print_missing(kinds: dict[_Kind, list[Point]], missing: dict[_Kind, tuple[OfficialFile, ...]]) -> None:
+    """Prints the files without which runs cannot be estimated, and the command that fetches them."""
+    from archlang.cli.downloads import size
+
+    files: Iterable[OfficialFile] = dict.fromkeys(file for needed in missing.values() for file in needed)
+    for file in files:
+        console.out.print(f"must be fetched first: {file.dataset}/{file.member}, {size(file.size)}, from {file.url}")
+    count = sum(len(same) for kind, same in kinds.items() if missing[kind])
+    if count:
+        sets = " ".join(dict.fromkeys(file.dataset for file in files))
+        console.out.print(
+            f"{count} {'run needs' if count == 1 else 'runs need'} these files and cannot be estimated; "
+            f"fetch them with `archlang data get {sets}`"
+        )
+
+
+def _print_total(
+    runs: TableRuns, points: tuple[Point, ...], estimated: int, total: float, workers: int | None, together: bool
+) -> None:
+    from archlang.runs.engines.local import LocalEngine
+    from archlang.runs.points import group_seeds
+
+    at_once = min(LocalEngine(workers).workers, max(len(points), 1))
+    done = len(runs.plan.plans) - len(points)
+    of = "" if estimated == len(points) else f" of {estimated} of them"
+    console.out.print(
+        f"{len(points)} runs to train and {done} done; about {_duration(total)} of training{of}, "
+        f"{_duration(total / at_once)} with {at_once} at a time, without evaluations"
+    )
+    if together:
+        groups = len(group_seeds(points))
+        console.out.print(f"together they would be {groups} models; the times are those of solo runs")
+
+
+@contextmanager
+def _progress(title: str, count: int) -> Iterator[Callable[[], None]]:
+    """Shows a bar on a terminal; yields what advances it."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn
+
+    terminal = console.out
+    bar = Progress(
+        text_column("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), console=terminal,
+        disable=not terminal.is_terminal, transient=True,
+    )  # fmt: skip
+    with bar:
+        task = bar.add_task(title, total=count)
+        yield lambda: bar.advance(task)
+
+
+def _flops(count: float) -> str:
+    """Returns a number of FLOPs in a readable unit.
+
+    >>> _flops(3.2e15), _flops(950)
+    ('3.2 PFLOP', '950 FLOP')
+    """
+    power = 0
+    while count >= 999.5 and power < len(_PREFIXES) - 1:
+        count, power = count / 1000, power + 1
+    return f"{count:.3g} {_PREFIXES[power]}FLOP"
+
+
+def _duration(seconds: float) -> str:
+    for unit, length in (("d", 86400), ("h", 3600), ("min", 60)):
+        if seconds >= 2 * length:
+            return f"{seconds / length:.0f} {unit}"
+    return f"{seconds:.0f} s"
