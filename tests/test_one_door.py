@@ -33,6 +33,7 @@ EXCEPTIONS = {
     ("api/run.py", "load_file"): "the compiler's, which reads programs",
     ("api/hub.py", "tempfile.TemporaryDirectory"): "a new folder of its own",
     ("cli/predict.py", "open"): "a file of inputs that the user names",
+    ("cli/table_list.py", "path.rglob"): "finds programs below a folder that the user names",
     ("cli/files.py", "path.rglob"): "finds programs below a folder that the user names",
     ("cli/shipped.py", "_RECIPES.rglob"): "the recipes of the package",
     ("cli/recipes.py", "file.read_text"): "a recipe of the package",
