@@ -7,6 +7,7 @@ from itertools import product
 from archlang.diagnostics import Report
 from archlang.names.resolve import ResolvedFile
 from archlang.plan import mistakes
+from archlang.plan.measures import is_group
 from archlang.plan.model_graphs import ModelGraphs
 from archlang.plan.plan import Plan, PublishedResult
 from archlang.plan.planner import Planner
@@ -140,11 +141,6 @@ def settings_text(settings: Sequence[Setting]) -> tuple[tuple[str, str], ...]:
 def _title(point: Sequence[Setting]) -> str:
     """Settings as a short text, such as `scaling = none`."""
     return ", ".join(f"{setting.path.parts[-1]} = {expression_text(setting.value)}" for setting in point)
-
-
-def is_group(setting: Setting) -> bool:
-    """Whether a setting names a group of a split, such as `test.ignore`, and not a static of the recipe."""
-    return setting.path.parts[0] not in ("task", "model", "train", "seed")
 
 
 def claimed_groups(claim: PublishedResult, plan: Plan) -> dict[str, StaticValue]:

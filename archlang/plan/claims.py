@@ -6,7 +6,7 @@ from archlang.diagnostics.effort import spend
 from archlang.elaborate.static_arguments import plain
 from archlang.names.resolve import ResolvedFile
 from archlang.plan import mistakes
-from archlang.plan.measures import Measures
+from archlang.plan.measures import Measures, is_group
 from archlang.plan.plan import PublishedResult
 from archlang.plan.recipe import ResolvedRecipe, report_repeated
 from archlang.plan.table_parts import read_table
@@ -27,7 +27,10 @@ def check_claims(recipe: ResolvedRecipe, measures: Measures | None) -> None:
             if number is not None and literal(number) is None:
                 recipe.report(mistakes.claim_without_number(number.span))
         for setting in claim.at:
-            recipe.has_static(setting.path, also=("test", "valid"))
+            if measures is not None and is_group(setting) and setting.path.parts[0] in measures.splits:
+                measures.check_group(setting.path, claim.metric.text, recipe.report)
+            else:
+                recipe.has_static(setting.path, also=("test", "valid"))
 
 
 def row_claims(file: ResolvedFile, recipe: str, point: Mapping[str, Setting]) -> Iterator[Claim]:

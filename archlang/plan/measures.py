@@ -1,21 +1,44 @@
 """What a run can measure: the splits and metrics of its task, and the user's own metrics."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from archlang.diagnostics import Report
+from archlang.elaborate.static_arguments import plain
+from archlang.names.values import Bound
 from archlang.plan import mistakes
 from archlang.source import Span
+from archlang.syntax.tree import Name, Setting
+from archlang.types.statics import Symbol
+
+
+def is_group(setting: Setting) -> bool:
+    """Whether a setting names a group of a split, such as `test.ignore`, and not a static of the recipe."""
+    return setting.path.parts[0] not in ("task", "model", "train", "seed")
 
 
 @dataclass(frozen=True)
 class Measures:
     """The splits of a task, and the metrics of a run. `selecting` are the metrics that `train.select` may name; the
-    others are measured only at the end of a run. `splits` is empty if they depend on a user's file."""
+    others are measured only at the end of a run. `splits` is empty if they depend on a user's file. `groups` are those
+    by which splits are broken down, such as length."""
 
     task: str
     splits: tuple[str, ...]
     metrics: tuple[str, ...]
     selecting: tuple[str, ...]
+    groups: tuple[str, ...]
+    answers: str
+    """the name of the form of the answers, as `archlang.tasks.kit.split.Form` has it"""
+
+    def check_loss(self, train: Mapping[str, Bound], span: Span, report: Report) -> None:
+        """Reports settings of the loss that have no meaning for the answers of the task. `span` is the place of a
+        setting without one."""
+        loss, smoothing = train.get("loss"), train.get("label_smoothing")
+        if loss is not None and loss.value == Symbol("stablemax") and self.answers in ("SETS", "NUMBERS"):
+            report(mistakes.no_stablemax(loss.span or span, self.task))
+        if smoothing is not None and plain(smoothing.value) and self.answers in ("SETS", "NUMBERS", "SPANS"):
+            report(mistakes.no_smoothing(smoothing.span or span, self.task))
 
     def check(self, span: Span, text: str, report: Report, *, selects: bool = False) -> None:
         """Reports a metric of a split, such as `valid.accuracy`, that a run does not measure, or cannot select by."""
@@ -26,3 +49,10 @@ class Measures:
         elif metric not in metrics:
             is_late = metric in self.metrics
             report(mistakes.unknown_metric(span, self.task, split, metric, metrics, is_late, selects))
+
+    def check_group(self, path: Name, metric: str, report: Report) -> None:
+        """Reports a path, such as `test.length`, that is no group of the split of a metric, such as `test.accuracy`."""
+        split = metric.partition(".")[0]
+        possible = [f"{split}.{group}" for group in self.groups]
+        if path.text not in possible:
+            report(mistakes.unknown_group(path.span, self.task, path.text, metric, possible))

@@ -90,6 +90,22 @@ def refused_by_task(span: Span, message: str, remedy: str) -> Diagnostic:
     return Diagnostic("E0618", message, span, "refused by the task", remedy=remedy)
 
 
+def unknown_group(span: Span, task: str, path: str, metric: str, possible: list[str]) -> Diagnostic:
+    message = f"`{metric}` is not broken down by `{path}` in `{task}`"
+    remedy = suggest(path, possible, f"write one of its groups, such as `{possible[0]}`")
+    return Diagnostic("E0312", message, span, f"its groups are {listed(possible)}", remedy=remedy)
+
+
+def no_stablemax(span: Span, task: str) -> Diagnostic:
+    message = f"`stablemax` is a loss of classes, and the answers of `{task}` are sets or numbers"
+    return Diagnostic("E0622", message, span, "no such loss", remedy="delete the setting `loss`")
+
+
+def no_smoothing(span: Span, task: str) -> Diagnostic:
+    message = f"`label_smoothing` changes a loss of classes, and the answers of `{task}` are sets, numbers or spans"
+    return Diagnostic("E0622", message, span, "has no effect", remedy="delete the setting `label_smoothing`")
+
+
 def group_in_row(span: Span, path: str) -> Diagnostic:
     message = f"`{path}` is a group of items, which a row cannot choose"
     return Diagnostic("E0312", message, span, "no such static", remedy="move it to the columns")

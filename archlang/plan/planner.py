@@ -157,6 +157,8 @@ class Planner:
         """What a run of a point measures; reports a `train.select` that names none of it."""
         choices = self.recipe.parts.choices
         measures = task_measures(task, bound_extern(task), bound_extern(train), choices["task"].value.span)
+        if measures is not None:
+            measures.check_loss(train.statics, choices["train"].value.span, self.recipe.report)
         select = train.statics.get("select")
         if measures is not None and select is not None and select.value is not None:
             span = select.span or choices["train"].value.span

@@ -23,7 +23,7 @@ def task_measures(binding: Binding, task: BoundExtern, train: BoundExtern, span:
     from archlang.tasks.kit.make_task import is_own
     from archlang.tasks.kit.metrics import WRITTEN_METRICS
     from archlang.tasks.kit.mistakes import TaskError
-    from archlang.tasks.kit.task import DecodableTask
+    from archlang.tasks.kit.task import DecodableTask, groups
 
     if not is_own(task.python) or not _is_sound(binding, task):
         return None
@@ -34,7 +34,9 @@ def task_measures(binding: Binding, task: BoundExtern, train: BoundExtern, span:
         return None
     metrics = ("loss", *instance.metrics, *_own_metrics(train.statics.get("metrics", ())))
     written = WRITTEN_METRICS if isinstance(instance, DecodableTask) else ()
-    return Measures(task.name, _split_names(instance), (*metrics, *written), metrics)
+    return Measures(
+        task.name, _split_names(instance), (*metrics, *written), metrics, groups(instance), instance.kind.form.name
+    )
 
 
 @lru_cache(maxsize=64)  # the points of a table share their tasks, and some classes count their items

@@ -10,9 +10,10 @@ from archlang.names.evaluate import Evaluator
 from archlang.names.resolve import ResolvedFile
 from archlang.names.values import Unknown
 from archlang.plan import mistakes
-from archlang.plan.cells import CellPlanner, is_group, settings_text
+from archlang.plan.cells import CellPlanner, settings_text
 from archlang.plan.claims import literal
 from archlang.plan.grid import spread
+from archlang.plan.measures import is_group
 from archlang.plan.plan import Plan, PublishedResult
 from archlang.plan.recipe import report_repeated
 from archlang.plan.table import TableCell, TableColumn, TablePlan, TableRow
@@ -186,9 +187,11 @@ def _check_best_of(cells: CellPlanner, rows: Sequence[Row], columns: Sequence[Co
 
 
 def _check_metric(cells: CellPlanner, plan: Plan | None, column: Column) -> None:
-    """Reports a column whose metric the run of a cell does not measure."""
+    """Reports a column whose metric or groups the run of a cell does not measure."""
     if plan is not None and plan.measures is not None:
         plan.measures.check(column.metric.span, column.metric.text, cells.report)
+        for setting in filter(is_group, column.at):
+            plan.measures.check_group(setting.path, column.metric.text, cells.report)
 
 
 def _sound_parts(cells: CellPlanner, table: Table) -> tuple[list[Row], list[Column], bool]:

@@ -96,6 +96,7 @@ class Babi:
     begin, end = LEXICON.ids[BEGIN], LEXICON.ids[END]
     kind = Kind.SEQ2SEQ
     breakdown = "task"
+    groups = ("task", "words")
     unit = Unit.SEQUENCE
     metrics = ("accuracy", "token_accuracy")
     version = 1

@@ -57,6 +57,7 @@ class Cogs:
     """The task. Its splits are the published files for every seed."""
 
     breakdown = "category"
+    groups = ("category", "structural", "length")
     kind = Kind.SEQ2SEQ
     in_distribution = ("train", "valid", "test")
     unit = Unit.SEQUENCE

@@ -41,6 +41,7 @@ class File(UserFileTask):
     kind = Kind.CLASSIFICATION
     unit = Unit.SAMPLE
     metrics = ("accuracy",)
+    groups = ("length", "label")
 
     def columns(self) -> Mapping[str, Cut]:
         return {self.text: CUTS[self.by], self.label: one_label}

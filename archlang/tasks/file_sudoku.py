@@ -43,6 +43,7 @@ class FileSudoku(PuzzleFileTask):
 
     name = "file_sudoku"
     breakdown = "rating"
+    groups = ("rating", "blanks")
     vocabulary = (".", *"123456789")
     class_names = tuple("123456789")
 

@@ -57,6 +57,7 @@ class FlipFlop:
 
     vocabulary = VOCABULARY
     breakdown = "ignore"
+    groups = ("ignore", "length")
     kind = Kind.LANGUAGE_MODEL
     in_distribution = ("train", "iid")
     unit = Unit.POSITION

@@ -128,6 +128,8 @@ class ListOps:
     def vocabulary(self) -> tuple[str, ...]:
         return (*VOCABULARY, *(("[E]", "[B]") if self.begin_end else ()))
 
+    groups = ("depth", "length", "arguments")
+
     @property
     def breakdown(self) -> str:
         return "depth" if self.source == "depth" else "length"

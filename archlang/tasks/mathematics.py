@@ -93,6 +93,7 @@ class Mathematics:
     kind = Kind.SEQ2SEQ
     in_distribution = ("train", "iid", "interpolate")
     breakdown = "digits"
+    groups = ("digits", "difficulty")
     unit = Unit.SEQUENCE
     metrics = ("accuracy", "token_accuracy")
     version = 1

@@ -50,6 +50,7 @@ class Mqar:
 
     kind = Kind.LANGUAGE_MODEL
     breakdown = "length"
+    groups = ("length", "pairs")
     in_distribution = ("train", "valid")
     unit = Unit.POSITION
     metrics = ("accuracy", "sequence_accuracy")

@@ -125,6 +125,7 @@ class Pcfg:
     begin, end = _IDS[BEGIN], _IDS[END]
     kind = Kind.SEQ2SEQ
     breakdown = "functions"
+    groups = ("functions", "length", "pair")
     unit = Unit.SEQUENCE
     metrics = ("accuracy", "token_accuracy")
     version = 1

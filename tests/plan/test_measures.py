@@ -100,3 +100,35 @@ def test_a_claim_at_the_weight_of_an_unknown_charge_is_reported() -> None:
 """
     (diagnostic,) = check_text(model + recipe(rest='claim test.accuracy = 1.0 at train.charges.sise = 0.1 from "p"'))
     assert (diagnostic.code, diagnostic.remedy) == ("E0617", "did you mean `size`?")
+
+
+@pytest.mark.parametrize(
+    ("path", "remedy"),
+    [
+        ("length", "did you mean `test.length`?"),
+        ("test.lenght", "did you mean `test.length`?"),
+        ("valid.height", "write one of its groups, such as `test.length`"),
+        ("test.depth", "write one of its groups, such as `test.length`"),
+    ],
+)
+def test_a_column_at_a_group_that_its_metric_does_not_have_is_reported(path: str, remedy: str) -> None:
+    table = f'table t {{ row "Small" r column "Longer" test.accuracy at {path} = 9 }}'
+    diagnostic = only(recipe() + table)
+    assert (diagnostic.code, diagnostic.span.text, diagnostic.remedy) == ("E0312", path, remedy)
+
+
+def test_a_claim_at_a_group_that_its_metric_does_not_have_is_reported() -> None:
+    diagnostic = only(recipe(rest='claim test.accuracy = 1.0 at test.lenght = 9 from "p"'))
+    assert (diagnostic.code, diagnostic.span.text) == ("E0312", "test.lenght")
+    assert not check_text(MODEL + recipe(rest='claim test.accuracy = 1.0 at test.length = 9 from "p"'))
+
+
+@pytest.mark.parametrize("setting", ["label_smoothing = 0.1", "loss = stablemax"])
+def test_a_setting_of_the_loss_without_meaning_for_numbers_is_reported(setting: str) -> None:
+    numbers = (
+        "model line(x: seq[n, size]) -> seq[n, 1] { return linear[1](x) }\n"
+        f"recipe r {{ task in_context_regression model line train adamw[steps = 1, select = valid.loss, {setting}] }}"
+    )
+    (diagnostic,) = check_text(numbers)
+    assert (diagnostic.code, diagnostic.span.text) == ("E0622", setting.partition(" = ")[2])
+    assert not check_text(MODEL + recipe(f", {setting}"))

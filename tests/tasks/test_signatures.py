@@ -12,7 +12,7 @@ from archlang.syntax.tree import Name, TypeName
 from archlang.tasks.kit.metrics import MEANINGS
 from archlang.tasks.kit.ragged import Ragged
 from archlang.tasks.kit.split import Form
-from archlang.tasks.kit.task import DecodableTask, Kind, class_names, group_names
+from archlang.tasks.kit.task import DecodableTask, Kind, class_names, group_names, groups
 from tests.tasks.every import FOLDER, NAMES, SMALL, build, items_of, signature, value, vars_of, vocabulary_of
 
 
@@ -60,6 +60,7 @@ def test_fields_targets_and_groups_are_as_declared(name: str) -> None:
         items = items_of(task, split)
         assert list(items.inputs) == [parameter.name for parameter in declared.signature.inputs]
         assert task.breakdown in items.groups
+        assert set(items.groups) <= set(groups(task))
         assert set(task.metrics) <= set(MEANINGS)
         assert items.form is task.kind.form
         answers = items.targets.values if isinstance(items.targets, Ragged) else items.targets

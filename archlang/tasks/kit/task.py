@@ -60,8 +60,8 @@ class Task(Protocol):
     """A task with its statics bound.
 
     Splits are disjoint. A split depends only on the statics and the seed, never on the size of another split. The
-    optional parts of a task are in `DecodableTask`, `JudgedTask`, `loss_rule`, `class_names`, `group_names` and
-    `field_vocabulary`."""
+    optional parts of a task are in `DecodableTask`, `JudgedTask`, `loss_rule`, `class_names`, `groups`, `group_names`
+    and `field_vocabulary`."""
 
     @property
     def kind(self) -> Kind:
@@ -145,6 +145,11 @@ def row_text(numbers: Sequence[float]) -> str:
     ('0.1235', '(1, -2.5)')"""
     texts = [f"{number:.4g}" for number in numbers]
     return texts[0] if len(texts) == 1 else f"({', '.join(texts)})"
+
+
+def groups(task: Task) -> tuple[str, ...]:
+    """Returns the groups that the splits of a task may have: the task's `groups`, or else only its breakdown."""
+    return tuple(getattr(task, "groups", (task.breakdown,)))
 
 
 def group_names(task: Task) -> dict[str, tuple[str, ...]]:
