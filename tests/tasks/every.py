@@ -4,7 +4,7 @@ import dataclasses
 import importlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from operator import add, mul
+from operator import add, eq, mul
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +60,7 @@ SMALL: dict[str, dict[str, object]] = {
 }
 
 
-OPERATORS: Mapping[str, Callable[[Any, Any], object]] = {"+": add, "*": mul}  # Any: numbers
+OPERATORS: Mapping[str, Callable[[Any, Any], object]] = {"+": add, "*": mul, "==": eq}  # Any: numbers, texts
 
 
 def signature(name: str) -> Extern:
