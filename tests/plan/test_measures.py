@@ -107,7 +107,7 @@ def test_a_claim_at_the_weight_of_an_unknown_charge_is_reported() -> None:
     [
         ("length", "did you mean `test.length`?"),
         ("test.lenght", "did you mean `test.length`?"),
-        ("test.depth", "write one of its groups, such as `test.length`"),
+        ("valid.words", "write one of its groups, such as `test.length`"),
     ],
 )
 def test_a_column_at_a_group_that_its_metric_does_not_have_is_reported(path: str, remedy: str) -> None:
