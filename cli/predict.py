@@ -69,7 +69,8 @@ def predict(
     from archlang.runs.prediction import predict_inputs
 
     if bool(inputs) == bool(file):
-        console.fail("give inputs by --input or by --file, not both", "see `archlang predict --help`", code=2)
+        amount = "not both" if inputs else "and none are given"
+        console.fail(f"give inputs by --input or by --file, {amount}", "see `archlang predict --help`", code=2)
     with ExitStack() as stack:
         stack.enter_context(plain_warnings())
         placed: Iterator[_PlacedInput]

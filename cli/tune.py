@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -78,9 +79,8 @@ def tune(
     terminal = console.err if as_json else console.out
     require_trust([search.first()])
     ask_for([search.first()], yes, terminal)
-    tuning = Tuning(
-        search, out or Path("runs") / "tune" / search.recipe, seed, device, precision, deadline_of(time_limit)
-    )
+    deadline = deadline_of(time_limit)
+    tuning = Tuning(search, out or Path("runs") / "tune" / search.recipe, seed, device, precision, deadline)
     bar = Progress(
         text_column("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), console=terminal,
         disable=not terminal.is_terminal,
@@ -91,7 +91,8 @@ def tune(
             bar.advance(task)
             reached = f"failed: {result.error}" if trial.value is None else f"{tuning.metric} {trial.value:.4f}"
             bar.console.print(f"trial {trial.number}: {_values(trial.values)}: {reached}")
-    if stop.asked:
+    is_over = deadline is not None and time.time() >= deadline
+    if stop.asked or is_over:
         terminal.print("stopped; rerun the command to resume")
     ranked = tuning.trials()
     if as_json:
@@ -100,7 +101,7 @@ def tune(
         console.out.write_json({"trials": listed, "best": best})
     elif ranked:
         _print_best(tuning, ranked)
-    elif not stop.asked:
+    elif not stop.asked and not is_over:
         console.fail("no trial succeeded", "raise `--trials`, or see the failures above")
     if stop.asked:
         raise typer.Exit(stop.exit_code)

@@ -26,6 +26,8 @@ def check_claims(recipe: ResolvedRecipe, measures: Measures | None) -> None:
         for number in (claim.value, claim.deviation):
             if number is not None and literal(number) is None:
                 recipe.report(mistakes.claim_without_number(number.span))
+        if claim.deviation is not None and (literal(claim.deviation) or 0) < 0:
+            recipe.report(mistakes.negative_deviation(claim.deviation.span))
         for setting in claim.at:
             if measures is not None and is_group(setting) and setting.path.parts[0] in measures.splits:
                 measures.check_group(setting.path, claim.metric.text, recipe.report)

@@ -121,6 +121,11 @@ def claim_without_number(span: Span) -> Diagnostic:
     return Diagnostic("E0606", "the value of a claim is not a number", span, "not a number", remedy=remedy)
 
 
+def negative_deviation(span: Span) -> Diagnostic:
+    remedy = 'write `claim test.accuracy = 0.84 ± 0.01 from "…"`'
+    return Diagnostic("E0606", "the deviation of a claim is negative", span, "less than 0", remedy=remedy)
+
+
 def nothing_to_search(span: Span, path: str) -> Diagnostic:
     message = f"this is not a search space for `{path}`"
     remedy = "write `model.heads in [1, 2, 4]`, `model.d in 32..256` or `train.lr in 1e-4..1e-2 log`"
@@ -131,7 +136,7 @@ def unknown_charge(span: Span, name: str, model: str, possible: Iterable[str]) -
     possible = tuple(possible)
     charges = f"its charges are {listed(possible)}" if possible else f"add a line such as `charge {name} = …`"
     message = f"`{model}` has no charge `{name}`"
-    return Diagnostic("E0617", message, span, "weight of no charge", remedy=suggest(name, possible, charges))
+    return Diagnostic("E0617", message, span, "no such charge", remedy=suggest(name, possible, charges))
 
 
 def no_step_results(span: Span, model: str, supervise: str) -> Diagnostic:
@@ -162,6 +167,12 @@ def not_carried(span: Span, model: str) -> Diagnostic:
     message = f"`supervise = carried` continues a loop from step to step, but the steps of the loop of `{model}` differ"
     remedy = "use a `repeat` without `drawn` in place of this loop, or `supervise = every`"
     return Diagnostic("E0619", message, span, "not a `repeat` with a fixed number of steps", remedy=remedy)
+
+
+def carried_number(span: Span, model: str) -> Diagnostic:
+    message = f"`supervise = carried` keeps the states of each sample, but a state of the loop of `{model}` is a number"
+    remedy = "begin the state with a value of the sample, as in `z = 1 + 0 * first(h)`, or use `supervise = every`"
+    return Diagnostic("E0619", message, span, "a state is a number, the same for all samples", remedy=remedy)
 
 
 def reads_targets(span: Span, model: str, block: str) -> Diagnostic:
@@ -226,6 +237,8 @@ def _plural(word: str, count: int) -> str:
 def not_varied(span: Span, path: str, recipe: str, possible: Iterable[str]) -> Diagnostic:
     possible = tuple(possible)
     message = f"the recipe `{recipe}` does not vary `{path}`, so there is no best value of it"
+    if path == "seed":
+        message = "a cell is the mean over the seeds, so there is no best seed"
     varied = f"it varies {listed(possible)}" if possible else f"add a line such as `vary {path} in […]`"
     return Diagnostic("E0633", message, span, "not varied", remedy=suggest(path, possible, varied))
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from archlang.diagnostics import Report
-from archlang.graph.graph import Graph
+from archlang.graph.graph import NUMBER, Graph
 from archlang.graph.loop_layout import has_halting_positions
 from archlang.graph.operations import Halting, Repeat
 from archlang.graph.prune import normalize
@@ -37,6 +37,8 @@ def _check_loop(supervise: Bound, graph: Graph, model: str, span: Span, report: 
     elif supervise.value == _CARRIED:
         if not isinstance(loop.operation, Repeat) or loop.operation.drawn:
             report(mistakes.not_carried(span, model))
+        elif NUMBER in loop.types:
+            report(mistakes.carried_number(span, model))
     elif isinstance(loop.operation, Halting):
         instance = graph.instances[loop.operation.instance]
         if instance.per_position and not has_halting_positions(loop, len(loop.types) - 1):

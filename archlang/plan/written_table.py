@@ -154,6 +154,9 @@ def _check_published(cells: CellPlanner, rows: Sequence[Row], columns: int) -> b
                 if part is not None and literal(part) is None:
                     cells.report(mistakes.claim_without_number(part.span))
                     sound = False
+            if number.deviation is not None and (literal(number.deviation) or 0) < 0:
+                cells.report(mistakes.negative_deviation(number.deviation.span))
+                sound = False
     return sound
 
 

@@ -242,6 +242,7 @@ def test_a_cell_of_the_best_has_the_plans_and_the_best_claim_of_every_value(file
         ('row "a" small claims 1, 2\n column "c" test.accuracy', "E0632"),
         ('row "a" small claims 1\n columns test.accuracy at task.order in [forward, backward]', "E0632"),
         ('row "a" small claims wide\n column "c" test.accuracy', "E0606"),
+        ('row "a" small claims 0.5 ± -0.1\n column "c" test.accuracy', "E0606"),
         ('row "a" small best of model.d\n column "c" test.accuracy', "E0633"),
         ('row "a" small best of task.order\n column "c" test.accuracy at task.order = forward', "E0633"),
         ('row "a" small\n column "c" test.accuracy best of model.d', "E0633"),

@@ -177,6 +177,13 @@ def test_states_that_do_not_fit_are_refused(change: dict[str, Any], compiled: Co
         (("repeat turns", "stack turns"), "E0619"),
         (("repeat turns", "repeat turns drawn by uniform_steps[low = 1, high = 2]"), "E0619"),
         (("return answers", "return 1 * answers"), "E0619"),
+        (
+            (
+                "answers = repeat turns {\n        h <- ",
+                "z = 1.0\n    answers = repeat turns {\n        z <- z * 2\n        h <- z * ",
+            ),
+            "E0619",
+        ),
         (("batch = 8", "batch = 8, micro = 2"), "E0304"),
         (("batch = 8", "batch = 8, batch_of = tokens"), "E0304"),
         (("halt = halted, ", ""), "E0304"),
