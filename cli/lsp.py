@@ -7,6 +7,8 @@ def lsp() -> None:
     """Answer an editor over standard input and output, by the Language Server Protocol.
 
     Needs the extra `lsp`. An editor starts it; docs/editors.md says how.
+
+    Example: archlang lsp
     """
     try:
         from archlang.editor.server import make_server

@@ -347,7 +347,8 @@ def unknown_static_name(span: Span, name: str, possible: Iterable[str], kind: st
     if span.source.path.startswith("--set "):
         expected = _a(kind or "int")
         message = f"`{span.source.path}` takes {expected}, not `{name}`, which is no static here"
-        remedy = suggest(name, possible, f"{_KIND_REMEDY.get(kind or 'int', '')} after `=`")
+        example = f"write a list: `[{name}]`" if kind == "list" else f"{_KIND_REMEDY.get(kind or 'int', '')} after `=`"
+        remedy = suggest(name, possible, example)
         return Diagnostic("E0313", message, span, f"expected {expected}", remedy=remedy)
     declare = "declare it as a static of the block: `block name[" + name + ": int](…)`"
     remedy = suggest(name, possible, f"write a list: `[{name}]`" if kind == "list" else declare)

@@ -20,7 +20,7 @@ FAULTS = {
     "standard error is closed": "archlang check missing.arch 2>&-",
     "the current folder has been deleted": "mkdir gone; cd gone; rmdir ../gone; archlang check good.arch",
     "the limit on the size of files is reached": "ulimit -f 0; archlang viz model.arch --out picture.svg",
-    "the memory is too small to begin": "ulimit -v 60000; archlang check good.arch",
+    "the memory is too small to begin": "ulimit -v 50000; archlang check good.arch",
     "the reader of standard output has gone": "(archlang blocks --json; echo $? > code) | true; exit $(cat code)",
     "the path of a file is wrong": "archlang viz model.arch --out good.arch/picture.svg",
     "the cache folder cannot be written": "XDG_CACHE_HOME=/proc/none archlang check good.arch",
