@@ -82,7 +82,15 @@ def inputs_of(module: Architecture) -> tuple[list[Tensor], dict[str, Tensor]]:
     return fields, {value.name: torch.tensor([SOURCE, 1, 4, SOURCE - 1]) for value in inputs}
 
 
-EVERY = [pytest.param(page, recipe, id=f"{name(page)}-{recipe}") for page in PAGES for recipe in plans(page)]
+# The same model on other pages, whose programs of 14 modules are long.
+REPEATED = {("reverse", "nram"), ("mix", "nram"), ("dynamic_recall", "nram")}
+EVERY = [
+    pytest.param(
+        page, recipe, id=f"{name(page)}-{recipe}", marks=[pytest.mark.slow] * ((page.stem, recipe) in REPEATED)
+    )
+    for page in PAGES
+    for recipe in plans(page)
+]
 
 
 def decoded(module: Architecture, begin: int | Tensor, steps: int, cached: bool) -> Decoded:

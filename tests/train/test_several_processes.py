@@ -124,6 +124,7 @@ def test_two_tasks_of_a_slurm_job_have_the_curve_of_one(alone: Path, tmp_path: P
     assert sum(out.count("the run is in") for out, _ in outputs) == 1
 
 
+@pytest.mark.slow
 def test_two_processes_resume_the_run_of_one(alone: Path, tmp_path: Path) -> None:
     shutil.copytree(alone / "run", tmp_path / "run")
     shutil.rmtree(tmp_path / "run" / "checkpoints" / "step-00000008")

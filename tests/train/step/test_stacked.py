@@ -115,9 +115,9 @@ EQUAL_TO_SOLO = [
     ("lookup", {}),
     ("lookup", {"model": "transformer", "train.label_smoothing": "0.1", "train.schedule": "onecycle"}),
     ("lookup", {"model": "adaptive", "train.ponder": "0.1"}),
-    ("lookup", {"model": "ponders", "train.supervise": "every"}),
-    ("lookup", {"model": "recurrent", "train.schedule": "cosine"}),
-    ("bits", {}),
+    pytest.param("lookup", {"model": "ponders", "train.supervise": "every"}, marks=pytest.mark.slow),
+    pytest.param("lookup", {"model": "recurrent", "train.schedule": "cosine"}, marks=pytest.mark.slow),
+    pytest.param("bits", {}, marks=pytest.mark.slow),
     ("sets", {}),
 ]
 SEEDS = (1, 5)
