@@ -1,6 +1,7 @@
 """The torch module of a model."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -36,9 +37,6 @@ class Architecture(Group):
     `mean_depth` is the number of steps of the outermost halting loops, averaged over the batch, and `sample_depth` [b]
     that of each sample (None without such loops). `charges` has the charges by their names, averaged over the batch.
     `sample_charges` has those of each sample, [b], without gradients.
-    With `keeps_steps`, `step_results` has the result of each step of the loop whose emission the model returns, except
-    for steps without gradients. If the loop halts, `step_weights` has the probability of halting at each step, for each
-    sample, [b], or for each position, [b n].
 
     A module can be copied, pickled, and sent to other processes. The copy has the weights and the program, whose Python
     it compiles again; bodies that torch.compile has compiled run eagerly in it."""
@@ -48,9 +46,6 @@ class Architecture(Group):
     sample_depth: Float[Tensor, " b"] | None
     charges: Mapping[str, Float[Tensor, ""]]
     sample_charges: Mapping[str, Float[Tensor, " b"]]
-    step_results: Sequence[Float[Tensor, "b *classes"]]
-    step_weights: Sequence[Float[Tensor, "b *n"]]
-    keeps_steps: bool
 
     def __init__(self, program: PythonProgram) -> None:
         super().__init__()
@@ -60,9 +55,6 @@ class Architecture(Group):
         self.sample_depth = None
         self.charges = {}
         self.sample_charges = {}
-        self.step_results = ()
-        self.step_weights = ()
-        self.keeps_steps = False
 
     def forward(
         self, *fields: Shaped[Tensor, "b *_"], lengths: Lengths | Mapping[str, Lengths] | None = None
@@ -88,18 +80,12 @@ class Architecture(Group):
     ) -> Float[Tensor, "b *classes"]:
         program = self.program
         masks = make_masks(program, fields, lengths)
-        loop = self.loop_of_results() if self.keeps_steps else None
-        if loop is not None:
-            loop.step_results = StepResults()
         with call_scope():
             try:
                 results = program.code.function(self, *fields, *masks)
             except (Exception, SystemExit) as error:
                 add_source_notes(error, program.code)
                 raise
-        if loop is not None:
-            steps, loop.step_results = loop.step_results or StepResults(), None
-            self.step_results, self.step_weights = steps.values, steps.weights
         if not program.code.extras:
             result: Float[Tensor, "b *classes"] = results
             return result
@@ -116,6 +102,21 @@ class Architecture(Group):
         self.charges = {name: charge.mean() for name, charge in charges.items()}
         self.sample_charges = {name: charge.detach() for name, charge in charges.items()}
         return result
+
+    @contextmanager
+    def keeping_steps(self) -> Iterator[StepResults]:
+        """Yields the results of the steps of the loop whose emission the model returns, as the last call within the
+        context leaves them; they are empty if the result is another value."""
+        results = StepResults()
+        loop = self.loop_of_results()
+        if loop is None:
+            yield results
+            return
+        loop.step_results = results
+        try:
+            yield results
+        finally:
+            loop.step_results = None
 
     def loop_of_results(self) -> Repeat | Stack | Halting | None:
         """Returns the loop whose emission is the result; None if the result is another value."""
@@ -164,7 +165,7 @@ class Architecture(Group):
     def __getstate__(self) -> dict[str, Any]:  # Any: the state of a module
         # The results of the last call belong to its autograd graph, which cannot be copied.
         state = {**super().__getstate__(), "ponder": torch.zeros(()), "charges": {}, "sample_charges": {}}
-        return {**state, "step_results": (), "step_weights": (), "mean_depth": None, "sample_depth": None}
+        return {**state, "mean_depth": None, "sample_depth": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:  # Any: as above
         super().__setstate__(state)  # type: ignore[no-untyped-call]  # torch's own

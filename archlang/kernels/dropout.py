@@ -12,8 +12,8 @@ from torch import Tensor
 
 from archlang.backend.runtime.transforms import is_transformed
 
-# The number of elements from which it is faster than torch.
-_LEAST = 1 << 13
+LEAST = 1 << 13
+"""The number of elements from which it is faster than torch."""
 # A decision uses 16 bits, so the rate is rounded to a multiple of 1 / 2^16. Outside of these rates the error would be
 # more than a tenth of the smaller probability, so torch decides.
 _PARTS = 1 << 16
@@ -32,7 +32,7 @@ def dropout(x: Float[Tensor, "*b"], rate: float, training: bool) -> Float[Tensor
 def is_drawn_here(x: Tensor, count: int) -> bool:
     """Returns whether this module draws the numbers for `count` elements on the device of x."""
     return (
-        count >= _LEAST
+        count >= LEAST
         and x.device.type == "cpu"
         # torch.compile and stacked models need torch's own operation.
         and not torch.compiler.is_compiling()

@@ -36,8 +36,15 @@ class PublishedResult:
     @property
     def text(self) -> str:
         """The number as papers print it, such as `0.84 ± 0.01` or `median 1.00`."""
-        deviation = "" if self.deviation is None else f" ± {_printed(self.deviation)}"
-        return ("median " if self.median else "") + _printed(self.value) + deviation
+        return published_text(self.value, self.deviation, self.median)
+
+
+def published_text(value: float, deviation: float | None, median: bool) -> str:
+    """A published number as papers print it.
+
+    >>> published_text(0.84, 0.01, False), published_text(1, None, True)
+    ('0.84 ± 0.01', 'median 1.00')"""
+    return ("median " if median else "") + _printed(value) + ("" if deviation is None else f" ± {_printed(deviation)}")
 
 
 def _printed(value: float) -> str:

@@ -182,11 +182,7 @@ def claim_table(comparisons: Sequence[Comparison]) -> Table:
         table.add_column(name)
     for comparison in comparisons:
         claim = comparison.claim
-        claimed = (
-            ("median " if claim.median else "")
-            + f"{claim.value:.3g}"
-            + (f" ± {claim.deviation:.2g}" if claim.deviation is not None else "")
-        )
+        claimed = claim.text
         if comparison.conditions:
             claimed += " at " + ", ".join(f"{name} = {value}" for name, value in comparison.conditions.items())
         measured = "not run" if comparison.measured is None else f"{comparison.measured:.3f}"

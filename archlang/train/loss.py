@@ -1,6 +1,7 @@
 """The loss of a batch, which training minimizes together with the ponder of halting loops and the charges of blocks."""
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from functools import partial
 
 import torch
@@ -9,6 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from archlang.backend.architecture import Architecture
+from archlang.backend.runtime.loops import StepResults
 from archlang.backend.runtime.targets import judging
 from archlang.graph.operations import Halting
 from archlang.graph.step_results import loop_of_results
@@ -30,14 +32,13 @@ def training_loss(
     the recipe's own loss. `module` is the module that `model` calls; it has the results of the steps that the recipe
     supervises."""
     settings = workload.settings
-    module.keeps_steps = settings.supervise in ("mean", "every")
-    try:
-        with judging(module, partial(exact_matches, batch=batch)):
-            logits = forward(model, batch)
-        steps, weights = module.step_results, module.step_weights
-    finally:
-        # Later calls keep no steps, and the results belong to the graph of this one.
-        module.keeps_steps, module.step_results, module.step_weights = False, (), ()
+    supervises_steps = settings.supervise in ("mean", "every")
+    with (
+        judging(module, partial(exact_matches, batch=batch)),
+        module.keeping_steps() if supervises_steps else nullcontext(StepResults()) as results,
+    ):
+        logits = forward(model, batch)
+    steps, weights = results.values, results.weights
     loss = partial(
         mean_loss, batch=batch, rule=workload.rule, smoothing=settings.label_smoothing, functions=workload.functions
     )

@@ -89,9 +89,9 @@ def test_pondernet_stays_finite_if_it_halts_for_sure(divergence: str) -> None:
     module = pondernet(divergence=divergence).train()
     with torch.no_grad():
         module.pondering.linear.bias.fill_(80)
-    module.keeps_steps = True
-    module(torch.tensor([[0, 1, 1]]))
-    objective = module.charges["halting"] + torch.stack([*module.step_results]).sum()
+    with module.keeping_steps() as steps:
+        module(torch.tensor([[0, 1, 1]]))
+    objective = module.charges["halting"] + torch.stack(steps.values).sum()
     gradients = torch.autograd.grad(objective, list(module.parameters()))
     assert all(bool(gradient.isfinite().all()) for gradient in gradients)
 

@@ -91,9 +91,9 @@ def test_looped_transformer(golden: Golden, folder: Path) -> None:
     )
     prompt = torch.stack([xs, F.pad(ys[..., None], (0, xs.shape[-1] - 1))], 2).flatten(1, 2)
     module = load(folder, text, weights)
-    module.keeps_steps = True
-    last = run(module, weights, prompt)[:, 0::2, 0]
-    predictions = torch.stack([result[:, 0::2, 0] for result in module.step_results])
+    with module.keeping_steps() as step_results:
+        last = run(module, weights, prompt)[:, 0::2, 0]
+    predictions = torch.stack([result[:, 0::2, 0] for result in step_results.values])
     close(golden, predictions, "out.pred", TOLERANCE)
     torch.testing.assert_close(last, predictions[-1])
     loss = (predictions - ys).square().mean()
@@ -274,7 +274,7 @@ def test_recursive_reasoning(golden: Golden, folder: Path) -> None:
         if t != 1:
             compare_gradients(golden, loss, {**p, "puzzle_rows": puzzle_rows}, f"{step}grad.")
     loop.carried = None
-    module.keeps_steps = True
-    run(module, weights, embedded(golden["in0.inputs"], p["puzzle"][golden["in0.puzzle_identifiers"].long()]))
-    answers = torch.stack([*module.step_results])[:, :, slots:]
+    with module.keeping_steps() as step_results:
+        run(module, weights, embedded(golden["in0.inputs"], p["puzzle"][golden["in0.puzzle_identifiers"].long()]))
+    answers = torch.stack(step_results.values)[:, :, slots:]
     close(golden, answers, "eval.logits", TOLERANCE)

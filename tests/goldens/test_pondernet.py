@@ -42,9 +42,9 @@ def test_pondernet(golden: Golden, folder: Path, divergence: str) -> None:
     assert {name: value.shape for name, value in weights.items()} == {
         name: value.shape for name, value in module.named_parameters()
     }
-    module.keeps_steps = True
-    functional_call(module, weights, (x[:, None],))
-    predictions, p = torch.stack([*module.step_results])[..., 0], torch.stack([*module.step_weights])
+    with module.keeping_steps() as step_results:
+        functional_call(module, weights, (x[:, None],))
+    predictions, p = torch.stack(step_results.values)[..., 0], torch.stack(step_results.weights)
     close(golden, predictions, "out.y_hat", TOLERANCE)
     close(golden, p, "out.p", TOLERANCE)
     losses = F.binary_cross_entropy_with_logits(predictions, targets.expand_as(predictions), reduction="none")

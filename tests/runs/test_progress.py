@@ -84,7 +84,7 @@ def test_claims_are_beside_their_measurements() -> None:
     claim = PublishedResult("test.accuracy", 5, 1.0, 0.02, {"task.order": "forward"}, "NDR, Table 1")
     table = printed(claim_table([Comparison(claim, 0.5), Comparison(claim, None)]))
     assert "test.accuracy[5]" in table
-    assert "1 ± 0.02 at task.order = forward" in table
+    assert "1.00 ± 0.02 at task.order = forward" in table
     assert "0.500" in table
     assert "not run" in table
     assert "NDR, Table 1" in table

@@ -12,6 +12,7 @@ from torch import Tensor
 from archlang.backend import halting_loops
 from archlang.backend.architecture import Architecture
 from archlang.backend.runtime.halting import Tally
+from archlang.backend.runtime.loops import StepResults
 from archlang.blocks.halting import Account
 from archlang.tasks.kit.task import Task
 from archlang.train.data import Data
@@ -56,7 +57,9 @@ def test_the_loss_scores_the_steps_that_have_gradients(
     }
     loss = training_loss(module, batch, workload, module)
     torch.testing.assert_close(loss, expected[supervise]())
-    assert not module.step_results
+    loop_of_results = module.loop_of_results()
+    assert loop_of_results is not None
+    assert loop_of_results.step_results is None
 
 
 # Halting loops
@@ -91,14 +94,15 @@ def halting(compiled: Compiled, block: str, **statics: object) -> Architecture:
     return module
 
 
-def watched(module: Architecture) -> tuple[list[Tally], list[Tensor]]:
+def watched(module: Architecture) -> tuple[list[Tally], StepResults]:
     """The tallies of the halting loop of a module in a call, and what it has emitted after each step."""
     tallies: list[Tally] = []
     (loop,) = halting_loops(module)
-    loop.watch, module.keeps_steps = tallies.append, True
-    module(TOKENS, lengths=LENGTHS)
-    loop.watch, module.keeps_steps = None, False
-    return tallies, list(module.step_results)
+    loop.watch = tallies.append
+    with module.keeping_steps() as results:
+        module(TOKENS, lengths=LENGTHS)
+    loop.watch = None
+    return tallies, results
 
 
 @pytest.mark.parametrize("block", BLOCKS)
@@ -107,8 +111,8 @@ def test_the_probabilities_of_halting_sum_to_one_and_are_zero_after_the_last_ste
 ) -> None:
     module = halting(compiled, block)
     tallies, results = watched(module)
-    weights = torch.stack([*module.step_weights])
-    assert len(weights) == len(results) == len(tallies) > 1
+    weights = torch.stack(results.weights)
+    assert len(weights) == len(results.values) == len(tallies) > 1
     torch.testing.assert_close(weights.sum(0), torch.ones_like(weights[0]))
     assert (weights >= 0).all()
     accepted = torch.stack([tally.accepted for tally in tallies])
@@ -120,7 +124,7 @@ def test_a_halting_loop_emits_the_result_of_the_last_accepted_step(compiled: Com
     module = halting(compiled, block, emits_state=True)
     tallies, results = watched(module)
     emitted = module(TOKENS, lengths=LENGTHS)
-    torch.testing.assert_close(emitted, results[-1])
+    torch.testing.assert_close(emitted, results.values[-1])
     if block.startswith("act"):
         return  # the state moves on after the last accepted step
     took = tallies[0].accepted if tallies[0].accepted.dim() > 1 else tallies[0].accepted[:, None] & REAL
@@ -131,8 +135,9 @@ def test_a_halting_loop_emits_the_result_of_the_last_accepted_step(compiled: Com
 def test_states_weighed_by_the_probabilities_are_the_mixture(compiled: Compiled, block: str) -> None:
     module = halting(compiled, block, emits_state=True)
     tallies, results = watched(module)
-    weights = [weight if weight.dim() > 1 else weight[:, None] for weight in module.step_weights]
-    mean = torch.stack([weight[..., None] * result for weight, result in zip(weights, results, strict=True)]).sum(0)
+    weights = [weight if weight.dim() > 1 else weight[:, None] for weight in results.weights]
+    products = [weight[..., None] * result for weight, result in zip(weights, results.values, strict=True)]
+    mean = torch.stack(products).sum(0)
     if isinstance(tallies[0], Account):
         # The first probability belongs to the state before the loop, which emits nothing.
         first = tallies[0].spent if tallies[0].spent.dim() > 1 else tallies[0].spent[:, None]
@@ -148,15 +153,14 @@ def test_the_loss_weighs_the_steps_of_a_halting_loop(compiled: Compiled, block: 
     module = halting(compiled, block)
     batch = Data(POSITIONS, CPU).batch(np.array([0, 1]))
     (lengths,) = batch.lengths.values()
-    module.keeps_steps = True
-    last = module(*batch.fields, lengths=lengths)
-    module.keeps_steps = False
+    with module.keeping_steps() as steps:
+        last = module(*batch.fields, lengths=lengths)
     expected = torch.zeros((), dtype=torch.float64)
     assert batch.scored is not None
     for sample, position in batch.scored.nonzero().tolist():
         target = batch.targets[sample, position]
-        weights = [own[sample, position] if own.dim() > 1 else own[sample] for own in module.step_weights]
-        results = [result[sample, position] for result in module.step_results]
+        weights = [own[sample, position] if own.dim() > 1 else own[sample] for own in steps.weights]
+        results = [result[sample, position] for result in steps.values]
         match supervise:
             case "last":
                 expected += F.cross_entropy(last[sample, position], target)
@@ -169,7 +173,9 @@ def test_the_loss_weighs_the_steps_of_a_halting_loop(compiled: Compiled, block: 
     workload = Workload(replace(SETTINGS, supervise=supervise), cast(Task, None), {}, CPU)
     loss = training_loss(module, batch, workload, module)
     torch.testing.assert_close(loss.double(), expected / batch.scored.sum(), atol=1e-6, rtol=1e-6)
-    assert not module.step_weights
+    loop = module.loop_of_results()
+    assert loop is not None
+    assert loop.step_results is None
 
 
 def test_supervision_of_a_halting_loop_trains_the_probabilities(compiled: Compiled) -> None:

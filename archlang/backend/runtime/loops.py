@@ -124,6 +124,8 @@ class _CountedLoop(Loop):
         detached = 0 if self.truncated is None else max(0, len(steps) - self.truncated)
         emitted: tuple[Any, ...] = ()
         extras: list[Costs] = []
+        if self.step_results is not None:
+            self.step_results.values.clear()
         for index, step in enumerate(steps):
             if index < detached:
                 with torch.no_grad():
@@ -273,6 +275,8 @@ class Halting(Loop):
         leaves = self.compact and self.watch is None and self.step_results is None
         compaction = Compaction() if leaves and batch > 1 and not _is_masked() else None
         step_weights = _StepWeights()
+        if self.step_results is not None:
+            self.step_results.values.clear()
         for step in range(self.limit):
             states[halted] = tally.state
             self.computed += len(tally.state)
@@ -397,7 +401,7 @@ class Halting(Loop):
         costs = dict(zip(self.extras, inner_costs or (), strict=True))
         results.append(tally.ponder + costs.pop(PONDER) if PONDER in costs else tally.ponder)
         if self.depth:
-            results.append(_mean_steps(tally, mask))
+            results.append(mean_steps(tally, mask))
         return [*results, *costs.values()]
 
 
@@ -484,7 +488,7 @@ def total_of(values: Sequence[Float[Tensor, " b"]]) -> Float[Tensor, " b"]:
     return total
 
 
-def _mean_steps(tally: Tally, mask: Bool[Tensor, "b n"] | None) -> Float[Tensor, " b"]:
+def mean_steps(tally: Tally, mask: Bool[Tensor, "b n"] | None) -> Float[Tensor, " b"]:
     """The steps of each sample; the mean over its real positions if positions halt separately."""
     steps = tally.steps.float()
     if steps.dim() == 1:

@@ -92,7 +92,7 @@ class Scan(Loop):
                 emitted.append(results[count])
             if self.extras:
                 extras.append(results[count + self.emits :])
-        return [*states], emitted, _over_chunks(extras, reals) if self.extras else ()
+        return [*states], emitted, mean_over_chunks(extras, reals) if self.extras else ()
 
     def _in_graph(
         self, parts: Sequence[Tensor], reals: Bool[Tensor, "k b"], values: Sequence[Any]
@@ -216,7 +216,7 @@ def _separate(value: Any, batch: int, count: int) -> Sequence[Any]:
     return torch.split(value, batch) if isinstance(value, Tensor) else (value,) * count
 
 
-def _over_chunks(extras: Sequence[Costs], reals: Sequence[Bool[Tensor, " b"] | None]) -> Costs:
+def mean_over_chunks(extras: Sequence[Costs], reals: Sequence[Bool[Tensor, " b"] | None]) -> Costs:
     """The means of ponder, depth and charges over a sample's real chunks or positions."""
     if reals[0] is None:
         return tuple(total_of(values) / len(extras) for values in zip(*extras, strict=True))

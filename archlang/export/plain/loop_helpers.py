@@ -6,8 +6,8 @@ _LOOPS = "archlang.backend.runtime.loops"
 DIVIDE = Name("archlang.backend.runtime.ieee_division", "divide")
 DIVIDE_WHERE_REAL = Name("archlang.backend.runtime.padded_division", "divide_where_real")
 BROADCAST_MASK = Name(_LOOPS, "broadcast_mask")
-MEAN_STEPS = Name(_LOOPS, "_mean_steps")
-OVER_CHUNKS = Name("archlang.backend.runtime.scans", "_over_chunks")
+MEAN_STEPS = Name(_LOOPS, "mean_steps")
+OVER_CHUNKS = Name("archlang.backend.runtime.scans", "mean_over_chunks")
 REAL_POSITIONS = '''
 def real_positions(x, lengths):
     """Returns the mask of the real positions of a padded batch, [b n]; None if all positions are real."""

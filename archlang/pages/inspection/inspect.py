@@ -40,21 +40,23 @@ def inspect(
         for value, field_texts in zip(graph.region.inputs, texts.values(), strict=True)
         if value.type.lengths
     ]
-    module.keeps_steps = True
-    try:
-        with torch.no_grad(), fixed_randomness(batch.items.device), recording(module) as record:
-            logits = forward(module, batch)
-        results, weights = module.step_results, module.step_weights
-    finally:
-        module.keeps_steps, module.step_results, module.step_weights = False, (), ()
+    with (
+        torch.no_grad(),
+        fixed_randomness(batch.items.device),
+        recording(module) as record,
+        module.keeping_steps() as results,
+    ):
+        logits = forward(module, batch)
     depth = module.mean_depth
     steps = []
-    for index, result in enumerate(results):
+    for index, result in enumerate(results.values):
         step_logits = answerable(result, batch)
         answers = tuple(answers_of(input_format, step_logits, batch, texts))
         has_targets = bool(answers) and all(answer.target is not None for answer in answers)
         loss = float(mean_loss(step_logits, batch)) if has_targets else None
-        steps.append(StepAnswers(answers, loss, _mean_weight(weights[index], batch) if weights else None))
+        steps.append(
+            StepAnswers(answers, loss, _mean_weight(results.weights[index], batch) if results.weights else None)
+        )
     return Inspection(
         title,
         graph.name,

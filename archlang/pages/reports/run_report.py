@@ -13,6 +13,7 @@ from archlang.pages.html import notebook_frame, render
 from archlang.pages.mistakes import PageError
 from archlang.pages.reports.charts import Chart, Curve, chart_svg, charts_svg, metric_chart, metric_title, with_points
 from archlang.pages.reports.text_table import TextTable
+from archlang.plan.plan import published_text
 from archlang.record.reading import read_metrics, read_record
 from archlang.record.schemas import DATA, DataRecord, EvaluationMetrics, Results, SplitResult, StepMetrics
 from archlang.record.summaries import RunSummary, summarize
@@ -147,11 +148,10 @@ class RunReport:
         """Returns what papers claim beside what was measured."""
         rows = []
         for claim in () if self.results is None else self.results.claims:
-            deviation = "" if claim.deviation is None else f" ± {claim.deviation:.2g}"
             at = "".join(f", {name} = {value}" for name, value in claim.at.items())
             measured = "not run" if claim.measured is None else f"{claim.measured:.3f}"
-            median = "median " if claim.median else ""
-            rows.append([claim.metric + at, f"{median}{claim.value:.3g}{deviation}", measured, claim.origin])
+            published = published_text(claim.value, claim.deviation, claim.median)
+            rows.append([claim.metric + at, published, measured, claim.origin])
         return TextTable("Claimed", ["metric", "claimed", "measured", "from"], rows)
 
     def notes(self) -> list[str]:

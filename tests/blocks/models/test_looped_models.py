@@ -50,9 +50,9 @@ def test_the_prelude_of_huginn_has_no_gradient_without_kept_steps() -> None:
 def test_a_turn_does_not_pass_its_gradient_to_the_turn_before(model: str) -> None:
     x = torch.randint(5, (2, 6))
     module = reasoning(model).eval()
-    module.keeps_steps = True
-    module(x)
-    first, second = module.step_results
+    with module.keeping_steps() as steps:
+        module(x)
+    first, second = steps.values
     shorter = reasoning(model, turns=1).eval()
     shorter.load_state_dict(module.state_dict())
     torch.testing.assert_close(shorter(x), first)
