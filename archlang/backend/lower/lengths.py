@@ -1,6 +1,6 @@
 """The lengths whose masks a region needs: a mask accompanies every value whose type has a length."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from archlang.graph.graph import Instance, Node, Region
 from archlang.graph.loop_layout import loop_layout, takes_positions
@@ -48,22 +48,51 @@ def chunk_lengths(loop: Node) -> tuple[Dim, ...]:
     return tuple(length for value in part_inputs for length in value.type.lengths)
 
 
+def summands(length: Dim) -> dict[Dim, int] | None:
+    """Returns the lengths that a length adds up, with their factors; None if it has a product of lengths."""
+    if any(len(monomial) > 1 for monomial, _ in length.terms):
+        return None
+    return {Dim.of(name): factor for monomial, factor in length.terms for name in monomial}
+
+
 def needed_lengths(region: Region, instances: Mapping[str, Instance]) -> tuple[Dim, ...]:
     """Returns the lengths whose masks a region takes, in order of first use. A constant length has no mask: every
     position is real."""
+    return _read_lengths(region, instances)[0]
+
+
+def derived_lengths(region: Region, instances: Mapping[str, Instance]) -> Collection[Dim]:
+    """Returns the lengths that only the result of a loop of a region has, if the region reads their masks. These follow
+    from the masks of the lengths that they add up."""
+    return _read_lengths(region, instances)[1]
+
+
+def _read_lengths(region: Region, instances: Mapping[str, Instance]) -> tuple[tuple[Dim, ...], Collection[Dim]]:
     types = {value.id: value.type for value in region.inputs}
+    present = {length for kind in types.values() for length in kind.lengths}
     computed: set[Dim] = set()
+    summands_of: dict[Dim, Iterable[Dim]] = {}
     needed: dict[Dim, None] = {}
+    derived: set[Dim] = set()
     for node in region.nodes:
         argument_types = [types[source] for source in node.inputs if source in types]
-        for length in (*_used(node, argument_types, instances), *divisor_lengths(node, types)):
-            if length.constant is None and length not in computed:
-                needed[length] = None
+        for read in (*_used(node, argument_types, instances), *divisor_lengths(node, types)):
+            if read in summands_of:
+                derived.add(read)
+            for length in summands_of.get(read, (read,)):
+                if length.constant is None and length not in computed:
+                    needed[length] = None
         if len(node.types) == 1:
             types[node.id] = node.type
         if isinstance(node.operation, Call):
             computed.update(grown_lengths(instances[node.operation.instance], argument_types, node.type))
-    return tuple(needed)
+        lengths = {length for kind in node.types for length in kind.lengths}
+        if isinstance(node.operation, Loop):
+            for length in lengths - present:
+                if parts := summands(length):
+                    summands_of[length] = parts
+        present |= lengths
+    return tuple(needed), derived
 
 
 def _used(node: Node, types: Sequence[Type], instances: Mapping[str, Instance]) -> Iterator[Dim]:

@@ -20,9 +20,11 @@ from archlang.backend.lower.lengths import (
     halted_lengths,
     named_lengths,
     needed_lengths,
+    summands,
 )
 from archlang.backend.lower.names import Names, attribute_name, relative_path
 from archlang.backend.origin import Origin
+from archlang.backend.runtime.derived_masks import derived_mask
 from archlang.backend.runtime.ieee_division import divide
 from archlang.backend.runtime.inputs import Field
 from archlang.backend.runtime.loops import DEPTH, PONDER
@@ -45,7 +47,7 @@ _FUNCTIONS: Mapping[Arithmetic, Callable[..., Any]] = {  # Any: of tensors as of
 # The names in generated code of functions that torch.fx does not write as operators.
 _GLOBALS = [
     f"{function.__module__}.{function.__qualname__}".replace(".", "_")
-    for function in (*_FUNCTIONS.values(), divide_where_real)
+    for function in (*_FUNCTIONS.values(), divide_where_real, derived_mask)
 ]
 
 # A value of the graph in generated code; a literal is a number.
@@ -143,6 +145,7 @@ class _Writer:
         self._parts: dict[str, Sequence[Value]] = {}
         self._types: dict[str, Type] = {value.id: value.type for value in region.inputs}
         self._masks: dict[Dim, fx.Node] = {}
+        self._loop_results: dict[Dim, tuple[Node, fx.Node, int]] = {}  # by their lengths, with the axis of the length
         self._weights: dict[str, fx.Node] = {}  # of joins, by their ids
         self._origins: dict[str, Node] = {}
         self._loops: list[LoweredLoop] = []
@@ -207,7 +210,7 @@ class _Writer:
         self,
         kind: str,
         target: str | Callable[..., Any] | None,
-        inputs: tuple[Value | None, ...],
+        inputs: tuple[Value | tuple[int, ...] | None, ...],
         keywords: dict[str, Any],  # Any: as in `_emit`
         preferred: str,
     ) -> fx.Node:
@@ -225,7 +228,7 @@ class _Writer:
         self,
         node: Node,
         target: str | Callable[..., Any],
-        inputs: Sequence[Value | None],
+        inputs: Sequence[Value | tuple[int, ...] | None],
         name: str,
         keywords: Mapping[str, Any] | None = None,  # Any: a mask, or products by their names
     ) -> fx.Node:
@@ -325,7 +328,14 @@ class _Writer:
 
     def _mask(self, length: Dim | None) -> fx.Node | None:
         """The mask of a length; None if every position is real."""
-        return None if length is None or length.constant is not None else self._masks[length]
+        if length is None or length.constant is not None:
+            return None
+        if length not in self._masks:
+            node, value, axis = self._loop_results[length]
+            parts = summands(length) or {}
+            arguments = [value, axis, tuple(parts.values()), *map(self._mask, parts)]
+            self._masks[length] = self._emit(node, derived_mask, arguments, f"mask_{_words(length)}")
+        return self._masks[length]
 
     def _batch_size(self) -> fx.Node:
         if self._batch is None:
@@ -364,7 +374,9 @@ class _Writer:
             keywords["mask"] = self._mask(*self._types[node.inputs[0]].lengths or [None])
         extras = loop.extras
         if len(node.types) == 1 and not extras:
-            return [self._emit(node, name, arguments, node.name or node.operation.mnemonic, keywords)]
+            return self._with_lengths(
+                node, [self._emit(node, name, arguments, node.name or node.operation.mnemonic, keywords)]
+            )
         loop_results = self._emit(node, name, arguments, f"{name}_results", keywords)
         states = [value.name for value in body.inputs[shape.inner : shape.inner + shape.states]]
         states += [node.name] * (len(node.types) - len(states))
@@ -384,6 +396,13 @@ class _Writer:
             self._depths.append(costs.pop(DEPTH))
         for name, value in costs.items():
             self._charges.setdefault(name, []).append(value)
+        return self._with_lengths(node, results)
+
+    def _with_lengths(self, loop: Node, results: Sequence[fx.Node]) -> Sequence[fx.Node]:
+        """Notes the lengths of a loop's results, whose masks `_mask` derives when they are first read."""
+        for kind, result in zip(loop.types, results, strict=True):
+            for axis, length in enumerate(kind.lengths, start=1):
+                self._loop_results.setdefault(length, (loop, result, axis))
         return results
 
 

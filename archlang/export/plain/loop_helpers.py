@@ -5,6 +5,7 @@ from archlang.export.plain.sources import Name
 _LOOPS = "archlang.backend.runtime.loops"
 DIVIDE = Name("archlang.backend.runtime.ieee_division", "divide")
 DIVIDE_WHERE_REAL = Name("archlang.backend.runtime.padded_division", "divide_where_real")
+DERIVED_MASK = Name("archlang.backend.runtime.derived_masks", "derived_mask")
 BROADCAST_MASK = Name(_LOOPS, "broadcast_mask")
 MEAN_STEPS = Name(_LOOPS, "mean_steps")
 OVER_CHUNKS = Name("archlang.backend.runtime.scans", "mean_over_chunks")

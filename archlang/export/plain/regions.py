@@ -7,13 +7,13 @@ import copy
 import re
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from archlang.backend.lower.lengths import divisor_lengths, grown_lengths, named_lengths
+from archlang.backend.lower.lengths import derived_lengths, divisor_lengths, grown_lengths, named_lengths, summands
 from archlang.export.plain.constructor import RESERVED, Blocks, attribute_of, class_of, step_name
 from archlang.export.plain.expressions import assignment, call_of, mean_of, parsed_expression
-from archlang.export.plain.loop_helpers import DIVIDE, DIVIDE_WHERE_REAL
+from archlang.export.plain.loop_helpers import DERIVED_MASK, DIVIDE, DIVIDE_WHERE_REAL
 from archlang.export.plain.places import length_words, placed, preferred_name
 from archlang.export.plain.sources import Name
 from archlang.graph import operations
@@ -36,6 +36,8 @@ class Scope:
     masks: dict[Dim, ast.expr]
     is_outermost: bool
     types: dict[str, Type]
+    derived: Collection[Dim]
+    """the lengths that only results of its loops have, whose masks it reads"""
     body: list[ast.stmt] = field(default_factory=list)
     parts: dict[tuple[str, int], ast.expr] = field(default_factory=dict)
     pending: dict[str, tuple[Node, ast.expr]] = field(default_factory=dict)
@@ -81,7 +83,8 @@ class Regions(ABC):
     ) -> Scope:  # fmt: skip
         """Writes the nodes of a region. Values that are used once wait to become part of an expression."""
         types = {value.id: value.type for value in region.inputs}
-        scope = Scope(region, dict(values), dict(masks), outermost, types, replaceable=replaceable)
+        derived = derived_lengths(region, self._graph.instances)
+        scope = Scope(region, dict(values), dict(masks), outermost, types, derived, replaceable=replaceable)
         for node in region.nodes:
             scope.uses.update(self._inputs(node))
         scope.uses.update(region.results)
@@ -121,6 +124,7 @@ class Regions(ABC):
             return
         if isinstance(node.operation, operations.Loop):
             self.loop(scope, node)
+            self._derive_masks(scope, node)
             return
         if not scope.uses[node.id]:
             return
@@ -208,6 +212,22 @@ class Regions(ABC):
         scope.names[node.id] = name
         scope.masks.update((length, ast.Name(mask_name, ast.Load())) for length in new_lengths)
         return None
+
+    def _derive_masks(self, scope: Scope, loop: Node) -> None:
+        """Sets a variable for the mask of each length that only a result of a loop has."""
+        for index, kind in enumerate(loop.types):
+            for axis, length in enumerate(kind.lengths, start=1):
+                if length not in scope.derived or length in scope.masks:
+                    continue
+                self.helpers.append(DERIVED_MASK)
+                parts = summands(length) or {}
+                value = scope.values[loop.id] if len(loop.types) == 1 else scope.parts[loop.id, index]
+                factors = ast.Tuple([ast.Constant(factor) for factor in parts.values()], ast.Load())
+                masks = [self._mask(scope, part) or ast.Constant(None) for part in parts]
+                name = self._name(f"mask_{length_words(length)}")
+                call = call_of(_helper(DERIVED_MASK), [copy.copy(value), ast.Constant(axis), factors, *masks], {})
+                scope.body.append(assignment(name, call))
+                scope.masks[length] = ast.Name(name, ast.Load())
 
     def _mask(self, scope: Scope, length: Dim | None) -> ast.expr | None:
         return None if length is None or length.constant is not None else scope.masks[length]
