@@ -248,6 +248,12 @@ def average_of_averages(span: Span, table: str) -> Diagnostic:
     return Diagnostic("E0634", message, span, "not averaged again", remedy="name a table whose columns are metrics")
 
 
+def no_such_column(span: Span, table: str, possible: Sequence[str]) -> Diagnostic:
+    message = f"no column of the table `{table}` has these settings"
+    remedy = f"its columns have {listed(possible)}" if possible else "delete what follows `at`: its columns have none"
+    return Diagnostic("E0635", message, span, "in no column", remedy=remedy)
+
+
 def best_of_a_setting(span: Span, path: str, setting: Span) -> Diagnostic:
     message = f"`{path}` has one value here, so there is no best value of it"
     labels = (Label(setting, "set here"),)

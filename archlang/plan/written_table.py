@@ -73,21 +73,21 @@ def plan_written_table(cells: CellPlanner, table: Table) -> TablePlan | None:
     are_published_sound = _check_published(cells, rows, len(columns))
     if not _check_best_of(cells, rows, [column for column in columns if not column.average]):
         return None
-    averaged = {column.title: _plan_averaged(cells, column) for column in columns if column.average}
+    averaged = {column.title: _averaged_cells(cells, column) for column in columns if column.average}
     if not are_published_sound or None in averaged.values():
         return None
     resolved_columns = tuple(
         _resolve_column(cells, column)
-        if (plan := averaged.get(column.title)) is None
-        else TableColumn(column.title, plan.columns[0].metric)
+        if (cells_of_column := averaged.get(column.title)) is None
+        else TableColumn(column.title, cells_of_column[0].column.metric)
         for column in columns
     )
     resolved_rows = tuple(TableRow(row.title, row.recipe, row.why) for row in rows)
     planned = []
     for row, resolved_row in zip(rows, resolved_rows, strict=True):
         for place, (column, resolved_column) in enumerate(zip(columns, resolved_columns, strict=True)):
-            if (plan := averaged.get(column.title)) is not None:
-                cell: TableCell | None = _average(resolved_row, resolved_column, plan)
+            if (cells_of_column := averaged.get(column.title)) is not None:
+                cell: TableCell | None = _average(resolved_row, resolved_column, cells_of_column)
             else:
                 best_of = [path.text for path in (*row.best_of, *column.best_of)]
                 cell = cells.cell(resolved_row, resolved_column, (*row.at, *column.at), best_of)
@@ -101,8 +101,9 @@ def plan_written_table(cells: CellPlanner, table: Table) -> TablePlan | None:
     return TablePlan(table.name, table.documentation, resolved_rows, resolved_columns, sound)
 
 
-def _averaged_table(cells: CellPlanner, column: Column) -> tuple[ResolvedFile, Table] | None:
-    """The table that a column averages, with its file; None, and a report, if there is none or it has averages."""
+def _averaged_table(cells: CellPlanner, column: Column) -> tuple[ResolvedFile, Table, frozenset[str]] | None:
+    """The table that a column averages, with its file and the titles of its columns that have the settings of the
+    column; None, and a report, if there is none or it has averages."""
     table = cells.file.find_table(column.metric.text)
     if table is None:
         names = (*cells.file.tables, *cells.file.used_tables)
@@ -111,17 +112,33 @@ def _averaged_table(cells: CellPlanner, column: Column) -> tuple[ResolvedFile, T
     if any(isinstance(part, Column) and part.average for part in table[1].parts):
         cells.report(mistakes.average_of_averages(column.metric.span, column.metric.text))
         return None
-    return table
+    settings = _texts(column.at)
+    columns = read_table(table[1], lambda diagnostic: None).columns
+    titles = frozenset(averaged.title for averaged in columns if settings <= _texts(averaged.at))
+    if not titles:
+        possible = sorted({" = ".join(setting) for averaged in columns for setting in _texts(averaged.at)})
+        cells.report(mistakes.no_such_column(column.at[0].span, column.metric.text, possible))
+        return None
+    return *table, titles
 
 
-def _plan_averaged(cells: CellPlanner, column: Column) -> TablePlan | None:
-    table = _averaged_table(cells, column)
-    return None if table is None else plan_written_table(cells.of(table[0]), table[1])
+def _texts(settings: Sequence[Setting]) -> frozenset[tuple[str, str]]:
+    return frozenset((setting.path.text, expression_text(setting.value)) for setting in settings)
 
 
-def _average(row: TableRow, column: TableColumn, plan: TablePlan) -> TableCell:
-    """The average of the cells that a table has in its row of the same title; without plans if they cannot run."""
-    averaged = tuple(cell for cell in plan.cells if cell.row.title == row.title)
+def _averaged_cells(cells: CellPlanner, column: Column) -> Sequence[TableCell] | None:
+    """The cells of all rows that a column averages; None, and a report, if one has a mistake."""
+    averaged = _averaged_table(cells, column)
+    if averaged is None:
+        return None
+    file, table, titles = averaged
+    plan = plan_written_table(cells.of(file), table)
+    return None if plan is None else [cell for cell in plan.cells if cell.column.title in titles]
+
+
+def _average(row: TableRow, column: TableColumn, cells_of_column: Sequence[TableCell]) -> TableCell:
+    """The average of those cells whose row has the same title; without plans if they cannot run."""
+    averaged = tuple(cell for cell in cells_of_column if cell.row.title == row.title)
     if not all(cell.plans for cell in averaged):
         return TableCell(row, column, (), None)
     plans = {id(averaged_plan): averaged_plan for cell in averaged for averaged_plan in cell.plans}
@@ -244,7 +261,7 @@ def _columns_that_agree(cells: CellPlanner, rows: Sequence[Row], columns: Sequen
     agreeing = []
     for column in columns:
         agrees = True
-        for setting in column.at:
+        for setting in () if column.average else column.at:
             path, text = setting.path.text, expression_text(setting.value)
             for (recipe, row_text), (row, row_setting) in rows_by_path.get(path, {}).items():
                 if row_text != text and not cells.have_equal_values(recipe, row_setting, setting):

@@ -453,7 +453,7 @@ def _table_part(part: tree.Row | tree.Column | tree.Columns, indent: int) -> str
             text = f'row    "{title}"' + (f' absent "{why}"' if why else "")
         case tree.Row(title=title, recipe=recipe, at=at):
             text = f'row    "{title}" {recipe}'
-        case tree.Column(title=title, metric=metric, average=True):
+        case tree.Column(title=title, metric=metric, average=True, at=at):
             text = f'column "{title}" average of {metric.text}'
         case tree.Column(title=title, metric=metric, index=index, at=at):
             text = f'column "{title}" {metric.text}' + (f"[{expression_text(index)}]" if index else "")

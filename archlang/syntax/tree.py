@@ -556,8 +556,9 @@ class Row(RecipePart):
 @dataclass(frozen=True, kw_only=True)
 class Column(RecipePart):
     """`column "Longer" test.accuracy[10] at task.order = forward best of model.scaling`: a metric, statics of the
-    recipes, and varied statics whose best value counts. `column "Copy" average of copy` is an `average`: its `metric`
-    is the name of a table, whose rows of the same titles it averages."""
+    recipes, and varied statics whose best value counts. `column "Copy" average of copy at test.length = 20` is an
+    `average`: its `metric` is the name of a table, of which it averages the rows of the same titles over the columns
+    with these settings."""
 
     title: str
     metric: Name

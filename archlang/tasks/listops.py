@@ -3,7 +3,8 @@
 MED is rounded down. There are four sources. `depth` splits by dependency depth (Neural Data Router, Csordás et al.,
 ICLR 2022, section 3.3). `original` has the distribution of Nangia & Bowman (2018) and splits by length (as in Havrylov
 et al., 2019) and by the number of arguments (as in Ray Chowdhury & Caragea, 2023). `files` is `original`, but trains on
-the published items of Nangia & Bowman. `lra` has the long trees of Long Range Arena (Tay et al., 2021).
+the published items of Nangia & Bowman. `lra` has the long trees of Long Range Arena (Tay et al., 2021), which are
+also a test of the other two.
 
 >>> task = ListOps(train_size=40)
 >>> train = task.generate("train", seed=0)
@@ -59,6 +60,8 @@ ORIGINAL_SHARES = {
     "test": (0.11, 0.55),
     "arguments": (0.55, 1.0),
 }
+# The split `lra` has the share of `test`, whose trees have fewer arguments.
+LRA_SHARE = ORIGINAL_SHARES["test"]
 # Larger than the published shares, because the items of other splits are drawn in vain.
 LRA_SHARES = {"valid": (0.0, 0.2), "test": (0.2, 0.4), "train": (0.4, 1.0)}
 
@@ -66,8 +69,8 @@ LRA_SHARES = {"valid": (0.0, 0.2), "test": (0.2, 0.4), "train": (0.4, 1.0)}
 @dataclass(frozen=True, kw_only=True)
 class ListOps:
     """The task. The source `depth` uses `train`, `valid`, `test`, `nominal_length` and `balanced`. The source
-    `original` uses `max_length`, `pool`, `test_lengths` and `test_arguments`; `files` uses the same except `pool`. A
-    size of 0 means the published size."""
+    `original` uses `max_length`, `pool`, `test_lengths`, `test_arguments` and `lra`; `files` uses the same except
+    `pool`. A size of 0 means the published size."""
 
     source: str = "depth"
     train: Interval = PUBLISHED_TRAIN
@@ -80,6 +83,7 @@ class ListOps:
     test_lengths: tuple[Interval, ...] = PUBLISHED_LENGTHS
     test_arguments: tuple[int, ...] = PUBLISHED_ARGUMENTS
     arguments: int = 5
+    lra: bool = False
     train_size: int = 0
     iid_size: int = 0
     valid_size: int = 0
@@ -123,6 +127,9 @@ class ListOps:
             check_bounds("listops", "test_arguments", arguments, 2, _MOST_ARGUMENTS)
         if self.test_arguments and self.max_length >= ARGUMENT_LENGTHS.high:
             raise mistakes.outside("listops", "max_length", self.max_length, 1, ARGUMENT_LENGTHS.high - 1)
+        if self.lra and self.source != "lra":
+            check_bounds("listops", "arguments", self.arguments, 3, LRA_ARGUMENTS - 1)
+            check_bounds("listops", "max_length", self.max_length, 1, LRA_LENGTHS.low - 1)
 
     @property
     def vocabulary(self) -> tuple[str, ...]:
@@ -145,8 +152,8 @@ class ListOps:
             return ("train", "iid", "valid", "test")
         if self.source == "lra":
             return ("train", "valid", "test")
-        held_out = (("test",) if self.test_lengths else ()) + (("arguments",) if self.test_arguments else ())
-        return ("train", "valid", "iid", *held_out)
+        held_out = {"test": self.test_lengths, "arguments": self.test_arguments, "lra": self.lra}
+        return ("train", "valid", "iid", *(split for split, is_made in held_out.items() if is_made))
 
     def reads(self) -> tuple[tuple[str, str], ...]:
         members = (published_listops.TRAIN, published_listops.TEST) if self.source == "files" else ()
@@ -158,11 +165,10 @@ class ListOps:
             return self._by_depth(split, seed)
         if self.source == "lra":
             return self._long(split, seed)
-        if split == "test":
-            return self._by_length(seed)
-        if split != "arguments" and self.source == "files":
-            return self._published(split)
-        return self._by_arguments(seed) if split == "arguments" else self._from_pool(split, seed)
+        held_out = {"test": self._by_length, "arguments": self._by_arguments, "lra": self._beyond}
+        if split in held_out:
+            return held_out[split](seed)
+        return self._published(split) if self.source == "files" else self._from_pool(split, seed)
 
     def _split(self, trees: Expressions, lengths: Integers, arguments: Integers) -> Split:
         end = len(VOCABULARY)
@@ -319,13 +325,28 @@ class ListOps:
         """Draws trees with the parameters of Long Range Arena."""
         size = getattr(self, f"{split}_size") or LRA_SIZES[split]
         rng = RandomStream("listops lra", split, seed)
+        return self._trees_of_arena(rng, size, LRA_SHARES[split], f"{split}_size", 2)
+
+    def _beyond(self, seed: int) -> Split:
+        """Draws test trees of Long Range Arena for the other sources. Each has an operator with more arguments than the
+        trees of train, valid, iid and test have, so none of them is among those."""
+        rng = RandomStream("listops lra", "beyond", seed)
+        return self._trees_of_arena(
+            rng, self.test_size or LRA_SIZES["test"], LRA_SHARE, "test_size", self.arguments + 1
+        )
+
+    def _trees_of_arena(
+        self, rng: RandomStream, size: int, share: tuple[float, float], static: str, arguments: int
+    ) -> Split:
+        """Draws trees of which some operator has at least so many arguments."""
         growth = self._growth(LRA_HEIGHT, LRA_ARGUMENTS, LRA_LENGTHS.high)
 
         def trees() -> Forest:
             forest = grow(rng, _BATCH >> 2, growth)
-            return forest.select((forest.sizes >= LRA_LENGTHS.low) & (forest.sizes <= growth.limit))
+            is_long = (forest.sizes >= LRA_LENGTHS.low) & (forest.sizes <= growth.limit)
+            return forest.select(is_long & (forest.most_arguments() >= arguments))
 
-        drawn = self._until(size, trees, LRA_SHARES[split], f"{split}_size", Seen())
+        drawn = self._until(size, trees, share, static, Seen())
         return self._split(drawn, drawn.x.lengths // 100 * 100, np.full(size, LRA_ARGUMENTS))
 
     def _growth(self, height: int, arguments: int, limit: int) -> Growth:

@@ -297,6 +297,18 @@ def test_an_average_may_be_of_a_table_of_a_used_file(file: Path) -> None:
     assert codes(user) == []
 
 
+def test_an_average_may_be_of_the_columns_with_some_settings(file: Path) -> None:
+    tables = AVERAGED.replace(" best of model.d", "") + AVERAGES.replace("of lengths", "of lengths at test.length = 7")
+    small, other, prior = plan_table(written(file, MODEL + tables), "averages").cells
+    assert [[cell.column.title for cell in row.averaged] for row in (small, other, prior)] == [["7"], ["7"], []]
+    assert codes(file) == []
+
+
+def test_an_average_of_no_column_is_reported(file: Path) -> None:
+    tables = AVERAGED.replace(" best of model.d", "") + AVERAGES.replace("of lengths", "of lengths at test.length = 8")
+    assert codes(written(file, MODEL + tables)) == ["E0635"]
+
+
 def test_an_average_of_an_unknown_table_is_reported(file: Path) -> None:
     assert codes(
         written(file, MODEL + AVERAGED.replace(" best of model.d", "") + AVERAGES.replace("of lengths", "of length"))

@@ -94,6 +94,7 @@ table lengths from "PANM, Table 7" {
     columns "Longer" test.accuracy at test.length in [40, 80]
     columns valid.accuracy at model.d in [16], seed = 3 best of task.train
     column "Both" average of mine.lengths
+    column "Forty" average of mine.lengths at test.length = 40, task.order = forward
 }
 
 # The end.

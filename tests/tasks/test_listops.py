@@ -19,6 +19,7 @@ ORIGINAL = ListOps(
     pool=20_000,
     test_lengths=(Interval(200, 300), Interval(900, 1000)),
     test_size=50,
+    lra=True,
     begin_end=False,
 )
 LONG = ListOps(source="lra", train_size=200, valid_size=100, test_size=100, begin_end=False)
@@ -130,6 +131,16 @@ def test_long_and_wide_trees_have_the_measured_lengths() -> None:
     assert np.allclose(means, [134, 447, 582], rtol=0.08)
 
 
+def test_test_trees_of_long_range_arena_have_more_arguments_than_those_of_training() -> None:
+    trees, groups = texts(ORIGINAL, "lra"), generated(ORIGINAL, "lra").groups
+    assert len(trees) == 50
+    assert all(500 < len(words) < 2_000 and 5 < read(list(words))[2] <= 10 for words in trees)
+    assert (groups["length"] == [len(words) // 100 * 100 for words in trees]).all()
+    assert (groups["arguments"] == 10).all()
+    assert "lra" not in replace(ORIGINAL, lra=False).split_names()
+    assert ListOps(source="files", lra=True).split_names()[-1] == "lra"
+
+
 def test_all_depths_are_equally_frequent() -> None:
     assert np.bincount(generated(DEPTH, "train").groups["depth"]).tolist() == [0, 1000, 1000, 1000, 1000, 1000]
     assert np.bincount(generated(DEPTH, "valid").groups["depth"]).tolist() == [0] * 6 + [200]
@@ -209,6 +220,7 @@ def test_ids_are_the_published_ones() -> None:
         ({"source": "original", "max_length": 250}, "max_length = 250 and test_lengths = 200..300 of listops overlap"),
         ({"source": "original", "test_lengths": (300,)}, "not a range such as 200..300"),
         ({"source": "original", "test_arguments": (1,)}, "test_arguments = 1 is out of bounds"),
+        ({"source": "original", "lra": True, "arguments": 10}, "arguments = 10 is out of bounds"),
     ],
 )
 def test_impossible_statics_are_refused_before_anything_is_generated(statics: dict[str, object], message: str) -> None:

@@ -46,7 +46,7 @@ FLIPFLOP = FlipFlop(
     test_size=9,
 )
 ORIGINAL = ListOps(
-    source="original", pool=1_000, test_lengths=(Interval(200, 300),), test_arguments=(10, 15), test_size=5
+    source="original", pool=1_000, test_lengths=(Interval(200, 300),), test_arguments=(10, 15), test_size=5, lra=True
 )
 SUDOKU = Sudoku(side=4, train=Interval(3, 6), test=Interval(7, 9), puzzles=20, train_size=50)
 DIGESTS: list[tuple[Task, str, str]] = [
@@ -63,6 +63,7 @@ DIGESTS: list[tuple[Task, str, str]] = [
     (ORIGINAL, "iid", "dfb38a5106138d37"),
     (ORIGINAL, "test", "925bee14ff8155f7"),
     (ORIGINAL, "arguments", "a43d55ca533ec22b"),
+    (ORIGINAL, "lra", "41f6ad0b71c77fdb"),
     (FLIPFLOP, "train", "693ba555b0746844"),
     (FLIPFLOP, "iid", "b9647d493756638d"),
     (FLIPFLOP, "valid", "b00f212ceca71713"),

@@ -70,8 +70,8 @@ class Recipes(Section):
         return self._table_part(tree.Column, parts, title=title[1:-1], metric=metric, **fields)
 
     def average_column(self, parts: Parts) -> tree.Column:
-        _, title, _, _, table = parts
-        return self._table_part(tree.Column, parts, title=title[1:-1], metric=table, average=True)
+        _, title, _, _, table, _, at = parts
+        return self._table_part(tree.Column, parts, title=title[1:-1], metric=table, average=True, at=at or ())
 
     def columns(self, parts: Parts) -> tree.Columns:
         _, title, metric, _, *spread, best_of = parts

@@ -51,6 +51,13 @@ class Forest:
     def __len__(self) -> int:
         return len(self.sizes)
 
+    def most_arguments(self) -> Integers:
+        """Returns the largest number of arguments of an operator of each tree [N]."""
+        most = np.zeros(len(self), dtype=np.int64)
+        for level in self.levels:
+            np.maximum.at(most, level.tree, level.arguments)
+        return most
+
     def select(self, keep: Truths) -> Forest:
         """Returns the trees where a mask [N] is true."""
         numbers = np.cumsum(keep) - 1
