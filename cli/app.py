@@ -20,6 +20,7 @@ from archlang.cli import (
     lsp,
     new,
     optimizers,
+    play,
     predict,
     recipes,
     report,
@@ -46,6 +47,7 @@ app.command("new")(new.new)
 app.command("check")(check.check)
 app.command("watch")(watch.watch)
 app.command("lsp")(lsp.lsp)
+app.command("play")(play.play)
 app.command("fmt")(fmt.fmt)
 app.command("show")(show.show)
 app.command("viz")(viz.viz)

@@ -10,10 +10,11 @@ from pathlib import Path
 
 import typer
 
-from archlang.cli.shipped import program, recipe_files
+from archlang.cli.shipped import program
 from archlang.cli.starters import STARTERS
 from archlang.files.mistakes import RefusedFile
 from archlang.files.readable import read_named
+from archlang.names.shipped import recipe_files
 
 Complete = Callable[[str], list[str]]
 

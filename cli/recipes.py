@@ -8,8 +8,8 @@ import typer
 from rich.text import Text
 
 from archlang.cli import completion, console
-from archlang.cli.shipped import recipe_files
 from archlang.diagnostics.names import suggest
+from archlang.names.shipped import program_text, recipe_files, summary
 
 
 def recipes(
@@ -40,14 +40,14 @@ def recipes(
         _copy(files[name], copy)
     elif as_json:
         names = files if name is None else [name]
-        facts = [{"name": key, "summary": _summary(files[key]), "path": str(files[key])} for key in names]
+        facts = [{"name": key, "summary": summary(program_text(files[key])), "path": str(files[key])} for key in names]
         console.out.write_json(facts)
     elif name is not None:
-        console.out.write(_text(files[name]).removesuffix("\n"))
+        console.out.write(program_text(files[name]).removesuffix("\n"))
     else:
         width = max(map(len, files)) + 2
         for key, file in files.items():
-            console.out.print(Text(key.ljust(width), "bold").append(_summary(file), "not bold"))
+            console.out.print(Text(key.ljust(width), "bold").append(summary(program_text(file)), "not bold"))
 
 
 def _copy(file: Path, folder: Path) -> None:
@@ -56,22 +56,8 @@ def _copy(file: Path, folder: Path) -> None:
     target = folder / file.name
     if os.path.lexists(target):
         console.fail(f"{target} exists", "name another folder; nothing was written")
-    write_file(target, _text(file))
+    write_file(target, program_text(file))
     console.out.print(f"wrote {target}", markup=False)
     console.out.print("next, type", markup=False)
     for command in ("check", "train"):
         console.out.print(f"    archlang {command} {target}", markup=False)
-
-
-def _summary(file: Path) -> str:
-    """Returns the first sentence of the comment that begins a file."""
-    lines = []
-    for line in _text(file).splitlines():
-        if not line.startswith("#"):
-            break
-        lines.append(line.lstrip("# "))
-    return " ".join(lines).partition(". ")[0].rstrip(".") + "."
-
-
-def _text(file: Path) -> str:
-    return file.read_text(encoding="utf-8")

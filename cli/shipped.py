@@ -1,18 +1,9 @@
-"""The recipe files that ship with archlang, by name: `gutlb`, `papers/ndr/table1`."""
+"""The programs that an argument names: paths, or names of shipped files such as `gutlb`."""
 
 import os
-from collections.abc import Mapping
 from pathlib import Path
 
-import archlang
-
-_RECIPES = Path(archlang.__file__).parent / "recipes"
-
-
-def recipe_files() -> Mapping[str, Path]:
-    """Returns the shipped files by name: those that train in minutes first, then the papers' own settings."""
-    files = sorted(_RECIPES.rglob("*.arch"), key=lambda file: (len(file.relative_to(_RECIPES).parts), file))
-    return {file.relative_to(_RECIPES).with_suffix("").as_posix(): file for file in files}
+from archlang.names.shipped import recipe_files
 
 
 def program(path: Path | None) -> Path | None:

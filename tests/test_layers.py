@@ -20,7 +20,7 @@ ROOT = Path(archlang.__file__).parent
 LAYERS = (
     "source", "files", "diagnostics", "plugins", "syntax", "types", "names", "graph", "elaborate", "passes", "data",
     "tasks", "plan", "editor", "backend", "compile", "kernels", "contracts", "record", "train", "runs", "export",
-    "pages", "api", "blocks", "cli",
+    "pages", "play", "api", "blocks", "cli",
 )  # fmt: skip
 # Blocks implement the backend's protocols; the backend imports blocks by the names in a graph.
 FRONT_END = LAYERS[: LAYERS.index("backend")]

@@ -9,7 +9,7 @@ import pytest
 import archlang
 
 ROOT = Path(archlang.__file__).parent
-LAYERS = ("record", "train", "runs", "pages", "api", "cli")
+LAYERS = ("record", "train", "runs", "pages", "play", "api", "cli")
 # Methods of `Path`, and functions of modules, that touch files. `replace` with one argument is that of `Path`.
 METHODS = {
     "open", "read_text", "read_bytes", "write_text", "write_bytes", "mkdir", "rmdir", "unlink", "rename", "touch",
@@ -32,11 +32,12 @@ EXCEPTIONS = {
     ("pages/html.py", "read_text"): "the templates of the package",
     ("api/run.py", "load_file"): "the compiler's, which reads programs",
     ("api/hub.py", "tempfile.TemporaryDirectory"): "a new folder of its own",
+    ("play/service.py", "glob"): "lists the models of the library",
+    ("cli/play.py", "webbrowser.open"): "opens the address of the playground",
+    ("cli/play.py", "tempfile.TemporaryDirectory"): "a new folder of its own",
     ("cli/predict.py", "open"): "a file of inputs that the user names",
     ("cli/table_list.py", "path.rglob"): "finds programs below a folder that the user names",
     ("cli/files.py", "path.rglob"): "finds programs below a folder that the user names",
-    ("cli/shipped.py", "_RECIPES.rglob"): "the recipes of the package",
-    ("cli/recipes.py", "file.read_text"): "a recipe of the package",
     ("cli/completion.py", "os.scandir"): "lists the folder whose names the user completes",
     ("cli/completion.py", "glob"): "lists the folder of runs",
     ("cli/watch.py", "os.stat"): "the time of a program that the user names",

@@ -12,9 +12,10 @@ class TooMuchWork(Exception):
 
 @dataclass
 class Budget:
-    """The limit of steps, and the steps spent so far."""
+    """The limit of steps, and the steps spent so far. `needs_costs` if the graphs are drawn, or their costs counted."""
 
     steps: int
+    needs_costs: bool = False
     spent: int = 0
 
 
@@ -22,9 +23,9 @@ _budget: ContextVar[Budget | None] = ContextVar("budget", default=None)
 
 
 @contextmanager
-def limited(steps: int) -> Iterator[Budget]:
-    """Limits the steps of the code inside; they do not count in an outer `limited`."""
-    budget = Budget(steps)
+def limited(steps: int, needs_costs: bool = False) -> Iterator[Budget]:
+    """Limits the steps of the code inside; they do not count in an outer `limited`. `needs_costs` as of `Budget`."""
+    budget = Budget(steps, needs_costs)
     token = _budget.set(budget)
     try:
         yield budget
@@ -32,9 +33,10 @@ def limited(steps: int) -> Iterator[Budget]:
         _budget.reset(token)
 
 
-def is_limited() -> bool:
-    """Whether steps are counted: a program is checked, and nothing is built from its graphs."""
-    return _budget.get() is not None
+def is_check() -> bool:
+    """Whether a program is only checked: steps are counted, and nothing is made of its graphs."""
+    budget = _budget.get()
+    return budget is not None and not budget.needs_costs
 
 
 def spend(steps: int = 1) -> None:

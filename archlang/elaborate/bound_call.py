@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 
 from archlang.diagnostics import Diagnostic
-from archlang.diagnostics.effort import is_limited
+from archlang.diagnostics.effort import is_check
 from archlang.elaborate import mistakes
 from archlang.elaborate.binding import LARGEST_SIZE, Binding
 from archlang.elaborate.facts import Facts
@@ -74,7 +74,7 @@ class BoundCall:
         widths = [size.constant or 0 for size in features_by_name.values()]
         widths += [value for value in statics.values() if isinstance(value, int)]
         is_wide = max(widths, default=0) >= _WIDE
-        if not is_limited() or is_wide or not item.python.startswith("archlang."):
+        if not is_check() or is_wide or not item.python.startswith("archlang."):
             facts = Facts(self.binding, item, self.report)
             instance = replace(
                 instance, costs=facts.costs(), maps=facts.maps(), records=facts.records(), even=facts.even()

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from archlang.cli.shipped import recipe_files
+from archlang.names.shipped import recipe_files
 from tests.cli.conftest import Command
 
 ROOT = Path(__file__).parents[2] / "recipes"

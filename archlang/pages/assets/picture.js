@@ -1,12 +1,15 @@
 // Pans, zooms and folds a picture. The SVG holds the layout with all boxes unfolded; folding only closes gaps in it.
 "use strict";
-(() => {
+// Shows the picture in the element `view`, and listens to the keys of `keys`. Returns a function that ends that, and
+// returns the folded boxes and the visible part, which a later picture may take over.
+const showPicture = (view, keys, { folded = new Set(), part = null } = {}) => {
   const MARGIN = 10; // around the picture
   const HALF_GAP = 11; // on each side of a box or line
-  const svg = document.querySelector("svg.picture");
-  const view = document.getElementById("view");
+  const svg = view.querySelector("svg.picture");
+  const listeners = new AbortController();
+  const listen = (target, type, act, options) =>
+    target.addEventListener(type, act, { signal: listeners.signal, ...options });
   const groups = new Map([...svg.querySelectorAll("g[data-id]")].map((g) => [g.dataset.id, g]));
-  const folded = new Set();
 
   const numbers = (text) => text.match(/-?[\d.]+/g).map(Number);
   const children = (g, selector) => [...g.children].filter((child) => child.matches(selector));
@@ -115,11 +118,11 @@
   };
 
   let drag = null, moved = false;
-  view.addEventListener("pointerdown", (event) => {
+  listen(view, "pointerdown", (event) => {
     drag = { x: event.clientX, y: event.clientY, visible };
     moved = false;
   });
-  window.addEventListener("pointermove", (event) => {
+  listen(window, "pointermove", (event) => {
     if (!drag) return;
     const [dx, dy] = [event.clientX - drag.x, event.clientY - drag.y];
     if (Math.hypot(dx, dy) > 4) moved = true;
@@ -129,16 +132,16 @@
     const scale = Math.max(width / window_.width, height / window_.height);
     look(left - dx * scale, top - dy * scale, width, height);
   });
-  window.addEventListener("pointerup", () => (drag = null));
-  view.addEventListener("wheel", (event) => {
+  listen(window, "pointerup", () => (drag = null));
+  listen(view, "wheel", (event) => {
     event.preventDefault();
     zoom(event.deltaY > 0 ? 1.15 : 1 / 1.15, event.clientX, event.clientY);
   }, { passive: false });
-  svg.addEventListener("click", (event) => {
+  listen(svg, "click", (event) => {
     const g = event.target.closest("g[data-id]");
     if (!moved && g && g.hasAttribute("aria-expanded")) toggle(g.dataset.id);
   });
-  window.addEventListener("keydown", (event) => {
+  listen(keys, "keydown", (event) => {
     const step = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[event.key];
     const g = event.target.closest && event.target.closest("g[aria-expanded]");
     if (event.target.matches && event.target.matches("button")) return;
@@ -180,11 +183,11 @@
   };
   const clear = () => svg.querySelectorAll(".lit").forEach((element) => element.classList.remove("lit"));
   svg.querySelectorAll("path[data-from]").forEach((path) => {
-    path.addEventListener("pointerenter", () => highlight(path));
-    path.addEventListener("pointerleave", clear);
+    listen(path, "pointerenter", () => highlight(path));
+    listen(path, "pointerleave", clear);
   });
 
-  const press = (id, act) => document.getElementById(id).addEventListener("click", act);
+  const press = (id, act) => listen(document.getElementById(id), "click", act);
   press("fold", () => {
     svg.querySelectorAll("g[aria-expanded]").forEach((g) => folded.add(g.dataset.id));
     update();
@@ -198,8 +201,13 @@
   press("zoom-in", () => zoom(1 / 1.2));
   press("zoom-out", () => zoom(1.2));
   press("whole", showAll);
-  window.addEventListener("beforeprint", showAll);
-  window.addEventListener("resize", showStart);
+  listen(window, "beforeprint", showAll);
+  listen(window, "resize", showStart);
   update();
-  showStart();
-})();
+  if (part) look(...part);
+  else showStart();
+  return () => {
+    listeners.abort();
+    return { folded, part: visible };
+  };
+};

@@ -13,6 +13,6 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
 
-def print_svg(box: Box) -> Markup:
-    """Returns the picture as an SVG file with all boxes unfolded."""
-    return render("picture.svg", placed=place_boxes(box), margin=PADDING, line_height=LINE_HEIGHT)
+def print_svg(box: Box, styled: bool = True) -> Markup:
+    """Returns the picture as an SVG file with all boxes unfolded; without `styled`, for a page that has the styles."""
+    return render("picture.svg", placed=place_boxes(box), margin=PADDING, line_height=LINE_HEIGHT, styled=styled)

@@ -1,0 +1,1 @@
+"""The playground: a page in which one writes programs, and what answers it."""

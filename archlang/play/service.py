@@ -1,0 +1,335 @@
+"""Answers the playground: a request and its answer are JSON objects, and each request has the program's text.
+
+The same code runs behind the server on this machine, and within the page in the browser. Offsets count units of UTF-16
+from the start of the text, as the browser does. A program is data: it reads no file but those of the package."""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+from pathlib import Path
+from types import MappingProxyType
+
+import archlang
+from archlang.compile import elaborate
+from archlang.diagnostics import Diagnostic, ProgramError
+from archlang.diagnostics.effort import TooMuchWork, limited
+from archlang.editor.completion import completions
+from archlang.editor.document import Document
+from archlang.editor.formatting import formatted
+from archlang.editor.hover import explanation, hover
+from archlang.editor.outline import folds
+from archlang.graph.graph import Graph
+from archlang.graph.summary import summarize
+from archlang.names import library
+from archlang.names.shipped import program_text, recipe_files, summary
+from archlang.pages.pictures.changes import describe_changes
+from archlang.pages.pictures.picture import draw
+from archlang.pages.pictures.side_by_side import side_by_side
+from archlang.pages.pictures.svg import print_svg
+from archlang.plan.check import MOST_STEPS
+from archlang.play.mistakes import RequestError, is_missing, unknown_method, unknown_program
+from archlang.source import Span
+from archlang.syntax.outline import ITEM_WORDS, PART_WORDS, RESERVED
+from archlang.syntax.tree import Definition
+
+Json = str | int | float | bool | None | Sequence["Json"] | Mapping[str, "Json"]
+Facts = dict[str, Json]
+
+# The largest text of a program, in characters; the compiler's own limit is in bytes.
+LONGEST_TEXT = 1_000_000
+_MOST_BOXES = 2_000
+_MOST_LENGTHS = 12
+_LARGEST_LENGTH = 1_000_000
+_FLOAT_BYTES = 4
+# The sizes that a task gives, where a model is shown without one.
+_SIZES = {"vocab": 32, "classes": 10}
+_MODELS = "models/"
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+@dataclass(frozen=True)
+class Request:
+    """The fields of a request, each of which a method takes by its type."""
+
+    fields: Mapping[str, object]
+
+    def text(self, name: str, default: str | None = None) -> str:
+        """Returns a field that is text.
+
+        Raises:
+            RequestError: it is missing, or it is no text."""
+        value = self.fields.get(name, default)
+        if not isinstance(value, str) or len(value) > LONGEST_TEXT:
+            raise is_missing(name, "text")
+        # The browser may send halves of a character, which cannot be encoded.
+        return _SURROGATE.sub("\ufffd", value)
+
+    def number(self, name: str) -> int:
+        """Returns a field that is an integer, at least 0.
+
+        Raises:
+            RequestError: it is missing, or it is no such number."""
+        value = self.fields.get(name)
+        if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+            raise is_missing(name, "number")
+        return value
+
+    def numbers(self, name: str, most: int, largest: int) -> tuple[int, ...]:
+        """Returns a field that is a list of at most `most` integers from 1 to `largest`.
+
+        Raises:
+            RequestError: it is missing, or it is no such list."""
+        value = self.fields.get(name)
+        if not isinstance(value, list) or len(value) > most:
+            raise is_missing(name, "list of numbers")
+        for each in value:
+            if not isinstance(each, int) or isinstance(each, bool) or not 1 <= each <= largest:
+                raise is_missing(name, "list of numbers")
+        return tuple(value)
+
+
+class Program:
+    """A program of the page: its document, with offsets as the browser counts them."""
+
+    def __init__(self, text: str, path: str) -> None:
+        self.text = text
+        self.document = Document(path, text)
+
+    @cached_property
+    def _units(self) -> list[int] | None:
+        """The offset in units of UTF-16 of each character; None if they are the same."""
+        if all(character <= "\uffff" for character in self.text):
+            return None
+        units, offset = [], 0
+        for character in self.text:
+            units.append(offset)
+            offset += 2 if character > "\uffff" else 1
+        return [*units, offset]
+
+    def out(self, offset: int) -> int:
+        """Returns an offset of the text as the browser counts it."""
+        return offset if self._units is None else self._units[offset]
+
+    def into(self, offset: int) -> int:
+        """Returns an offset of the browser as an offset of the text, at most its end."""
+        if self._units is None:
+            return min(offset, len(self.text))
+        return min(range(len(self._units)), key=lambda index: abs(self._units[index] - offset) if self._units else 0)
+
+    def place(self, span: Span) -> Facts:
+        return {"from": self.out(span.start), "to": self.out(span.end)}
+
+    def owns(self, span: Span) -> bool:
+        return span.source.path == self.document.path
+
+
+class Service:
+    """Answers requests. `folder` is where programs are said to be: it has no files that a program may read."""
+
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
+        self._programs: dict[tuple[str, str], Program] = {}
+        self.methods: dict[str, Callable[[Request], Facts]] = {
+            "start": self.start,
+            "program": self.program,
+            "check": self.check,
+            "draw": self.draw,
+            "hover": self.hover,
+            "complete": self.complete,
+            "format": self.format,
+            "explain": self.explain,
+        }
+
+    def answer(self, fields: Mapping[str, object]) -> Facts:
+        """Returns the answer to a request: `{"result": …}`, or `{"error": {"message": …, "remedy": …}}`."""
+        request = Request(fields)
+        try:
+            name = request.text("method")
+            if name not in self.methods:
+                raise unknown_method(name, self.methods)
+            return {"result": self.methods[name](request)}
+        except RequestError as error:
+            return {"error": {"message": error.message, "remedy": error.remedy}}
+
+    def start(self, request: Request) -> Facts:
+        """The version, the words of the language, and the shipped programs to begin with."""
+        return {
+            "version": archlang.__version__,
+            "words": [*dict.fromkeys((*ITEM_WORDS, *PART_WORDS, *RESERVED))],
+            "programs": [
+                {"name": name, "summary": summary(program_text(file))} for name, file in _shipped_programs().items()
+            ],
+        }
+
+    def program(self, request: Request) -> Facts:
+        """The text of a shipped program. `beside` is its name if it uses files beside it."""
+        name = request.text("name")
+        text = program_text(_shipped(name))
+        return {"text": text, "beside": name if 'use "./' in text else ""}
+
+    def check(self, request: Request) -> Facts:
+        """The mistakes of a program with their remedies, and the first and last lines of its parts that fold."""
+        program = self._program(request)
+        return {
+            "diagnostics": [_diagnostic(program, each) for each in program.document.diagnostics],
+            "folds": [[first, last] for first, last in folds(program.document)],
+        }
+
+    def draw(self, request: Request) -> Facts:
+        """The picture of a model, its costs by length, and its changes since the text `before`, if there is one."""
+        program = self._program(request)
+        lengths = request.numbers("lengths", _MOST_LENGTHS, _LARGEST_LENGTH)
+        before_text, name = request.text("before", ""), request.text("shown", "")
+        together = request.fields.get("together") is True
+        shown = [*_drawable(program.document)]
+        if not shown:
+            return {"choices": [], "reason": "The program has no model and no block yet."}
+        chosen = next((each for each in shown if each.name == name), shown[0])
+        facts: Facts = {"choices": [each.name for each in shown], "shown": chosen.name}
+        graph = _graph(program.document, chosen)
+        if isinstance(graph, str):
+            return facts | {"reason": graph}
+        picture = draw(graph)
+        facts["costs"] = _costs(program.document, chosen, graph, lengths)
+        before = self._earlier_graph(before_text, request, chosen) if before_text else None
+        if before is not None:
+            changes = describe_changes(before, graph)
+            facts["changes"] = [*changes]
+            if together and changes:
+                picture = side_by_side(draw(before), picture, changes)
+        boxes = sum(1 for _ in picture.walk())
+        if boxes > _MOST_BOXES:
+            return facts | {"reason": f"The picture would have {boxes:,} boxes; {_MOST_BOXES:,} are drawn at most."}
+        return facts | {"svg": str(print_svg(picture, styled=False))}
+
+    def hover(self, request: Request) -> Facts:
+        """What is known about the name at an offset, in Markdown."""
+        program = self._program(request)
+        answer = hover(program.document, program.into(request.number("offset")))
+        return {} if answer is None else {**program.place(answer.span), "text": answer.text}
+
+    def complete(self, request: Request) -> Facts:
+        """What can be written at an offset."""
+        program = self._program(request)
+        options = completions(program.document, program.into(request.number("offset")))
+        return {"options": [{"word": each.word, "kind": each.kind, "detail": each.detail} for each in options]}
+
+    def format(self, request: Request) -> Facts:
+        """The formatted text; null if it has syntax errors."""
+        return {"text": formatted(self._program(request).document)}
+
+    def explain(self, request: Request) -> Facts:
+        """The page about the code of a mistake, in Markdown."""
+        return {"text": explanation(request.text("code"))}
+
+    def _program(self, request: Request) -> Program:
+        """Returns the program of a request, checked only once for all requests about the same text.
+
+        Raises:
+            RequestError: it has no text, or is beside no shipped program."""
+        return self._program_of(request.text("text"), request.text("beside", ""))
+
+    def _program_of(self, text: str, beside: str) -> Program:
+        path = str(_shipped(beside)) if beside else f"{self._folder}/program.arch"
+        if (text, path) not in self._programs:
+            while len(self._programs) > 1:  # the text now, and the text before
+                del self._programs[next(iter(self._programs))]
+            self._programs[text, path] = Program(text, path)
+        return self._programs[text, path]
+
+    def _earlier_graph(self, text: str, request: Request, chosen: "_Drawable") -> Graph | None:
+        """Returns the graph of what was shown before, or of the first model of a text that has nothing of that name."""
+        document = self._program_of(text, request.text("beside", "")).document
+        shown = [*_drawable(document)]
+        if not shown:
+            return None
+        graph = _graph(document, next((each for each in shown if each == chosen), shown[0]))
+        return None if isinstance(graph, str) else graph
+
+
+@dataclass(frozen=True)
+class _Drawable:
+    """A recipe, a model or a block that has a picture."""
+
+    word: str
+    item: str
+
+    @property
+    def name(self) -> str:
+        return f"{self.word} {self.item}"
+
+
+def _drawable(document: Document) -> Iterator[_Drawable]:
+    """Yields what a program can show: its recipes, its models, and its blocks."""
+    yield from (_Drawable("recipe", name) for name in document.resolved.recipes)
+    items = [each.item for each in document.resolved.own.values() if isinstance(each.item, Definition)]
+    for word in ("model", "block"):
+        yield from (_Drawable(word, item.name) for item in items if item.word == word)
+
+
+def _graph(document: Document, shown: _Drawable, sizes: Mapping[str, int] = MappingProxyType({})) -> Graph | str:
+    """Returns the graph of a part of a program, or why it has none. `sizes` are those that a task would give."""
+    recipe, model = (shown.item, None) if shown.word == "recipe" else (None, shown.item)
+    try:
+        with limited(MOST_STEPS, needs_costs=True):
+            return elaborate(document.resolved, model, recipe, {}, sizes)
+    except ProgramError as error:
+        return f"{shown.name[0].upper()}{shown.name[1:]} cannot be drawn: {error.diagnostics[0].message}."
+    except (TooMuchWork, RecursionError):
+        return f"{shown.name[0].upper()}{shown.name[1:]} is too large to be drawn."
+
+
+def _costs(document: Document, shown: _Drawable, graph: Graph, lengths: Sequence[int]) -> Facts:
+    """Returns the parameters, FLOPs and activations of a graph at each length."""
+    if not lengths:
+        return {"lengths": []}
+    note = ""
+    if shown.word == "model" and summarize(graph, lengths[0]).unknown:
+        sized = _graph(document, shown, _SIZES)
+        if not isinstance(sized, str):
+            graph, note = sized, f"With {' and '.join(f'{size} = {number}' for size, number in _SIZES.items())}."
+    first, *others = (summarize(graph, length) for length in lengths)
+    return {
+        "model": first.model,
+        "parameters": first.unique,
+        "executed": first.executed,
+        "note": note,
+        "unknown": [*first.unknown],
+        "uncounted": [*first.uncounted],
+        "lengths": [
+            {"length": each.length, "flops": each.flops, "bytes": _FLOAT_BYTES * each.activations}
+            for each in (first, *others)
+        ],
+    }
+
+
+def _diagnostic(program: Program, diagnostic: Diagnostic) -> Facts:
+    own = program.owns(diagnostic.span)
+    return {
+        **(program.place(diagnostic.span) if own else {"from": 0, "to": 0}),
+        "line": diagnostic.span.line if own else 0,
+        "severity": "error" if diagnostic.is_error else "warning",
+        "code": diagnostic.code,
+        "message": diagnostic.message,
+        "label": diagnostic.label,
+        "remedy": diagnostic.remedy,
+        "labels": [
+            {**program.place(label.span), "text": label.text} for label in diagnostic.labels if program.owns(label.span)
+        ],
+        # Each is a change that mends the mistake: its title, and the texts to write in place of others.
+        "edits": [],
+    }
+
+
+@cache
+def _shipped_programs() -> Mapping[str, Path]:
+    """The shipped recipes and files of models, by name."""
+    models = sorted((library.BLOCKS / "models").glob("*.arch"))
+    return {**recipe_files(), **{_MODELS + file.stem: file for file in models}}
+
+
+def _shipped(name: str) -> Path:
+    if name not in _shipped_programs():
+        raise unknown_program(name, _shipped_programs())
+    return _shipped_programs()[name]

@@ -1,0 +1,32 @@
+"""`archlang play`: a page in which one writes programs."""
+
+from typing import Annotated
+
+import typer
+
+from archlang.cli import console
+
+
+def play(
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="The port; 0 takes a free one.")] = 0,
+    open_page: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
+) -> None:
+    """Serve a page in which one writes programs: mistakes, the picture and the costs are shown as one types.
+
+    Only this machine can reach it, with the address that is printed. Nothing is downloaded. Ctrl-C ends it.
+
+    Example: archlang play
+    """
+    import tempfile
+    import webbrowser
+
+    from archlang.play.server import Server, serve
+    from archlang.play.service import Service
+
+    with tempfile.TemporaryDirectory(prefix="archlang-") as folder:
+        server = Server(Service(folder).answer, port)
+        console.out.write(f"The playground is at {server.url}")
+        console.out.write("Ctrl-C ends it.")
+        if open_page:
+            webbrowser.open(server.url)
+        serve(server)

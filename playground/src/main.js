@@ -1,0 +1,208 @@
+// The page of the playground: the program at the left, its architecture at the right.
+import { makeEditor } from "./editor.js";
+import { packed, unpacked } from "./link.js";
+import { element, markdown } from "./markdown.js";
+import { server, worker } from "./services.js";
+
+const PAUSE = 120; // milliseconds without a key before a program is checked
+const FIRST = "gutlb"; // the shipped program that the page begins with
+const KEPT = "archlang-program";
+const at = (id) => document.getElementById(id);
+const number = (value) => value.toLocaleString("en");
+
+const say = (text, isError = false) => {
+  at("status").textContent = text;
+  at("status").classList.toggle("error", isError);
+};
+const trying = (act) => async (...values) => {
+  try {
+    return await act(...values);
+  } catch (error) {
+    say(error.message, true);
+  }
+};
+
+const fragment = new URLSearchParams(location.hash.slice(1));
+const call = document.documentElement.dataset.service === "server" ? server(fragment) : worker((text) => say(text));
+let beside = ""; // the shipped program whose files this one may use
+let base = { text: "", name: "" }; // what the program is compared with
+let editor, leave = null, title = "";
+
+const fields = () => ({ text: editor.text(), beside });
+const ask = (method, more) => call(method, { ...fields(), ...more });
+
+// Checks and draws the newest text, one request at a time.
+let timer = 0, isBusy = false, isOutdated = false;
+const later = () => {
+  isOutdated = true;
+  clearTimeout(timer);
+  timer = setTimeout(update, PAUSE);
+};
+const update = trying(async () => {
+  if (isBusy) return;
+  isBusy = true;
+  try {
+    while (isOutdated) {
+      isOutdated = false;
+      const text = editor.text();
+      const checked = await ask("check");
+      // Places of a text that has changed since would be wrong.
+      if (editor.text() === text) showCheck(checked);
+      if (isOutdated) continue;
+      showDrawing(await ask("draw", drawing()));
+      keep(text);
+    }
+  } finally {
+    isBusy = false;
+  }
+});
+
+// The program is kept for this tab, so that a reload does not lose it.
+const keep = (text) => sessionStorage.setItem(KEPT, JSON.stringify({ text, beside, base }));
+
+const showCheck = ({ diagnostics, folds }) => {
+  editor.mark(diagnostics);
+  editor.fold(folds);
+  const errors = diagnostics.filter((each) => each.severity === "error").length;
+  const warnings = diagnostics.length - errors;
+  const counted = (count, word) => (count ? [`${count} ${word}${count > 1 ? "s" : ""}`] : []);
+  say([...counted(errors, "error"), ...counted(warnings, "warning")].join(", ") || "No mistakes", errors > 0);
+  at("mistakes").replaceChildren(...diagnostics.map(mistake));
+};
+
+const mistake = ({ from, to, line, severity, code, message, remedy, edits }) => {
+  const place = element("button", { className: "place" }, line ? `Line ${line}` : "Used file");
+  place.onclick = () => line && editor.focus(from, to);
+  const about = element("button", { className: "code", title: "What does this code mean?" }, code);
+  about.onclick = trying(async () => explain(await call("explain", { code })));
+  const mends = edits.map((edit) => {
+    const mend = element("button", { className: "mend" }, edit.title);
+    mend.onclick = () => editor.change(edit);
+    return mend;
+  });
+  const remedyText = remedy ? [element("p", { className: "soft" }, remedy)] : [];
+  return element("li", { className: severity }, place, about, ` ${message}`, ...remedyText, ...mends);
+};
+
+const explain = ({ text }) => {
+  const close = element("button", {}, "Close");
+  close.onclick = () => (at("explanation").hidden = true);
+  at("explanation").replaceChildren(close, markdown(text, (program) => program));
+  at("explanation").hidden = false;
+  at("explanation").focus();
+};
+
+const drawing = () => {
+  const lengths = at("lengths").value.match(/\d+/g) ?? [];
+  return {
+    lengths: lengths.map(Number).filter((length) => length >= 1 && length <= 1_000_000).slice(0, 12),
+    shown: at("shown").value,
+    before: base.text === editor.text() ? "" : base.text,
+    together: at("together").checked,
+  };
+};
+
+const showDrawing = ({ choices, shown, reason, svg, costs, changes }) => {
+  at("shown").replaceChildren(...choices.map((name) => element("option", { value: name, selected: name === shown }, name)));
+  at("reason").textContent = reason ?? "";
+  at("view").classList.toggle("old", !svg);
+  if (svg) showSvg(svg);
+  if (costs) showCosts(costs);
+  at("base").textContent = `Since ${base.name}: ${changes === undefined ? "no changes" : ""}`;
+  at("changes").replaceChildren(...(changes ?? []).map((text) => element("li", {}, text)));
+  if (changes?.length === 0) at("changes").replaceChildren(element("li", {}, "nothing changed in the architecture"));
+};
+
+const showSvg = (svg) => {
+  const parsed = new DOMParser().parseFromString(svg, "image/svg+xml").documentElement;
+  const picture = document.importNode(parsed, true);
+  const before = leave ? leave() : {};
+  const name = picture.getAttribute("aria-label");
+  at("view").replaceChildren(picture);
+  // The same model keeps what is folded and the visible part.
+  leave = showPicture(at("view"), at("view"), name === title ? before : {});
+  title = name;
+};
+
+const showCosts = ({ model, parameters, executed, note, unknown, uncounted, lengths }) => {
+  if (model === undefined) return;
+  const least = unknown.length ? "at least " : "";
+  at("parameters").textContent = `${model}: ${least}${number(parameters)} parameters, ${number(executed)} executed at length ${lengths[0].length}`;
+  const megabytes = (bytes) => `${(bytes / 1e6).toLocaleString("en", { maximumFractionDigits: 1 })} MB`;
+  const rows = lengths.map(({ length, flops, bytes }) =>
+    element("tr", {}, element("th", { scope: "row" }, number(length)), element("td", {}, number(flops)), element("td", {}, megabytes(bytes))),
+  );
+  at("costs").tBodies[0].replaceChildren(...rows);
+  const parts = [["parameters", unknown], ["FLOPs", uncounted]].filter(([, blocks]) => blocks.length);
+  const without = parts.map(([what, blocks]) => `Without the ${what} of ${blocks.join(", ")}: a size is unknown, or their signatures do not say.`);
+  at("uncounted").textContent = [note, ...without].join(" ").trim();
+};
+
+const begin = (text, name, besideName) => {
+  beside = besideName;
+  base = { text, name };
+  title = "";
+  at("explanation").hidden = true;
+  editor.replace(text, true);
+};
+
+const load = trying(async (name) => {
+  const found = await call("program", { name });
+  begin(found.text, name, found.beside);
+  at("programs").value = "";
+});
+
+const fill = (programs) => {
+  const groups = new Map();
+  for (const { name, summary } of programs) {
+    const group = name.includes("/") ? name.slice(0, name.lastIndexOf("/")) : "recipes";
+    if (!groups.has(group)) groups.set(group, at("programs").appendChild(element("optgroup", { label: group })));
+    groups.get(group).append(element("option", { value: name, title: summary }, name.slice(name.lastIndexOf("/") + 1)));
+  }
+};
+
+const first = async () => {
+  if (fragment.has("program")) {
+    const text = await unpacked(fragment.get("program")).catch(() => null);
+    if (text !== null) return begin(text, "the link", fragment.get("beside") ?? "");
+    say("The link holds no program", true);
+  }
+  const kept = JSON.parse(sessionStorage.getItem(KEPT) ?? "null");
+  if (kept === null) return load(FIRST);
+  begin(kept.text, "", kept.beside);
+  base = kept.base;
+};
+
+const copyLink = trying(async () => {
+  const parts = new URLSearchParams({ program: await packed(editor.text()), ...(beside && { beside }) });
+  history.replaceState(null, "", `#${parts}`);
+  try {
+    await navigator.clipboard.writeText(location.href);
+    say("The link is copied");
+  } catch {
+    say("The address of this page now holds the program");
+  }
+});
+
+const start = trying(async () => {
+  // A token is no part of the address to copy, and a reload keeps the program as it is by then.
+  if (location.hash) history.replaceState(null, "", location.pathname);
+  const { words, programs } = await call("start", {});
+  fill(programs);
+  editor = makeEditor(at("editor"), ask, words, later);
+  at("programs").onchange = () => at("programs").value && load(at("programs").value);
+  at("format").onclick = trying(async () => {
+    const { text } = await ask("format");
+    if (text === null) say("A program with syntax errors cannot be formatted", true);
+    else if (text !== editor.text()) editor.replace(text, false);
+  });
+  at("link").onclick = copyLink;
+  at("keep").onclick = () => {
+    base = { text: editor.text(), name: "the last “Compare from here”" };
+    later();
+  };
+  for (const id of ["shown", "lengths", "together"]) at(id).onchange = later;
+  window.addEventListener("hashchange", () => location.reload());
+  await first();
+});
+start();
