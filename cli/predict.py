@@ -39,7 +39,7 @@ def predict(
     ],
     inputs: Annotated[
         list[str] | None,
-        typer.Option("--input", "-i", help="An input, as tokens separated by spaces; may be repeated."),
+        typer.Option("--input", "-i", help="An input: tokens separated by spaces, or rows of numbers, as [[0.5, 1], [2, 3]]; may be repeated."),
     ] = None,
     file: Annotated[
         str,
@@ -59,9 +59,9 @@ def predict(
 ) -> None:
     """Print what a trained model answers to each input, with its probability.
 
-    A line of a .jsonl file is a text, a list of token ids, or an object with a value for each field: {"source": "jump
-    twice"}. Tokens that every item of the task has at its ends may be omitted, and so may the answer that a model
-    writes. Lines of stdin are texts, or JSON objects.
+    A line of a .jsonl file is a text, a list of token ids or of rows of numbers, or an object with a value for each
+    field: {"source": "jump twice"}. Tokens that every item of the task has at its ends may be omitted, and so may the
+    answer that a model writes. Lines of stdin are texts, or JSON objects.
 
     Example: archlang predict runs/ndr/2026-01-31_12-00-00 --input "10 a b" --input "11 b"
     """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Annotated, Any
@@ -41,7 +42,8 @@ class FieldFormat(FileModel):
     last: float | None = None
 
     def encode(self, value: FieldValue) -> np.ndarray:
-        """Returns the tokens [n] of a text, of words or of token ids; or rows of numbers [n, size] as they are.
+        """Returns the tokens [n] of a text, of words or of token ids; or rows of numbers [n, size], which may be a text
+        of JSON.
 
         Texts and rows get the marks at which every item of the task begins and ends, if they lack them; token ids are
         complete.
@@ -64,11 +66,9 @@ class FieldFormat(FileModel):
         return tuple(word_of(self.words, int(token)) for token in tokens)
 
     def _rows(self, value: FieldValue, size: int) -> np.ndarray:
-        if isinstance(value, str):
-            raise mistakes.field_of_numbers(self.name, size)
         try:
-            rows = np.asarray(value, dtype=np.float64)
-        except (TypeError, ValueError):
+            rows = np.asarray(json.loads(value) if isinstance(value, str) else value, dtype=np.float64)
+        except (TypeError, ValueError, RecursionError):
             raise mistakes.field_of_numbers(self.name, size) from None
         if rows.ndim == 1 and size == 1:
             rows = rows[:, None]

@@ -76,7 +76,7 @@ def not_a_token_id(token: int, field: str, vocabulary: int) -> RunError:
 
 def field_of_numbers(field: str, size: int) -> RunError:
     message = f"`{field}` is a field of numbers, with {plural(size, 'number')} for each position"
-    return RunError(message, f'give them as rows: {{"{field}": [{[0.5] * size}, …]}}')
+    return RunError(message, f"write a row for each position, as [{[0.5] * size}, …]")
 
 
 def wrong_number_of_fields(expected: int, count: int, names: str) -> RunError:

@@ -243,6 +243,7 @@ def test_a_field_of_numbers_takes_rows(tmp_path: Path) -> None:
     item = {"source": run.vocabulary[0] + " " + run.vocabulary[1], "priority": [[0.1], [0.7]]}
     (prediction,) = run.predict([item], length=2)
     assert len(prediction.parts) <= 2
+    assert run.predict([{**item, "priority": "[0.1, 0.7]"}], length=2) == [prediction]
     with pytest.raises(RunError, match="`priority` is a field of numbers, with 1 number for each position"):
         run.predict([{**item, "priority": "0.1 0.7"}], length=2)
 

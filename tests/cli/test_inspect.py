@@ -103,6 +103,14 @@ def test_numbers_are_shown_beside_their_targets_in_every_command(
     predicted = archlang("predict", "own", "--file", "rows.jsonl", "--device", "cpu")
     assert predicted.code == 0
     assert "probability" not in predicted.out
+    typed = archlang("predict", "own", "--input", "[[1, 2], [3, 0], [4, 5]]", "--device", "cpu")
+    assert typed.out == predicted.out
+    inspected = archlang("inspect", "own", "--input", "[[1, 2], [3, 0], [4, 5]]", "--device", "cpu")
+    assert inspected.code == 0, inspected.err
+    answers = [line.rpartition(": ")[2] for line in inspected.out.splitlines() if not line.startswith("wrote")]
+    assert " ".join(answers) in typed.out
+    wrong = archlang("inspect", "own", "--input", "1 2 3", "--device", "cpu")
+    assert (wrong.code, "write a row for each position, as [[0.5, 0.5], …]" in wrong.err) == (1, True)
     data = archlang("data", "show", task)
     assert data.code == 0
     assert re.search(r"answer\s+-?[\d.]+ · -?[\d.]+\n", data.out)
