@@ -1,7 +1,7 @@
 """The horizon of each value, and the path by which a result sees the future: the rules of docs/semantics.md as code."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from archlang.diagnostics.effort import spend
@@ -65,28 +65,63 @@ def find_leak(graph: Graph, origin: str) -> Leak | None:
     analysis = _Analysis(graph.instances)
     if not analysis.result(graph, origin).sees_future:
         return None
-    path, _ = _Trace(analysis).back(graph.region, graph.region.results[0])
-    return Leak(path[0], analysis.reason(path[0]), tuple(path[1:]))
+    result = graph.region.results[0]
+    # A paired map has no cause; as a result, its rows have later columns.
+    maps = (_Cause(0, node) for node in graph.region.nodes if node.id == result)
+    culprit, *carriers = _path(analysis.causes.get(result) or next(maps))
+    return Leak(culprit, analysis.reason(culprit), tuple(carriers))
+
+
+@dataclass(frozen=True)
+class _Cause:
+    """How a value came to see the future, when the analysis first found it.
+
+    Args:
+        rank: How far the value sees: the smaller, the further.
+        node: The node that made the value; None for an input of a body.
+        source: The cause of the value by which it sees the future; None if the node is the first that looks ahead.
+        body_of: The node whose body the value is an input of, if `source` is the cause of a value outside."""
+
+    rank: int
+    node: Node | None
+    source: "_Cause | None" = None
+    body_of: Node | None = None
+
+
+def _path(cause: _Cause) -> list[Node]:
+    """Returns the nodes from the first that looks ahead to the value of a cause. The nodes of a body are left out if
+    the body does not look ahead itself."""
+    path: list[Node] = []
+    step: _Cause | None = cause
+    while step is not None:
+        if step.body_of is not None:
+            del path[path.index(step.body_of) + 1 :]
+        elif step.node is not None:
+            if step.node in path:  # found again in an earlier step of a loop
+                del path[path.index(step.node) :]
+            path.append(step.node)
+        step = step.source
+    return path[::-1]
 
 
 class _Analysis:
     """Computes the horizon of every value in one input. `known` holds the last, and so the largest, horizon of each id:
-    ids are unique in a graph, and the analysis repeats a loop until its horizons are stable. `ahead` has the ids of
-    values that see the future, with the number of the pass that found it first. `depth` is the number of scans around
-    a region. With `with_length`, the length of a sequence counts like its data."""
+    ids are unique in a graph, and the analysis repeats a loop until its horizons are stable. `causes` has the values
+    that see the future. `depth` is the number of scans around a region. With `with_length`, the length of a sequence
+    counts like its data."""
 
     def __init__(self, instances: Mapping[str, Instance], with_length: bool = False) -> None:
         self._instances = instances
         self._with_length = with_length
         self.known: dict[str, Horizon] = {}
-        self.ahead: dict[str, int] = {}
-        self._passes = 0
+        self.causes: dict[str, _Cause] = {}
+        self._causes_of_results: dict[tuple[str, int], _Cause] = {}  # by loop and index
         self._single: set[int] = set()  # the numbers of the scans around that take one position at a time
         self._types: dict[str, Type] = {}
 
     def result(self, graph: Graph, origin: str) -> Horizon:
         inputs = [POINTWISE if value.name == origin else NOTHING for value in graph.region.inputs]
-        return self._region(graph.region, inputs, 0)[0]
+        return self._region(graph.region, inputs, 0, [None] * len(inputs))[0]
 
     def looks_ahead(self, node: Node) -> bool:
         """Whether a call of causal sequences and of paired maps has a result that sees the future."""
@@ -114,11 +149,17 @@ class _Analysis:
         reads = self._instances[node.operation.instance].reads
         return Reason.READS_ALL if "full" in reads or not reads else Reason.READS_FROM_THE_END
 
-    def _region(self, region: Region, inputs: Sequence[Horizon], depth: int) -> list[Horizon]:
+    def _region(
+        self, region: Region, inputs: Sequence[Horizon], depth: int, causes: Sequence[_Cause | None]
+    ) -> list[Horizon]:
+        """Returns the horizons of the results. `causes` are those of the inputs; None for an input that does not see
+        the future outside of the region."""
         spend(1 + len(region.nodes) // 2)  # a node takes half the time of a step
-        self._passes += 1
-        for value, value_horizon in zip(region.inputs, inputs, strict=True):
-            self._learn(value.id, value_horizon)
+        for value, value_horizon, cause in zip(region.inputs, inputs, causes, strict=True):
+            self.known[value.id] = value_horizon
+            rank = self._rank(value_horizon, depth)
+            if rank is not None and cause is not None and _is_news(self.causes.get(value.id), rank):
+                self.causes[value.id] = replace(cause, rank=rank)
         self._types.update((value.id, value.type) for value in region.inputs)
         results_of: dict[str, list[Horizon]] = {}
         for node in region.nodes:
@@ -131,7 +172,7 @@ class _Analysis:
                 case Call():
                     results = [self._call(node, node.operation, arguments, depth)]
                 case Apply():
-                    results = self._region(node.regions[0], arguments, depth)
+                    results = self._region(node.regions[0], arguments, depth, self._captured_causes(node))
                 case Repeat() | Stack():
                     results = self._repeat(node, arguments, depth)
                 case Halting():
@@ -145,16 +186,72 @@ class _Analysis:
             results_of[node.id] = results
             if len(node.types) == 1:
                 self._types[node.id] = node.types[0]
-            self._learn(node.id, join_all(results, depth))
+            self.known[node.id] = join_all(results, depth)
+            self._keep_causes(node, results, depth)
         return [self.known[result] for result in region.results]
 
-    def _learn(self, identity: str, value: Horizon) -> None:
-        self.known[identity] = value
-        # The end of a chunk of one position is that position.
-        is_of_single = value.reach is Reach.WITHIN and value.scan in self._single
+    # Causes
+
+    def _rank(self, value: Horizon, depth: int) -> int | None:
+        """How far a value of a region inside `depth` scans sees: the smaller, the further. None if it does not see the
+        future."""
         # What reads whole rows of a paired map sees the future, not the map.
-        if value.sees_future and value != PAIRED and not is_of_single:
-            self.ahead.setdefault(identity, self._passes)
+        if not value.sees_future or value == PAIRED:
+            return None
+        if value.reach is Reach.MIRRORED:
+            return 2 * depth + 1
+        # The end of a chunk of one position is that position.
+        return None if value.scan in self._single else 2 * value.scan
+
+    def _keep_causes(self, node: Node, results: Sequence[Horizon], depth: int) -> None:
+        """Keeps the causes of those results of a node that see further than was known."""
+        for index, result in enumerate(results):
+            rank = self._rank(result, depth)
+            if rank is None or not _is_news(self._causes_of_results.get((node.id, index)), rank):
+                continue
+            if isinstance(node.operation, Part):
+                cause = self._causes_of_results[node.inputs[0], node.operation.index]
+            else:
+                source = self._source_of_result(node, index) if node.regions else self._source(node.inputs, rank)
+                cause = _Cause(rank, node, source)
+            self._causes_of_results[node.id, index] = cause
+            if index == 0:
+                self.causes[node.id] = cause
+
+    def _source(self, inputs: Sequence[str], rank: int) -> _Cause | None:
+        """The cause of the argument by which a node sees as far as it does; None if the node itself looks ahead."""
+        causes = [self.causes[source] for source in inputs if source in self.causes]
+        return min(
+            (cause for cause in causes if cause.rank // 2 <= rank // 2), key=lambda cause: cause.rank, default=None
+        )
+
+    def _source_of_result(self, node: Node, index: int) -> _Cause | None:
+        """The cause of the value by which a result of a loop or block sees the future; None if the loop itself looks
+        ahead, as its result depends on when other positions halt, or on the last chunk."""
+        (body,) = node.regions
+        if is_idle(node):
+            return self.causes.get(node.inputs[index])
+        sources = [body.results[index]]
+        if isinstance(node.operation, Halting):
+            sources.append(body.results[node.operation.state])
+        if isinstance(node.operation, Experts):
+            sources += [node.inputs[1], node.inputs[0]]  # the weights, and the positions themselves
+        elif not isinstance(node.operation, Apply) and index < loop_layout(node).states:
+            sources.append(node.inputs[loop_layout(node).outer + index])
+        return next((self.causes[source] for source in sources if source in self.causes), None)
+
+    def _causes_of_states(self, node: Node, causes: Sequence[_Cause | None]) -> list[_Cause | None]:
+        """The causes of the states of a loop after a step; `causes` are those before."""
+        moved = [self.causes.get(result) for result in node.regions[0].results[: len(causes)]]
+        return [
+            after if after is not None and _is_news(before, after.rank) else before
+            for before, after in zip(causes, moved, strict=True)
+        ]
+
+    def _captured_causes(self, node: Node, start: int = 0, stop: int | None = None) -> list[_Cause | None]:
+        """The causes of values outside of the body of a node, as those of inputs of the body."""
+        causes = [self.causes.get(source) for source in node.inputs[start:stop]]
+        return [cause and _Cause(cause.rank, None, cause, body_of=node) for cause in causes]
 
     def _call(self, node: Node, call: Call, arguments: Sequence[Horizon], depth: int) -> Horizon:
         reads = self._instances[call.instance].reads or ("full",) * len(node.arguments)
@@ -187,9 +284,12 @@ class _Analysis:
         if is_idle(node):
             return list(arguments[:count])
         states, captured = list(arguments[:count]), arguments[count:]
+        causes = self._captured_causes(node)
 
         def step(states: Sequence[Horizon]) -> list[Horizon]:
-            return self._region(node.regions[0], [*states, *captured], depth)
+            results = self._region(node.regions[0], [*states, *captured], depth, causes)
+            causes[:count] = self._causes_of_states(node, causes[:count])
+            return results
 
         states = _fixed(states, depth, lambda states: step(states)[:count])
         return [*states, *step(states)[count:]] if count < len(node.types) else states
@@ -202,10 +302,18 @@ class _Analysis:
         instance = self._instances[halting.instance]
         # A block that returns one probability for the sample halts all positions together.
         manner = Manner(instance.reads[0]) if instance.reads and instance.per_position else Manner.FULL
+        (body,) = node.regions
+        inner = [*range(count), *[halted] * halting.mixture]  # the states that the body reads
+        causes = self._captured_causes(node)
 
         def step(states: list[Horizon]) -> list[Horizon]:
-            mixture = [states[halted]] if halting.mixture else []
-            moved = self._region(node.regions[0], [*states, *mixture, *captured], depth)
+            # A state may see the future because of when other positions halt.
+            decides = self.causes.get(body.results[halted]) or _Cause(0, node)
+            causes_of_states = [causes[index] or decides for index in inner]
+            moved = self._region(
+                body, [*(states[index] for index in inner), *captured], depth, [*causes_of_states, *causes[count:]]
+            )
+            causes[:count] = self._causes_of_states(node, causes[:count])
             decided = states[halted].join(moved[halted], depth).read(manner, depth)
             anywhere = decided.read(Manner.FULL, depth)
             return [
@@ -219,12 +327,14 @@ class _Analysis:
     def _experts(self, node: Node, arguments: Sequence[Horizon], depth: int) -> Horizon:
         values, weights, *captured = arguments
         (body,) = node.regions
+        causes = [*self._captured_causes(node, 0, 1), *self._captured_causes(node, 2)]
         if not node.type.lengths:
-            return self._region(body, [values, *captured], depth)[0].join(weights, depth)
+            return self._region(body, [values, *captured], depth, causes)[0].join(weights, depth)
         # A position is a chunk of one position, and the body carries nothing from one to the next.
         self._single.add(depth + 1)
         position = values.cut(depth).read(Manner.FULL, depth + 1)
-        (result,) = self._region(body, [position, *(value.enter(depth) for value in captured)], depth + 1)
+        inputs = [position, *(value.enter(depth) for value in captured)]
+        (result,) = self._region(body, inputs, depth + 1, causes)
         self._single.discard(depth + 1)
         # A value of the position alone depends on what the position depends on.
         own = values if result == within(depth + 1) else result.joined(depth, single_positions=True)
@@ -246,12 +356,20 @@ class _Analysis:
         # The positions before a part are those of earlier parts.
         part_inputs = [part] if scan.before is None else [part, parts.cut(depth).next_chunk(depth)]
 
+        outer = self._captured_causes(node)
+        causes = [*outer[:1] * len(part_inputs), *outer[1:]]
+        places = slice(len(part_inputs), len(part_inputs) + carried)
+
+        def run_body(states: list[Horizon]) -> list[Horizon]:
+            results = self._region(body, [*part_inputs, *states, *captured], depth + 1, causes)
+            causes[places] = self._causes_of_states(node, causes[places])
+            return results
+
         def step(states: list[Horizon]) -> list[Horizon]:
-            results = self._region(body, [*part_inputs, *states, *captured], depth + 1)
-            return [result.next_chunk(depth) for result in results[:carried]]
+            return [result.next_chunk(depth) for result in run_body(states)[:carried]]
 
         states = _fixed([state.enter(depth) for state in initial], depth + 1, step)
-        results = self._region(body, [*part_inputs, *states, *captured], depth + 1)
+        results = run_body(states)
         self._single.discard(depth + 1)
         outside = [
             before if result_id == inside.id else state.join(result, depth + 1).last(depth)
@@ -271,94 +389,6 @@ def _fixed(states: list[Horizon], depth: int, step: Callable[[list[Horizon]], li
         states = after
 
 
-@dataclass(frozen=True)
-class _Trace:
-    """Follows a result that sees the future back to the first node that looks ahead."""
-
-    analysis: _Analysis
-
-    @property
-    def known(self) -> Mapping[str, Horizon]:
-        return self.analysis.known
-
-    @property
-    def ahead(self) -> Mapping[str, int]:
-        return self.analysis.ahead
-
-    def back(self, region: Region, value: str, states: Collection[str] = ()) -> tuple[list[Node], int | None]:
-        """Returns the nodes from the first that looks ahead to a value that sees the future, and the index of the
-        region's input that sees the future already; None if a node of the region is the first. A path through
-        `states`, which may be circular, is the last choice."""
-        nodes = {node.id: node for node in region.nodes}
-        inputs = {source.id: index for index, source in enumerate(region.inputs)}
-        path: list[Node] = []
-        while value not in inputs:
-            node, index = nodes[value], 0
-            if isinstance(node.operation, Part):
-                index, node = node.operation.index, nodes[node.inputs[0]]
-            path.append(node)
-            if is_idle(node):
-                value = node.inputs[index]
-                continue
-            if node.regions:
-                inner, entrance = self._inside(node, index)
-                if entrance is None:
-                    return [*inner, *reversed(path)], None
-                value = node.inputs[entrance]
-                continue
-            ahead = [source for source in node.inputs if source in self.ahead]
-            if not ahead:
-                return list(reversed(path)), None
-            # A value that sees the future from the first pass on does so without the states.
-            value = min(ahead, key=lambda source: (source in states, self.ahead[source]))
-        return list(reversed(path)), inputs[value]
-
-    def _inside(self, node: Node, index: int) -> tuple[list[Node], int | None]:
-        """Returns the path inside a loop or block to its result of this index, and the index of the input of `node`
-        that sees the future already, or None."""
-        (body,) = node.regions
-        layout = None if isinstance(node.operation, Apply) else loop_layout(node)
-        halted = node.operation.state if isinstance(node.operation, Halting) else None
-        states = set() if layout is None else {value.id for value in body.inputs[layout.inner : layout.inner_captured]}
-        tried: set[int] = set()
-        path: list[Node] = []
-        while index not in tried:
-            tried.add(index)
-            if body.results[index] not in self.ahead:
-                if isinstance(node.operation, Experts):
-                    # The routing weights, or the positions themselves.
-                    return [], next((entrance for entrance in (1, 0) if node.inputs[entrance] in self.ahead), None)
-                # The loop itself looks ahead: the result depends on when other positions halt, or on the last chunk.
-                if halted is not None and index != halted:
-                    index = halted
-                    continue
-                return [], self._initial(node, index)
-            path, source = self.back(body, body.results[index], states)
-            if source is None:
-                return path, None
-            if layout is None:
-                return [], source
-            if source >= layout.inner_captured:
-                outer = source - layout.inner_captured + layout.outer_captured
-                # From inside a scan, a value outside that is causal is visible as a whole.
-                return ([], outer) if node.inputs[outer] in self.ahead else (path, None)
-            if source < layout.inner:
-                return [], 0
-            # A state, or the mixture of the halting state.
-            state = source - layout.inner
-            index = halted if halted is not None and state >= layout.states else state
-            if (outer_state := self._initial(node, index)) is not None:
-                return [], outer_state
-            if isinstance(node.operation, Scan) and self.known[node.inputs[layout.outer + index]].is_of_position:
-                return path, None  # visible as a whole, as above
-        # The states see the future because a node of the body looks ahead in each step.
-        first = next((place for place, inner in enumerate(path) if self.analysis.looks_ahead(inner)), len(path))
-        return path[first:], None
-
-    def _initial(self, node: Node, index: int) -> int | None:
-        """Returns the index of the input of a loop that is the initial value of a state, if that sees the future."""
-        layout = loop_layout(node)
-        if isinstance(node.operation, Apply) or index >= layout.states:
-            return None
-        outer = layout.outer + index
-        return outer if node.inputs[outer] in self.ahead else None
+def _is_news(known: _Cause | None, rank: int) -> bool:
+    """Whether a value of this rank sees further than was known."""
+    return known is None or rank < known.rank

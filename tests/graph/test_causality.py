@@ -213,6 +213,30 @@ LEAKING = {
         "return linear[vocab](h)",
         "attention",
     ),
+    "halting on the whole inside of a loop": (
+        "repeat 2 { repeat 3 halting h by global_halt { h <- norm(h) }\nh <- norm(h + linear[d](h)) }\n"
+        "return linear[vocab](h)",
+        "x -> global_halt -> add -> norm -> h -> linear",
+    ),
+    "halting on the whole of what a loop captures": (
+        "repeat 2 { g = h\nrepeat 3 halting g by global_halt { g <- norm(g + h) }\n"
+        "h <- h + attention[1, causal = true](h, g) }\nreturn linear[vocab](h)",
+        "x -> global_halt -> attention",
+    ),
+    "halting on the whole around a reversed reverse": (
+        "repeat 3 halting h by global_halt { h <- norm(reverse(norm(reverse(h)))) }\nreturn linear[vocab](h)",
+        "x -> global_halt -> linear",
+    ),
+    "halting on the whole around a memory of the chunks before": (
+        "repeat 3 halting h by global_halt {\nm = mean(learned[2, d]())\n"
+        "y = scan c in chunks[4](h) carry m { e = c + m\nm <- m + mean(c)\nemit e }\nh <- y }\n"
+        "return linear[vocab](h)",
+        "x -> global_halt -> linear",
+    ),
+    "a chunk read beside the whole sequence": (
+        "y = scan c in chunks[4](h) { q = c + mean(c)\nemit attention[1](q, h) }\nreturn linear[vocab](y)",
+        "x -> attention -> y",
+    ),
     "halting on the whole": (
         "repeat 3 halting h by global_halt { h <- norm(h) }\nreturn linear[vocab](h)",
         "global_halt",
@@ -262,6 +286,14 @@ def test_a_leak_is_reported_with_its_culprit(body: str, culprit: str) -> None:
     (diagnostic,) = leaks(body)
     assert diagnostic.code == "E0501"
     assert culprit in diagnostic.message
+
+
+def test_a_leak_in_a_loop_points_at_the_loop_that_halts_by_all_positions() -> None:
+    (diagnostic,) = leaks(
+        "repeat 2 {\nrepeat 3 halting h by global_halt { h <- norm(h) }\nh <- h + linear[d](h) }\nreturn linear[vocab](h)"
+    )
+    assert diagnostic.span.text == "repeat 3 halting h by global_halt { h <- norm(h) }"
+    assert "`global_halt` halts by all positions together" in diagnostic.label
 
 
 def test_the_path_of_a_leak_names_every_block_on_it() -> None:
