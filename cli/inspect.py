@@ -15,7 +15,12 @@ _MOST_ANSWERS = 12  # printed
 def inspect(
     run: Annotated[Path, typer.Argument(help="A run folder.", show_default=False, autocompletion=completion.runs)],
     inputs: Annotated[
-        list[str] | None, typer.Option("--input", "-i", help="Tokens separated by spaces, or rows of numbers, as [[0.5, 1], [2, 3]]; repeat for each field.")
+        list[str] | None,
+        typer.Option(
+            "--input",
+            "-i",
+            help="Tokens separated by spaces, or rows of numbers, as [[0.5, 1], [2, 3]]; repeat for each field.",
+        ),
     ] = None,
     split: Annotated[str, typer.Option("--split", help="Without --input, the split to take an item from.")] = "",
     index: Annotated[int, typer.Option("--index", min=0, help="The index of the item in the split.")] = 0,

@@ -39,7 +39,11 @@ def predict(
     ],
     inputs: Annotated[
         list[str] | None,
-        typer.Option("--input", "-i", help="An input: tokens separated by spaces, or rows of numbers, as [[0.5, 1], [2, 3]]; may be repeated."),
+        typer.Option(
+            "--input",
+            "-i",
+            help="An input: tokens separated by spaces, or rows of numbers, as [[0.5, 1], [2, 3]]; may be repeated.",
+        ),
     ] = None,
     file: Annotated[
         str,

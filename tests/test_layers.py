@@ -67,7 +67,7 @@ def test_a_layer_imports_only_layers_below_it(layer: str) -> None:
                 assert parts[1] in allowed, f"{file} imports {name}"
 
 
-def test_no_files_import_each_other_in_a_circle() -> None:
+def test_no_files_import_each_other_in_a_cycle() -> None:
     modules = {
         "archlang." + ".".join(file.relative_to(ROOT).with_suffix("").parts): file
         for layer in LAYERS

@@ -114,8 +114,9 @@ class Calls:
         builder = self._context.new_region()
         inner = Frame(call.binding, builder, InstancePaths(f"{path}."))
         for parameter, value in zip(declaration.item.signature.inputs, call.arguments, strict=True):
-            self._context.declare(inner, parameter.name, parameter.span)
-            inner.names[parameter.name] = builder.add_input(value.type, parameter.name, parameter.span)
+            flow = builder.add_input(value.type, parameter.name, parameter.span)
+            if self._context.declare(inner, parameter.name, parameter.span):
+                inner.names[parameter.name] = flow
         self._context.calls.append(span)
         try:
             result = self._elaborate_body(declaration, inner)

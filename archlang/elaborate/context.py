@@ -64,7 +64,8 @@ class Context:
     # Names
 
     def declare(self, frame: Frame, name: str, span: Span) -> bool:
-        """Binds a name in a frame. Reports a name that is already bound, and returns False for it."""
+        """Binds a name in a frame. Reports a name that is already bound, whose value is unknown then, and returns False
+        for it."""
         spend()
         first = frame.binding_span(name)
         if first is None:
@@ -72,6 +73,7 @@ class Context:
             first = static.span if static is not None else None
         if first is not None:
             self.report(name_mistakes.bound_twice(span, name, first))
+            frame.names[name] = None
             return False
         frame.bound[name] = span
         return True

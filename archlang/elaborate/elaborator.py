@@ -48,11 +48,12 @@ class _Elaborator:
             if parameter.type.name == "data":
                 binding.family = ("seq", (Dim.of("n"),))
             kind = binding.type(parameter.type)
-            self._context.declare(frame, parameter.name, parameter.span)
+            is_first = self._context.declare(frame, parameter.name, parameter.span)
             frame.names[parameter.name] = None
             if kind is not None:
                 types.append(kind)
-                frame.names[parameter.name] = builder.add_input(kind, parameter.name, parameter.span)
+                flow = builder.add_input(kind, parameter.name, parameter.span)
+                frame.names[parameter.name] = flow if is_first else None
         binding.finish()
         result = self._body(declaration, frame)
         if result is None or len(types) < len(item.signature.inputs):

@@ -80,19 +80,19 @@ def used_file_outside(span: Span, path: str) -> Diagnostic:
     return Diagnostic("E0233", message, span, "outside the folder", remedy=remedy)
 
 
-def import_circle(span: Span, circle: Sequence[str]) -> Diagnostic:
-    message = f"circular `use`: {' -> '.join(circle)}"
-    return Diagnostic("E0209", message, span, "closes the circle", remedy="move the shared blocks into a third file")
+def import_cycle(span: Span, cycle: Sequence[str]) -> Diagnostic:
+    message = f"circular `use`: {' -> '.join(cycle)}"
+    return Diagnostic("E0209", message, span, "closes the cycle", remedy="move the shared blocks into a third file")
 
 
-def block_circle(span: Span, circle: Sequence[str], spans: Sequence[Span]) -> Diagnostic:
+def block_cycle(span: Span, cycle: Sequence[str], spans: Sequence[Span]) -> Diagnostic:
     labels = tuple(
         Label(place, f"`{user}` uses `{used}` here")
-        for place, user, used in zip(spans[1:], circle[1:], circle[2:], strict=False)
+        for place, user, used in zip(spans[1:], cycle[1:], cycle[2:], strict=False)
     )
-    message = f"recursive block: {' -> '.join(circle)}"
+    message = f"recursive block: {' -> '.join(cycle)}"
     remedy = "apply a block many times with `repeat` or `stack`"
-    return Diagnostic("E0210", message, span, f"`{circle[0]}` uses `{circle[1]}` here", labels, remedy)
+    return Diagnostic("E0210", message, span, f"`{cycle[0]}` uses `{cycle[1]}` here", labels, remedy)
 
 
 def unknown_library_file(span: Span, name: str, possible: Iterable[str]) -> Diagnostic:

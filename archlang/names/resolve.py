@@ -223,7 +223,7 @@ class Loader:
                 self.diagnostics.append(mistakes.defined_twice(item.name_span, item.name, first_span))
             elif isinstance(item, tree.Definition) or (isinstance(item, tree.Extern) and item.word == "block"):
                 own[item.name] = Declaration(item, resolved)
-        self.diagnostics.extend(_block_circles(resolved))
+        self.diagnostics.extend(_block_cycles(resolved))
         return resolved
 
     def _use(
@@ -252,8 +252,8 @@ class Loader:
             return
         if key in self._open:
             open_files = list(self._open)
-            circle = [self._open[file] for file in open_files[open_files.index(key) :]]
-            self.diagnostics.append(mistakes.import_circle(use.path_span, [*circle, circle[0]]))
+            cycle = [self._open[file] for file in open_files[open_files.index(key) :]]
+            self.diagnostics.append(mistakes.import_cycle(use.path_span, [*cycle, cycle[0]]))
             return
         # The functions of `os.path` accept any name; a name that is too long is a missing file.
         if use.is_file and str(key) not in self.unsaved and not os.path.isfile(key):
@@ -293,8 +293,8 @@ def _mentions(definition: tree.Definition) -> Iterator[tree.Name]:
                 yield node
 
 
-def _block_circles(resolved: ResolvedFile) -> Iterator[Diagnostic]:
-    """Yields a diagnostic for each circle of blocks. `use` has no circles, so a circle of blocks is within one file."""
+def _block_cycles(resolved: ResolvedFile) -> Iterator[Diagnostic]:
+    """Yields a diagnostic for each cycle of blocks. `use` has no cycles, so a cycle of blocks is within one file."""
     uses: dict[str, list[str]] = {}
     places: dict[tuple[str, str], Span] = {}
     for user, declaration in resolved.own.items():
@@ -309,13 +309,13 @@ def _block_circles(resolved: ResolvedFile) -> Iterator[Diagnostic]:
             if is_block and (user, used) not in places:
                 uses.setdefault(user, []).append(used)
                 places[user, used] = name.span
-    for circle in _circles(uses):
-        spans = [places[pair] for pair in pairwise(circle)]
-        yield mistakes.block_circle(spans[0], circle, spans)
+    for cycle in _cycles(uses):
+        spans = [places[pair] for pair in pairwise(cycle)]
+        yield mistakes.block_cycle(spans[0], cycle, spans)
 
 
-def _circles(uses: Mapping[str, list[str]]) -> Iterator[list[str]]:
-    """Yields one circle of each strongly connected component; its last block is its first."""
+def _cycles(uses: Mapping[str, list[str]]) -> Iterator[list[str]]:
+    """Yields one cycle of each strongly connected component; its last block is its first."""
     try:
         TopologicalSorter(uses).prepare()
     except CycleError:

@@ -15,6 +15,7 @@ from archlang.names import library
 from archlang.names.mistakes import declared_by_library_only, incomplete_optimizer, too_much_work
 from archlang.names.resolve import Declaration, Loader, ResolvedFile
 from archlang.names.unused import unused_names
+from archlang.plan.ambiguous_names import follows, items_in_doubt
 from archlang.plan.cells import CellPlanner
 from archlang.plan.model_graphs import ModelGraphs
 from archlang.plan.planner import Planner
@@ -66,7 +67,13 @@ def _check(resolved: ResolvedFile, diagnostics: Sequence[Diagnostic]) -> tuple[D
             _check_file(resolved, report)
     except ProgramError as error:
         return error.diagnostics  # more errors than are shown
-    return tuple(diagnostic for diagnostic in report.sorted() if not _follows(diagnostic, diagnostics))
+    mistakes = report.sorted()
+    doubtful = items_in_doubt(resolved, mistakes)
+    return tuple(
+        diagnostic
+        for diagnostic in mistakes
+        if diagnostic in diagnostics or not (_follows(diagnostic, diagnostics) or follows(diagnostic, doubtful))
+    )
 
 
 def _follows(diagnostic: Diagnostic, loading: Sequence[Diagnostic]) -> bool:

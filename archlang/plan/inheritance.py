@@ -47,7 +47,7 @@ def with_base(
             report(mistakes.unknown_base(span, name, other_items.get(name), recipes))
             return InheritedRecipe(replace(recipe, base=None), False)
         if name in places:
-            report(_circle(chain[places[name] :]))
+            report(_cycle(chain[places[name] :]))
             return InheritedRecipe(replace(recipe, base=None), False)
         places[name] = len(chain)
         chain.append(base)
@@ -71,12 +71,12 @@ def _joined(
     return tuple(sorted(parts, key=lambda part: _ORDER.index(_kind(part))))
 
 
-def _circle(circle: Sequence[Recipe]) -> Diagnostic:
+def _cycle(cycle: Sequence[Recipe]) -> Diagnostic:
     """The diagnostic of recipes that are based on each other: the same one from whichever recipe it is found."""
-    first = min(range(len(circle)), key=lambda place: circle[place].name_span.start)
-    rotated = [*circle[first:], *circle[:first]]
+    first = min(range(len(cycle)), key=lambda place: cycle[place].name_span.start)
+    rotated = [*cycle[first:], *cycle[:first]]
     last = rotated[-1]
-    return mistakes.circle_of_recipes(last.base_span or last.name_span, [link.name for link in [*rotated, rotated[0]]])
+    return mistakes.cycle_of_recipes(last.base_span or last.name_span, [link.name for link in [*rotated, rotated[0]]])
 
 
 def _kind(part: Part) -> str | type[Part]:

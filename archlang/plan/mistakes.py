@@ -218,9 +218,9 @@ def unknown_base(span: Span, name: str, kind: str | None, possible: Iterable[str
     return Diagnostic("E0604", message, span, "not a recipe", remedy="name a recipe of this file after `from`")
 
 
-def circle_of_recipes(span: Span, names: Sequence[str]) -> Diagnostic:
+def cycle_of_recipes(span: Span, names: Sequence[str]) -> Diagnostic:
     message = f"recipes are based on each other: {' -> '.join(names)}"
-    return Diagnostic("E0631", message, span, "the circle closes here", remedy="write one of them without `from`")
+    return Diagnostic("E0631", message, span, "closes the cycle", remedy="write one of them without `from`")
 
 
 def wrong_number_of_claims(span: Span, row: str, count: int, columns: int) -> Diagnostic:

@@ -25,6 +25,7 @@ class RecipeParts:
 def read_parts(recipe: Recipe, report: Report, is_whole: bool = True) -> RecipeParts:
     """Returns the lines of a recipe; reports repeated `task`, `model` and `train`, and missing ones if it is whole."""
     choices: dict[str, Choice] = {}
+    repeated: set[str] = set()
     at_test: list[Setting] = []
     vary: list[Variation] = []
     search: list[Sought] = []
@@ -34,6 +35,7 @@ def read_parts(recipe: Recipe, report: Report, is_whole: bool = True) -> RecipeP
             case Choice(word=word):
                 if word in choices:
                     report(mistakes.part_twice(part.span, word, choices[word].span))
+                    repeated.add(word)
                 choices.setdefault(word, part)
             case AtTest(settings=settings):
                 at_test.extend(settings)
@@ -46,4 +48,6 @@ def read_parts(recipe: Recipe, report: Report, is_whole: bool = True) -> RecipeP
     for word, example in _EXAMPLES.items():
         if is_whole and word not in choices:
             report(mistakes.part_missing(recipe.name_span, recipe.name, word, example))
+    # Which of two lines is meant is unknown, so neither is checked.
+    choices = {word: choice for word, choice in choices.items() if word not in repeated}
     return RecipeParts(recipe, choices, tuple(at_test), tuple(vary), tuple(search), tuple(claims))

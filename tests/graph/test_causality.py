@@ -290,7 +290,8 @@ def test_a_leak_is_reported_with_its_culprit(body: str, culprit: str) -> None:
 
 def test_a_leak_in_a_loop_points_at_the_loop_that_halts_by_all_positions() -> None:
     (diagnostic,) = leaks(
-        "repeat 2 {\nrepeat 3 halting h by global_halt { h <- norm(h) }\nh <- h + linear[d](h) }\nreturn linear[vocab](h)"
+        "repeat 2 {\nrepeat 3 halting h by global_halt { h <- norm(h) }\nh <- h + linear[d](h) }\n"
+        "return linear[vocab](h)"
     )
     assert diagnostic.span.text == "repeat 3 halting h by global_halt { h <- norm(h) }"
     assert "`global_halt` halts by all positions together" in diagnostic.label

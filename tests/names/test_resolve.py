@@ -44,7 +44,7 @@ def test_an_unknown_library_file_is_compared_by_the_end_of_its_name(path: str, r
     assert diagnostic.remedy == remedy
 
 
-def test_a_circle_of_files_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cycle_of_files_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("a.arch").write_text('use "./b.arch"\n' + LAYER)
     Path("b.arch").write_text('use "./c.arch"\n')
@@ -69,8 +69,8 @@ def test_an_unknown_block_of_a_library_module_names_the_use_line(tmp_path: Path)
     assert diagnostic.remedy == "add `use archlang.models.dynamic_halt` at the beginning of the file"
 
 
-def test_a_circle_of_blocks_is_shown_with_every_use(tmp_path: Path) -> None:
-    file = tmp_path / "circle.arch"
+def test_a_cycle_of_blocks_is_shown_with_every_use(tmp_path: Path) -> None:
+    file = tmp_path / "cycle.arch"
     file.write_text(
         "block a(h: seq[n, d]) -> seq[n, d] { return b(h) }\n"
         "block b(h: seq[n, d]) -> seq[n, d] { return c(h) }\n"
@@ -82,13 +82,13 @@ def test_a_circle_of_blocks_is_shown_with_every_use(tmp_path: Path) -> None:
     assert len(diagnostic.labels) == 2
 
 
-def test_a_value_with_the_name_of_a_block_makes_no_circle(tmp_path: Path) -> None:
+def test_a_value_with_the_name_of_a_block_makes_no_cycle(tmp_path: Path) -> None:
     file = tmp_path / "names.arch"
     file.write_text("block memory(h: seq[n, d]) -> seq[n, d] { memory = norm(h)\nreturn memory }")
     assert codes(file) == []
 
 
-def test_a_size_with_the_name_of_a_block_makes_no_circle(tmp_path: Path) -> None:
+def test_a_size_with_the_name_of_a_block_makes_no_cycle(tmp_path: Path) -> None:
     file = tmp_path / "sizes.arch"
     file.write_text("block m(h: seq[m, d]) -> seq[m, d] { return norm(h) }")
     assert codes(file) == []

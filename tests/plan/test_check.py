@@ -29,6 +29,66 @@ def test_a_misspelt_block_beside_a_syntax_error_is_reported() -> None:
     assert [diagnostic.code for diagnostic in check_text(text)] == ["E0101", "E0202"]
 
 
+MODEL = "model small[d = 8](x: tokens[n]) -> logits[classes] { return linear[classes](last(embed[d](x))) }\n"
+TRAIN = "train adamw[steps = 10]"
+DEFINED_TWICE = {
+    "recipe": (
+        f"{MODEL}recipe a {{ task parity model small {TRAIN} vary seed in 1..2 }}\n"
+        f"recipe a {{ task parity model small {TRAIN} vary model.d in [8, 16] }}\n"
+        f"recipe b from a {{ train sgd[steps = 2] }}\n"
+        'table t { row "A" b at model.d = 8 column "Test" test.accuracy }',
+        ["E0204"],
+    ),
+    "block": (
+        "block b(h: seq[n, d]) -> seq[n, d] { return h }\n"
+        "block b[k: int](h: seq[n, d]) -> seq[n, k] { return linear[k](h) }\n"
+        "block user(h: seq[n, d]) -> seq[n, 3] { return b[3](h) }\n"
+        "model small(x: tokens[n]) -> logits[classes] { return linear[3](last(user(embed[8](x)))) }\n" + RECIPE,
+        ["E0204"],
+    ),
+    "a block beside another mistake": (
+        "block b(h: seq[n, d]) -> seq[n, d] { return h }\nblock b(h: seq[n, d]) -> seq[n, d] { return h }\n"
+        "block other(h: seq[n, d]) -> seq[n, d] { return nrom(h) }",
+        ["E0204", "E0202"],
+    ),
+    "table": (
+        f"{MODEL}recipe a {{ task parity model small {TRAIN} }}\n"
+        'table t { row "A" a claims 1.0 column "Test" test.accuracy }\n'
+        'table t { row "A" a claims 1.0, 2.0 column "Test" average of t }\n'
+        'table u { row "A" a column "Test" average of t }',
+        ["E0204"],
+    ),
+    "task": (
+        'extern task own(x: tokens[n]) -> logits[classes] gives vocab = 2, classes = 2 python "own:Own"\n'
+        'extern task own(x: seq[n, 3]) -> logits[classes] gives classes = 2 python "own:Own"\n'
+        f"{MODEL}recipe a {{ task own[k = 3] model small {TRAIN} }}",
+        ["E0204"],
+    ),
+    "static": (
+        "model small[k = 8, k = 0.5](x: tokens[n]) -> logits[classes] {\n"
+        "return linear[classes](last(dropout[k](embed[8](x)))) }\n"
+        f"recipe a {{ task parity model small[k = 0.1] {TRAIN} }}",
+        ["E0205"],
+    ),
+    "input": ("block b(x: seq[n, d], x: tokens[n]) -> seq[n, d] { return norm(x) + embed[d](x) }", ["E0205"]),
+    "instance": (
+        "block b(x: seq[n, d]) -> seq[n, 3] {\nlet f = linear[d]\nlet f = linear[3]\nreturn f(f(x))\n}",
+        ["E0205"],
+    ),
+    "value": ("block b(x: seq[n, d]) -> vec[3] {\ny = norm(x)\ny = last(y)\nreturn linear[3](y)\n}", ["E0205"]),
+    "lines of a recipe": (
+        f"{MODEL}model other[e = 3](x: tokens[n]) -> logits[classes] {{ return last(embed[classes](x)) }}\n"
+        f"recipe a {{ task parity model small model other {TRAIN} train sgd[lr = 0.1]\nvary model.e in [1, 2] }}",
+        ["E0602", "E0602"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "codes"), DEFINED_TWICE.values(), ids=DEFINED_TWICE)
+def test_what_is_there_twice_is_one_mistake(text: str, codes: list[str]) -> None:
+    assert [diagnostic.code for diagnostic in check_text(text)] == codes
+
+
 @pytest.mark.parametrize("supervise", ["last", "mean", "every"])
 @pytest.mark.parametrize(
     ("block", "code"), [("global_halt", []), ("token_halt", ["E0620"]), ("global_halt[causal = true]", ["E0620"])]

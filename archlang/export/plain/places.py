@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import ast
+import re
+from collections.abc import Collection
+from itertools import count
 
 from archlang.graph import operations
 from archlang.graph.graph import Graph, Node
@@ -31,6 +34,13 @@ def preferred_name(node: Node, graph: Graph) -> str:
     if isinstance(node.operation, operations.Call):
         return graph.instances[node.operation.instance].block
     return node.operation.mnemonic
+
+
+def unused_name(preferred: str, taken: Collection[str]) -> str:
+    """Returns a Python name that is not taken: the preferred one, or that with a number from 2."""
+    name = re.sub(r"\W", "_", preferred)
+    candidates = (f"{name}_{number}" for number in count(2))
+    return name if name not in taken else next(candidate for candidate in candidates if candidate not in taken)
 
 
 def length_words(length: Dim) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import copy
-import re
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
@@ -14,7 +13,7 @@ from archlang.backend.lower.lengths import derived_lengths, divisor_lengths, gro
 from archlang.export.plain.constructor import RESERVED, Blocks, attribute_of, class_of, step_name
 from archlang.export.plain.expressions import assignment, call_of, mean_of, parsed_expression
 from archlang.export.plain.loop_helpers import DERIVED_MASK, DIVIDE, DIVIDE_WHERE_REAL
-from archlang.export.plain.places import length_words, placed, preferred_name
+from archlang.export.plain.places import length_words, placed, preferred_name, unused_name
 from archlang.export.plain.sources import Name
 from archlang.graph import operations
 from archlang.graph.graph import NUMBER, Graph, Node, Region
@@ -68,10 +67,7 @@ class Regions(ABC):
 
     def _name(self, preferred: str) -> str:
         """Takes an unused name."""
-        name, count = re.sub(r"\W", "_", preferred), 1
-        while name in self._taken:
-            count += 1
-            name = f"{preferred}_{count}"
+        name = unused_name(preferred, self._taken)
         self._taken.add(name)
         return name
 

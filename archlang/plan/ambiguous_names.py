@@ -1,0 +1,56 @@
+"""Mistakes that may follow from a name with two definitions: which of them is meant is unknown."""
+
+import re
+from collections.abc import Iterable, Sequence
+
+from archlang.diagnostics import Diagnostic
+from archlang.diagnostics.effort import spend
+from archlang.names.resolve import ResolvedFile
+from archlang.source import Span
+from archlang.syntax.tree import Definition, Extern, Item, Recipe, Table
+
+_DEFINED_TWICE = "E0204"
+_BOUND_TWICE = "E0205"
+# Names, statics, lines and titles that are there twice do not follow from anything else.
+_TWICE = frozenset({_DEFINED_TWICE, _BOUND_TWICE, "E0306", "E0602", "E0611"})
+
+
+def items_in_doubt(resolved: ResolvedFile, diagnostics: Iterable[Diagnostic]) -> Sequence[Item]:
+    """Returns the items that name something with two definitions, directly or by an item that does."""
+    spans = [mistake.span for mistake in diagnostics if mistake.code in (_DEFINED_TWICE, _BOUND_TWICE)]
+    if not spans:
+        return ()
+    used = [declaration.item for declaration in resolved.used.values()]
+    named = (
+        item for item in (*resolved.program.items, *used) if isinstance(item, Definition | Extern | Recipe | Table)
+    )
+    words = [(item, _words(item)) for item in named]
+    # The names of items that are defined twice, and of items with two statics or inputs of one name.
+    names = {item.name for item, _ in words if any(_is_of_signature(span, item) for span in spans)}
+    names |= {mistake.span.text for mistake in diagnostics if mistake.code == _DEFINED_TWICE}
+    doubtful: list[Item] = []
+    while found := [item for item, item_words in words if item not in doubtful and names & item_words]:
+        doubtful += found
+        names |= {item.name for item in found}
+    return doubtful
+
+
+def follows(diagnostic: Diagnostic, doubtful: Sequence[Item]) -> bool:
+    """Whether a diagnostic may follow from a name with two definitions."""
+    return diagnostic.code not in _TWICE and any(_contains(item.span, diagnostic.span) for item in doubtful)
+
+
+def _words(item: Item) -> set[str]:
+    words = re.findall(r"\w+", item.span.text)
+    spend(len(words) // 20)
+    return set(words)
+
+
+def _is_of_signature(span: Span, item: Item) -> bool:
+    if not isinstance(item, Definition | Extern):
+        return False
+    return any(part.span is span for part in (*item.signature.statics, *item.signature.inputs))
+
+
+def _contains(outer: Span, inner: Span) -> bool:
+    return outer.source is inner.source and outer.start <= inner.start and inner.end <= outer.end
