@@ -218,5 +218,7 @@ def show(
         splits = {report.name: report.to_json() for report in reports}
         console.out.write_json({**facts, "statics": statics, "splits": splits})
         return
-    title = f"{bound.name}: {instance.kind.value}, {len(instance.vocabulary):,} tokens in its vocabulary"
+    words = len(instance.vocabulary)
+    content = f"{words:,} tokens in its vocabulary" if words else "rows of numbers"
+    title = f"{bound.name}: {instance.kind.value}, {content}"
     console.out.print(terminal_report(title, reports), soft_wrap=False)

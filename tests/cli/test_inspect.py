@@ -114,6 +114,9 @@ def test_numbers_are_shown_beside_their_targets_in_every_command(
     data = archlang("data", "show", task)
     assert data.code == 0
     assert re.search(r"answer\s+-?[\d.]+ · -?[\d.]+\n", data.out)
+    assert "in_context_regression: regression, rows of numbers" in data.out
+    assert "train: rows of x\n" in data.out
+    assert "tokens" not in data.out
     report = archlang("report", "own")
     assert (report.code, "squared error" in report.out) == (0, True)
 

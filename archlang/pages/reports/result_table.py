@@ -165,10 +165,12 @@ class ResultTable:
             has_claims = any(cell.verdict is not None for cell in self.cells)
             claims = "; the claims are for the recipes without these settings" if has_claims else ""
             lines.append(f"Measured with {settings}{claims}.")
-        if any(cell.statistics is not None and cell.statistics.seeds > 1 for cell in self.cells):
+        of_seeds = [cell for cell in self.cells if cell.statistics is not None and cell.statistics.seeds > 1]
+        if of_seeds:
+            has_fractions = any(cell.is_fraction for cell in of_seeds)
             lines.append(
                 "Mean ± standard deviation over seeds; then the median, the 95 % bootstrap interval of the mean, and "
-                f"how many seeds reached {SOLVED:.0%}."
+                f"how many seeds {f'reached {SOLVED:.0%}' if has_fractions else 'there are'}."
             )
         reasons = dict.fromkeys(reason for cell in self.cells for reason in cell.measured.damaged.values())
         lines += [f"Not counted: {reason}." for reason in reasons]

@@ -35,7 +35,7 @@ _LONGEST_ITEM = 600  # tokens, and characters of their text
 
 @dataclass(frozen=True)
 class LengthStatistics:
-    """The lengths of a field's sequences, in tokens."""
+    """The lengths of a field's sequences, in tokens or rows of numbers."""
 
     shortest: int
     median: float
@@ -53,7 +53,7 @@ class LengthStatistics:
 
 @dataclass(frozen=True)
 class HistogramBar:
-    """The number of sequences that have from `low` to `high` tokens."""
+    """The number of sequences whose length is from `low` to `high`."""
 
     low: int
     high: int
@@ -78,7 +78,8 @@ class SplitReport:
         lengths: By field.
         groups: By group, how many items have each value.
         group_names: By group, the texts of its values, if they are names.
-        measured_field: The field with the longest sequences, whose lengths `bars` count."""
+        measured_field: The field with the longest sequences, whose lengths `bars` count.
+        measured_unit: What these lengths count: `tokens`, or `rows` of numbers."""
 
     name: str
     items: int
@@ -86,6 +87,7 @@ class SplitReport:
     lengths: Mapping[str, LengthStatistics]
     groups: Mapping[str, Mapping[int, int]]
     measured_field: str
+    measured_unit: str
     bars: tuple[HistogramBar, ...]
     examples: tuple[Example, ...]
     group_names: Mapping[str, Sequence[str]]
@@ -102,6 +104,7 @@ class SplitReport:
             lengths,
             {group: _counts(values) for group, values in split.groups.items()},
             measured_field,
+            "rows" if split.inputs[measured_field].values.ndim == 2 else "tokens",
             histogram(split.inputs[measured_field].lengths),
             tuple(_example(task, split, index) for index in range(min(examples, len(split)))),
             group_names(task),
@@ -213,7 +216,7 @@ def terminal_report(title: str, splits: Sequence[SplitReport]) -> RenderableType
 
 def _split_lines(split: SplitReport) -> Iterator[Text]:
     yield Text()
-    yield Text.assemble((split.name, "bold"), f": tokens of {split.measured_field}")
+    yield Text.assemble((split.name, "bold"), f": {split.measured_unit} of {split.measured_field}")
     highest = max((bar.count for bar in split.bars), default=1)
     ranges = [str(bar.low) if bar.low == bar.high else f"{bar.low}..{bar.high}" for bar in split.bars]
     width = max(map(len, ranges), default=0)

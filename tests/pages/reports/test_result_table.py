@@ -73,6 +73,15 @@ def test_csv_and_json_hold_the_same_cells(table: ResultTable) -> None:
     assert rows[3]["mean"] == ""
 
 
+@pytest.mark.parametrize(
+    ("metric", "ending"), [("accuracy", "how many seeds reached 99%."), ("squared_error", "how many seeds there are.")]
+)
+def test_only_fractions_have_seeds_that_reached_a_share(metric: str, ending: str) -> None:
+    column = TableColumn("Result", f"test.{metric}")
+    table = ResultTable.of("t", ROWS[:1], [column], [measured(ROWS[0], column, 0.5, 0.25)])
+    assert [line.endswith(ending) for line in table.sentences()] == [True]
+
+
 def test_a_difference_of_losses_is_no_percentage() -> None:
     column = TableColumn("Loss", "test.loss")
     cells = [measured(ROWS[0], column, 1.5), measured(ROWS[1], column, 1.25)]
