@@ -32,12 +32,16 @@ def check(
     plugin: Plugin = None,
     allow: Allow = None,
     as_sarif: Annotated[bool, typer.Option("--sarif", help="Print errors and warnings as SARIF 2.1.0.")] = False,
+    fix: Annotated[bool, typer.Option("--fix", help="Correct mistakes that have one safe correction first.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print errors and warnings only, no summary.")] = False,
 ) -> None:
     """Check programs: names, statics, shapes, lengths, causality, and whether models fit their tasks.
 
     Runs nothing and does not need torch. Exits with 1 if there are errors; warnings do not count. With `--plugin`, also
     constructs the tasks and the models of recipes that use Python of your own; `archlang test` runs their blocks.
+
+    With `--fix`, changes the named files: corrects words with one typing error, adds missing `use` lines, and makes
+    the other edits that JSON output calls safe. Lists what it has corrected.
 
     Example: archlang check recipes/gutlb.arch
     """
@@ -48,6 +52,7 @@ def check(
     paths = arch_files(files)
     # The programs of a named folder may use each other.
     allowed = (*(allow or ()), *(path for path in files if os.path.isdir(path)))
+    corrected = sum(_correct(path, allowed, as_json or as_sarif or quiet) for path in paths) if fix else 0
     with _rare_collections():
         # Files that are used by several of the paths report their errors once.
         unique = {(str(d.span), d.code, d.message): d for path in paths for d in check(path, allowed)}
@@ -60,11 +65,34 @@ def check(
     else:
         console.show(diagnostics)
         if not quiet:
-            console.out.print(_summary(len(paths), len(errors), len(diagnostics) - len(errors)))
+            console.out.print(_summary(len(paths), corrected, len(errors), len(diagnostics) - len(errors)))
     if errors:
         raise typer.Exit(1)
     if plugin:
         _construct(paths, plugin, allowed)
+
+
+def _correct(path: Path, allow: Iterable[Path], quiet: bool) -> int:
+    """Makes the safe edits of a file. Returns how many mistakes are corrected."""
+    from archlang.diagnostics import ErrorWithRemedy, ProgramError
+    from archlang.files.atomic import write_atomically
+    from archlang.plan.corrections import correct
+    from archlang.syntax.reading import read
+
+    try:
+        source = read(path)
+    except ProgramError:
+        return 0  # the check reports it
+    correction = correct(source.text, str(path), allow)
+    if correction.text == source.text:
+        return 0
+    try:
+        write_atomically(path.resolve(strict=True), correction.text)  # a link stays a link
+    except OSError as error:
+        raise ErrorWithRemedy(f"`{path}` cannot be written: {error.strerror}", "the file was not changed") from error
+    for diagnostic in correction.corrected if not quiet else ():
+        console.out.print(f"corrected {diagnostic.span}: {diagnostic.message}", markup=False)
+    return len(correction.corrected)
 
 
 @contextmanager
@@ -108,6 +136,7 @@ def _build(plan: Plan) -> None:
         build(plan.graph, plan.plugins)
 
 
-def _summary(files: int, errors: int, warnings: int) -> str:
-    parts = [plural(number, word) for number, word in ((errors, "error"), (warnings, "warning")) if number]
-    return f"{plural(files, 'file')}, {', '.join(parts) or 'no mistakes'}"
+def _summary(files: int, corrected: int, errors: int, warnings: int) -> str:
+    parts = [f"{plural(corrected, 'mistake')} corrected"] if corrected else []
+    found = [plural(number, word) for number, word in ((errors, "error"), (warnings, "warning")) if number]
+    return ", ".join([plural(files, "file"), *parts, *(found or ["no mistakes" + " left" * bool(corrected)])])

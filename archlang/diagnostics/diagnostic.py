@@ -1,7 +1,9 @@
 """Diagnostics: mistakes of a program as data."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from archlang.source import Span
 
@@ -27,7 +29,8 @@ class Diagnostic:
     """A mistake of a program.
 
     `code` is stable (`E0203`; `W…` for a warning), `message` says what is wrong, `label` is shown under `span`,
-    `labels` are other places that matter, and `remedy` says what to write instead."""
+    `labels` are other places that matter, and `remedy` says what to write instead. Together, the `edits` make that
+    change, if a tool can make it. If `is_safe`, hardly another change can be meant, so that nobody need be asked."""
 
     code: str
     message: str
@@ -35,10 +38,24 @@ class Diagnostic:
     label: str = ""
     labels: tuple[Label, ...] = ()
     remedy: str = ""
+    edits: tuple[Edit, ...] = ()
+    is_safe: bool = False
 
     @property
     def is_error(self) -> bool:
         return self.code.startswith("E")
+
+    def with_edits(self, *edits: Edit | None, is_safe: bool = False) -> Diagnostic:
+        """Returns the diagnostic with edits; without any if one is None, or if the text is not that of a file."""
+        changes = tuple(edit for edit in edits if edit is not None and not _is_argument(edit.span))
+        if len(changes) < len(edits):
+            return self
+        return replace(self, edits=changes, is_safe=is_safe)
+
+
+def _is_argument(span: Span) -> bool:
+    """Whether a place is in a text of the command line, which no file contains."""
+    return span.source.is_command_line or span.source.path.startswith("--")
 
 
 # A phase calls this function for each mistake.

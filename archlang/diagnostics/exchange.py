@@ -14,7 +14,8 @@ _Json = dict[str, Any]  # Any: JSON
 
 
 def to_json(diagnostics: Iterable[Diagnostic]) -> str:
-    """Returns a JSON list with an object for each diagnostic.
+    """Returns a JSON list with an object for each diagnostic. Its `edits` correct the mistake together: each replaces a
+    place by a text. `check --fix` makes those that are `safe`.
 
     Lines and columns count from 1, offsets from 0. All count characters, and ends are excluded."""
     return json_text(
@@ -27,6 +28,8 @@ def to_json(diagnostics: Iterable[Diagnostic]) -> str:
                 "label": diagnostic.label,
                 "labels": [{**_place(label.span), "text": label.text} for label in diagnostic.labels],
                 "remedy": diagnostic.remedy,
+                "edits": [{**_place(edit.span), "text": edit.text} for edit in diagnostic.edits],
+                "safe": diagnostic.is_safe,
             }
             for diagnostic in diagnostics
         ]
@@ -85,27 +88,43 @@ def _result(diagnostic: Diagnostic, rule: int) -> _Json:
         result["relatedLocations"] = [
             {"id": index, **_location(label.span, label.text)} for index, label in enumerate(diagnostic.labels, 1)
         ]
+    if diagnostic.edits:
+        result["fixes"] = [_fix(diagnostic)]
     return result
 
 
+def _fix(diagnostic: Diagnostic) -> _Json:
+    changes: dict[str, list[_Json]] = {}
+    for edit in diagnostic.edits:
+        replacement = {"deletedRegion": _region(edit.span), "insertedContent": {"text": edit.text}}
+        changes.setdefault(_uri(edit.span.source.path), []).append(replacement)
+    fix: _Json = {
+        "artifactChanges": [
+            {"artifactLocation": {"uri": uri}, "replacements": replacements} for uri, replacements in changes.items()
+        ]
+    }
+    return {"description": {"text": diagnostic.remedy}, **fix} if diagnostic.remedy else fix
+
+
 def _location(span: Span, text: str) -> _Json:
-    end_line, end_column = span.source.position(span.end)
     location: _Json = {
-        "physicalLocation": {
-            "artifactLocation": {"uri": _uri(span.source.path)},
-            "region": {
-                "startLine": span.line,
-                "startColumn": span.column,
-                "endLine": end_line,
-                "endColumn": end_column,
-                "charOffset": span.start,
-                "charLength": span.end - span.start,
-            },
-        }
+        "physicalLocation": {"artifactLocation": {"uri": _uri(span.source.path)}, "region": _region(span)}
     }
     if text:
         location["message"] = {"text": text}
     return location
+
+
+def _region(span: Span) -> _Json:
+    end_line, end_column = span.source.position(span.end)
+    return {
+        "startLine": span.line,
+        "startColumn": span.column,
+        "endLine": end_line,
+        "endColumn": end_column,
+        "charOffset": span.start,
+        "charLength": span.end - span.start,
+    }
 
 
 def _uri(path: str) -> str:

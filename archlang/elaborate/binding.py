@@ -37,7 +37,7 @@ class Binding:
     `call` is the place of the call. `configure` settles the statics of a block in a static expression. `ambient` are
     the sizes that a task sets. With `generic`, statics without a default are symbols; with `may_be_unknown`, sizes may
     lack a value. `lengths` are the sizes that count positions. `family` is the type of `data`, one of `FEATURED`,
-    with its lengths."""
+    with its lengths. `arguments` are the types of the values of the call."""
 
     declaration: Declaration
     call: Span
@@ -50,6 +50,7 @@ class Binding:
     sizes: dict[str, Bound] = field(default_factory=dict)
     lengths: set[str] = field(default_factory=set)
     family: tuple[str, tuple[Dim, ...]] | None = None
+    arguments: tuple[Type, ...] = ()
     _open: set[str] = field(default_factory=set)
     _disagreeing: set[str] = field(default_factory=set)
 
@@ -203,10 +204,26 @@ class Binding:
             return bound.value is not None
         if name not in self._disagreeing:
             self.report(
-                mistakes.sizes_disagree(span, block, name, show(bound.value), str(actual), bound.span, written.span)
+                mistakes.sizes_disagree(
+                    span,
+                    block,
+                    name,
+                    show(bound.value),
+                    str(actual),
+                    bound.span,
+                    written.span,
+                    self._is_usual(actual, bound),
+                )
             )
         self._disagreeing.add(name)
         return False
+
+    def _is_usual(self, size: Dim, bound: Bound) -> bool:
+        """Whether more arguments have a number of features than the one that another argument has bound."""
+        if bound not in self.sizes.values() or not isinstance(bound.value, Dim):
+            return False
+        features = [argument.dims[-1] for argument in self.arguments if argument.name in FEATURED]
+        return features.count(size) > features.count(bound.value)
 
     def type(
         self, written: tree.TypeExpression, features: Sequence[Dim] = (), free: Callable[[str], Dim] | None = None
@@ -275,7 +292,8 @@ class Binding:
                 size = free(written.text)
                 self.bind_size(written.text, Bound(size, written.span), axis)
                 return size
-            self.report(mistakes.size_unknown(written.span, written.text, self.declaration.name))
+            name = self.declaration.name
+            self.report(mistakes.size_unknown(written.span, written.text, name, self.declaration.span))
             return None
         value = self._evaluator_of(axis).value(written, "int")
         if isinstance(value, Dim):

@@ -146,6 +146,7 @@ class Calls:
             if place_of_default >= len(paired):
                 return None
             paired.append(paired[place_of_default])
+        binding.arguments = tuple(value.type for value, _ in arguments)
         fine = True
         for position, (value, place) in enumerate(paired):
             if position < len(arguments) or fine:

@@ -10,12 +10,13 @@ from archlang.elaborate.frame import Frame, InstancePaths
 from archlang.elaborate.model_size import TooLarge
 from archlang.elaborate.region_builder import Flow
 from archlang.elaborate.statements import Statements
+from archlang.elaborate.updated_names import updated_names
 from archlang.graph.graph import Graph
 from archlang.names import mistakes as name_mistakes
 from archlang.names.resolve import Declaration
 from archlang.names.values import Bound
 from archlang.source import Span
-from archlang.syntax.tree import Definition, Name
+from archlang.syntax.tree import Assign, Definition, Experts, Halting, Name, Repeat, Scan, Stack
 from archlang.types import Axis, Dim, Type
 
 
@@ -68,7 +69,7 @@ class _Elaborator:
         self._statements.run(item.body.statements, frame)
         if frame.returned is None:
             if not frame.misplaced:
-                self._context.report(name_mistakes.no_return(item.name_span, item.name))
+                self._context.report(name_mistakes.no_return(item.name_span, item.name, _last_value(item)))
             return None
         result, span = frame.returned
         promised = item.signature.result
@@ -136,3 +137,18 @@ def _promised_names(item: Definition) -> list[str | None]:
     result = item.signature.result
     dimensions = getattr(result, "dimensions", ())
     return [size.text if isinstance(size, Name) else None for size in dimensions]
+
+
+def _last_value(item: Definition) -> tuple[Span, str] | None:
+    """Returns the last statement of a body with the name of the value that it binds or updates; None if it does not."""
+    last = item.body.statements[-1] if item.body.statements else None
+    match last:
+        case Assign(name=name):
+            return last.span, name
+        case Repeat(target=str(name)) | Stack(target=str(name)) | Halting(target=str(name)) | Scan(target=str(name)):
+            return last.span, name
+        case Experts(target=name) | Halting(state=name):
+            return last.span, name
+        case Repeat() | Stack() if len(states := updated_names(last.body)) == 1:
+            return last.span, next(iter(states))
+    return None

@@ -1,9 +1,19 @@
 """Diagnostics about types and signatures."""
 
+import re
 from collections.abc import Iterable
 
-from archlang.diagnostics import Diagnostic, Label
-from archlang.diagnostics.names import listed, plural, suggest
+from archlang.diagnostics import Diagnostic, Edit, Label
+from archlang.diagnostics.edits import (
+    closing_bracket,
+    insertion,
+    is_in_signature,
+    without,
+    without_item,
+    word_in,
+    wrapped,
+)
+from archlang.diagnostics.names import listed, misspelt, plural
 from archlang.source import Span
 from archlang.types import FEATURED, Dim, Type
 from archlang.types.causality import MANNERS
@@ -14,16 +24,26 @@ def _unknown(code: str, span: Span, kind: str, name: str, possible: Iterable[str
     possible = tuple(possible)
     noun, *rest = kind.split(" ", 1)
     plural = " ".join([f"{noun}s", *rest])
-    remedy = suggest(name, possible, f"the {plural} are {listed(possible)}")
-    return Diagnostic(code, f"unknown {kind} `{name}`", span, f"no such {noun}", remedy=remedy)
+    remedy = f"the {plural} are {listed(possible)}"
+    return misspelt(
+        Diagnostic(code, f"unknown {kind} `{name}`", span, f"no such {noun}", remedy=remedy), name, possible
+    )
 
 
 # Types
 
 
 def sizes_disagree(
-    span: Span, block: str, name: str, expected: str, got: str, origin: Span | None, declared: Span | None
+    span: Span,
+    block: str,
+    name: str,
+    expected: str,
+    got: str,
+    origin: Span | None,
+    declared: Span | None,
+    is_usual: bool = False,
 ) -> Diagnostic:
+    """`is_usual`: more arguments of the call have the size `got` than the expected one, which `origin` has."""
     labels = []
     if origin is not None and origin != span:
         labels.append(Label(origin, f"`{name}` is {expected} because of this"))
@@ -33,19 +53,29 @@ def sizes_disagree(
     message = f"`{block}` expects {name} = {expected} here, but this has {name} = {got}"
     if is_number:
         message = f"`{block}` expects a size of {expected} here, but this is {got}"
+    is_length = name in ("n", "m", "t")
     remedy = (
-        f"change the size to {expected}, for example with `linear[{expected}]`"
-        if name not in ("n", "m", "t")
-        else "use sequences of the same length"
+        "use sequences of the same length"
+        if is_length
+        else f"change the size to {expected}, for example with `linear[{expected}]`"
     )
-    return Diagnostic("E0401", message, span, got if is_number else f"{name} = {got}", tuple(labels), remedy)
+    label = got if is_number else f"{name} = {got}"
+    diagnostic = Diagnostic("E0401", message, span, label, tuple(labels), remedy)
+    if is_length:
+        return diagnostic
+    place, size = (origin, got) if is_usual and origin is not None else (span, expected)
+    return diagnostic.with_edits(*wrapped(place, f"linear[{size}]("))
 
 
 def wrong_type(span: Span, block: str, parameter: str, expected: str, got: Type, declared: Span | None) -> Diagnostic:
     labels = (Label(declared, f"`{parameter}` is declared here"),) if declared is not None else ()
     message = f"`{block}` expects `{expected}` as `{parameter}`, but this is `{got}`"
-    remedy = _TYPE_REMEDY.get((expected.split("[")[0], got.name), "apply a block that returns a value of this type")
-    return Diagnostic("E0402", message, span, f"is `{got}`", labels, remedy)
+    kinds = (expected.split("[")[0], got.name)
+    remedy = _TYPE_REMEDY.get(kinds, "apply a block that returns a value of this type")
+    diagnostic = Diagnostic("E0402", message, span, f"is `{got}`", labels, remedy)
+    if got.name == "tokens" and kinds in _TYPE_REMEDY:
+        return diagnostic.with_edits(*wrapped(span, "embed[d](" if is_in_signature(span, "d") else "embed[64]("))
+    return diagnostic.with_edits(*wrapped(span, "last(")) if kinds == ("vec", "seq") else diagnostic
 
 
 _TYPE_REMEDY = {
@@ -69,7 +99,13 @@ def wrong_number_of_arguments(span: Span, block: str, expected: str, got: int, d
 def wrong_result(span: Span, name: str, expected: str, got: Type, declared: Span) -> Diagnostic:
     message = f"`{name}` declares the result type `{expected}`, but returns `{got}`"
     labels = (Label(declared, f"declared as `{expected}` here"),)
-    return Diagnostic("E0404", message, span, f"is `{got}`", labels, "change the declared type or the returned value")
+    remedy = "change the declared type or the returned value"
+    diagnostic = Diagnostic("E0404", message, span, f"is `{got}`", labels, remedy)
+    return diagnostic.with_edits(Edit(declared, str(got)) if _WRITABLE.fullmatch(str(got)) else None)
+
+
+# A type whose sizes a program can name.
+_WRITABLE = re.compile(r"(?:seq|vec)\[[\w, +*-]+\]")
 
 
 def state_changes_type(span: Span, name: str, before: Type, after: Type, first: Span | None) -> Diagnostic:
@@ -81,7 +117,15 @@ def state_changes_type(span: Span, name: str, before: Type, after: Type, first: 
             "keep its length: `slice[-k, k](…)` has the last k positions, and `scan c after b in …` binds all "
             "positions before a part"
         )
-    return Diagnostic("E0405", message, span, f"is `{after}`", labels, remedy)
+    diagnostic = Diagnostic("E0405", message, span, f"is `{after}`", labels, remedy)
+    size = _size_that_differs(before, after)
+    return diagnostic if size is None else diagnostic.with_edits(*wrapped(span, f"linear[{size}]("))
+
+
+def _size_that_differs(wanted: Type, got: Type) -> Dim | None:
+    """Returns the features of a type if another one differs from it in nothing else; None if it does."""
+    is_alike = wanted.name == got.name and wanted.name in FEATURED and wanted.dims[:-1] == got.dims[:-1]
+    return wanted.dims[-1] if is_alike and wanted.dims != got.dims else None
 
 
 def unlike_operands(span: Span, operator: str, left: Type, right: Type, spans: tuple[Span, Span]) -> Diagnostic:
@@ -96,7 +140,9 @@ def unlike_operands(span: Span, operator: str, left: Type, right: Type, spans: t
         remedy = "use sequences that are as long as each other, or reduce one to a vector, for example with `mean`"
     else:
         remedy = "change one to the type of the other, or use a number"
-    return Diagnostic("E0406", message, span, "different types", labels, remedy)
+    diagnostic = Diagnostic("E0406", message, span, "different types", labels, remedy)
+    size = _size_that_differs(left, right)
+    return diagnostic if size is None else diagnostic.with_edits(*wrapped(spans[1], f"linear[{size}]("))
 
 
 def unknown_type(span: Span, name: str, possible: Iterable[str]) -> Diagnostic:
@@ -109,7 +155,14 @@ def wrong_number_of_sizes(span: Span, name: str, expected: str, got: int) -> Dia
         "the types are `seq[n, d]`, `vec[d]`, `tokens[n]`, `logits[classes]`, `map[n, m]`, `map[n, m, h]`, `prob`, "
         "`address[n, bits]`, `pointer[t, n, k]`"
     )
-    return Diagnostic("E0408", message, span, plural(got, "size"), remedy=remedy)
+    diagnostic = Diagnostic("E0408", message, span, plural(got, "size"), remedy=remedy)
+    sizes = _USUAL_SIZES.get(name, ())
+    if not span.text.endswith("]") or not 0 < got < len(sizes):
+        return diagnostic
+    return diagnostic.with_edits(insertion(span.source, span.end - 1, ", " + ", ".join(sizes[got:])))
+
+
+_USUAL_SIZES = {"seq": ("n", "d"), "map": ("n", "m"), "address": ("n", "bits"), "pointer": ("t", "n", "k")}
 
 
 def address_is_no_data(span: Span, what: str, got: Type) -> Diagnostic:
@@ -166,19 +219,21 @@ def nothing_emitted(span: Span, target: str, word: str) -> Diagnostic:
 def draws_no_number(span: Span, block: str) -> Diagnostic:
     message = f"`{block}` does not draw a number of steps"
     remedy = "use a block without inputs whose result is `seq[1, 1]`, such as `uniform_steps[low = 4, high = 12]`"
-    return Diagnostic("E0436", message, span, "draws no number", remedy=remedy)
+    diagnostic = Diagnostic("E0436", message, span, "draws no number", remedy=remedy)
+    return diagnostic.with_edits(Edit(span, "uniform_steps[low = 4, high = 12]"))
 
 
 def no_gradient_steps(span: Span) -> Diagnostic:
     message = "no step of this loop has a gradient, so nothing that only it computes is trained"
     remedy = "keep the gradient of the last step by `truncated 1`; to keep none on purpose, apply `detach` to states"
-    return Diagnostic("W0204", message, span, "no steps", remedy=remedy)
+    return Diagnostic("W0204", message, span, "no steps", remedy=remedy).with_edits(Edit(span, "1"))
 
 
 def truncated_halting(span: Span) -> Diagnostic:
     message = "a halting loop cannot be truncated: how many steps it takes is decided while it runs"
     remedy = "delete `truncated`; to stop a gradient, apply `detach` to a value"
-    return Diagnostic("E0434", message, span, "truncated", remedy=remedy)
+    clause = Span(span.source, span.source.text.rfind("truncated", 0, span.start), span.end)
+    return Diagnostic("E0434", message, span, "truncated", remedy=remedy).with_edits(without(clause), is_safe=True)
 
 
 def emitted_off_axis(span: Span, got: Type, part: Type) -> Diagnostic:
@@ -195,10 +250,18 @@ def not_halting(span: Span, block: str) -> Diagnostic:
     return Diagnostic("E0413", message, span, "does not return `prob`", remedy=remedy)
 
 
-def size_unknown(span: Span, name: str, block: str) -> Diagnostic:
+def size_unknown(span: Span, name: str, block: str, declared: Span) -> Diagnostic:
+    """`declared` is the name of the block in its declaration."""
     message = f"the size `{name}` in the result of `{block}` is in none of its inputs or statics"
     remedy = f"add a static `{name}`, or name the size in the type of an input"
-    return Diagnostic("E0414", message, span, "unknown size", remedy=remedy)
+    diagnostic = Diagnostic("E0414", message, span, "unknown size", remedy=remedy)
+    if not name.isidentifier():
+        return diagnostic
+    text = declared.source.text
+    if text[declared.end : declared.end + 1] != "[":
+        return diagnostic.with_edits(insertion(declared.source, declared.end, f"[{name}: int]"))
+    end = closing_bracket(text, declared.end)
+    return diagnostic.with_edits(None if end is None else insertion(declared.source, end, f", {name}: int"))
 
 
 def shared_with_other_sizes(span: Span, name: str, difference: str, first: Span | None) -> Diagnostic:
@@ -225,7 +288,9 @@ def bad_operator(span: Span, operator: str) -> Diagnostic:
 def instance_configured(span: Span, name: str, first: Span) -> Diagnostic:
     message = f"`{name}` is an instance, whose statics its `let` sets"
     remedy = f"write `{name}(…)`, or bind a second instance with `let`"
-    return Diagnostic("E0420", message, span, "statics set again", (Label(first, "set here"),), remedy)
+    diagnostic = Diagnostic("E0420", message, span, "statics set again", (Label(first, "set here"),), remedy)
+    end = closing_bracket(span.source.text, span.end)
+    return diagnostic.with_edits(None if end is None else Edit(Span(span.source, span.end, end + 1), ""))
 
 
 def too_large(span: Span, limit: int) -> Diagnostic:
@@ -306,7 +371,11 @@ def charge_of_several_numbers(span: Span, name: str, kind: Type) -> Diagnostic:
         "number": "charge a value that the model computes",
     }
     remedy = remedies.get(kind.name, "reduce it to `vec[1]`")
-    return Diagnostic("E0430", message, span, f"is `{kind}`", remedy=remedy)
+    diagnostic = Diagnostic("E0430", message, span, f"is `{kind}`", remedy=remedy)
+    if kind.name not in FEATURED:
+        return diagnostic
+    before = "mean(" * (kind.name == "seq")
+    return diagnostic.with_edits(*wrapped(span, before if kind.dims[-1] == Dim.of(1) else f"sum_features({before}"))
 
 
 # Signatures
@@ -316,7 +385,11 @@ def reads_unknown_input(span: Span, name: str, block: str, possible: Iterable[st
     possible = tuple(possible)
     inputs = f"its inputs are {listed(possible)}" if possible else "it has no inputs"
     message = f"`{block}` has no input `{name}`"
-    return Diagnostic("E0502", message, span, "unknown input", remedy=suggest(name, possible, inputs))
+    diagnostic = misspelt(Diagnostic("E0502", message, span, "unknown input", remedy=inputs), name, possible)
+    if diagnostic.edits or len(possible) != 1:
+        return diagnostic
+    place = word_in(span, name)
+    return diagnostic if place is None else diagnostic.with_edits(Edit(place, possible[0]), is_safe=True)
 
 
 def unknown_manner(span: Span, name: str) -> Diagnostic:
@@ -325,8 +398,9 @@ def unknown_manner(span: Span, name: str) -> Diagnostic:
 
 def unknown_caveat(span: Span, name: str) -> Diagnostic:
     possible = ("padding", "batch", "targets")
-    remedy = suggest(name, possible, "write `depends on padding`, `depends on batch` or `depends on targets`")
-    return Diagnostic("E0504", f"unknown dependence `{name}`", span, "unknown dependence", remedy=remedy)
+    message = f"unknown dependence `{name}`"
+    remedy = "write `depends on padding`, `depends on batch` or `depends on targets`"
+    return misspelt(Diagnostic("E0504", message, span, "unknown dependence", remedy=remedy), name, possible)
 
 
 def unknown_quantity(span: Span, name: str, possible: Iterable[str]) -> Diagnostic:
@@ -340,18 +414,23 @@ def unknown_record(span: Span, name: str, possible: Iterable[str]) -> Diagnostic
 def pure_but_random(span: Span, block: str, pure: Span) -> Diagnostic:
     message = f"`{block}` is declared both pure and random"
     labels = (Label(pure, "declared pure here"),)
-    return Diagnostic("E0505", message, span, "declared random here", labels, "delete `pure` or the clause `random`")
+    remedy = "delete `pure` or the clause `random`"
+    diagnostic = Diagnostic("E0505", message, span, "declared random here", labels, remedy)
+    return diagnostic.with_edits(without(pure) if pure.text == "pure" else None)
 
 
 def pure_with_weights(span: Span, block: str, pure: Span) -> Diagnostic:
     message = f"`{block}` is declared pure, and a pure block has no weights"
     labels = (Label(pure, "declared pure here"),)
-    return Diagnostic("E0510", message, span, "about weights", labels, "delete `pure` or this clause")
+    diagnostic = Diagnostic("E0510", message, span, "about weights", labels, "delete `pure` or this clause")
+    return diagnostic.with_edits(without(pure) if pure.text == "pure" else None)
 
 
 def attention_of_input(span: Span) -> Diagnostic:
     message = "`records attention` keeps what the method `weights` computes, not an input"
-    return Diagnostic("E0510", message, span, "names an input", remedy="write `records attention`")
+    diagnostic = Diagnostic("E0510", message, span, "names an input", remedy="write `records attention`")
+    text = re.sub(r"\s*=\s*\w+", "", span.text, count=1)
+    return diagnostic.with_edits(Edit(span, text), is_safe=True)
 
 
 def cuts_no_chunks(span: Span, block: str) -> Diagnostic:
@@ -396,7 +475,8 @@ def no_class(span: Span, python: str) -> Diagnostic:
 
 def static_of_task_model(span: Span, name: str, model: str) -> Diagnostic:
     remedy = "rename this static: the task sets `classes` and `vocab`"
-    return Diagnostic("E0607", f"the task sets `{name}` of `{model}`", span, "set by the task", remedy=remedy)
+    diagnostic = Diagnostic("E0607", f"the task sets `{name}` of `{model}`", span, "set by the task", remedy=remedy)
+    return diagnostic.with_edits(without_item(span))
 
 
 def needs_task(span: Span, model: str, sizes: Iterable[str]) -> Diagnostic:

@@ -44,7 +44,7 @@ class Statements:
         """Elaborates statements in order. Reports those after a `return`."""
         for statement in statements:
             if frame.returned is not None:
-                self._report(name_mistakes.unreachable(statement.span, frame.returned[1]))
+                self._report(name_mistakes.unreachable(statement.span, frame.returned[1], statements[-1].span))
                 return
             self._statement(statement, frame)
 

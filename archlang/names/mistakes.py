@@ -1,9 +1,20 @@
 """Diagnostics about names, `use` lines and statics."""
 
+import re
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
-from archlang.diagnostics import Diagnostic, Label
-from archlang.diagnostics.names import did_you_mean, listed, plural, suggest
+from archlang.diagnostics import Diagnostic, Edit, Label
+from archlang.diagnostics.edits import (
+    insertion,
+    is_in_signature,
+    static_set,
+    used,
+    without_item,
+    without_lines,
+    word_in,
+)
+from archlang.diagnostics.names import did_you_mean, is_typing_error, listed, misspelt, plural
 from archlang.names.library import module_of
 from archlang.source import Span
 from archlang.types.dimension import MOST_FACTORS, MOST_TERMS
@@ -12,21 +23,22 @@ from archlang.types.dimension import MOST_FACTORS, MOST_TERMS
 
 
 def unknown_value(span: Span, name: str, possible: Iterable[str], is_block: bool) -> Diagnostic:
+    message = f"unknown value `{name}`"
     if is_block:
         remedy = f"apply the block `{name}` to a value, as in `{name}(h)`"
-    else:
-        remedy = suggest(name, possible, "bind it with `=` first, or add it to the inputs of the block")
-    return Diagnostic("E0201", f"unknown value `{name}`", span, "not bound here", remedy=remedy)
+        return Diagnostic("E0201", message, span, "not bound here", remedy=remedy)
+    remedy = "bind it with `=` first, or add it to the inputs of the block"
+    return misspelt(Diagnostic("E0201", message, span, "not bound here", remedy=remedy), name, possible, is_guess=True)
 
 
 def unknown_block(span: Span, name: str, possible: Iterable[str]) -> Diagnostic:
-    module = module_of(name)
-    remedy = (
-        f"add `use {module}` at the beginning of the file"
-        if module
-        else suggest(name, possible, "`archlang blocks` lists the library; `use` brings in the blocks of another file")
-    )
-    return Diagnostic("E0202", f"unknown block `{name}`", span, "no such block", remedy=remedy)
+    message, module = f"unknown block `{name}`", module_of(name)
+    if module:
+        remedy = f"add `use {module}` at the beginning of the file"
+        diagnostic = Diagnostic("E0202", message, span, "no such block", remedy=remedy)
+        return diagnostic.with_edits(used(span.source, module), is_safe=True)
+    remedy = "`archlang blocks` lists the library; `use` brings in the blocks of another file"
+    return misspelt(Diagnostic("E0202", message, span, "no such block", remedy=remedy), name, possible)
 
 
 def defined_twice(span: Span, name: str, first: Span) -> Diagnostic:
@@ -42,8 +54,8 @@ def bound_twice(span: Span, name: str, first: Span) -> Diagnostic:
 
 def update_of_unbound(span: Span, name: str, possible: Iterable[str]) -> Diagnostic:
     message = f"`{name} <-` updates a state, but `{name}` is not bound outside this loop"
-    remedy = suggest(name, possible, f"bind the initial state before the loop with `{name} = …`")
-    return Diagnostic("E0206", message, span, "unknown state", remedy=remedy)
+    remedy = f"bind the initial state before the loop with `{name} = …`"
+    return misspelt(Diagnostic("E0206", message, span, "unknown state", remedy=remedy), name, possible, is_guess=True)
 
 
 def update_of_mixture(span: Span, name: str, state: str, bound: Span) -> Diagnostic:
@@ -55,7 +67,9 @@ def update_of_mixture(span: Span, name: str, state: str, bound: Span) -> Diagnos
 
 def carried_twice(span: Span, name: str, first: Span) -> Diagnostic:
     message = f"`{name}` is carried twice"
-    return Diagnostic("E0231", message, span, "carried again", (Label(first, "carried here"),), "delete one")
+    labels = (Label(first, "carried here"),)
+    diagnostic = Diagnostic("E0231", message, span, "carried again", labels, "delete one")
+    return diagnostic.with_edits(without_item(span), is_safe=True)
 
 
 def update_outside_loop(span: Span, name: str, first: Span) -> Diagnostic:
@@ -82,6 +96,10 @@ def used_file_outside(span: Span, path: str) -> Diagnostic:
 
 def import_cycle(span: Span, cycle: Sequence[str]) -> Diagnostic:
     message = f"circular `use`: {' -> '.join(cycle)}"
+    if len(cycle) == 2:
+        diagnostic = Diagnostic("E0209", message, span, "closes the cycle", remedy="delete the line")
+        line = Span(span.source, *span.source.line_bounds(span.line))
+        return diagnostic.with_edits(Edit(line, ""), is_safe=True)
     return Diagnostic("E0209", message, span, "closes the cycle", remedy="move the shared blocks into a third file")
 
 
@@ -101,19 +119,23 @@ def unknown_library_file(span: Span, name: str, possible: Iterable[str]) -> Diag
     end = name.rpartition(".")[2]
     near = end if end in by_end else did_you_mean(end, by_end)
     own = "write the path of your own file in quotes; blocks of the prelude need no `use`"
-    remedy = f"did you mean `{by_end[near]}`?" if near else own
-    return Diagnostic("E0211", f"unknown library file `{name}`", span, "no such library file", remedy=remedy)
+    diagnostic = Diagnostic("E0211", f"unknown library file `{name}`", span, "no such library file", remedy=own)
+    if near is None:
+        return diagnostic
+    is_safe = near == end or is_typing_error(end, near, by_end)
+    diagnostic = replace(diagnostic, remedy=f"did you mean `{by_end[near]}`?")
+    return diagnostic.with_edits(Edit(span, by_end[near]), is_safe=is_safe)
 
 
 def unknown_task(span: Span, name: str, possible: Iterable[str]) -> Diagnostic:
-    remedy = suggest(name, possible, "`archlang tasks` lists the tasks")
-    return Diagnostic("E0212", f"unknown task `{name}`", span, "no such task", remedy=remedy)
+    message, remedy = f"unknown task `{name}`", "`archlang tasks` lists the tasks"
+    return misspelt(Diagnostic("E0212", message, span, "no such task", remedy=remedy), name, possible)
 
 
 def unknown_optimizer(span: Span, name: str, possible: Iterable[str]) -> Diagnostic:
     possible = tuple(possible)
-    remedy = suggest(name, possible, f"the optimizers are {listed(possible)}")
-    return Diagnostic("E0213", f"unknown optimizer `{name}`", span, "no such optimizer", remedy=remedy)
+    message, remedy = f"unknown optimizer `{name}`", f"the optimizers are {listed(possible)}"
+    return misspelt(Diagnostic("E0213", message, span, "no such optimizer", remedy=remedy), name, possible)
 
 
 def no_model(span: Span) -> Diagnostic:
@@ -123,9 +145,9 @@ def no_model(span: Span) -> Diagnostic:
 
 def unknown_model(span: Span, name: str, possible: Iterable[str]) -> Diagnostic:
     possible = tuple(possible)
-    otherwise = f"the models are {listed(possible)}" if possible else "write a `model`, or bring one in with `use`"
+    remedy = f"the models are {listed(possible)}" if possible else "write a `model`, or bring one in with `use`"
     message = f"unknown model `{name}`"
-    return Diagnostic("E0214", message, span, "no such model", remedy=suggest(name, possible, otherwise))
+    return misspelt(Diagnostic("E0214", message, span, "no such model", remedy=remedy), name, possible)
 
 
 def not_a_block(span: Span, name: str, value: str) -> Diagnostic:
@@ -133,15 +155,25 @@ def not_a_block(span: Span, name: str, value: str) -> Diagnostic:
     return Diagnostic("E0215", f"`{name}` is {value} and cannot be applied", span, "not a block", remedy=remedy)
 
 
-def no_return(span: Span, name: str) -> Diagnostic:
+def no_return(span: Span, name: str, last: tuple[Span, str] | None) -> Diagnostic:
+    """`last` is the last statement of the body with the name that it binds; None if it binds none."""
     message = f"`{name}` has no `return`"
-    return Diagnostic("E0216", message, span, "returns no value", remedy="end the body with `return …`")
+    diagnostic = Diagnostic("E0216", message, span, "returns no value", remedy="end the body with `return …`")
+    if last is None:
+        return diagnostic
+    statement, value = last
+    start, _ = statement.source.line_bounds(statement.line)
+    before = statement.source.text[start : statement.start]
+    text = f"\n{before}return {value}" if not before.strip() else f" return {value}"
+    return diagnostic.with_edits(insertion(statement.source, statement.end, text))
 
 
-def unreachable(span: Span, returned: Span) -> Diagnostic:
+def unreachable(span: Span, returned: Span, last: Span) -> Diagnostic:
+    """`last` is the last of the statements after `return`, `span` the first."""
     message = "statements after `return`"
     remedy = "move `return` to the end, or delete the statements after it"
-    return Diagnostic("E0217", message, span, "unreachable", (Label(returned, "returns here"),), remedy)
+    diagnostic = Diagnostic("E0217", message, span, "unreachable", (Label(returned, "returns here"),), remedy)
+    return diagnostic.with_edits(without_lines(span.to(last)))
 
 
 def return_in_loop(span: Span) -> Diagnostic:
@@ -171,7 +203,8 @@ def loop_without_state(span: Span, word: str) -> Diagnostic:
 
 def state_not_updated(span: Span, name: str, word: str) -> Diagnostic:
     message = f"the {word} `{name}` is never updated in the loop"
-    return Diagnostic("E0223", message, span, "never updated", remedy=f"write `{name} <- …` in the body")
+    diagnostic = Diagnostic("E0223", message, span, "never updated", remedy=f"write `{name} <- …` in the body")
+    return diagnostic.with_edits(without_item(span)) if word == "carried state" else diagnostic
 
 
 def not_carried(span: Span, name: str, loop: Span, word: str = "scan") -> Diagnostic:
@@ -181,11 +214,20 @@ def not_carried(span: Span, name: str, loop: Span, word: str = "scan") -> Diagno
         return Diagnostic("E0224", message, span, "updated here", (Label(loop, "these experts"),), remedy)
     message = f"`{name}` is updated in a scan that does not carry it"
     labels = (Label(loop, "this scan"),)
-    return Diagnostic("E0224", message, span, "updated here", labels, f"add `carry {name}` to the scan")
+    diagnostic = Diagnostic("E0224", message, span, "updated here", labels, f"add `carry {name}` to the scan")
+    carry = re.search(r"\bcarry\s+\w+(?:\s*,\s*\w+)*", loop.text)
+    if carry is not None:
+        return diagnostic.with_edits(insertion(loop.source, loop.start + carry.end(), f", {name}"), is_safe=True)
+    truncated = re.search(r"\s+truncated\b", loop.text)
+    end = loop.start + truncated.start() if truncated else loop.end
+    return diagnostic.with_edits(insertion(loop.source, end, f" carry {name}"), is_safe=True)
 
 
-def unused_name(span: Span, name: str) -> Diagnostic:
-    return Diagnostic("W0201", f"`{name}` is never used", span, "unused", remedy="delete the line, or use the value")
+def unused_name(span: Span, name: str, statement: Span | None) -> Diagnostic:
+    """`statement` can be deleted; it is None if the statement also does other things than bind the name."""
+    message, remedy = f"`{name}` is never used", "delete the line, or use the value"
+    diagnostic = Diagnostic("W0201", message, span, "unused", remedy=remedy)
+    return diagnostic if statement is None else diagnostic.with_edits(without_lines(statement))
 
 
 def too_deep(span: Span, limit: int) -> Diagnostic:
@@ -204,23 +246,49 @@ def too_deep_together(span: Span, name: str) -> Diagnostic:
 
 def unknown_static(span: Span, name: str, block: str, possible: Iterable[str], declared: Span | None) -> Diagnostic:
     possible = tuple(possible)
-    otherwise = f"`{block}` has {listed(possible)}" if possible else f"`{block}` has no statics"
+    remedy = f"`{block}` has {listed(possible)}" if possible else f"`{block}` has no statics"
     labels = (Label(declared, f"`{block}` is declared here"),) if declared else ()
     message = f"`{block}` has no static `{name}`"
-    return Diagnostic("E0301", message, span, "unknown static", labels, suggest(name, possible, otherwise))
+    return misspelt(Diagnostic("E0301", message, span, "unknown static", labels, remedy), name, possible)
 
 
 def missing_static(span: Span, name: str, kind: str, block: str, declared: Span) -> Diagnostic:
     labels = (Label(declared, "declared without a default here"),)
     remedy = f"write `{block}[{name} = …]` with {_a(kind)}"
-    return Diagnostic("E0302", f"`{block}` requires the static `{name}`", span, f"`{name}` is missing", labels, remedy)
+    message = f"`{block}` requires the static `{name}`"
+    diagnostic = Diagnostic("E0302", message, span, f"`{name}` is missing", labels, remedy)
+    # A size or a static of this name around the call is likely meant.
+    value = name if is_in_signature(span, name) else _EXAMPLES.get(kind)
+    is_call = re.match(rf"(?:\w+\.)*{re.escape(block)}(?!\w)", span.text) is not None
+    return diagnostic.with_edits(static_set(span, name, value)) if is_call and value is not None else diagnostic
+
+
+_EXAMPLES = {"int": "1", "float": "1.0", "bool": "false"}
 
 
 def wrong_kind(span: Span, name: str, expected: str, value: str, declared: Span | None) -> Diagnostic:
     labels = (Label(declared, f"`{name}` is declared here"),) if declared else ()
     subject = f"`{name}`" if name.isidentifier() else name
     message = f"{subject} takes {_a(expected)}, not {value}"
-    return Diagnostic("E0303", message, span, f"expected {_a(expected)}", labels, _KIND_REMEDY.get(expected, ""))
+    remedy = _KIND_REMEDY.get(expected, "")
+    diagnostic = Diagnostic("E0303", message, span, f"expected {_a(expected)}", labels, remedy)
+    text = _in_kind(span.text, expected)
+    return diagnostic if text is None else diagnostic.with_edits(Edit(span, text), is_safe=True)
+
+
+def _in_kind(written: str, kind: str) -> str | None:
+    """Returns the same value as another kind of static is written; None if it has none."""
+    if kind == "symbol" and re.fullmatch(r'"[A-Za-z_]\w*"', written):
+        return written.strip('"')
+    if kind == "file" and re.fullmatch(r"[\w./-]+", written):
+        return f'"{written}"'
+    if kind == "int" and (match := re.fullmatch(r"(\d+)\.0+", written)):
+        return match[1]
+    if kind == "list" and re.fullmatch(r"[\w.]+", written):
+        return f"[{written}]"
+    if kind == "bool" and written in ("0", "1"):
+        return "true" if written == "1" else "false"
+    return None
 
 
 _KIND_REMEDY = {
@@ -271,35 +339,51 @@ def where_violated(
         *(Label(place, f"{name} = {value}") for name, value, place in others if place is not None),
     )
     remedy = f"did you mean `{near}`?" if near else "change one of these values"
-    return Diagnostic("E0304", f"`{block}` requires {condition}, but {values}", span, "does not hold", labels, remedy)
+    message = f"`{block}` requires {condition}, but {values}"
+    diagnostic = Diagnostic("E0304", message, span, "does not hold", labels, remedy)
+    if near is None or (place := word_in(span, facts[0][1])) is None:
+        return diagnostic
+    return diagnostic.with_edits(Edit(place, near), is_safe=is_typing_error(facts[0][1], near, ()))
 
 
 def too_many_statics(span: Span, block: str, count: int, declared: Span | None) -> Diagnostic:
     labels = (Label(declared, f"`{block}` is declared here"),) if declared else ()
     allowed = "no statics" if count == 0 else f"at most {plural(count, 'static')}"
     message = f"`{block}` takes {allowed}"
-    return Diagnostic("E0305", message, span, "too many statics", labels, "delete it, or set a static by name")
+    diagnostic = Diagnostic("E0305", message, span, "too many statics", labels, "delete it, or set a static by name")
+    # What follows is too much as well.
+    end = re.compile(r"[^\]\n]*\]").match(span.source.text, span.end)
+    extra = span if end is None or "[" in end[0] else Span(span.source, span.start, end.end() - 1)
+    return diagnostic.with_edits(without_item(extra))
 
 
 def static_set_twice(span: Span, name: str, first: Span) -> Diagnostic:
     message = f"`{name}` is set twice"
-    return Diagnostic("E0306", message, span, "second value", (Label(first, "first value"),), "delete one of them")
+    labels = (Label(first, "first value"),)
+    diagnostic = Diagnostic("E0306", message, span, "second value", labels, "delete one of them")
+    is_same = first.text.rpartition("=")[2].strip() == span.text.rpartition("=")[2].strip()
+    return diagnostic.with_edits(without_item(span), is_safe=is_same)
 
 
 def not_evaluable(span: Span, reason: str, remedy: str) -> Diagnostic:
     return Diagnostic("E0307", reason, span, "cannot be evaluated", remedy=remedy)
 
 
-def declared_by_library_only(span: Span, name: str) -> Diagnostic:
+def declared_by_library_only(span: Span, name: str, item: Span) -> Diagnostic:
     message = f"only archlang's own files declare settings of training: `{name}` would have no effect"
     remedy = "delete it, and declare statics of your own at an `extern optimizer`"
-    return Diagnostic("E0234", message, span, "has no effect", remedy=remedy)
+    return Diagnostic("E0234", message, span, "has no effect", remedy=remedy).with_edits(without_lines(item))
 
 
-def incomplete_optimizer(span: Span, name: str) -> Diagnostic:
+def incomplete_optimizer(span: Span, name: str, python: Span | None) -> Diagnostic:
+    """`python` is the place of the class of an optimizer that lacks nothing but `with training`."""
     message = f"the optimizer `{name}` needs a static `lr: float`, `with training`, and a class of your own"
     remedy = f'write `extern optimizer {name}[lr: float = 1e-3] with training python "mine:{name.capitalize()}"`'
-    return Diagnostic("E0235", message, span, "incomplete optimizer", remedy=remedy)
+    diagnostic = Diagnostic("E0235", message, span, "incomplete optimizer", remedy=remedy)
+    if python is None:
+        return diagnostic
+    clause = python.source.text.rfind("python", 0, python.start)
+    return diagnostic.with_edits(insertion(python.source, clause, "with training "), is_safe=True)
 
 
 def size_too_large(span: Span) -> Diagnostic:
@@ -334,13 +418,14 @@ def nothing_to_vary(span: Span) -> Diagnostic:
 
 def unknown_kind(span: Span, kind: str, possible: Iterable[str]) -> Diagnostic:
     possible = tuple(possible)
-    remedy = suggest(kind, possible, f"the kinds are {listed(possible)}")
-    return Diagnostic("E0311", f"unknown kind of static `{kind}`", span, "no such kind", remedy=remedy)
+    message, remedy = f"unknown kind of static `{kind}`", f"the kinds are {listed(possible)}"
+    return misspelt(Diagnostic("E0311", message, span, "no such kind", remedy=remedy), kind, possible)
 
 
 def unknown_path(span: Span, path: str, possible: Iterable[str]) -> Diagnostic:
-    remedy = suggest(path, possible, "write `seed`, or `task.`, `model.` or `train.` and the name of a static")
-    return Diagnostic("E0312", f"unknown path `{path}` in this recipe", span, "no such static", remedy=remedy)
+    message = f"unknown path `{path}` in this recipe"
+    remedy = "write `seed`, or `task.`, `model.` or `train.` and the name of a static"
+    return misspelt(Diagnostic("E0312", message, span, "no such static", remedy=remedy), path, possible)
 
 
 def unknown_static_name(span: Span, name: str, possible: Iterable[str], kind: str | None = None) -> Diagnostic:
@@ -348,17 +433,27 @@ def unknown_static_name(span: Span, name: str, possible: Iterable[str], kind: st
         expected = _a(kind or "int")
         message = f"`{span.source.path}` takes {expected}, not `{name}`, which is no static here"
         example = f"write a list: `[{name}]`" if kind == "list" else f"{_KIND_REMEDY.get(kind or 'int', '')} after `=`"
-        remedy = suggest(name, possible, example)
-        return Diagnostic("E0313", message, span, f"expected {expected}", remedy=remedy)
+        return misspelt(Diagnostic("E0313", message, span, f"expected {expected}", remedy=example), name, possible)
     declare = "declare it as a static of the block: `block name[" + name + ": int](…)`"
-    remedy = suggest(name, possible, f"write a list: `[{name}]`" if kind == "list" else declare)
-    return Diagnostic("E0313", f"unknown static or size `{name}`", span, "not bound here", remedy=remedy)
+    remedy = f"write a list: `[{name}]`" if kind == "list" else declare
+    diagnostic = Diagnostic("E0313", f"unknown static or size `{name}`", span, "not bound here", remedy=remedy)
+    if name.lower() in _BOOLEANS:
+        return misspelt(diagnostic, name, _BOOLEANS)
+    corrected = misspelt(diagnostic, name, possible, is_guess=True)
+    if corrected is diagnostic and kind == "list":
+        return diagnostic.with_edits(Edit(span, f"[{span.text}]"))
+    return corrected
+
+
+_BOOLEANS = ("true", "false")
 
 
 def unclear_kind(span: Span, name: str) -> Diagnostic:
     message = f"the kind of `{name}` is unknown"
     remedy = f"declare the kind, as in `{name}: int`"
-    return Diagnostic("E0314", message, span, "no kind and no default that implies one", remedy=remedy)
+    diagnostic = Diagnostic("E0314", message, span, "no kind and no default that implies one", remedy=remedy)
+    kind = "file" if '"' in span.text else "int"
+    return diagnostic.with_edits(insertion(span.source, span.start + len(name), f": {kind}"))
 
 
 def test_changes_weights(span: Span, path: str) -> Diagnostic:

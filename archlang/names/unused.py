@@ -26,6 +26,6 @@ def unused_names(definition: Definition) -> Iterator[Diagnostic]:
     for binder in binders:
         if isinstance(binder, Assign | Let):
             if binder.name not in mentioned and not binder.name.startswith("_"):
-                yield mistakes.unused_name(binder.name_span, binder.name)
+                yield mistakes.unused_name(binder.name_span, binder.name, binder.span)
         elif binder.target is not None and binder.target not in mentioned:
-            yield mistakes.unused_name(binder.target_span or binder.span, binder.target)
+            yield mistakes.unused_name(binder.target_span or binder.span, binder.target, None)

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -23,8 +24,8 @@ from archlang.plan.recipe import is_complete_optimizer
 from archlang.plan.search import check_search, check_search_points
 from archlang.plan.statics import model_sizes
 from archlang.plan.written_table import check_cells, check_table
-from archlang.source import Source
-from archlang.syntax.tree import Definition, Extern, Recipe, Table
+from archlang.source import Source, Span
+from archlang.syntax.tree import Definition, Extern, Name, Recipe, Table
 
 # Step budgets of a check: for blocks, models and the first point of each recipe, and with all other points.
 MOST_STEPS = 250_000
@@ -49,11 +50,11 @@ def check(path: str | Path, allow: Iterable[str | Path] = ()) -> tuple[Diagnosti
 
 
 def check_text(
-    text: str, path: str = "<text>", unsaved: Mapping[str, str] = MappingProxyType({})
+    text: str, path: str = "<text>", unsaved: Mapping[str, str] = MappingProxyType({}), allow: Iterable[str | Path] = ()
 ) -> tuple[Diagnostic, ...]:
     """Returns every mistake of a program given as text; `use "./…"` looks beside `path`. `unsaved` are the texts of
-    files that an editor has changed, by their real paths."""
-    loader = Loader(unsaved=unsaved)
+    files that an editor has changed, by their real paths; `allow` is as for `check`."""
+    loader = Loader(allow, unsaved)
     resolved = loader.load_source(Source(path, text))
     return tuple(loader.with_uses(_check(resolved, loader.diagnostics)))
 
@@ -148,14 +149,21 @@ def _check_body(declaration: Declaration, report: DiagnosticLog) -> None:
 
 def _check_optimizer(item: Extern, resolved: ResolvedFile, report: DiagnosticLog) -> None:
     if not _is_shipped(item) and not is_complete_optimizer(item):
-        report(incomplete_optimizer(item.name_span, item.name))
+        report(incomplete_optimizer(item.name_span, item.name, _python_of_optimizer(item)))
         return
     check_signature(Declaration(library.with_settings(item), resolved), report)
 
 
+def _python_of_optimizer(item: Extern) -> Span | None:
+    """Returns the place of the class of an optimizer that would be complete with the training settings."""
+    settings = Name(parts=("training",), span=item.span)
+    is_complete = not item.includes and is_complete_optimizer(replace(item, includes=(settings,)))
+    return item.python_span if is_complete else None
+
+
 def _refuse_training_settings(item: Extern, report: DiagnosticLog) -> None:
     if not _is_shipped(item):
-        report(declared_by_library_only(item.name_span, item.name))
+        report(declared_by_library_only(item.name_span, item.name, item.span))
 
 
 def _is_shipped(item: Extern) -> bool:

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterable, Sequence
 
-from archlang.diagnostics import Diagnostic, Label
-from archlang.diagnostics.names import listed, suggest
+from archlang.diagnostics import Diagnostic, Edit, Label
+from archlang.diagnostics.edits import insertion, name_of_setting, static_set, without_item, without_lines
+from archlang.diagnostics.names import listed, misspelt
 from archlang.graph.causality import Reason
 from archlang.source import Span
 
@@ -16,10 +17,20 @@ def model_misfits_task(span: Span, model: str, task: str, problem: str, declared
 
 
 def sees_future(
-    span: Span, model: str, task: str, culprit: str, reason: Reason, path: Sequence[str], labels: Iterable[Label]
+    span: Span,
+    model: str,
+    task: str,
+    culprit: str,
+    reason: Reason,
+    path: Sequence[str],
+    labels: Iterable[Label],
+    call: Span | None,
 ) -> Diagnostic:
+    """`call` is where the block at fault is named, if it has a static `causal`."""
     message = f"`{model}` sees the future that `{task}` asks it to predict: {' -> '.join(path)}"
-    return Diagnostic("E0501", message, span, f"`{culprit}` {reason.value}", tuple(labels), _PAST_REMEDY[reason])
+    remedy = _PAST_REMEDY[reason]
+    diagnostic = Diagnostic("E0501", message, span, f"`{culprit}` {reason.value}", tuple(labels), remedy)
+    return diagnostic if call is None else diagnostic.with_edits(static_set(call, "causal", "true"))
 
 
 _PAST_REMEDY = {
@@ -34,15 +45,28 @@ _PAST_REMEDY = {
 }
 
 
-def part_missing(span: Span, recipe: str, part: str, example: str) -> Diagnostic:
+def part_missing(span: Span, recipe: str, part: str, example: str, item: Span, line: str | None) -> Diagnostic:
+    """`item` is the recipe, and `line` what it lacks; None if several lines are possible."""
     message = f"the recipe `{recipe}` has no `{part}`"
-    return Diagnostic("E0601", message, span, f"no `{part}`", remedy=f"add a line such as `{example}`")
+    diagnostic = Diagnostic("E0601", message, span, f"no `{part}`", remedy=f"add a line such as `{example}`")
+    return diagnostic if line is None else diagnostic.with_edits(_last_line(item, line))
+
+
+def _last_line(item: Span, line: str) -> Edit:
+    """Returns the edit that adds a line at the end of a recipe or a table."""
+    source, place = item.source, item.end - 1
+    start, _ = source.line_bounds(source.position(place)[0])
+    if source.text[start:place].strip():
+        return insertion(source, place, f"{line} ")
+    return insertion(source, start, f"    {line}\n")
 
 
 def part_twice(span: Span, part: str, first: Span) -> Diagnostic:
     message = f"two `{part}` in one recipe"
     labels = (Label(first, f"first `{part}`"),)
-    return Diagnostic("E0602", message, span, f"second `{part}`", labels, "delete one, or write a second recipe")
+    remedy = "delete one, or write a second recipe"
+    diagnostic = Diagnostic("E0602", message, span, f"second `{part}`", labels, remedy)
+    return diagnostic.with_edits(without_lines(span))
 
 
 def no_recipe(span: Span) -> Diagnostic:
@@ -52,13 +76,15 @@ def no_recipe(span: Span) -> Diagnostic:
 
 def unknown_recipe(span: Span, name: str, possible: Iterable[str]) -> Diagnostic:
     possible = tuple(possible)
-    remedy = suggest(name, possible, f"the recipes are {listed(possible)}")
-    return Diagnostic("E0604", f"unknown recipe `{name}`", span, "no such recipe", remedy=remedy)
+    message, remedy = f"unknown recipe `{name}`", f"the recipes are {listed(possible)}"
+    return misspelt(Diagnostic("E0604", message, span, "no such recipe", remedy=remedy), name, possible)
 
 
 def bad_metric(span: Span, name: str) -> Diagnostic:
     message = f"`{name}` is not a metric of a split"
-    return Diagnostic("E0605", message, span, "not a metric", remedy="write the split and the metric: `test.accuracy`")
+    remedy = "write the split and the metric: `test.accuracy`"
+    diagnostic = Diagnostic("E0605", message, span, "not a metric", remedy=remedy)
+    return diagnostic if "." in name else diagnostic.with_edits(insertion(span.source, span.start, "test."))
 
 
 def unknown_split(
@@ -68,8 +94,8 @@ def unknown_split(
     message = f"`{task}` has no split `{split}`" + (", by which `train.select` chooses the weights" if selects else "")
     example = f"{possible[-1]}.{metric}"
     remedy = f"set `select = {example}` in `train`" if selects else f"write a metric of its splits, such as `{example}`"
-    remedy = suggest(split, possible, remedy)
-    return Diagnostic("E0605", message, span, f"its splits are {listed(possible)}", remedy=remedy)
+    diagnostic = Diagnostic("E0605", message, span, f"its splits are {listed(possible)}", remedy=remedy)
+    return misspelt(diagnostic, split, possible)
 
 
 def unknown_metric(
@@ -82,8 +108,8 @@ def unknown_metric(
         message += ", by which `train.select` chooses the weights"
     example = f"{split}.{possible[1] if len(possible) > 1 else possible[0]}"  # after the loss, the task's first metric
     remedy = f"set `select = {example}` in `train`" if selects else f"write one of its metrics, such as `{example}`"
-    remedy = suggest(metric, possible, remedy)
-    return Diagnostic("E0605", message, span, f"the metrics are {listed(possible)}", remedy=remedy)
+    diagnostic = Diagnostic("E0605", message, span, f"the metrics are {listed(possible)}", remedy=remedy)
+    return misspelt(diagnostic, metric, possible)
 
 
 def refused_by_task(span: Span, message: str, remedy: str) -> Diagnostic:
@@ -92,18 +118,27 @@ def refused_by_task(span: Span, message: str, remedy: str) -> Diagnostic:
 
 def unknown_group(span: Span, task: str, path: str, metric: str, possible: list[str]) -> Diagnostic:
     message = f"`{metric}` is not broken down by `{path}` in `{task}`"
-    remedy = suggest(path, possible, f"write one of its groups, such as `{possible[0]}`")
-    return Diagnostic("E0312", message, span, f"its groups are {listed(possible)}", remedy=remedy)
+    remedy = f"write one of its groups, such as `{possible[0]}`"
+    diagnostic = Diagnostic("E0312", message, span, f"its groups are {listed(possible)}", remedy=remedy)
+    return misspelt(diagnostic, path, possible)
 
 
 def no_stablemax(span: Span, task: str) -> Diagnostic:
     message = f"`stablemax` is a loss of classes, and the answers of `{task}` are sets or numbers"
-    return Diagnostic("E0622", message, span, "no such loss", remedy="delete the setting `loss`")
+    diagnostic = Diagnostic("E0622", message, span, "no such loss", remedy="delete the setting `loss`")
+    return diagnostic.with_edits(_without_setting(span, "loss"))
 
 
 def no_smoothing(span: Span, task: str) -> Diagnostic:
     message = f"`label_smoothing` changes a loss of classes, and the answers of `{task}` are sets, numbers or spans"
-    return Diagnostic("E0622", message, span, "has no effect", remedy="delete the setting `label_smoothing`")
+    diagnostic = Diagnostic("E0622", message, span, "has no effect", remedy="delete the setting `label_smoothing`")
+    return diagnostic.with_edits(_without_setting(span, "label_smoothing"), is_safe=True)
+
+
+def _without_setting(value: Span, name: str) -> Edit | None:
+    """Returns the edit that deletes a setting of `train`, whose value is at a place; None if it is not written so."""
+    written = name_of_setting(value, name)
+    return None if written is None else without_item(written.to(value))
 
 
 def group_in_row(span: Span, path: str) -> Diagnostic:
@@ -126,17 +161,22 @@ def negative_deviation(span: Span) -> Diagnostic:
     return Diagnostic("E0606", "the deviation of a claim is negative", span, "less than 0", remedy=remedy)
 
 
-def nothing_to_search(span: Span, path: str) -> Diagnostic:
+def nothing_to_search(span: Span, path: str, ends: tuple[Span, Span] | None = None) -> Diagnostic:
+    """`ends` are the places of the ends of a range that would be right if they were exchanged."""
     message = f"this is not a search space for `{path}`"
     remedy = "write `model.heads in [1, 2, 4]`, `model.d in 32..256` or `train.lr in 1e-4..1e-2 log`"
-    return Diagnostic("E0613", message, span, "neither a list nor a rising range of numbers", remedy=remedy)
+    diagnostic = Diagnostic("E0613", message, span, "neither a list nor a rising range of numbers", remedy=remedy)
+    if ends is None:
+        return diagnostic
+    low, high = ends
+    return diagnostic.with_edits(Edit(low, high.text), Edit(high, low.text), is_safe=True)
 
 
 def unknown_charge(span: Span, name: str, model: str, possible: Iterable[str]) -> Diagnostic:
     possible = tuple(possible)
     charges = f"its charges are {listed(possible)}" if possible else f"add a line such as `charge {name} = …`"
     message = f"`{model}` has no charge `{name}`"
-    return Diagnostic("E0617", message, span, "no such charge", remedy=suggest(name, possible, charges))
+    return misspelt(Diagnostic("E0617", message, span, "no such charge", remedy=charges), name, possible)
 
 
 def no_step_results(span: Span, model: str, supervise: str) -> Diagnostic:
@@ -144,7 +184,8 @@ def no_step_results(span: Span, model: str, supervise: str) -> Diagnostic:
         f"`supervise = {supervise}` scores the result of each step, but `{model}` does not return what a loop emits"
     )
     remedy = "return `y` of `y = repeat … { … emit … }` as it is, or delete `supervise`"
-    return Diagnostic("E0619", message, span, "no results of steps", remedy=remedy)
+    diagnostic = Diagnostic("E0619", message, span, "no results of steps", remedy=remedy)
+    return diagnostic.with_edits(_without_setting(span, "supervise"))
 
 
 def no_weight_of_step(span: Span, supervise: str, block: str, halts: Span | None) -> Diagnostic:
@@ -154,13 +195,14 @@ def no_weight_of_step(span: Span, supervise: str, block: str, halts: Span | None
     )
     labels = () if halts is None else (Label(halts, "halts here"),)
     remedy = "halt by a block that returns one probability for the sample, such as `global_halt`, or delete `supervise`"
-    return Diagnostic("E0620", message, span, "no probability of each result", labels, remedy)
+    diagnostic = Diagnostic("E0620", message, span, "no probability of each result", labels, remedy)
+    return diagnostic.with_edits(_without_setting(span, "supervise"))
 
 
 def unknown_instance(span: Span, name: str, model: str, possible: Iterable[str]) -> Diagnostic:
     message = f"`{model}` has no instance `{name}` that `sign_sgd` could move"
-    remedy = suggest(name, tuple(possible), f"name one in the model: `let {name} = embed[64]`")
-    return Diagnostic("E0621", message, span, "no such instance", remedy=remedy)
+    remedy = f"name one in the model: `let {name} = embed[64]`"
+    return misspelt(Diagnostic("E0621", message, span, "no such instance", remedy=remedy), name, possible)
 
 
 def not_carried(span: Span, model: str) -> Diagnostic:
@@ -188,13 +230,15 @@ def no_search(span: Span, recipe: str) -> Diagnostic:
 
 def unknown_table(span: Span, name: str, possible: Iterable[str]) -> Diagnostic:
     possible = tuple(possible)
-    remedy = suggest(name, possible, f"the tables are {listed(possible)}" if possible else "add `table name { … }`")
-    return Diagnostic("E0612", f"unknown table `{name}`", span, "no such table", remedy=remedy)
+    remedy = f"the tables are {listed(possible)}" if possible else "add `table name { … }`"
+    message = f"unknown table `{name}`"
+    return misspelt(Diagnostic("E0612", message, span, "no such table", remedy=remedy), name, possible)
 
 
-def empty_table(span: Span, name: str, part: str, example: str) -> Diagnostic:
+def empty_table(span: Span, name: str, part: str, example: str, table: Span) -> Diagnostic:
     message = f"the table `{name}` has no {part}"
-    return Diagnostic("E0610", message, span, f"no `{part}`", remedy=f"add a line such as `{example}`")
+    diagnostic = Diagnostic("E0610", message, span, f"no `{part}`", remedy=f"add a line such as `{example}`")
+    return diagnostic.with_edits(_last_line(table, example)) if part == "column" else diagnostic
 
 
 def title_twice(span: Span, part: str, title: str, first: Span) -> Diagnostic:
@@ -207,7 +251,8 @@ def row_contradicts_column(row: str, row_span: Span, column: str, column_span: S
     message = f"the row “{row}” and the column “{column}” set `{path}` to different values"
     labels = (Label(row_span, f"the row “{row}”"),)
     remedy = f"set `{path}` in the row or in the column"
-    return Diagnostic("E0616", message, column_span, f"the column “{column}”", labels, remedy)
+    diagnostic = Diagnostic("E0616", message, column_span, f"the column “{column}”", labels, remedy)
+    return diagnostic.with_edits(without_item(column_span))
 
 
 def unknown_base(span: Span, name: str, kind: str | None, possible: Iterable[str]) -> Diagnostic:
@@ -223,11 +268,15 @@ def cycle_of_recipes(span: Span, names: Sequence[str]) -> Diagnostic:
     return Diagnostic("E0631", message, span, "closes the cycle", remedy="write one of them without `from`")
 
 
-def wrong_number_of_claims(span: Span, row: str, count: int, columns: int) -> Diagnostic:
+def wrong_number_of_claims(span: Span, row: str, count: int, columns: int, last: Span | None) -> Diagnostic:
+    """`last` is the last of the numbers, if there are any."""
     message = f"the row “{row}” claims {count} {_plural('number', count)}, and the table has {columns} "
     message += _plural("column", columns)
     remedy = "write a number for each column in their order, and `-` for a cell without one"
-    return Diagnostic("E0632", message, span, "one for each column", remedy=remedy)
+    diagnostic = Diagnostic("E0632", message, span, "one for each column", remedy=remedy)
+    if count > columns or last is None:
+        return diagnostic
+    return diagnostic.with_edits(insertion(last.source, last.end, ", -" * (columns - count)))
 
 
 def _plural(word: str, count: int) -> str:
@@ -240,7 +289,7 @@ def not_varied(span: Span, path: str, recipe: str, possible: Iterable[str]) -> D
     if path == "seed":
         message = "a cell is the mean over the seeds, so there is no best seed"
     varied = f"it varies {listed(possible)}" if possible else f"add a line such as `vary {path} in […]`"
-    return Diagnostic("E0633", message, span, "not varied", remedy=suggest(path, possible, varied))
+    return misspelt(Diagnostic("E0633", message, span, "not varied", remedy=varied), path, possible)
 
 
 def average_of_averages(span: Span, table: str) -> Diagnostic:
@@ -257,7 +306,8 @@ def no_such_column(span: Span, table: str, possible: Sequence[str]) -> Diagnosti
 def best_of_a_setting(span: Span, path: str, setting: Span) -> Diagnostic:
     message = f"`{path}` has one value here, so there is no best value of it"
     labels = (Label(setting, "set here"),)
-    return Diagnostic("E0633", message, span, "not varied", labels, "delete the setting, or the static after `best of`")
+    remedy = "delete the setting, or the static after `best of`"
+    return Diagnostic("E0633", message, span, "not varied", labels, remedy).with_edits(without_item(span))
 
 
 def too_many_varied(span: Span, count: int, limit: int, word: str = "vary") -> Diagnostic:

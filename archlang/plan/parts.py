@@ -1,5 +1,6 @@
 """The lines of a recipe by kind."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -8,6 +9,7 @@ from archlang.plan import mistakes
 from archlang.syntax.tree import AtTest, Choice, Claim, Recipe, Search, Setting, Sought, Variation, Vary
 
 _EXAMPLES = {"task": "task ctl", "model": "model gut", "train": "train adamw[lr = 3e-4, steps = 1000]"}
+_MODEL = re.compile(r"^model\s+(\w+)", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,16 @@ def read_parts(recipe: Recipe, report: Report, is_whole: bool = True) -> RecipeP
                 claims.append(part)
     for word, example in _EXAMPLES.items():
         if is_whole and word not in choices:
-            report(mistakes.part_missing(recipe.name_span, recipe.name, word, example))
+            line = _missing_line(recipe, word)
+            report(mistakes.part_missing(recipe.name_span, recipe.name, word, example, recipe.span, line))
     # Which of two lines is meant is unknown, so neither is checked.
     choices = {word: choice for word, choice in choices.items() if word not in repeated}
     return RecipeParts(recipe, choices, tuple(at_test), tuple(vary), tuple(search), tuple(claims))
+
+
+def _missing_line(recipe: Recipe, word: str) -> str | None:
+    """Returns the line that a recipe without one lacks; None if several are possible."""
+    if word == "model":
+        models = _MODEL.findall(recipe.span.source.text)
+        return f"model {models[0]}" if len(models) == 1 else None
+    return _EXAMPLES[word] if word == "train" else None

@@ -78,8 +78,24 @@ def _leak(task: Binding, graph: Graph, model: Declaration, span: Span) -> Diagno
         if node.span is not None and isinstance(node.operation, operations.Call | operations.Apply)
     ]
     return mistakes.sees_future(
-        culprit.span or span, model.name, item.name, name, leak.reason, _without_repeats(path), labels
+        culprit.span or span,
+        model.name,
+        item.name,
+        name,
+        leak.reason,
+        _without_repeats(path),
+        labels,
+        _call_with_causal(culprit, graph),
     )
+
+
+def _call_with_causal(node: Node, graph: Graph) -> Span | None:
+    """Returns the place where a node's block is named, if it has a static `causal`; None if it has not."""
+    if isinstance(node.operation, operations.Call | operations.Halting):
+        instance = graph.instances[node.operation.instance]
+        if instance.span is not None and "causal" in instance.statics:
+            return instance.span if instance.span.text.startswith(instance.block) else None
+    return None
 
 
 def _leak_of_targets(graph: Graph, model: Declaration, span: Span) -> Diagnostic | None:

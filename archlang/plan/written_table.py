@@ -164,7 +164,8 @@ def _check_published(cells: CellPlanner, rows: Sequence[Row], columns: int) -> b
             continue
         numbers = row.published.cells
         if len(numbers) != columns:
-            cells.report(mistakes.wrong_number_of_claims(row.published.span, row.title, len(numbers), columns))
+            last = numbers[-1].span if numbers else None
+            cells.report(mistakes.wrong_number_of_claims(row.published.span, row.title, len(numbers), columns, last))
             sound = False
         for number in numbers:
             for part in (number.value, number.deviation):
@@ -278,7 +279,7 @@ def _columns_that_agree(cells: CellPlanner, rows: Sequence[Row], columns: Sequen
 def _has_parts(cells: CellPlanner, table: Table, parts: Sequence[Row | Column], word: str, example: str) -> bool:
     """Returns whether a table has rows (or columns) with different titles; reports if not."""
     if not parts:
-        cells.report(mistakes.empty_table(table.name_span, table.name, word, example))
+        cells.report(mistakes.empty_table(table.name_span, table.name, word, example, table.span))
         return False
     first: dict[str, Span] = {}
     sound = True

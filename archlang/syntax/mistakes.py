@@ -1,10 +1,12 @@
 """Diagnostics of the text itself: unknown characters, unmatched brackets, and words in the wrong place."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 
-from archlang.diagnostics import Diagnostic, Label
-from archlang.diagnostics.names import did_you_mean
+from archlang.diagnostics import Diagnostic, Edit, Label
+from archlang.diagnostics.edits import insertion, without
+from archlang.diagnostics.names import did_you_mean, is_typing_error
 from archlang.source import Span
 from archlang.syntax.expected import ITEM, Expected
 
@@ -39,12 +41,30 @@ _INSTEAD: Mapping[str, str] = {
 }
 
 
+# What replaces a character wherever it stands; an empty text deletes it.
+_REPLACEMENTS: Mapping[str, str] = {
+    **dict.fromkeys(";\\", ""),
+    **dict.fromkeys("'`“”„‘’", '"'),
+    **dict.fromkeys("−–—", "-"),
+    **dict.fromkeys("×·", "*"),
+    "→": "->",
+    "←": "<-",
+    "÷": "/",
+    "≤": "<=",
+    "≥": ">=",
+    "≠": "!=",
+    "\u00a0": " ",
+}
+
 # Clauses of loops whose steps share their weights, where no such loop can have them.
 _STEP_CLAUSES = {
     "truncated": "write it after `repeat n`, or after the `carry` of a `scan`: the steps of a `stack` have weights of "
     "their own, and those of the first steps would never train",
     "drawn": "write `repeat n drawn by …`: the steps of a `stack` have weights of their own, so their number is fixed",
 }
+
+
+_COMPARE = "compare with `==`"
 
 
 def _quoted(text: str) -> str:
@@ -55,7 +75,16 @@ def unexpected_token(span: Span, token: str, expected: Expected, around: str, is
     """`token` is unexpected; `around` is the innermost open bracket, or empty."""
     message = f"expected {expected}, found {_quoted(token)}"
     label = f"expected {expected}" if len(expected.phrases) == 1 and str(expected) != ITEM else "not expected here"
-    return Diagnostic("E0101", message, span, label, remedy=_remedy(token, expected, around, is_reserved))
+    remedy = _remedy(token, expected, around, is_reserved)
+    diagnostic = Diagnostic("E0101", message, span, label, remedy=remedy)
+    near = did_you_mean(token, expected.words) if token.isidentifier() and not is_reserved else None
+    if near is not None:
+        return diagnostic.with_edits(Edit(span, near), is_safe=is_typing_error(token, near, expected.words))
+    if remedy == _COMPARE:
+        return diagnostic.with_edits(Edit(span, "=="), is_safe=True)
+    if len(expected.phrases) == 1 and remedy.startswith("put `"):
+        return diagnostic.with_edits(insertion(span.source, span.start, f"{str(expected).strip('`')} "))
+    return diagnostic
 
 
 def _remedy(token: str, expected: Expected, around: str, is_reserved: bool) -> str:
@@ -72,7 +101,7 @@ def _remedy(token: str, expected: Expected, around: str, is_reserved: bool) -> s
     if token == "=" and around == "(":
         return "put statics in square brackets: `block[name = value](…)`"
     if token == "=" and expected.operators:
-        return "compare with `==`"
+        return _COMPARE
     if binds:
         return "begin a statement with `name =`, `name <-`, `return` or another keyword"
     if token.replace(".", "").isidentifier() and "." in token and {"a name", "a statement"} & set(expected.phrases):
@@ -91,7 +120,8 @@ def reserved_word(span: Span) -> Diagnostic:
 
 def misspelt_keyword(span: Span, word: str, near: str) -> Diagnostic:
     message = f"no statement begins with {_quoted(word)}"
-    return Diagnostic("E0101", message, span, "unknown keyword", remedy=f"did you mean `{near}`?")
+    diagnostic = Diagnostic("E0101", message, span, "unknown keyword", remedy=f"did you mean `{near}`?")
+    return diagnostic.with_edits(Edit(span, near), is_safe=is_typing_error(word, near, ()))
 
 
 def value_missing(span: Span, before: str, following: Span) -> Diagnostic:
@@ -114,34 +144,43 @@ def unknown_character(span: Span) -> Diagnostic:
     else:
         remedy = "delete it, or move it into a string or a comment"
     message = f"{character} is not allowed outside strings and comments"
-    return Diagnostic("E0102", message, span, "unknown character", remedy=remedy)
+    diagnostic = Diagnostic("E0102", message, span, "unknown character", remedy=remedy)
+    replacement = _REPLACEMENTS.get(text, None if text.isprintable() else "")
+    return diagnostic if replacement is None else diagnostic.with_edits(Edit(span, replacement), is_safe=True)
 
 
 def unclosed_bracket(opener: Span, noticed: Span) -> Diagnostic:
     closer = {"(": ")", "[": "]", "{": "}"}[opener.text]
     at_end = noticed.start >= len(noticed.source.text.rstrip())
     labels = (Label(noticed, "the text ends here" if at_end else f"`{closer}` is missing before this"),)
-    return Diagnostic("E0103", f"`{opener.text}` is never closed", opener, "opened here", labels, f"add `{closer}`")
+    message = f"`{opener.text}` is never closed"
+    diagnostic = Diagnostic("E0103", message, opener, "opened here", labels, f"add `{closer}`")
+    text = noticed.source.text
+    if closer == "}":
+        start, _ = noticed.source.line_bounds(noticed.line)
+        place = len(text.rstrip()) if at_end else start
+        return diagnostic.with_edits(insertion(opener.source, place, "\n}" if at_end else "}\n"))
+    return diagnostic.with_edits(insertion(opener.source, len(text[: noticed.start].rstrip()), closer))
 
 
 def unmatched_closer(closer: Span, opener: Span | None) -> Diagnostic:
     if opener is None:
-        return Diagnostic(
-            "E0104",
-            f"`{closer.text}` has no opening bracket",
-            closer,
-            "no open bracket",
-            remedy="delete it, or add the opening bracket",
-        )
+        message, remedy = f"`{closer.text}` has no opening bracket", "delete it, or add the opening bracket"
+        diagnostic = Diagnostic("E0104", message, closer, "no open bracket", remedy=remedy)
+        return diagnostic.with_edits(without(closer))
     expected = {"(": ")", "[": "]", "{": "}"}[opener.text]
     message = f"`{closer.text}` does not match `{opener.text}`"
     labels = (Label(opener, "opened here"),)
-    return Diagnostic("E0104", message, closer, f"expected `{expected}`", labels, f"write `{expected}`")
+    diagnostic = Diagnostic("E0104", message, closer, f"expected `{expected}`", labels, f"write `{expected}`")
+    return diagnostic.with_edits(Edit(closer, expected))
 
 
 def unterminated_string(span: Span) -> Diagnostic:
     message = "this string has no closing quote on its line"
-    return Diagnostic("E0105", message, span, "begins here", remedy='add `"` at the end of the string')
+    diagnostic = Diagnostic("E0105", message, span, "begins here", remedy='add `"` at the end of the string')
+    path = re.match(r'"[^\s",\])]*\.\w+', span.text)  # the path of a file ends before the next word
+    end = span.start + path.end() if path else span.start + len(span.text.rstrip())
+    return diagnostic.with_edits(insertion(span.source, end, '"'))
 
 
 def nested_too_deep(span: Span, limit: int) -> Diagnostic:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Command
+from tests.cli.conftest import BAD, GOOD, Command
 
 
 def test_a_program_without_mistakes_ends_with_0(archlang: Command, folder: Path) -> None:
@@ -110,3 +110,26 @@ def test_garbage_is_collected_as_before_when_a_check_is_over(archlang: Command, 
     thresholds = gc.get_threshold()
     archlang("check", "good.arch", "bad.arch")
     assert gc.get_threshold() == thresholds
+
+
+def test_fix_corrects_the_file_and_says_what_it_changed(archlang: Command, folder: Path) -> None:
+    result = archlang("check", "--fix", "bad.arch", "good.arch")
+    assert (result.code, result.err) == (0, "")
+    assert (
+        result.out == "corrected bad.arch:2:12: unknown block `nrom`\n2 files, 1 mistake corrected, no mistakes left\n"
+    )
+    assert (folder / "bad.arch").read_text(encoding="utf-8") == GOOD
+
+
+def test_fix_with_json_prints_only_what_is_left(archlang: Command, folder: Path) -> None:
+    (folder / "bad.arch").write_text(BAD.replace("(h)\n", "(h + other)\n"), encoding="utf-8")
+    result = archlang("check", "--fix", "--json", "bad.arch")
+    assert [(each["code"], each["safe"]) for each in json.loads(result.out)] == [("E0201", False)]
+
+
+def test_fix_leaves_used_files_alone(archlang: Command, folder: Path) -> None:
+    (folder / "user.arch").write_text('use "./used.arch"\n', encoding="utf-8")
+    used = GOOD.replace("norm(h)", "norm(h);")
+    (folder / "used.arch").write_text(used, encoding="utf-8")
+    assert archlang("check", "--fix", "user.arch").code == 1
+    assert (folder / "used.arch").read_text(encoding="utf-8") == used

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlparse
 
-from archlang.diagnostics import Diagnostic, Label
+from archlang.diagnostics import Diagnostic, Edit, Label
 from archlang.diagnostics.exchange import to_json, to_sarif
 from archlang.source import Source, Span
 
@@ -43,10 +43,33 @@ def test_json_has_every_fact() -> None:
                 }
             ],
             "remedy": "mend it",
+            "edits": [],
+            "safe": False,
         }
     ]
     assert json.loads(to_json([])) == []
     assert json.loads(to_json([WARNING]))[0]["severity"] == "warning"
+
+
+def test_edits_are_in_json_and_fixes_in_sarif() -> None:
+    mistake = MISTAKE.with_edits(Edit(Span(SOURCE, 4, 7), "zwei"), is_safe=True)
+    (shown,) = json.loads(to_json([mistake]))
+    assert shown["safe"]
+    (edit,) = shown["edits"]
+    assert (edit["file"], edit["line"], edit["start"], edit["end"], edit["text"]) == (
+        "a folder/x.arch",
+        2,
+        4,
+        7,
+        "zwei",
+    )
+    (fix,) = run(mistake)["results"][0]["fixes"]
+    assert fix["description"] == {"text": "mend it"}
+    (change,) = fix["artifactChanges"]
+    assert change["artifactLocation"] == {"uri": "a%20folder/x.arch"}
+    (replacement,) = change["replacements"]
+    assert replacement["deletedRegion"]["charOffset"] == 4
+    assert replacement["insertedContent"] == {"text": "zwei"}
 
 
 def test_lone_surrogates_become_json() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from archlang.diagnostics.names import did_you_mean, plural
+from archlang.diagnostics.names import did_you_mean, is_typing_error, plural
 
 
 @pytest.mark.parametrize(
@@ -32,3 +32,25 @@ def test_the_suggestion_does_not_depend_on_the_order() -> None:
 
 def test_a_count_agrees_with_its_noun() -> None:
     assert [plural(count, "size") for count in (0, 1, 2)] == ["0 sizes", "1 size", "2 sizes"]
+
+
+@pytest.mark.parametrize(
+    ("name", "near", "possible", "is_one"),
+    [
+        ("atention", "attention", ("attention", "relative_attention"), True),
+        ("clt", "ctl", ("ctl", "scan"), True),
+        ("Norm", "norm", ("norm", "form"), True),
+        ("adamv", "adam", ("adam", "adamw"), False),
+        ("state1", "state2", ("state2",), False),
+        ("ab", "a", ("a",), False),
+        ("retunr_all", "return", ("return",), False),
+    ],
+)
+def test_a_single_typing_error_is_known_if_it_has_one_correction(
+    name: str, near: str, possible: tuple[str, ...], is_one: bool
+) -> None:
+    assert is_typing_error(name, near, possible) == is_one
+
+
+def test_a_name_that_begins_with_a_possible_one_suggests_it() -> None:
+    assert did_you_mean("sequence", ["seq", "vec", "se"]) == "seq"
