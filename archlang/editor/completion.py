@@ -36,10 +36,10 @@ def completions(document: Document, offset: int) -> tuple[Completion, ...]:
     text = document.text
     begun = _WORD.search(text, text.rfind("\n", 0, offset) + 1, offset)
     start = begun.start() if begun else offset
-    found: dict[str, Completion] = {}
+    by_word: dict[str, Completion] = {}
     for completion in _completions(document, start, begun[0] if begun else ""):
-        found.setdefault(completion.word, completion)
-    return tuple(found.values())
+        by_word.setdefault(completion.word, completion)
+    return tuple(by_word.values())
 
 
 def _completions(document: Document, start: int, begun: str) -> Iterator[Completion]:

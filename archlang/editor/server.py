@@ -16,6 +16,7 @@ import archlang
 from archlang.diagnostics import Diagnostic, Edit, ErrorWithRemedy
 from archlang.editor import positions
 from archlang.editor.completion import completions
+from archlang.editor.corrections import all_corrected, corrections
 from archlang.editor.document import Document
 from archlang.editor.formatting import formatted
 from archlang.editor.hover import hints, hover
@@ -66,6 +67,8 @@ def make_server() -> LanguageServer:
         (lsp.TEXT_DOCUMENT_REFERENCES, answers.references),
     ):
         server.feature(method)(partial(handler))  # pygls sets attributes, which a method cannot have
+    kinds = lsp.CodeActionOptions(code_action_kinds=[lsp.CodeActionKind.QuickFix, lsp.CodeActionKind.SourceFixAll])
+    server.feature(lsp.TEXT_DOCUMENT_CODE_ACTION, kinds)(partial(answers.actions))
     triggers = lsp.CompletionOptions(trigger_characters=["[", "."])
     server.feature(lsp.TEXT_DOCUMENT_COMPLETION, triggers)(partial(answers.completions))
     server.feature(lsp.TEXT_DOCUMENT_RENAME, lsp.RenameOptions(prepare_provider=True))(partial(answers.rename))
@@ -137,10 +140,10 @@ class _Answers:
     # Requests
 
     def hover(self, parameters: lsp.HoverParams) -> lsp.Hover | None:
-        found = hover(*self._place(parameters))
-        if found is None:
+        description = hover(*self._place(parameters))
+        if description is None:
             return None
-        return lsp.Hover(lsp.MarkupContent(lsp.MarkupKind.Markdown, found.text), _range(found.span))
+        return lsp.Hover(lsp.MarkupContent(lsp.MarkupKind.Markdown, description.text), _range(description.span))
 
     def outline(self, parameters: lsp.DocumentSymbolParams) -> list[lsp.DocumentSymbol]:
         return _symbols(outline(self._document(parameters.text_document)))
@@ -174,6 +177,29 @@ class _Answers:
             for place, completion in enumerate(completions(*self._place(parameters)))
         ]
 
+    def actions(self, parameters: lsp.CodeActionParams) -> list[lsp.CodeAction]:
+        document, only = self._document(parameters.text_document), parameters.context.only
+        actions = []
+        if _is_wanted(lsp.CodeActionKind.QuickFix, only):
+            places = (parameters.range.start, parameters.range.end)
+            start, end = (positions.offset(document.source, place.line, place.character) for place in places)
+            actions += [
+                lsp.CodeAction(
+                    correction.title,
+                    kind=lsp.CodeActionKind.QuickFix,
+                    diagnostics=[_diagnostic(correction.diagnostic)],
+                    is_preferred=True,
+                    edit=self._workspace_edit(correction.edits),
+                )
+                for correction in corrections(document, start, end)
+            ]
+        if _is_wanted(lsp.CodeActionKind.SourceFixAll, only) and (text := all_corrected(document)) is not None:
+            edit = Edit(Span(document.source, 0, len(document.text)), text)
+            title = "Correct all mistakes that have one likely correction"
+            kind = lsp.CodeActionKind.SourceFixAll
+            actions.append(lsp.CodeAction(title, kind=kind, edit=self._workspace_edit([edit])))
+        return actions
+
     def definition(self, parameters: lsp.DefinitionParams) -> lsp.Location | None:
         span = definition(*self._place(parameters))
         return None if span is None else self._location(span)
@@ -203,6 +229,13 @@ class _Answers:
         """Returns a place in another file; an open file keeps the name that the editor has given it."""
         uri = self._uris.get(os.path.normpath(span.source.path))
         return _location(span) if uri is None else lsp.Location(uri, _range(span))
+
+
+def _is_wanted(kind: lsp.CodeActionKind, only: Iterable[lsp.CodeActionKind | str] | None) -> bool:
+    """Whether a client wants actions of a kind, which it names by the kind or its beginning; all if it names none."""
+    name = str(kind.value)
+    wanted = None if only is None else [str(getattr(each, "value", each)) for each in only]
+    return wanted is None or any(name == each or name.startswith(f"{each}.") or not each for each in wanted)
 
 
 def _path(uri: str) -> str:

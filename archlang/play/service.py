@@ -15,6 +15,7 @@ from archlang.compile import elaborate
 from archlang.diagnostics import Diagnostic, ProgramError
 from archlang.diagnostics.effort import TooMuchWork, limited
 from archlang.editor.completion import completions
+from archlang.editor.corrections import is_correctable, title
 from archlang.editor.document import Document
 from archlang.editor.formatting import formatted
 from archlang.editor.hover import explanation, hover
@@ -318,8 +319,13 @@ def _diagnostic(program: Program, diagnostic: Diagnostic) -> Facts:
             {**program.place(label.span), "text": label.text} for label in diagnostic.labels if program.owns(label.span)
         ],
         # Each is a change that mends the mistake: its title, and the texts to write in place of others.
-        "edits": [],
+        "edits": [_edit(program, diagnostic)] if is_correctable(program.document, diagnostic) else [],
     }
+
+
+def _edit(program: Program, diagnostic: Diagnostic) -> Facts:
+    changes = [{**program.place(edit.span), "text": edit.text} for edit in diagnostic.edits]
+    return {"title": title(diagnostic), "changes": changes}
 
 
 @cache

@@ -32,8 +32,8 @@ def test_names_in_scope_come_before_the_blocks_of_the_library(line: str) -> None
 
 
 def test_a_value_is_offered_with_its_type() -> None:
-    found = {each.word: each for each in completions(*at_cursor(BLOCK.replace("…", "c = ¦")))}
-    assert (found["a"].kind, found["a"].detail) == ("value", "seq[n, d]")
+    by_word = {each.word: each for each in completions(*at_cursor(BLOCK.replace("…", "c = ¦")))}
+    assert (by_word["a"].kind, by_word["a"].detail) == ("value", "seq[n, d]")
 
 
 def test_statics_that_are_not_set_yet_are_offered() -> None:

@@ -31,9 +31,9 @@ MODEL = """model m[d = 8](x: tokens[n]) -> logits[classes] {
 )
 def test_a_name_shows_what_it_means(before: str, name: str, text: str) -> None:
     document, offset = at_cursor(MODEL.replace(before + name, f"{before}¦{name}", 1))
-    found = hover(document, offset)
-    assert found is not None
-    assert text in found.text
+    description = hover(document, offset)
+    assert description is not None
+    assert text in description.text
 
 
 def test_a_place_without_a_name_shows_nothing() -> None:
@@ -42,9 +42,9 @@ def test_a_place_without_a_name_shows_nothing() -> None:
 
 def test_the_statics_of_a_recipe_show_their_declaration() -> None:
     text = MODEL + "recipe r {\n    task ctl[¦order = forward]\n    model m\n    train adamw[steps = 1]\n}\n"
-    found = hover(*at_cursor(text))
-    assert found is not None
-    assert "order: symbol = backward" in found.text
+    description = hover(*at_cursor(text))
+    assert description is not None
+    assert "order: symbol = backward" in description.text
 
 
 def test_bound_values_have_their_types_as_hints() -> None:

@@ -77,6 +77,24 @@ def test_an_editor_gets_everything_about_unsaved_texts_of_several_files(tmp_path
         editor.change("used.arch", USED)
         assert await editor.diagnostics("main.arch") == []
 
+        editor.change("main.arch", MAIN.replace("twice(h)", "twcie(h)"))
+        (misspelt,) = await editor.diagnostics("main.arch")
+        actions = await client.text_document_code_action_async(
+            lsp.CodeActionParams(editor.document("main.arch"), misspelt.range, lsp.CodeActionContext([misspelt]))
+        )
+        correction, everything = (action for action in actions or () if isinstance(action, lsp.CodeAction))
+        assert (correction.title, correction.kind) == ("Replace `twcie` by `twice`", lsp.CodeActionKind.QuickFix)
+        assert correction.edit is not None
+        assert correction.edit.changes is not None
+        (edit,) = correction.edit.changes[editor.uri("main.arch")]
+        assert (edit.range, edit.new_text) == (misspelt.range, "twice")
+        assert everything.kind == lsp.CodeActionKind.SourceFixAll
+        assert everything.edit is not None
+        assert everything.edit.changes is not None
+        assert [edit.new_text for edit in everything.edit.changes[editor.uri("main.arch")]] == [MAIN]
+        editor.change("main.arch", MAIN)
+        assert await editor.diagnostics("main.arch") == []
+
         place = lsp.Position(3, 9)
         hover = await client.text_document_hover_async(lsp.HoverParams(editor.document("main.arch"), place))
         assert hover is not None
@@ -95,9 +113,9 @@ def test_an_editor_gets_everything_about_unsaved_texts_of_several_files(tmp_path
         assert [item.label for item in items[:2]] == ["a", "d"]
         folds = await client.text_document_folding_range_async(lsp.FoldingRangeParams(editor.document("main.arch")))
         assert [(fold.start_line, fold.end_line) for fold in folds or ()] == [(2, 5)]
-        everything = lsp.Range(lsp.Position(0, 0), lsp.Position(9, 0))
+        all_lines = lsp.Range(lsp.Position(0, 0), lsp.Position(9, 0))
         hints = await client.text_document_inlay_hint_async(
-            lsp.InlayHintParams(editor.document("main.arch"), everything)
+            lsp.InlayHintParams(editor.document("main.arch"), all_lines)
         )
         assert [hint.label for hint in hints or ()] == [": seq[n, d]"]
 

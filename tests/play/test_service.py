@@ -42,6 +42,9 @@ def test_a_mistake_has_its_place_its_code_and_its_remedy(service: Service) -> No
     assert (BAD[mistake["from"] : mistake["to"]], mistake["line"]) == ("embd", 2)
     assert (mistake["code"], mistake["severity"]) == ("E0202", "error")
     assert mistake["remedy"] == "did you mean `embed`?"
+    (edit,) = mistake["edits"]
+    assert edit["title"] == "Replace `embd` by `embed`"
+    assert edit["changes"] == [{"from": mistake["from"], "to": mistake["to"], "text": "embed"}]
     assert "unknown block" in ask(service, "explain", code=mistake["code"])["text"]
 
 
