@@ -223,8 +223,8 @@ class Squad:
             "stops": _joined([paragraph.stops for paragraph in paragraphs]),
             "first": Ragged.table(firsts[:, None]),
         }
-        whole = np.asarray([len(self._words[question.paragraph].words) for question in questions], dtype=np.int64)
-        groups = {"length": whole // 100 * 100}
+        word_counts = np.asarray([len(self._words[question.paragraph].words) for question in questions], dtype=np.int64)
+        groups = {"length": word_counts // 100 * 100}
         return Split({"x": x}, spans + firsts[:, None], _in_paragraph(x, firsts, lengths), groups, notes)
 
     def judge(self, split: Split, predictions: np.ndarray) -> Mapping[str, Reals]:
