@@ -13,6 +13,7 @@ from benchmarks import (
     operators,
     panm,
     passes,
+    precisions,
     seq2seq,
     startup,
 )
@@ -24,6 +25,7 @@ GROUPS = (
     panm.GROUP,
     operators.GROUP,
     attention.GROUP,
+    precisions.GROUP,
     mixers.GROUP,
     halting.GROUP,
     passes.GROUP,

@@ -179,19 +179,19 @@ def _pair_of(ours: Callable[[Size], Operator], theirs: Callable[[Size], Operator
     return ours(size), theirs(size)
 
 
-_TORCH = "torch's own attention"
+TORCH = "torch's own attention"
 _HAND = "plain torch, by hand"
 # Keys: the operator and its baseline. Values: both operators, and about how many score matrices they use at most.
 OPERATORS: dict[tuple[str, str], tuple[Callable[[Size], tuple[Operator, ...]], int]] = {
     ("geometric attention", _HAND): (partial(_pair_of, _geometric, _geometric_by_hand), 20),
-    ("geometric attention", _TORCH): (partial(_pair_of, _geometric, _softmax), 10),
+    ("geometric attention", TORCH): (partial(_pair_of, _geometric, _softmax), 10),
     ("relative attention", _HAND): (partial(_pair_of, _relative, _relative_by_hand), 12),
-    ("relative attention", _TORCH): (partial(_pair_of, _relative, _softmax), 12),
+    ("relative attention", TORCH): (partial(_pair_of, _relative, _softmax), 12),
     ("absolute/relative attention", _HAND): (partial(_pair_of, _absrel, _absrel_by_hand), 18),
-    ("absolute/relative attention", _TORCH): (partial(_pair_of, _absrel, _softmax), 18),
-    ("rotary attention", _TORCH): (partial(_pair_of, partial(_attention, "rotary"), _softmax), 0),
+    ("absolute/relative attention", TORCH): (partial(_pair_of, _absrel, _softmax), 18),
+    ("rotary attention", TORCH): (partial(_pair_of, partial(_attention, "rotary"), _softmax), 0),
     ("xPos attention", _HAND): (partial(_pair_of, partial(_attention, "xpos"), _xpos_by_hand), 0),
-    ("xPos attention", _TORCH): (partial(_pair_of, partial(_attention, "xpos"), _softmax), 0),
+    ("xPos attention", TORCH): (partial(_pair_of, partial(_attention, "xpos"), _softmax), 0),
     ("dropout", "torch's own dropout"): (_dropout, 0),
     ("copy gate", _HAND): (partial(_pair_of, _copy_gate, _copy_gate_by_hand), 0),
     (f"halting of samples, {STEPS} steps", _HAND): (

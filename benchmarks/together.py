@@ -21,8 +21,8 @@ from archlang.train.stop import Stop
 from benchmarks.results_text import machine
 
 RECIPE = Path(__file__).parent.parent / "recipes" / "ndr.arch"
-# The runs stop before their first evaluation.
-_NEVER = {"train.steps": "1000000", "train.every": "1000000"}
+NEVER = {"train.steps": "1000000", "train.every": "1000000"}
+"""Runs with these settings stop before their first evaluation."""
 
 
 class Clock(Stop):
@@ -53,11 +53,15 @@ class Clock(Stop):
         return (end - start) / (self._ends[1] - self._ends[0])
 
 
-def alone(plan: Plan, device: str, precision: str, warm: int, timed: int) -> float:
+def alone(
+    plan: Plan, device: str, precision: str, warm: int, timed: int, *, graphs: bool = False, compiled: bool = False
+) -> float:
     """Returns the seconds per step of one seed."""
     clock = Clock(warm, timed)
     with TemporaryDirectory() as folder:
-        training.train(plan, Path(folder) / "run", device=device, precision=precision, stop=clock)
+        training.train(
+            plan, Path(folder) / "run", device=device, precision=precision, graphs=graphs, compiled=compiled, stop=clock
+        )
     return clock.seconds
 
 
@@ -91,7 +95,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
-    sets = {**dict(setting.split("=", 1) for setting in options.set), **_NEVER}
+    sets = {**dict(setting.split("=", 1) for setting in options.set), **NEVER}
     plans = [
         plan_recipe(options.file, options.recipe, sets={**sets, "seed": str(seed)})
         for seed in range(1, options.seeds + 1)

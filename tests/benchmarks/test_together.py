@@ -3,9 +3,9 @@
 import pytest
 
 from archlang.plan.from_file import plan_recipe
-from benchmarks.together import _NEVER, RECIPE, alone, together
+from benchmarks.together import NEVER, RECIPE, alone, together
 
-FEW = {**_NEVER, "train.batch": "8", "model.d": "8", "model.layers": "1", "task.test_size": "8"}
+FEW = {**NEVER, "train.batch": "8", "model.d": "8", "model.layers": "1", "task.test_size": "8"}
 
 
 def test_separate_and_stacked_steps_can_be_timed_on_the_recipe() -> None:

@@ -1,0 +1,213 @@
+"""All that a GPU should show, in one command: `python -m benchmarks.gpu --minutes 9 --out DIR`.
+
+Checks come first, then speed, then paper-sized trainings for what is left of the time. Each stage is a process of its
+own that ends in time, and its result is written when it ends: a stage that fails does not stop the next ones. Called
+again with the same folder, the command repeats what has not succeeded, and trainings go on.
+
+`--device cpu --minutes 1` rehearses every stage with small sizes."""
+
+import argparse
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Literal
+
+import torch
+
+from benchmarks import steps
+from benchmarks.results_text import machine
+
+_ROOT = Path(__file__).parent.parent
+_TABLE = _ROOT / "recipes" / "papers" / "ndr" / "table1.arch"
+_KERNELS = ("tests/kernels/test_geometric.py", "tests/kernels/test_dropout.py")
+_GPU_TESTS = ("tests/backend/runtime/test_inputs.py", "tests/train", "tests/kernels")
+# The parts of the time after which no check, and no measurement of speed, begins.
+_CHECKS, _SPEED = 0.3, 0.7
+# A stage is asked to end so many seconds before it is killed, so that it can write a checkpoint.
+_GRACE = 15.0
+_STAGES = "stages.json"
+_TAIL = 4_000  # characters of a stage's output that are kept
+
+State = Literal["passed", "failed", "out of time", "not begun"]
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One process. It takes at most `longest` seconds, and begins only in the first `part` of the time."""
+
+    name: str
+    command: tuple[str, ...]
+    longest: float
+    part: float
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a stage ended, with the end of what it printed."""
+
+    name: str
+    state: State
+    seconds: float
+    command: str
+    output: str
+
+
+def stages(device: str, out: Path) -> Iterator[Stage]:
+    """Yields the stages for a device. On a CPU they are small."""
+    is_rehearsal = device == "cpu"
+    tiny = ["--tiny"] if is_rehearsal else []
+    on_device = ["--device", device, *tiny]
+    # Tests
+    yield _checks("kernels", *_KERNELS)
+    yield _checks("tests of the GPU", *_GPU_TESTS, "-m", "gpu")
+    # Speed
+    groups = {
+        "geometric attention": ["precisions: "] if device == "cuda" else ["operators: geometric"],
+        "halting": ["halting: "],
+        "UT, GUT, TLB, GUTLB": ["dynamic halt: "],
+        "PANM": ["panm: "],
+        "SCAN, training and decoding": ["seq2seq: "],
+        "NDR": ["ndr: "],
+        "linear mixers": ["mixers: "],
+        "peak memory": ["memory: "],
+    }
+    for name, filters in groups.items():
+        written = ["--json", str(out / f"{_slug(name)}.json"), "--markdown", str(out / f"{_slug(name)}.md")]
+        rounds = ["--seconds", "0", "--rounds", "1"] if is_rehearsal else ["--seconds", "2"]
+        yield _speed(name, "benchmarks", *filters, *on_device, *rounds, *written)
+        if name == "geometric attention":
+            few = ["--warm", "1", "--steps", "2", "--rounds", "1"] if is_rehearsal else ["--rounds", "2"]
+            for model in steps.MODELS:
+                yield _speed(f"steps of {model}", "benchmarks.steps", model, *on_device, *few)
+            small = [text for pair in _SMALL.items() for text in ("--set", "=".join(pair))] if is_rehearsal else []
+            yield _speed("five seeds together", "benchmarks.together", "--device", device, *small, *few)
+    yield _speed("steps of compiled loops", "benchmarks.steps", *on_device, "--compile", *few)
+    # Trainings
+    for order in ("forward", "backward"):
+        small = [text for pair in _SMALL_NDR.items() for text in ("--set", "=".join(pair))] if is_rehearsal else []
+        graphs = [] if is_rehearsal else ["--graphs"]
+        folder = out / f"ndr-{order}"
+        command = ["train", str(_TABLE), "ndr", "--seed", "1", "--set", f"task.order={order}", "--device", device]
+        yield Stage(
+            f"NDR on table lookup, {order}", _python("archlang", *command, *graphs, *small, "--out", str(folder)),
+            float("inf"), 1.0,
+        )  # fmt: skip
+
+
+# Settings of rehearsals.
+_SMALL = {"model.d": "8", "model.layers": "1", "train.batch": "8", "task.test_size": "8"}
+_SMALL_NDR = {
+    "model.d": "16", "model.heads": "2", "model.ff": "16", "model.steps": "2", "train.batch": "8", "train.steps": "4",
+    "train.every": "2", "task.test_size": "8",
+}  # fmt: skip
+
+
+def _checks(name: str, *arguments: str) -> Stage:
+    return Stage(name, _python("pytest", "-q", "-p", "no:cacheprovider", *filter(None, arguments)), 150.0, _CHECKS)
+
+
+def _speed(name: str, module: str, *arguments: str) -> Stage:
+    return Stage(name, _python(module, *arguments), 60.0, _SPEED)
+
+
+def _python(module: str, *arguments: str) -> tuple[str, ...]:
+    return (sys.executable, "-m", module, *arguments)
+
+
+def _slug(name: str) -> str:
+    return "-".join("".join(character if character.isalnum() else " " for character in name).lower().split())
+
+
+def run(stage: Stage, seconds: float) -> Ended:
+    """Runs a stage for at most so many seconds: then it is interrupted, and killed if that does not end it."""
+    start = time.perf_counter()
+    process = subprocess.Popen(
+        stage.command, cwd=_ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
+    )
+    state: State
+    try:
+        output, _ = process.communicate(timeout=seconds)
+        state = "passed" if process.returncode == 0 else "failed"
+    except subprocess.TimeoutExpired:
+        process.send_signal(signal.SIGINT)
+        try:
+            output, _ = process.communicate(timeout=_GRACE)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            output, _ = process.communicate()
+        state = "out of time"
+    spent = time.perf_counter() - start
+    return Ended(stage.name, state, round(spent, 1), " ".join(stage.command[1:]), output[-_TAIL:])
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.gpu", description=__doc__)
+    parser.add_argument("--minutes", type=float, default=9.0, help="when all stages end (9)")
+    parser.add_argument("--out", type=Path, required=True, help="the folder of the results")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cuda")
+    options = parser.parse_args(arguments)
+    if options.device == "cuda" and not torch.cuda.is_available():
+        sys.exit("no CUDA device is available: --device cpu rehearses every stage")
+    out: Path = options.out.absolute()
+    out.mkdir(parents=True, exist_ok=True)
+    begin, total = time.perf_counter(), 60 * options.minutes
+    results = _read(out)
+    print(machine(), device_facts(options.device), sep="\n", flush=True)
+    for stage in stages(options.device, out):
+        before = results.get(stage.name)
+        if before is not None and before.state == "passed":
+            print(f"{stage.name}: passed before", flush=True)
+            continue
+        left = total - (time.perf_counter() - begin)
+        if left < _GRACE or left < (1 - stage.part) * total:
+            results[stage.name] = before or Ended(stage.name, "not begun", 0.0, " ".join(stage.command[1:]), "")
+        else:
+            results[stage.name] = run(stage, min(stage.longest, left - _GRACE))
+        ended = results[stage.name]
+        print(f"{stage.name}: {ended.state}, {ended.seconds:.0f} s", flush=True)
+        _write(out, results.values(), options.device)
+
+
+def _read(out: Path) -> dict[str, Ended]:
+    """Returns how the stages of an earlier call with this folder ended."""
+    try:
+        stored = json.loads((out / _STAGES).read_text(encoding="utf-8"))
+        return {values["name"]: Ended(**values) for values in stored["stages"]}
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        sys.exit(f"{out / _STAGES} cannot be read ({error}): choose another folder")
+
+
+def _write(out: Path, results: Iterable[Ended], device: str) -> None:
+    """Writes how the stages ended, for a next call and for people."""
+    described = {"machine": machine(), "device": device_facts(device), "stages": [asdict(ended) for ended in results]}
+    (out / _STAGES).write_text(json.dumps(described, indent=2) + "\n", encoding="utf-8")
+    lines = ["# A GPU in one command", "", machine(), "", device_facts(device), ""]
+    for ended in results:
+        lines += [f"## {ended.name}: {ended.state}", "", f"`python {ended.command}`, {ended.seconds:.0f} s", ""]
+        lines += ["```", ended.output.rstrip(), "```", ""] if ended.output.strip() else []
+    (out / "README.md").write_text("\n".join(lines), encoding="utf-8")
+
+
+def device_facts(device: str) -> str:
+    """Returns the name of the device, and of a GPU its clocks, power and driver."""
+    if device == "cpu":
+        return "a rehearsal on the CPU: its numbers mean nothing"
+    query = "name,driver_version,clocks.sm,clocks.max.sm,clocks.mem,power.limit,memory.total"
+    try:
+        answer = subprocess.run(
+            ["nvidia-smi", f"--query-gpu={query}", "--format=csv,noheader"], capture_output=True, text=True, check=True
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return torch.cuda.get_device_name()
+    return answer.stdout.strip().replace("\n", "; ")
+
+
+if __name__ == "__main__":
+    main()
