@@ -17,10 +17,15 @@ if TYPE_CHECKING:
 
 
 def task_measures(binding: Binding, task: BoundExtern, train: BoundExtern, span: Span) -> Measures | None:
-    """The measures of a recipe. None if the class of its task is outside of archlang; None, and a report, if the class
-    refuses the statics of the task."""
+    """The measures of a recipe. None if the class of its task is outside of archlang, or if there is no numpy, as in a
+    browser; None, and a report, if the class refuses the statics of the task."""
     # Imported for files with recipes only: tasks need numpy.
-    from archlang.tasks.kit.make_task import is_own
+    try:
+        from archlang.tasks.kit.make_task import is_own
+    except ModuleNotFoundError as error:
+        if error.name != "numpy":
+            raise
+        return None
     from archlang.tasks.kit.metrics import WRITTEN_METRICS
     from archlang.tasks.kit.mistakes import TaskError
     from archlang.tasks.kit.task import DecodableTask, groups

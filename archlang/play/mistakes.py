@@ -1,6 +1,7 @@
 """Errors of the playground, worded for the person who asked for it."""
 
 from collections.abc import Iterable
+from pathlib import Path
 
 from archlang.diagnostics import ErrorWithRemedy, MachineError
 from archlang.diagnostics.names import suggest
@@ -28,3 +29,22 @@ def unknown_program(name: str, names: Iterable[str]) -> RequestError:
 
 def port_in_use(port: int, reason: str) -> MachineError:
     return MachineError(f"port {port} cannot be used: {reason}", "choose another with `--port`, or leave it out")
+
+
+def npm_is_missing() -> PlayError:
+    return PlayError("`npm` is not installed; it fetches Pyodide", "install Node.js, which has it, and run this again")
+
+
+def npm_failed(package: str, output: str) -> PlayError:
+    last = output.strip().splitlines()[-1:] or ["it printed nothing"]
+    remedy = f"check the network, and that `npm view {package}` works"
+    return PlayError(f"npm cannot fetch {package}: {last[0]}", remedy)
+
+
+def other_package(package: str) -> PlayError:
+    message = f"the registry's {package} is not the package that archlang knows"
+    return PlayError(message, "configure npm's official registry; nothing was written")
+
+
+def holds_other_files(folder: Path) -> PlayError:
+    return PlayError(f"{folder} holds other files", "name a new folder, or one that holds an earlier build")

@@ -33,6 +33,16 @@ const theme = EditorView.theme({
   ".cm-matchingBracket": { backgroundColor: "var(--chosen) !important" },
 });
 
+// Text in place of a selection: Chromium would write it with inline styles, which the policy of the page forbids.
+const replaceSelection = (event, view) => {
+  if (event.inputType !== "insertText" || event.isComposing || event.data === null || view.state.selection.main.empty) return false;
+  const { from, to } = view.state.selection.main, text = event.data;
+  const insert = () => view.state.update(view.state.replaceSelection(text), { userEvent: "input.type", scrollIntoView: true });
+  if (!view.state.facet(EditorView.inputHandler).some((handle) => handle(view, from, to, text, insert))) view.dispatch(insert());
+  event.preventDefault();
+  return true;
+};
+
 export const makeEditor = (host, ask, words, changed) => {
   // Within a shadow root, CodeMirror needs no inline styles, which the policy of the page forbids.
   const root = host.attachShadow({ mode: "open" });
@@ -87,6 +97,7 @@ export const makeEditor = (host, ask, words, changed) => {
     keymap.of([...closeBracketsKeymap, ...defaultKeymap, ...searchKeymap, ...historyKeymap, ...foldKeymap, ...completionKeymap, ...lintKeymap]),
     EditorView.contentAttributes.of({ "aria-label": "Program", autocapitalize: "off", spellcheck: "false" }),
     EditorView.lineWrapping,
+    EditorView.domEventHandlers({ beforeinput: replaceSelection }),
     theme,
     EditorView.updateListener.of((update) => update.docChanged && changed()),
   ];

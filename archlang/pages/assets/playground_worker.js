@@ -1,4 +1,4 @@
-// Written by playground/build.mjs, from sources 9f558388a0506744800e065831d30735aba61f921de8d31d09104eccac0067e0
+// Written by playground/build.mjs, from sources 120b90a61f6e16a6803e4fd87c2a2bb0a6b1a99075ad95ebb24a7733f45a99f7
 import{loadPyodide as i}from"./pyodide/pyodide.mjs";var n=async()=>{self.postMessage({progress:"Loading Python …"});let[e,r]=await Promise.all([i({indexURL:new URL("pyodide/",self.location.href).href}),fetch("packages.zip").then(s=>{if(!s.ok)throw new Error("packages.zip is missing");return s.arrayBuffer()})]);return self.postMessage({progress:"Loading the compiler …"}),e.unpackArchive(r,"zip",{extractDir:"/packages"}),e.runPython(`
 import sys, json
 sys.path.insert(0, "/packages")

@@ -27,6 +27,7 @@ class Box:
         location: `file:line` of the program.
         source: The text of that line.
         badge: A number that all boxes with the same weights share, or 0 if no other box has these weights.
+        boxes: In the order of computation.
         change: `new`, `gone` or `changed` in a picture of two architectures."""
 
     id: str

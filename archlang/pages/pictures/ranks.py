@@ -6,9 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-import networkx as nx
-
-from archlang.pages.pictures.box import Box
+from archlang.pages.pictures.box import Box, Edge
 
 SWEEPS = 12
 _FIRST_ROW_KINDS = ("input", "state", "memory", "chunk", "position", "before", "captured", "mean")
@@ -30,11 +28,8 @@ class Ranks:
 
 def rank(box: Box) -> Ranks:
     """Returns the rows of a box. Edges lead down; inputs are in the first row, results in the last."""
-    flow: nx.DiGraph[str] = nx.DiGraph()
-    flow.add_nodes_from(child.id for child in box.boxes)
     forward = [edge for edge in box.edges if not edge.back]
-    flow.add_edges_from((edge.source, edge.target) for edge in forward)
-    row_of = _assign_rows(box, flow)
+    row_of = _assign_rows(box, forward)
     rows: list[list[str]] = [[] for _ in range(max(row_of.values(), default=-1) + 1)]
     for child in box.boxes:
         rows[row_of[child.id]].append(child.id)
@@ -48,22 +43,25 @@ def rank(box: Box) -> Ranks:
     return Ranks(_uncrossed(rows, chains), tuple(chains))
 
 
-def _assign_rows(box: Box, flow: nx.DiGraph[str]) -> dict[str, int]:
-    """Returns the row of each child: below all sources of its edges."""
-    positions = {child.id: index for index, child in enumerate(box.boxes)}
-    order = list(nx.lexicographical_topological_sort(flow, positions.__getitem__))
+def _assign_rows(box: Box, edges: Sequence[Edge]) -> dict[str, int]:
+    """Returns the row of each child: below all sources of its edges. The children are in the order of computation."""
+    sources: dict[str, list[str]] = {child.id: [] for child in box.boxes}
+    targets: dict[str, list[str]] = {child.id: [] for child in box.boxes}
+    for edge in edges:
+        sources[edge.target].append(edge.source)
+        targets[edge.source].append(edge.target)
     row_of: dict[str, int] = {}
-    for id in order:
-        row_of[id] = max((row_of[source] + 1 for source in flow.predecessors(id)), default=0)
+    for id in sources:
+        row_of[id] = max((row_of[source] + 1 for source in sources[id]), default=0)
     inputs = {child.id for child in box.boxes if child.kind in _FIRST_ROW_KINDS}
-    for id in reversed(order):
+    for id in reversed(sources):
         # A block without inputs, such as a learned memory, is moved down to right above its first user.
-        if not flow.in_degree(id) and id not in inputs:
-            for value in flow.successors(id):
-                users = [row_of[user] for user in flow.successors(value)]
+        if not sources[id] and id not in inputs:
+            for value in targets[id]:
+                users = [row_of[user] for user in targets[value]]
                 if users:
                     row_of[value] = min(users) - 1
-            row_of[id] = max(0, min((row_of[value] for value in flow.successors(id)), default=1) - 1)
+            row_of[id] = max(0, min((row_of[value] for value in targets[id]), default=1) - 1)
     # Results have a row of their own, below all that a loop computes.
     results = [child.id for child in box.boxes if child.kind == "result"]
     last = max((row for id, row in row_of.items() if id not in results), default=-1) + 1

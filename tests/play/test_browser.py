@@ -1,0 +1,279 @@
+"""The playground in a real browser, from the server of this machine and as a static folder."""
+
+import functools
+import http.server
+import subprocess
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from archlang.names.shipped import program_text, recipe_files
+from archlang.play.build import build
+from archlang.play.mistakes import PlayError
+from archlang.play.server import Server
+from archlang.play.service import Service
+from tests.pages.inspection.test_browser import browser  # noqa: F401 # a fixture
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+SECONDS = 60_000  # milliseconds: the machine may be busy
+MODEL = "model m[d = 8](x: tokens[n]) -> logits[classes] {\n    return embed[d](x) |> last |> linear[classes]\n}\n"
+VIOLATIONS = """() => {
+    window.violations = [];
+    document.addEventListener("securitypolicyviolation", (event) => window.violations.push(event.violatedDirective));
+}"""
+
+
+class Page:
+    """An open page, and everything that it should not do."""
+
+    def __init__(self, view: Any) -> None:  # Any: playwright's, which may not be installed
+        self.view = view
+        self.complaints: list[str] = []
+
+    def status(self) -> str:
+        text: str = self.view.inner_text("#status")
+        return text
+
+    def ready(self) -> None:
+        """Waits for the first picture."""
+        self.view.wait_for_selector("#view svg", timeout=3 * SECONDS)
+
+    def write(self, text: str) -> None:
+        """Replaces the program, at once as a paste does."""
+        self.view.locator(".cm-content").click()
+        self.view.keyboard.press("Control+A")
+        self.view.keyboard.insert_text(text)
+
+    def until(self, expression: str, argument: object = None) -> None:
+        self.view.wait_for_function(expression, arg=argument, timeout=SECONDS)
+
+    def says(self, status: str) -> None:
+        self.until("(text) => document.getElementById('status').textContent === text", status)
+
+
+@pytest.fixture
+def open_page(browser: Any) -> Iterator[Any]:  # noqa: F811
+    """Opens an address. Fails if the page logs anything, breaks its policy, or asks another server."""
+    pages: list[Page] = []
+    contexts = []
+
+    def open_(url: str, width: int = 1280, scheme: str = "light") -> Page:
+        context = browser.new_context(
+            viewport={"width": width, "height": 800}, color_scheme=scheme,
+            permissions=["clipboard-read", "clipboard-write"],
+        )  # fmt: skip
+        contexts.append(context)
+        view = context.new_page()
+        page = Page(view)
+        origin = "/".join(url.split("/")[:3])
+
+        def asked(request: Any) -> None:
+            if not request.url.startswith((origin, "data:", "blob:")):
+                page.complaints.append(request.url)
+
+        view.on("console", lambda message: page.complaints.append(message.text))
+        view.on("pageerror", lambda error: page.complaints.append(str(error)))
+        context.on("request", asked)
+        view.add_init_script(f"({VIOLATIONS})()")
+        view.goto(url)
+        pages.append(page)
+        return page
+
+    yield open_
+    for page in pages:
+        page.complaints += page.view.evaluate("window.violations")
+    for context in contexts:
+        context.close()
+    assert not [complaint for page in pages for complaint in page.complaints]
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Server]:
+    made = Server(Service(str(tmp_path)).answer)
+    thread = threading.Thread(target=made.serve_forever, kwargs={"poll_interval": 0.05})
+    thread.start()
+    yield made
+    made.shutdown()
+    thread.join()
+    made.server_close()
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a plain file server with the static playground."""
+    folder = tmp_path_factory.mktemp("site")
+    try:
+        build(folder)
+    except (PlayError, subprocess.SubprocessError) as error:
+        pytest.skip(f"the playground cannot be built: {error}")
+
+    class Quiet(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    made = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=str(folder)))
+    thread = threading.Thread(target=made.serve_forever, kwargs={"poll_interval": 0.05})
+    thread.start()
+    yield f"http://127.0.0.1:{made.server_port}/"
+    made.shutdown()
+    thread.join()
+    made.server_close()
+
+
+def test_a_program_is_checked_drawn_and_counted_as_it_is_typed(server: Server, open_page: Any) -> None:
+    page = open_page(server.url)
+    page.ready()
+    page.says("No mistakes")
+    assert "token" not in page.view.url
+    page.write(MODEL.replace("embed", "embd"))
+    page.says("1 error")
+    assert "unknown block `embd`" in page.view.inner_text("#mistakes")
+    assert page.view.locator(".cm-lintRange-error").inner_text() == "embd"
+    assert "cannot be drawn" in page.view.inner_text("#reason")
+    page.view.locator("#mistakes .code").click()
+    page.view.locator("#explanation h3").first.wait_for()
+    page.write(MODEL)
+    page.says("No mistakes")
+    page.until("() => document.querySelector('#view svg').getAttribute('aria-label') === 'model m'")
+    assert "346 parameters" in page.view.inner_text("#parameters")
+    assert page.view.locator("#costs tbody tr").count() == 4
+    assert page.view.locator("#changes li").count() > 1
+
+
+def test_completion_and_hover_answer(server: Server, open_page: Any) -> None:
+    page = open_page(server.url)
+    page.ready()
+    page.write(MODEL)
+    page.says("No mistakes")
+    page.view.locator(".cm-line span", has_text="embed").first.hover()
+    page.view.locator(".cm-about", has_text="embed").wait_for(timeout=SECONDS)
+    page.view.locator(".cm-content").click()
+    page.view.keyboard.press("Control+End")
+    page.view.keyboard.type("block b(h: seq[n, d]) -> seq[n, d] { return nor")
+    page.view.locator(".cm-tooltip-autocomplete >> text=norm").first.wait_for(timeout=SECONDS)
+    page.view.keyboard.press("Escape")
+
+
+def test_a_hundred_edits_leave_the_page_as_it_was(server: Server, open_page: Any) -> None:
+    page = open_page(server.url)
+    page.ready()
+    session = page.view.context.new_cdp_session(page.view)
+    session.send("Performance.enable")
+
+    def nodes() -> float:
+        session.send("HeapProfiler.collectGarbage")
+        metrics = session.send("Performance.getMetrics")["metrics"]
+        return next(float(each["value"]) for each in metrics if each["name"] == "Nodes")
+
+    sizes = []
+    for edit in range(100):
+        width = 8 + edit % 10
+        page.write(MODEL.replace("d = 8", f"d = {width}"))
+        page.until(
+            "(text) => document.getElementById('parameters').textContent.includes(text)", f"{42 * width + 10:,} "
+        )
+        if edit in (19, 99):
+            sizes.append(nodes())
+    assert page.status() == "No mistakes"
+    assert sizes[1] < 1.5 * sizes[0]
+
+
+HOSTILE = """# <img src=x onerror="window.hacked = 1"><script>window.hacked = 1</script>
+model m[d = 8](x: tokens[n]) -> logits[classes] {
+    javascript = embed[d](x)
+    return javascript |> last |> linear[classes]  # </svg><svg onload="window.hacked = 1">
+}
+recipe r {
+    task file_sequences[data = "<img src=x onerror='window.hacked = 1'>"]
+    model m
+}
+"""
+
+
+def test_text_from_a_link_is_data(server: Server, open_page: Any) -> None:
+    page = open_page(server.url)
+    page.ready()
+    page.write(HOSTILE)
+    page.until("() => document.getElementById('mistakes').children.length > 0")
+    page.view.select_option("#shown", "model m")
+    page.until("() => document.querySelector('#view svg').getAttribute('aria-label') === 'model m'")
+    page.view.click("#link")
+    page.says("The link is copied")
+    link = page.view.url
+    page.view.evaluate("sessionStorage.removeItem('archlang-program')")
+    page.view.goto("about:blank")
+    page.view.goto(link)
+    page.until("() => document.getElementById('shown').children.length === 2")
+    page.view.select_option("#shown", "model m")
+    page.ready()
+    assert page.view.evaluate("window.hacked") is None
+    assert "onerror" in page.view.inner_text(".cm-content")
+    assert page.view.locator("#mistakes img, #mistakes script, #view script, #view img").count() == 0
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_page_fits_a_phone(server: Server, open_page: Any, scheme: str) -> None:
+    page = open_page(server.url, 390, scheme)
+    page.ready()
+    assert page.view.evaluate("document.documentElement.scrollWidth") <= 390
+    for control in page.view.locator("button, select, input, .cm-content").all():
+        box = control.bounding_box()
+        assert box is None or (box["x"] >= 0 and box["x"] + box["width"] <= 391)
+
+
+def test_every_control_has_a_name_and_is_reached_by_the_keyboard(server: Server, open_page: Any) -> None:
+    page = open_page(server.url)
+    page.ready()
+    unnamed = page.view.evaluate(
+        """() => [...document.querySelectorAll("button, select, input, [tabindex='0'], section, [role]")]
+            .filter((each) => !(each.textContent.trim() || each.getAttribute("aria-label") || each.labels?.length
+                || each.getAttribute("aria-labelledby")))
+            .map((each) => each.outerHTML.slice(0, 80))"""
+    )
+    assert unnamed == []
+    page.view.locator("#programs").focus()
+    reached = set()
+    for _ in range(12):
+        page.view.keyboard.press("Tab")
+        reached.add(page.view.evaluate("document.activeElement.id"))
+    assert {"format", "link", "editor", "shown", "fold", "whole"} <= reached
+
+
+def test_a_page_without_the_token_says_how_to_get_it(server: Server, browser: Any) -> None:  # noqa: F811
+    view = browser.new_page()
+    view.goto(server.origins[0])
+    view.wait_for_selector("#status.error", timeout=SECONDS)
+    assert "open the address that `archlang play` printed" in view.inner_text("#status")
+    view.close()
+
+
+def test_the_static_playground_works_from_a_plain_file_server_on_a_phone(site: str, open_page: Any) -> None:
+    page = open_page(site, 390)
+    page.ready()
+    page.says("No mistakes")
+    page.write(MODEL.replace("embed", "embd"))
+    page.says("1 error")
+    page.write(MODEL)
+    page.says("No mistakes")
+    page.until("() => document.querySelector('#view svg').getAttribute('aria-label') === 'model m'")
+    assert "346 parameters" in page.view.inner_text("#parameters")
+    page.view.select_option("#programs", "papers/panm/table1")
+    page.until("() => document.getElementById('base').textContent.includes('table1')")
+    page.says("No mistakes")
+
+
+def test_a_link_opens_its_program_in_the_static_playground(site: str, open_page: Any) -> None:
+    page = open_page(site)
+    page.ready()
+    page.write(program_text(recipe_files()["ndr"]))
+    page.until("() => document.querySelector('#view svg').getAttribute('aria-label').includes('ndr')")
+    page.view.click("#link")
+    page.says("The link is copied")
+    link = page.view.evaluate("navigator.clipboard.readText()")
+    assert len(link) < 4000
+    other = open_page(link)
+    other.ready()
+    assert "ndr" in other.view.locator("#view svg").get_attribute("aria-label")

@@ -1,0 +1,111 @@
+"""The static playground: what its folder holds, and what is refused before anything is written."""
+
+import io
+import shutil
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from archlang.play import build as builder
+from archlang.play.mistakes import PlayError
+
+
+def archive_of(names: tuple[str, ...]) -> bytes:
+    """Returns a package as npm packs it, with files that hold their names."""
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:gz") as archive:
+        for name in names:
+            member = tarfile.TarInfo(f"package/{name}")
+            member.size = len(name)
+            archive.addfile(member, io.BytesIO(name.encode()))
+    return packed.getvalue()
+
+
+@pytest.fixture
+def fetched(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[bytes]:
+    """A cache without Pyodide, and in place of npm the one archive of the list."""
+    archives = [archive_of(builder._PYODIDE_FILES)]
+    monkeypatch.setenv("ARCHLANG_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(builder, "_fetched", lambda: archives.pop())
+    monkeypatch.setattr(builder, "_is_expected", lambda archive: archive[:2] == b"\x1f\x8b")
+    monkeypatch.setattr(builder, "pack", lambda: b"packed")
+    return archives
+
+
+def test_the_folder_has_the_page_pyodide_and_the_licences(fetched: list[bytes], tmp_path: Path) -> None:
+    site = tmp_path / "site"
+    builder.build(site)
+    names = {file.relative_to(site).as_posix() for file in site.rglob("*") if file.is_file()}
+    assert {"index.html", "playground.js", "playground_worker.js", "packages.zip", "pyodide/pyodide.mjs"} <= names
+    page = (site / "index.html").read_text(encoding="utf-8")
+    assert 'data-service="worker"' in page
+    assert "script-src &#39;self&#39; &#39;wasm-unsafe-eval&#39;;" in page
+    assert "unsafe-inline" not in page
+    licences = (site / "licences.txt").read_text(encoding="utf-8")
+    assert all(name in licences for name in ("pyodide", "archlang", *builder._PACKAGES.values()))
+
+
+def test_pyodide_is_fetched_once(fetched: list[bytes], tmp_path: Path) -> None:
+    builder.build(tmp_path / "one")
+    assert not fetched
+    builder.build(tmp_path / "two")
+    builder.build(tmp_path / "two")
+
+
+def test_another_package_than_expected_is_refused_and_nothing_written(fetched: list[bytes], tmp_path: Path) -> None:
+    fetched[:] = [b"something else"]
+    with pytest.raises(PlayError, match="is not the package that archlang knows"):
+        builder.build(tmp_path / "site")
+    assert not (tmp_path / "site").exists()
+    assert not (tmp_path / "cache").exists()
+
+
+def test_a_folder_with_other_files_is_refused(fetched: list[bytes], tmp_path: Path) -> None:
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "index.html").write_text("mine")
+    with pytest.raises(PlayError, match="holds other files"):
+        builder.build(tmp_path / "site")
+    assert (tmp_path / "site" / "index.html").read_text() == "mine"
+
+
+def test_a_missing_npm_is_an_error_with_a_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    with pytest.raises(PlayError, match=r"install Node\.js"):
+        builder._fetched()
+
+
+def test_what_npm_says_is_in_the_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*arguments: object, **options: object) -> subprocess.CompletedProcess[str]:
+        return subprocess.CompletedProcess([], 1, "", "npm error\nnpm error network\n")
+
+    monkeypatch.setattr(shutil, "which", lambda name: "npm")
+    monkeypatch.setattr(subprocess, "run", fail)
+    with pytest.raises(PlayError, match="npm cannot fetch .*: npm error network"):
+        builder._fetched()
+
+
+def test_the_packed_files_are_the_front_end_and_the_library() -> None:
+    names = {name for name, _ in builder._packed_files()}
+    assert {"archlang/play/service.py", "archlang/blocks/attention.arch", "archlang/recipes/gutlb.arch"} <= names
+    assert {"archlang/syntax/arch.lark", "archlang/diagnostics/pages/E0501.md", "lark/lark.py"} <= names
+    assert not [name for name in names if name.startswith(("archlang/backend/", "archlang/cli/"))]
+    assert "archlang/blocks/attention.py" not in names
+
+
+def test_a_recipe_is_checked_where_numpy_is_missing() -> None:
+    """As in a browser. The names of splits and metrics are not checked there."""
+    program = (
+        "import sys; sys.modules['numpy'] = None\n"
+        "from archlang.play.service import Service\n"
+        "service = Service('/nowhere')\n"
+        "text = service.answer({'method': 'program', 'name': 'ndr'})['result']['text']\n"
+        "for method in ('check', 'draw'):\n"
+        "    result = service.answer({'method': method, 'text': text, 'lengths': [64]})['result']\n"
+        "    assert result.get('diagnostics') == [] or result['costs']['parameters'] > 0, result\n"
+        "assert not {'torch', 'networkx'} & set(sys.modules)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
