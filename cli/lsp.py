@@ -1,6 +1,13 @@
 """`archlang lsp`: the language server, which editors start."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from archlang.diagnostics import ErrorWithRemedy
+
+if TYPE_CHECKING:
+    from archlang.graph.graph import Graph
 
 
 def lsp() -> None:
@@ -17,4 +24,13 @@ def lsp() -> None:
             raise
         message = "the packages of the extra `lsp` are not installed"
         raise ErrorWithRemedy(message, "run `pip install 'archlang[lsp]'`") from None
-    make_server().start_io()
+    make_server(_draw).start_io()
+
+
+def _draw(graph: Graph, picture_format: str) -> str:
+    from archlang.pages.pictures.dot import print_dot
+    from archlang.pages.pictures.picture import draw
+    from archlang.pages.pictures.svg import print_svg
+
+    picture = draw(graph)
+    return str(print_svg(picture)) if picture_format == "svg" else print_dot(picture)

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from archlang.editor.document import Document
+from archlang.editor.open_brackets import callee_before, item_named, open_brackets
 from archlang.editor.symbols import Item, Names
 from archlang.names import library
 from archlang.syntax.outline import ITEM_WORDS, PART_WORDS, STATEMENT_WORDS
@@ -17,8 +18,6 @@ _STATIC_VALUE = re.compile(r"([A-Za-z_]\w*)\s*=\s*$")
 _USE = re.compile(r"^\s*use\s+$")
 _PART = re.compile(r"^\s*(task|model|train)\s+$")
 _SETTINGS = re.compile(r"^\s*(vary|search|test|claim)\b.*$")
-_PIECE = re.compile(r'"[^"\r\n]*"|#[^\r\n]*|[()\[\]{}]')
-_CALLEE = re.compile(r"([A-Za-z_][A-Za-z0-9_.]*)\s*$")
 
 
 @dataclass(frozen=True)
@@ -55,9 +54,9 @@ def _completions(document: Document, start: int, begun: str) -> Iterator[Complet
     if part and not isinstance(item, Definition):
         yield from _choices(document, part[1])
         return
-    brackets = _open_brackets(text[:start])
-    if brackets and brackets[-1][0] == "[" and (callee := _CALLEE.search(text, 0, brackets[-1][1])):
-        block = _callee(document, callee[1], line)
+    brackets = open_brackets(text, start)
+    callee, block = callee_before(document, brackets[-1][1]) if brackets else ("", None)
+    if callee and brackets[-1][0] == "[":
         if block is not None:
             yield from _statics(block, text[brackets[-1][1] + 1 : start])
         if not block or not isinstance(item, Definition):
@@ -82,17 +81,6 @@ def _item_at(document: Document, offset: int) -> Node | None:
     return next((item for item in document.program.items if item.span.start <= offset <= item.span.end), None)
 
 
-def _open_brackets(text: str) -> list[tuple[str, int]]:
-    """Returns the brackets that are open at the end of a text, outer before inner, with their offsets."""
-    brackets: list[tuple[str, int]] = []
-    for piece in _PIECE.finditer(text):
-        if piece[0] in ("(", "[", "{"):
-            brackets.append((piece[0], piece.start()))
-        elif piece[0] in (")", "]", "}") and brackets:
-            brackets.pop()
-    return brackets
-
-
 def _in_recipe(text: str, brackets: Sequence[tuple[str, int]]) -> bool:
     if not brackets:
         return False
@@ -108,18 +96,6 @@ def _blocks(document: Document) -> Iterator[tuple[str, Item]]:
         item = library.block(name)
         if item is not None:
             yield name, item
-
-
-def _callee(document: Document, name: str, line: str) -> Item | None:
-    word = line.split()[0] if line.split() else ""
-    if word == "task":
-        return document.resolved.tasks.get(name) or library.task(name)
-    if word == "train":
-        return document.resolved.optimizers.get(name) or library.optimizer(name)
-    declaration = document.resolved.find(name)
-    if declaration is not None:
-        return declaration.item
-    return library.task(name) or library.optimizer(name)
 
 
 def _choices(document: Document, word: str) -> Iterator[Completion]:
@@ -180,7 +156,7 @@ def _settings(document: Document, text: str, offset: int) -> Iterator[Completion
     head = text.rfind("recipe ", 0, offset)
     yield Completion("seed", "word")
     for word, name in re.findall(r"^\s*(task|model|train)\s+([A-Za-z_][\w.]*)", text[head:], re.MULTILINE)[:3]:
-        item = _callee(document, name, f"{word} ")
+        item = item_named(document, name, f"{word} ", offset)
         statics: Iterable[StaticParameter] = item.signature.statics if item is not None else ()
         yield from (Completion(f"{word}.{static.name}", "static", unparse(static)) for static in statics)
 

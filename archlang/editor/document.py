@@ -11,6 +11,7 @@ from archlang.diagnostics import Diagnostic
 from archlang.diagnostics.effort import TooMuchWork, limited
 from archlang.elaborate.elaborator import elaborate
 from archlang.elaborate.signature_check import check_signature
+from archlang.graph.graph import Graph
 from archlang.names.resolve import Loader, ResolvedFile
 from archlang.plan.check import MOST_STEPS, check_text
 from archlang.plan.statics import model_sizes
@@ -33,6 +34,8 @@ class Document:
     path: str
     text: str
     unsaved: Mapping[str, str] = field(default_factory=dict)
+    # The graphs of its parts, or why they have none, as `graph_of` has computed them.
+    graphs: dict[object, Graph | str] = field(default_factory=dict, repr=False)
 
     @property
     def real_path(self) -> str:

@@ -1,8 +1,10 @@
-"""What is under the cursor, in Markdown: the type of a value, or the signature and documentation of a block."""
+"""What is under the cursor, in Markdown: types, signatures and documentation, costs and dependences."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from archlang.diagnostics import codes
+from archlang.editor.details import call_details, item_details, static_details, value_details
 from archlang.editor.document import Document
 from archlang.editor.symbols import Item, Names, Symbol
 from archlang.source import Span
@@ -36,16 +38,27 @@ def hover(document: Document, offset: int) -> Hover | None:
         return None
     symbol, kind = place.symbol, _type_at(document, place.span)
     if symbol.item is not None:
-        text = describe(symbol.item)
-        if kind is not None:
-            text = f"```arch\n{place.span.text}(…): {kind}\n```\n\n{text}"
+        is_call = kind is not None
+        details = _listed(call_details(document, place.span) if is_call else item_details(document, symbol.item))
+        text = f"{describe(symbol.item)}{details}"
+        if is_call:
+            text = f"```arch\n{place.span.text}(…): {kind}\n```{details}\n\n{describe(symbol.item)}"
     elif symbol.kind == "value" or kind is not None:
         text = f"```arch\n{symbol.name}: {kind if kind is not None else '?'}\n```"
+        text += _listed(value_details(document, symbol))
     elif symbol.kind == "file":
         text = f"`{symbol.span.source.path}`"
     else:
         text = f"```arch\n{_declaration(symbol)}\n```\n\n{_WORDS.get(symbol.kind, symbol.kind)}"
+        if symbol.static is not None:
+            text += _listed(static_details(document, symbol))
     return Hover(place.span, text)
+
+
+def _listed(details: Iterable[str]) -> str:
+    """Returns sentences as a list in Markdown, after an empty line; empty if there are none."""
+    lines = [f"- {detail}." for detail in details]
+    return "\n\n" + "\n".join(lines) if lines else ""
 
 
 def describe(item: Item) -> str:

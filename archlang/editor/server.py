@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 from typing import Protocol
@@ -19,12 +19,17 @@ from archlang.editor.completion import completions
 from archlang.editor.corrections import all_corrected, corrections
 from archlang.editor.document import Document
 from archlang.editor.formatting import formatted
+from archlang.editor.graphs import graph_at
 from archlang.editor.hover import hints, hover
 from archlang.editor.navigation import definition, references, renamable, rename
 from archlang.editor.outline import Entry, folds, outline
+from archlang.editor.semantic_tokens import KINDS, MODIFIERS, semantic_tokens
+from archlang.editor.signature_help import signature_help
 from archlang.editor.workspace import Workspace
+from archlang.graph.graph import Graph
 from archlang.source import Source, Span
 
+GRAPH_COMMAND = "archlang.graph"
 # Seconds without a change before a text is checked.
 _PAUSE = 0.1
 _SYMBOLS = {
@@ -50,10 +55,13 @@ _COMPLETIONS = {
 }
 
 
-def make_server() -> LanguageServer:
-    """Returns the server, which is not started."""
+Draw = Callable[[Graph, str], str]
+
+
+def make_server(draw: Draw) -> LanguageServer:
+    """Returns the server, which is not started. `draw` returns the picture of a graph in a format, `svg` or `dot`."""
     server = LanguageServer("archlang", f"v{archlang.__version__}")
-    answers = _Answers(server)
+    answers = _Answers(server, draw)
     for method, handler in (
         (lsp.TEXT_DOCUMENT_DID_OPEN, answers.opened),
         (lsp.TEXT_DOCUMENT_DID_CHANGE, answers.changed),
@@ -69,6 +77,11 @@ def make_server() -> LanguageServer:
         server.feature(method)(partial(handler))  # pygls sets attributes, which a method cannot have
     kinds = lsp.CodeActionOptions(code_action_kinds=[lsp.CodeActionKind.QuickFix, lsp.CodeActionKind.SourceFixAll])
     server.feature(lsp.TEXT_DOCUMENT_CODE_ACTION, kinds)(partial(answers.actions))
+    signs = lsp.SignatureHelpOptions(trigger_characters=["(", "[", ","])
+    server.feature(lsp.TEXT_DOCUMENT_SIGNATURE_HELP, signs)(partial(answers.signature))
+    legend = lsp.SemanticTokensLegend([*KINDS], [*MODIFIERS])
+    server.feature(lsp.TEXT_DOCUMENT_SEMANTIC_TOKENS_FULL, legend)(partial(answers.tokens))
+    server.command(GRAPH_COMMAND)(partial(answers.graph))
     triggers = lsp.CompletionOptions(trigger_characters=["[", "."])
     server.feature(lsp.TEXT_DOCUMENT_COMPLETION, triggers)(partial(answers.completions))
     server.feature(lsp.TEXT_DOCUMENT_RENAME, lsp.RenameOptions(prepare_provider=True))(partial(answers.rename))
@@ -88,8 +101,8 @@ class _HasPlace(Protocol):
 class _Answers:
     """Answers the requests of one editor."""
 
-    def __init__(self, server: LanguageServer) -> None:
-        self._server = server
+    def __init__(self, server: LanguageServer, draw: Draw) -> None:
+        self._server, self._draw = server, draw
         self._workspace = Workspace()
         self._uris: dict[str, str] = {}
         self._versions: dict[str, int] = {}
@@ -200,6 +213,37 @@ class _Answers:
             actions.append(lsp.CodeAction(title, kind=kind, edit=self._workspace_edit([edit])))
         return actions
 
+    def signature(self, parameters: lsp.SignatureHelpParams) -> lsp.SignatureHelp | None:
+        description = signature_help(*self._place(parameters))
+        if description is None:
+            return None
+        inner = [lsp.ParameterInformation(_units(description.label, place)) for place in description.parameters]
+        signature = lsp.SignatureInformation(description.label, description.documentation or None, inner)
+        return lsp.SignatureHelp([signature], 0, description.active)
+
+    def tokens(self, parameters: lsp.SemanticTokensParams) -> lsp.SemanticTokens:
+        data: list[int] = []
+        line, column = 0, 0
+        for token in semantic_tokens(self._document(parameters.text_document)):
+            (start_line, start), (_, end) = positions.bounds(token.span)
+            modifiers = token.is_declaration | token.is_of_library << 1
+            distance = start if start_line > line else start - column
+            data += [start_line - line, distance, end - start, KINDS.index(token.kind), modifiers]
+            line, column = start_line, start
+        return lsp.SemanticTokens(data)
+
+    def graph(self, uri: str, line: int, column: int, picture_format: str) -> dict[str, str]:
+        """Returns the name and the picture of what is under the cursor, as `name` and `picture`; or why there is none,
+        as `reason`."""
+        document = self._workspace.document(_path(uri))
+        described = graph_at(document, positions.offset(document.source, line, column))
+        if isinstance(described, str):
+            return {"reason": described}
+        if picture_format not in ("svg", "dot"):
+            return {"reason": f"`{picture_format}` is not a format of pictures; ask for `svg` or `dot`."}
+        name, graph = described
+        return {"name": name, "picture": self._draw(graph, picture_format)}
+
     def definition(self, parameters: lsp.DefinitionParams) -> lsp.Location | None:
         span = definition(*self._place(parameters))
         return None if span is None else self._location(span)
@@ -229,6 +273,12 @@ class _Answers:
         """Returns a place in another file; an open file keeps the name that the editor has given it."""
         uri = self._uris.get(os.path.normpath(span.source.path))
         return _location(span) if uri is None else lsp.Location(uri, _range(span))
+
+
+def _units(text: str, place: tuple[int, int]) -> tuple[int, int]:
+    """Returns a place of a text in units of UTF-16."""
+    start, end = place
+    return positions.position(Source("", text), start)[1], positions.position(Source("", text), end)[1]
 
 
 def _is_wanted(kind: lsp.CodeActionKind, only: Iterable[lsp.CodeActionKind | str] | None) -> bool:

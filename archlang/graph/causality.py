@@ -50,12 +50,13 @@ def horizon(graph: Graph, origin: str) -> Horizon:
     return _Analysis(graph.instances).result(graph, origin)
 
 
-def horizons(graph: Graph, origin: str) -> Mapping[str, Horizon]:
-    """Returns the horizon of each value, by its id, in the input called `origin` and in its length, also in loops.
+def horizons(graph: Graph, origin: str, with_length: bool = True) -> Mapping[str, Horizon]:
+    """Returns the horizon of each value, by its id, in the input called `origin` and in its length, also in loops. Its
+    length does not count without `with_length`.
 
     If a value does not see the future, its position i stays the same when the input grows. The horizon of a loop covers
     all of its results. Values in a loop without steps are missing."""
-    analysis = _Analysis(graph.instances, with_length=True)
+    analysis = _Analysis(graph.instances, with_length)
     analysis.result(graph, origin)
     return analysis.known
 

@@ -4,20 +4,18 @@ The same code runs behind the server on this machine, and within the page in the
 from the start of the text, as the browser does. A program is data: it reads no file but those of the package."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
-from types import MappingProxyType
 
 import archlang
-from archlang.compile import elaborate
-from archlang.diagnostics import Diagnostic, ProgramError
-from archlang.diagnostics.effort import TooMuchWork, limited
+from archlang.diagnostics import Diagnostic
 from archlang.editor.completion import completions
 from archlang.editor.corrections import is_correctable, title
 from archlang.editor.document import Document
 from archlang.editor.formatting import formatted
+from archlang.editor.graphs import SIZES, Part, graph_of, parts
 from archlang.editor.hover import explanation, hover
 from archlang.editor.outline import folds
 from archlang.graph.graph import Graph
@@ -28,11 +26,9 @@ from archlang.pages.pictures.changes import describe_changes
 from archlang.pages.pictures.picture import draw
 from archlang.pages.pictures.side_by_side import side_by_side
 from archlang.pages.pictures.svg import print_svg
-from archlang.plan.check import MOST_STEPS
 from archlang.play.mistakes import RequestError, is_missing, unknown_method, unknown_program
 from archlang.source import Span
 from archlang.syntax.outline import ITEM_WORDS, PART_WORDS, RESERVED
-from archlang.syntax.tree import Definition
 
 Json = str | int | float | bool | None | Sequence["Json"] | Mapping[str, "Json"]
 Facts = dict[str, Json]
@@ -43,8 +39,6 @@ _MOST_BOXES = 2_000
 _MOST_LENGTHS = 12
 _LARGEST_LENGTH = 1_000_000
 _FLOAT_BYTES = 4
-# The sizes that a task gives, where a model is shown without one.
-_SIZES = {"vocab": 32, "classes": 10}
 _MODELS = "models/"
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -183,12 +177,12 @@ class Service:
         lengths = request.numbers("lengths", _MOST_LENGTHS, _LARGEST_LENGTH)
         before_text, name = request.text("before", ""), request.text("shown", "")
         together = request.fields.get("together") is True
-        shown = [*_drawable(program.document)]
+        shown = [*parts(program.document)]
         if not shown:
             return {"choices": [], "reason": "The program has no model and no block yet."}
         chosen = next((each for each in shown if each.name == name), shown[0])
         facts: Facts = {"choices": [each.name for each in shown], "shown": chosen.name}
-        graph = _graph(program.document, chosen)
+        graph = graph_of(program.document, chosen)
         if isinstance(graph, str):
             return facts | {"reason": graph}
         picture = draw(graph)
@@ -239,57 +233,25 @@ class Service:
             self._programs[text, path] = Program(text, path)
         return self._programs[text, path]
 
-    def _earlier_graph(self, text: str, request: Request, chosen: "_Drawable") -> Graph | None:
+    def _earlier_graph(self, text: str, request: Request, chosen: Part) -> Graph | None:
         """Returns the graph of what was shown before, or of the first model of a text that has nothing of that name."""
         document = self._program_of(text, request.text("beside", "")).document
-        shown = [*_drawable(document)]
+        shown = [*parts(document)]
         if not shown:
             return None
-        graph = _graph(document, next((each for each in shown if each == chosen), shown[0]))
+        graph = graph_of(document, next((each for each in shown if each == chosen), shown[0]))
         return None if isinstance(graph, str) else graph
 
 
-@dataclass(frozen=True)
-class _Drawable:
-    """A recipe, a model or a block that has a picture."""
-
-    word: str
-    item: str
-
-    @property
-    def name(self) -> str:
-        return f"{self.word} {self.item}"
-
-
-def _drawable(document: Document) -> Iterator[_Drawable]:
-    """Yields what a program can show: its recipes, its models, and its blocks."""
-    yield from (_Drawable("recipe", name) for name in document.resolved.recipes)
-    items = [each.item for each in document.resolved.own.values() if isinstance(each.item, Definition)]
-    for word in ("model", "block"):
-        yield from (_Drawable(word, item.name) for item in items if item.word == word)
-
-
-def _graph(document: Document, shown: _Drawable, sizes: Mapping[str, int] = MappingProxyType({})) -> Graph | str:
-    """Returns the graph of a part of a program, or why it has none. `sizes` are those that a task would give."""
-    recipe, model = (shown.item, None) if shown.word == "recipe" else (None, shown.item)
-    try:
-        with limited(MOST_STEPS, needs_costs=True):
-            return elaborate(document.resolved, model, recipe, {}, sizes)
-    except ProgramError as error:
-        return f"{shown.name[0].upper()}{shown.name[1:]} cannot be drawn: {error.diagnostics[0].message}."
-    except (TooMuchWork, RecursionError):
-        return f"{shown.name[0].upper()}{shown.name[1:]} is too large to be drawn."
-
-
-def _costs(document: Document, shown: _Drawable, graph: Graph, lengths: Sequence[int]) -> Facts:
+def _costs(document: Document, shown: Part, graph: Graph, lengths: Sequence[int]) -> Facts:
     """Returns the parameters, FLOPs and activations of a graph at each length."""
     if not lengths:
         return {"lengths": []}
     note = ""
     if shown.word == "model" and summarize(graph, lengths[0]).unknown:
-        sized = _graph(document, shown, _SIZES)
+        sized = graph_of(document, shown, SIZES)
         if not isinstance(sized, str):
-            graph, note = sized, f"With {' and '.join(f'{size} = {number}' for size, number in _SIZES.items())}."
+            graph, note = sized, f"With {' and '.join(f'{size} = {number}' for size, number in SIZES.items())}."
     first, *others = (summarize(graph, length) for length in lengths)
     return {
         "model": first.model,

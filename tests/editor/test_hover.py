@@ -53,6 +53,57 @@ def test_bound_values_have_their_types_as_hints() -> None:
     assert shown == {"h": ": seq[n, 8]", "y": ": seq[n, 8]", "c": ": seq[c.length, 8]"}
 
 
+TRAINED = """model m[d = 8](x: tokens[n]) -> logits[n, vocab] {
+    h = embed[d](x)
+    a = attention[2, causal = true](h)
+    repeat 2 { h <- h + layer(a) }
+    return linear[vocab](h)
+}
+block layer[width = 16](h: seq[n, d]) -> seq[n, d] {
+    return h + feedforward[width](h)
+}
+recipe r {
+    task flipflop
+    model m[d = 32]
+    train adamw[steps = 10]
+    vary model.d in [32, 64]
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("place", "text"),
+    [
+        ("attention[", "- 4,096 parameters and 1,048,576 FLOPs for 64 positions, in `recipe r`."),
+        ("attention[", "- Position i may depend on positions 0 to i of `x`."),
+        ("a = att", "- Position i may depend on positions 0 to i of `x`."),
+        ("layer(a)", "in `recipe r`."),
+        ("m[d = 8]", "parameters and"),
+        ("layer[width", "- Position i may depend on position i of `h`."),
+        ("d](x)", "- Declared at `m.arch:1`."),
+        ("d](x)", "- Line 12, `r`: `model m[d = 32]`."),
+        ("d](x)", "- Line 14, `r`: `vary model.d in [32, 64]`."),
+    ],
+)
+def test_costs_dependences_and_the_origin_of_statics_are_shown(place: str, text: str) -> None:
+    description = hover(Document("m.arch", TRAINED), TRAINED.index(place))
+    assert description is not None
+    assert text in description.text
+
+
+def test_a_model_without_a_recipe_says_with_which_sizes_it_is_counted() -> None:
+    description = hover(Document("m.arch", MODEL), MODEL.index("m["))
+    assert description is not None
+    assert "with vocab = 32, classes = 10." in description.text
+
+
+def test_a_mistake_leaves_the_hover_without_costs() -> None:
+    text = MODEL.replace("norm(c)", "nrom(c)")
+    description = hover(Document("m.arch", text), text.index("embed"))
+    assert description is not None
+    assert "parameters and" not in description.text
+
+
 def test_a_code_has_its_page() -> None:
     assert explanation("E0501").startswith("# E0501")
     assert explanation("E9999") == ""

@@ -10,6 +10,8 @@ from lsprotocol import types as lsp
 from pygls.exceptions import JsonRpcException
 from pygls.lsp.client import LanguageClient
 
+from archlang.editor.server import GRAPH_COMMAND
+
 USED = "block twice(h: seq[n, d]) -> seq[n, d] {\n    return norm(norm(h))\n}\n"
 MAIN = 'use "./used.arch"\n\nblock b(h: seq[n, d]) -> seq[n, d] {\n    a = twice(h)\n    return a + h\n}\n'
 
@@ -118,6 +120,24 @@ def test_an_editor_gets_everything_about_unsaved_texts_of_several_files(tmp_path
             lsp.InlayHintParams(editor.document("main.arch"), all_lines)
         )
         assert [hint.label for hint in hints or ()] == [": seq[n, d]"]
+
+        signature = await client.text_document_signature_help_async(
+            lsp.SignatureHelpParams(editor.document("main.arch"), lsp.Position(3, 14))
+        )
+        assert signature is not None
+        assert signature.signatures[0].label == "twice(h: seq[n, d]) -> seq[n, d]"
+        assert signature.active_parameter == 0
+        tokens = await client.text_document_semantic_tokens_full_async(
+            lsp.SemanticTokensParams(editor.document("main.arch"))
+        )
+        assert tokens is not None
+        assert [*tokens.data[:10]] == [0, 0, 3, 0, 0, 0, 4, 13, 2, 0]
+        picture = await client.workspace_execute_command_async(
+            lsp.ExecuteCommandParams(GRAPH_COMMAND, [editor.uri("main.arch"), 3, 4, "svg"])
+        )
+        assert isinstance(picture, dict)
+        assert picture["name"] == "block b"
+        assert "<svg" in picture["picture"]
 
         editor.change("main.arch", MAIN.replace("a + h", "a+h"))
         await editor.diagnostics("main.arch")

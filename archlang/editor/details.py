@@ -1,0 +1,124 @@
+"""Sentences about a name: what it costs, which positions it may depend on, and where a static gets its value."""
+
+import re
+from collections.abc import Iterator
+
+from archlang.editor.document import Document
+from archlang.editor.graphs import Part, concrete_graph, part_around
+from archlang.editor.symbols import Item, Names, Symbol
+from archlang.graph.causality import horizons
+from archlang.graph.graph import Graph, Node
+from archlang.graph.operations import Apply, Call
+from archlang.graph.summary import summarize
+from archlang.source import Span
+from archlang.syntax.tree import Definition, Recipe, Table
+from archlang.types.causality import Horizon, Reach
+
+# Positions of the sample whose FLOPs are counted.
+LENGTH = 64
+_MOST_PLACES = 8
+_BINDER = re.compile(r"\s*(?:=|<-)\s*")
+
+_POSITIONS = {
+    Reach.POINTWISE: "position i of `{}`",
+    Reach.CAUSAL: "positions 0 to i of `{}`",
+    Reach.PAIRED: "the positions of `{}` up to the row or the column",
+    Reach.MIRRORED: "position n - 1 - i of `{}`",
+    Reach.BEFORE: "the positions of `{}` before the part",
+    Reach.START: "the positions of `{}` up to the start of the part",
+}
+
+
+def call_details(document: Document, callee: Span) -> Iterator[str]:
+    """Yields what the call of a block costs, and what its result may depend on. `callee` is where it is named."""
+    calls = [
+        (node, graph, words)
+        for node, graph, words in _nodes_around(document, callee)
+        if isinstance(node.operation, Call | Apply) and node.span is not None and node.span.start == callee.start
+    ]
+    if calls:
+        node, graph, words = min(calls, key=lambda call: call[0].span.end if call[0].span else 0)
+        yield from _costs_of_call(node, graph, words)
+        yield from _dependence(node, graph)
+
+
+def value_details(document: Document, symbol: Symbol) -> Iterator[str]:
+    """Yields what a value may depend on."""
+    end = symbol.span.end
+    for node, graph, _ in _nodes_around(document, symbol.span):
+        start = node.span.start if node.span is not None and node.name == symbol.name else 0
+        if start > end and _BINDER.fullmatch(document.text, end, start):
+            yield from _dependence(node, graph)
+            return
+
+
+def item_details(document: Document, item: Item) -> Iterator[str]:
+    """Yields what a model or a block of the document costs as a whole, and what its result may depend on."""
+    if not isinstance(item, Definition) or item.span.source.path != document.path:
+        return
+    concrete = concrete_graph(document, Part(item.word, item.name))
+    if concrete is None:
+        return
+    graph, words = concrete
+    summary = summarize(graph, LENGTH)
+    counts = [(summary.unique, "parameters", summary.unknown), (summary.flops, "FLOPs", summary.uncounted)]
+    yield from _sentence([f"{count:,} {noun}" for count, noun, unknown in counts if count and not unknown], words)
+    known = {value.name: horizons(graph, value.name, with_length=False) for value in graph.region.inputs}
+    yield from _depends({name: known[name].get(graph.region.results[0]) for name in known})
+
+
+def static_details(document: Document, symbol: Symbol) -> Iterator[str]:
+    """Yields where a static is declared, and the recipes and tables of the document that set it."""
+    yield f"Declared at `{symbol.span.source.path}:{symbol.span.line}`"
+    items = [item for item in document.program.items if isinstance(item, Recipe | Table)]
+    for span in Names(document).of(symbol)[:_MOST_PLACES]:
+        for item in items:
+            if item.span.start <= span.start < item.span.end:
+                line = " ".join(document.source.line(span.line).split())
+                yield f"Line {span.line}, `{item.name}`: `{line}`"
+
+
+def _nodes_around(document: Document, place: Span) -> Iterator[tuple[Node, Graph, str]]:
+    """Yields the nodes of the model or block around a place, with its graph and the words for its sizes."""
+    part = part_around(document, place.start) if place.source.path == document.path else None
+    concrete = None if part is None or part.word == "recipe" else concrete_graph(document, part)
+    if concrete is not None:
+        graph, words = concrete
+        for node in graph.region.walk():
+            if node.span is not None and node.span.source.path == document.path:
+                yield node, graph, words
+
+
+def _costs_of_call(node: Node, graph: Graph, words: str) -> Iterator[str]:
+    cost = summarize(graph, LENGTH).nodes.get(node.id)
+    if cost is not None:
+        counts = [(cost.parameters, "parameters"), (cost.flops, "FLOPs")]
+        yield from _sentence([f"{count:,} {noun}" for count, noun in counts if count], words)
+
+
+def _sentence(counts: list[str], words: str) -> Iterator[str]:
+    if counts:
+        yield f"{' and '.join(counts)} for {LENGTH} positions" + (f", {words}" if words else "")
+
+
+def _dependence(node: Node, graph: Graph) -> Iterator[str]:
+    inputs = [value.name for value in graph.region.inputs]
+    yield from _depends({name: horizons(graph, name, with_length=False).get(node.id) for name in inputs})
+
+
+def _depends(known: dict[str, Horizon | None]) -> Iterator[str]:
+    """Yields the sentence about the horizons of a value in the inputs."""
+    positions = [_positions(name, horizon) for name, horizon in known.items() if horizon is not None]
+    seen = [text for text in positions if text]
+    if seen:
+        yield f"Position i may depend on {' and '.join(seen)}"
+    elif positions:
+        yield "Depends on no input"
+
+
+def _positions(name: str, horizon: Horizon) -> str:
+    if horizon.reach is Reach.NOTHING:
+        return ""
+    if horizon.reach is Reach.WITHIN:
+        return f"every position of `{name}`" + (" up to the end of the part" if horizon.scan else "")
+    return _POSITIONS[horizon.reach].format(name)

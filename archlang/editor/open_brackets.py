@@ -1,0 +1,57 @@
+"""The brackets that are open at a place, and the block that each belongs to."""
+
+import re
+
+from archlang.editor.document import Document
+from archlang.editor.symbols import Item
+from archlang.names import library
+
+_PIECE = re.compile(r'"[^"\r\n]*"|#[^\r\n]*|[()\[\]{}]')
+_ITEM = re.compile(r"(?:use|block|extern|recipe|table)\b|model\s+\w+\s*[\[(]")
+_CALLEE = re.compile(r"([A-Za-z_][A-Za-z0-9_.]*)\s*$")
+_LET = r"\blet\s+{}\s*=\s*([A-Za-z_][\w.]*)"
+
+
+def open_brackets(text: str, end: int) -> list[tuple[str, int]]:
+    """Returns the brackets of an item that are open at an offset, outer before inner, with their offsets."""
+    brackets: list[tuple[str, int]] = []
+    for piece in _PIECE.finditer(text, item_start(text, end), end):
+        if piece[0] in ("(", "[", "{"):
+            brackets.append((piece[0], piece.start()))
+        elif piece[0] in (")", "]", "}") and brackets:
+            brackets.pop()
+    return brackets
+
+
+def item_start(text: str, offset: int) -> int:
+    """Returns the start of the item that contains an offset."""
+    start = offset
+    while (line_end := text.rfind("\n", 0, start)) != -1:
+        if _ITEM.match(text, line_end + 1):
+            return line_end + 1
+        start = line_end
+    return 0
+
+
+def callee_before(document: Document, offset: int) -> tuple[str, Item | None]:
+    """Returns the name before a bracket, and the block, task or optimizer that it names, if there is any."""
+    text = document.text
+    named = _CALLEE.search(text, text.rfind("\n", 0, offset) + 1, offset)
+    if named is None:
+        return "", None
+    line = text[text.rfind("\n", 0, named.start()) + 1 : named.start()]
+    return named[1], item_named(document, named[1], line, offset)
+
+
+def item_named(document: Document, name: str, line: str, offset: int) -> Item | None:
+    """Returns what a name before an offset stands for; `line` is the line before the name."""
+    word = line.split()[0] if line.split() else ""
+    if word == "task":
+        return document.resolved.tasks.get(name) or library.task(name)
+    if word == "train":
+        return document.resolved.optimizers.get(name) or library.optimizer(name)
+    instance = re.search(_LET.format(re.escape(name)), document.text[item_start(document.text, offset) : offset])
+    declaration = document.resolved.find(instance[1] if instance else name)
+    if declaration is not None:
+        return declaration.item
+    return library.task(name) or library.optimizer(name)

@@ -1,0 +1,97 @@
+"""The signature of the call around the cursor, with the static or the input that is being written."""
+
+import re
+from dataclasses import dataclass
+
+from archlang.editor.document import Document
+from archlang.editor.open_brackets import callee_before, open_brackets
+from archlang.editor.symbols import Item
+from archlang.syntax.printer import unparse
+
+_PIECE = re.compile(r'"[^"\r\n]*"|#[^\r\n]*|[()\[\]{},]')
+_NAMED = re.compile(r"\s*([A-Za-z_]\w*)\s*=(?!=)")
+
+
+@dataclass(frozen=True)
+class SignatureHelp:
+    """A signature on one line. `parameters` are the places in it of the statics, or of the inputs, of which `active` is
+    the number of the one at the cursor, None if there is none."""
+
+    label: str
+    documentation: str
+    parameters: tuple[tuple[int, int], ...]
+    active: int | None
+
+
+def signature_help(document: Document, offset: int) -> SignatureHelp | None:
+    """Returns the signature of the innermost call around an offset; None outside of calls."""
+    text = document.text
+    for bracket, place in reversed(open_brackets(text, offset)):
+        if bracket == "{":
+            return None
+        end = _callee_end(text, place) if bracket == "(" else place
+        name, item = callee_before(document, end)
+        if item is not None:
+            is_piped = text[: end - len(name)].rstrip().endswith("|>")
+            return _help(item, bracket, text[place + 1 : offset], is_piped)
+    return None
+
+
+def _callee_end(text: str, parenthesis: int) -> int:
+    """Returns the offset after the name before a parenthesis, behind the statics between them."""
+    before = text[:parenthesis].rstrip()
+    if not before.endswith("]"):
+        return parenthesis
+    depth = 0
+    for place in range(len(before) - 1, -1, -1):
+        depth += {"]": 1, "[": -1}.get(before[place], 0)
+        if depth == 0:
+            return place
+    return parenthesis
+
+
+def _help(item: Item, bracket: str, written: str, is_piped: bool) -> SignatureHelp:
+    signature = item.signature
+    statics = [unparse(static) for static in signature.statics]
+    inputs = [unparse(each) for each in signature.inputs]
+    label, places = item.name, []
+    for opener, closer, parameters in (("[", "]", statics), ("(", ")", inputs)):
+        if parameters or opener == "(":
+            label += opener
+            for number, parameter in enumerate(parameters):
+                label += ", " if number else ""
+                if opener == bracket:
+                    places.append((len(label), len(label) + len(parameter)))
+                label += parameter
+            label += closer
+    if signature.result is not None:
+        label += f" -> {unparse(signature.result)}"
+    active = _active(item, bracket, written, is_piped)
+    documentation = item.documentation[0] if item.documentation else ""
+    return SignatureHelp(label, documentation, tuple(places), active if active < len(places) else None)
+
+
+def _active(item: Item, bracket: str, written: str, is_piped: bool) -> int:
+    arguments = _arguments(written)
+    number = len(arguments) - 1
+    if bracket == "(":
+        number += is_piped
+        inputs = item.signature.inputs
+        return min(number, len(inputs) - 1) if inputs and inputs[-1].variadic else number
+    named = _NAMED.match(arguments[-1])
+    names = [static.name for static in item.signature.statics]
+    return names.index(named[1]) if named and named[1] in names else number
+
+
+def _arguments(written: str) -> list[str]:
+    """Returns the arguments of an open bracket; the last is being written."""
+    arguments, depth, start = [], 0, 0
+    for piece in _PIECE.finditer(written):
+        if piece[0] == "," and depth == 0:
+            arguments.append(written[start : piece.start()])
+            start = piece.end()
+        elif piece[0] in "([{":
+            depth += 1
+        elif piece[0] in ")]}":
+            depth -= 1
+    return [*arguments, written[start:]]
