@@ -23,7 +23,14 @@ def test_odd_numbers_of_ones_are_odd(split: str, begin_end: bool) -> None:
         bits = row[1:-1] if begin_end else row
         assert set(bits) <= {0, 1}
         assert items.targets[index] == bits.count(1) % 2
-        assert items.groups["length"][index] == len(bits) // 50 * 50
+        shortest = SMALL.test.low if split == "test" else SMALL.train.low
+        assert items.groups["length"][index] == max(len(bits) // 50 * 50, shortest)
+
+
+def test_no_length_of_train_and_valid_is_among_those_of_test() -> None:
+    train, valid, test = (set(SMALL.generate(split, 0).groups["length"].tolist()) for split in SMALL.split_names())
+    assert train == valid == {1}
+    assert min(test) == 41
 
 
 def test_lengths_are_the_published_ones_and_uniform() -> None:

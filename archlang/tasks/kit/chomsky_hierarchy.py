@@ -4,7 +4,7 @@ Delétang et al. (2023), Neural Networks and the Chomsky Hierarchy. Every length
 repeat, because there are few short ones."""
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -34,7 +34,7 @@ class ChomskyTask(ABC):
     name: ClassVar[str]
     breakdown = "length"
     in_distribution = ("train", "valid")
-    version = 1
+    version = 2
 
     def __post_init__(self) -> None:
         check_sizes(self.name, self)
@@ -48,7 +48,9 @@ class ChomskyTask(ABC):
         allowed_lengths, size = self.test if split == "test" else self.train, getattr(self, f"{split}_size")
         rng = RandomStream(self.name, split, seed)
         lengths = allowed_lengths.low + rng.below(allowed_lengths.high - allowed_lengths.low + 1, size)
-        return self.items(rng, lengths)
+        items = self.items(rng, lengths)
+        # A group is called by its shortest length, so those of `train` are none of `test`.
+        return replace(items, groups={"length": np.maximum(items.groups["length"], allowed_lengths.low)})
 
     @abstractmethod
     def items(self, rng: RandomStream, lengths: Integers) -> Split:
