@@ -15,7 +15,7 @@ from archlang.cli.downloads import ask_for
 from archlang.cli.settings import Allow, Plugin, TimeLimit, deadline_of, parse_sets
 from archlang.cli.shipped import program
 from archlang.cli.table_estimate import flops_per_second, print_estimate
-from archlang.cli.table_list import list_tables, plans_of, print_claims
+from archlang.cli.table_list import TablesOf, list_tables, print_claims
 from archlang.cli.train import Device, Precision, Yes, plain_warnings
 from archlang.diagnostics.terminal import text_column
 
@@ -137,11 +137,18 @@ def table(
     if write is not None and write.suffix not in _BY_SUFFIX:
         console.fail(f"`{write}` has no suffix of a table", f"use one of {', '.join(_BY_SUFFIX)}", code=2)
     if listed or claims:
-        plans = plans_of(file, name, parse_sets(sets), chosen_seeds(seeds), allow or ())
+        chosen = "--list" if listed else "--claims"
+        unheeded = {
+            "--claims": claims and listed, "--only": only, "--dry-run": dry_run, "--no-run": no_run,
+            "--compare": compare, "--write": write, "--together": together,
+        }  # fmt: skip
+        for option in (option for option, is_given in unheeded.items() if is_given):
+            console.fail(f"`{chosen}` and `{option}` exclude each other", "use one of them", code=2)
+        tables = TablesOf(file, name, parse_sets(sets), chosen_seeds(seeds), allow or ())
         if listed:
-            list_tables(plans, out, form == "json")
+            list_tables(tables, out, form)
         else:
-            print_claims(plans, form)
+            print_claims(tables, form)
         return
     if file.is_dir():
         console.fail(f"{file} is a folder", "name a program in it, or add `--list`", code=2)

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from archlang.diagnostics import Diagnostic, Edit, Label
 from archlang.diagnostics.edits import insertion, name_of_setting, static_set, without_item, without_lines
-from archlang.diagnostics.names import listed, misspelt
+from archlang.diagnostics.names import did_you_mean, listed, misspelt
 from archlang.graph.causality import Reason
 from archlang.source import Span
 
@@ -292,8 +292,39 @@ def not_varied(span: Span, path: str, recipe: str, possible: Iterable[str]) -> D
     return misspelt(Diagnostic("E0633", message, span, "not varied", remedy=varied), path, possible)
 
 
-def average_of_averages(span: Span, table: str) -> Diagnostic:
-    message = f"the table `{table}` has averages itself"
+def column_twice(span: Span, title: str, first_title: str, first: Span) -> Diagnostic:
+    message = f"the columns “{first_title}” and “{title}” show the same results"
+    labels = (Label(first, "first column"),)
+    return Diagnostic("E0611", message, span, "second column", labels, "delete one of them")
+
+
+def claims_of_one_result(span: Span, recipe: str, metric: str, numbers: tuple[str, str], first: Span) -> Diagnostic:
+    message = f"the claims for `{metric}` of `{recipe}` are {numbers[0]} and {numbers[1]}, from one source"
+    labels = (Label(first, "first claim"),)
+    remedy = "delete one of them, or name the table of the paper that each is from"
+    return Diagnostic("E0637", message, span, "second claim of the same result", labels, remedy)
+
+
+def no_averaged_row(span: Span, table: str, title: str, possible: Sequence[str]) -> Diagnostic:
+    near = did_you_mean(title, possible)
+    titles = ", ".join(f"“{name}”" for name in sorted(possible))
+    remedy = f"its rows are {titles}" if near is None else f"did you mean “{near}”?"
+    return Diagnostic("E0636", f"`{table}` has no row “{title}”", span, "no row to average", remedy=remedy)
+
+
+def settings_of_averages(span: Span, word: str) -> Diagnostic:
+    message = f"`{word}` has no effect in a row whose columns are averages"
+    remedy = "write it in the row of the same title of the table that is averaged"
+    return Diagnostic("E0636", message, span, "no effect", remedy=remedy)
+
+
+def average_of_averages(span: Span, table: str, cycle: Sequence[str]) -> Diagnostic:
+    """`cycle` are the tables that average each other, the first also as the last; empty without a cycle."""
+    message = f"the table `{table}` is of averages itself"
+    if len(cycle) == 2:
+        message = f"the table `{table}` averages itself"
+    elif cycle:
+        message += f": {' -> '.join(f'`{name}`' for name in cycle)}"
     return Diagnostic("E0634", message, span, "not averaged again", remedy="name a table whose columns are metrics")
 
 

@@ -17,7 +17,7 @@ from archlang.names import mistakes as name_mistakes
 from archlang.names.resolve import ResolvedFile
 from archlang.plan import mistakes
 from archlang.plan.charges import check_claimed, check_weights
-from archlang.plan.claims import check_claims, published_results, row_claims
+from archlang.plan.claims import check_agreement, check_claims, published_results, row_claims
 from archlang.plan.grid import spread
 from archlang.plan.inheritance import with_base
 from archlang.plan.measures import Measures
@@ -33,7 +33,7 @@ from archlang.plan.task_instance import task_measures
 from archlang.plan.variations import VariedStatic, check_variations, values_by_path, varied_statics
 from archlang.plan.weights import have_same_weights
 from archlang.plugins import NO_PLUGINS, Plugins
-from archlang.syntax.tree import Recipe, Setting
+from archlang.syntax.tree import Claim, Recipe, Setting
 from archlang.types import Dim
 from archlang.types.statics import StaticValue
 
@@ -70,6 +70,7 @@ class Planner:
         self.check_paths()
         plan = self.plan(self.first_point())
         check_claims(self.recipe, plan.measures if plan else None)
+        check_agreement(self.recipe, self._claims_of_tables, self.first_point())
         if plan is not None:
             paths = (setting.path for claim in self.recipe.parts.claims for setting in claim.at)
             check_claimed(paths, plan.graph, plan.model, self.recipe.report)
@@ -177,7 +178,10 @@ class Planner:
         return values_by_path(self.recipe, self.varied)
 
     @cached_property
-    def _claims(self) -> tuple[PublishedResult, ...]:
+    def _claims_of_tables(self) -> tuple[Claim, ...]:
         point = {path: setting for path, setting in self.first_point().items() if path != "seed"}
-        of_tables = row_claims(self.recipe.file, self.recipe.name, point)
-        return tuple(published_results(self.recipe, (*self.recipe.parts.claims, *of_tables)))
+        return tuple(row_claims(self.recipe.file, self.recipe.name, point))
+
+    @cached_property
+    def _claims(self) -> tuple[PublishedResult, ...]:
+        return tuple(published_results(self.recipe, (*self.recipe.parts.claims, *self._claims_of_tables)))

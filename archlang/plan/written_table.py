@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from archlang.diagnostics.effort import TooMuchWork
+from archlang.diagnostics.effort import TooMuchWork, spend
+from archlang.diagnostics.names import did_you_mean, is_typing_error
 from archlang.elaborate.static_arguments import plain
 from archlang.names.evaluate import Evaluator
 from archlang.names.resolve import ResolvedFile
@@ -26,7 +27,9 @@ from archlang.types import Dim
 
 def check_table(cells: CellPlanner, table: Table) -> None:
     """Checks the rows and columns of a table, without its cells."""
-    rows, columns = _rows_and_metrics(cells, table)
+    rows, all_columns, _ = _sound_parts(cells, table)
+    columns = [column for column in all_columns if not column.average]
+    _check_averages(cells, rows, all_columns)
     for column in columns:
         _resolve_column(cells, column)
     _check_published(cells, rows, len(read_table(table, cells.report).columns))
@@ -73,6 +76,8 @@ def plan_written_table(cells: CellPlanner, table: Table) -> TablePlan | None:
     are_published_sound = _check_published(cells, rows, len(columns))
     if not _check_best_of(cells, rows, [column for column in columns if not column.average]):
         return None
+    if not _check_averages(cells, rows, columns):
+        return None
     averaged = {column.title: _averaged_cells(cells, column) for column in columns if column.average}
     if not are_published_sound or None in averaged.values():
         return None
@@ -109,8 +114,9 @@ def _averaged_table(cells: CellPlanner, column: Column) -> tuple[ResolvedFile, T
         names = (*cells.file.tables, *cells.file.used_tables)
         cells.report(mistakes.unknown_table(column.metric.span, column.metric.text, names))
         return None
-    if any(isinstance(part, Column) and part.average for part in table[1].parts):
-        cells.report(mistakes.average_of_averages(column.metric.span, column.metric.text))
+    if _averages(table[1]):
+        cycle = _cycle(cells.file, column)
+        cells.report(mistakes.average_of_averages(column.metric.span, column.metric.text, cycle))
         return None
     settings = _texts(column.at)
     columns = read_table(table[1], lambda diagnostic: None).columns
@@ -120,6 +126,55 @@ def _averaged_table(cells: CellPlanner, column: Column) -> tuple[ResolvedFile, T
         cells.report(mistakes.no_such_column(column.at[0].span, column.metric.text, possible))
         return None
     return *table, titles
+
+
+def _averages(table: Table) -> list[Column]:
+    """The columns of a table that are averages."""
+    return [part for part in table.parts if isinstance(part, Column) and part.average]
+
+
+def _cycle(file: ResolvedFile, column: Column) -> list[str]:
+    """The names of tables that average each other, from the table of a column back to it; empty if there is no way
+    back."""
+    first = next(table for table in file.tables.values() if any(part is column for part in table.parts))
+    paths, seen = [[first.name]], set[str]()
+    while paths:
+        path = paths.pop()
+        for average in [column] if path == [first.name] else _averages(file.tables[path[-1]]):
+            name = average.metric.text
+            if name == first.name:
+                return [*path, name]
+            if name in file.tables and name not in seen:
+                seen.add(name)
+                paths.append([*path, name])
+    return []
+
+
+def _check_averages(cells: CellPlanner, rows: Sequence[Row], columns: Sequence[Column]) -> bool:
+    """Returns whether each row has a row of the same title in the tables that are averaged, and no settings if all
+    columns are averages; reports if not. A row of prior work needs none, but a title that differs by a typing error
+    is reported."""
+    sound = True
+    averaged = [_averaged_table(cells, column) for column in columns if column.average]
+    tables = [table for _, table, _ in filter(None, averaged)]
+    titles = {id(table): [part.title for part in table.parts if isinstance(part, Row)] for table in tables}
+    for row in rows if tables else ():
+        spend(len(tables))
+        missing = [table for table in tables if row.title not in titles[id(table)]]
+        if row.recipe is None:
+            possible = sorted({title for table in missing for title in titles[id(table)]})
+            near = did_you_mean(row.title, possible)
+            is_mistake = near is not None and not row.why and is_typing_error(row.title, near, possible)
+            missing = missing[:1] if is_mistake and len(missing) == len(tables) else []
+        elif len(tables) == len(columns) and (row.at or row.best_of):
+            settings = row.at or row.best_of
+            span = settings[0].span.to(settings[-1].span)
+            cells.report(mistakes.settings_of_averages(span, "at" if row.at else "best of"))
+            sound = False
+        for table in missing[:1]:
+            cells.report(mistakes.no_averaged_row(row.span, table.name, row.title, titles[id(table)]))
+            sound = False
+    return sound
 
 
 def _texts(settings: Sequence[Setting]) -> frozenset[tuple[str, str]]:
@@ -221,6 +276,7 @@ def _sound_parts(cells: CellPlanner, table: Table) -> tuple[list[Row], list[Colu
     parts = read_table(table, cells.report)
     are_sound = _has_parts(cells, table, parts.rows, "row", 'row "NDR" ndr')
     are_sound &= parts.is_sound and _has_parts(cells, table, parts.columns, "column", 'column "Longer" test.accuracy')
+    are_sound &= _are_distinct(cells, parts.columns)
     columns = []
     for column in parts.columns:
         if column.average:
@@ -288,6 +344,21 @@ def _has_parts(cells: CellPlanner, table: Table, parts: Sequence[Row | Column], 
             cells.report(mistakes.title_twice(part.span, word, part.title, first[part.title]))
             sound = False
         first.setdefault(part.title, part.span)
+    return sound
+
+
+def _are_distinct(cells: CellPlanner, columns: Sequence[Column]) -> bool:
+    """Returns whether no two columns with different titles show the same results; reports if not."""
+    first: dict[object, Column] = {}
+    sound = True
+    for column in columns:
+        index = None if column.index is None else expression_text(column.index)
+        best_of = frozenset(path.text for path in column.best_of)
+        results = column.average, column.metric.text, index, _texts(column.at), best_of
+        earlier = first.setdefault(results, column)
+        if earlier.title != column.title:
+            cells.report(mistakes.column_twice(column.span, column.title, earlier.title, earlier.span))
+            sound = False
     return sound
 
 

@@ -238,6 +238,49 @@ def test_a_list_of_a_folder_names_every_table_and_what_cannot_run(archlang: Comm
     assert "below is a folder" in refused.err
 
 
+def test_a_list_of_a_folder_reports_broken_files_and_lists_the_others(archlang: Command, folder: Path) -> None:
+    (folder / "below").mkdir()
+    (folder / "below" / "a.arch").write_text(PUBLISHED.replace("-> logits[classes]", "-> logits[classes"))
+    (folder / "below" / "b.arch").write_text(PUBLISHED)
+    for option in ("--list", "--claims"):
+        result = archlang("table", "below", option)
+        assert result.code == 1
+        assert "published" in result.out
+        assert result.err.count("error[") == 1
+        assert "error: 1 file has errors" in result.err
+    records = json.loads(archlang("table", "below", "--list", "--json").out)
+    assert {record["file"] for record in records} == {"below/b.arch"}
+
+
+def test_a_folder_without_tables_is_said_to_have_none(archlang: Command, folder: Path) -> None:
+    (folder / "below").mkdir()
+    (folder / "below" / "a.arch").write_text("block b(h: seq[n, d]) -> seq[n, d] { return norm(h) }\n")
+    for option in ("--list", "--claims"):
+        result = archlang("table", "below", option)
+        assert (result.code, result.out) == (0, "no program in below has a table\n")
+    assert json.loads(archlang("table", "below", "--list", "--json").out) == []
+    (folder / "below" / "b.arch").write_text(PUBLISHED)
+    assert "1 table, " in archlang("table", "below", "published", "--list").out
+    assert archlang("table", "below", "publishd", "--list").out == "no program in below has a table `publishd`\n"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--list", "--claims"], "`--list` and `--claims` exclude each other"),
+        (["--list", "--only", "Tiny"], "`--list` and `--only` exclude each other"),
+        (["--claims", "--dry-run"], "`--claims` and `--dry-run` exclude each other"),
+        (["--list", "--format", "csv"], "`--list` has no format csv"),
+    ],
+)
+def test_a_list_and_claims_refuse_options_that_they_do_not_heed(
+    archlang: Command, folder: Path, options: list[str], message: str
+) -> None:
+    result = archlang("table", "tiny.arch", *options)
+    assert (result.code, result.out) == (2, "")
+    assert message in result.err
+
+
 def test_a_cell_of_the_best_shows_the_point_with_the_best_mean(archlang: Command, folder: Path) -> None:
     varied = PROGRAM.replace("    claim", "    vary  train.lr in [1e-9, 0.05]\n    claim", 1)
     varied = varied.replace('"Tiny" tiny', '"Tiny" tiny best of train.lr')

@@ -250,6 +250,8 @@ def test_a_cell_of_the_best_has_the_plans_and_the_best_claim_of_every_value(file
         ('row "a" small\n columns test.accuracy at model.d in 1..20_000', "E0615"),
         ('row "a" small\n columns test.accuracy at task.orde in [forward]', "E0312"),
         ('row "a" small\n columns test.accuracy at task.order in [forward, forward]', "E0611"),
+        ('row "a" small\n column "c" test.accuracy\n column "d" test.accuracy', "E0611"),
+        ('row "a" small\n column "c" test.accuracy[6]\n column "d" test.accuracy[6]', "E0611"),
     ],
 )
 def test_a_mistake_in_claims_columns_or_the_best_is_reported_before_any_run(file: Path, body: str, code: str) -> None:
@@ -307,6 +309,85 @@ def test_an_average_may_be_of_the_columns_with_some_settings(file: Path) -> None
 def test_an_average_of_no_column_is_reported(file: Path) -> None:
     tables = AVERAGED.replace(" best of model.d", "") + AVERAGES.replace("of lengths", "of lengths at test.length = 8")
     assert codes(written(file, MODEL + tables)) == ["E0635"]
+
+
+def averaging(file: Path, averages: str) -> list[str]:
+    """Returns the messages and remedies about a table of averages."""
+    written(file, MODEL + AVERAGED.replace(" best of model.d", "") + averages)
+    return [f"{mistake.code} {mistake.message}; {mistake.remedy}" for mistake in check(file)]
+
+
+@pytest.mark.parametrize(
+    ("row", "expected"),
+    [
+        ('"Smal" claims 0.4', ["E0636 `lengths` has no row “Smal”; did you mean “Small”?"]),
+        ('"Large" small', ["E0636 `lengths` has no row “Large”; its rows are “Other”, “Small”"]),
+        ('"Smal" absent "its model was not published" claims 0.4', []),
+        ('"Other work" claims 0.4', []),
+    ],
+)
+def test_an_average_of_no_row_is_reported(file: Path, row: str, expected: list[str]) -> None:
+    assert averaging(file, AVERAGES.replace('"Small" claims 0.4', row)) == expected
+
+
+@pytest.mark.parametrize(
+    ("row", "word", "place"),
+    [
+        ('"Small" small best of task.order', "best of", "task.order"),
+        ('"Small" small at model.d = 16', "at", "model.d = 16"),
+    ],
+)
+def test_a_row_of_averages_alone_has_no_settings(file: Path, row: str, word: str, place: str) -> None:
+    (message,) = averaging(file, AVERAGES.replace('"Small"', row))
+    assert message.startswith(f"E0636 `{word}` has no effect in a row whose columns are averages; ")
+    (mistake,) = check(file)
+    assert mistake.span.text == place
+    with pytest.raises(ProgramError, match="E0636"):
+        plan_table(file, "averages")
+
+
+@pytest.mark.parametrize(
+    ("averages", "message"),
+    [
+        ('table a { row "Small" small column "A" average of a }', "the table `a` averages itself"),
+        (
+            'table a { row "Small" small column "A" average of b }\n'
+            'table b { row "Small" small column "B" average of a }',
+            "the table `b` is of averages itself: `a` -> `b` -> `a`",
+        ),
+        (
+            'table a { row "Small" small column "A" average of b }\n'
+            'table b { row "Small" small column "B" average of lengths }',
+            "the table `b` is of averages itself",
+        ),
+    ],
+)
+def test_a_table_of_averages_is_not_averaged(file: Path, averages: str, message: str) -> None:
+    assert averaging(file, averages)[0] == f"E0634 {message}; name a table whose columns are metrics"
+
+
+CLAIM = 'claim test.accuracy = 0.9 at task.order = forward from "p"'
+
+
+@pytest.mark.parametrize(
+    ("claim", "table", "expected"),
+    [
+        (CLAIM, '"p" { row "A" one claims 0.5 column "C" test.accuracy at task.order = forward }', ["E0637"]),
+        (CLAIM, '"p" { row "A" one claims 0.5 column "C" test.accuracy at task.order = backward }', []),
+        (CLAIM, '"p" { row "A" one claims 0.9 column "C" test.accuracy at task.order = forward }', []),
+        (CLAIM, '"q" { row "A" one claims 0.5 column "C" test.accuracy at task.order = forward }', []),
+        (CLAIM, '"p" { row "A" one claims median 0.5 column "C" test.accuracy }', []),
+        (CLAIM + CLAIM.replace("0.9", "\n0.8"), "", ["E0637"]),
+        (CLAIM + CLAIM.replace("0.9 at task.order = forward", "\n0.8"), "", []),
+        ("", '"p" { row "A" one claims 0.5 row "A, rerun" one claims 0.6 column "C" test.accuracy }', []),
+    ],
+)  # fmt: skip
+def test_a_source_claims_one_number_for_a_result(file: Path, claim: str, table: str, expected: list[str]) -> None:
+    claim = claim.replace("claim", "\nclaim")
+    recipe = (
+        f"recipe one {{ task ctl model small train adamw[steps = 3] vary task.order in [forward, backward]{claim} }}"
+    )
+    assert codes(written(file, f"{MODEL}{recipe}\n" + (f"table t from {table}" if table else ""))) == expected
 
 
 def test_an_average_of_an_unknown_table_is_reported(file: Path) -> None:
