@@ -1,11 +1,15 @@
-"""How much memory this process may still use."""
+"""How much memory this process may still use, and how much it has used."""
 
 import os
+import sys
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 _MEMINFO = Path("/proc/meminfo")
 _STATM = Path("/proc/self/statm")
+_STATUS = Path("/proc/self/status")
+_CLEAR_REFS = Path("/proc/self/clear_refs")
 _OWN_GROUP = Path("/proc/self/cgroup")
 _GROUPS = Path("/sys/fs/cgroup")
 
@@ -27,6 +31,25 @@ def available_memory() -> int | None:
     """Returns the bytes that this process can still allocate: the least of what the system, the control groups of a
     container or cluster (version 1 or 2), and `ulimit -v` leave. None where the system does not say."""
     return min((bytes_ for bytes_ in (_of_system(), _of_groups(), _of_limit()) if bytes_ is not None), default=None)
+
+
+def reset_peak_memory() -> None:
+    """Lets `peak_memory` count from now on, on Linux. Elsewhere it counts from the start of the process."""
+    with suppress(OSError):
+        _CLEAR_REFS.write_text("5")
+
+
+def peak_memory() -> int | None:
+    """Returns the largest number of bytes that this process has had in memory; None where the system does not say."""
+    with suppress(OSError, StopIteration, ValueError, IndexError):
+        line = next(line for line in _STATUS.read_text().splitlines() if line.startswith("VmHWM:"))
+        return int(line.split()[1]) * 1024
+    try:
+        import resource
+    except ImportError:
+        return None
+    # macOS counts bytes, other systems KiB.
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
 def _of_system() -> int | None:

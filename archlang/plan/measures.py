@@ -11,6 +11,10 @@ from archlang.source import Span
 from archlang.syntax.tree import Name, Setting
 from archlang.types.statics import Symbol
 
+# `run.seconds` and `run.memory` are measured for the run as a whole: the seconds of its training steps, and the largest
+# amount of memory in MiB.
+RUN, RUN_METRICS = "run", ("seconds", "memory")
+
 
 def is_group(setting: Setting) -> bool:
     """Whether a setting names a group of a split, such as `test.ignore`, and not a static of the recipe."""
@@ -44,7 +48,10 @@ class Measures:
         """Reports a metric of a split, such as `valid.accuracy`, that a run does not measure, or cannot select by."""
         split, _, metric = text.partition(".")
         metrics = self.selecting if selects else self.metrics
-        if self.splits and split not in self.splits:
+        if split == RUN and not selects:
+            if metric not in RUN_METRICS:
+                report(mistakes.unknown_run_metric(span, metric, RUN_METRICS))
+        elif self.splits and split not in self.splits:
             report(mistakes.unknown_split(span, self.task, split, self.splits, metric, selects))
         elif metric not in metrics:
             is_late = metric in self.metrics

@@ -112,6 +112,11 @@ def unknown_metric(
     return misspelt(diagnostic, metric, possible)
 
 
+def unknown_run_metric(span: Span, metric: str, possible: Sequence[str]) -> Diagnostic:
+    message, remedy = f"a run has no metric `{metric}`", f"write `run.{possible[0]}` or `run.{possible[1]}`"
+    return Diagnostic("E0605", message, span, "not measured", remedy=suggest(metric, possible, remedy))
+
+
 def refused_by_task(span: Span, message: str, remedy: str) -> Diagnostic:
     return Diagnostic("E0618", message, span, "refused by the task", remedy=remedy)
 
@@ -146,8 +151,8 @@ def group_in_row(span: Span, path: str) -> Diagnostic:
     return Diagnostic("E0312", message, span, "no such static", remedy="move it to the columns")
 
 
-def loss_of_group(span: Span, name: str) -> Diagnostic:
-    message = f"`{name}` is measured on the whole split only"
+def measured_as_a_whole(span: Span, name: str, what: str) -> Diagnostic:
+    message = f"`{name}` is measured on the whole {what} only"
     return Diagnostic("E0605", message, span, "has no groups", remedy="delete the group, or name another metric")
 
 

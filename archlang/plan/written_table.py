@@ -14,14 +14,14 @@ from archlang.plan import mistakes
 from archlang.plan.cells import CellPlanner, settings_text
 from archlang.plan.claims import literal
 from archlang.plan.grid import spread
-from archlang.plan.measures import is_group
+from archlang.plan.measures import RUN, is_group
 from archlang.plan.plan import Plan, PublishedResult
 from archlang.plan.recipe import report_repeated
 from archlang.plan.table import TableCell, TableColumn, TablePlan, TableRow
 from archlang.plan.table_parts import read_table
 from archlang.source import Span
 from archlang.syntax.expression_text import expression_text
-from archlang.syntax.tree import Column, Published, Row, Setting, Table
+from archlang.syntax.tree import Column, Name, Published, Row, Setting, Table
 from archlang.types import Dim
 
 
@@ -284,8 +284,9 @@ def _sound_parts(cells: CellPlanner, table: Table) -> tuple[list[Row], list[Colu
                 columns.append(column)
         elif len(column.metric.parts) != 2:
             cells.report(mistakes.bad_metric(column.metric.span, column.metric.text))
-        elif column.metric.parts[1] == "loss" and (column.index is not None or any(map(is_group, column.at))):
-            cells.report(mistakes.loss_of_group(column.metric.span, column.metric.text))
+        elif _is_without_groups(column.metric) and (column.index is not None or any(map(is_group, column.at))):
+            what = "run" if column.metric.parts[0] == RUN else "split"
+            cells.report(mistakes.measured_as_a_whole(column.metric.span, column.metric.text, what))
         else:
             columns.append(column)
     recipes, rows = cells.file.recipes, []
@@ -297,6 +298,10 @@ def _sound_parts(cells: CellPlanner, table: Table) -> tuple[list[Row], list[Colu
     agreeing = _columns_that_agree(cells, rows, columns)
     are_sound &= len(rows) == len(parts.rows) and len(agreeing) == len(parts.columns)
     return rows, agreeing, are_sound
+
+
+def _is_without_groups(metric: Name) -> bool:
+    return metric.parts[0] == RUN or metric.parts[1] == "loss"
 
 
 def _rows_and_metrics(cells: CellPlanner, table: Table) -> tuple[list[Row], list[Column]]:

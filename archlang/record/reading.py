@@ -1,6 +1,6 @@
 """Reading a run folder: its files through their schemas, its graphs, and the plan of its run."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, TypeVar
@@ -25,10 +25,12 @@ from archlang.record.schemas import (
     TIMINGS,
     VERSIONS,
     EvaluationMetrics,
+    EvaluationTiming,
     ExternRecord,
     Results,
     RunRecord,
     StepMetrics,
+    StepTiming,
 )
 from archlang.record.stored_graph import parse_stored_graph
 from archlang.source import Source
@@ -55,7 +57,10 @@ _METRICS = TypeAdapter[StepMetrics | EvaluationMetrics](
     ]
 )
 
+_TIMINGS = TypeAdapter[StepTiming | EvaluationTiming](StepTiming | EvaluationTiming)
+
 Model = TypeVar("Model", bound=BaseModel)
+Line = TypeVar("Line")
 
 
 def read_text(folder: Path, name: str) -> str:
@@ -121,9 +126,13 @@ def metrics_lines(folder: Path) -> list[str]:
 
     Raises:
         RunError: The file cannot be read."""
-    if not has(folder, METRICS):
+    return _complete_lines(folder, METRICS)
+
+
+def _complete_lines(folder: Path, name: str) -> list[str]:
+    if not has(folder, name):
         return []
-    text = read_text(folder, METRICS)
+    text = read_text(folder, name)
     return text[: text.rfind("\n") + 1].splitlines()
 
 
@@ -132,13 +141,24 @@ def read_metrics(folder: Path) -> tuple[StepMetrics | EvaluationMetrics, ...]:
 
     Raises:
         RunError: A line is damaged."""
-    lines = []
-    for number, line in enumerate(metrics_lines(folder), 1):
+    return tuple(_parsed(folder, METRICS, parse_metrics))
+
+
+def read_step_timings(folder: Path) -> tuple[StepTiming, ...]:
+    """Returns the speeds of a run so far, without its evaluations.
+
+    Raises:
+        RunError: A line is damaged."""
+    lines = _parsed(folder, TIMINGS, _TIMINGS.validate_json)
+    return tuple(line for line in lines if isinstance(line, StepTiming))
+
+
+def _parsed(folder: Path, name: str, parse: Callable[[str], Line]) -> Iterator[Line]:
+    for number, line in enumerate(_complete_lines(folder, name), 1):
         try:
-            lines.append(parse_metrics(line))
+            yield parse(line)
         except ValidationError as error:
-            raise mistakes.damaged(folder / METRICS, f"line {number}: {explain(error)}") from error
-    return tuple(lines)
+            raise mistakes.damaged(folder / name, f"line {number}: {explain(error)}") from error
 
 
 def read_graph(folder: Path, name: str = GRAPH_AT_TEST) -> Graph:

@@ -303,6 +303,8 @@ class StepTiming(FileModel):
     steps_per_second: float
     spared: OptionalNumber
     """share of the steps of halting loops that were not computed because samples had halted"""
+    memory: Annotated[Count | None, Field(exclude_if=_is_none)] = None
+    """the largest number of bytes so far: allocated on the GPU, or of the whole process"""
 
 
 class EvaluationTiming(FileModel):

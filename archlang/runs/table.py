@@ -1,15 +1,18 @@
 """The runs of a table: which ones are left to train, and the value of each cell."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from archlang.plan.measures import RUN
 from archlang.plan.plan import Plan
 from archlang.plan.table import TableCell, TableColumn, TablePlan
 from archlang.record.mistakes import RunError
-from archlang.record.reading import read_results
-from archlang.record.schemas import Results
+from archlang.record.reading import read_results, read_step_timings
+from archlang.record.schemas import Results, StepTiming
 from archlang.runs.claims import group_value
 from archlang.runs.points import Point, folder_name, is_done
 from archlang.tasks.kit.metrics import rank
@@ -30,6 +33,34 @@ class CellResult:
     """the title of the point with the best mean, if the cell shows the best of several"""
     other_runs_missing: int = 0
     """the runs of the other points that are not done"""
+
+
+@dataclass(frozen=True)
+class FinishedRun:
+    """The results of a run, and the folder that has the times of its steps."""
+
+    results: Results
+    folder: Path
+
+    @staticmethod
+    def read(folder: Path) -> FinishedRun | RunError | None:
+        """Reads the results of a run; None if it is not done, or why they cannot be read."""
+        try:
+            results = read_results(folder)
+        except RunError as error:
+            return error
+        return None if results is None else FinishedRun(results, folder)
+
+    def value(self, column: TableColumn) -> float | None:
+        """Returns the value of a column; None if it was not measured.
+
+        Raises:
+            RunError: The times of the run are damaged."""
+        split, _, metric = column.metric.partition(".")
+        if split != RUN:
+            return column_value(self.results, column)
+        timings = read_step_timings(self.folder)
+        return training_seconds(timings) if metric == "seconds" else memory_in_use(timings)
 
 
 @dataclass(frozen=True)
@@ -61,9 +92,9 @@ class TableRuns:
 
     def cell_results(self) -> tuple[CellResult, ...]:
         """Returns every cell, row by row, with the values of the runs that are done and can be read."""
-        results: dict[int, Results | RunError | None] = {}
+        results: dict[int, FinishedRun | RunError | None] = {}
         for plan in self.plan.plans:
-            results[id(plan)] = _results(self.run_folder(plan))
+            results[id(plan)] = FinishedRun.read(self.run_folder(plan))
         return tuple(
             _average(cell, [_result(averaged, results) for averaged in cell.averaged])
             if cell.averaged
@@ -72,7 +103,7 @@ class TableRuns:
         )
 
 
-def _result(cell: TableCell, results: Mapping[int, Results | RunError | None]) -> CellResult:
+def _result(cell: TableCell, results: Mapping[int, FinishedRun | RunError | None]) -> CellResult:
     if cell.options:
         return _best([_cell_result(cell, option.plans, results, option.title) for option in cell.options])
     return _cell_result(cell, cell.plans, results)
@@ -88,7 +119,7 @@ def _average(cell: TableCell, parts: Sequence[CellResult]) -> CellResult:
 
 
 def _cell_result(
-    cell: TableCell, plans: Iterable[Plan], results: Mapping[int, Results | RunError | None], option: str = ""
+    cell: TableCell, plans: Iterable[Plan], results: Mapping[int, FinishedRun | RunError | None], option: str = ""
 ) -> CellResult:
     values, missing, damaged = {}, [], {}
     for plan in plans:
@@ -97,8 +128,14 @@ def _cell_result(
             damaged[plan.seed] = run_results.message
         elif run_results is None:
             missing.append(plan.seed)
-        elif (value := column_value(run_results, cell.column)) is not None:
-            values[plan.seed] = value
+        else:
+            try:
+                value = run_results.value(cell.column)
+            except RunError as error:
+                damaged[plan.seed] = error.message
+                continue
+            if value is not None:
+                values[plan.seed] = value
     return CellResult(cell, values, tuple(missing), damaged, option)
 
 
@@ -116,14 +153,6 @@ def _best(options: Sequence[CellResult]) -> CellResult:
     return replace(best, option=title, other_runs_missing=missing)
 
 
-def _results(folder: Path) -> Results | RunError | None:
-    """Returns the results of a run, None if it is not done, or why they cannot be read."""
-    try:
-        return read_results(folder)
-    except RunError as error:
-        return error
-
-
 def column_value(results: Results, column: TableColumn) -> float | None:
     """Returns a column's value from the results of a run; None if it was not measured."""
     split, _, metric = column.metric.partition(".")
@@ -139,3 +168,20 @@ def column_value(results: Results, column: TableColumn) -> float | None:
         ((group, value),) = groups.items()
         return result.groups.get(group, {}).get(value, {}).get(metric)
     return next((joint.metrics.get(metric) for joint in result.joint if joint.of == groups), None)
+
+
+def training_seconds(timings: Sequence[StepTiming]) -> float | None:
+    """Returns the seconds that the training steps of a run took, without evaluations; None without a logged step."""
+    steps = [0, *(timing.step for timing in timings)]
+    intervals = (
+        (step - before) / timing.steps_per_second
+        for before, step, timing in zip(steps, steps[1:], timings, strict=False)
+        if timing.steps_per_second
+    )
+    return sum(intervals) if timings else None
+
+
+def memory_in_use(timings: Sequence[StepTiming]) -> float | None:
+    """Returns the largest memory of a run in MiB; None if it was not measured."""
+    measured = [timing.memory for timing in timings if timing.memory is not None]
+    return max(measured) / 2**20 if measured else None

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, ParamSpec, TypeVar
 import torch
 
 from archlang.diagnostics.machine import is_out_of_memory
+from archlang.files import memory
 from archlang.train import mistakes
 
 if TYPE_CHECKING:
@@ -33,6 +34,20 @@ def select_device(device: str = "auto") -> torch.device:
     if kind == "cuda":
         torch.cuda.set_device(index or 0)
     return torch.device(kind, index or 0)
+
+
+def reset_peak_memory(device: torch.device) -> None:
+    """Lets `peak_memory` count from now on, where the system can."""
+    if device.type == "cuda":
+        torch.cuda.reset_peak_memory_stats(device)
+    else:
+        memory.reset_peak_memory()
+
+
+def peak_memory(device: torch.device) -> int | None:
+    """Returns the largest number of bytes that this process has allocated on a GPU, or has had in memory; None where
+    the system does not say."""
+    return torch.cuda.max_memory_allocated(device) if device.type == "cuda" else memory.peak_memory()
 
 
 def make_fabric(device: str = "auto", precision: str = "32", devices: int = 1, nodes: int = 1) -> Fabric:

@@ -3,12 +3,14 @@
 import time
 from typing import Protocol
 
+import torch
 from torch import Tensor
 
 from archlang.backend.architecture import Architecture
 from archlang.backend.runtime.loops import halting_loops
 from archlang.record.run_folder import Record
 from archlang.record.schemas import METRICS, TIMINGS, StepMetrics, StepTiming
+from archlang.train.devices import peak_memory
 from archlang.train.score import Score
 
 
@@ -25,11 +27,14 @@ class Watcher(Protocol):
 class StepLog:
     """Writes steps to the record, and shows them to a watcher. A step's speed excludes evaluations."""
 
-    def __init__(self, record: Record, watcher: Watcher, module: Architecture, total: int) -> None:
+    def __init__(
+        self, record: Record, watcher: Watcher, module: Architecture, total: int, device: torch.device
+    ) -> None:
         self._record = record
         self._watcher = watcher
         self._module = module
         self._total = total
+        self._device = device
         self._seconds, self._steps = 0.0, 0
 
     def count(self, begun: float) -> None:
@@ -52,7 +57,10 @@ class StepLog:
             step=step, loss=value, lr=rate, gradient_norm=gradient_norm, mean_depth=depth, charges=charges
         )
         self._record.append(METRICS, metrics)
-        self._record.append(TIMINGS, StepTiming(step=step, time=time.time(), steps_per_second=speed, spared=spared))
+        timing = StepTiming(
+            step=step, time=time.time(), steps_per_second=speed, spared=spared, memory=peak_memory(self._device)
+        )
+        self._record.append(TIMINGS, timing)
         self._record.scalars(step, {f"train/{name}": number for name, number in metrics.scalars().items()})
         self._watcher.step(step, self._total, value, speed, depth, spared)
 

@@ -16,6 +16,7 @@ from archlang.tasks.kit.metrics import rank
 from archlang.train import mistakes
 from archlang.train.carried_examples import CarriedExamples
 from archlang.train.data import Sampler
+from archlang.train.devices import reset_peak_memory
 from archlang.train.evaluated_weights import EvaluatedWeights
 from archlang.train.generators import random_state, restore_random_state
 from archlang.train.optimizer_state import restore_optimizer_state, restore_own_optimizer_state
@@ -80,7 +81,8 @@ class TrainingRun:
         self.micro = settings.micro or None
         self._evaluation_interval = settings.evaluated_every(self.total, len(self.sampler))
         self._log_interval = settings.logged_every(self.total)
-        self._log = StepLog(record, watcher, setup.module, self.total)
+        reset_peak_memory(fabric.device)
+        self._log = StepLog(record, watcher, setup.module, self.total, fabric.device)
         # Losses whose values the host has not read: reading waits for a GPU, so only where one is logged or saved.
         self._unread_losses: list[Tensor] = []
         self.weights = [weight for weight in setup.module.parameters() if weight.requires_grad]

@@ -1,5 +1,6 @@
 """The free memory is the least of what the system, the control group and the limit of the process leave."""
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -57,3 +58,14 @@ def test_the_limit_of_the_process_decides(machine: Path, monkeypatch: pytest.Mon
 def test_a_system_that_does_not_say_is_none(machine: Path) -> None:
     (machine / "meminfo").unlink()
     assert memory.available_memory() is None
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the peak is reset on Linux only")
+def test_the_peak_counts_from_the_reset() -> None:
+    large = b"x" * 2**26
+    peak = memory.peak_memory()
+    assert peak is not None
+    assert peak > len(large)
+    del large
+    memory.reset_peak_memory()
+    assert (memory.peak_memory() or 0) < peak - 2**25

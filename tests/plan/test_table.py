@@ -121,6 +121,8 @@ def test_a_group_of_a_split_is_no_static_of_the_recipe(file: Path) -> None:
         ('row "a" small at seed = 1\n column "c" test.accuracy at seed = 2', "E0616"),
         ('row "a" small at task.order = forward\n column "c" test.accuracy at task.order = backward', "E0616"),
         ('row "a" small\n column "c" test.loss[5]', "E0605"),
+        ('row "a" small\n column "c" run.speed', "E0605"),
+        ('row "a" small\n column "c" run.seconds[5]', "E0605"),
         ('row "a" small\n column "c" test.loss at test.length = 5', "E0605"),
     ],
 )

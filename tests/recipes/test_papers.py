@@ -100,7 +100,7 @@ UNCLAIMED = {
     "devil/pcfg": 2,
     "dynamic_halt/listops": 56,
     "dynamic_halt/logical_inference": 48,
-    "dynamic_halt/runtime": 12,
+    "dynamic_halt/runtime": 48,
     "panm/dyck": 16,
     "panm/mathematics": 1,
     "panm/multi30k": 12,

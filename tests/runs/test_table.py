@@ -9,9 +9,9 @@ import pytest
 from archlang.plan.from_file import plan_recipe, plan_table
 from archlang.plan.table import TableColumn
 from archlang.record.mistakes import RunError
-from archlang.record.schemas import JointRecord, Results, SplitResult
+from archlang.record.schemas import JointRecord, Results, SplitResult, StepTiming
 from archlang.runs.points import folder_name, is_done, make_folder, run_point
-from archlang.runs.table import TableRuns, column_value
+from archlang.runs.table import TableRuns, column_value, memory_in_use, training_seconds
 
 RESULTS = Results(
     best_step=1,
@@ -44,6 +44,37 @@ RESULTS = Results(
 )
 def test_a_column_reads_a_metric_a_group_a_joint_group_or_the_loss(column: TableColumn, value: float | None) -> None:
     assert column_value(RESULTS, column) == value
+
+
+def test_the_seconds_of_a_run_are_those_of_its_training_steps_and_its_memory_the_largest() -> None:
+    timings = [
+        StepTiming(step=10, time=0.0, steps_per_second=5.0, spared=None, memory=2**20),
+        StepTiming(step=40, time=90.0, steps_per_second=10.0, spared=None, memory=3 * 2**20),
+    ]
+    assert training_seconds(timings) == 2.0 + 3.0
+    assert memory_in_use(timings) == 3.0
+    assert (training_seconds([]), memory_in_use([])) == (None, None)
+
+
+def test_a_table_shows_the_seconds_and_the_memory_of_runs(program: Path, tmp_path: Path) -> None:
+    table = """
+table cost {
+    row    "R" tiny
+    columns run.seconds at model.d in [8, 16]
+    column "Memory" run.memory
+}
+"""
+    program.write_text(program.read_text() + table)
+    plan = plan_table(program, "cost", sets={"train.steps": "3"}, seeds=[1])
+    runs = TableRuns(plan, tmp_path / "runs", device="cpu")
+    for point in runs.points():
+        run_point(point)
+    small, _, memory = runs.cell_results()
+    assert 0 < small.values[1] < 100
+    assert 10 < memory.values[1] < 100_000
+    (folder,) = {runs.run_folder(point) for point in small.cell.plans}
+    (folder / "timings.jsonl").write_text("{}\n")
+    assert "timings.jsonl is damaged" in runs.cell_results()[0].damaged[1]
 
 
 def test_a_folder_name_depends_on_the_run_alone(program: Path) -> None:

@@ -26,9 +26,11 @@ MEANINGS = {
 WRITTEN_METRICS = ("exact_match", "oracle_match")
 """The metrics of answers that a model writes token by token; they are measured only at the end of a run."""
 
+# Of a run as a whole.
+_COSTS = frozenset({"seconds", "memory"})
 _SQUARED_ERRORS = frozenset({"squared_error", "last_squared_error"})
 # Also no fractions: they are not shown in per cent.
-LOWER_IS_BETTER = frozenset({"perplexity", "loss"}) | _SQUARED_ERRORS
+LOWER_IS_BETTER = frozenset({"perplexity", "loss"}) | _SQUARED_ERRORS | _COSTS
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,6 +63,8 @@ def rank(metric: str, value: float) -> float:
 
 def decimals(metric: str) -> int:
     """Returns how many decimals of a metric that is no fraction are shown."""
+    if metric in _COSTS:
+        return 1
     return 4 if metric in _SQUARED_ERRORS else 2
 
 

@@ -95,6 +95,7 @@ def test_perplexity_is_the_exponential_of_the_mean_loss() -> None:
     assert np.isnan(counted.among(np.array([False, False, True])))
 
 
-def test_only_lower_perplexity_loss_and_squared_errors_are_better() -> None:
-    lower_is_better = {metric for metric in (*MEANINGS, "loss") if rank(metric, 2.0) < rank(metric, 1.0)}
-    assert lower_is_better == LOWER_IS_BETTER == {"perplexity", "loss", "squared_error", "last_squared_error"}
+def test_only_lower_perplexity_loss_squared_errors_and_costs_are_better() -> None:
+    costs = {"seconds", "memory"}
+    lower_is_better = {metric for metric in (*MEANINGS, "loss", *costs) if rank(metric, 2.0) < rank(metric, 1.0)}
+    assert lower_is_better == LOWER_IS_BETTER == costs | {"perplexity", "loss", "squared_error", "last_squared_error"}
