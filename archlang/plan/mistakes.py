@@ -114,7 +114,7 @@ def unknown_metric(
 
 def unknown_run_metric(span: Span, metric: str, possible: Sequence[str]) -> Diagnostic:
     message, remedy = f"a run has no metric `{metric}`", f"write `run.{possible[0]}` or `run.{possible[1]}`"
-    return Diagnostic("E0605", message, span, "not measured", remedy=suggest(metric, possible, remedy))
+    return misspelt(Diagnostic("E0605", message, span, "not measured", remedy=remedy), metric, possible)
 
 
 def refused_by_task(span: Span, message: str, remedy: str) -> Diagnostic:
