@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from archlang.diagnostics import Diagnostic, Report
 from archlang.diagnostics.effort import spend
 from archlang.plan import mistakes
-from archlang.syntax.tree import AtTest, Call, Choice, Claim, Recipe, Search, StaticArgument, Vary
+from archlang.syntax.tree import AtTest, Call, Choice, Claim, Recipe, Search, StaticArgument, Variation, Vary
 
 Part = Choice | AtTest | Vary | Search | Claim
 # The order in which a recipe's lines stand.
@@ -32,7 +32,8 @@ def with_base(
     recipes that are based on each other.
 
     A line `task`, `model` or `train` that names the same as the base's takes the statics that it does not set. Another
-    line replaces every line of its kind. Claims belong to the recipe that makes them, and are not taken.
+    line replaces every line of its kind, except that `vary` keeps the base's seeds if it has none. Claims belong to the
+    recipe that makes them, and are not taken.
 
     Args:
         other_items: What the other items of the file are, as `a model`, by their names.
@@ -68,6 +69,9 @@ def _joined(
         if isinstance(part, Choice) and part.word in choices:
             part = _with_statics(choices[part.word], part, static_names(part))
         parts.append(part)
+    seeds = _seeds(base)
+    if Vary in own_kinds and seeds and not _seeds(own):
+        parts.append(Vary(variations=seeds, span=seeds[0].span))
     return tuple(sorted(parts, key=lambda part: _ORDER.index(_kind(part))))
 
 
@@ -77,6 +81,12 @@ def _cycle(cycle: Sequence[Recipe]) -> Diagnostic:
     rotated = [*cycle[first:], *cycle[:first]]
     last = rotated[-1]
     return mistakes.cycle_of_recipes(last.base_span or last.name_span, [link.name for link in [*rotated, rotated[0]]])
+
+
+def _seeds(parts: Sequence[Part]) -> tuple[Variation, ...]:
+    """What the lines `vary` say about seeds."""
+    variations = (variation for part in parts if isinstance(part, Vary) for variation in part.variations)
+    return tuple(variation for variation in variations if variation.path.text == "seed")
 
 
 def _kind(part: Part) -> str | type[Part]:

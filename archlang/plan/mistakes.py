@@ -204,6 +204,15 @@ def no_weight_of_step(span: Span, supervise: str, block: str, halts: Span | None
     return diagnostic.with_edits(_without_setting(span, "supervise"))
 
 
+def endless_patience(span: Span, patience: int, evaluations: int, has_steps: bool) -> Diagnostic:
+    number = f"{evaluations} evaluation" if evaluations == 1 else f"{evaluations} evaluations"
+    message = f"`patience = {patience}` never ends a run early: a run has {number}, the last of them at its end"
+    remedy = "evaluate more often, with a smaller `every`, or set a smaller `patience`"
+    if not has_steps:
+        remedy = "set a smaller `patience`, or more epochs"
+    return Diagnostic("W0205", message, span, "not exhausted before the end", remedy=remedy)
+
+
 def unknown_instance(span: Span, name: str, model: str, possible: Iterable[str]) -> Diagnostic:
     message = f"`{model}` has no instance `{name}` that `sign_sgd` could move"
     remedy = f"name one in the model: `let {name} = embed[64]`"

@@ -18,6 +18,7 @@ from archlang.names.resolve import ResolvedFile
 from archlang.plan import mistakes
 from archlang.plan.charges import check_claimed, check_weights
 from archlang.plan.claims import check_agreement, check_claims, published_results, row_claims
+from archlang.plan.early_stopping import check_patience
 from archlang.plan.grid import spread
 from archlang.plan.inheritance import with_base
 from archlang.plan.measures import Measures
@@ -132,6 +133,7 @@ class Planner:
             return None
         check_weights(weights, graph, model.name, train.call, recipe.report)
         check_supervision(train.statics, graph, model.name, train.call, recipe.report)
+        check_patience(train.statics, train.call, recipe.report)
         check_sign_sgd(train.statics, graph, model.name, train.call, recipe.report)
         bound_task, optimizer = bound_extern(task), bound_extern(train, weights)
         by_path: dict[str, StaticValue] = {f"task.{name}": value for name, value in bound_task.statics.items()}

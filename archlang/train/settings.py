@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 
 from archlang.graph.operations import CHARGES
+from archlang.plan.early_stopping import EVALUATIONS
 from archlang.types.statics import StaticValue, Symbol
 
-# By default a run evaluates this often, and its curves have about this many points.
-_EVALUATIONS, _POINTS = 10, 100
+_POINTS = 100  # about this many points has a curve
 # Long runs log at least every so many steps.
 _MOST_STEPS_BETWEEN_LOGS = 100
 
@@ -67,7 +67,7 @@ class Settings:
         """The number of steps from one evaluation of the selecting metric to the next, in a run of `total` steps with
         `batches` batches an epoch."""
         by_epoch = self.patience > 0 and not self.steps
-        return self.every or (batches if by_epoch else max(total // _EVALUATIONS, 1))
+        return self.every or (batches if by_epoch else max(total // EVALUATIONS, 1))
 
     def logged_every(self, total: int) -> int:
         """The number of steps from one point of the curves to the next."""

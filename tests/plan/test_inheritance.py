@@ -65,6 +65,22 @@ def test_a_line_takes_the_statics_that_it_does_not_set_from_a_line_of_the_same_n
     assert {path: plan.settings[path] for path in settings} == settings
 
 
+@pytest.mark.parametrize(
+    ("line", "seeds"),
+    [
+        ("vary model.d in [12, 13]", (1, 2, 3)),
+        ("vary model.d in [12, 13], seed in [7]", (7,)),
+        ("vary model.d in [12, 13]\n vary seed in 4..5", (4, 5)),
+    ],
+)
+def test_seeds_are_those_of_the_base_unless_the_recipe_varies_them(
+    file: Path, line: str, seeds: tuple[int, ...]
+) -> None:
+    recipes = f"recipe a from base {{ {line} }}\nrecipe b from a {{ train sgd[steps = 5] }}"
+    plan = plan_recipe(written(file, recipes), "b")
+    assert (plan.vary["model.d"], plan.vary["seed"]) == ((12, 13), seeds)
+
+
 def test_a_line_of_another_name_stands_alone(file: Path) -> None:
     text = "recipe b from base { model plain test model.d = 4 vary seed in 1..2 }"
     plan = plan_recipe(written(file, text), "b")
