@@ -43,6 +43,7 @@ def print_estimate(runs: TableRuns, workers: int | None, together: bool, speed: 
     Raises:
         RunError: a run cannot begin.
         TaskError: a task cannot be made."""
+    from archlang.graph.text import print_graph
     from archlang.runs.cost import estimate_cost
     from archlang.runs.required_data import missing_files
     from archlang.runs.timing import seconds_per_step
@@ -56,21 +57,30 @@ def print_estimate(runs: TableRuns, workers: int | None, together: bool, speed: 
     known = {kind: same for kind, same in kinds.items() if not missing[kind]}
 
     costs: dict[_Kind, RunCost] = {}
-    with _progress("counting FLOPs", len(known)) as advance:
+    with _progress(len(known)) as show:
         for kind, same in known.items():
+            show(f"counting FLOPs: {_title(same[0])}")
             cost = costs[kind] = estimate_cost(same[0].plan)
             console.out.print(
                 f"{_title(same[0])}: {cost.steps:,} {'step' if cost.steps == 1 else 'steps'}, "
                 f"about {'at least ' if cost.uncounted else ''}{_flops(cost.flops)}"
             )
-            advance()
     seconds: dict[_Kind, float] = {}
-    with _progress("timing a few steps of each", len(known)) as advance:
+    # By the model and the training, the seconds of a FLOP: runs that differ in their task alone are timed once.
+    seconds_per_flop: dict[tuple[str, str], float] = {}
+    with _progress(len(known)) as show:
         for kind, same in known.items():
-            seconds[kind] = seconds_per_step(same[0]) * costs[kind].steps
+            show(f"timing a few steps: {_title(same[0])}")
+            plan, cost = same[0].plan, costs[kind]
+            work = print_graph(plan.graph), repr(plan.train)
+            if work in seconds_per_flop:
+                seconds[kind] = seconds_per_flop[work] * cost.flops
+            else:
+                seconds[kind] = seconds_per_step(same[0], cost) * cost.steps
+                if cost.flops and not cost.uncounted:
+                    seconds_per_flop[work] = seconds[kind] / cost.flops
             for point in same:
                 console.out.print(f"{point.name}, about {_duration(seconds[kind])}, in {point.folder}")
-            advance()
     total = sum(seconds[kind] * len(same) for kind, same in known.items())
     flops = sum(costs[kind].flops * len(same) for kind, same in known.items())
     _print_total(runs, points, sum(map(len, known.values())), total, workers, together)
@@ -112,10 +122,13 @@ def _print_total(
     from archlang.runs.points import group_seeds
 
     at_once = min(LocalEngine(workers).workers, max(len(points), 1))
-    done = len(runs.plan.plans) - len(points)
+    counts = f"{len(points)} runs to train and {len(runs.plan.plans) - len(points)} done"
+    if not estimated:
+        console.out.print(counts)
+        return
     of = "" if estimated == len(points) else f" of {estimated} of them"
     console.out.print(
-        f"{len(points)} runs to train and {done} done; about {_duration(total)} of training{of}, "
+        f"{counts}; about {_duration(total)} of training{of}, "
         f"{_duration(total / at_once)} with {at_once} at a time, without evaluations"
     )
     if together:
@@ -124,8 +137,8 @@ def _print_total(
 
 
 @contextmanager
-def _progress(title: str, count: int) -> Iterator[Callable[[], None]]:
-    """Shows a bar on a terminal; yields what advances it."""
+def _progress(count: int) -> Iterator[Callable[[str], None]]:
+    """Shows a bar of `count` steps on a terminal. Yields what begins the next step, with its title."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn
 
     terminal = console.out
@@ -134,8 +147,8 @@ def _progress(title: str, count: int) -> Iterator[Callable[[], None]]:
         disable=not terminal.is_terminal, transient=True,
     )  # fmt: skip
     with bar:
-        task = bar.add_task(title, total=count)
-        yield lambda: bar.advance(task)
+        task = bar.add_task("", total=count, completed=-1)
+        yield lambda title: bar.update(task, description=title, advance=1)
 
 
 def _flops(count: float) -> str:

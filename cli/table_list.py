@@ -14,6 +14,7 @@ from archlang.diagnostics import Diagnostic, ErrorWithRemedy, ProgramError
 from archlang.diagnostics.names import plural
 
 if TYPE_CHECKING:
+    from archlang.plan.from_file import TablePlanner
     from archlang.plan.table import TablePlan
 
 RUNS = Path("runs") / "tables"
@@ -34,12 +35,13 @@ class TablesOf:
 
     def __iter__(self) -> Iterator[tuple[Path, TablePlan]]:
         """Yields the plan of each table with its file."""
-        from archlang.plan.from_file import plan_table
+        from archlang.plan.from_file import TablePlanner
 
+        planner = TablePlanner(self.sets, self.seeds, self.allow)
         for file in self._files():
-            for table in self._names(file):
+            for table in self._names(file, planner):
                 try:
-                    plan = plan_table(file, table, self.sets, self.seeds, allow=self.allow)
+                    plan = planner.plan(file, table)
                 except ProgramError as error:
                     self._report(file, error.diagnostics)
                 except ErrorWithRemedy as error:
@@ -66,14 +68,12 @@ class TablesOf:
             console.fail(f"there is no `.arch` file in {self.path}", "name a folder of programs", code=2)
         return files
 
-    def _names(self, file: Path) -> Sequence[str | None]:
+    def _names(self, file: Path, planner: TablePlanner) -> Sequence[str | None]:
         """The names of the tables of a file; None is the table that the recipes of a single program imply."""
-        from archlang.plan.from_file import table_names
-
         if self.name is not None and not self.path.is_dir():
             return [self.name]
         try:
-            names = table_names(file)
+            names = planner.names(file)
         except ProgramError as error:
             self._report(file, error.diagnostics)
             return []

@@ -30,6 +30,7 @@ class CellPlanner:
     seeds: Sequence[int] = ()
     plugins: Plugins = NO_PLUGINS
     model_graphs: ModelGraphs = field(default_factory=ModelGraphs)
+    _of_used_files: dict[int, "CellPlanner"] = field(default_factory=dict, init=False, repr=False)
     _planners: dict[str, Planner] = field(default_factory=dict, init=False, repr=False)
     _plans: dict[tuple[str, tuple[tuple[str, str], ...]], tuple[Plan, ...]] = field(
         default_factory=dict, init=False, repr=False
@@ -71,7 +72,9 @@ class CellPlanner:
         """The planner of the cells of a file, with the same settings."""
         if file is self.file:
             return self
-        return CellPlanner(file, self.report, self.overrides, self.seeds, self.plugins, self.model_graphs)
+        if id(file) not in self._of_used_files:
+            self._of_used_files[id(file)] = replace(self, file=file)
+        return self._of_used_files[id(file)]
 
     def plan(self, recipe: str, at: Sequence[Setting]) -> Plan | None:
         """The plan of a recipe with the settings `at` and its first seed; None, and a report, if it has a mistake."""

@@ -2,7 +2,7 @@
 
 import os.path
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -13,6 +13,7 @@ from archlang.names.resolve import Loader, ResolvedFile
 from archlang.plan import mistakes
 from archlang.plan.cells import CellPlanner
 from archlang.plan.derived_table import plan_derived_table
+from archlang.plan.model_graphs import ModelGraphs
 from archlang.plan.overrides import parse_overrides, static_setting
 from archlang.plan.parts import read_parts
 from archlang.plan.plan import BoundExtern, Plan
@@ -87,11 +88,53 @@ def plan_table(
         ProgramError: the file has mistakes, no such table, or no recipe.
         PluginError: a plugin cannot be read."""
     resolved, report = load_file(path, allow), DiagnosticLog()
+    cells = CellPlanner(resolved, report, parse_overrides(sets), seeds, plugins_of(resolved, plugins))
+    return _plan_table(cells, report, name, recipes)
+
+
+@dataclass
+class TablePlanner:
+    """Plans tables of several files, and what they share once. The fields are arguments of `plan_table`."""
+
+    sets: Mapping[str, str]
+    seeds: Sequence[int]
+    allow: Iterable[Path]
+    _model_graphs: ModelGraphs = field(default_factory=ModelGraphs, init=False, repr=False)
+    _cells: dict[Path, tuple[CellPlanner, DiagnosticLog]] = field(default_factory=dict, init=False, repr=False)
+
+    def names(self, path: Path) -> tuple[str, ...]:
+        """The names of a file's tables.
+
+        Raises:
+            ProgramError: the file cannot be read, or has mistakes."""
+        return tuple(self._of_file(path)[0].file.tables)
+
+    def plan(self, path: Path, name: str | None) -> TablePlan:
+        """As `plan_table`."""
+        cells, report = self._of_file(path)
+        try:
+            return _plan_table(cells, report, name)
+        except ProgramError:
+            del self._cells[path]  # the report of the next table begins without these errors
+            raise
+
+    def _of_file(self, path: Path) -> tuple[CellPlanner, DiagnosticLog]:
+        if path not in self._cells:
+            report = DiagnosticLog()
+            resolved = load_file(path, self.allow)
+            self._cells[path] = (
+                CellPlanner(resolved, report, parse_overrides(self.sets), self.seeds, model_graphs=self._model_graphs),
+                report,
+            )
+        return self._cells[path]
+
+
+def _plan_table(cells: CellPlanner, report: DiagnosticLog, name: str | None, recipes: Sequence[str] = ()) -> TablePlan:
+    resolved = cells.file
     if not resolved.recipes and not resolved.tables:
         raise ProgramError([mistakes.no_recipe(_start(resolved))])
     if name and name not in resolved.tables:
         raise ProgramError([mistakes.unknown_table(_start(resolved), name, resolved.tables)])
-    cells = CellPlanner(resolved, report, parse_overrides(sets), seeds, plugins_of(resolved, plugins))
     table = resolved.tables.get(name) if name else next(iter(resolved.tables.values()), None)
     if recipes or table is None:
         return _without_errors(plan_derived_table(cells, recipes), report)

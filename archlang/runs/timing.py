@@ -2,17 +2,28 @@
 
 import tempfile
 import time
+from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
+import torch
+
+from archlang.plan.plan import Plan
+from archlang.runs.cost import RunCost, estimate_cost
 from archlang.runs.points import Point
 from archlang.runs.progress import NoProgress
 from archlang.runs.training import train
+from archlang.train.devices import select_device
+from archlang.train.settings import Settings
 from archlang.train.stop import Stop
 
 # The first steps are slower than the following ones.
 _WARM_UP_STEPS, _TIMED_STEPS = 2, 4
 # After so many seconds, the steps until then must suffice.
-_MOST_SECONDS = 20.0
+_MOST_SECONDS = 5.0
+# A batch whose matrix products alone take longer is timed in part.
+_MOST_SECONDS_OF_PRODUCTS = 1.0
+_WIDTH = 512
 
 
 class _StepClock(NoProgress):
@@ -33,18 +44,48 @@ class _StepClock(NoProgress):
         self.stop.asked = step >= _WARM_UP_STEPS + _TIMED_STEPS or is_slow
 
 
-def seconds_per_step(point: Point) -> float:
+def seconds_per_step(point: Point, cost: RunCost) -> float:
     """Returns the seconds that a training step of a run takes, without evaluations. Trains a few steps in a temporary
-    folder.
+    folder. If a step has more FLOPs than this machine computes in a second, the steps have a part of the batch, and the
+    seconds are those of the part by its share of the FLOPs.
+
+    Args:
+        cost: The cost of the run.
 
     Raises:
         RunError: The run cannot begin.
         TaskError: The task cannot be made."""
+    most = _MOST_SECONDS_OF_PRODUCTS * matrix_speed(point.device)
+    flops = cost.flops / cost.steps
+    if flops <= most:
+        return _seconds_per_step(point.plan, point)
+    batch = Settings.of(point.plan.train.statics).batch
+    part = _with_batch(point.plan, max(1, int(batch * most / flops)))
+    cost_of_part = estimate_cost(part)
+    return _seconds_per_step(part, point) * flops * cost_of_part.steps / cost_of_part.flops
+
+
+@cache
+def matrix_speed(device: str) -> float:
+    """Returns the FLOPs a second of products of two square matrices, which few models reach."""
+    place = select_device(device)
+    matrix = torch.ones(_WIDTH, _WIDTH, device=place)
+    seconds = []
+    for _ in range(3):
+        begun = time.perf_counter()
+        (matrix @ matrix).sum().item()
+        seconds.append(time.perf_counter() - begun)
+    return 2 * _WIDTH**3 / min(seconds)
+
+
+def _with_batch(plan: Plan, batch: int) -> Plan:
+    return replace(plan, train=replace(plan.train, statics={**plan.train.statics, "batch": batch}))
+
+
+def _seconds_per_step(plan: Plan, point: Point) -> float:
     with tempfile.TemporaryDirectory() as parent:
         folder, clock = Path(parent) / "run", _StepClock()
-        train(
-            point.plan, folder, device=point.device, precision=point.precision, watcher=clock, stop=clock.stop
-        )  # fmt: skip
+        train(plan, folder, device=point.device, precision=point.precision, watcher=clock, stop=clock.stop)
     # A run of fewer steps has no warm-up; the time of its first step begins with that of the preparations.
     warm_up = _WARM_UP_STEPS if len(clock.times) > _WARM_UP_STEPS + 1 else min(1, len(clock.times) - 2)
     timed = clock.times[warm_up:]

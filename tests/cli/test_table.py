@@ -6,6 +6,9 @@ from typing import Any
 
 import pytest
 
+from archlang.runs import timing
+from archlang.runs.cost import RunCost
+from archlang.runs.points import Point
 from tests.cli.conftest import TINY, Command
 
 PROGRAM = (
@@ -83,6 +86,25 @@ def test_a_dry_run_counts_flops_and_ends_with_the_cost_here_and_at_a_speed(archl
     assert lines[-1] == f"at 1 FLOP/s: about {flops[2] / 60:.0f} min of training, without evaluations"
     assert archlang("table", "tiny.arch", "--dry-run", "--speed", "fast").code == 2
     assert "add `--dry-run`" in table(archlang, "--speed", "1GFLOP/s").err
+
+
+def test_a_dry_run_times_runs_that_differ_in_their_task_alone_once(
+    archlang: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    timed = []
+
+    def seconds(point: Point, cost: RunCost) -> float:
+        timed.append(point.name)
+        return 1.0
+
+    monkeypatch.setattr(timing, "seconds_per_step", seconds)
+    text = PROGRAM.replace(
+        'column "Longer" test.accuracy', "columns test.accuracy at task.order in [forward, backward]"
+    )
+    (folder / "tiny.arch").write_text(text.replace('    column "Five" test.accuracy[5]\n', ""))
+    lines = table(archlang, "--dry-run", "--seeds", "1").out.splitlines()
+    assert timed == ["Tiny, forward, seed 1", "Tinier, by half, forward, seed 1"]
+    assert sum("about 4 s, in " in line for line in lines) == 4
 
 
 def test_a_dry_run_names_the_files_that_must_be_fetched(

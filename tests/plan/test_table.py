@@ -6,7 +6,7 @@ import pytest
 
 from archlang.diagnostics import ProgramError
 from archlang.plan.check import check
-from archlang.plan.from_file import plan_recipe, plan_table
+from archlang.plan.from_file import TablePlanner, plan_recipe, plan_table
 
 MODEL = """
 model small[d = 8, steps = 1](x: tokens[n]) -> logits[classes] {
@@ -396,3 +396,26 @@ def test_an_average_of_an_unknown_table_is_reported(file: Path) -> None:
     assert codes(
         written(file, MODEL + AVERAGED.replace(" best of model.d", "") + AVERAGES.replace("of lengths", "of length"))
     ) == ["E0612"]
+
+
+def test_the_tables_of_several_files_are_those_of_each(file: Path) -> None:
+    written(file, MODEL + TABLE + AVERAGED.replace(" best of model.d", ""))
+    user = file.with_name("user.arch")
+    user.write_text('use "./program.arch" as p\n' + AVERAGES.replace("of lengths", "of p.lengths"))
+    planner = TablePlanner({}, [7], ())
+    tables = [(path, name) for path in (file, user) for name in planner.names(path)]
+    assert tables == [(file, "results"), (file, "lengths"), (user, "averages")]
+    for path, name in tables:
+        alone = plan_table(path, name, seeds=[7])
+        assert [[plan.settings for plan in cell.plans] for cell in planner.plan(path, name).cells] == [
+            [plan.settings for plan in cell.plans] for cell in alone.cells
+        ]
+
+
+def test_the_errors_of_a_table_are_not_those_of_the_next(file: Path) -> None:
+    wrong = TABLE.replace("table results", "table wrong").replace("small at model.d = 16", "small at model.e = 16")
+    planner = TablePlanner({}, (), ())
+    written(file, MODEL + wrong + TABLE)
+    with pytest.raises(ProgramError):
+        planner.plan(file, "wrong")
+    assert planner.plan(file, "results").name == "results"

@@ -1,13 +1,11 @@
 """The recipes of the four papers have no errors, claim the papers' numbers, and train."""
 
 from functools import cache
-from math import isfinite
 from pathlib import Path
 
 import pytest
 import torch
 
-import archlang
 from archlang.compile import build
 from archlang.graph.summary import summarize
 from archlang.names.load import load_file
@@ -16,16 +14,17 @@ from archlang.plan.check import check
 from archlang.plan.from_file import plan_first_point, plan_table
 from archlang.plan.plan import Plan
 from archlang.runs import training
-from archlang.syntax import format_program, parse
-from archlang.syntax.parser import read
+from archlang.syntax import format_program
 from archlang.syntax.tree import Recipe, Table
 from archlang.types import Type
 from archlang.types.statics import Symbol
 from tests.extras import skip_without_extra
+from tests.recipes.papers import PAPERS, PROGRAMS
 
-PAPERS = Path(archlang.__file__).parent / "recipes" / "papers"
-PAGES = sorted(PAPERS.glob("*/*.arch"))
-RECIPES = [(page, item.name) for page in PAGES for item in parse(read(page)).items if isinstance(item, Recipe)]
+PAGES = list(PROGRAMS)
+RECIPES = [
+    (page, item.name) for page, program in PROGRAMS.items() for item in program.items if isinstance(item, Recipe)
+]
 
 SMALL_MODEL = {
     "d": "16", "heads": "2", "ff": "16", "layers": "2", "hidden": "8", "width": "4", "slots": "6", "depth": "2",
@@ -87,8 +86,7 @@ def name(value: object) -> str:
 @pytest.mark.parametrize("page", PAGES, ids=name)
 def test_a_page_has_no_mistake_and_is_formatted(page: Path) -> None:
     assert check(page) == ()
-    source = read(page)
-    assert format_program(parse(source)) == source.text
+    assert format_program(PROGRAMS[page]) == page.read_text(encoding="utf-8")
 
 
 # Numbers of cells without a published number: crashed runs, baselines of other papers, results shown only as a plot.
@@ -109,10 +107,12 @@ UNCLAIMED = {
 
 
 @pytest.mark.parametrize(
-    "page", [page for page in PAGES if any(isinstance(item, Table) for item in parse(read(page)).items)], ids=name
+    "page",
+    [page for page, program in PROGRAMS.items() if any(isinstance(item, Table) for item in program.items)],
+    ids=name,
 )
 def test_each_cell_of_a_table_has_the_number_of_the_paper(page: Path) -> None:
-    tables = [item for item in parse(read(page)).items if isinstance(item, Table)]
+    tables = [item for item in PROGRAMS[page].items if isinstance(item, Table)]
     cells = [cell for table in tables for cell in plan_table(page, table.name).cells]
     assert cells
     unclaimed = UNCLAIMED.get(f"{page.parent.name}/{page.stem}", 0)
@@ -171,50 +171,6 @@ def test_a_recipe_trains_and_is_evaluated(page: Path, recipe: str, tmp_path: Pat
     outcome = training.train(plan_first_point(loaded(page), recipe, settings), tmp_path / "run", device="cpu")
     assert outcome.scores
     assert all(score.loss > 0 for score in outcome.scores)
-
-
-SYSTEMS = (
-    "lstm", "location", "content", "hybrid", "transformer", "ntm", "dnc", "neural_stack", "pointer_network", "esbn",
-)  # fmt: skip
-
-
-def trains_ten_steps(page: Path, recipe: str, folder: Path, **settings: str) -> None:
-    ten = {"train.batch": "8", "train.steps": "10", "train.every": "10"}
-    plan = plan_first_point(loaded(page), recipe, {**small(page, recipe), **ten, **settings})
-    outcome = training.train(plan, folder / "run", device="cpu")
-    assert outcome.scores
-    assert all(isfinite(score.loss) for score in outcome.scores)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("task", ALGORITHMS)
-@pytest.mark.parametrize("system", SYSTEMS)
-def test_a_baseline_of_pointer_memory_trains_ten_steps(task: str, system: str, tmp_path: Path) -> None:
-    trains_ten_steps(PAPERS / "panm" / f"{task}.arch", "baseline", tmp_path, **{"model.system": system})
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("recipe", ["gut", "gut_upperbound", "gut_no_halt"])
-def test_a_gut_trains_ten_steps_with_and_without_halting(recipe: str, tmp_path: Path) -> None:
-    trains_ten_steps(PAPERS / "dynamic_halt" / "runtime.arch", recipe, tmp_path)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("recipe", ["lstm", "bilstm", "dnc"])
-def test_a_recurrent_baseline_of_the_data_router_trains_ten_steps(recipe: str, tmp_path: Path) -> None:
-    trains_ten_steps(PAPERS / "ndr" / "table1.arch", recipe, tmp_path)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("page", "recipe"), [("panm/copy", "nram"), ("panm/dynamic_recall", "nram"), ("ndr/table1", "dnc")]
-)
-def test_a_network_with_a_memory_of_cells_trains_ten_steps(page: str, recipe: str, tmp_path: Path) -> None:
-    path = PAPERS / f"{page}.arch"
-    settings = {**small(path, recipe), "train.batch": "8", "train.steps": "10", "train.every": "10"}
-    outcome = training.train(plan_first_point(loaded(path), recipe, settings), tmp_path / "run", device="cpu")
-    assert outcome.scores
-    assert all(isfinite(score.loss) for score in outcome.scores)
 
 
 # Table 5 of The Devil is in the Detail. SCAN's sizes are exact, from its program; the table has the others in millions.

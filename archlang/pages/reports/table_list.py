@@ -10,7 +10,6 @@ from typing import Any
 from archlang.pages.reports.text_table import TextTable
 from archlang.plan.table import TableCell, TablePlan
 from archlang.runs.required_data import missing_files
-from archlang.runs.table import TableRuns
 
 
 @dataclass(frozen=True)
@@ -30,12 +29,23 @@ class TableSummary:
 
     @staticmethod
     def of(file: str, plan: TablePlan, folder: Path) -> TableSummary:
-        """Reads the finished runs of a table from the folder of its runs."""
+        """Reads the finished runs of a table from the folder of its runs, if there is one."""
         waiting: dict[str, int] = {}
+        sets_by_task: dict[str, str] = {}
         for cell in plan.cells:
-            sets = ", ".join(dict.fromkeys(missing.dataset for missing in missing_files(cell.plans[:1])))
+            sets = ""
+            for first in cell.plans[:1]:
+                task = repr(first.task)
+                if task not in sets_by_task:
+                    missing = missing_files([first])
+                    sets_by_task[task] = ", ".join(dict.fromkeys(file.dataset for file in missing))
+                sets = sets_by_task[task]
             if sets:
                 waiting[sets] = waiting.get(sets, 0) + 1
+        if not folder.is_dir():
+            return TableSummary(file, plan, waiting, 0, 0)
+        from archlang.runs.table import TableRuns  # imports torch
+
         runs = TableRuns(plan, folder)
         measured = sum(bool(result.values) for result in runs.cell_results())
         return TableSummary(file, plan, waiting, measured, len(plan.plans) - len(runs.points()))
