@@ -122,7 +122,9 @@ def _print_total(
     from archlang.runs.points import group_seeds
 
     at_once = min(LocalEngine(workers).workers, max(len(points), 1))
-    counts = f"{len(points)} runs to train and {len(runs.plan.plans) - len(points)} done"
+    counts = (
+        f"{len(points)} {'run' if len(points) == 1 else 'runs'} to train and {len(runs.plan.plans) - len(points)} done"
+    )
     if not estimated:
         console.out.print(counts)
         return
