@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from archlang.backend.architecture import Architecture
@@ -63,20 +64,26 @@ def load_functions(train: BoundExtern, task_name: str, task: Task, plugins: Plug
 
 
 def load_workload(
-    plan: Plan, settings: Settings, task: Task, functions: RunFunctions, fabric: Fabric, console: Terminal | None
+    plan: Plan,
+    settings: Settings,
+    task: Task,
+    functions: RunFunctions,
+    fabric: Fabric,
+    console: Terminal | None,
+    splits: Sequence[str] = (),
 ) -> Workload:
-    """Loads every split of the task, if the model fits into memory.
+    """Loads every split of the task, or these `splits`, if the model fits into memory.
 
     Raises:
         RunMachineError: the model does not fit into memory.
         RunError: the training split or the selecting split is empty.
         TaskError: a split cannot be generated."""
     require_memory(plan, fabric.device)
-    splits = load_splits(plan.task.name, plan.task.statics, task, task.split_names(), console)
+    loaded = load_splits(plan.task.name, plan.task.statics, task, splits or task.split_names(), console)
     for name in ("train", settings.selecting[0]):
-        if not len(splits[name]):
+        if not len(loaded[name]):
             raise mistakes.empty_split(plan.task.name, name)
-    return Workload(settings, task, splits, fabric.device, functions)
+    return Workload(settings, task, loaded, fabric.device, functions)
 
 
 def build_test_module(plan: Plan) -> Architecture | None:

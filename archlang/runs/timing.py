@@ -83,9 +83,12 @@ def _with_batch(plan: Plan, batch: int) -> Plan:
 
 
 def _seconds_per_step(plan: Plan, point: Point) -> float:
+    splits = ["train", Settings.of(plan.train.statics).selecting[0]]
     with tempfile.TemporaryDirectory() as parent:
         folder, clock = Path(parent) / "run", _StepClock()
-        train(plan, folder, device=point.device, precision=point.precision, watcher=clock, stop=clock.stop)
+        train(
+            plan, folder, device=point.device, precision=point.precision, watcher=clock, stop=clock.stop, splits=splits
+        )  # fmt: skip
     # A run of fewer steps has no warm-up; the time of its first step begins with that of the preparations.
     warm_up = _WARM_UP_STEPS if len(clock.times) > _WARM_UP_STEPS + 1 else min(1, len(clock.times) - 2)
     timed = clock.times[warm_up:]

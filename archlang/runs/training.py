@@ -47,12 +47,14 @@ def train(
     console: Terminal | None = None,
     watcher: Watcher | None = None,
     stop: Stop | None = None,
+    splits: Sequence[str] = (),
 ) -> Outcome:
     """Trains one point of a recipe into a run folder, or resumes the run that the folder holds.
 
     With several `devices` or `nodes` the program is started once for each, and the first process writes. `track` names
     services that receive the curves. Progress is shown on `console`, or else by `watcher`. With `compiled`, torch
-    compiles the bodies of loops; with `graphs`, steps are CUDA graphs.
+    compiles the bodies of loops; with `graphs`, steps are CUDA graphs. A run that is stopped before its end needs some
+    of the `splits` of its task only.
 
     Raises:
         RunError: the run cannot begin or continue; files that were written before are intact.
@@ -66,7 +68,7 @@ def train(
         # The name may hold the time at which each process was started.
         record = Record(Path(fabric.broadcast(str(folder))))
     with closing(record), _threads_of(record.folder) if resumes else nullcontext():
-        workload = load_workload(plan, settings, task, functions, fabric, console)
+        workload = load_workload(plan, settings, task, functions, fabric, console, splits)
         test_module = build_test_module(plan)
         setup = make_setup(plan, fabric, test_module, precision)
         if compiled:

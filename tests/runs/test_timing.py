@@ -14,6 +14,8 @@ from archlang.runs import timing
 from archlang.runs.cost import RunCost, estimate_cost
 from archlang.runs.points import Point
 from archlang.runs.timing import matrix_speed, seconds_per_step
+from archlang.tasks.kit.split import Split
+from archlang.tasks.parity import Parity
 
 PROGRAM = """
 model small[d = 8](x: tokens[n]) -> logits[classes] {
@@ -77,3 +79,17 @@ def test_a_batch_that_takes_long_is_timed_in_part(
 
 def test_the_speed_of_matrix_products_is_measured() -> None:
     assert matrix_speed("cpu") > 1e6
+
+
+def test_timing_makes_no_data_of_tests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = []
+    generate = Parity.generate
+
+    def noted(task: Parity, split: str, seed: int) -> Split:
+        made.append(split)
+        return generate(task, split, seed)
+
+    monkeypatch.setattr(Parity, "generate", noted)
+    monkeypatch.setenv("ARCHLANG_CACHE", str(tmp_path / "cache"))
+    assert seconds_per_step(point_of(tmp_path), RunCost(steps=100, flops=1.0)) > 0
+    assert made == ["train", "valid"]
