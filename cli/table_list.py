@@ -61,11 +61,12 @@ class TablesOf:
             raise typer.Exit(1)
 
     def _files(self) -> Sequence[Path]:
-        if not self.path.is_dir():
-            return [self.path]
-        files = sorted(self.path.rglob("*.arch"))
+        path = self.path
+        if not path.is_dir():
+            return [path]
+        files = sorted(path.rglob("*.arch"))
         if not files:
-            console.fail(f"there is no `.arch` file in {self.path}", "name a folder of programs", code=2)
+            console.fail(f"there is no `.arch` file in {path}", "name a folder of programs", code=2)
         return files
 
     def _names(self, file: Path, planner: TablePlanner) -> Sequence[str | None]:
