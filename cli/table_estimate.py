@@ -57,9 +57,14 @@ def print_estimate(runs: TableRuns, workers: int | None, together: bool, speed: 
     known = {kind: same for kind, same in kinds.items() if not missing[kind]}
 
     costs: dict[_Kind, RunCost] = {}
+    prepared: set[str] = set()
     with _progress(len(known)) as show:
         for kind, same in known.items():
-            show(f"counting FLOPs: {_title(same[0])}")
+            task = same[0].plan.task
+            show(f"preparing the data of {task.name}, and counting FLOPs: {_title(same[0])}")
+            if not console.out.is_terminal and repr(task) not in prepared:
+                console.out.print(f"preparing the data of {task.name}")
+            prepared.add(repr(task))
             cost = costs[kind] = estimate_cost(same[0].plan)
             console.out.print(
                 f"{_title(same[0])}: {cost.steps:,} {'step' if cost.steps == 1 else 'steps'}, "

@@ -76,7 +76,8 @@ def test_a_dry_run_estimates_the_runs_and_leaves_no_files(archlang: Command, fol
 
 
 def test_a_dry_run_counts_flops_and_ends_with_the_cost_here_and_at_a_speed(archlang: Command, folder: Path) -> None:
-    lines = table(archlang, "--dry-run", "--speed", "1FLOP/s").out.splitlines()
+    first, *lines = table(archlang, "--dry-run", "--speed", "1FLOP/s").out.splitlines()
+    assert first == "preparing the data of ctl"
     units = {"FLOP": 1.0, "kFLOP": 1e3}
     counts = [line.split("about ")[1].replace(",", "").split() for line in [*lines[:2], lines[-2]]]
     flops = [float(count) * units[unit] for count, unit, *_ in counts]

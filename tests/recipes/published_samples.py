@@ -19,6 +19,7 @@ import pytest
 from archlang.data import archives, store
 from archlang.tasks import lra_image, lra_text
 from archlang.tasks.cfq import INDICES, QUERY, QUESTION
+from archlang.tasks.kit import published_listops
 from tests.tasks.conftest import GIVEN
 from tests.tasks.test_lra_text import archive
 
@@ -43,6 +44,7 @@ def use_samples(patch: pytest.MonkeyPatch, folder: Path) -> None:
 
     patch.setattr(store, "open_binary", opened)
     patch.setattr(store, "contents", contents)
+    patch.setattr(published_listops, "VALID_LINES", 4)
     patch.setattr(lra_text, "PUBLISHED_SIZE", REVIEWS)
     patch.setattr(lra_image, "PUBLISHED_BATCH", PICTURES)
     patch.setattr(lra_image, "PUBLISHED_TRAIN", 5 * PICTURES - 4)
@@ -88,6 +90,9 @@ def sample(dataset: str, member: str) -> bytes:
         case "scan":
             # The file is ordered by the words; its order decides the splits.
             return text_of(lines_of(dataset, member)[::150])
+        case "listops":
+            # The training file has no part that the tests have.
+            return text_of(lines_of(dataset, "test_d20s.tsv")[: length_of(member)])
         case "logical_inference":
             return text_of(lines_of(dataset, member)[: 8 if member.startswith("train") else 2])
     return text_of(head(dataset, member))
