@@ -1,5 +1,6 @@
 """`archlang play`: a page in which one writes programs."""
 
+from contextlib import closing
 from pathlib import Path
 from typing import Annotated
 
@@ -33,12 +34,16 @@ def play(
         return
     import tempfile
     import webbrowser
+    from importlib.util import find_spec
 
     from archlang.play.server import Server, serve
     from archlang.play.service import Service
+    from archlang.play.training import Trainer
 
-    with tempfile.TemporaryDirectory(prefix="archlang-") as empty:
-        server = Server(Service(empty).answer, port)
+    trainer = Trainer()
+    trains = find_spec("torch") is not None
+    with tempfile.TemporaryDirectory(prefix="archlang-") as empty, closing(trainer):
+        server = Server(Service(empty, trainer if trains else None).answer, port, trainer.inspection)
         console.out.write(f"The playground is at {server.url}")
         console.out.write("Ctrl-C ends it.")
         if open_page:

@@ -27,6 +27,19 @@ def unknown_program(name: str, names: Iterable[str]) -> RequestError:
     return RequestError(f"no program `{name}` is shipped", suggest(name, names, "choose one from the list"))
 
 
+def already_trains() -> RequestError:
+    return RequestError("another recipe is being trained", "stop it first")
+
+
+def no_training() -> RequestError:
+    return RequestError("nothing has been trained", "start a training first")
+
+
+def trains_elsewhere(name: str) -> RequestError:
+    remedy = f"run `archlang recipes {name} --copy .`, and then `archlang train`"
+    return RequestError("a program that uses files beside it is not trained here", remedy)
+
+
 def port_in_use(port: int, reason: str) -> MachineError:
     return MachineError(f"port {port} cannot be used: {reason}", "choose another with `--port`, or leave it out")
 

@@ -15,8 +15,6 @@ _POLICY = {
     "base-uri": "'none'",
     "form-action": "'none'",
 }
-# Headers only: a `meta` element cannot set them.
-_HEADERS = {"frame-ancestors": "'none'"}
 
 
 def policy(**more: str) -> str:
@@ -25,9 +23,13 @@ def policy(**more: str) -> str:
     return "; ".join(f"{name} {value}" for name, value in directives.items())
 
 
-def header_policy() -> str:
-    """Returns the content security policy of the page as a header has it."""
-    return "; ".join([policy(), *(f"{name} {value}" for name, value in _HEADERS.items())])
+# The policies as headers: a `meta` element cannot say who may frame a page.
+HEADER_POLICY = "; ".join([policy(frame_src="'self'"), "frame-ancestors 'none'"])
+# Of an inspection, which has scripts: its frame has an origin of its own, and reaches nothing.
+FRAMED_POLICY = (
+    "sandbox allow-scripts; default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; "
+    "img-src data: blob:; frame-ancestors 'self'"
+)
 
 
 def page_files(service: str, content_policy: str) -> Mapping[str, str]:

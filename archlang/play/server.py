@@ -14,7 +14,7 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from archlang.play.mistakes import port_in_use
-from archlang.play.page import content_type, header_policy, page_files, policy
+from archlang.play.page import FRAMED_POLICY, HEADER_POLICY, content_type, page_files, policy
 
 _ADDRESS = "127.0.0.1"
 _LARGEST_REQUEST = 8 << 20  # bytes
@@ -22,6 +22,9 @@ _SECONDS = 30.0
 """without a byte before a connection is closed"""
 
 Answer = Callable[[Mapping[str, object]], Mapping[str, object]]
+# Returns a page that the playground shows in a frame, by a name that nobody can guess; None if there is none.
+FramedPage = Callable[[str], bytes | None]
+_FRAMED = "framed/"
 
 
 class Server(ThreadingHTTPServer):
@@ -29,17 +32,19 @@ class Server(ThreadingHTTPServer):
 
     Args:
         answer: Answers the JSON object of a request with another.
-        port: 0 takes a free one."""
+        port: 0 takes a free one.
+        framed: The pages for frames, which have scripts of their own, and no access to this one."""
 
     daemon_threads = True
     # Elsewhere, another program could then listen on the same port.
     allow_reuse_address = os.name == "posix"
 
-    def __init__(self, answer: Answer, port: int = 0) -> None:
+    def __init__(self, answer: Answer, port: int = 0, framed: FramedPage = lambda name: None) -> None:
         self.token = secrets.token_urlsafe(32)
         self.lock = threading.Lock()
         self.answer = answer
-        self.files = page_files("server", policy())
+        self.framed = framed
+        self.files = page_files("server", policy(frame_src="'self'"))
         try:
             super().__init__((_ADDRESS, port), _Handler)
         except (OSError, OverflowError) as error:
@@ -72,10 +77,13 @@ class _Handler(BaseHTTPRequestHandler):
         if not self._names_the_server():
             return
         name = self.path.partition("?")[0].removeprefix("/") or "index.html"
-        if name not in self.server.files:
+        page = self.server.framed(name.removeprefix(_FRAMED)) if name.startswith(_FRAMED) else None
+        if page is not None:
+            self._send(HTTPStatus.OK, content_type(".html"), page, FRAMED_POLICY)
+        elif name not in self.server.files:
             self._refuse(HTTPStatus.NOT_FOUND, "there is no such file")
-            return
-        self._send(HTTPStatus.OK, content_type(name), self.server.files[name].encode("utf-8"))
+        else:
+            self._send(HTTPStatus.OK, content_type(name), self.server.files[name].encode("utf-8"))
 
     def do_POST(self) -> None:
         # What is not read would be taken for the next request.
@@ -133,14 +141,14 @@ class _Handler(BaseHTTPRequestHandler):
         self.close_connection = True
         self._send(status, "text/plain; charset=utf-8", f"{reason}\n".encode())
 
-    def _send(self, status: HTTPStatus, content_type: str, content: bytes) -> None:
+    def _send(self, status: HTTPStatus, content_type: str, content: bytes, content_policy: str = HEADER_POLICY) -> None:
         self.send_response(status)
         for name, value in (
             ("Content-Type", content_type),
             ("Content-Length", str(len(content))),
-            ("Content-Security-Policy", header_policy()),
+            ("Content-Security-Policy", content_policy),
             ("X-Content-Type-Options", "nosniff"),
-            ("X-Frame-Options", "DENY"),
+            ("X-Frame-Options", "SAMEORIGIN"),
             ("Referrer-Policy", "no-referrer"),
             ("Cross-Origin-Opener-Policy", "same-origin"),
             ("Cross-Origin-Resource-Policy", "same-origin"),

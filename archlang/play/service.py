@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
+from typing import Protocol
 
 import archlang
 from archlang.diagnostics import Diagnostic
@@ -26,7 +27,7 @@ from archlang.pages.pictures.changes import describe_changes
 from archlang.pages.pictures.picture import draw
 from archlang.pages.pictures.side_by_side import side_by_side
 from archlang.pages.pictures.svg import print_svg
-from archlang.play.mistakes import RequestError, is_missing, unknown_method, unknown_program
+from archlang.play.mistakes import RequestError, is_missing, trains_elsewhere, unknown_method, unknown_program
 from archlang.source import Span
 from archlang.syntax.outline import ITEM_WORDS, PART_WORDS, RESERVED
 
@@ -35,11 +36,13 @@ Facts = dict[str, Json]
 
 # The largest text of a program, in characters; the compiler's own limit is in bytes.
 LONGEST_TEXT = 1_000_000
+MOST_STEPS_OF_TRAINING = 10_000
 _MOST_BOXES = 2_000
 _MOST_LENGTHS = 12
 _LARGEST_LENGTH = 1_000_000
 _FLOAT_BYTES = 4
 _MODELS = "models/"
+_NAME = re.compile(r"[A-Za-z_]\w*")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -119,11 +122,21 @@ class Program:
         return span.source.path == self.document.path
 
 
-class Service:
-    """Answers requests. `folder` is where programs are said to be: it has no files that a program may read."""
+class Training(Protocol):
+    """What trains recipes for the page: see `archlang.play.training.Trainer`."""
 
-    def __init__(self, folder: str) -> None:
+    def start(self, text: str, recipe: str, steps: int) -> None: ...
+    def progress(self, after: int) -> Mapping[str, Json]: ...
+    def stop(self) -> None: ...
+
+
+class Service:
+    """Answers requests. `folder` is where programs are said to be: it has no files that a program may read. Without a
+    `trainer`, recipes are not trained."""
+
+    def __init__(self, folder: str, trainer: Training | None = None) -> None:
         self._folder = folder
+        self._trainer = trainer
         self._programs: dict[tuple[str, str], Program] = {}
         self.methods: dict[str, Callable[[Request], Facts]] = {
             "start": self.start,
@@ -135,6 +148,8 @@ class Service:
             "format": self.format,
             "explain": self.explain,
         }
+        if trainer is not None:
+            self.methods |= {"train": self.train, "progress": self.progress, "stop": self.stop}
 
     def answer(self, fields: Mapping[str, object]) -> Facts:
         """Returns the answer to a request: `{"result": …}`, or `{"error": {"message": …, "remedy": …}}`."""
@@ -151,6 +166,7 @@ class Service:
         """The version, the words of the language, and the shipped programs to begin with."""
         return {
             "version": archlang.__version__,
+            "trains": self._trainer is not None,
             "words": [*dict.fromkeys((*ITEM_WORDS, *PART_WORDS, *RESERVED))],
             "programs": [
                 {"name": name, "summary": summary(program_text(file))} for name, file in _shipped_programs().items()
@@ -217,6 +233,28 @@ class Service:
     def explain(self, request: Request) -> Facts:
         """The page about the code of a mistake, in Markdown."""
         return {"text": explanation(request.text("code"))}
+
+    def train(self, request: Request) -> Facts:
+        """Begins to train a recipe."""
+        assert self._trainer is not None
+        text, recipe, steps = request.text("text"), request.text("recipe"), request.number("steps")
+        if request.text("beside", ""):
+            raise trains_elsewhere(request.text("beside"))
+        if not _NAME.fullmatch(recipe) or not 1 <= steps <= MOST_STEPS_OF_TRAINING:
+            raise is_missing("steps", f"number up to {MOST_STEPS_OF_TRAINING:,}")
+        self._trainer.start(text, recipe, steps)
+        return {}
+
+    def progress(self, request: Request) -> Facts:
+        """How far the training is: its state, its curve from a step on, its evaluations, and its newest inspection."""
+        assert self._trainer is not None
+        return dict(self._trainer.progress(request.number("after")))
+
+    def stop(self, request: Request) -> Facts:
+        """Stops the training."""
+        assert self._trainer is not None
+        self._trainer.stop()
+        return {}
 
     def _program(self, request: Request) -> Program:
         """Returns the program of a request, checked only once for all requests about the same text.

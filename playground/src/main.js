@@ -3,6 +3,7 @@ import { makeEditor } from "./editor.js";
 import { packed, unpacked } from "./link.js";
 import { element, markdown } from "./markdown.js";
 import { server, worker } from "./services.js";
+import { makeTraining } from "./training.js";
 
 const PAUSE = 120; // milliseconds without a key before a program is checked
 const FIRST = "gutlb"; // the shipped program that the page begins with
@@ -138,6 +139,12 @@ const showCosts = ({ model, parameters, executed, note, unknown, uncounted, leng
   at("uncounted").textContent = [note, ...without].join(" ").trim();
 };
 
+// The recipe that is shown, or the first; null if the program has none.
+const recipe = () => {
+  const names = [at("shown").value, ...[...at("shown").options].map((option) => option.value)];
+  return names.find((name) => name.startsWith("recipe "))?.slice("recipe ".length) ?? null;
+};
+
 const begin = (text, name, besideName) => {
   beside = besideName;
   base = { text, name };
@@ -187,8 +194,9 @@ const copyLink = trying(async () => {
 const start = trying(async () => {
   // A token is no part of the address to copy, and a reload keeps the program as it is by then.
   if (location.hash) history.replaceState(null, "", location.pathname);
-  const { words, programs } = await call("start", {});
+  const { words, programs, trains } = await call("start", {});
   fill(programs);
+  if (trains) makeTraining(call, fields, recipe, trying);
   editor = makeEditor(at("editor"), ask, words, later);
   at("programs").onchange = () => at("programs").value && load(at("programs").value);
   at("format").onclick = trying(async () => {

@@ -5,6 +5,7 @@ import http.server
 import subprocess
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,10 @@ from archlang.play.build import build
 from archlang.play.mistakes import PlayError
 from archlang.play.server import Server
 from archlang.play.service import Service
+from archlang.play.training import Trainer
+from tests.cli.conftest import TINY
 from tests.pages.inspection.test_browser import browser  # noqa: F401 # a fixture
+from tests.play.test_server import running
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 SECONDS = 60_000  # milliseconds: the machine may be busy
@@ -92,13 +96,10 @@ def open_page(browser: Any) -> Iterator[Any]:  # noqa: F811
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[Server]:
-    made = Server(Service(str(tmp_path)).answer)
-    thread = threading.Thread(target=made.serve_forever, kwargs={"poll_interval": 0.05})
-    thread.start()
-    yield made
-    made.shutdown()
-    thread.join()
-    made.server_close()
+    with closing(Trainer()) as trainer:
+        service = Service(str(tmp_path), trainer)
+        with running(Server(service.answer, framed=trainer.inspection)) as made:
+            yield made
 
 
 @pytest.fixture(scope="module")
@@ -143,6 +144,29 @@ def test_a_program_is_checked_drawn_and_counted_as_it_is_typed(server: Server, o
     assert page.view.locator("#changes li").count() > 1
 
 
+CORRECTED = sorted((Path(__file__).parent.parent / "corpus" / "bad").glob("*.arch"))
+
+
+def test_ten_mistakes_are_mended_by_a_click_on_their_remedies(server: Server, open_page: Any) -> None:
+    service = Service("/nowhere")
+
+    def edits(text: str) -> list[Any]:
+        checked: Any = service.answer({"method": "check", "text": text})["result"]
+        return [each["edits"] for each in checked["diagnostics"] if each["severity"] == "error"]
+
+    texts = [file.read_text(encoding="utf-8") for file in CORRECTED]
+    mendable = [text for text in texts if len(found := edits(text)) == 1 and found[0]]
+    assert len(mendable) >= 10
+    page = open_page(server.url)
+    page.ready()
+    for text in mendable[:10]:
+        page.view.evaluate("document.getElementById('status').textContent = ''")
+        page.write(text)
+        page.until("() => document.querySelector('#mistakes .error .mend')")
+        page.view.locator("#mistakes .error .mend").first.click()
+        page.until("() => document.querySelectorAll('#mistakes .error').length === 0")
+
+
 def test_completion_and_hover_answer(server: Server, open_page: Any) -> None:
     page = open_page(server.url)
     page.ready()
@@ -150,7 +174,7 @@ def test_completion_and_hover_answer(server: Server, open_page: Any) -> None:
     page.says("No mistakes")
     page.view.locator(".cm-line span", has_text="embed").first.hover()
     page.view.locator(".cm-about", has_text="embed").wait_for(timeout=SECONDS)
-    page.view.locator(".cm-content").click()
+    page.view.locator(".cm-content").focus()
     page.view.keyboard.press("Control+End")
     page.view.keyboard.type("block b(h: seq[n, d]) -> seq[n, d] { return nor")
     page.view.locator(".cm-tooltip-autocomplete >> text=norm").first.wait_for(timeout=SECONDS)
@@ -248,6 +272,20 @@ def test_a_page_without_the_token_says_how_to_get_it(server: Server, browser: An
     view.wait_for_selector("#status.error", timeout=SECONDS)
     assert "open the address that `archlang play` printed" in view.inner_text("#status")
     view.close()
+
+
+def test_a_recipe_is_trained_before_ones_eyes(server: Server, open_page: Any) -> None:
+    page = open_page(server.url)
+    page.ready()
+    page.write(TINY + "}\n")
+    page.until("() => document.querySelector('#view svg').getAttribute('aria-label').includes('tiny')")
+    page.view.fill("#steps", "40")
+    page.view.click("#train")
+    page.until("() => document.querySelector('#curve polyline')")
+    page.until("() => document.getElementById('progress').textContent.startsWith('trained')")
+    assert "step 40 of 40" in page.view.inner_text("#progress")
+    assert page.view.locator("#evaluations tbody tr").count() >= 2
+    page.view.frame_locator("#inspection").locator("h2", has_text="Prediction").wait_for(timeout=SECONDS)
 
 
 def test_the_static_playground_works_from_a_plain_file_server_on_a_phone(site: str, open_page: Any) -> None:

@@ -5,6 +5,7 @@ import json
 import re
 import threading
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from types import MappingProxyType
 
 import pytest
@@ -19,15 +20,21 @@ def echo(fields: Mapping[str, object]) -> Mapping[str, object]:
     return {"result": dict(fields)}
 
 
+@contextmanager
+def running(server: Server) -> Iterator[Server]:
+    """Serves in a thread."""
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    yield server
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
-    made = Server(echo)
-    thread = threading.Thread(target=made.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    yield made
-    made.shutdown()
-    thread.join()
-    made.server_close()
+    with running(Server(echo)) as made:
+        yield made
 
 
 Changes = Mapping[str, str | None]

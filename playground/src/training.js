@@ -1,0 +1,77 @@
+// Trains the shown recipe, and shows its curve, its evaluations, and what the model does with an item.
+import { element } from "./markdown.js";
+
+const PAUSE = 700; // milliseconds between two looks at a training
+const WIDTH = 600, HEIGHT = 180, MARGIN = 8;
+const at = (id) => document.getElementById(id);
+const digits = (value) => (value === null ? "" : value.toLocaleString("en", { maximumSignificantDigits: 4 }));
+
+// `recipe` returns the recipe to train, or null.
+export const makeTraining = (call, program, recipe, trying) => {
+  let curve = [], isWatched = false, shown = "";
+  at("training-part").hidden = false;
+
+  const showCurve = (steps) => {
+    const losses = curve.map(([, loss]) => loss);
+    const [low, high] = [Math.min(...losses), Math.max(...losses)];
+    const x = (step) => MARGIN + ((WIDTH - 2 * MARGIN) * step) / steps;
+    const y = (loss) => MARGIN + ((HEIGHT - 2 * MARGIN) * (high - loss)) / (high - low || 1);
+    const line = document.createElementNS("http://www.w3.org/2000/svg", "polyline");
+    line.setAttribute("points", curve.map(([step, loss]) => `${x(step).toFixed(1)},${y(loss).toFixed(1)}`).join(" "));
+    at("curve").replaceChildren(line);
+    at("curve").setAttribute("aria-label", `Loss by step: from ${digits(losses[0])} to ${digits(losses.at(-1))}, at least ${digits(low)}`);
+    at("curve").toggleAttribute("hidden", !curve.length);
+  };
+  const showEvaluations = (evaluations) => {
+    const names = [...new Set(evaluations.flatMap(({ metrics }) => Object.keys(metrics)))];
+    const head = ["step", "split", ...names].map((name) => element("th", { scope: "col" }, name.replaceAll("_", " ")));
+    at("evaluations").tHead.rows[0].replaceChildren(...head);
+    const rows = evaluations.map(({ step, split, metrics }) =>
+      element("tr", {}, ...[step, split, ...names.map((name) => digits(metrics[name] ?? null))].map((text) => element("td", {}, String(text)))),
+    );
+    at("evaluations").tBodies[0].replaceChildren(...rows);
+    at("evaluations").hidden = !evaluations.length;
+  };
+  const show = ({ state, message, recipe: name, step, steps, evaluations, inspection }) => {
+    const loss = curve.length ? `, loss ${digits(curve.at(-1)[1])}` : "";
+    const ends = { running: step === steps ? "evaluating" : "training", done: "trained", stopped: "stopped", failed: "failed" };
+    at("progress").textContent = `${ends[state]} ${name}: step ${step} of ${steps}${loss}${message ? `\n${message}` : ""}`;
+    if (curve.length) showCurve(steps);
+    showEvaluations(evaluations);
+    if (inspection && inspection !== shown) {
+      shown = inspection;
+      at("inspection").src = `framed/${inspection}`;
+      at("inspection").hidden = false;
+    }
+    at("stop").disabled = state !== "running";
+    at("train").disabled = state === "running";
+  };
+  const watch = trying(async () => {
+    if (isWatched) return;
+    isWatched = true;
+    try {
+      for (;;) {
+        const progress = await call("progress", { after: curve.length ? curve.at(-1)[0] : 0 });
+        curve.push(...progress.curve);
+        show(progress);
+        if (progress.state !== "running") return;
+        await new Promise((resolve) => setTimeout(resolve, PAUSE));
+      }
+    } finally {
+      isWatched = false;
+    }
+  });
+  at("train").onclick = trying(async () => {
+    const name = recipe();
+    if (name === null) throw new Error("The program has no recipe to train");
+    curve = [];
+    await call("train", { ...program(), recipe: name, steps: Number(at("steps").value) });
+    at("curve").toggleAttribute("hidden", true);
+    at("inspection").hidden = true;
+    watch();
+  });
+  at("stop").onclick = trying(async () => {
+    await call("stop", {});
+    watch();
+  });
+};
