@@ -4,11 +4,12 @@ from collections.abc import Sequence
 from itertools import product
 
 from archlang.plan.cells import CellPlanner, claimed_groups
+from archlang.plan.plan import Plan
 from archlang.plan.table import TableColumn, TablePlan, TableRow
 from archlang.syntax.expression_text import expression_text
 from archlang.syntax.tree import Setting
 
-# The only column of a table whose recipes claim nothing.
+# The only column of a table whose recipes claim nothing, if the metrics of their tasks are unknown.
 _DEFAULT_METRIC = "test.accuracy"
 
 
@@ -36,14 +37,24 @@ def plan_derived_table(cells: CellPlanner, names: Sequence[str] = ()) -> TablePl
 
 def _claimed_columns(cells: CellPlanner, names: Sequence[str]) -> tuple[TableColumn, ...]:
     columns: dict[str, TableColumn] = {}
+    first_metrics: dict[str, None] = {}
     for name in names:
         planner = cells.planner(name)
         plan = None if planner is None else planner.plan(planner.first_point())
         if plan is None:
             continue
+        first_metrics[_first_metric(plan)] = None
         for claim in plan.claims:
             groups = claimed_groups(claim, plan)
             title = claim.metric + ("" if claim.index is None else f"[{claim.index}]")
             title += "".join(f", {group} = {value}" for group, value in groups.items())
             columns.setdefault(title, TableColumn(title, claim.metric, claim.index, groups))
-    return tuple(columns.values()) or (TableColumn(_DEFAULT_METRIC, _DEFAULT_METRIC),)
+    return tuple(columns.values()) or tuple(TableColumn(metric, metric) for metric in first_metrics)
+
+
+def _first_metric(plan: Plan) -> str:
+    """The first metric of a task on `test`, or on its last split if it has no `test`."""
+    if plan.measures is None:
+        return _DEFAULT_METRIC
+    splits = plan.measures.splits or ("test",)
+    return f"{'test' if 'test' in splits else splits[-1]}.{plan.measures.metrics[1]}"  # after the loss

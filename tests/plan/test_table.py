@@ -100,6 +100,13 @@ def test_a_file_without_a_table_gives_a_row_for_each_point_and_a_column_for_each
     assert [column.title for column in table.columns] == ["test.accuracy", "test.accuracy[10]"]
 
 
+def test_a_table_without_claims_shows_the_first_metric_of_the_task(file: Path) -> None:
+    model = "model line(x: seq[n, size]) -> seq[n, 1] { return linear[1](x) }\n"
+    train = "train adamw[steps = 1, select = valid.squared_error]"
+    table = plan_table(written(file, f"{model}recipe r {{ task in_context_regression model line {train} }}"))
+    assert [column.metric for column in table.columns] == ["test.squared_error"]
+
+
 def test_a_group_of_a_split_is_no_static_of_the_recipe(file: Path) -> None:
     text = 'table t {\n row "a" small\n column "c" test.accuracy at test.length = 9, model.d = 4\n}\n'
     (cell,) = plan_table(written(file, MODEL + text)).cells
