@@ -332,14 +332,17 @@ def settings_of_averages(span: Span, word: str) -> Diagnostic:
     return Diagnostic("E0636", message, span, "no effect", remedy=remedy)
 
 
-def average_of_averages(span: Span, table: str, cycle: Sequence[str]) -> Diagnostic:
-    """`cycle` are the tables that average each other, the first also as the last; empty without a cycle."""
-    message = f"the table `{table}` is of averages itself"
-    if len(cycle) == 2:
-        message = f"the table `{table}` averages itself"
-    elif cycle:
-        message += f": {' -> '.join(f'`{name}`' for name in cycle)}"
-    return Diagnostic("E0634", message, span, "not averaged again", remedy="name a table whose columns are metrics")
+def average_of_averages(span: Span, table: str) -> Diagnostic:
+    message = f"the table `{table}` contains averages, which are not averaged again"
+    return Diagnostic("E0634", message, span, "contains averages", remedy="name a table whose columns are metrics")
+
+
+def cycle_of_averages(span: Span, tables: Sequence[str]) -> Diagnostic:
+    """`tables` average each other; the first is also the last."""
+    message = f"tables average each other: {' -> '.join(tables)}"
+    if len(tables) == 2:
+        message = f"the table `{tables[0]}` averages itself"
+    return Diagnostic("E0634", message, span, "closes the cycle", remedy="name a table whose columns are metrics")
 
 
 def no_such_column(span: Span, table: str, possible: Sequence[str]) -> Diagnostic:

@@ -115,8 +115,12 @@ def _averaged_table(cells: CellPlanner, column: Column) -> tuple[ResolvedFile, T
         cells.report(mistakes.unknown_table(column.metric.span, column.metric.text, names))
         return None
     if _averages(table[1]):
-        cycle = _cycle(cells.file, column)
-        cells.report(mistakes.average_of_averages(column.metric.span, column.metric.text, cycle))
+        if cycle := _cycle(cells.file, column):
+            # The same diagnostic from whichever table it is found.
+            tables = [average.metric.text for average in cycle]
+            cells.report(mistakes.cycle_of_averages(cycle[-1].metric.span, [tables[-1], *tables]))
+        else:
+            cells.report(mistakes.average_of_averages(column.metric.span, column.metric.text))
         return None
     settings = _texts(column.at)
     columns = read_table(table[1], lambda diagnostic: None).columns
@@ -133,20 +137,20 @@ def _averages(table: Table) -> list[Column]:
     return [part for part in table.parts if isinstance(part, Column) and part.average]
 
 
-def _cycle(file: ResolvedFile, column: Column) -> list[str]:
-    """The names of tables that average each other, from the table of a column back to it; empty if there is no way
-    back."""
+def _cycle(file: ResolvedFile, column: Column) -> list[Column]:
+    """The columns by which tables average each other, from a column on, with the one of the first table of the file
+    last; empty if there is no way back to the table of the column."""
     first = next(table for table in file.tables.values() if any(part is column for part in table.parts))
-    paths, seen = [[first.name]], set[str]()
+    paths, seen = [[column]], set[str]()
     while paths:
         path = paths.pop()
-        for average in [column] if path == [first.name] else _averages(file.tables[path[-1]]):
-            name = average.metric.text
-            if name == first.name:
-                return [*path, name]
-            if name in file.tables and name not in seen:
-                seen.add(name)
-                paths.append([*path, name])
+        name = path[-1].metric.text
+        if name == first.name:
+            last = max(range(len(path)), key=lambda place: path[place].span.start)
+            return [*path[last + 1 :], *path[: last + 1]]
+        if name in file.tables and name not in seen:
+            seen.add(name)
+            paths += [[*path, average] for average in _averages(file.tables[name])]
     return []
 
 

@@ -255,7 +255,7 @@ def test_a_list_of_a_folder_names_every_table_and_what_cannot_run(archlang: Comm
     assert "  rows: Tiny; Prior work" in lines
     assert "  4 cells: 2 can run, 2 cannot; 3 have a published number" in lines
     assert "  cannot run: Prior work: published numbers only" in lines
-    assert lines[-1] == "3 tables, 16 cells: 10 can run, 7 have a published number, 0 are measured"
+    assert lines[-1] == "3 tables, 16 cells: 10 can run, 7 with a published number, 0 measured"
     records = json.loads(archlang("table", "below", "--list", "--json").out)
     assert [record["table"] for record in records] == ["small", "published", "small"]
     refused = archlang("table", "below")

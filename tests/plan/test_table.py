@@ -362,17 +362,17 @@ def test_a_row_of_averages_alone_has_no_settings(file: Path, row: str, word: str
         (
             'table a { row "Small" small column "A" average of b }\n'
             'table b { row "Small" small column "B" average of a }',
-            "the table `b` is of averages itself: `a` -> `b` -> `a`",
+            "tables average each other: a -> b -> a",
         ),
         (
             'table a { row "Small" small column "A" average of b }\n'
             'table b { row "Small" small column "B" average of lengths }',
-            "the table `b` is of averages itself",
+            "the table `b` contains averages, which are not averaged again",
         ),
     ],
 )
 def test_a_table_of_averages_is_not_averaged(file: Path, averages: str, message: str) -> None:
-    assert averaging(file, averages)[0] == f"E0634 {message}; name a table whose columns are metrics"
+    assert averaging(file, averages) == [f"E0634 {message}; name a table whose columns are metrics"]
 
 
 CLAIM = 'claim test.accuracy = 0.9 at task.order = forward from "p"'

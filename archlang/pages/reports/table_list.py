@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from archlang.diagnostics.names import plural
 from archlang.pages.reports.text_table import TextTable
 from archlang.plan.table import TableCell, TablePlan
 from archlang.runs.required_data import missing_files
@@ -73,14 +74,15 @@ class TableSummary:
         yield f"  rows: {'; '.join(row.title for row in plan.rows)}"
         yield f"  columns: {'; '.join(column.title for column in plan.columns)}"
         yield (
-            f"  {len(plan.cells)} cells: {self.runnable} can run, {len(plan.cells) - self.runnable} cannot; "
-            f"{self.claimed} have a published number"
+            f"  {plural(len(plan.cells), 'cell')}: {self.runnable} can run, {len(plan.cells) - self.runnable} cannot; "
+            f"{self.claimed} {'has' if self.claimed == 1 else 'have'} a published number"
         )
         for row, why in self.reasons().items():
             yield f"  cannot run: {row}: {why}"
         for sets, count in self.waiting.items():
-            yield f"  {count} cells need data first: archlang data get {sets.replace(',', '')}"
-        yield f"  measured: {self.measured} cells, by {self.done} of {len(plan.plans)} runs"
+            need = "needs" if count == 1 else "need"
+            yield f"  {plural(count, 'cell')} {need} data first: archlang data get {sets.replace(',', '')}"
+        yield f"  measured: {plural(self.measured, 'cell')}, by {self.done} of {plural(len(plan.plans), 'run')}"
 
     def record(self) -> dict[str, Any]:  # Any: JSON
         """Returns what `lines` shows as JSON."""
@@ -102,8 +104,8 @@ def total(summaries: Iterable[TableSummary]) -> str:
             strict=True,
         )
     )
-    tables = "1 table" if len(summaries) == 1 else f"{len(summaries)} tables"
-    return f"{tables}, {cells} cells: {runnable} can run, {claimed} have a published number, {measured} are measured"
+    counts = f"{plural(len(summaries), 'table')}, {plural(cells, 'cell')}"
+    return f"{counts}: {runnable} can run, {claimed} with a published number, {measured} measured"
 
 
 def published_table(plan: TablePlan) -> TextTable:
