@@ -39,6 +39,12 @@ def is_check() -> bool:
     return budget is not None and not budget.needs_costs
 
 
+def spent() -> int:
+    """Returns the steps spent in the innermost `limited`; 0 outside of any."""
+    budget = _budget.get()
+    return 0 if budget is None else budget.spent
+
+
 def spend(steps: int = 1) -> None:
     """Counts steps; a step is about the evaluation of a small expression. Outside of `limited`, does nothing.
 

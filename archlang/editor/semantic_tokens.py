@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass
+from functools import cache
 
 from archlang.editor.document import Document
 from archlang.editor.symbols import Names, Occurrence
@@ -63,6 +64,11 @@ def semantic_tokens(document: Document) -> tuple[Token, ...]:
     return tuple(tokens)
 
 
+@cache
+def _keywords() -> frozenset[str]:
+    return frozenset(spellings().values())
+
+
 def _of_name(place: Occurrence, span: Span) -> Token:
     symbol = place.symbol
     is_of_library = symbol.item is not None and symbol.span.source.path.startswith(str(library.PACKAGE))
@@ -73,9 +79,12 @@ def _kind(piece: re.Match[str], text: str) -> str | None:
     if piece.lastgroup != "word":
         return piece.lastgroup
     word = piece[0]
-    before, after = text[: piece.start()].rstrip(" ")[-1:], text[piece.end() : piece.end() + 1]
+    before, after = (
+        text[max(piece.start() - 9, 0) : piece.start()].rstrip(" ")[-1:],
+        text[piece.end() : piece.end() + 1],
+    )
     if (word in _TYPES and (after == "[" or before in (":", ">"))) or (word in _KINDS_OF_STATICS and before == ":"):
         return "type"
-    if word in spellings().values():
+    if word in _keywords():
         return "keyword"
     return "enumMember" if before in ("=", ",", "[") else None

@@ -6,6 +6,7 @@ from collections import ChainMap
 from collections.abc import Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from weakref import WeakKeyDictionary
 
 from archlang.editor.document import Document
 from archlang.names import library
@@ -90,9 +91,15 @@ class Names:
     @cached_property
     def occurrences(self) -> tuple[Occurrence, ...]:
         """Every place that names a symbol, in order."""
-        reader = _Reader(self.document)
-        reader.read()
-        return tuple(sorted(set(reader.occurrences), key=lambda occurrence: occurrence.span.start))
+        if self.document not in _occurrences:
+            reader = _Reader(self.document)
+            reader.read()
+            by_place = {
+                (each.span.start, each.span.end, each.symbol.span.source.path, each.symbol.span.start): each
+                for each in reader.occurrences
+            }
+            _occurrences[self.document] = tuple(sorted(by_place.values(), key=lambda each: each.span.start))
+        return _occurrences[self.document]
 
     def at(self, offset: int) -> Occurrence | None:
         """Returns the name at an offset, or that ends there; None if there is none."""
@@ -103,6 +110,8 @@ class Names:
         """Returns the places of the document that name a symbol, its definition included."""
         return tuple(place.span for place in self.occurrences if place.symbol.key == symbol.key)
 
+
+_occurrences: WeakKeyDictionary[Document, tuple[Occurrence, ...]] = WeakKeyDictionary()
 
 Scope = MutableMapping[str, Symbol]
 Item = Definition | Extern

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from archlang.diagnostics import ProgramError
-from archlang.editor.document import Document
+from archlang.editor.document import Document, Memory
 from archlang.syntax.reading import read
 
 # The largest number of files of a folder that are searched for a name.
@@ -18,6 +18,7 @@ class Workspace:
     def __init__(self) -> None:
         self._texts: dict[str, str] = {}
         self._documents: dict[str, Document] = {}
+        self._memories: dict[str, Memory] = {}
 
     def open(self, path: str, text: str) -> None:
         """Sets the text of a file, saved or not."""
@@ -27,6 +28,7 @@ class Workspace:
     def close(self, path: str) -> None:
         """Returns to the text on the disk."""
         self._texts.pop(os.path.realpath(path), None)
+        self._memories.pop(path, None)
         self._documents.clear()
 
     def document(self, path: str) -> Document:
@@ -36,7 +38,9 @@ class Workspace:
             ProgramError: it cannot be read."""
         if path not in self._documents:
             text = self._texts.get(os.path.realpath(path))
-            self._documents[path] = Document(path, read(path).text if text is None else text, dict(self._texts))
+            text = read(path).text if text is None else text
+            memory = self._memories.setdefault(path, Memory())
+            self._documents[path] = Document(path, text, dict(self._texts), memory)
         return self._documents[path]
 
     def documents_beside(self, path: str) -> Iterator[Document]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -19,6 +20,8 @@ from archlang.syntax.parser import parse_tolerantly
 from archlang.syntax.reading import read, read_used
 from archlang.syntax.walk import walk
 from archlang.syntax.words import MOST_WORDS, count_words
+
+Parse = Callable[[Source], tuple[tree.Program, tuple[Diagnostic, ...]]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,6 +138,8 @@ class Loader:
     allow: Iterable[str | Path] = ()
     unsaved: Mapping[str, str] = field(default_factory=dict)
     diagnostics: list[Diagnostic] = field(default_factory=list)
+    parse: Parse = parse_tolerantly
+    """parses the text of `load_source`"""
     _readable: ReadableFolders = field(default_factory=ReadableFolders)
     # The place of the first `use` of each file, by the path in messages.
     _first_uses: dict[str, Span] = field(default_factory=dict)
@@ -151,7 +156,7 @@ class Loader:
     def load_source(self, source: Source) -> ResolvedFile:
         """Resolves a program given as text; its path need not exist."""
         self._readable = ReadableFolders.of_program(source.path, self.allow)
-        return self._parse(source)
+        return self._resolved_program(source, *self.parse(source))
 
     def with_uses(self, diagnostics: Iterable[Diagnostic]) -> Iterator[Diagnostic]:
         """Yields diagnostics; those about used files get a label at each `use` line that leads to the file."""
@@ -163,7 +168,11 @@ class Loader:
             yield replace(diagnostic, labels=tuple(labels))
 
     def _parse(self, source: Source) -> ResolvedFile:
-        program, diagnostics = parse_tolerantly(source)
+        return self._resolved_program(source, *parse_tolerantly(source))
+
+    def _resolved_program(
+        self, source: Source, program: tree.Program, diagnostics: Iterable[Diagnostic]
+    ) -> ResolvedFile:
         self.diagnostics.extend(diagnostics)
         return self._resolve(program, Path(source.path))
 
@@ -279,6 +288,7 @@ def _place(path: Path) -> Path:
         return path
 
 
+_WORD = re.compile(r"\w+")
 _BINDERS = (tree.StaticParameter, tree.InputParameter, tree.Let, tree.Assign, tree.Update)
 
 
@@ -300,6 +310,9 @@ def _block_cycles(resolved: ResolvedFile) -> Iterator[Diagnostic]:
     for user, declaration in resolved.own.items():
         if not isinstance(declaration.item, tree.Definition):
             continue
+        words = _WORD.findall(declaration.item.span.text)
+        if [word for word in words if word in resolved.own] == [user]:
+            continue  # it names itself only, in its header
         bound = {node.name for node in walk(declaration.item) if isinstance(node, _BINDERS)}
         for name in _mentions(declaration.item):
             used = name.text

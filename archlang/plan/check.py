@@ -10,19 +10,17 @@ from types import MappingProxyType
 from archlang.diagnostics import Diagnostic, ProgramError
 from archlang.diagnostics.effort import TooMuchWork, limited
 from archlang.diagnostics.log import DiagnosticLog
-from archlang.elaborate.elaborator import elaborate
 from archlang.elaborate.signature_check import check_signature
 from archlang.names import library
 from archlang.names.mistakes import declared_by_library_only, incomplete_optimizer, too_much_work
 from archlang.names.resolve import Declaration, Loader, ResolvedFile
-from archlang.names.unused import unused_names
 from archlang.plan.ambiguous_names import follows, items_in_doubt
 from archlang.plan.cells import CellPlanner
+from archlang.plan.checked_bodies import CheckedBodies
 from archlang.plan.model_graphs import ModelGraphs
 from archlang.plan.planner import Planner
 from archlang.plan.recipe import is_complete_optimizer
 from archlang.plan.search import check_search, check_search_points
-from archlang.plan.statics import model_sizes
 from archlang.plan.written_table import check_cells, check_table
 from archlang.source import Source, Span
 from archlang.syntax.tree import Definition, Extern, Name, Recipe, Table
@@ -46,7 +44,7 @@ def check(path: str | Path, allow: Iterable[str | Path] = ()) -> tuple[Diagnosti
         resolved = loader.load(path)
     except ProgramError as error:
         return error.diagnostics
-    return tuple(loader.with_uses(_check(resolved, loader.diagnostics)))
+    return check_loaded(loader, resolved)
 
 
 def check_text(
@@ -55,17 +53,21 @@ def check_text(
     """Returns every mistake of a program given as text; `use "./…"` looks beside `path`. `unsaved` are the texts of
     files that an editor has changed, by their real paths; `allow` is as for `check`."""
     loader = Loader(allow, unsaved)
-    resolved = loader.load_source(Source(path, text))
-    return tuple(loader.with_uses(_check(resolved, loader.diagnostics)))
+    return check_loaded(loader, loader.load_source(Source(path, text)))
 
 
-def _check(resolved: ResolvedFile, diagnostics: Sequence[Diagnostic]) -> tuple[Diagnostic, ...]:
+def check_loaded(loader: Loader, resolved: ResolvedFile, bodies: CheckedBodies | None = None) -> tuple[Diagnostic, ...]:
+    """Returns every mistake of a file that a loader has loaded. `bodies` are those that need not be checked again."""
+    return tuple(loader.with_uses(_check(resolved, loader.diagnostics, bodies or CheckedBodies())))
+
+
+def _check(resolved: ResolvedFile, diagnostics: Sequence[Diagnostic], bodies: CheckedBodies) -> tuple[Diagnostic, ...]:
     """Checks a loaded file; `diagnostics` are those of loading."""
     report = DiagnosticLog()
     try:
         report.add(diagnostics)
         if not report.has("E0210"):  # blocks that contain themselves have no end
-            _check_file(resolved, report)
+            _check_file(resolved, report, bodies)
     except ProgramError as error:
         return error.diagnostics  # more errors than are shown
     mistakes = report.sorted()
@@ -89,13 +91,13 @@ def _follows(diagnostic: Diagnostic, loading: Sequence[Diagnostic]) -> bool:
     return any(re.search(rf"\b(?:block|model)[ \t]+{re.escape(name)}\b", source.text) for source in unparsed)
 
 
-def _check_file(resolved: ResolvedFile, report: DiagnosticLog) -> None:
+def _check_file(resolved: ResolvedFile, report: DiagnosticLog, bodies: CheckedBodies) -> None:
     """Runs the checks of a file within its step budgets: first each item, then the points of recipes and tables."""
     points: list[Check] = []
     current: Item | None = None
     try:
         with limited(MOST_STEPS) as budget:
-            for item, step in _checks(resolved, report, points):
+            for item, step in _checks(resolved, report, points, bodies):
                 current = item
                 step()
     except TooMuchWork:
@@ -110,7 +112,9 @@ def _check_file(resolved: ResolvedFile, report: DiagnosticLog) -> None:
         left -= budget.spent
 
 
-def _checks(resolved: ResolvedFile, report: DiagnosticLog, points: list[Check]) -> Iterator[tuple[Item, Check]]:
+def _checks(
+    resolved: ResolvedFile, report: DiagnosticLog, points: list[Check], bodies: CheckedBodies
+) -> Iterator[tuple[Item, Check]]:
     """Yields each item with its check, in order; adds the checks of further points to `points`. Ends early after
     mistakes from which others would follow."""
     for declaration in (*resolved.own.values(), *resolved.used.values()):
@@ -118,7 +122,8 @@ def _checks(resolved: ResolvedFile, report: DiagnosticLog, points: list[Check]) 
     if report.has("E0425"):
         return  # a size with two meanings
     for declaration in resolved.own.values():
-        yield declaration.item, partial(_check_body, declaration, report)
+        if isinstance(declaration.item, Definition):
+            yield declaration.item, partial(bodies.check, declaration, report)
         if report.has("E0421"):
             return  # a block that is too large makes every model with it too large
     report.settle()
@@ -137,14 +142,6 @@ def _checks(resolved: ResolvedFile, report: DiagnosticLog, points: list[Check]) 
     for table in resolved.tables.values():
         yield table, partial(check_table, cells, table)
         points.append(partial(check_cells, cells, table))
-
-
-def _check_body(declaration: Declaration, report: DiagnosticLog) -> None:
-    """Elaborates a definition with symbols for its statics and sizes."""
-    if isinstance(declaration.item, Definition):
-        ambient = model_sizes({}) if declaration.item.word == "model" else {}
-        elaborate(declaration, {}, ambient, declaration.span, report, generic=True)
-        report.add(unused_names(declaration.item))
 
 
 def _check_optimizer(item: Extern, resolved: ResolvedFile, report: DiagnosticLog) -> None:

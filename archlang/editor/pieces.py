@@ -1,0 +1,198 @@
+"""Parses a text again after a change: only changed items are parsed, and the trees of the others are moved."""
+
+import re
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from archlang.diagnostics import Diagnostic
+from archlang.source import Source, Span
+from archlang.syntax.parser import parse_tolerantly
+from archlang.syntax.reading import LARGEST
+from archlang.syntax.tree import Node, Program
+from archlang.syntax.walk import walk
+from archlang.syntax.words import find_excess
+
+# The start of an item, with the comment lines above it. An unindented `model` can be a part of a recipe.
+_PIECE = re.compile(
+    r"^(?:[ \t]*#[^\r\n]*\r?\n)*(?:(?:use|block|extern|recipe|table)\b|model\s+[A-Za-z_]\w*\s*(?:\[[^\[\]]*\]\s*)?\()",
+    re.MULTILINE,
+)
+# How often lines with syntax errors are removed, to read the rest of their item.
+_MOST_REPAIRS = 4
+_NO_BRACE = re.compile(r"[^{}\r\n]")
+
+
+@dataclass
+class Piece:
+    """A parsed piece of a text: its items, its mistakes, and all of their spans, which move with the piece. If it has
+    mistakes, they depend on the piece after it, which is `following`."""
+
+    items: tuple[Node, ...]
+    diagnostics: tuple[Diagnostic, ...]
+    spans: list[Span]
+    start: int
+    source: Source
+    following: str
+
+    def move(self, source: Source, start: int) -> None:
+        """Moves the spans to where the piece starts in another text. The trees of the text before are not valid any
+        more: copying them takes longer than parsing."""
+        if start == self.start and source is self.source:
+            return
+        distance = start - self.start
+        for span in self.spans:
+            object.__setattr__(span, "source", source)
+            object.__setattr__(span, "start", span.start + distance)
+            object.__setattr__(span, "end", span.end + distance)
+        self.start, self.source = start, source
+
+
+@dataclass
+class Pieces:
+    """The pieces of the last text that was parsed, by their texts."""
+
+    _known: dict[tuple[str, int], Piece] = field(default_factory=dict)
+    _repaired: dict[tuple[str, int], Piece] = field(default_factory=dict)
+
+    def parse(self, source: Source) -> tuple[Program, tuple[Diagnostic, ...]]:
+        """Returns what `parse_tolerantly` does."""
+        if len(source.text) > LARGEST or find_excess(source) is not None:
+            return parse_tolerantly(source)
+        known, self._known = self._known, {}
+        texts = list(_split(source.text))
+        known_texts = {text for text, _ in known}
+        if sum(text not in known_texts for _, text in texts) > len(texts) // 2:
+            return self._parse_all(source, texts)
+        items: list[Node] = []
+        diagnostics: list[Diagnostic] = []
+        for key, start, following in _keys(texts):
+            piece = known.get(key)
+            if piece is None or (piece.diagnostics and piece.following != following):
+                piece = _parse_piece(source, start, key[0], following)
+            piece.move(source, start)
+            self._known[key] = piece
+            items += piece.items
+            diagnostics += piece.diagnostics
+        return _program(source, items), tuple(diagnostics)
+
+    def readable(self, source: Source) -> Program:
+        """Returns the program of the text that was parsed last, without the lines that cannot be parsed."""
+        repaired, self._repaired = self._repaired, {}
+        items: list[Node] = []
+        for (text, count), piece in self._known.items():
+            if piece.diagnostics:
+                known = repaired.get((text, count)) or _parse_repaired(piece, text)
+                known.move(source, piece.start)
+                piece = self._repaired[text, count] = known
+            items += piece.items
+        return _program(source, items)
+
+    def _parse_all(self, source: Source, texts: list[tuple[int, str]]) -> tuple[Program, tuple[Diagnostic, ...]]:
+        """Parses a text of which most is new."""
+        program, diagnostics = parse_tolerantly(source)
+        starts = [start for start, _ in texts]
+        items_of: dict[int, list[Node]] = {start: [] for start in starts}
+        mistakes_of: dict[int, list[Diagnostic]] = {start: [] for start in starts}
+        for item in program.items:
+            items_of[starts[bisect_right(starts, item.span.start) - 1]].append(item)
+        for diagnostic in diagnostics:
+            mistakes_of[starts[bisect_right(starts, diagnostic.span.start) - 1]].append(diagnostic)
+        for key, start, following in _keys(texts):
+            self._known[key] = _piece(tuple(items_of[start]), tuple(mistakes_of[start]), start, source, following)
+        return program, diagnostics
+
+
+def _split(text: str) -> Iterator[tuple[int, str]]:
+    """Yields the pieces of a text with their starts."""
+    starts = [0, *(match.start() for match in _PIECE.finditer(text) if match.start())]
+    for start, end in zip(starts, [*starts[1:], len(text)], strict=True):
+        yield start, text[start:end]
+
+
+def _keys(texts: list[tuple[int, str]]) -> Iterator[tuple[tuple[str, int], int, str]]:
+    """Yields the key of each piece, which is its text and how often it was there before, its start, and the piece after
+    it."""
+    counts: Counter[str] = Counter()
+    following = [*(text for _, text in texts[1:]), ""]
+    for (start, text), after in zip(texts, following, strict=True):
+        counts[text] += 1
+        yield (text, counts[text]), start, after
+
+
+def _parse_piece(source: Source, start: int, text: str, following: str) -> Piece:
+    """Parses a piece at its place, with empty space before it; if it has mistakes, with the piece after it."""
+    end = start + len(text)
+    for after in ("", following):
+        alone = Source(source.path, _space_before(source, start) + text + after)
+        program, diagnostics = parse_tolerantly(alone)
+        if not diagnostics:
+            break
+    items = tuple(item for item in program.items if item.span.start < end)
+    mistakes = tuple(diagnostic for diagnostic in diagnostics if diagnostic.span.start < end)
+    return _piece(items, mistakes, start, alone, following)
+
+
+def _space_before(source: Source, start: int) -> str:
+    """Returns a text without items, with as many lines and characters as are before a place. It ends with a comment,
+    where the search for comments above the item ends."""
+    lines = source.position(start)[0] - 1
+    characters = start - lines
+    return "\n" * start if not characters else "\n" * (lines - 1) + "#" + " " * (characters - 1) + "\n"
+
+
+def _parse_repaired(piece: Piece, text: str) -> Piece:
+    """Parses a piece with mistakes at its place, without the lines that cannot be parsed: spaces replace them, except
+    their braces."""
+    source = Source(piece.source.path, _space_before(piece.source, piece.start) + text)
+    mistakes, seen = [diagnostic.span for diagnostic in piece.diagnostics], set[int]()
+    items: tuple[Node, ...] = ()
+    for _ in range(_MOST_REPAIRS):
+        mistakes = [span for span in mistakes if span.text not in ("{", "}")]
+        lines = {_half_written(span) if span.start not in seen else span.line for span in mistakes}
+        seen |= {span.start for span in mistakes}
+        repaired = source.text
+        for line in lines:
+            repaired = without_line(Source(source.path, repaired), line)
+        if repaired == source.text:
+            break
+        source = Source(source.path, repaired)
+        program, diagnostics = parse_tolerantly(source)
+        items, mistakes = program.items, [diagnostic.span for diagnostic in diagnostics]
+    return _piece(items or piece.items, (), piece.start, source, "")
+
+
+def _piece(
+    items: tuple[Node, ...], diagnostics: tuple[Diagnostic, ...], start: int, source: Source, following: str
+) -> Piece:
+    spans: dict[int, Span] = {}
+    for item in items:
+        for node in walk(item):
+            for value in vars(node).values():
+                if isinstance(value, Span):
+                    spans[id(value)] = value
+    for diagnostic in diagnostics:
+        places = (diagnostic.span, *(label.span for label in diagnostic.labels), *(e.span for e in diagnostic.edits))
+        spans.update({id(span): span for span in places})
+    return Piece(items, diagnostics, [*spans.values()], start, source, following)
+
+
+def _program(source: Source, items: list[Node]) -> Program:
+    return Program(items=tuple(items), source=source)  # type: ignore[arg-type]  # every node of a piece is an item
+
+
+def without_line(source: Source, line: int) -> str:
+    """Returns the text with spaces in place of a line, but for its braces."""
+    start, end = source.line_bounds(line)
+    return source.text[:start] + _NO_BRACE.sub(" ", source.text[start:end]) + source.text[end:]
+
+
+def _half_written(mistake: Span) -> int:
+    """Returns the line that a mistake comes from: if a line cannot begin as it does, the one before it goes on."""
+    source = mistake.source
+    start, _ = source.line_bounds(mistake.line)
+    if source.text[start : mistake.start].strip():
+        return mistake.line
+    before = source.text[:start].rstrip()
+    return source.position(len(before))[0] if before else mistake.line

@@ -1,0 +1,115 @@
+"""The bodies of the blocks of a file that have been checked, so that after a change only others are checked again."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from archlang.diagnostics import Diagnostic, Report
+from archlang.diagnostics.effort import spend, spent
+from archlang.elaborate.elaborator import elaborate
+from archlang.names import library
+from archlang.names.resolve import Declaration, ResolvedFile
+from archlang.names.unused import unused_names
+from archlang.plan.statics import model_sizes
+from archlang.source import Span
+from archlang.syntax.tree import Definition, Use
+from archlang.types import Type
+
+_WORD = re.compile(r"[A-Za-z_]\w*")
+
+# The texts of a body and of the blocks that it may use, and the number of what `use` lines bring in.
+_Key = tuple[str, tuple[str, ...], int]
+
+
+@dataclass(frozen=True)
+class CheckedBody:
+    """The results of the check of a body. `types` are those of its values, by the start and the end of their places,
+    counted from the start of the block."""
+
+    types: Mapping[tuple[int, int], Type]
+    has_mistakes: bool
+    steps: int
+
+
+@dataclass
+class CheckedBodies:
+    """The checked bodies of the last texts of a file. A body without mistakes is not checked again as long as its text,
+    and the texts of the blocks that it uses, stay."""
+
+    _known: dict[_Key, CheckedBody] = field(default_factory=dict)
+    _words: dict[str, frozenset[str]] = field(default_factory=dict)
+    _contexts: dict[tuple[str, ...], int] = field(default_factory=dict)
+    _files: dict[int, tuple[ResolvedFile, Mapping[str, str], int]] = field(default_factory=dict)
+
+    def check(self, declaration: Declaration, report: Report) -> None:
+        """Reports the mistakes in the body of a block or model."""
+        body = self._known.get(key := self._key(declaration))
+        if body is None or body.has_mistakes:
+            self._known[key] = self._elaborate(declaration, report)
+        else:
+            spend(body.steps)
+
+    def types(self, declaration: Declaration) -> Mapping[tuple[int, int], Type]:
+        """Returns the types of the values in the body of a block or model, by their places from its start."""
+        body = self._known.get(key := self._key(declaration))
+        if body is None:
+            body = self._known[key] = self._elaborate(declaration, _ignore)
+        return body.types
+
+    def forget_others(self, *files: ResolvedFile) -> None:
+        """Forgets the bodies that are in none of some files."""
+        keys = {self._key(each) for file in files for each in file.own.values() if isinstance(each.item, Definition)}
+        self._known = {key: body for key, body in self._known.items() if key in keys}
+        own = {text for text, _, _ in keys}
+        self._words = {text: words for text, words in self._words.items() if text in own}
+        self._files.clear()
+
+    def _elaborate(self, declaration: Declaration, report: Report) -> CheckedBody:
+        item = declaration.item
+        assert isinstance(item, Definition)
+        types: dict[tuple[int, int], Type] = {}
+        mistakes: list[Diagnostic] = []
+        place = item.span
+
+        def observe(span: Span, kind: Type) -> None:
+            if span.source is place.source and place.start <= span.start and span.end <= place.end:
+                types.setdefault((span.start - place.start, span.end - place.start), kind)
+
+        def note(diagnostic: Diagnostic) -> None:
+            mistakes.append(diagnostic)
+            report(diagnostic)
+
+        before = spent()
+        ambient = model_sizes({}) if item.word == "model" else {}
+        elaborate(declaration, {}, ambient, declaration.span, note, generic=True, observe=observe)
+        for diagnostic in unused_names(item):
+            note(diagnostic)
+        return CheckedBody(types, bool(mistakes), spent() - before)
+
+    def _key(self, declaration: Declaration) -> _Key:
+        _, texts, context = self._of_file(declaration.file)
+        own = declaration.item.span.text
+        reached, pending = {declaration.item.name}, [own]
+        while pending:
+            for name in self._words_of(pending.pop()) & texts.keys() - reached:
+                reached.add(name)
+                pending.append(texts[name])
+        return own, tuple(texts[name] for name in sorted(reached - {declaration.item.name})), context
+
+    def _of_file(self, file: ResolvedFile) -> tuple[ResolvedFile, Mapping[str, str], int]:
+        if id(file) not in self._files:
+            uses = [item.span.text for item in file.program.items if isinstance(item, Use)]
+            used = [source.text for source in file.sources()[1:] if not source.path.startswith(str(library.PACKAGE))]
+            context = self._contexts.setdefault((*uses, *used), len(self._contexts))
+            texts = {name: declaration.item.span.text for name, declaration in file.own.items()}
+            self._files[id(file)] = file, texts, context
+        return self._files[id(file)]
+
+    def _words_of(self, text: str) -> frozenset[str]:
+        if text not in self._words:
+            self._words[text] = frozenset(_WORD.findall(text))
+        return self._words[text]
+
+
+def _ignore(diagnostic: Diagnostic) -> None:
+    """The check reports the mistakes."""

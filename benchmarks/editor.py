@@ -1,0 +1,95 @@
+"""CPU milliseconds of each answer of the editor's service after a change: `python -m benchmarks.editor`.
+
+Texts are the longest shipped program, the shipped program with the most recipes, and a program of 5,000 lines. A change
+is a letter in a name, or half of a call, in the middle of the text. The first answer after a change parses and checks
+what has changed, so each row is measured after a change of its own."""
+
+import argparse
+import statistics
+import time
+from collections.abc import Callable, Mapping
+
+from archlang.editor.completion import completions
+from archlang.editor.corrections import corrections
+from archlang.editor.document import Document, Memory
+from archlang.editor.formatting import formatted
+from archlang.editor.hover import hints, hover
+from archlang.editor.outline import folds, outline
+from archlang.editor.semantic_tokens import semantic_tokens
+from archlang.editor.signature_help import signature_help
+from archlang.editor.symbols import Names
+from archlang.names.library import BLOCKS
+from archlang.names.shipped import recipe_files
+
+LINES = 5_000
+_BLOCK = """## Layer {number}.
+block layer{number}[width = 8](h: seq[n, d]) -> seq[n, d] {{
+    a = norm(h)
+    u = feedforward[width](a)
+    repeat 2 {{
+        h <- h + u
+    }}
+    return relu(h)
+}}
+
+"""
+_CHANGES = {"a letter": "x", "half of a call": "norm(\n"}
+
+Answer = Callable[[Document, int], object]
+ANSWERS: Mapping[str, Answer] = {
+    "diagnostics": lambda document, place: document.diagnostics,
+    "corrections": lambda document, place: corrections(document, place, place),
+    "hover": hover,
+    "completion": completions,
+    "signature help": signature_help,
+    "definition": lambda document, place: Names(document).at(place),
+    "inlay hints": lambda document, place: hints(document),
+    "semantic tokens": lambda document, place: semantic_tokens(document),
+    "outline and folds": lambda document, place: (outline(document), folds(document)),
+    "formatting": lambda document, place: formatted(document),
+}
+
+
+def texts(lines: int = LINES) -> dict[str, str]:
+    """Returns the texts by their names."""
+    longest = max(BLOCKS.rglob("*.arch"), key=lambda file: file.stat().st_size)
+    recipes = max(recipe_files().values(), key=lambda file: file.read_text(encoding="utf-8").count("\nrecipe "))
+    made = "".join(_BLOCK.format(number=number) for number in range(lines // 10))
+    return {file.name: file.read_text(encoding="utf-8") for file in (longest, recipes)} | {f"{lines:,} lines": made}
+
+
+def measure(text: str, change: str, answer: Answer, rounds: int) -> float:
+    """Returns the median CPU milliseconds of an answer, each after a change of the text."""
+    memory, times = Memory(), []
+    before = Document("program.arch", text, memory=memory)
+    assert before.diagnostics is not None
+    assert before.types is not None
+    place = max(text.rfind(sign, 0, len(text) // 2) for sign in "([")
+    for round_ in range(rounds):
+        changed = text[:place] + change * (round_ % 2 == 0) + text[place:]
+        document = Document("program.arch", changed, memory=memory)
+        start = time.process_time()
+        answer(document, place)
+        times.append(1000 * (time.process_time() - start))
+        # The rest of the answers of a change is not measured, but happens.
+        assert document.diagnostics is not None
+        assert document.types is not None
+    return statistics.median(times[::2])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.editor", description="Measure the editor's service.")
+    parser.add_argument("--rounds", type=int, default=10, help="changes for each answer (10)")
+    parser.add_argument("--lines", type=int, default=LINES, help=f"lines of the longest text ({LINES})")
+    options = parser.parse_args()
+    shown = texts(options.lines)
+    columns = [(name, change) for name in shown for change in _CHANGES]
+    print(f"| answer | {' | '.join(f'{name}, {change}' for name, change in columns)} |")
+    print(f"| --- |{' ---: |' * len(columns)}")
+    for name, answer in ANSWERS.items():
+        cells = [measure(shown[text], _CHANGES[change], answer, options.rounds) for text, change in columns]
+        print(f"| {name} | {' | '.join(f'{cell:.1f}' for cell in cells)} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

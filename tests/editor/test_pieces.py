@@ -1,0 +1,117 @@
+"""A text that has changed is parsed piece by piece, with the result of a new parser."""
+
+import random
+from collections.abc import Iterator
+
+import pytest
+
+from archlang.diagnostics import Diagnostic, Report
+from archlang.editor.document import Document, Memory
+from archlang.editor.pieces import Pieces
+from archlang.names.library import PACKAGE
+from archlang.names.resolve import Declaration
+from archlang.plan.checked_bodies import CheckedBody
+from archlang.source import Source, Span
+from archlang.syntax.parser import parse_tolerantly
+from archlang.syntax.tree import Program
+from archlang.syntax.walk import walk
+
+SIGNS = ["(", "x", "{", "}", " ", "\n", "norm(", '"', "#", "="]
+
+
+def spans(program: Program) -> list[tuple[str, int, int]]:
+    return [
+        (name, value.start, value.end)
+        for item in program.items
+        for node in walk(item)
+        for name, value in vars(node).items()
+        if isinstance(value, Span)
+    ]
+
+
+def typed(text: str, changes: int, seed: int) -> Iterator[str]:
+    """Yields texts that differ from the last, or from the first, by a few characters."""
+    generator = random.Random(seed)
+    for _ in range(changes):
+        place = generator.randrange(len(text))
+        sign = generator.choice(SIGNS)
+        changed = text[:place] + sign + text[place:] if generator.random() < 0.6 else text[:place] + text[place + 3 :]
+        yield changed
+        text = changed if generator.random() < 0.3 else text
+
+
+@pytest.mark.parametrize("name", ["recipes/gutlb.arch", "blocks/models/panm.arch", "blocks/comparisons.arch"])
+def test_a_change_is_parsed_as_the_whole_text(name: str) -> None:
+    text = (PACKAGE / name).read_text(encoding="utf-8")
+    pieces = Pieces()
+    for changed in (text, *typed(text, 10, seed=3)):
+        source = Source("p.arch", changed)
+        expected, expected_diagnostics = parse_tolerantly(source)
+        program, diagnostics = pieces.parse(source)
+        assert program.items == expected.items
+        assert spans(program) == spans(expected)
+        assert diagnostics == expected_diagnostics
+
+
+LAYER = "## Layer {0}.\nblock layer{0}(h: seq[n, d]) -> seq[n, d] {{\n    a = norm(h)\n    return a + h\n}}\n\n"
+TEXT = "".join(map(LAYER.format, range(4))) + "block top(h: seq[n, 8]) -> seq[n, 8] {\n    return layer1(h)\n}\n"
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("block layer0", "# First.\nblock layer0"),
+        ("norm(h)", "nrom(h)"),
+        ("a = norm(h)", "a = norm("),
+        ("return a + h", "return a +"),
+        ("block layer1(h: seq[n, d]) -> seq[n, d]", "block layer1(h: seq[n, d], g: seq[n, d]) -> seq[n, d]"),
+        ("block layer1", "block renamed"),
+        ("block top", "block norm"),
+        ("    return a + h\n}", "    return a + h\n"),
+    ],
+)
+def test_a_change_is_checked_as_the_whole_text(before: str, after: str) -> None:
+    memory = Memory()
+    first = Document("m.arch", TEXT, memory=memory)
+    assert first.diagnostics == ()
+    assert first.types
+    for text in (TEXT.replace(before, after, 1), TEXT):
+        fresh, document = Document("m.arch", text), Document("m.arch", text, memory=memory)
+        assert document.diagnostics == fresh.diagnostics
+        assert document.types == fresh.types
+        assert [str(each.span) for each in document.diagnostics] == [str(each.span) for each in fresh.diagnostics]
+
+
+def test_only_what_has_changed_is_parsed_and_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    memory = Memory()
+    first = Document("m.arch", TEXT, memory=memory)
+    assert (first.diagnostics, bool(first.types)) == ((), True)
+    parsed: list[str] = []
+    checked: list[str] = []
+    elaborate = memory.bodies._elaborate
+
+    def parse(source: Source) -> tuple[Program, tuple[Diagnostic, ...]]:
+        parsed.append(source.text)
+        return parse_tolerantly(source)
+
+    def check(declaration: Declaration, report: Report) -> CheckedBody:
+        checked.append(declaration.name)
+        return elaborate(declaration, report)
+
+    monkeypatch.setattr("archlang.editor.pieces.parse_tolerantly", parse)
+    monkeypatch.setattr(memory.bodies, "_elaborate", check)
+    document = Document("m.arch", TEXT.replace("norm(h)", "relu(h)", 1), memory=memory)
+    assert (document.diagnostics, bool(document.types)) == ((), True)
+    assert [text.strip("# \n").count("block") for text in parsed] == [1]
+    assert checked == ["layer0"]
+
+
+def test_an_item_with_a_half_written_line_keeps_its_other_lines() -> None:
+    memory = Memory()
+    assert Document("m.arch", TEXT, memory=memory).diagnostics == ()
+    changed = TEXT.replace("    return layer1(h)", "    b = layer2(h)\n    c = layer3(\n    return b")
+    document = Document("m.arch", changed, memory=memory)
+    (mistake,) = document.diagnostics
+    assert mistake.span.text == "("
+    place = changed.index("layer2(h)")
+    assert str(document.types[place, place + len("layer2(h)")]) == "seq[n, 8]"
