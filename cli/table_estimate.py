@@ -45,7 +45,7 @@ def print_estimate(runs: TableRuns, workers: int | None, together: bool, speed: 
         TaskError: a task cannot be made."""
     from archlang.graph.text import print_graph
     from archlang.runs.cost import estimate_cost
-    from archlang.runs.required_data import missing_files
+    from archlang.runs.required_data import missing_files, missing_user_files
     from archlang.runs.timing import seconds_per_step
 
     points = runs.points()
@@ -54,7 +54,9 @@ def print_estimate(runs: TableRuns, workers: int | None, together: bool, speed: 
         kinds.setdefault(_kind(point), []).append(point)
     missing = {kind: missing_files([same[0].plan]) for kind, same in kinds.items()}
     _print_missing(kinds, missing)
-    known = {kind: same for kind, same in kinds.items() if not missing[kind]}
+    absent = {kind: missing_user_files(same[0].plan) for kind, same in kinds.items()}
+    _print_absent(kinds, absent)
+    known = {kind: same for kind, same in kinds.items() if not missing[kind] and not absent[kind]}
 
     costs: dict[_Kind, RunCost] = {}
     prepared: set[str] = set()
@@ -118,6 +120,17 @@ def _print_missing(kinds: dict[_Kind, list[Point]], missing: dict[_Kind, tuple[O
             f"{count} {'run needs' if count == 1 else 'runs need'} these files and cannot be estimated; "
             f"fetch them with `archlang data get {sets}`"
         )
+
+
+def _print_absent(kinds: dict[_Kind, list[Point]], absent: dict[_Kind, tuple[str, ...]]) -> None:
+    """Prints the files of the user's own without which runs cannot be estimated."""
+    counts: dict[str, int] = {}
+    for kind, files in absent.items():
+        for path in files:
+            counts[path] = counts.get(path, 0) + len(kinds[kind])
+    for path, count in counts.items():
+        verb = "run needs" if count == 1 else "runs need"
+        console.out.print(f"missing: {path}, which {count} {verb}")
 
 
 def _print_total(

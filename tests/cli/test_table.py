@@ -126,6 +126,30 @@ def test_a_dry_run_names_the_files_that_must_be_fetched(
     assert table(archlang, "--dry-run", "--only", "Tinier*").out.splitlines()[-1] == "1 run to train and 0 done"
 
 
+def test_a_dry_run_and_a_list_name_the_files_of_the_user_that_are_missing(
+    archlang: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ARCHLANG_DATA", str(folder / "data"))
+    reader = """
+model spans(x: tokens[n]) -> logits[n, 2] { return embed[4](x) |> linear[2] }
+recipe reader {
+    task  squad[tokenizer = "none/tokenizer.json", word_limit = 30]
+    model spans
+    train adamw[steps = 10, select = test.f1]
+}
+table answers {
+    row    "Reader" reader
+    column "F1" test.f1
+}
+"""
+    (folder / "tiny.arch").write_text(PROGRAM + reader)
+    path = folder / "none" / "tokenizer.json"
+    lines = table(archlang, "answers", "--dry-run").out.splitlines()
+    assert lines[-2:] == [f"missing: {path}, which 1 run needs", "1 run to train and 0 done"]
+    listed = archlang("table", "tiny.arch", "answers", "--list")
+    assert "  1 cell needs a file that is missing: none/tokenizer.json" in listed.out.splitlines()
+
+
 def test_a_time_limit_stops_the_table_and_a_rerun_resumes(archlang: Command, folder: Path) -> None:
     result = table(archlang, "--for", "0s")
     assert "rerun the command to resume" in result.out

@@ -67,13 +67,7 @@ def sample(dataset: str, member: str) -> bytes:
         case "squad":
             return json.dumps(paragraphs(json.loads(published(dataset, "xquad.en.json")))).encode()
         case "cogs":
-            train = lines_of(dataset, "train.tsv")
-            # The vocabulary must be the published one.
-            covering = {
-                "train.tsv": lambda: with_new_words(train),
-                "gen.tsv": lambda: with_new_words(lines_of(dataset, member), train),
-            }
-            return text_of(covering[member]() if member in covering else head(dataset, member))
+            return text_of(vocabulary_lines(member))
         case "pcfg_set":
             return text_of(row[member.endswith("tgt")] for row in expressions(member.rpartition(".")[0]))
         case "multi30k":
@@ -127,14 +121,25 @@ def text_of(lines: Iterable[str]) -> bytes:
     return "".join(f"{line}\n" for line in lines).encode()
 
 
-def with_new_words(lines: Iterable[str], known: Iterable[str] = ()) -> Iterator[str]:
-    """Yields each line with a word that neither the `known` lines nor those before it have."""
-    seen = {word for line in known for word in line.split()}
-    for line in lines:
+def vocabulary_lines(member: str) -> list[str]:
+    """Lines of a file of COGS. Those of `train` and `gen` together have the published vocabulary, most words of `gen`
+    alone in a sentence made of them: theirs are long."""
+    if member == "gen.tsv":
+        known = {word for line in lines_of("cogs", "train.tsv") for word in line.split()}
+        lines = lines_of("cogs", member)
+        _, *rest = lines[0].split("\t")
+        new = sorted({word for line in lines for word in line.rpartition("\t")[0].split()} - known)
+        return [*head("cogs", member), "\t".join([" ".join(new), *rest])]
+    if member != "train.tsv":
+        return head("cogs", member)
+    seen: set[str] = set()
+    chosen = []
+    for line in lines_of("cogs", member):
         words = set(line.split())
         if not words <= seen:
             seen |= words
-            yield line
+            chosen.append(line)
+    return chosen
 
 
 def expressions(path: str) -> list[tuple[str, str]]:

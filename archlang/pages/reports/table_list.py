@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +12,7 @@ from typing import Any
 from archlang.diagnostics.names import plural
 from archlang.pages.reports.text_table import TextTable
 from archlang.plan.table import TableCell, TablePlan
-from archlang.runs.required_data import missing_files
+from archlang.runs.required_data import missing_files, missing_user_files
 
 
 @dataclass(frozen=True)
@@ -19,37 +21,38 @@ class TableSummary:
 
     Args:
         waiting: By the names of data sets that must be fetched first, the number of cells that read them.
+        absent: By the missing files of the user's own, the number of cells that read them.
         measured: The number of cells with a value.
         done: The number of finished runs."""
 
     file: str
     plan: TablePlan
     waiting: dict[str, int]
+    absent: dict[str, int]
     measured: int
     done: int
 
     @staticmethod
     def of(file: str, plan: TablePlan, folder: Path) -> TableSummary:
         """Reads the finished runs of a table from the folder of its runs, if there is one."""
-        waiting: dict[str, int] = {}
-        sets_by_task: dict[str, str] = {}
+        waiting, absent = Counter[str](), Counter[str]()
+        missing_by_task: dict[str, tuple[str, tuple[str, ...]]] = {}
         for cell in plan.cells:
-            sets = ""
             for first in cell.plans[:1]:
                 task = repr(first.task)
-                if task not in sets_by_task:
-                    missing = missing_files([first])
-                    sets_by_task[task] = ", ".join(dict.fromkeys(file.dataset for file in missing))
-                sets = sets_by_task[task]
-            if sets:
-                waiting[sets] = waiting.get(sets, 0) + 1
+                if task not in missing_by_task:
+                    sets = ", ".join(dict.fromkeys(file.dataset for file in missing_files([first])))
+                    missing_by_task[task] = sets, missing_user_files(first)
+                sets, files = missing_by_task[task]
+                waiting.update([sets] * bool(sets))
+                absent.update(files)
         if not folder.is_dir():
-            return TableSummary(file, plan, waiting, 0, 0)
+            return TableSummary(file, plan, waiting, absent, 0, 0)
         from archlang.runs.table import TableRuns  # imports torch
 
         runs = TableRuns(plan, folder)
         measured = sum(bool(result.values) for result in runs.cell_results())
-        return TableSummary(file, plan, waiting, measured, len(plan.plans) - len(runs.points()))
+        return TableSummary(file, plan, waiting, absent, measured, len(plan.plans) - len(runs.points()))
 
     @property
     def runnable(self) -> int:
@@ -80,8 +83,9 @@ class TableSummary:
         for row, why in self.reasons().items():
             yield f"  cannot run: {row}: {why}"
         for sets, count in self.waiting.items():
-            need = "needs" if count == 1 else "need"
-            yield f"  {plural(count, 'cell')} {need} data first: archlang data get {sets.replace(',', '')}"
+            yield f"  {_cells_need(count)} data first: archlang data get {sets.replace(',', '')}"
+        for path, count in self.absent.items():
+            yield f"  {_cells_need(count)} a file that is missing: {os.path.relpath(path)}"
         yield f"  measured: {plural(self.measured, 'cell')}, by {self.done} of {plural(len(plan.plans), 'run')}"
 
     def record(self) -> dict[str, Any]:  # Any: JSON
@@ -90,8 +94,13 @@ class TableSummary:
             "file": self.file, "table": self.plan.name, "rows": [row.title for row in self.plan.rows],
             "columns": [column.title for column in self.plan.columns], "cells": len(self.plan.cells),
             "can_run": self.runnable, "cannot_run": self.reasons(), "needs_data": self.waiting,
+            "needs_files": self.absent,
             "claimed": self.claimed, "measured": self.measured, "runs": len(self.plan.plans), "done": self.done,
         }  # fmt: skip
+
+
+def _cells_need(count: int) -> str:
+    return f"{plural(count, 'cell')} {'needs' if count == 1 else 'need'}"
 
 
 def total(summaries: Iterable[TableSummary]) -> str:
