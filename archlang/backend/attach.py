@@ -12,9 +12,10 @@ from archlang.backend.runtime.experts import Experts
 from archlang.backend.runtime.halting import HaltingBlock
 from archlang.backend.runtime.joined_linear import JoinedLinear
 from archlang.backend.runtime.loops import Halting, Repeat, SplitBody, Stack, Step, StepModules, resolve
-from archlang.backend.runtime.scans import ChunkScan, PositionScan, Scan
+from archlang.backend.runtime.scans import ChunkScan, GrowingState, PositionScan, Scan
 from archlang.graph import operations
 from archlang.graph.graph import Graph, Node
+from archlang.graph.growth import growths
 from archlang.graph.loop_layout import has_halting_positions, loop_layout, takes_positions
 
 
@@ -67,7 +68,13 @@ def _runtime(owner: nn.Module, loop: LoweredLoop, graph: Graph) -> Repeat | Stac
             return Experts(**common, path=relative_path(path, loop.scope))
         case operations.Scan(carried=carried, emits=emits, truncated=truncated, before=before):
             scan = PositionScan if takes_positions(node) else ChunkScan
-            return scan(**common, carried=carried, emits=emits, truncated=truncated, before=before)
+            growing = [
+                GrowingState(index, growth.each.constant or 0, growth.per_position)
+                for index, growth in growths(node).items()
+            ]
+            return scan(
+                **common, carried=carried, emits=emits, truncated=truncated, before=before, growing=tuple(growing)
+            )
     assert isinstance(node.operation, operations.Halting)
     instance = graph.instances[node.operation.instance]
     path = relative_path(instance.path, loop.scope)

@@ -267,7 +267,8 @@ class Binding:
     ) -> Dim | None:
         size = self._written_size(written, axis, features, free)
         number = None if size is None or axis is Axis.PART else size.constant
-        if number is not None and not 0 < number <= LARGEST_SIZE:
+        least = 0 if axis is Axis.LENGTH else 1  # a sequence may be empty
+        if number is not None and not least <= number <= LARGEST_SIZE:
             self.report(mistakes.size_out_of_range(self._cause(written), unparse(written), number, LARGEST_SIZE))
             return None
         return size

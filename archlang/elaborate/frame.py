@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from archlang.elaborate.binding import Binding
@@ -10,6 +10,7 @@ from archlang.elaborate.region_builder import Flow, RegionBuilder
 from archlang.names.resolve import ResolvedFile
 from archlang.names.values import Bound, Data, InstanceValue, Length
 from archlang.source import Span
+from archlang.types import Dim
 
 
 @dataclass
@@ -36,8 +37,9 @@ class Frame:
     the loop.
 
     `names` are the values of this body, None after a mistake; `bound` says where each name was bound. `states` are the
-    names that the loop may update, `mixture` the name of a halting loop's mixture. `returned` and `emitted` are the
-    values of `return` and `emit` with their places. `misplaced` says that a loop contains a `return`."""
+    names that the loop may update, `growing` the lengths of those that grow, `mixture` the name of a halting loop's
+    mixture. `returned` and `emitted` are the values of `return` and `emit` with their places. `misplaced` says that a
+    loop contains a `return`."""
 
     binding: Binding
     builder: RegionBuilder
@@ -48,6 +50,7 @@ class Frame:
     names: dict[str, Flow | InstanceValue | None] = field(default_factory=dict)
     bound: dict[str, Span] = field(default_factory=dict)
     states: frozenset[str] = frozenset()
+    growing: Mapping[str, Dim] = field(default_factory=dict)
     mixture: str | None = None
     returned: tuple[Flow | None, Span] | None = None
     emitted: tuple[Flow | None, Span] | None = None

@@ -1,6 +1,6 @@
 """The four loops: their states, their bodies as regions, and the values of their states afterwards."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from archlang.elaborate import mistakes
 from archlang.elaborate.calls import Calls, gives_probabilities
@@ -11,6 +11,7 @@ from archlang.elaborate.region_builder import Flow, RegionBuilder, named
 from archlang.elaborate.updated_names import updated_names
 from archlang.graph import operations
 from archlang.graph.graph import NUMBER, Region
+from archlang.graph.growth import Growth, own_length
 from archlang.names import mistakes as name_mistakes
 from archlang.names.values import InstanceValue, Unknown, describe
 from archlang.source import Span
@@ -37,7 +38,7 @@ class Loops:
         self._calls = calls
         self._expressions = expressions
         self._run = run
-        self._chunk_lengths: dict[str, int] = {}
+        self._own_lengths: dict[str, int] = {}
 
     # repeat and stack
 
@@ -224,7 +225,7 @@ class Loops:
         if parts is not None:
             part = Type("vec", parts.type.dims[1:2])
             if parts.type.name == "chunks":
-                part = Type("seq", (Dim.of(self._chunk_length(statement.variable)), *part.dims))
+                part = Type("seq", (self._own_length(statement.variable), *part.dims))
         carried: dict[str, Span] = {}
         for name in statement.carry:
             if carried.setdefault(name.text, name.span) is not name.span:
@@ -242,7 +243,7 @@ class Loops:
             )
             self._context.observe(statement.variable_span, inner.names[statement.variable])
         before = self._before(statement, part, inner)
-        initial = self._carry(carried, updates, frame, inner)
+        initial = self._carry(carried, statement.growing, updates, frame, inner)
         inner.states = frozenset(carried) | bound | frozenset(updates)
         self._run(statement.body.statements, inner)
         gradient_steps = None
@@ -253,7 +254,8 @@ class Loops:
         region = self._close(inner, tuple(carried)) if parts is not None and len(initial) == len(carried) else None
         emits = statement.target is not None
         if region is not None and parts is not None and (result is not None or not emits):
-            types = [flow.type for flow in initial]
+            chunk = part.lengths[0] if part is not None and part.lengths else None
+            types = self._grown(dict(zip(carried, initial, strict=True)), updates, parts.type.dims[0], chunk, inner)
             results = region.results
             if emits and result is not None:
                 results = (*results, inner.builder.local_id(result))
@@ -264,6 +266,31 @@ class Loops:
             flows = self._add(operation, [parts, *initial], types, statement.span, inner, region)
         self._leave(frame, tuple(carried), None if flows is None else flows[: len(carried)])
         self._bind_target(statement, frame, flows)
+
+    def _grown(
+        self, initial: Mapping[str, Flow], updates: Collection[str], scanned: Dim, chunk: Dim | None, inner: Frame
+    ) -> list[Type]:
+        """Returns the types of the carried states after a scan, which had `initial` values before. Reports growing
+        states that do not grow by the same number of positions in each step."""
+        types = []
+        for name, before in initial.items():
+            kind, last = before.type, inner.names[name]
+            if name in inner.growing and name in updates and isinstance(last, Flow):
+                length = inner.growing[name]
+                growth = Growth.of(length, last.type.lengths[0], chunk)
+                if growth is None or growth.each.names & self._lengths(inner):
+                    state = Type("seq", (length, *kind.dims[1:]))
+                    self._report(mistakes.no_growth(last.span, name, state, last.type))
+                else:
+                    kind = Type("seq", (kind.lengths[0] + growth.total(scanned, chunk), *kind.dims[1:]))
+            types.append(kind)
+        return types
+
+    def _lengths(self, frame: Frame) -> set[str]:
+        """The names of the lengths of a definition's inputs."""
+        binding = frame.binding
+        values = [binding.sizes[name].value for name in binding.lengths if name in binding.sizes]
+        return {name for value in values if isinstance(value, Dim) for name in value.names}
 
     def _before(self, statement: Scan, part: Type | None, inner: Frame) -> int | None:
         """Binds the name of the positions before a part, if the statement has one. Returns how many they are at most, 0
@@ -277,21 +304,28 @@ class Loops:
         if self._context.declare(inner, statement.before, span):
             inner.names[statement.before] = None
             if part is not None:
-                kind = Type("seq", (Dim.of(self._chunk_length(statement.before)), part.dims[-1]))
+                kind = Type("seq", (self._own_length(statement.before), part.dims[-1]))
                 inner.names[statement.before] = inner.builder.add_input(kind, statement.before, span)
                 self._context.observe(span, inner.names[statement.before])
         return 1 if reach is None else reach
 
-    def _chunk_length(self, variable: str) -> str:
-        """Returns a name for the length of a scan's chunk, or of what is before it, that no other scan has."""
-        count = self._chunk_lengths[variable] = self._chunk_lengths.get(variable, 0) + 1
-        return f"{variable}.length" if count == 1 else f"{variable}.length_{count}"
+    def _own_length(self, name: str) -> Dim:
+        """Returns the length of a scan's chunk, of what is before it or of a growing state; no other scan has it."""
+        count = self._own_lengths[name] = self._own_lengths.get(name, 0) + 1
+        return own_length(name, count)
 
     def _carry(
-        self, carried: Mapping[str, Span], updates: Mapping[str, Span], frame: Frame, inner: Frame
+        self,
+        carried: Mapping[str, Span],
+        growing: Collection[str],
+        updates: Mapping[str, Span],
+        frame: Frame,
+        inner: Frame,
     ) -> list[Flow]:
-        """Makes each carried name an input of the body, and returns the values before the scan."""
+        """Makes each carried name an input of the body, and returns the values before the scan. A growing state has a
+        length of its own in the body."""
         initial: list[Flow] = []
+        lengths: dict[str, Dim] = {}
         for name, span in carried.items():
             is_bound, value = frame.find(name)
             inner.names[name] = None
@@ -301,9 +335,16 @@ class Loops:
                 self._report(name_mistakes.state_not_updated(span, name, "carried state"))
             if isinstance(value, Flow) and not _may_be_state(value, "scan"):
                 self._report(mistakes.no_state(span, name, value.type, "scan"))
+            elif isinstance(value, Flow) and name in growing and value.type.name != "seq":
+                self._report(mistakes.growing_no_sequence(span, name, value.type))
             elif isinstance(value, Flow):
                 initial.append(value)
-                inner.names[name] = inner.builder.add_input(value.type, name, span)
+                kind = value.type
+                if name in growing:
+                    lengths[name] = self._own_length(name)
+                    kind = Type("seq", (lengths[name], *kind.dims[1:]))
+                inner.names[name] = inner.builder.add_input(kind, name, span)
+        inner.growing = lengths
         return initial
 
     # experts
@@ -363,6 +404,12 @@ class Loops:
         if isinstance(statement, Repeat | Stack | Halting):
             if result is not None and result.type.name in ("chunks", "number"):
                 self._report(mistakes.emitted_no_tensor(span, result.type))
+                return None
+            counts = (
+                [name for length in result.type.lengths for name in length.names if ".count" in name] if result else []
+            )
+            if result is not None and counts:
+                self._report(mistakes.emitted_length_unknown(span, result.type, counts[0]))
                 return None
             return result if statement.target is not None else None
         if result is None or part is None:
@@ -432,8 +479,8 @@ class Loops:
             if flows is not None:
                 frame.names[name] = named(flows[index], name)
             elif is_bound and isinstance(before, Flow):
-                # The state keeps its type, so that the rest is checked.
-                frame.names[name] = before
+                # The state keeps its type, so that the rest is checked; how a growing state has grown is unknown.
+                frame.names[name] = None if name in frame.growing else before
 
 
 def _weighs(weights: Type, values: Type) -> bool:

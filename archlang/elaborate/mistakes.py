@@ -108,7 +108,9 @@ def wrong_result(span: Span, name: str, expected: str, got: Type, declared: Span
 _WRITABLE = re.compile(r"(?:seq|vec)\[[\w, +*-]+\]")
 
 
-def state_changes_type(span: Span, name: str, before: Type, after: Type, first: Span | None) -> Diagnostic:
+def state_changes_type(
+    span: Span, name: str, before: Type, after: Type, first: Span | None, in_scan: bool
+) -> Diagnostic:
     labels = (Label(first, f"`{name}` is `{before}` here"),) if first is not None else ()
     message = f"the state `{name}` is `{before}`, but this update is `{after}`; a state keeps its type"
     remedy = "change the value to the type of the state before `<-`"
@@ -117,6 +119,11 @@ def state_changes_type(span: Span, name: str, before: Type, after: Type, first: 
             "keep its length: `slice[-k, k](…)` has the last k positions, and `scan c after b in …` binds all "
             "positions before a part"
         )
+        if in_scan:
+            remedy = (
+                f"write `carry {name} growing` if it grows in each step; `slice[-k, k](…)` keeps its length, with the "
+                "last k positions"
+            )
     diagnostic = Diagnostic("E0405", message, span, f"is `{after}`", labels, remedy)
     size = _size_that_differs(before, after)
     return diagnostic if size is None else diagnostic.with_edits(*wrapped(span, f"linear[{size}]("))
@@ -346,6 +353,32 @@ def no_state(span: Span, name: str, kind: Type, word: str) -> Diagnostic:
         else "make the sequence a state, and split it inside the loop"
     )
     return Diagnostic("E0427", message, span, "not a state", remedy=remedy)
+
+
+def growing_no_sequence(span: Span, name: str, kind: Type) -> Diagnostic:
+    message = f"`{name}` is `{kind}`, and only a `seq` grows"
+    remedy = f"begin with a sequence, such as `constant[0, d]()`, which is empty, and append `expand({name})`"
+    if kind.name != "vec":
+        remedy = "begin with a sequence, such as `constant[0, d]()`, which is empty"
+    return Diagnostic("E0437", message, span, f"is `{kind}`", remedy=remedy)
+
+
+def no_growth(span: Span, name: str, before: Type, after: Type) -> Diagnostic:
+    if before == after:
+        message = f"`{name}` is carried as growing, but keeps its length"
+        remedy = f"append to it, as in `{name} <- append({name}, …)`, or delete `growing`"
+    else:
+        message = (
+            f"`{name}` grows from `{before}` to `{after}`, but must grow by the same number of positions in each step"
+        )
+        remedy = "append a `seq` with a number of positions, such as `expand(v)` of a vector, or the chunk of the scan"
+    return Diagnostic("E0437", message, span, f"is `{after}`", remedy=remedy)
+
+
+def emitted_length_unknown(span: Span, got: Type, name: str) -> Diagnostic:
+    message = f"a loop emits `{got}`, but the number of chunks, `{name}`, is known inside of this loop only"
+    remedy = "emit what reads it, such as its mean, or what attends to it"
+    return Diagnostic("E0438", message, span, f"is `{got}`", remedy=remedy)
 
 
 def halting_block_applied(span: Span, name: str) -> Diagnostic:

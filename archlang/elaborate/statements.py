@@ -29,6 +29,7 @@ from archlang.syntax.tree import (
     Statement,
     Update,
 )
+from archlang.types import Type
 
 
 class Statements:
@@ -113,12 +114,11 @@ class Statements:
             return
         state = frame.names.get(name)
         if isinstance(value, Flow) and isinstance(state, Flow):
-            if value.type != state.type:
-                self._report(
-                    mistakes.state_changes_type(
-                        statement.value.span, name, state.type, value.type, frame.binding_span(name)
-                    )
-                )
+            grows = name in frame.growing and _differ_in_length(value.type, state.type)
+            if value.type != state.type and not grows:
+                place, first = statement.value.span, frame.binding_span(name)
+                in_scan = frame.word == "scan"
+                self._report(mistakes.state_changes_type(place, name, state.type, value.type, first, in_scan))
                 value = None
             frame.names[name] = named(value, name)
             self._context.observe(span, value)
@@ -152,3 +152,8 @@ class Statements:
             frame.names = {name: value for name, value in then.items() if name in frame.names}
             frame.returned = frame.returned and returned_then
         frame.bound = {**bound_then, **frame.bound}
+
+
+def _differ_in_length(value: Type, state: Type) -> bool:
+    """Whether two sequences differ at most in their lengths."""
+    return value.name == state.name == "seq" and value.feature == state.feature

@@ -8,7 +8,8 @@ from math import prod
 
 from archlang.graph.facts import POSITIONS
 from archlang.graph.graph import Graph, Node, Region
-from archlang.graph.loop_layout import takes_positions
+from archlang.graph.growth import chunk_count, growths
+from archlang.graph.loop_layout import loop_layout, takes_positions
 from archlang.graph.operations import Arithmetic, Call, Experts, Halting, Repeat, Scan, Stack, step_limit
 from archlang.graph.prune import normalize
 from archlang.types import Axis, Dim, Type
@@ -107,7 +108,8 @@ class _Counter:
         self.copies: dict[str, int] = {}
         self.stacked = 1
 
-    def region(self, region: Region, lengths: Mapping[str, int]) -> Cost:
+    def region(self, region: Region, outer_lengths: Mapping[str, int]) -> Cost:
+        lengths = dict(outer_lengths)
         types = {value.id: value.type for value in region.inputs}
         types |= {node.id: node.types[0] for node in region.nodes if node.types}
         nodes = {node.id: node for node in region.nodes}
@@ -119,7 +121,8 @@ class _Counter:
             total += cost
         return total
 
-    def node(self, node: Node, inputs: list[Type], nodes: Mapping[str, Node], lengths: Mapping[str, int]) -> Cost:
+    def node(self, node: Node, inputs: list[Type], nodes: Mapping[str, Node], lengths: dict[str, int]) -> Cost:
+        """Returns the cost of a node. Adds the number of chunks of a scan to the lengths."""
         cost = Cost()
         limit = step_limit(node.operation)
         times = 1 if limit is None else limit
@@ -157,7 +160,16 @@ class _Counter:
             size = self.chunk(nodes.get(node.inputs[0]), inputs[0].part, positions)
             name = next(iter(body.inputs[0].type.dims[0].names), "")
         full, rest = divmod(positions, size)
+        parts = -(-positions // size)
+        if name:
+            lengths |= dict.fromkeys(chunk_count(Dim.of(name)).names, parts)
         body_lengths = {**lengths, **self.before(node.operation, body, positions)}
+        layout = loop_layout(node)
+        for index, growth in growths(node).items():
+            first = _size(inputs[layout.outer + index].dims[0], lengths)
+            last = first + parts * (growth.each.constant or 0) + positions * growth.per_position
+            (own,) = body.inputs[layout.inner + index].type.dims[0].names
+            body_lengths[own] = (first + last) // 2
         executions = self.executions
         self.executions = executions * full
         cost += self.region(body, {**body_lengths, name: size}).times(full)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from archlang.graph import operations
 from archlang.graph.graph import NUMBER, ONE_NUMBER, Graph, Input, Instance, Node, Region
+from archlang.graph.growth import Growth
 from archlang.graph.loop_layout import loop_layout
 from archlang.graph.scope import scope_of, scopes_around
 from archlang.types import CONSTRUCTORS, Type
@@ -176,6 +177,7 @@ class _Verification:
         where, body = _where(node), node.regions[0]
         inside, results = [value.type for value in body.inputs], node.types
         carried = len(node.types)
+        growing: Sequence[int] = ()
         steps = operations.step_limit(node.operation)
         _require(steps is None or steps >= operations.emits(node.operation), f"{where} takes {steps} steps")
         match node.operation:
@@ -200,11 +202,14 @@ class _Verification:
                 results = tuple(inside[:1])
                 scope = self._stack(where, path, count, scope)
             case operations.Scan(carried=carried, emits=emits):
-                self._scan(node, node.operation, types, inside)
+                growing = self._scan(node, node.operation, types, inside)
                 results = (*node.types[:carried], *(inside[:1] if emits else []))
         self._region(body, scope)
         actual = _result_types(body)
         _require(len(actual) == len(results), f"the body of {where} has {len(actual)} results, not {len(results)}")
+        for index in growing:
+            self._growth(where, types, inside, index, actual[index], node.types[index], loop_layout(node).inner)
+            actual[index] = node.types[index]
         _require(
             actual[:carried] == list(results[:carried]),
             f"the body of {where} makes {_show(actual)}, not {_show(results)}",
@@ -234,7 +239,8 @@ class _Verification:
             inside = [*inside[:count], *inside[count + 1 :]]
         self._states(where, node.types[:count], inputs, inside)
 
-    def _scan(self, node: Node, scan: operations.Scan, inputs: Sequence[Type], inside: Sequence[Type]) -> None:
+    def _scan(self, node: Node, scan: operations.Scan, inputs: Sequence[Type], inside: Sequence[Type]) -> Sequence[int]:
+        """Returns the indices of the states that grow, which have a length of their own in the body."""
         where, carried = _where(node), scan.carried
         _require(scan.truncated is None or scan.truncated > 0, f"{where} cuts after {scan.truncated} parts")
         _require(bool(inputs) and inputs[0].name in _PARTS, f"{where} does not walk a sequence or chunks")
@@ -255,7 +261,40 @@ class _Verification:
                 for kind in inside[1:first_state]
             ]
             _require(before == [True], f"{where} takes {_show(inside[1:first_state])} as the positions before a part")
-        self._states(where, node.types[:carried], inputs[1:], inside[first_state:])
+        growing = [
+            index
+            for index, (outer, inner) in enumerate(zip(inputs[1 : 1 + carried], inside[first_state:], strict=False))
+            if outer != inner and outer.name == inner.name == "seq" and outer.feature == inner.feature
+        ]
+        states, own = list(node.types[:carried]), list(inside[first_state:])
+        for index in growing:
+            (length,) = own[index].lengths
+            others = [*inputs, *inside[: first_state + index], *inside[first_state + index + 1 :]]
+            is_own = length.symbol is not None and not any(length in kind.lengths for kind in others)
+            _require(is_own, f"{where} has a growing state of the length {length}")
+            states[index] = own[index] = inputs[1 + index]
+        self._states(where, states, inputs[1:], own)
+        return growing
+
+    def _growth(
+        self,
+        where: str,
+        inputs: Sequence[Type],
+        inside: Sequence[Type],
+        index: int,
+        grown: Type,
+        last: Type,
+        first_state: int,
+    ) -> None:
+        """Checks a growing state: it is `grown` at the end of each step, and `last` after the scan."""
+        (chunk,) = inside[0].lengths or (None,)
+        initial, state = inputs[1 + index], inside[first_state + index]
+        is_sequence = (grown.name, grown.feature) == ("seq", state.feature)
+        growth = Growth.of(state.lengths[0], grown.lengths[0], chunk) if is_sequence else None
+        if growth is None:
+            raise MalformedGraph(f"{where} grows {state} to {grown}")
+        expected = Type("seq", (initial.lengths[0] + growth.total(inputs[0].dims[0], chunk), *initial.dims[1:]))
+        _require(last == expected, f"{where} grows {initial} to {last}, not {expected}")
 
     def _experts(self, node: Node, inputs: Sequence[Type], inside: Sequence[Type]) -> None:
         where = _where(node)

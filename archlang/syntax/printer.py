@@ -296,7 +296,8 @@ def _headed(head: str, value: tree.Expression, indent: int, room: int = 0) -> st
 
 
 def _scan_head(scan: tree.Scan, indent: int) -> str:
-    carry = f" carry {', '.join(name.text for name in scan.carry)}" if scan.carry else ""
+    states = (name.text + " growing" * (name.text in scan.growing) for name in scan.carry)
+    carry = f" carry {', '.join(states)}" if scan.carry else ""
     carry += _truncation(scan)
     after = f" after {scan.before}" if scan.before else ""
     after += f"[{expression_text(scan.reach)}]" if scan.reach else ""

@@ -344,9 +344,10 @@ class Halting(Commented):
 
 @dataclass(frozen=True, kw_only=True)
 class Scan(Commented):
-    """`y = scan c after b[3] in chunks[10](h) carry m truncated 4 { … emit c }`. `target` is the `y`, or None;
-    `truncated` is the number of parts after which the gradient of the carried states is cut, or None. `before` names
-    the positions before the part; `reach` is how many they are at most, or None for all."""
+    """`y = scan c after b[3] in chunks[10](h) carry m, k growing truncated 4 { … emit c }`. `target` is the `y`, or
+    None; `truncated` is the number of parts after which the gradient of the carried states is cut, or None. `before`
+    names the positions before the part; `reach` is how many they are at most, or None for all. `growing` has
+    the names of the carried states that grow."""
 
     target: str | None
     target_span: Span | None = field(default=None, compare=False, repr=False)
@@ -357,6 +358,7 @@ class Scan(Commented):
     reach: Expression | None = None
     over: Expression
     carry: tuple[Name, ...] = ()
+    growing: frozenset[str] = frozenset()
     truncated: Expression | None = None
     body: Body
 

@@ -141,6 +141,40 @@ def test_what_is_before_a_part_is_a_sequence_of_its_own_length(scan: str, expect
     assert codes(f"block a[d: int](h: seq[n, d]) -> seq[n, d] {{ {scan}\nreturn y }}") == expected
 
 
+@pytest.mark.parametrize(
+    ("scan", "expected"),
+    [
+        ("scan v in h carry m growing { m <- append(m, expand(v)) }", []),
+        ("scan v in h carry m growing { m <- append(expand(v), norm(append(m, expand(v)))) }", []),
+        ("scan c in chunks[4](h) carry m growing { m <- append(m, append(c, learned[k, d]())) }", []),
+        ("s = mean(m)\nscan v in h carry s, m growing { s <- s + mean(m)\nm <- append(m, expand(s)) }", []),
+        ("scan c in chunks[4](h) carry m growing { scan v in c carry m growing { m <- append(m, expand(v)) } }", []),
+        ("scan v in h carry m growing { if k > 2 { m <- append(m, expand(v)) } else { m <- append(m, m2) } }", []),
+        ("s = mean(m)\nscan v in h carry s growing { s <- s + v }", ["E0437"]),
+        ("scan v in h carry m growing { m <- norm(m) }", ["E0437"]),
+        ("scan v in h carry m growing { m <- m2 }", ["E0437"]),
+        ("scan v in h carry m growing { m <- append(m, m) }", ["E0437"]),
+        ("scan v in h carry m growing { m <- append(m, h) }", ["E0437"]),
+        ("scan c in chunks[4](h) carry m growing { scan v in c carry m { m <- append(m, expand(v)) } }", ["E0405"]),
+        ("scan v in h carry m growing { m <- linear[7](append(m, expand(v))) }", ["E0405"]),
+        ("scan v in h carry m growing { m <- v }", ["E0405"]),
+        ("scan v in h carry m { m <- append(m, expand(v)) }", ["E0405"]),
+        ("repeat 2 { m <- append(m, m2) }", ["E0405"]),
+        ("z = repeat 2 { h <- norm(h)\nscan c in chunks[4](h) carry m growing { m <- append(m, m2) }\nemit m }\n"
+         "repeat 1 { h <- h + attention[1](h, z) }",
+         ["E0438"]),
+        ("z = repeat 2 { g = m\nh <- norm(h)\nscan v in h carry g growing { g <- append(g, m2) }\nemit g }\n"
+         "repeat 1 { h <- h + attention[1](h, z) }", []),
+    ],
+)  # fmt: skip
+def test_a_growing_state_grows_by_the_same_piece_in_each_step(scan: str, expected: list[str]) -> None:
+    program = (
+        "block a[k: int](h: seq[n, d]) -> seq[n, d] { m = learned[2, d]()\nm2 = learned[2, d]()\n"
+        f"y = h + attention[1](h, m2)\n{scan}\nreturn y + h + mean(m) }}"
+    )
+    assert codes(program) == expected
+
+
 def test_a_memory_that_grows_is_told_what_to_write_instead() -> None:
     program = (
         "block a(h: seq[n, d]) -> seq[n, d] { m = learned[2, d]()\n"
@@ -148,6 +182,9 @@ def test_a_memory_that_grows_is_told_what_to_write_instead() -> None:
     )
     (mistake,) = check_text(program)
     assert "`slice[-k, k](…)`" in (mistake.remedy or "")
+    assert "`carry m growing`" in (mistake.remedy or "")
+    (mistake,) = check_text(program.replace("scan c in chunks[4](h) carry m", "repeat 2").replace("emit c", "emit h")
+                            .replace("append(m, c)", "append(m, h)"))  # fmt: skip
     assert "`scan c after b in …`" in (mistake.remedy or "")
 
 

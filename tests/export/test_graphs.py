@@ -53,6 +53,23 @@ BEFORE = """model small(x: tokens[n]) -> logits[n, classes] {
     z = scan v after b in y { emit v + mean(b) }
     return z |> linear[classes]
 }"""
+GROWING = """model small(x: tokens[n]) -> logits[n, classes] {
+    h = embed[4](x)
+    m = constant[0, 4]()
+    y = scan c in chunks[3](h) carry m growing {
+        a = c + attention[1](c, m)
+        m <- append(append(m, expand(mean(a))), a)
+        emit a
+    }
+    seen = h
+    s = mean(m)
+    z = scan v in y carry s, seen growing {
+        s <- tanh(v + s + mean(attention[1](expand(v), seen)))
+        seen <- append(seen, expand(s))
+        emit s
+    }
+    return z + attention[1](y, seen) + attention[1](h, m) |> linear[classes]
+}"""
 SELECTING = """model small(x: tokens[n]) -> logits[n, classes] {
     h = embed[4](x)
     v = sum(softmax_positions(linear[1](h)) * h)
@@ -129,10 +146,10 @@ def _agree(module: Architecture, path: Path, sizes: list[tuple[int, int]]) -> No
         HALTING,
         *(
             pytest.param(program, marks=pytest.mark.slow)
-            for program in (CHUNKED, POSITIONS, BEFORE, SELECTING, POINTERS, RECURRENCES)
+            for program in (CHUNKED, POSITIONS, BEFORE, GROWING, SELECTING, POINTERS, RECURRENCES)
         ),
     ],
-    ids=["halting", "chunked", "positions", "before", "selecting", "pointers", "recurrences"],
+    ids=["halting", "chunked", "positions", "before", "growing", "selecting", "pointers", "recurrences"],
 )
 def test_an_exported_model_equals_its_module_at_lengths_it_was_not_traced_at(
     compiled: Compiled, tmp_path: Path, program: str, suffix: str

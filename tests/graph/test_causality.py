@@ -59,6 +59,12 @@ CAUSAL = {
     "return linear[vocab](y)",
     "all positions before a position": "y = scan v after b in h { emit v + mean(attention[1](b)) }\n"
     "return linear[vocab](y)",
+    "a state that grows by each position": "m = constant[0, d]()\n"
+    "y = scan v in h carry m growing { e = v + mean(attention[1](m))\nm <- append(m, expand(e))\nemit e }\n"
+    "return linear[vocab](y)",
+    "a state that grows by each chunk, and is read before that": "m = learned[2, d]()\n"
+    "y = scan c in chunks[4](h) carry m growing { e = c + attention[1](c, m)\nm <- append(norm(m), e)\nemit e }\n"
+    "return linear[vocab](y)",
     "a scan over positions": "s = mean(learned[1, d]())\n"
     "y = scan v in h carry s { s <- tanh(v + linear[d](s))\nemit s }\nreturn linear[vocab](y)",
     "a scan over the positions of a chunk": "m = learned[2, d]()\ny = scan c in chunks[4](h) carry m {\n"
@@ -156,6 +162,21 @@ LEAKING = {
     "the chunk beside the positions before it": (
         "y = scan c after b[2] in chunks[4](h) { emit attention[1](c, append(b, c)) }\nreturn linear[vocab](y)",
         "attention",
+    ),
+    "a state that has grown by the chunk": (
+        "m = constant[0, d]()\ny = scan c in chunks[4](h) carry m growing { m <- append(m, c)\n"
+        "emit attention[1](c, m) }\nreturn linear[vocab](y)",
+        "attention",
+    ),
+    "a growing state that begins with all positions": (
+        "m = h\ny = scan v in h carry m growing { e = v + mean(m)\nm <- append(m, expand(v))\nemit e }\n"
+        "return linear[vocab](y)",
+        "mean",
+    ),
+    "a growing state after the last position": (
+        "m = constant[0, d]()\nscan v in h carry m growing { m <- append(m, expand(v)) }\n"
+        "return linear[vocab](h + attention[1, causal = true](h, m))",
+        "m",
     ),
     "a memory after the last chunk": (
         "m = learned[2, d]()\ny = scan c in chunks[3](h) carry m { m <- m + attention[1](m, c)\nemit c }\n"

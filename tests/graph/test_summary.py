@@ -197,3 +197,18 @@ def test_experts_count_that_have_a_weight(weights: str, running: int, tmp_path: 
     one_expert = 10 * 2 * 2 * 8 * 5
     assert summary.flops == 10 * 2 * 8 * 6 + running * one_expert
     assert summary.idle_flops == (6 - running) * one_expert
+
+
+def test_a_growing_state_counts_with_its_mean_length(tmp_path: Path) -> None:
+    def flops(memory: str, carry: str = "", update: str = "") -> int:
+        file = tmp_path / "m.arch"
+        file.write_text(
+            f"model m(x: tokens[n]) -> logits[n, vocab] {{\nh = embed[4](x)\nm = constant[{memory}, 4]()\n"
+            f"y = scan c in chunks[2](h){carry} {{ a = c + attention[1](c, m)\n{update}\nemit a }}\n"
+            "return linear[vocab](y) }"
+        )
+        return summarize(compile_graph(file, None, {"vocab": 7}), 8).flops
+
+    for piece in ("a", "slice[0, 2](a)"):
+        assert flops("0", " carry m growing", f"m <- append(m, {piece})") == flops("4")
+    assert flops("2", " carry m growing", "m <- append(m, append(expand(mean(a)), a))") == flops("8")

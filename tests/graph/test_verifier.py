@@ -2,7 +2,7 @@
 
 import pytest
 
-from archlang.graph.text import parse_graph
+from archlang.graph.text import parse_graph, print_graph
 from archlang.graph.verifier import MalformedGraph, verify
 
 SOUND = """
@@ -129,6 +129,49 @@ def test_the_positions_before_a_part_have_a_length_of_their_own(was: str, become
     graph = parse_graph(BEFORE.replace(was, becomes))
     if complaint is None:
         verify(graph)
+        return
+    with pytest.raises(MalformedGraph) as error:
+        verify(graph)
+    assert complaint in str(error.value)
+
+
+GROWING = """
+graph remembering
+instance @append: append(d = 4) lengths (n, m) axes (n) (m) grows pure "m:Append"
+input %h h: seq[n, 4]
+input %m m: seq[2, 4]
+input %p p: seq[1, 4]
+%last: seq[n + 2, 4] = scan[carried = 1, emits = false](%h, %m, %p) {
+    input %1: vec[4]
+    input %2 m: seq[m.length, 4]
+    input %3: seq[1, 4]
+    %4: seq[m.length + 1, 4] = call @append(%2, %3)
+    return %4
+}
+return %last
+"""
+
+
+@pytest.mark.parametrize(
+    ("was", "becomes", "complaint"),
+    [
+        ("seq[n + 2, 4]", "seq[n + 2, 4]", None),
+        ("seq[n + 2, 4]", "seq[n, 4]", "grows seq[2, 4] to seq[n, 4], not seq[n + 2, 4]"),
+        ("seq[n + 2, 4]", "seq[2, 4]", "grows seq[2, 4] to seq[2, 4], not seq[n + 2, 4]"),
+        ("%4: seq[m.length + 1, 4]", "%4: seq[m.length, 4]", "grows seq[m.length, 4] to seq[m.length, 4]"),
+        ("%4: seq[m.length + 1, 4]", "%4: seq[2*m.length, 4]", "grows seq[m.length, 4] to seq[2*m.length, 4]"),
+        ("%4: seq[m.length + 1, 4]", "%4: seq[m.length + 1, 5]", "grows seq[m.length, 4] to seq[m.length + 1, 5]"),
+        ("input %2 m: seq[m.length, 4]", "input %2 m: seq[n, 4]", "has a growing state of the length n"),
+        ("input %2 m: seq[m.length, 4]", "input %2 m: seq[3, 4]", "has a growing state of the length 3"),
+        ("input %2 m: seq[m.length, 4]", "input %2 m: seq[m.length, 5]", "begins with "),
+    ],
+)
+def test_a_growing_state_has_the_length_of_all_its_pieces(was: str, becomes: str, complaint: str | None) -> None:
+    assert was in GROWING
+    graph = parse_graph(GROWING.replace(was, becomes))
+    if complaint is None:
+        verify(graph)
+        assert parse_graph(print_graph(graph)) == graph
         return
     with pytest.raises(MalformedGraph) as error:
         verify(graph)

@@ -155,6 +155,10 @@ class _Writer:
             before = self.fresh("b")
             lengths[before] = before
             after = f" after {before}" + chance.choice(("", "[1]", "[3]"))
+        memory = self.fresh("g") if chance.random() < 0.3 else ""
+        if memory:
+            self.lines.append(f"{memory} = linear[d]({chance.choice(('constant[0, d]()', *self.lengths))})")
+            lengths[memory] = memory
         inner = _Writer(chance, lengths, [*carried, variable], self.level + 1, self.fresh("_"))
         inner.statements(chance.choice((0, 1, 1)))
         early = chance.random() < 0.5
@@ -164,10 +168,16 @@ class _Writer:
             inner.move(state)
         if not early:
             inner.lines.append(f"emit {inner.glance(variable)}")
-        carry = f" carry {', '.join(carried)}" if carried else ""
+        if memory:
+            piece = chance.choice((inner.glance(variable), f"expand(mean({inner.glance(variable)}))"))
+            inner.lines.append(f"{memory} <- append({memory}, {piece})")
+        states = [*carried, f"{memory} growing"] if memory else carried
+        carry = f" carry {', '.join(states)}" if states else ""
         self._close(f"{target} = scan {variable}{after} in chunks[{chance.choice((1, 2, 3, 4))}]({over}){carry}", inner)
         self.lengths[target] = self.lengths[over]
         self.movable.append(target)
+        if memory:
+            self.lengths[memory] = memory
 
     def move(self, name: str) -> None:
         moved = self.chance.choice((f"norm({name} + {{}})", f"({name} + 1)", "{}", name))

@@ -327,6 +327,9 @@ class Writer(Expressions):
             before = self.names.fresh("b")
             after = f" after {before}" + (f"[{self.count()}]" if chance.happens(0.6) else "")
             values[before] = Value(before, Kind("seq", f"{before}.length", over.width), free=True)
+        memory = self.empty_memory() if chance.happens(0.35) else ""
+        if memory:
+            values[memory] = Value(memory, Kind("seq", f"{memory}.length", "d"), free=True)
         inner = self.inner(tuple(values.values()), [*carried, variable])
         inner.own.add(variable)
         emission: Value | None = None
@@ -339,8 +342,11 @@ class Writer(Expressions):
         if emits and emission is None:
             emission = inner.data(replace(part, width=chance.choice(("d", over.width))))
             inner.write(f"emit {_bare(emission.text)}")
-        carry = f" carry {', '.join(carried)}" if carried else ""
-        carry += f" truncated {chance.choice('123')}" if carried and chance.happens(0.2) else ""
+        if memory:
+            inner.append(memory, part)
+        states = [*carried, f"{memory} growing"] if memory else carried
+        carry = f" carry {', '.join(states)}" if states else ""
+        carry += f" truncated {chance.choice('123')}" if states and chance.happens(0.2) else ""
         target = self.names.fresh("y") if emission is not None else ""
         self.close(f"{f'{target} = ' if target else ''}scan {variable}{after} in {scanned}{carry}", inner)
         for name in carried:
@@ -348,6 +354,37 @@ class Writer(Expressions):
         if emission is not None:
             free = over.length.isdigit() and self.dares()
             self.bind(target, Value(target, replace(over, width=emission.kind.width), free))
+        if memory:
+            self.read(memory)
+
+    def empty_memory(self) -> str:
+        """Writes the first value of a growing state, and returns its name."""
+        name = self.names.fresh("g")
+        start = self.chance.choice(("constant[0, d]()", "learned[2, d, init = normal]()", self.memory(1).text))
+        self.write(f"{name} = linear[d]({_bare(start)})")
+        return name
+
+    def append(self, memory: str, part: Kind) -> None:
+        """Writes the update of a growing state, in a scan over parts of a kind."""
+        chance = self.chance
+        pieces = [f"expand({self.data(Kind('vec', width='d')).text})", f"slice[-2, 2](linear[d]({memory}))"]
+        pieces += [self.data(replace(part, width="d")).text] * 2 if part.name == "seq" else []
+        added = chance.choice(pieces)
+        grown = f"append({memory}, {added})" if chance.happens(0.8) else f"append({added}, {memory})"
+        if chance.happens(0.3):
+            grown = f"append(norm({grown}), {chance.choice(pieces)})"
+        self.write(f"{memory} <- {grown}")
+
+    def read(self, memory: str) -> None:
+        """Writes values that read a growing state after its scan. Its length has no name."""
+        name = self.names.fresh("v")
+        kind = Kind("seq", self.chance.choice(self.lengths()), "d")
+        if self.chance.happens(0.5):
+            kind = Kind("vec", width="d")
+            self.write(f"{name} = {self.chance.choice(('mean', 'last', 'first'))}({memory})")
+        else:
+            self.write(f"{name} = attention[1]({_bare(self.data(kind, 1).text)}, {memory})")
+        self.bind(name, Value(name, kind, free=kind.name == "vec" and self.dares()))
 
     def over(self) -> tuple[Kind, str, bool]:
         """What a scan takes parts of: its kind as a sequence, its text, and whether it is cut into chunks."""

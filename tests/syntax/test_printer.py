@@ -2,6 +2,7 @@
 
 import re
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +82,9 @@ def comments(text: str) -> Counter[str]:
         ("repeat 3 {\n h <- f(h)\n}", "repeat 3 { h <- f(h) }"),
         ("scan c in f(h) carry m,k { emit c }", "scan c in f(h) carry m, k {\n    emit c\n}"),
         ("scan c after  b [2*k] in f(h) carry m { emit c }", "scan c after b[2 * k] in f(h) carry m {\n    emit c\n}"),
+        ("scan c in f(h) carry m  growing,k truncated 2 {}", "scan c in f(h) carry m growing, k truncated 2 {}"),
+        ("scan c in f(h) carry growing growing {}", "scan c in f(h) carry growing growing {}"),
+        ("scan c in f(h) carry growing, truncated {}", "scan c in f(h) carry growing, truncated {}"),
         ("y = scan v after b in h {emit v}", "y = scan v after b in h {\n    emit v\n}"),
         ("repeat 3 { repeat 2 { h <- f(h) } }", "repeat 3 {\n    repeat 2 { h <- f(h) }\n}"),
         ("a = b\n\n\n\nc = d", "a = b\n\nc = d"),
@@ -312,7 +316,7 @@ def compound(inner: Tree) -> Tree:
             carry=tuples(plain_names),
             body=body,
             **commented,
-        ),
+        ).map(lambda scan: replace(scan, growing=frozenset(name.text for name in scan.carry[1:]))),
     )
 
 

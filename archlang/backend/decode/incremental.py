@@ -304,6 +304,7 @@ class _Walk:
         elif (
             isinstance(runtime, ChunkScan)
             and runtime.before is None
+            and not runtime.growing
             and arguments[0].growth is Growth.FULL
             and not _uses_results(node, runtime.carried)
         ):
@@ -430,14 +431,17 @@ class _Walk:
     def _position_scan(
         self, name: str, loop: LoweredLoop, runtime: PositionScan, arguments: Sequence[Value], region_cache: RegionCache
     ) -> list[Value] | None:
-        """Runs a scan over the new positions of a sequence. Returns None if it reads another growing value, or if its
-        sequence has another length than the field."""
+        """Runs a scan over the new positions of a sequence. Returns None if it reads another growing value, if its
+        sequence has another length than the field, or if a growing state began with padding."""
         sequence, *others = arguments
         if not runtime.emits or runtime.extras or any(value.growth is not Growth.FIXED for value in others):
             return None
         if loop.node.types[-1].lengths != (self._length,):
             return None
         data = [value.data for value in others]
+        masks = data[runtime.carried : runtime.carried + len(runtime.growing)]
+        if any(mask is not None for mask in masks):  # they grow with their states, but are no results
+            return None
         states = region_cache.carried.setdefault(name, [tuple(data[: runtime.carried])])
         results = runtime(sequence.data, *states.pop(), *data[runtime.carried :])
         results = results if isinstance(results, tuple) else (results,)

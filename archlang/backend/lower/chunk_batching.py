@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from torch import fx
 
 from archlang.backend.lower.code import Code, LoweredLoop, SplitCode, compile_graph
-from archlang.backend.lower.lengths import chunk_lengths
+from archlang.backend.lower.lengths import chunk_lengths, growing_lengths
 from archlang.backend.lower.names import Names
 from archlang.graph.graph import Instance, Node
 from archlang.graph.loop_layout import is_idle, loop_layout
@@ -34,7 +34,7 @@ def split_scan(scan: LoweredLoop, instances: Mapping[str, Instance]) -> None:
     count = len(_placeholders(scan.body))
     # The chunk, or the position, and what is before it, with their masks; then the memory.
     first = shape.inner + len(chunk_lengths(scan.node))
-    carried = range(first, first + shape.states)
+    carried = range(first, first + shape.states + len(growing_lengths(scan.node)))
     scan.split = _split(scan.name, scan.body, [index for index in range(count) if index not in carried], instances)
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from archlang.graph.graph import Instance, Node, Region
+from archlang.graph.growth import chunk_count, growths
 from archlang.graph.loop_layout import loop_layout, takes_positions
 from archlang.graph.operations import Arithmetic, Call, Experts, Halting, Loop, Scan
 from archlang.types import Dim, Type
@@ -48,6 +49,21 @@ def chunk_lengths(loop: Node) -> tuple[Dim, ...]:
     return tuple(length for value in part_inputs for length in value.type.lengths)
 
 
+def growing_lengths(loop: Node) -> tuple[Dim, ...]:
+    """Returns the lengths that the growing states of a loop have in its body, which takes their masks behind the
+    states."""
+    first = loop_layout(loop).inner
+    return tuple(loop.regions[0].inputs[first + index].type.lengths[0] for index in growths(loop))
+
+
+def counted_chunks(node: Node) -> tuple[Dim, ...]:
+    """Returns the number of chunks of a scan, if the lengths of its results depend on it."""
+    if not isinstance(node.operation, Scan) or takes_positions(node):
+        return ()
+    count = chunk_count(node.regions[0].inputs[0].type.lengths[0])
+    return (count,) if any(count.names & length.names for kind in node.types for length in kind.lengths) else ()
+
+
 def summands(length: Dim) -> dict[Dim, int] | None:
     """Returns the lengths that a length adds up, with their factors; None if it has a product of lengths."""
     if any(len(monomial) > 1 for monomial, _ in length.terms):
@@ -87,6 +103,7 @@ def _read_lengths(region: Region, instances: Mapping[str, Instance]) -> tuple[tu
         if isinstance(node.operation, Call):
             computed.update(grown_lengths(instances[node.operation.instance], argument_types, node.type))
         lengths = {length for kind in node.types for length in kind.lengths}
+        computed.update(counted_chunks(node))
         if isinstance(node.operation, Loop):
             for length in lengths - present:
                 if parts := summands(length):
@@ -100,9 +117,16 @@ def _used(node: Node, types: Sequence[Type], instances: Mapping[str, Instance]) 
     if isinstance(node.operation, Call):
         yield from named_lengths(instances[node.operation.instance], types).values()
     if isinstance(node.operation, Loop):
-        own = chunk_lengths(node)
+        own = (*chunk_lengths(node), *growing_lengths(node))
         yield from (length for length in needed_lengths(node.regions[0], instances) if length not in own)
     if isinstance(node.operation, Halting):
         yield from halted_lengths(node)
     if isinstance(node.operation, Scan | Experts) and takes_positions(node):
         yield from types[0].lengths
+    yield from growing_states_before(node, types)
+
+
+def growing_states_before(loop: Node, types: Sequence[Type]) -> list[Dim]:
+    """Returns the lengths of the growing states of a loop before it; `types` are those of its inputs."""
+    first = loop_layout(loop).outer if isinstance(loop.operation, Scan) else 0
+    return [types[first + index].lengths[0] for index in growths(loop)]

@@ -15,7 +15,10 @@ from archlang.backend.lower.chunk_batching import split_scan
 from archlang.backend.lower.code import Code, LoweredJoin, LoweredLoop, compile_graph
 from archlang.backend.lower.lengths import (
     chunk_lengths,
+    counted_chunks,
     divisor_lengths,
+    growing_lengths,
+    growing_states_before,
     grown_lengths,
     halted_lengths,
     named_lengths,
@@ -24,7 +27,7 @@ from archlang.backend.lower.lengths import (
 )
 from archlang.backend.lower.names import Names, attribute_name, relative_path
 from archlang.backend.origin import Origin
-from archlang.backend.runtime.derived_masks import derived_mask
+from archlang.backend.runtime.derived_masks import derived_mask, mask_of_chunks
 from archlang.backend.runtime.ieee_division import divide
 from archlang.backend.runtime.inputs import Field
 from archlang.backend.runtime.loops import DEPTH, PONDER
@@ -45,10 +48,8 @@ _FUNCTIONS: Mapping[Arithmetic, Callable[..., Any]] = {  # Any: of tensors as of
 }
 
 # The names in generated code of functions that torch.fx does not write as operators.
-_GLOBALS = [
-    f"{function.__module__}.{function.__qualname__}".replace(".", "_")
-    for function in (*_FUNCTIONS.values(), divide_where_real, derived_mask)
-]
+_CALLED: Sequence[Callable[..., Any]] = (*_FUNCTIONS.values(), divide_where_real, derived_mask, mask_of_chunks)
+_GLOBALS = [f"{function.__module__}.{function.__qualname__}".replace(".", "_") for function in _CALLED]
 
 # A value of the graph in generated code; a literal is a number.
 Value = fx.Node | int | float
@@ -146,6 +147,7 @@ class _Writer:
         self._types: dict[str, Type] = {value.id: value.type for value in region.inputs}
         self._masks: dict[Dim, fx.Node] = {}
         self._loop_results: dict[Dim, tuple[Node, fx.Node, int]] = {}  # by their lengths, with the axis of the length
+        self._counted: dict[Dim, tuple[Node, Value]] = {}  # the chunks of scans, by their number
         self._weights: dict[str, fx.Node] = {}  # of joins, by their ids
         self._origins: dict[str, Node] = {}
         self._loops: list[LoweredLoop] = []
@@ -168,16 +170,20 @@ class _Writer:
         lengths: Sequence[Dim],
         captured: Sequence[str] = (),
         joins: Sequence[Node] = (),
+        growing: Sequence[Dim] = (),
     ) -> Code:
         """Returns the code. It takes the region's inputs, then the masks of `lengths` and the weights of `joins`; an
-        input with a length of `chunk`, which is a chunk or what is before it, is followed by its mask. Its results are
-        the region's, then the ponder and the depth of its halting loops and its charges.
+        input with a length of `chunk`, which is a chunk or what is before it, is followed by its mask, and the states
+        by the masks of the lengths `growing`. Its results are the region's, then the ponder and the depth of its
+        halting loops and its charges.
         `captured` has the names of the last inputs in the code around the region."""
         inputs = self._region.inputs
         outside = ("",) * (len(inputs) - len(captured)) + tuple(captured)
         for value, outer in zip(inputs, outside, strict=True):
             self._values[value.id] = self._take(value.name or outer or "value")
             self._take_masks([length for length in value.type.lengths if length in chunk])
+            if len(self._values) == len(inputs) - len(captured):
+                self._take_masks(growing)
         self._take_masks(lengths)
         for node in joins:
             self._weights[node.id] = self._take(f"{self._attributes.join(node, self._scope).name}_weights")
@@ -330,6 +336,9 @@ class _Writer:
         """The mask of a length; None if every position is real."""
         if length is None or length.constant is not None:
             return None
+        if length in self._counted and length not in self._masks:
+            node, chunks = self._counted[length]
+            self._masks[length] = self._emit(node, mask_of_chunks, [chunks], f"mask_{_words(length)}")
         if length not in self._masks:
             node, value, axis = self._loop_results[length]
             parts = summands(length) or {}
@@ -346,8 +355,9 @@ class _Writer:
 
     def _loop(self, node: Node, inputs: Sequence[Value]) -> Sequence[fx.Node]:
         """Calls the loop, and writes its body. Returns its results."""
-        body, chunk = node.regions[0], chunk_lengths(node)
-        lengths = [length for length in needed_lengths(body, self._instances) if length not in chunk]
+        body, chunk, growing = node.regions[0], chunk_lengths(node), growing_lengths(node)
+        own = (*chunk, *growing)
+        lengths = [length for length in needed_lengths(body, self._instances) if length not in own]
         # The attribute of a stack's own name holds its steps.
         stack = node.operation if isinstance(node.operation, operations.OwnWeights) else None
         name = self._attributes.loop(
@@ -361,12 +371,17 @@ class _Writer:
         # The steps of a stack do not share weights.
         joins = [] if stack else list(_joins(body))
         weights = [self._weights_of(join) for join in joins]
-        code = writer.write(name, chunk, lengths, captured, joins)
+        code = writer.write(name, chunk, lengths, captured, joins, growing)
         loop = LoweredLoop(name, node, self._scope, code, self._is_outermost)
         if isinstance(node.operation, operations.Scan) and self._batch_chunks:
             split_scan(loop, self._instances)
         self._loops.append(loop)
-        arguments = [*inputs, *(self._mask(length) for length in lengths), *weights]
+        types = [self._types.get(source, NUMBER) for source in node.inputs]
+        states_end = shape.outer + shape.states
+        growing_masks = [self._mask(length) for length in growing_states_before(node, types)]
+        arguments = [*inputs[:states_end], *growing_masks, *inputs[states_end:]]
+        arguments += [*(self._mask(length) for length in lengths), *weights]
+        self._counted.update((count, (node, inputs[0])) for count in counted_chunks(node))
         keywords = {}
         if halts:
             keywords["mask"] = self._mask(*halted_lengths(node) or [None])

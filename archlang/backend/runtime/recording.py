@@ -23,6 +23,7 @@ from archlang.backend.runtime.loops import Halting, ObservedLoop, Repeat, SplitB
 from archlang.backend.runtime.scans import ChunkScan, PositionScan, Scan
 from archlang.graph import operations
 from archlang.graph.graph import Graph, Instance, Region
+from archlang.graph.growth import growths
 from archlang.graph.loop_layout import loop_layout
 from archlang.types import Dim, Type
 
@@ -196,6 +197,7 @@ class _RecordedLoop(ObservedLoop):
         self._calls = _call_types(region)
         self._states = region.inputs[shape.inner : shape.inner + shape.states]
         self._first = shape.inner
+        self._growing = growths(node)
         self._unit = "position" if isinstance(self.runtime, PositionScan) else _TURNS[node.operation.mnemonic]
         self.runtime.body = self._turn
 
@@ -223,7 +225,9 @@ class _RecordedLoop(ObservedLoop):
         results = self.body(owner, *values)
         # Masks are behind a chunk and behind what is before it.
         begin = self._first + len(chunk_lengths(self.loop.node))
-        for value, before, after in zip(self._states, values[begin:], results, strict=False):
+        for index, (value, before, after) in enumerate(zip(self._states, values[begin:], results, strict=False)):
+            if index in self._growing:  # each turn has another number of positions
+                continue
             if isinstance(after, Tensor) and after.dim() == 3 and after.is_floating_point():
                 path, lengths = f"{self.loop.name}.{value.name}", value.type.lengths
                 size = after.norm(dim=-1).clamp(min=torch.finfo(after.dtype).tiny)

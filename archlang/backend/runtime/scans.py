@@ -6,8 +6,9 @@ from itertools import accumulate, takewhile
 from typing import Any
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
+from torch.nn.functional import pad
 
 from archlang.backend.runtime.graph_loops import is_exporting, scan_steps
 from archlang.backend.runtime.loops import Costs, Loop, SplitBody, broadcast_mask, total_of
@@ -28,17 +29,29 @@ class StackedChunks:
     length: int
 
 
+@dataclass(frozen=True)
+class GrowingState:
+    """The index of a carried state that grows by `each` positions in each step, and by `per_position` for each position
+    of the chunk."""
+
+    index: int
+    each: int
+    per_position: int
+
+
 @dataclass(eq=False, kw_only=True)
 class Scan(Loop):
     """Runs over parts in order, which are chunks or positions. A sample without a real position in a part keeps its
     carried states there. `carried` counts these states; with `emits`, the result includes what the steps emit. The
     gradient of the carried states is cut after every `truncated` parts, or nowhere. The body also takes the last
-    `before` positions before the part, all of them if that is 0; none are taken if it is None."""
+    `before` positions before the part, all of them if that is 0; none are taken if it is None. The masks of `growing`
+    states are behind the states, in the arguments and in those of the body."""
 
     carried: int
     emits: bool
     truncated: int | None = None
     before: int | None = None
+    growing: tuple[GrowingState, ...] = ()
 
     def _is_cut(self, index: int) -> bool:
         """Whether the carried states lose their gradient before the part of this index."""
@@ -67,13 +80,42 @@ class Scan(Loop):
         masks = (place < start)[:, None] & mask[:, inside].transpose(0, 1)
         return [sequence[:, inside].transpose(0, 1), masks]
 
+    def _arguments(self, values: Sequence[Any]) -> tuple[Sequence[Any], Sequence[Any], Sequence[Any]]:
+        """Splits the arguments behind the parts: the carried states, the masks of growing ones, and captured values."""
+        end = self.carried + len(self.growing)
+        return values[: self.carried], values[self.carried : end], values[end:]
+
+    def _next_states(
+        self,
+        results: Sequence[Tensor],
+        states: Sequence[Tensor],
+        masks: Sequence[Bool[Tensor, "b _m"] | None],
+        real: Bool[Tensor, " b"] | None,
+        part: Sequence[Any],
+    ) -> tuple[list[Tensor], list[Bool[Tensor, "b _m"] | None]]:
+        """Returns the carried states after a part, and the masks of the growing ones."""
+        new_states, new_masks = list(results[: self.carried]), list(masks)
+        growing = {state.index for state in self.growing}
+        if real is not None:
+            others = [index for index in range(self.carried) if index not in growing]
+            moved = _where_real(real, [new_states[index] for index in others], [states[index] for index in others])
+            for index, state in zip(others, moved, strict=True):
+                new_states[index] = state
+        for place, growth in enumerate(self.growing):
+            added = None if real is None else growth.each * real.long()
+            if added is not None and growth.per_position:
+                added = added + growth.per_position * part[1].sum(1)
+            index = growth.index
+            new_states[index], new_masks[place] = grown(new_states[index], states[index], masks[place], real, added)
+        return new_states, new_masks
+
     def _run(
         self, parts: Sequence[tuple[Any, ...]], reals: Sequence[Bool[Tensor, " b"] | None], values: Sequence[Any]
     ) -> tuple[list[Tensor], list[Tensor], Costs]:
         """Runs the body on each part, which are its first arguments. `reals` are the samples to which a part belongs,
         None for all. Returns the carried states, what was emitted, and the extra results."""
         owner, body, count = self.owner, self.body, self.carried
-        states, captured = values[:count], values[count:]
+        states, masks, captured = self._arguments(values)
         emitted: list[Tensor] = []
         extras: list[Costs] = []
         head_results: list[tuple[Any, ...]] = []
@@ -86,8 +128,8 @@ class Scan(Loop):
                 cut_states = [state.detach() for state in states]
                 # A sample that has ended keeps the gradient of its last states.
                 states = cut_states if real is None else _where_real(real, cut_states, states)
-            results = body(owner, *part, *states, *captured)
-            states = results[:count] if real is None else _where_real(real, results[:count], states)
+            results = body(owner, *part, *states, *masks, *captured)
+            states, masks = self._next_states(results, states, masks, real, part)
             if self.emits:
                 emitted.append(results[count])
             if self.extras:
@@ -95,30 +137,55 @@ class Scan(Loop):
         return [*states], emitted, mean_over_chunks(extras, reals) if self.extras else ()
 
     def _in_graph(
-        self, parts: Sequence[Tensor], reals: Bool[Tensor, "k b"], values: Sequence[Any]
+        self, parts: Sequence[Tensor], sizes: Int[Tensor, "k b"], length: int, values: Sequence[Any]
     ) -> tuple[list[Tensor], list[Tensor]]:
-        """The loop as one operation of torch, over the slices of `parts` along their first axis. Returns the carried
-        states and the stack of what was emitted, then the extra results."""
+        """The loop as one operation of torch, over the slices of `parts` along their first axis. `sizes` has the real
+        positions of each part, and `length` is that of the sequence. Returns the carried states and the stack of what
+        was emitted, then the extra results."""
         owner, body, count = self.owner, self.body, self.carried
-        states, captured = values[:count], values[count:]
+        states, masks, captured = self._arguments(values)
+        reals = sizes > 0
+        states, growing_masks = self._with_room(states, masks, sizes, length)
         # torch needs a carried state.
         carried = states or (parts[0].new_zeros(()),)
+        growing = {state.index for state in self.growing}
         index = torch.arange(reals.shape[0], device=reals.device)
         cuts = torch.zeros_like(index, dtype=torch.bool)
         if self.truncated is not None:
             cuts = (index > 0) & (index % self.truncated == 0)
 
         def step(states: Sequence[Tensor], inputs: Sequence[Tensor]) -> tuple[Sequence[Tensor], Sequence[Tensor]]:
-            *part, real, cut = inputs
+            *part, real, cut = inputs[: len(inputs) - len(growing_masks)]
+            masks = inputs[len(inputs) - len(growing_masks) :]
             if self.truncated is not None:
                 states = _where_real(real & cut, [state.detach() for state in states], states)
-            results = body(owner, *part, *states[:count], *captured)
-            return _where_real(real, results[:count], states[:count]) or states, results[count:]
+            results = body(owner, *part, *states[:count], *masks, *captured)
+            # Real positions come first, so what a growing state has no room for is padding.
+            new = [
+                after[:, : before.shape[1]] if index in growing else after
+                for index, (after, before) in enumerate(zip(results[:count], states[:count], strict=True))
+            ]
+            return _where_real(real, new, states[:count]) or states, results[count:]
 
-        last, outputs = scan_steps(step, carried, [*parts, reals, cuts])
+        last, outputs = scan_steps(step, carried, [*parts, reals, cuts, *growing_masks])
         extras = outputs[int(self.emits) :]
         means = [value.masked_fill(~reals, 0).sum(0) / reals.sum(0).clamp(min=1) for value in extras]
         return [*last[:count], *outputs[: int(self.emits)]], means
+
+    def _with_room(
+        self, states: Sequence[Tensor], masks: Sequence[Any], sizes: Int[Tensor, "k b"], length: int
+    ) -> tuple[list[Tensor], list[Bool[Tensor, "k b _m"]]]:
+        """Returns the carried states, the growing ones padded to their last length, and the masks that these have
+        before each part."""
+        padded, growing_masks = list(states), []
+        for state, mask in zip(self.growing, masks, strict=True):
+            first = states[state.index]
+            added = state.each * (sizes > 0) + state.per_position * sizes
+            room = state.each * sizes.shape[0] + state.per_position * length
+            padded[state.index] = torch.cat((first, first.new_zeros(first.shape[0], room, first.shape[2])), 1)
+            before = added.cumsum(0) - added + (first.shape[1] if mask is None else mask.sum(1))
+            growing_masks.append(torch.arange(first.shape[1] + room, device=first.device) < before[:, :, None])
+        return padded, growing_masks
 
     def _run_heads(
         self, split: SplitBody, parts: Sequence[tuple[Any, ...]], captured: Sequence[Any]
@@ -130,7 +197,7 @@ class Scan(Loop):
         group = list(takewhile(lambda part: _shapes(part) == shapes, parts[:most]))
         count = len(group)
         # For each argument of the body, its values for the parts of the group; a head reads no carried state.
-        shared = (*(None,) * self.carried, *captured)
+        shared = (*(None,) * (self.carried + len(self.growing)), *captured)
         columns = [*zip(*group, strict=True), *((value,) * count for value in shared)]
         results = split.head(self.owner, *(_concatenate(columns[index]) for index in split.reads))
         return list(zip(*(_separate(result, len(first), count) for result in results), strict=True))
@@ -149,7 +216,7 @@ class ChunkScan(Scan):
             sequence, mask = chunks.values.transpose(0, 1).flatten(1, 2), chunks.masks.transpose(0, 1).flatten(1, 2)
             before = self._before_in_graph(sequence, mask, chunks.masks.shape[0], chunks.masks.shape[2])
             parts = [chunks.values, chunks.masks, *before]
-            results, extras = self._in_graph(parts, chunks.masks.any(2), values)
+            results, extras = self._in_graph(parts, chunks.masks.sum(2), chunks.length, values)
             if self.emits:
                 place = torch.arange(chunks.length, device=results[-1].device)
                 length = results[-1].shape[2]
@@ -180,7 +247,7 @@ class PositionScan(Scan):
         if is_exporting():
             reals = sequence.new_ones(length, batch, dtype=torch.bool) if mask is None else mask.transpose(0, 1)
             before = self._before_in_graph(sequence, reals.transpose(0, 1), length, 1)
-            results, means = self._in_graph([sequence.transpose(0, 1), *before], reals, values)
+            results, means = self._in_graph([sequence.transpose(0, 1), *before], reals.long(), length, values)
             if self.emits:
                 results.append(results.pop().transpose(0, 1))
             return self._outputs(results, means)
@@ -189,6 +256,9 @@ class PositionScan(Scan):
         windows = self._before(sequence, mask, range(sequence.shape[1]))
         parts = [(position, *window) for position, window in zip(sequence.unbind(1), windows, strict=True)]
         results, emitted, extras = self._run(parts, [None] * len(parts) if mask is None else mask.unbind(1), values)
+        if not length:
+            for state in self.growing:
+                results[state.index] = values[state.index]
         return self._outputs([*results, *([torch.stack(emitted, 1)[:, :length]] if self.emits else [])], extras)
 
 
@@ -198,6 +268,26 @@ def _where_real(real: Bool[Tensor, " b"], after: Sequence[Tensor], before: Seque
         torch.where(broadcast_mask(real, new.dim(), has_positions=False), new, old)
         for new, old in zip(after, before, strict=True)
     )
+
+
+def grown(
+    new: Float[Tensor, "b _m d"],
+    old: Float[Tensor, "b _k d"],
+    mask: Bool[Tensor, "b _k"] | None,
+    real: Bool[Tensor, " b"] | None,
+    added: Int[Tensor, " b"] | None,
+) -> tuple[Float[Tensor, "b _m d"], Bool[Tensor, "b _m"] | None]:
+    """Returns a growing state after a part, and its mask. `mask` is that before the part. A sample to which the part
+    does not belong keeps its state; `real` are the others, and `added` counts the positions that their states have
+    grown by. If all samples have the whole part, these are None."""
+    more = new.shape[1] - old.shape[1]
+    if real is not None:
+        new = torch.where(real[:, None, None], new, pad(old, (0, 0, 0, more)))
+    elif mask is None:
+        return new, None
+    count = (old.shape[1] if mask is None else mask.sum(1)) + (more if added is None else added)
+    assert isinstance(count, Tensor)
+    return new, torch.arange(new.shape[1], device=new.device) < count[:, None]
 
 
 def _concatenate(values: Sequence[Any]) -> Any:

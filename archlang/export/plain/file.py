@@ -355,6 +355,9 @@ def plain_module(module: Architecture, text: str) -> nn.Module:
     )
     made = model()
     assert isinstance(made, nn.Module)
+    first = next(module.parameters(), None)
+    if first is not None:
+        made.to(first.dtype)  # also what is not among the weights, such as a constant
     weights = _weights(module)
     for name, value in module.named_parameters():
         if name in weights:

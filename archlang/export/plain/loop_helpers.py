@@ -9,6 +9,7 @@ DERIVED_MASK = Name("archlang.backend.runtime.derived_masks", "derived_mask")
 BROADCAST_MASK = Name(_LOOPS, "broadcast_mask")
 MEAN_STEPS = Name(_LOOPS, "mean_steps")
 OVER_CHUNKS = Name("archlang.backend.runtime.scans", "mean_over_chunks")
+GROWN = Name("archlang.backend.runtime.scans", "grown")
 REAL_POSITIONS = '''
 def real_positions(x, lengths):
     """Returns the mask of the real positions of a padded batch, [b n]; None if all positions are real."""
@@ -22,6 +23,14 @@ def where_real(mask, new, old):
     if mask is None:
         return new
     return torch.where(mask.any(1).reshape(-1, *[1] * (new.dim() - 1)), new, old)
+'''
+GROWN_BY_PART = '''
+def grown_by_part(mask, new, old, mask_old, each, per_position):
+    """Returns a state that grows by `each` positions, and by `per_position` for each one of the part, and its mask."""
+    if mask is None:
+        return grown(new, old, mask_old, None, None)
+    real = mask.any(1)
+    return grown(new, old, mask_old, real, each * real + per_position * mask.sum(1))
 '''
 POSITIONS = '''
 def positions(x, mask):

@@ -20,6 +20,8 @@ from archlang.export.plain.expressions import (
 from archlang.export.plain.loop_helpers import (
     BEFORE,
     BROADCAST_MASK,
+    GROWN,
+    GROWN_BY_PART,
     MEAN_STEPS,
     OVER_CHUNKS,
     POSITIONS,
@@ -31,6 +33,7 @@ from archlang.export.plain.regions import Regions, Scope
 from archlang.export.plain.sources import NotPlainError
 from archlang.graph import operations
 from archlang.graph.graph import NUMBER, Node
+from archlang.graph.growth import growths
 from archlang.graph.loop_layout import has_halting_positions, loop_layout, takes_positions
 from archlang.types import Dim
 
@@ -259,23 +262,33 @@ class Loops(Regions):
             values[region.inputs[1].id] = ast.Name(before, ast.Load())
             masks[region.inputs[1].type.lengths[0]] = ast.Name(mask_before, ast.Load())
             targets = f"{targets}, {before}, {mask_before}"
+        growing = growths(node)
+        growing_masks = self._growing_masks(scope, node, states, lasting)
+        for index, growing_mask in growing_masks.items():
+            masks[region.inputs[loop_layout(node).inner + index].type.lengths[0]] = ast.Name(growing_mask, ast.Load())
         # Every mask that a carried state needs must still be the chunk's.
         body = self._region(region, values, masks, scope.is_outermost, replaceable)
         results = [self._take_pending(body, result) for result in region.results]
         self._flush(body)
-        if states:
+        if len(states) > len(growing) or (states and operation.truncated is not None):
             self.texts.append(WHERE_REAL)
-        carried = [
-            call_of(
-                parsed_expression("where_real"),
-                [ast.Name(mask_name, ast.Load()), result, ast.Name(state, ast.Load())],
-                {},
-            )
-            for state, result in zip(states, results, strict=False)
-        ]
+        carried: list[ast.expr] = []
+        new_masks: dict[int, str] = {}
+        for index, (state, result) in enumerate(zip(states, results, strict=False)):
+            arguments = [ast.Name(mask_name, ast.Load()), result, ast.Name(state, ast.Load())]
+            if index not in growing:
+                carried.append(call_of(parsed_expression("where_real"), arguments, {}))
+                continue
+            each, per_position = growing[index].each.constant, growing[index].per_position
+            arguments += [ast.Name(growing_masks[index], ast.Load()), ast.Constant(each), ast.Constant(per_position)]
+            new_state, new_masks[index] = self._name(f"new_{state}"), self._name(f"new_{growing_masks[index]}")
+            pair = ast.Tuple([ast.Name(new_state, ast.Store()), ast.Name(new_masks[index], ast.Store())], ast.Store())
+            body.body.append(ast.Assign([pair], call_of(parsed_expression("grown_by_part"), arguments, {}), lineno=0))
+            carried.append(ast.Name(new_state, ast.Load()))
         if operation.emits:
             body.body.append(ast.Expr(call_of(parsed_expression(f"{emitted}.append"), [results[-1]], {})))
-        body.body += updates(states, carried)
+        carried += [ast.Name(new_mask, ast.Load()) for new_mask in new_masks.values()]
+        body.body += updates([*states, *growing_masks.values()], carried)
         ponder = self._ponder(body)
         extras: list[str] = []
         if ponder is not None:
@@ -321,6 +334,20 @@ class Loops(Regions):
             if len(extras) > 1:
                 scope.depths.append(ast.Name(extras[1], ast.Load()))
         self._lasting = lasting
+
+    def _growing_masks(self, scope: Scope, node: Node, states: Sequence[str], lasting: set[str]) -> dict[int, str]:
+        """Sets a variable for the mask of each growing state of a scan. Returns their names by the states' indices."""
+        layout, names = loop_layout(node), dict[int, str]()
+        for index in growths(node):
+            self.helpers.append(GROWN)
+            self.texts.append(GROWN_BY_PART)
+            before = scope.types[node.inputs[layout.outer + index]].lengths[0]
+            names[index] = self._lasting_name(f"mask_{states[index]}", lasting)
+            scope.body.append(assignment(names[index], self._mask(scope, before) or ast.Constant(None)))
+            after = node.types[index].lengths[0]
+            if after.constant is None:
+                scope.masks.setdefault(after, ast.Name(names[index], ast.Load()))
+        return names
 
     def _cut_gradients(self, loop: ast.For, parts: int, states: Sequence[str], mask: str) -> None:
         """Detaches the carried states of a scan before every part that begins a new group of `parts`, except those of

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from archlang.graph.graph import Graph, Input, Instance, Node, Region
+from archlang.graph.growth import growths
 from archlang.graph.loop_layout import loop_layout, takes_positions
 from archlang.graph.operations import (
     Apply,
@@ -210,6 +211,9 @@ def _heading(node: Node, body: Region, instance: Instance | None) -> tuple[str, 
     notes = ["position after position" if takes_positions(node) else "chunk after chunk"]
     if node.operation.before is not None:
         notes.append(f"with the {node.operation.before} before" if node.operation.before else "with all before")
+    growing = [body.inputs[loop_layout(node).inner + index].name for index in growths(node)]
+    if growing:
+        notes.append(f"{', '.join(growing)} growing")
     if node.operation.truncated is not None:
         notes.append(f"gradient cut after every {node.operation.truncated}")
     return "scan", tuple(notes)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from archlang.syntax import tree
 from archlang.syntax.builders.context import Section
-from archlang.syntax.builders.parts import N, Parts, nodes_of
+from archlang.syntax.builders.parts import N, Parts
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -105,7 +105,8 @@ class Statements(Section):
             before_span=None if before is None else self._context.token_span(before),
             reach=reach,
             over=over,
-            carry=carry or (),
+            carry=tuple(name for name, _ in carry or ()),
+            growing=frozenset(name.text for name, grows in carry or () if grows),
             truncated=truncated,
             body=body,
         )
@@ -141,5 +142,10 @@ class Statements(Section):
         _, name, _, reach, _ = parts
         return name, reach
 
-    def carry(self, parts: Parts) -> tuple[tree.Node, ...]:
-        return nodes_of(parts)
+    def carry(self, parts: Parts) -> tuple[tuple[tree.Name, bool], ...]:
+        return tuple(part for part in parts if isinstance(part, tuple))
+
+    def carried(self, parts: Parts) -> tuple[tree.Name, bool]:
+        """The name of a carried state, and whether it grows."""
+        name, growing = parts
+        return name, growing is not None

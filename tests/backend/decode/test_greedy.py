@@ -119,6 +119,12 @@ DECODERS = {
         "s <- norm(s + attention[2](s, c))\nemit c }\nz = w + attention[2, causal = true](w)",
     "what is carried alone": "s = learned[3, d, init = normal]()\nz = scan c in chunks[4](y) carry s {\n"
         "s <- norm(s + attention[2](s, c))\nemit c }",
+    "a state that grows": "s = constant[0, d]()\nz = scan v in y carry s growing {\n"
+        "a = norm(v + mean(s))\ns <- append(s, expand(a))\nemit a }",
+    "states that grow from padding and by chunks": "s = constant[1, d]()\nw = scan v in y carry memory growing {\n"
+        "a = norm(v + mean(memory))\nmemory <- append(memory, expand(a))\nemit a }\n"
+        "z = scan c in chunks[3](w) carry s growing {\n"
+        "a = norm(c + attention[2](c, s))\ns <- append(s, expand(mean(a)))\nemit a }",
     "stacks in chunks in a stack": "stack 2 { z0 = scan c in chunks[3](y) {\n"
         "stack 2 { c <- norm(c + attention[2, causal = true](c)) }\nemit c }\n"
         "y <- norm(z0 + attention[2](z0, memory)) }\nz = y",

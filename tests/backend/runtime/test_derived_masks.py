@@ -17,7 +17,12 @@ EMISSIONS = {
 }
 
 
-@pytest.mark.parametrize("loop", EMISSIONS.values(), ids=EMISSIONS)
+@pytest.mark.parametrize(
+    "loop",
+    [pytest.param(loop, marks=[] if name in ("halting", "repeat in a scan") else pytest.mark.slow)
+     for name, loop in EMISSIONS.items()],
+    ids=EMISSIONS,
+)  # fmt: skip
 def test_padding_changes_nothing_behind_a_loop_that_emits_a_longer_sequence(compiled: Compiled, loop: str) -> None:
     module = compiled(
         "model m(x: tokens[n]) -> logits[n, classes] {\n"

@@ -27,6 +27,9 @@ MODELS = {
     "a loop in a scan": "m = learned[slots = 2, d]()\n y = scan c in chunks[size = 3](h) carry m {"
     " repeat 6 halting c by global_halt[0.9] { c <- c + attention[heads = 2](norm(c), m) }\n"
     " m <- norm(m + attention[heads = 1](m, c))\n emit c }",
+    "growing states": "m = constant[0, d]()\n s = h\n y = scan c in chunks[size = 3](h) carry m growing, s growing {"
+    " a = c + attention[heads = 2](c, m) + attention[heads = 2](c, s)\n m <- append(m, expand(mean(a)))\n"
+    " s <- append(s, a)\n emit a }",
 }  # fmt: skip
 
 
