@@ -13,6 +13,7 @@ import tarfile
 import tempfile
 import zipfile
 from collections.abc import Iterator
+from contextlib import suppress
 from importlib.metadata import distribution
 from importlib.util import find_spec
 from pathlib import Path
@@ -21,6 +22,7 @@ from archlang.files.readable import read_named
 from archlang.names.library import PACKAGE
 from archlang.pages.files import write_file
 from archlang.pages.html import asset
+from archlang.pages.mistakes import PageError
 from archlang.play.mistakes import holds_other_files, npm_failed, npm_is_missing, other_package
 from archlang.play.page import page_files, policy
 from archlang.source.cache_folder import cache_folder
@@ -136,7 +138,8 @@ def _pyodide() -> dict[str, bytes]:
         archive = _fetched()
         if not _is_expected(archive):
             raise other_package(PYODIDE)
-        write_file(kept, archive)
+        with suppress(PageError):  # without a cache, the next build fetches it again
+            write_file(kept, archive)
     with tarfile.open(fileobj=io.BytesIO(archive)) as opened:
         return {name: _member(opened, f"package/{name}") for name in _PYODIDE_FILES}
 

@@ -13,7 +13,7 @@ from typing import Protocol
 import archlang
 from archlang.diagnostics import Diagnostic
 from archlang.editor.completion import completions
-from archlang.editor.corrections import is_correctable, title
+from archlang.editor.corrections import all_corrected, is_correctable, title
 from archlang.editor.document import Document
 from archlang.editor.formatting import formatted
 from archlang.editor.graphs import SIZES, Part, graph_of, parts
@@ -146,6 +146,7 @@ class Service:
             "hover": self.hover,
             "complete": self.complete,
             "format": self.format,
+            "correct": self.correct,
             "explain": self.explain,
         }
         if trainer is not None:
@@ -229,6 +230,10 @@ class Service:
     def format(self, request: Request) -> Facts:
         """The formatted text; null if it has syntax errors."""
         return {"text": formatted(self._program(request).document)}
+
+    def correct(self, request: Request) -> Facts:
+        """The text after all corrections that are sure; null if there are none."""
+        return {"text": all_corrected(self._program(request).document)}
 
     def explain(self, request: Request) -> Facts:
         """The page about the code of a mistake, in Markdown."""

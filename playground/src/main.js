@@ -69,6 +69,7 @@ const showCheck = ({ diagnostics, folds }) => {
   const counted = (count, word) => (count ? [`${count} ${word}${count > 1 ? "s" : ""}`] : []);
   say([...counted(errors, "error"), ...counted(warnings, "warning")].join(", ") || "No mistakes", errors > 0);
   at("mistakes").replaceChildren(...diagnostics.map(mistake));
+  at("correct").hidden = !diagnostics.some((each) => each.edits.length);
 };
 
 const mistake = ({ from, to, line, severity, code, message, remedy, edits }) => {
@@ -104,7 +105,10 @@ const drawing = () => {
 };
 
 const showDrawing = ({ choices, shown, reason, svg, costs, changes }) => {
-  at("shown").replaceChildren(...choices.map((name) => element("option", { value: name, selected: name === shown }, name)));
+  // An open list stays open while its names are the same.
+  if (choices.join() !== [...at("shown").options].map((option) => option.value).join())
+    at("shown").replaceChildren(...choices.map((name) => element("option", { value: name }, name)));
+  if (shown) at("shown").value = shown;
   at("reason").textContent = reason ?? "";
   at("view").classList.toggle("old", !svg);
   if (svg) showSvg(svg);
@@ -203,6 +207,11 @@ const start = trying(async () => {
     const { text } = await ask("format");
     if (text === null) say("A program with syntax errors cannot be formatted", true);
     else if (text !== editor.text()) editor.replace(text, false);
+  });
+  at("correct").onclick = trying(async () => {
+    const { text } = await ask("correct");
+    if (text === null) say("No mistake has one sure correction: choose among the remedies");
+    else editor.replace(text, false);
   });
   at("link").onclick = copyLink;
   at("keep").onclick = () => {

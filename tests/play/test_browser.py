@@ -18,6 +18,7 @@ from archlang.play.server import Server
 from archlang.play.service import Service
 from archlang.play.training import Trainer
 from tests.cli.conftest import TINY
+from tests.corpus.test_edits import failing_program
 from tests.pages.inspection.test_browser import browser  # noqa: F401 # a fixture
 from tests.play.test_server import running
 
@@ -51,8 +52,8 @@ class Page:
         self.view.keyboard.press("Control+A")
         self.view.keyboard.insert_text(text)
 
-    def until(self, expression: str, argument: object = None) -> None:
-        self.view.wait_for_function(expression, arg=argument, timeout=SECONDS)
+    def until(self, expression: str, argument: object = None, timeout: int = SECONDS) -> None:
+        self.view.wait_for_function(expression, arg=argument, timeout=timeout)
 
     def says(self, status: str) -> None:
         self.until("(text) => document.getElementById('status').textContent === text", status)
@@ -144,25 +145,15 @@ def test_a_program_is_checked_drawn_and_counted_as_it_is_typed(server: Server, o
     assert page.view.locator("#changes li").count() > 1
 
 
-CORRECTED = sorted((Path(__file__).parent.parent / "corpus" / "bad").glob("*.arch"))
+TEN = ("E0101", "E0102", "E0202", "E0212", "E0214", "E0224", "E0301", "E0306", "E0434", "E0502")
 
 
 def test_ten_mistakes_are_mended_by_a_click_on_their_remedies(server: Server, open_page: Any) -> None:
-    service = Service("/nowhere")
-
-    def edits(text: str) -> list[Any]:
-        checked: Any = service.answer({"method": "check", "text": text})["result"]
-        return [each["edits"] for each in checked["diagnostics"] if each["severity"] == "error"]
-
-    texts = [file.read_text(encoding="utf-8") for file in CORRECTED]
-    mendable = [text for text in texts if len(found := edits(text)) == 1 and found[0]]
-    assert len(mendable) >= 10
     page = open_page(server.url)
     page.ready()
-    for text in mendable[:10]:
-        page.view.evaluate("document.getElementById('status').textContent = ''")
-        page.write(text)
-        page.until("() => document.querySelector('#mistakes .error .mend')")
+    for code in TEN:
+        page.write(failing_program(code))
+        page.until("(code) => document.querySelector('#mistakes .error .code')?.textContent === code", code)
         page.view.locator("#mistakes .error .mend").first.click()
         page.until("() => document.querySelectorAll('#mistakes .error').length === 0")
 
@@ -281,8 +272,8 @@ def test_a_recipe_is_trained_before_ones_eyes(server: Server, open_page: Any) ->
     page.until("() => document.querySelector('#view svg').getAttribute('aria-label').includes('tiny')")
     page.view.fill("#steps", "40")
     page.view.click("#train")
-    page.until("() => document.querySelector('#curve polyline')")
-    page.until("() => document.getElementById('progress').textContent.startsWith('trained')")
+    page.until("() => document.querySelector('#curve polyline')", timeout=2 * SECONDS)
+    page.until("() => document.getElementById('progress').textContent.startsWith('trained')", timeout=5 * SECONDS)
     assert "step 40 of 40" in page.view.inner_text("#progress")
     assert page.view.locator("#evaluations tbody tr").count() >= 2
     page.view.frame_locator("#inspection").locator("h2", has_text="Prediction").wait_for(timeout=SECONDS)

@@ -55,6 +55,15 @@ def test_pyodide_is_fetched_once(fetched: list[bytes], tmp_path: Path) -> None:
     builder.build(tmp_path / "two")
 
 
+def test_a_cache_that_cannot_be_written_is_no_error(
+    fetched: list[bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("ARCHLANG_CACHE", str(tmp_path / "file" / "cache"))
+    builder.build(tmp_path / "site")
+    assert (tmp_path / "site" / "index.html").exists()
+
+
 def test_another_package_than_expected_is_refused_and_nothing_written(fetched: list[bytes], tmp_path: Path) -> None:
     fetched[:] = [b"something else"]
     with pytest.raises(PlayError, match="is not the package that archlang knows"):

@@ -93,6 +93,11 @@ def test_completion_and_formatting_answer(service: Service) -> None:
     assert ask(service, "format", text="model {")["text"] is None
 
 
+def test_sure_corrections_are_made_at_once(service: Service) -> None:
+    assert ask(service, "correct", text=BAD.replace("linear", "linaer"))["text"] == GOOD
+    assert ask(service, "correct", text=GOOD)["text"] is None
+
+
 def test_a_program_reads_no_file_beside_it_or_elsewhere(tmp_path: Path) -> None:
     (tmp_path / "secret.arch").write_text("this is secret")
     (tmp_path / "empty").mkdir()
