@@ -18,6 +18,7 @@ from archlang.editor.outline import folds, outline
 from archlang.editor.semantic_tokens import semantic_tokens
 from archlang.editor.signature_help import signature_help
 from archlang.editor.symbols import Names
+from archlang.editor.workspace import collect_rarely
 from archlang.names.library import BLOCKS
 from archlang.names.shipped import recipe_files
 
@@ -65,11 +66,13 @@ def measure(text: str, change: str, answer: Answer, rounds: int) -> float:
     assert before.diagnostics is not None
     assert before.types is not None
     place = max(text.rfind(sign, 0, len(text) // 2) for sign in "([")
+    answer(before, place + 1)  # reads the library
     for round_ in range(rounds):
-        changed = text[:place] + change * (round_ % 2 == 0) + text[place:]
+        inserted = change if round_ % 2 == 0 else ""
+        changed = text[:place] + inserted + text[place:]
         document = Document("program.arch", changed, memory=memory)
         start = time.process_time()
-        answer(document, place)
+        answer(document, place + len(inserted) + 1)
         times.append(1000 * (time.process_time() - start))
         # The rest of the answers of a change is not measured, but happens.
         assert document.diagnostics is not None
@@ -79,14 +82,17 @@ def measure(text: str, change: str, answer: Answer, rounds: int) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.editor", description="Measure the editor's service.")
+    parser.add_argument("answers", nargs="*", help="the answers to measure (all)")
     parser.add_argument("--rounds", type=int, default=10, help="changes for each answer (10)")
     parser.add_argument("--lines", type=int, default=LINES, help=f"lines of the longest text ({LINES})")
     options = parser.parse_args()
+    collect_rarely()  # as `archlang lsp` does
     shown = texts(options.lines)
     columns = [(name, change) for name in shown for change in _CHANGES]
     print(f"| answer | {' | '.join(f'{name}, {change}' for name, change in columns)} |")
     print(f"| --- |{' ---: |' * len(columns)}")
-    for name, answer in ANSWERS.items():
+    for name in options.answers or ANSWERS:
+        answer = ANSWERS[name]
         cells = [measure(shown[text], _CHANGES[change], answer, options.rounds) for text, change in columns]
         print(f"| {name} | {' | '.join(f'{cell:.1f}' for cell in cells)} |", flush=True)
 

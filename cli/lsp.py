@@ -17,6 +17,8 @@ def lsp() -> None:
 
     Example: archlang lsp
     """
+    from archlang.editor.workspace import collect_rarely
+
     try:
         from archlang.editor.server import make_server
     except ModuleNotFoundError as error:
@@ -24,6 +26,7 @@ def lsp() -> None:
             raise
         message = "the packages of the extra `lsp` are not installed"
         raise ErrorWithRemedy(message, "run `pip install 'archlang[lsp]'`") from None
+    collect_rarely()
     make_server(_draw).start_io()
 
 

@@ -1,5 +1,6 @@
 """The files that an editor has open, and those beside them."""
 
+import gc
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +11,12 @@ from archlang.syntax.reading import read
 
 # The largest number of files of a folder that are searched for a name.
 _MOST_FILES = 1_000
+
+
+def collect_rarely() -> None:
+    """Raises the thresholds of the garbage collector for a process that answers an editor: the trees of large files
+    live from answer to answer, and tracing them takes longer than an answer."""
+    gc.set_threshold(50_000, 20, 50)
 
 
 class Workspace:
