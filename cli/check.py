@@ -13,11 +13,13 @@ import typer
 
 from archlang.cli import completion, console
 from archlang.cli.files import arch_files
+from archlang.cli.internal_errors import InternalErrors
 from archlang.cli.settings import Allow, Plugin
 from archlang.cli.shipped import programs
 from archlang.diagnostics.names import plural
 
 if TYPE_CHECKING:
+    from archlang.diagnostics import Diagnostic
     from archlang.plan.plan import Plan
 
 
@@ -52,10 +54,17 @@ def check(
     paths = arch_files(files)
     # The programs of a named folder may use each other.
     allowed = (*(allow or ()), *(path for path in files if os.path.isdir(path)))
-    corrected = sum(_correct(path, allowed, as_json or as_sarif or quiet) for path in paths) if fix else 0
+    internal_errors = InternalErrors()
+    corrected = 0
+    for path in paths if fix else ():
+        with internal_errors.reported(path):
+            corrected += _correct(path, allowed, as_json or as_sarif or quiet)
+    unique: dict[tuple[str, str, str], Diagnostic] = {}
     with _rare_collections():
-        # Files that are used by several of the paths report their errors once.
-        unique = {(str(d.span), d.code, d.message): d for path in paths for d in check(path, allowed)}
+        for path in paths:
+            with internal_errors.reported(path):
+                # Files that are used by several of the paths report their errors once.
+                unique |= {(str(d.span), d.code, d.message): d for d in check(path, allowed)}
     diagnostics = list(unique.values())
     errors = [diagnostic for diagnostic in diagnostics if diagnostic.is_error]
     if as_json or as_sarif:
@@ -65,7 +74,9 @@ def check(
     else:
         console.show(diagnostics)
         if not quiet:
-            console.out.print(_summary(len(paths), corrected, len(errors), len(diagnostics) - len(errors)))
+            failed = len(internal_errors.paths)
+            console.out.print(_summary(len(paths), corrected, len(errors), len(diagnostics) - len(errors), failed))
+    internal_errors.exit()
     if errors:
         raise typer.Exit(1)
     if plugin:
@@ -136,7 +147,9 @@ def _build(plan: Plan) -> None:
         build(plan.graph, plan.plugins)
 
 
-def _summary(files: int, corrected: int, errors: int, warnings: int) -> str:
+def _summary(files: int, corrected: int, errors: int, warnings: int, failed: int) -> str:
+    """`failed` is the number of files with an internal error."""
     parts = [f"{plural(corrected, 'mistake')} corrected"] if corrected else []
-    found = [plural(number, word) for number, word in ((errors, "error"), (warnings, "warning")) if number]
+    counts = ((errors, "error"), (warnings, "warning"), (failed, "internal error"))
+    found = [plural(number, word) for number, word in counts if number]
     return ", ".join([plural(files, "file"), *parts, *(found or ["no mistakes" + " left" * bool(corrected)])])

@@ -9,8 +9,6 @@ import sys
 MISTAKE = 1
 """of the user: a file, a setting or the data is wrong"""
 COMMAND_LINE = 2
-BUG = 70
-"""of archlang"""
 MACHINE = 71
 """memory, disk, permissions, devices, the network"""
 INTERRUPTED = 128 + signal.SIGINT
@@ -87,6 +85,7 @@ def _run() -> int:
 def _report(error: BaseException) -> int:
     """Prints an error and returns its exit code."""
     from archlang.cli import console
+    from archlang.cli.internal_errors import report_bug
     from archlang.diagnostics import ArchlangError, ErrorWithRemedy, ProgramError
     from archlang.diagnostics.machine import is_caused_by_machine, machine_error
     from archlang.files.mistakes import RefusedFile
@@ -110,6 +109,4 @@ def _report(error: BaseException) -> int:
     if (failure := failure_of(error)) is not None:
         console.say(failure.message, failure.remedy)
         return MISTAKE
-    remedy = "this is a bug in archlang; set ARCHLANG_DEBUG=1 for the traceback, and please report it"
-    console.say(f"internal error: {type(error).__name__}: {error}", remedy)
-    return BUG
+    return report_bug(error)

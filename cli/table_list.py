@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from archlang.cli import console
+from archlang.cli.internal_errors import InternalErrors
 from archlang.diagnostics import Diagnostic, ErrorWithRemedy, ProgramError
 from archlang.diagnostics.names import plural
 
@@ -31,6 +32,7 @@ class TablesOf:
     seeds: Sequence[int]
     allow: Iterable[Path]
     broken: dict[Path, None] = field(default_factory=dict, init=False)
+    internal_errors: InternalErrors = field(default_factory=InternalErrors, init=False)
     _shown: set[str] = field(default_factory=set, init=False)
 
     def __iter__(self) -> Iterator[tuple[Path, TablePlan]]:
@@ -40,24 +42,29 @@ class TablesOf:
         planner = TablePlanner(self.sets, self.seeds, self.allow)
         for file in self._files():
             for table in self._names(file, planner):
+                plan = None
                 try:
-                    plan = planner.plan(file, table)
+                    with self.internal_errors.reported(file):
+                        plan = planner.plan(file, table)
                 except ProgramError as error:
                     self._report(file, error.diagnostics)
                 except ErrorWithRemedy as error:
                     self.broken[file] = None
                     console.say(f"{file}: {error.message}", error.remedy)
-                else:
+                if plan is not None:
                     yield file, plan
 
     def end(self, count: int, prints_text: bool) -> None:
-        """Says that there is no table, if `count` is 0, and exits with 1 if a file has errors."""
-        if not count and not self.broken and prints_text:
+        """Says that there is no table, if `count` is 0, and exits with 1 if a file has errors, or with the code of
+        internal errors."""
+        if not count and not self.broken and not self.internal_errors.paths and prints_text:
             named = "" if self.name is None else f" `{self.name}`"
             console.out.print(f"no program in {self.path} has a table{named}", markup=False, highlight=False)
         if self.broken:
             verb = "has" if len(self.broken) == 1 else "have"
             console.say(f"{plural(len(self.broken), 'file')} {verb} errors", "correct them, to see every table")
+        self.internal_errors.exit()
+        if self.broken:
             raise typer.Exit(1)
 
     def _files(self) -> Sequence[Path]:
@@ -73,13 +80,15 @@ class TablesOf:
         """The names of the tables of a file; None is the table that the recipes of a single program imply."""
         if self.name is not None and not self.path.is_dir():
             return [self.name]
+        names: tuple[str, ...] = ()
         try:
-            names = planner.names(file)
+            with self.internal_errors.reported(file):
+                names = planner.names(file)
         except ProgramError as error:
             self._report(file, error.diagnostics)
             return []
         if not self.path.is_dir():
-            return names or [None]
+            return names or ([] if file in self.internal_errors.paths else [None])
         return [name for name in names if self.name in (None, name)]
 
     def _report(self, file: Path, diagnostics: Iterable[Diagnostic]) -> None:
@@ -100,11 +109,12 @@ def list_tables(tables: TablesOf, out: Path | None, form: str) -> None:
         console.fail(f"`--list` has no format {form}", "write `--format terminal` or `--format json`", code=2)
     summaries = []
     for file, plan in tables:
-        summary = TableSummary.of(str(file), plan, out or RUNS / plan.name)
-        summaries.append(summary)
-        if form == "terminal":
-            for line in summary.lines():
-                console.out.print(line, markup=False, highlight=False, soft_wrap=True)
+        with tables.internal_errors.reported(file):
+            summary = TableSummary.of(str(file), plan, out or RUNS / plan.name)
+            summaries.append(summary)
+            if form == "terminal":
+                for line in summary.lines():
+                    console.out.print(line, markup=False, highlight=False, soft_wrap=True)
     if form == "json":
         console.out.write_json([summary.record() for summary in summaries])
     elif summaries:

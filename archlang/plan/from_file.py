@@ -114,7 +114,7 @@ class TablePlanner:
         cells, report = self._of_file(path)
         try:
             return _plan_table(cells, report, name)
-        except ProgramError:
+        except Exception:
             del self._cells[path]  # the report of the next table begins without these errors
             raise
 

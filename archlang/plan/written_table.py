@@ -24,6 +24,8 @@ from archlang.syntax.expression_text import expression_text
 from archlang.syntax.tree import Column, Name, Published, Row, Setting, Table
 from archlang.types import Dim
 
+_EXAMPLE_OF_COLUMN = 'column "Longer" test.accuracy'
+
 
 def check_table(cells: CellPlanner, table: Table) -> None:
     """Checks the rows and columns of a table, without its cells."""
@@ -122,8 +124,12 @@ def _averaged_table(cells: CellPlanner, column: Column) -> tuple[ResolvedFile, T
         else:
             cells.report(mistakes.average_of_averages(column.metric.span, column.metric.text))
         return None
-    settings = _texts(column.at)
-    columns = read_table(table[1], lambda diagnostic: None).columns
+    parts = read_table(table[1], cells.report)
+    if not parts.columns:
+        if parts.is_sound:
+            _has_parts(cells, table[1], parts.columns, "column", _EXAMPLE_OF_COLUMN)
+        return None
+    settings, columns = _texts(column.at), parts.columns
     titles = frozenset(averaged.title for averaged in columns if settings <= _texts(averaged.at))
     if not titles:
         possible = sorted({" = ".join(setting) for averaged in columns for setting in _texts(averaged.at)})
@@ -279,7 +285,7 @@ def _sound_parts(cells: CellPlanner, table: Table) -> tuple[list[Row], list[Colu
     others."""
     parts = read_table(table, cells.report)
     are_sound = _has_parts(cells, table, parts.rows, "row", 'row "NDR" ndr')
-    are_sound &= parts.is_sound and _has_parts(cells, table, parts.columns, "column", 'column "Longer" test.accuracy')
+    are_sound &= parts.is_sound and _has_parts(cells, table, parts.columns, "column", _EXAMPLE_OF_COLUMN)
     are_sound &= _are_distinct(cells, parts.columns)
     columns = []
     for column in parts.columns:

@@ -2,10 +2,13 @@
 
 import gc
 import json
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
+from archlang.diagnostics import Diagnostic
+from archlang.plan import check as check_module
 from tests.cli.conftest import BAD, GOOD, Command
 
 
@@ -25,6 +28,24 @@ def test_a_mistake_is_printed_to_stderr_with_exit_code_1(archlang: Command, fold
         "  help: did you mean `norm`?\n"
         "\n"
     )
+
+
+def test_an_internal_error_names_its_file_and_the_other_files_are_checked(
+    archlang: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    check = check_module.check
+
+    def fail(path: Path, allow: Iterable[Path]) -> tuple[Diagnostic, ...]:
+        if path.name == "good.arch":
+            raise RuntimeError("boom")
+        return check(path, allow)
+
+    monkeypatch.setattr(check_module, "check", fail)
+    monkeypatch.delenv("ARCHLANG_DEBUG", raising=False)
+    result = archlang("check", "good.arch", "bad.arch")
+    assert (result.code, result.out) == (70, "2 files, 1 error, 1 internal error\n")
+    assert "error: good.arch: internal error: RuntimeError: boom" in result.err
+    assert "E0202" in result.err
 
 
 def test_a_warning_ends_with_0(archlang: Command, folder: Path) -> None:

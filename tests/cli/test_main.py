@@ -67,7 +67,8 @@ def test_our_own_mistake_is_one_line_and_a_traceback_on_request(
     monkeypatch.delenv("ARCHLANG_DEBUG", raising=False)
     result = archlang("check", "good.arch")
     assert result.code == 70
-    assert result.err.startswith("error: internal error: RuntimeError: [boom]\n")
+    assert result.out == "1 file, 1 internal error\n"
+    assert result.err.startswith("error: good.arch: internal error: RuntimeError: [boom]\n")
     assert "ARCHLANG_DEBUG=1" in result.err
     monkeypatch.setenv("ARCHLANG_DEBUG", "1")
     with pytest.raises(RuntimeError):

@@ -320,6 +320,18 @@ def test_an_average_of_no_column_is_reported(file: Path) -> None:
     assert codes(written(file, MODEL + tables)) == ["E0635"]
 
 
+@pytest.mark.parametrize(
+    ("columns", "code"), [("", "E0610"), ('columns "T" test.accuracy at task.order in []', "E0310")]
+)
+def test_an_average_of_a_table_without_columns_is_reported_once(file: Path, columns: str, code: str) -> None:
+    tables = f'table first {{\n    row "A" other\n    {columns}\n}}\n'
+    tables += 'table second {\n    row "A" other\n    column "B" average of first\n}\n'
+    assert codes(written(file, MODEL + tables)) == [code]
+    with pytest.raises(ProgramError) as caught:
+        plan_table(file, "second")
+    assert [mistake.code for mistake in caught.value.diagnostics] == [code]
+
+
 def averaging(file: Path, averages: str) -> list[str]:
     """Returns the messages and remedies about a table of averages."""
     written(file, MODEL + AVERAGED.replace(" best of model.d", "") + averages)
