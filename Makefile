@@ -1,4 +1,4 @@
-.PHONY: check test slow
+.PHONY: check test slow site
 
 check:
 	ruff check
@@ -10,3 +10,7 @@ test:
 
 slow:
 	pytest -m slow
+
+# PLAYGROUND=true includes the playground, and links programs to it.
+site:
+	NO_MKDOCS_2_WARNING=1 python -m mkdocs build --strict -f website/mkdocs.yml
