@@ -14,6 +14,7 @@ from archlang.names.resolve import Declaration
 from archlang.names.values import BlockValue, Bound, InstanceValue, Unknown, describe
 from archlang.source import Span
 from archlang.syntax.tree import ConditionalType, Extern, Name, StaticArgument
+from archlang.types import Type
 
 DEEPEST_CALL = 40
 """The most calls of composed blocks inside one another."""
@@ -27,9 +28,11 @@ class Calls:
         self._report = context.report
         self._elaborate_body = elaborate_body
 
-    def target(self, callee: Name, frame: Frame) -> BlockValue | InstanceValue | None:
+    def target(
+        self, callee: Name, frame: Frame, arguments: Sequence[Type | None] | None = None
+    ) -> BlockValue | InstanceValue | None:
         """Returns what a callee names: a block, a static that is a block, or an instance bound by `let`. Reports any
-        other name, and returns None for it."""
+        other name, and returns None for it. `arguments` are the types of the values of the call, if it has values."""
         is_bound, value = frame.find(callee.text)
         if isinstance(value, InstanceValue):
             return value
@@ -47,7 +50,7 @@ class Calls:
         declaration = frame.file.find(callee.text)
         if declaration is None:
             possible = frame.file.names() | set(frame.visible())
-            self._report(name_mistakes.unknown_block(callee.span, callee.text, possible))
+            self._report(name_mistakes.unknown_block(callee.span, callee.text, possible, arguments))
             return None
         return BlockValue(declaration)
 
@@ -82,7 +85,7 @@ class Calls:
         span: Span,
         frame: Frame,
     ) -> Flow | None:
-        target = self.target(callee, frame)
+        target = self.target(callee, frame, [value and value.type for value, _ in values])
         if target is None:
             return None
         shared = target if isinstance(target, InstanceValue) else None

@@ -115,18 +115,26 @@ def state_changes_type(
     message = f"the state `{name}` is `{before}`, but this update is `{after}`; a state keeps its type"
     remedy = "change the value to the type of the state before `<-`"
     if before.name == after.name == "seq" and before.feature == after.feature:
-        remedy = (
-            "keep its length: `slice[-k, k](…)` has the last k positions, and `scan c after b in …` binds all "
-            "positions before a part"
-        )
+        remedy = _fixed_length(name, before.dims[0].constant, after.dims[0].constant)
         if in_scan:
-            remedy = (
-                f"write `carry {name} growing` if it grows in each step; `slice[-k, k](…)` keeps its length, with the "
-                "last k positions"
-            )
+            remedy = f"write `carry {name} growing` if it grows in each step; otherwise {remedy}"
     diagnostic = Diagnostic("E0405", message, span, f"is `{after}`", labels, remedy)
     size = _size_that_differs(before, after)
     return diagnostic if size is None else diagnostic.with_edits(*wrapped(span, f"linear[{size}]("))
+
+
+def _fixed_length(state: str, before: int | None, after: int | None) -> str:
+    """Returns how a state keeps its length. `before` is its length before an update, `after` that of the update; they
+    are None if they differ from sample to sample."""
+    if before is None:
+        length = 4 if after is None else after
+        start = f"begin with `{state} = slice[-{length}, {length}](pad[{length}, 0](…))` before the loop"
+        if after is not None:
+            return f"{start}, which has {plural(length, 'position')}, too"
+        return f"{start}, and update with `slice[-{length}, {length}](…)`: it is always the last {length} positions"
+    if after is not None and after < before:
+        return f"keep its length with zeros: `pad[{before - after}, 0](…)`"
+    return f"keep its length: `slice[-{before}, {before}](…)` has the last {plural(before, 'position')}"
 
 
 def _size_that_differs(wanted: Type, got: Type) -> Dim | None:

@@ -112,11 +112,12 @@ def library_file(dotted: str) -> Path | None:
     return file if os.path.isfile(file) else None
 
 
-def module_of(name: str) -> str | None:
-    """Returns the module of a block outside of the prelude, such as `archlang.models.panm`; None if there is none."""
+def outside_prelude(name: str) -> tuple[str, Definition | Extern] | None:
+    """Returns the module of a block or model outside of the prelude, such as `archlang.models.panm`, and its item; None
+    if there is none."""
     for folder in BLOCKS.iterdir():
-        if folder.is_dir() and (file := _index(folder).get(name)) is not None:
-            return f"archlang.{folder.name}.{file.stem}"
+        if folder.is_dir() and (item := _get(folder, name)) is not None:
+            return f"archlang.{folder.name}.{_index(folder)[name].stem}", item
     return None
 
 

@@ -1,5 +1,6 @@
 """Diagnostics about names, `use` lines and statics."""
 
+import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -15,8 +16,10 @@ from archlang.diagnostics.edits import (
     word_in,
 )
 from archlang.diagnostics.names import did_you_mean, is_typing_error, listed, misspelt, plural
-from archlang.names.library import module_of
+from archlang.names.library import outside_prelude
 from archlang.source import Span
+from archlang.syntax.tree import Definition, Extern
+from archlang.types import FEATURED, Type
 from archlang.types.dimension import MOST_FACTORS, MOST_TERMS
 
 # Names
@@ -31,14 +34,38 @@ def unknown_value(span: Span, name: str, possible: Iterable[str], is_block: bool
     return misspelt(Diagnostic("E0201", message, span, "not bound here", remedy=remedy), name, possible, is_guess=True)
 
 
-def unknown_block(span: Span, name: str, possible: Iterable[str]) -> Diagnostic:
-    message, module = f"unknown block `{name}`", module_of(name)
-    if module:
-        remedy = f"add `use {module}` at the beginning of the file"
-        diagnostic = Diagnostic("E0202", message, span, "no such block", remedy=remedy)
-        return diagnostic.with_edits(used(span.source, module), is_safe=True)
+def unknown_block(
+    span: Span, name: str, possible: Iterable[str], arguments: Sequence[Type | None] | None = None
+) -> Diagnostic:
+    """`arguments` are the types of the values of the call, None for one that is unknown; None without a call."""
     remedy = "`archlang blocks` lists the library; `use` brings in the blocks of another file"
-    return misspelt(Diagnostic("E0202", message, span, "no such block", remedy=remedy), name, possible)
+    diagnostic = Diagnostic("E0202", f"unknown block `{name}`", span, "no such block", remedy=remedy)
+    possible, outside = tuple(possible), outside_prelude(name)
+    if outside is None:
+        return misspelt(diagnostic, name, possible)
+    module, item = outside
+    fits, near = _fits(item, arguments), did_you_mean(name, possible)
+    if near is not None and (not fits or is_typing_error(name, near, possible)):
+        # The block in use may be meant as well as the other one.
+        return misspelt(diagnostic, name, possible, is_guess=True)
+    remedy = f"add `use {module}` at the beginning of the file"
+    if not fits:
+        reason = "is a model" if item.word == "model" else "takes other values"
+        remedy = f"choose another block, or {remedy}, whose `{name}` {reason}"
+    return replace(diagnostic, remedy=remedy).with_edits(used(span.source, module), is_safe=fits)
+
+
+def _fits(item: Definition | Extern, arguments: Sequence[Type | None] | None) -> bool:
+    """Returns whether an item is a block that takes arguments of these types; their sizes may differ."""
+    if item.word != "block" or arguments is None:
+        return item.word == "block"
+    inputs = item.signature.inputs
+    required = sum(1 for parameter in inputs if parameter.default is None)
+    most = math.inf if inputs and inputs[-1].variadic else len(inputs)
+    return required <= len(arguments) <= most and all(
+        argument is None or argument.name in (FEATURED if parameter.type.name == "data" else (parameter.type.name,))
+        for parameter, argument in zip(inputs, arguments, strict=False)
+    )
 
 
 def defined_twice(span: Span, name: str, first: Span) -> Diagnostic:

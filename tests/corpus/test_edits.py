@@ -61,7 +61,11 @@ CALL = "block b(h: seq[n, d]) -> seq[n, d] {{\n    return {}\n}}\n"
         ("E0102", CALL.format("h ÷ norm(h)"), CALL.format("h / norm(h)")),
         ("E0103", CALL.format("norm(h)")[:-2], CALL.format("norm(h)")),
         ("E0104", CALL.format("norm(h]"), CALL.format("norm(h)")),
-        ("E0202", CALL.format("panm(h)"), "use archlang.models.panm\n\n" + CALL.format("panm(h)")),
+        (
+            "E0202",
+            CALL.format("gain_norm(h)"),
+            "use archlang.models.block_recurrent_shared_keys\n\n" + CALL.format("gain_norm(h)"),
+        ),
         ("E0201", CALL.format("norm(hh)"), CALL.format("norm(h)")),
         ("E0211", "use archlang.models.pamm\n", "use archlang.models.panm\n"),
         ("E0303", CALL.format("attention[heads = 1.0](h)"), CALL.format("attention[heads = 1](h)")),
