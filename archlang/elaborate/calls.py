@@ -85,7 +85,7 @@ class Calls:
         span: Span,
         frame: Frame,
     ) -> Flow | None:
-        target = self.target(callee, frame, [value and value.type for value, _ in values])
+        target = self.target(callee, frame, [None if value is None else value.type for value, _ in values])
         if target is None:
             return None
         shared = target if isinstance(target, InstanceValue) else None

@@ -11,6 +11,7 @@ from archlang.source import Span
 from archlang.syntax.expected import ITEM, Expected
 
 _LONGEST = 40
+_NO_POWER = "write a product, as `h * h`; `exp(p * log(h))` is the power p of a positive `h`"
 _INSTEAD: Mapping[str, str] = {
     ";": "delete it: statements need no separator",
     "'": 'write strings in double quotes: `"…"`',
@@ -35,7 +36,7 @@ _INSTEAD: Mapping[str, str] = {
     "&": "write `and`",
     "|": "write `or`, or `|>` for a pipe",
     "!": "write `not`, or `!=` for a comparison",
-    "^": "multiply with `*`; there is no power operator",
+    "^": _NO_POWER,
     ".": "write `0.5` with a digit before the point, and a dotted name without spaces",
     "\\": "delete it: a statement can span several lines",
 }
@@ -60,8 +61,13 @@ _REPLACEMENTS: Mapping[str, str] = {
 _STEP_CLAUSES = {
     "truncated": "write it after `repeat n`, or after the `carry` of a `scan`: the steps of a `stack` have weights of "
     "their own, and those of the first steps would never train",
-    "drawn": "write `repeat n drawn by …`: the steps of a `stack` have weights of their own, so their number is fixed",
+    "drawn": "write `repeat n drawn by …`: the steps of a `stack` have weights of their own, so their number is fixed, "
+    "and a halting loop decides while it runs how many it takes",
+    "halting": "write `repeat n halting h by …`: no other loop halts, and a halting loop is neither drawn nor "
+    "truncated: it decides while it runs how many steps it takes",
 }
+# A clause that a halting loop cannot have, at the end of a text.
+_TRUNCATED = re.compile(r"\btruncated\s+[\w.]+\s*$")
 
 
 _COMPARE = "compare with `==`"
@@ -80,6 +86,12 @@ def unexpected_token(span: Span, token: str, expected: Expected, around: str, is
     near = did_you_mean(token, expected.words) if token.isidentifier() and not is_reserved else None
     if near is not None:
         return diagnostic.with_edits(Edit(span, near), is_safe=is_typing_error(token, near, expected.words))
+    clause = _TRUNCATED.search(span.source.text, 0, span.start) if token == "halting" else None
+    if clause is not None:
+        written = clause[0].rstrip()
+        return diagnostic.with_edits(
+            without(Span(span.source, clause.start(), clause.start() + len(written))), is_safe=True
+        )
     if remedy == _COMPARE:
         return diagnostic.with_edits(Edit(span, "=="), is_safe=True)
     if len(expected.phrases) == 1 and remedy.startswith("put `"):
@@ -129,6 +141,26 @@ def value_missing(span: Span, before: str, following: Span) -> Diagnostic:
     labels = (Label(following, "the next statement begins here"),)
     remedy = f"write a value after `{before}`, or delete `{before}`"
     return Diagnostic("E0101", message, span, "a value is missing", labels, remedy)
+
+
+def line_incomplete(span: Span, expected: Expected, following: Span) -> Diagnostic:
+    """`span` is the last word or sign of a line, after which the next line was read on."""
+    message = f"expected {expected} after {_quoted(span.text)}, found the next line"
+    labels = (Label(following, "the next line begins here"),)
+    if span.text != ",":
+        return Diagnostic("E0101", message, span, "incomplete", labels, "complete the line, or delete it")
+    remedy = "delete `,`, or write what follows it"
+    return Diagnostic("E0101", message, span, "incomplete", labels, remedy).with_edits(Edit(span, ""))
+
+
+def foreign_comment(span: Span) -> Diagnostic:
+    remedy = "begin a comment with `#`; one `/` divides"
+    diagnostic = Diagnostic("E0101", "there is no sign `//`", span, "neither a comment nor an operator", remedy=remedy)
+    return diagnostic.with_edits(Edit(span, "#"))
+
+
+def power_operator(span: Span) -> Diagnostic:
+    return Diagnostic("E0101", "there is no operator `**`", span, "no operator", remedy=_NO_POWER)
 
 
 def unknown_character(span: Span) -> Diagnostic:

@@ -14,7 +14,7 @@ from archlang.syntax import mistakes
 from archlang.syntax.builders import DEEPEST, TooDeep, TreeBuilder
 from archlang.syntax.expected import Expected, expected
 from archlang.syntax.grammar import callbacks, grammar, spellings
-from archlang.syntax.outline import CLOSERS, RESERVED, STATEMENT_WORDS, Outline, Unclosed, Unmatched
+from archlang.syntax.outline import CLOSERS, PART_WORDS, RESERVED, STATEMENT_WORDS, Outline, Unclosed, Unmatched
 from archlang.syntax.tree import Node
 
 if TYPE_CHECKING:
@@ -149,6 +149,14 @@ class Reader:
         elif name is not None and missing is not None:
             self._report(place, missing)
             self._resume(name.start)
+        elif name is not None and (incomplete := self._incomplete_line(name)) is not None:
+            self._report(incomplete.span.start, incomplete)
+            self._resume(name.start)
+        elif (sign := self._foreign_sign(place)) is not None:
+            mistake = mistakes.foreign_comment(sign) if sign.text == "//" else mistakes.power_operator(sign)
+            self._report(sign.start, mistake)
+            line_end = _LINE_END.search(self._text, place)
+            self._resume(line_end.start() if line_end else end)
         elif reserved is not None:
             self._report(reserved.start, mistakes.reserved_word(reserved))
             self._resume(end)
@@ -187,6 +195,33 @@ class Reader:
                 return mistakes.value_missing(gap, sign, name)
         return None
 
+    def _incomplete_line(self, name: Span) -> Diagnostic | None:
+        """Returns a diagnostic for a line of a recipe or a table, such as `row "Prior"`, after which the parser takes
+        the word that begins the next line for a name, and fails at what follows it."""
+        outline = self._get_outline()
+        if (
+            name.text not in PART_WORDS
+            or not outline.is_first(name.start)
+            or self._brace_around() not in outline.recipes
+        ):
+            return None
+        state = self._run.parser_state
+        before = state.value_stack[-2]
+        if _type(before) is None:
+            return None
+        value, number = state.value_stack.pop(), state.state_stack.pop()
+        missing = self._expected()
+        state.value_stack.append(value)
+        state.state_stack.append(number)
+        return mistakes.line_incomplete(self._token_span(before), missing, name)
+
+    def _foreign_sign(self, place: int) -> Span | None:
+        """Returns the place of a sign of other languages, `//` or `**`, one of whose characters is at `place`."""
+        for start in (place - 1, place):
+            if self._text[max(start, 0) : start + 2] in ("//", "**"):
+                return self._span(start, start + 2)
+        return None
+
     def _expected(self) -> Expected:
         return expected(self._accepted(), spellings())
 
@@ -219,6 +254,10 @@ class Reader:
     def _bracket_around(self) -> str:
         values: Sequence[object] = self._run.parser_state.value_stack
         return next((value for value in reversed(values) if isinstance(value, str) and value in ("(", "[", "{")), "")
+
+    def _brace_around(self) -> int | None:
+        values: Sequence[Any] = self._run.parser_state.value_stack
+        return next((value.start_pos for value in reversed(values) if _type(value) == "LBRACE"), None)
 
     # Brackets
 

@@ -2,6 +2,8 @@
 
 import pytest
 
+from archlang.diagnostics import Diagnostic
+from archlang.diagnostics.edits import apply_edits
 from archlang.diagnostics.render import plain
 from archlang.source import Source
 from archlang.syntax.parser import parse_tolerantly
@@ -9,6 +11,10 @@ from archlang.syntax.parser import parse_tolerantly
 
 def report(text: str) -> str:
     return plain(parse_tolerantly(Source("x.arch", text))[1])
+
+
+def mistakes(text: str) -> tuple[Diagnostic, ...]:
+    return parse_tolerantly(Source("x.arch", text))[1]
 
 
 def in_block(statement: str) -> str:
@@ -41,6 +47,42 @@ def test_a_value_is_missing_at_the_end_of_a_line() -> None:
     )
 
 
+def test_an_incomplete_line_of_a_table_is_the_place_of_the_mistake() -> None:
+    assert report('table t {\n    row "Prior"\n    columns "T" test.accuracy at seed in 1..2\n}') == lines(
+        'error[E0101]: expected a name, `absent` or `claims` after `"Prior"`, found the next line',
+        " --> x.arch:2:9",
+        '2 |     row "Prior"',
+        "  |         ^^^^^^^ incomplete",
+        '3 |     columns "T" test.accuracy at seed in 1..2',
+        "  |     ------- the next line begins here",
+        "  help: complete the line, or delete it",
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ('table t {\n    row "A" a claims 1, 2,\n    row "B" b\n}', "x.arch:2:26"),
+        ('table t {\n    row "A" a claims 1,\n    column "B" test.accuracy\n}', "x.arch:2:23"),
+        ('table t {\n    row "A"  # a comment\n    row "B" b\n}', "x.arch:2:9"),
+        ('table t {\n    column "A"\n    column "B" test.loss\n}', "x.arch:2:12"),
+        ("recipe r {\n    task\n    model m\n}", "x.arch:2:5"),
+        ("recipe r {\n    model m\n    vary model.d in\n    test model.d = 2\n}", "x.arch:3:18"),
+    ],
+)
+def test_a_line_of_a_recipe_or_a_table_does_not_swallow_the_next(text: str, place: str) -> None:
+    assert report(text).count("error[") == 1
+    assert f" --> {place}\n" in report(text)
+
+
+def test_a_truncated_loop_cannot_halt_wherever_its_clause_is() -> None:
+    (mistake,) = mistakes("block b(h: s) -> s { repeat 5 truncated 2 halting h by halt { h <- f(h) } }")
+    assert "a halting loop is neither drawn nor truncated" in mistake.remedy
+    assert mistake.is_safe
+    corrected = apply_edits(mistake.span.source.text, mistake.edits)
+    assert corrected == "block b(h: s) -> s { repeat 5 halting h by halt { h <- f(h) } }"
+
+
 @pytest.mark.parametrize(
     ("text", "message", "remedy"),
     [
@@ -57,6 +99,16 @@ def test_a_value_is_missing_at_the_end_of_a_line() -> None:
         ("block b(h: s) -> s { in = h }", "`in` is a reserved word", "choose another name"),
         ("block b(h: s) -> s { let when = f }", "`when` is a reserved word", "choose another name"),
         ("block in(h: s) -> s { }", "expected a name, found `in`", "`in` is a reserved word"),
+        (
+            "block b(h: s) -> s { repeat 5 drawn by u halting h by f { } }",
+            "expected `truncated`, `[` or `{`, found `halting`",
+            "write `repeat n halting",
+        ),
+        ("block b(h: s) -> s { return h // it's so\n }", "there is no sign `//`", "begin a comment with `#`"),
+        ("block b(h: s) -> s {\n // so\n return h }", "there is no sign `//`", "begin a comment with `#`"),
+        ("// so\nblock b(h: s) -> s { return h }", "there is no sign `//`", "begin a comment with `#`"),
+        ("block b(h: s) -> s { return h ** 2 }", "there is no operator `**`", "write a product, as `h * h`"),
+        ("block b[d = 2 ** 4](h: s) -> s { return h }", "there is no operator `**`", "write a product, as `h * h`"),
         ("block b(h: s) -> s { if h = 3 { } }", "expected `{`, found `=`", "compare with `==`"),
         ("block b(h: s) -> s { a = f(h, x = 3) }", "expected `)` or `,`, found `=`", "put statics in square brackets"),
         ("block b(h: s) -> s { f(h) }", "expected `<-` or `=`, found `(`", "begin a statement with `name =`"),
