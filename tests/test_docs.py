@@ -17,7 +17,7 @@ ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 # Lines that a test must not run: they change the environment, or run the tests. `.ci/run` runs them all.
 ELSEWHERE = re.compile(
-    r"python3 -m venv .venv|\. .venv/bin/activate|pip install .+|ruff check|ruff format --check|mypy|pytest -n auto"
+    r"pygmentize .+|python3 -m venv .venv|\. .venv/bin/activate|pip install .+|ruff check|ruff format --check|mypy|pytest -n auto"
 )
 
 

@@ -111,6 +111,11 @@ def test_a_wheel_has_neither_tests_nor_documents(wheel: zipfile.ZipFile) -> None
     assert not [name for name in wheel.namelist() if "test" in name]
 
 
+def test_an_installed_wheel_registers_the_lexer_of_pygments(wheel: zipfile.ZipFile) -> None:
+    (registered,) = (name for name in wheel.namelist() if name.endswith("entry_points.txt"))
+    assert "[pygments.lexers]\narch = archlang.editor.pygments_lexer:ArchLexer\n" in wheel.read(registered).decode()
+
+
 def test_the_version_of_a_wheel_is_that_of_the_package(wheel: zipfile.ZipFile) -> None:
     assert Path(str(wheel.filename)).name == f"archlang-{archlang.__version__}-py3-none-any.whl"
 
