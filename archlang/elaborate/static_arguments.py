@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from archlang.diagnostics import Report
 from archlang.diagnostics.names import did_you_mean
+from archlang.graph.operations import CHARGES
 from archlang.names import mistakes as name_mistakes
 from archlang.names.evaluate import Evaluator
 from archlang.names.resolve import Declaration, ResolvedFile
@@ -61,7 +62,12 @@ def settle(
         elif argument.name in parameters:
             parameter = parameters[argument.name]
         else:
-            report(name_mistakes.unknown_static(argument.span, argument.name, item.name, parameters, item.name_span))
+            unlisted = _weights_of_charges(argument.name, item)
+            report(
+                name_mistakes.unknown_static(
+                    argument.span, argument.name, item.name, parameters, item.name_span, unlisted
+                )
+            )
             meant = did_you_mean(argument.name, parameters)
             if meant is not None:
                 statics.setdefault(meant, Bound(None, argument.span))
@@ -74,6 +80,14 @@ def settle(
             static_value(parameter, argument.value, evaluator, declaration.file, report), argument.value.span
         )
     return statics
+
+
+def _weights_of_charges(name: str, item: tree.Definition | tree.Extern) -> tuple[str, ...]:
+    """Returns the weight of a charge that a static of an optimizer may mean, as `charge.z` does `charges.z`; none if it
+    means another static."""
+    family, dot, charge = name.partition(".")
+    is_weight = dot and isinstance(item, tree.Extern) and item.word == "optimizer"
+    return (f"{CHARGES}{charge}",) if is_weight and did_you_mean(family, (CHARGES.rstrip("."),)) else ()
 
 
 def static_value(

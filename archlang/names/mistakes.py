@@ -271,12 +271,15 @@ def too_deep_together(span: Span, name: str) -> Diagnostic:
 # Statics
 
 
-def unknown_static(span: Span, name: str, block: str, possible: Iterable[str], declared: Span | None) -> Diagnostic:
+def unknown_static(
+    span: Span, name: str, block: str, possible: Iterable[str], declared: Span | None, unlisted: Iterable[str] = ()
+) -> Diagnostic:
+    """`unlisted` are further possible names, which the signature does not list."""
     possible = tuple(possible)
     remedy = f"`{block}` has {listed(possible)}" if possible else f"`{block}` has no statics"
     labels = (Label(declared, f"`{block}` is declared here"),) if declared else ()
     message = f"`{block}` has no static `{name}`"
-    return misspelt(Diagnostic("E0301", message, span, "unknown static", labels, remedy), name, possible)
+    return misspelt(Diagnostic("E0301", message, span, "unknown static", labels, remedy), name, (*possible, *unlisted))
 
 
 def missing_static(span: Span, name: str, kind: str, block: str, declared: Span) -> Diagnostic:

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from archlang.tasks.kit import mistakes
-from archlang.tasks.kit.checks import check_bounds, check_choice, check_ranges, check_sizes
+from archlang.tasks.kit.checks import check_available, check_bounds, check_choice, check_ranges, check_sizes
 from archlang.tasks.kit.fingerprints import Fingerprints, Patience, Seen, in_share, table_fingerprints
 from archlang.tasks.kit.ragged import Integers, Ragged, Truths, enclose, offsets_of
 from archlang.tasks.kit.random_stream import RandomStream
@@ -101,10 +101,7 @@ class Ctl:
             "valid_size": self._available(self.valid, 0.0, 1.0),
             "test_size": self._available(self.test, 0.0, 1.0),
         }
-        for name, most in available.items():
-            size = getattr(self, name)
-            if size > most:
-                raise mistakes.too_many_items("ctl", name, size, most, remedy)
+        check_available("ctl", self, available, remedy)
 
     @property
     def class_names(self) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from archlang.tasks.kit import mistakes
-from archlang.tasks.kit.checks import check_bounds
+from archlang.tasks.kit.checks import check_available, check_bounds, check_sizes
 from archlang.tasks.kit.fingerprints import Patience, Seen, in_share, table_fingerprints
 from archlang.tasks.kit.ragged import Ragged
 from archlang.tasks.kit.random_stream import RandomStream
@@ -82,18 +82,14 @@ class FlipFlop:
                 if abs(100 * ignore - round(100 * ignore)) > 1e-6:
                     raise mistakes.not_whole_percent(static, ignore)
         cells = [(length, ignore) for length in self.test_length for ignore in self.test_ignore]
-        for split, split_cells in (
-            ("train", [(self.length, self.ignore)]),
-            ("iid", [(self.length, self.ignore)]),
-            ("valid", [(self.length, self.ignore), *cells]),
-            ("test", cells),
-        ):
-            size, (low, high) = getattr(self, f"{split}_size"), SHARES[split]
-            check_bounds("flipflop", f"{split}_size", size, 0)
-            for length, ignore in split_cells:
-                most = _count(length, ignore) * int(8 * (high - low)) // 8
-                if size > most:
-                    raise mistakes.too_many_items("flipflop", f"{split}_size", size, most, "choose longer sequences")
+        check_sizes("flipflop", self)
+        trained = (self.length, self.ignore)
+        cells_of = {"train": [trained], "iid": [trained], "valid": [trained, *cells], "test": cells}
+        available = {
+            f"{split}_size": min(_count(*cell) for cell in cells_of[split]) * int(8 * (high - low)) // 8
+            for split, (low, high) in SHARES.items()
+        }
+        check_available("flipflop", self, available, "choose longer sequences")
 
     def split_names(self) -> tuple[str, ...]:
         return ("train", "iid", "valid", "test")

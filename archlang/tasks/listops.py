@@ -256,7 +256,7 @@ class ListOps:
         trees = trees.select(keep)
         available, size = len(trees), getattr(self, f"{split}_size")
         if size > available:
-            raise mistakes.too_many_items("listops", f"{split}_size", size, available, "draw a larger `pool`")
+            raise mistakes.too_many_items("listops", {f"{split}_size": (size, available)}, "draw a larger `pool`")
         trees = trees.select(rng.order(available)[: size or available])
         hundreds = trees.x.lengths // 100 * 100
         return self._split(trees, hundreds, np.full(len(hundreds), self.arguments))

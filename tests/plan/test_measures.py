@@ -3,6 +3,7 @@
 import pytest
 
 from archlang.diagnostics import Diagnostic
+from archlang.diagnostics.edits import apply_edits
 from archlang.plan.check import check_text
 
 MODEL = "model small(x: tokens[n]) -> logits[classes] { return embed[4](x) |> last |> linear[classes] }\n"
@@ -100,6 +101,19 @@ def test_a_claim_at_the_weight_of_an_unknown_charge_is_reported() -> None:
 """
     (diagnostic,) = check_text(model + recipe(rest='claim test.accuracy = 1.0 at train.charges.sise = 0.1 from "p"'))
     assert (diagnostic.code, diagnostic.remedy) == ("E0617", "did you mean `size`?")
+
+
+def test_a_misspelt_weight_of_a_charge_is_corrected() -> None:
+    model = """model small(x: tokens[n]) -> logits[classes] {
+    h = embed[4](x)
+    charge z = mean(linear[1](h))
+    return h |> last |> linear[classes]
+}
+"""
+    (diagnostic,) = check_text(model + recipe(", charge.z = 0.1"))
+    assert (diagnostic.code, diagnostic.remedy) == ("E0301", "did you mean `charges.z`?")
+    assert diagnostic.is_safe
+    assert not check_text(apply_edits(diagnostic.span.source.text, diagnostic.edits))
 
 
 @pytest.mark.parametrize(

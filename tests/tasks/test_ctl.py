@@ -164,7 +164,11 @@ def test_a_split_may_have_all_existing_items() -> None:
         ({"test": Interval(5, 9)}, "train = 1..5 and test = 5..9 of ctl overlap"),
         ({"valid": Interval(8, 9)}, "valid = 8..9 and test = 9..10 of ctl overlap"),
         ({"train": Interval(0, 5)}, "train = 0..5 is out of bounds"),
-        ({"functions": 3, "new_functions": 0}, "more than the 1896 distinct items of ctl: write .* = 1896 or less"),
+        (
+            {"functions": 3, "new_functions": 0, "iid_size": 300},
+            "train_size = 53704 and iid_size = 300 are more than the distinct items of ctl: "
+            "write train_size = 1896 and iid_size = 272 or less",
+        ),
         ({"iid_size": 1_000_000}, "iid_size = 1000000 is more than the \\d+ distinct items of ctl"),
         ({"train_size": 20}, "train_size = 20 is less than the 568 single applications"),
         ({"valid_size": -1}, "valid_size = -1 is out of bounds for ctl: choose a number of at least 0"),

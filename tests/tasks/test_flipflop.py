@@ -87,7 +87,15 @@ def test_an_empty_split_is_empty() -> None:
     [
         ({"length": 511}, "length has the odd length 511"),
         ({"test_length": (512, 7)}, "test_length has the odd length 7"),
-        ({"length": 8}, "train_size = 160000 is more than the 25 distinct items of flipflop"),
+        (
+            {"length": 8},
+            "train_size = 160000, iid_size = 10000 and valid_size = 1000 are more than the distinct items of flipflop: "
+            "write train_size = 25, iid_size = 6 and valid_size = 6 or less, or choose longer sequences",
+        ),
+        (
+            {"length": 8, "train_size": 25, "iid_size": 6},
+            "valid_size = 1000 is more than the 6 distinct items of flipflop: write valid_size = 6 or less",
+        ),
         ({"ignore": 1.5}, "ignore = 1.5 is out of bounds"),
         ({"test_ignore": (0.985,)}, "round it to two decimals"),
         ({"test_ignore": ()}, "test_ignore is empty"),

@@ -35,6 +35,14 @@ def check_sizes(task: str, statics: object) -> None:
             check_bounds(task, static.name, getattr(statics, static.name), 0)
 
 
+def check_available(task: str, statics: object, available: Mapping[str, int], remedy: str) -> None:
+    """Raises TaskError, which names all of them, if statics of this task are above the numbers of items that there are;
+    `remedy` says what makes more."""
+    sizes = {static: (size, most) for static, most in available.items() if (size := getattr(statics, static)) > most}
+    if sizes:
+        raise mistakes.too_many_items(task, sizes, remedy)
+
+
 def check_share(task: str, static: str, value: float) -> None:
     """Raises TaskError if the number is not between 0 and 1, both excluded."""
     if not 0 < value < 1:

@@ -1,6 +1,6 @@
 """The errors of tasks: their statics, their files, and users' own classes."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from archlang.diagnostics import ErrorWithRemedy
 from archlang.types.statics import Interval
@@ -40,9 +40,17 @@ def range_out_of_bounds(task: str, static: str, interval: Interval, low: int, hi
     return TaskError(f"{static} = {interval} is out of bounds for {task}", f"choose a range inside {low}..{high}")
 
 
-def too_many_items(task: str, static: str, size: int, available: int, remedy: str) -> TaskError:
-    message = f"{static} = {size} is more than the {available} distinct items of {task}"
-    return TaskError(message, f"write {static} = {available} or less, or {remedy}")
+def too_many_items(task: str, sizes: Mapping[str, tuple[int, int]], remedy: str) -> TaskError:
+    """`sizes` are the statics that are too large, each with its value and the number of items that there are."""
+    written = _joined([f"{static} = {size}" for static, (size, _) in sizes.items()])
+    possible = _joined([f"{static} = {most}" for static, (_, most) in sizes.items()])
+    (_, first), *others = sizes.values()
+    message = f"{written} are more than the" if others else f"{written} is more than the {first}"
+    return TaskError(f"{message} distinct items of {task}", f"write {possible} or less, or {remedy}")
+
+
+def _joined(parts: Sequence[str]) -> str:
+    return " and ".join(part for part in (", ".join(parts[:-1]), parts[-1]) if part)
 
 
 def too_few_for_singles(task: str, size: int, required: int) -> TaskError:
