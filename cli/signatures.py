@@ -1,6 +1,6 @@
 """Prints signatures with their documentation, for `blocks` and `tasks`."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from rich.text import Text
 
@@ -71,12 +71,18 @@ def _show(name: str, item: Item, more: Mapping[str, object]) -> None:
     for line in item.documentation:
         console.out.write(line)
     console.out.write("\n")
-    for fact, value in more.items():
-        shown = ", ".join(map(str, value)) if isinstance(value, list | tuple) else value
-        console.out.write(f"{fact.replace('_', ' ').capitalize()}: {shown}")
+    for line in fact_lines(more):
+        console.out.write(line)
     if isinstance(item, Extern):
         console.out.write(f"Python: {item.python}")
     console.out.write(f"File: {item.span.source.path}:{item.span.line}")
+
+
+def fact_lines(facts: Mapping[str, object]) -> Iterator[str]:
+    """Yields facts by name, such as `broken_down_by`, as text."""
+    for fact, value in facts.items():
+        shown = ", ".join(map(str, value)) if isinstance(value, list | tuple) else value
+        yield f"{fact.replace('_', ' ').capitalize()}: {shown}"
 
 
 def _facts(name: str, item: Item) -> dict[str, object]:

@@ -30,10 +30,10 @@ def tasks(
     from archlang.cli.signatures import list_or_show
     from archlang.names import library
 
-    list_or_show("task", library.tasks(), name, as_json, _declared)
+    list_or_show("task", library.tasks(), name, as_json, declared_facts)
 
 
-def _declared(item: Item) -> dict[str, object]:
+def declared_facts(item: Item) -> dict[str, object]:
     """Returns the facts of a task with its default statics; empty if the task needs files."""
     from archlang.diagnostics import ArchlangError
 

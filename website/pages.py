@@ -90,7 +90,7 @@ def _text(path: str) -> str:
 def _listing(path: str) -> str:
     """Returns a page that lists the contents of a folder."""
     files = [file for file in sorted((ROOT / path).iterdir()) if not file.name.startswith(("_", "."))]
-    lines = [f"- [{file.name}]({file.name}){_title(file)}" for file in files]
+    lines = [f"- [{file.name.removesuffix('.md')}]({file.name}){_title(file)}" for file in files]
     return "\n".join([f"# {Path(path).name.capitalize()}", "", *lines, ""])
 
 

@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 
+from archlang.cli.signatures import fact_lines
+from archlang.cli.tasks import declared_facts
 from archlang.names import library
 from archlang.names.library import PACKAGE
 from archlang.syntax.printer import signature_text
@@ -57,7 +59,8 @@ def _section(name: str, item: Item) -> str:
     file = item.span.source.path.removeprefix(f"{PACKAGE}/")
     # A fence of this form has no link to the playground: a signature is no program, nor is a part of a module.
     fence = f"```{{ .arch }}\n{program}\n```"
-    return "\n\n".join([f"## {name}", *_paragraphs(item.documentation), fence, f"File: `archlang/{file}`"])
+    facts = [f"- {line}" for line in [*fact_lines(declared_facts(item)), f"File: `archlang/{file}`"]]
+    return "\n\n".join([f"## {name}", *_paragraphs(item.documentation), fence, "\n".join(facts)])
 
 
 def _paragraphs(documentation: Iterable[str]) -> Iterator[str]:

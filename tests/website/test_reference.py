@@ -24,4 +24,10 @@ def test_a_section_has_equations_an_example_and_the_signature_as_code() -> None:
     assert "```text\nP_ij = " in section
     assert "Example:\n\n```arch\nblock example(" in section
     assert "```{ .arch }\nblock geometric_attention[\n" in section
-    assert section.endswith("File: `archlang/blocks/geometric_attention.arch`\n")
+    assert section.endswith("\n- File: `archlang/blocks/geometric_attention.arch`\n")
+
+
+def test_a_task_has_its_kind_its_splits_and_its_metrics() -> None:
+    section = reference()["docs/reference/tasks.md"].partition("## ctl\n")[2].partition("\n## ")[0]
+    assert "\n- Kind: classification\n- Splits: train, iid, valid, test\n" in section
+    assert "\n- Metrics: accuracy\n" in section
