@@ -11,7 +11,8 @@ from archlang.files.os_errors import NO_MEMORY, is_current_folder_deleted, machi
 _NO_MEMORY_WORDS = (
     "can't allocate memory", "cannot allocate memory", "out of memory", "bad_alloc", "failed to map segment",
     "storage size calculation overflowed", "unable to allocate", "could not create a primitive",
-    "error return without exception set", "couldn't parse file content", "allocation failed",
+    "error return without exception set", "returned null without setting an exception", "couldn't parse file content",
+    "allocation failed",
 )  # fmt: skip
 _NO_THREAD = "can't start new thread"
 _CLOSE_PROCESSES = "close other programs, or raise the limit on threads and processes: `ulimit -u`"

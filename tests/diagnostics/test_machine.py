@@ -16,6 +16,7 @@ from archlang.diagnostics.machine import is_out_of_memory, machine_error
         RuntimeError("could not create a primitive"),
         ImportError("libtorch_cpu.so: failed to map segment from shared object"),
         SystemError("error return without exception set"),
+        SystemError("<function Lark.__init__ at 0x5620> returned NULL without setting an exception"),
         TypeError("Couldn't build proto file into descriptor pool: out of memory"),
         TypeError("Couldn't parse file content!"),
         RuntimeError("[enforce fail at inline_container.cc:892] . PytorchStreamWriter failed: allocation failed"),

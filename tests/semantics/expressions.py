@@ -388,7 +388,7 @@ class Expressions:
 
     def pooled(self, kind: Kind, depth: int) -> Value:
         source = self.data(Kind("seq", self.chance.choice(self.lengths()), kind.width), depth)
-        if depth and kind.width != "3" and self.chance.happens(0.2):
+        if depth and kind.width not in ("1", "3") and self.chance.happens(0.2):
             return Value(f"bilstm_final[{kind.width}]({source.text})", kind, source.free)
         return Value(
             f"{self.chance.choice(('first', 'last', 'mean', 'sum', 'max', 'min'))}({source.text})", kind, source.free

@@ -41,6 +41,6 @@ def test_a_model_shows_its_gates_attention_pointers_and_halting(file: Path, mode
     for panel in shown:
         for frame in panel.frames:
             assert frame.values.shape == (len(panel.choices), len(frame.rows), len(frame.columns))
-            if panel.unit == "weight":
+            if panel.unit == "weight" and frame.values.size:  # at the first step of a growing memory it is empty
                 assert np.nanmax(frame.values) <= 1 + 1e-5
                 assert np.nanmin(frame.values) >= 0
