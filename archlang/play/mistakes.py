@@ -1,10 +1,18 @@
 """Errors of the playground, worded for the person who asked for it."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from archlang.diagnostics import ErrorWithRemedy, MachineError
 from archlang.diagnostics.names import suggest
+
+_PASTE = "paste its blocks into the program: the page reads no files of yours"
+# What to do in the page about mistakes whose own remedies are for files and the command line.
+REMEDIES: Mapping[str, str] = {
+    "E0208": _PASTE,
+    "E0233": _PASTE,
+    "E0316": "check the program as a file with `archlang check`: the page reads no files of yours",
+}
 
 
 class PlayError(ErrorWithRemedy):
@@ -17,6 +25,11 @@ class RequestError(ErrorWithRemedy):
 
 def is_missing(field: str, kind: str) -> RequestError:
     return RequestError(f"the request has no {kind} `{field}`", "reload the page")
+
+
+def is_too_large(characters: int, most: int) -> RequestError:
+    message = f"the text has {characters:_} characters; at most {most:_} are checked"
+    return RequestError(message, "split the program into several files, and check them with `archlang check`")
 
 
 def unknown_method(name: str, methods: Iterable[str]) -> RequestError:

@@ -111,7 +111,10 @@ class _Handler(BaseHTTPRequestHandler):
             self._refuse(HTTPStatus.LENGTH_REQUIRED, "the request has no length")
             return
         if int(length) > _LARGEST_REQUEST:
-            self._refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "the request is too large")
+            self._refuse(
+                HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+                f"the request is too large; at most {_LARGEST_REQUEST:_} bytes are read",
+            )
             return
         try:
             fields = json.loads(self.rfile.read(int(length)))

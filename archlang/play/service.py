@@ -4,6 +4,7 @@ The same code runs behind the server on this machine, and within the page in the
 from the start of the text, as the browser does. A program is data: it reads no file but those of the package."""
 
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -27,7 +28,15 @@ from archlang.pages.pictures.changes import describe_changes
 from archlang.pages.pictures.picture import draw
 from archlang.pages.pictures.side_by_side import side_by_side
 from archlang.pages.pictures.svg import print_svg
-from archlang.play.mistakes import RequestError, is_missing, trains_elsewhere, unknown_method, unknown_program
+from archlang.play.mistakes import (
+    REMEDIES,
+    RequestError,
+    is_missing,
+    is_too_large,
+    trains_elsewhere,
+    unknown_method,
+    unknown_program,
+)
 from archlang.source import Span
 from archlang.syntax.outline import ITEM_WORDS, PART_WORDS, RESERVED
 
@@ -56,10 +65,12 @@ class Request:
         """Returns a field that is text.
 
         Raises:
-            RequestError: it is missing, or it is no text."""
+            RequestError: it is missing, it is no text, or it is too large."""
         value = self.fields.get(name, default)
-        if not isinstance(value, str) or len(value) > LONGEST_TEXT:
+        if not isinstance(value, str):
             raise is_missing(name, "text")
+        if len(value) > LONGEST_TEXT:
+            raise is_too_large(len(value), LONGEST_TEXT)
         # The browser may send halves of a character, which cannot be encoded.
         return _SURROGATE.sub("\ufffd", value)
 
@@ -110,10 +121,8 @@ class Program:
         return offset if self._units is None else self._units[offset]
 
     def into(self, offset: int) -> int:
-        """Returns an offset of the browser as an offset of the text, at most its end."""
-        if self._units is None:
-            return min(offset, len(self.text))
-        return min(range(len(self._units)), key=lambda index: abs(self._units[index] - offset) if self._units else 0)
+        """Returns an offset of the browser as an offset of the text, at most its end; within a character, its end."""
+        return min(offset if self._units is None else bisect_left(self._units, offset), len(self.text))
 
     def place(self, span: Span) -> Facts:
         return {"from": self.out(span.start), "to": self.out(span.end)}
@@ -319,7 +328,7 @@ def _diagnostic(program: Program, diagnostic: Diagnostic) -> Facts:
         "code": diagnostic.code,
         "message": diagnostic.message,
         "label": diagnostic.label,
-        "remedy": diagnostic.remedy,
+        "remedy": REMEDIES.get(diagnostic.code, diagnostic.remedy),
         "labels": [
             {**program.place(label.span), "text": label.text} for label in diagnostic.labels if program.owns(label.span)
         ],

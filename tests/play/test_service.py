@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from archlang.play.service import Service
+from archlang.play.service import Program, Service
 
 GOOD = "model m[d = 8](x: tokens[n]) -> logits[classes] {\n    return embed[d](x) |> last |> linear[classes]\n}\n"
+READS_A_FILE = 'recipe r { task file[path = "../words.tsv"] model m train adamw[steps = 1] }\n' + GOOD
 BAD = GOOD.replace("embed", "embd")
 
 
@@ -108,6 +109,27 @@ def test_a_program_reads_no_file_beside_it_or_elsewhere(tmp_path: Path) -> None:
         assert "this is secret" not in json.dumps(answer)
 
 
+def test_a_text_that_is_too_large_is_named_with_the_limit(service: Service) -> None:
+    error: Any = service.answer({"method": "check", "text": "x" * 1_000_001})["error"]
+    assert error["message"] == "the text has 1_000_001 characters; at most 1_000_000 are checked"
+    assert "split" in error["remedy"]
+
+
+def test_a_file_outside_of_the_page_has_a_remedy_within_the_page(service: Service) -> None:
+    for text, code, remedy in (
+        ('use "../mine.arch"\n', "E0233", "paste its blocks into the program"),
+        ('use "./mine.arch"\n', "E0208", "paste its blocks into the program"),
+        (READS_A_FILE, "E0316", "check the program as a file with `archlang check`"),
+    ):
+        mistakes = {each["code"]: each for each in ask(service, "check", text=text)["diagnostics"]}
+        assert mistakes[code]["remedy"].startswith(remedy)
+
+
+def test_an_offset_of_the_browser_within_a_character_is_its_end(service: Service) -> None:
+    program = Program("a🙂b", "/nowhere/program.arch")
+    assert [program.into(offset) for offset in (0, 1, 2, 3, 4, 99)] == [0, 1, 2, 2, 3, 3]
+
+
 @pytest.mark.parametrize(
     "fields",
     [
@@ -115,7 +137,6 @@ def test_a_program_reads_no_file_beside_it_or_elsewhere(tmp_path: Path) -> None:
         {"method": "program", "name": "../../etc/passwd"}, {"method": "check", "text": "", "beside": "/etc/passwd"},
         {"method": "hover", "text": GOOD, "offset": -1}, {"method": "hover", "text": GOOD, "offset": True},
         {"method": "draw", "text": GOOD, "lengths": [0]}, {"method": "draw", "text": GOOD, "lengths": [1] * 99},
-        {"method": "check", "text": "x" * 1_000_001},
     ],
     ids=repr,
 )  # fmt: skip
