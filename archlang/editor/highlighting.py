@@ -92,7 +92,7 @@ def rules() -> tuple[Rule, ...]:
         Rule(rf"({any_of(BEFORE_REFERENCES)}){space}({word})", ("keyword", "space", "function")),
         # Keywords in their places.
         Rule(rf'({contextual})(?=[ \t]+(?:{word}|["0-9]))', ("keyword",)),
-        Rule(r"(where)\b(?=[ \t]+[^=:,\])\s]|[ \t]*$)", ("keyword",)),
+        Rule(r"(where)\b(?=[ \t]+[^=:,\])\t ]|[ \t]*$)", ("keyword",)),
         Rule(r"(claims)\b(?=[ \t]+-)", ("keyword",)),
         Rule(rf"({any_of(SUFFIXES)})(?=[ \t]*(?:[,{{}}#]|$))", ("keyword",)),
         Rule(rf"({any_of(CONSTANTS)})", ("constant",)),

@@ -26,6 +26,7 @@ def shipped_files() -> tuple[Path, ...]:
 
 def words(text: str) -> Iterator[tuple[int, str, bool]]:
     """Yields the start of each word of a correct program, the word, and whether the parser reads it as a keyword."""
+    keywords = spellings()  # first, because lark parses the grammar too
     tokens: list[Token] = []
     feed = ParserState.feed_token
 
@@ -40,4 +41,4 @@ def words(text: str) -> Iterator[tuple[int, str, bool]]:
         parse(Source("test.arch", text))
     for token in tokens:
         if re.fullmatch(r"[A-Za-z_][\w.]*", token):
-            yield token.start_pos or 0, str(token), token.type in spellings()
+            yield token.start_pos or 0, str(token), token.type in keywords

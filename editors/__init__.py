@@ -1,0 +1,1 @@
+"""Support for editors; its syntax files are written from the patterns of the package."""

@@ -1,0 +1,1 @@
+autocmd BufNewFile,BufRead *.arch setfiletype arch
