@@ -18,6 +18,7 @@ from archlang.play.page import FRAMED_POLICY, HEADER_POLICY, content_type, page_
 
 _ADDRESS = "127.0.0.1"
 _LARGEST_REQUEST = 8 << 20  # bytes
+_PART = 1 << 20  # bytes
 _SECONDS = 30.0
 """without a byte before a connection is closed"""
 
@@ -111,10 +112,9 @@ class _Handler(BaseHTTPRequestHandler):
             self._refuse(HTTPStatus.LENGTH_REQUIRED, "the request has no length")
             return
         if int(length) > _LARGEST_REQUEST:
-            self._refuse(
-                HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-                f"the request is too large; at most {_LARGEST_REQUEST:_} bytes are read",
-            )
+            reason = f"the request is too large; at most {_LARGEST_REQUEST:_} bytes are read"
+            self._refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, reason)
+            self._discard(int(length))
             return
         try:
             fields = json.loads(self.rfile.read(int(length)))
@@ -131,6 +131,11 @@ class _Handler(BaseHTTPRequestHandler):
             message = f"internal error: {type(error).__name__}: {error}"
             answer = {"error": {"message": message, "remedy": "this is a bug in archlang; please report it"}}
         self._send(HTTPStatus.OK, "application/json", json.dumps(answer).encode("utf-8"))
+
+    def _discard(self, length: int) -> None:
+        """Reads the rest of a request: a browser that cannot send all of it does not read the answer."""
+        while length > 0 and (part := self.rfile.read(min(length, _PART))):
+            length -= len(part)
 
     def _names_the_server(self) -> bool:
         """Whether the request was sent to this server by its own name: a foreign name may lead to this address."""

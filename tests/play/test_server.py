@@ -71,6 +71,11 @@ def test_the_page_is_answered(server: Server) -> None:
     assert (status, json.loads(text)) == (200, {"result": {"method": "check", "text": "🙂"}})
 
 
+def test_a_request_that_is_too_large_gets_its_answer_after_it_is_sent(server: Server) -> None:
+    status, text, _ = request(server, body=b" " * (9 << 20))
+    assert (status, text) == (413, "the request is too large; at most 8_388_608 bytes are read\n")
+
+
 def test_the_server_listens_on_the_loopback_address_only(server: Server) -> None:
     assert server.server_address[0] == "127.0.0.1"
 
