@@ -82,13 +82,15 @@ def _check(resolved: ResolvedFile, diagnostics: Sequence[Diagnostic], bodies: Ch
 def _follows(diagnostic: Diagnostic, loading: Sequence[Diagnostic]) -> bool:
     """Whether a name is unknown because of a mistake of `loading`: its definition may stand where the text could not be
     parsed, or in a file that could not be used."""
-    if diagnostic.code not in ("E0202", "E0214"):
+    if diagnostic.code not in ("E0202", "E0214", "E0604", "E0612"):
         return False
     unparsed = {mistake.span.source for mistake in loading if mistake.code.startswith("E01")}
     if any(mistake.code in _UNUSABLE_FILE for mistake in loading) or (unparsed and diagnostic.code == "E0214"):
         return True
     name = diagnostic.span.text.rpartition(".")[2]
-    return any(re.search(rf"\b(?:block|model)[ \t]+{re.escape(name)}\b", source.text) for source in unparsed)
+    return any(
+        re.search(rf"\b(?:block|model|recipe|table)[ \t]+{re.escape(name)}\b", source.text) for source in unparsed
+    )
 
 
 def _check_file(resolved: ResolvedFile, report: DiagnosticLog, bodies: CheckedBodies) -> None:

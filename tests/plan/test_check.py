@@ -113,3 +113,13 @@ def test_steps_without_a_halting_probability_for_each_result_are_not_supervised(
     """
     expected = [] if supervise == "last" else code
     assert [diagnostic.code for diagnostic in check_text(text)] == expected
+
+
+def test_a_recipe_or_a_table_that_could_not_be_parsed_is_not_unknown() -> None:
+    text = """model m(x: tokens[n]) -> logits[classes] { return embed[4](x) |> last |> linear[classes] }
+recipe good { task ctl model m train adamw[steps = 1] }
+recipe bad { task ctl model m train adamw[steps = ] }
+table first { row "A" good claims 1, column "B" test.accuracy }
+table second { row "A" bad column "C" average of first }
+"""
+    assert [mistake.code for mistake in check_text(text)] == ["E0101", "E0101"]
