@@ -1,9 +1,11 @@
 """The published results that a recipe's `claim` lines name."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+from archlang.diagnostics import Report
 from archlang.diagnostics.effort import spend
 from archlang.elaborate.static_arguments import plain
+from archlang.names.evaluate import Evaluator
 from archlang.names.resolve import ResolvedFile
 from archlang.plan import mistakes
 from archlang.plan.measures import Measures, is_group
@@ -11,7 +13,7 @@ from archlang.plan.plan import PublishedResult
 from archlang.plan.recipe import ResolvedRecipe, report_repeated
 from archlang.plan.table_parts import read_table
 from archlang.syntax.expression_text import expression_text
-from archlang.syntax.tree import Claim, Expression, Number, Row, Setting, Unary
+from archlang.syntax.tree import Claim, Expression, Name, Number, Range, Row, Setting, Unary
 from archlang.types import Dim
 from archlang.types.statics import StaticValue
 
@@ -107,7 +109,9 @@ def published_results(recipe: ResolvedRecipe, claims: Iterable[Claim]) -> Iterat
         deviation = None if claim.deviation is None else literal(claim.deviation)
         if value is None:
             continue
-        index = None if claim.index is None else evaluator.value(claim.index, "int")
+        index = None
+        if claim.index is not None:
+            index = group_index(claim.index, claim.metric.text, evaluator, recipe.report)
         at: dict[str, StaticValue] = {}
         for setting in claim.at:
             parameter = recipe.parameter(setting.path.text)
@@ -116,8 +120,38 @@ def published_results(recipe: ResolvedRecipe, claims: Iterable[Claim]) -> Iterat
             )
             if condition is not None:
                 at[setting.path.text] = condition
-        group = index.constant if isinstance(index, Dim) else None
-        yield PublishedResult(claim.metric.text, group, value, deviation, at, claim.origin, claim.median)
+        yield PublishedResult(claim.metric.text, index, value, deviation, at, claim.origin, claim.median)
+
+
+def group_index(index: Expression, metric: str, evaluator: Evaluator, report: Report) -> int | None:
+    """The number of a group, such as 10 of `test.accuracy[10]`; None, and a report, if it is none."""
+    number = None if isinstance(index, Name | Range) else evaluator.value(index, "int")
+    if isinstance(number, Dim) and number.constant is not None:
+        return number.constant
+    report(mistakes.not_a_group(index.span, metric))
+    return None
+
+
+def check_claimed_groups(recipe: ResolvedRecipe, measures_at: Callable[[Claim], Sequence[Measures]]) -> None:
+    """Reports claims about groups that the split of their metric does not have.
+
+    Args:
+        measures_at: Returns the measures of the points that a claim may be about; none if they are unknown."""
+    for claim in recipe.parts.claims:
+        groups = [(setting.path.text.partition(".")[2], setting.value) for setting in claim.at if is_group(setting)]
+        if claim.index is None and not groups:
+            continue
+        metric, evaluator = claim.metric.text, recipe.evaluator()
+        index = None if claim.index is None else group_index(claim.index, metric, evaluator, recipe.report)
+        points = measures_at(claim)
+        if not points:
+            continue
+        values = [(group, plain(evaluator.value(value, None)), value.span) for group, value in groups]
+        if claim.index is not None and index is not None:
+            values.append((points[0].breakdown, index, claim.index.span))
+        for group, value, span in values:
+            if value is not None and not any(measures.has_group(metric, group, value) for measures in points):
+                recipe.report(points[0].absent_group(span, metric, group, value))
 
 
 def literal(expression: Expression) -> float | None:

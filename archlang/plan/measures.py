@@ -1,15 +1,15 @@
 """What a run can measure: the splits and metrics of its task, and the user's own metrics."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from archlang.diagnostics import Report
+from archlang.diagnostics import Diagnostic, Report
 from archlang.elaborate.static_arguments import plain
 from archlang.names.values import Bound
 from archlang.plan import mistakes
 from archlang.source import Span
 from archlang.syntax.tree import Name, Setting
-from archlang.types.statics import Symbol
+from archlang.types.statics import StaticValue, Symbol
 
 # `run.seconds` and `run.memory` are measured for the run as a whole: the seconds of its training steps, and the largest
 # amount of memory in MiB.
@@ -21,17 +21,27 @@ def is_group(setting: Setting) -> bool:
     return setting.path.parts[0] not in ("task", "model", "train", "seed")
 
 
+def group_value(value: StaticValue) -> int:
+    """Returns the number of a group: an int itself, a share in per cent; -1, which no group has, for other statics."""
+    if isinstance(value, float):
+        return round(value * 100)
+    return value if isinstance(value, int) else -1
+
+
 @dataclass(frozen=True)
 class Measures:
     """The splits of a task, and the metrics of a run. `selecting` are the metrics that `train.select` may name; the
     others are measured only at the end of a run. `splits` is empty if they depend on a user's file. `groups` are those
-    by which splits are broken down, such as length."""
+    by which splits are broken down, such as length, with the
+    values that the statics give them in each split in `group_values`, and `breakdown` is the first."""
 
     task: str
     splits: tuple[str, ...]
     metrics: tuple[str, ...]
     selecting: tuple[str, ...]
     groups: tuple[str, ...]
+    breakdown: str
+    group_values: Mapping[str, Mapping[str, Collection[int]]]
     answers: str
     """the name of the form of the answers, as `archlang.tasks.kit.split.Form` has it"""
 
@@ -63,3 +73,14 @@ class Measures:
         possible = [f"{split}.{group}" for group in self.groups]
         if path.text not in possible:
             report(mistakes.unknown_group(path.span, self.task, path.text, metric, possible))
+
+    def has_group(self, metric: str, group: str, value: StaticValue) -> bool:
+        """Whether the split of a metric can have a group with this value."""
+        values = self.group_values.get(metric.partition(".")[0], {}).get(group)
+        return values is None or group_value(value) in values
+
+    def absent_group(self, span: Span, metric: str, group: str, value: StaticValue) -> Diagnostic:
+        """The diagnostic of a group that the split of a metric does not have."""
+        split = metric.partition(".")[0]
+        values = self.group_values[split][group]
+        return mistakes.absent_group(span, self.task, split, group, values, isinstance(value, float))

@@ -1,6 +1,6 @@
 """Diagnostics of recipes, tables and searches."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from archlang.diagnostics import Diagnostic, Edit, Label
 from archlang.diagnostics.edits import insertion, name_of_setting, static_set, without_item, without_lines
@@ -126,6 +126,30 @@ def unknown_group(span: Span, task: str, path: str, metric: str, possible: list[
     remedy = f"write one of its groups, such as `{possible[0]}`"
     diagnostic = Diagnostic("E0312", message, span, f"its groups are {listed(possible)}", remedy=remedy)
     return misspelt(diagnostic, path, possible)
+
+
+def absent_group(span: Span, task: str, split: str, group: str, values: Collection[int], is_share: bool) -> Diagnostic:
+    """`values` are those of the group in the split, in per cent if `is_share`."""
+    ordered = sorted(set(values))
+    texts = [f"{value / 100:g}" if is_share else str(value) for value in ordered]
+    if not ordered:
+        label, remedy = f"the split has no `{group}`", "name another split"
+    elif len(ordered) > 2 and ordered[-1] - ordered[0] == len(ordered) - 1:
+        label = f"the values of `{group}` are {texts[0]} to {texts[-1]}"
+        remedy = "write one of them, or change the statics of the task"
+    else:
+        shown = texts if len(texts) <= 8 else [*texts[:4], "…", texts[-1]]
+        are = "value of `{}` is" if len(texts) == 1 else "values of `{}` are"
+        label = f"the {are.format(group)} {', '.join(shown)}"
+        remedy = "write one of them, or change the statics of the task"
+    message = f"`{split}` of `{task}` has no items of `{group}` {span.text}"
+    return Diagnostic("E0312", message, span, label, remedy=remedy)
+
+
+def not_a_group(span: Span, metric: str) -> Diagnostic:
+    message = f"`{span.text}` is not the number of a group"
+    remedy = f"write one number for each column, as in `{metric}[10]`"
+    return Diagnostic("E0312", message, span, "not an integer", remedy=remedy)
 
 
 def no_stablemax(span: Span, task: str) -> Diagnostic:

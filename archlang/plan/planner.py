@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from itertools import islice
+from itertools import islice, product
 from math import prod
 
 from archlang.diagnostics import Report
@@ -17,7 +17,7 @@ from archlang.names import mistakes as name_mistakes
 from archlang.names.resolve import ResolvedFile
 from archlang.plan import mistakes
 from archlang.plan.charges import check_claimed, check_weights
-from archlang.plan.claims import check_agreement, check_claims, published_results, row_claims
+from archlang.plan.claims import check_agreement, check_claimed_groups, check_claims, published_results, row_claims
 from archlang.plan.early_stopping import check_patience
 from archlang.plan.grid import spread
 from archlang.plan.inheritance import with_base
@@ -37,6 +37,8 @@ from archlang.plugins import NO_PLUGINS, Plugins
 from archlang.syntax.tree import Claim, Recipe, Setting
 from archlang.types import Dim
 from archlang.types.statics import StaticValue
+
+_MOST_POINTS_OF_CLAIM = 16
 
 
 @dataclass(frozen=True)
@@ -71,6 +73,8 @@ class Planner:
         self.check_paths()
         plan = self.plan(self.first_point())
         check_claims(self.recipe, plan.measures if plan else None)
+        if plan is not None and plan.measures is not None:
+            check_claimed_groups(self.recipe, self._measures_at)
         check_agreement(self.recipe, self._claims_of_tables, self.first_point())
         if plan is not None:
             paths = (setting.path for claim in self.recipe.parts.claims for setting in claim.at)
@@ -167,6 +171,23 @@ class Planner:
             span = select.span or choices["train"].value.span
             measures.check(span, str(plain(select.value)), self.recipe.report, selects=True)
         return measures
+
+    def _measures_at(self, claim: Claim) -> Sequence[Measures]:
+        """What the points that a claim may be about measure; empty if that is unknown, or if they are too many."""
+        at = {setting.path.text: setting for setting in claim.at}
+        settings = {**self.first_point(), **at, **self.overrides}
+        free = [static for static in self.varied if static.path.text.startswith("task.") and static.path.text not in at]
+        if prod(len(static.values) for static in free) > _MOST_POINTS_OF_CLAIM:
+            return ()
+        points = []
+        for values in product(*([static.setting(place) for place in range(len(static.values))] for static in free)):
+            point = {**settings, **{setting.path.text: setting for setting in values}}
+            task, train = bind(self.recipe, "task", point), bind(self.recipe, "train", point)
+            measures = None if task is None or train is None else self._measures(task, train)
+            if measures is None:
+                return ()
+            points.append(measures)
+        return points
 
     def _seed(self, settings: Mapping[str, Setting]) -> int:
         setting = settings.get("seed")

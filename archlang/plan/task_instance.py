@@ -28,7 +28,7 @@ def task_measures(binding: Binding, task: BoundExtern, train: BoundExtern, span:
         return None
     from archlang.tasks.kit.metrics import WRITTEN_METRICS
     from archlang.tasks.kit.mistakes import TaskError
-    from archlang.tasks.kit.task import DecodableTask, groups
+    from archlang.tasks.kit.task import DecodableTask, group_values, groups
 
     if not is_own(task.python) or not _is_sound(binding, task):
         return None
@@ -40,8 +40,9 @@ def task_measures(binding: Binding, task: BoundExtern, train: BoundExtern, span:
     metrics = ("loss", *instance.metrics, *_own_metrics(train.statics.get("metrics", ())))
     written = WRITTEN_METRICS if isinstance(instance, DecodableTask) else ()
     return Measures(
-        task.name, _split_names(instance), (*metrics, *written), metrics, groups(instance), instance.kind.form.name
-    )
+        task.name, _split_names(instance), (*metrics, *written), metrics, groups(instance), instance.breakdown,
+        {split: group_values(instance, split) for split in _split_names(instance)}, instance.kind.form.name,
+    )  # fmt: skip
 
 
 @lru_cache(maxsize=64)  # the points of a table share their tasks, and some classes count their items

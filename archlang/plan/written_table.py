@@ -12,9 +12,9 @@ from archlang.names.resolve import ResolvedFile
 from archlang.names.values import Unknown
 from archlang.plan import mistakes
 from archlang.plan.cells import CellPlanner, settings_text
-from archlang.plan.claims import literal
+from archlang.plan.claims import group_index, literal
 from archlang.plan.grid import spread
-from archlang.plan.measures import RUN, is_group
+from archlang.plan.measures import RUN, Measures, is_group
 from archlang.plan.plan import Plan, PublishedResult
 from archlang.plan.recipe import report_repeated
 from archlang.plan.table import TableCell, TableColumn, TablePlan, TableRow
@@ -22,7 +22,6 @@ from archlang.plan.table_parts import read_table
 from archlang.source import Span
 from archlang.syntax.expression_text import expression_text
 from archlang.syntax.tree import Column, Name, Published, Row, Setting, Table
-from archlang.types import Dim
 
 _EXAMPLE_OF_COLUMN = 'column "Longer" test.accuracy'
 
@@ -278,6 +277,20 @@ def _check_metric(cells: CellPlanner, plan: Plan | None, column: Column) -> None
         plan.measures.check(column.metric.span, column.metric.text, cells.report)
         for setting in filter(is_group, column.at):
             plan.measures.check_group(setting.path, column.metric.text, cells.report)
+        if column.index is not None or any(map(is_group, column.at)):
+            _check_group_values(cells, plan.measures, column)
+
+
+def _check_group_values(cells: CellPlanner, measures: Measures, column: Column) -> None:
+    """Reports groups of a column that its split does not have."""
+    metric, resolved = column.metric.text, _resolve_column(cells, column)
+    spans = {setting.path.text.partition(".")[2]: setting.value.span for setting in column.at if is_group(setting)}
+    groups = [(spans[group], group, value) for group, value in resolved.groups.items()]
+    if column.index is not None and resolved.index is not None:
+        groups.append((column.index.span, measures.breakdown, resolved.index))
+    for span, group, value in groups:
+        if not measures.has_group(metric, group, value):
+            cells.report(measures.absent_group(span, metric, group, value))
 
 
 def _sound_parts(cells: CellPlanner, table: Table) -> tuple[list[Row], list[Column], bool]:
@@ -382,10 +395,10 @@ def _resolve_column(cells: CellPlanner, column: Column) -> TableColumn:
         return Unknown("block")
 
     evaluator = Evaluator(lambda name: None, frozenset, cells.file, cells.report, configure)
-    index = None if column.index is None else evaluator.value(column.index, "int")
+    index = None if column.index is None else group_index(column.index, column.metric.text, evaluator, cells.report)
     groups = {
         setting.path.text.partition(".")[2]: group
         for setting in column.at
         if is_group(setting) and (group := plain(evaluator.value(setting.value, None))) is not None
     }
-    return TableColumn(column.title, column.metric.text, index.constant if isinstance(index, Dim) else None, groups)
+    return TableColumn(column.title, column.metric.text, index, groups)

@@ -379,6 +379,15 @@ class ClaimResult(FileModel):
     measured: Measurement
     median: Annotated[bool, Field(exclude_if=lambda median: not median)] = False
     """whether the claim is about the median over seeds"""
+    has_no_group: Annotated[bool, Field(exclude_if=lambda has_no_group: not has_no_group)] = False
+    """whether the run measured the metric, but its split has no items of the claimed group"""
+
+    @property
+    def measured_text(self) -> str:
+        """The measurement, or why there is none."""
+        if self.measured is None:
+            return "no such group" if self.has_no_group else "not run"
+        return f"{self.measured:.3f}"
 
 
 class Results(FileModel):

@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from archlang.plan.measures import group_value
 from archlang.plan.plan import Plan, PublishedResult
 from archlang.record.schemas import ClaimResult
 from archlang.train.score import Score
-from archlang.types.statics import StaticValue
 
 
 @dataclass(frozen=True)
@@ -16,6 +16,8 @@ class Comparison:
     claim: PublishedResult
     measured: float | None
     """None if the claim is about another point, or the run does not measure it"""
+    has_no_group: bool = False
+    """whether the run measures the metric, but its split has no items of the claimed group"""
 
     @property
     def metric(self) -> str:
@@ -33,6 +35,7 @@ class Comparison:
         return ClaimResult(
             metric=self.metric, value=self.claim.value, deviation=self.claim.deviation, at=dict(self.conditions),
             origin=self.claim.origin, measured=self.measured, median=self.claim.median,
+            has_no_group=self.has_no_group,
         )  # fmt: skip
 
 
@@ -45,27 +48,21 @@ def compare(plan: Plan, scores: Iterable[Score], breakdown: str) -> tuple[Compar
     Args:
         breakdown: The group that the index of a claim is about."""
     by_split = {score.split: score for score in scores}
-    return tuple(Comparison(claim, _measured(plan, claim, by_split, breakdown)) for claim in plan.claims)
+    return tuple(_compared(plan, claim, by_split, breakdown) for claim in plan.claims)
 
 
-def _measured(plan: Plan, claim: PublishedResult, scores: Mapping[str, Score], breakdown: str) -> float | None:
+def _compared(plan: Plan, claim: PublishedResult, scores: Mapping[str, Score], breakdown: str) -> Comparison:
     groups = {}
     for path, value in claim.at.items():
         if path not in plan.settings:
             groups[path.partition(".")[2]] = group_value(value)
         elif plan.settings[path] != value:
-            return None
+            return Comparison(claim, None)
     if claim.index is not None:
         groups[breakdown] = claim.index
     split, _, metric = claim.metric.partition(".")
     score = scores.get(split)
     if score is None:
-        return None
-    return score.loss if metric == "loss" and not groups else score.within_groups(metric, groups)
-
-
-def group_value(value: StaticValue) -> int:
-    """Returns the number of a group: an int itself, a share in per cent; -1, which no group has, for other statics."""
-    if isinstance(value, float):
-        return round(value * 100)
-    return value if isinstance(value, int) else -1
+        return Comparison(claim, None)
+    measured = score.loss if metric == "loss" and not groups else score.within_groups(metric, groups)
+    return Comparison(claim, measured, measured is None and metric in score.metrics)

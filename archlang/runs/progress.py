@@ -185,8 +185,7 @@ def claim_table(comparisons: Sequence[Comparison]) -> Table:
         claimed = claim.text
         if comparison.conditions:
             claimed += " at " + ", ".join(f"{name} = {value}" for name, value in comparison.conditions.items())
-        measured = "not run" if comparison.measured is None else f"{comparison.measured:.3f}"
-        table.add_row(comparison.metric, claimed, measured, claim.origin)
+        table.add_row(comparison.metric, claimed, comparison.result().measured_text, claim.origin)
     return table
 
 

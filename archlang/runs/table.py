@@ -7,13 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from archlang.plan.measures import RUN
+from archlang.plan.measures import RUN, group_value
 from archlang.plan.plan import Plan
 from archlang.plan.table import TableCell, TableColumn, TablePlan
 from archlang.record.mistakes import RunError
 from archlang.record.reading import read_results, read_step_timings
 from archlang.record.schemas import Results, StepTiming
-from archlang.runs.claims import group_value
 from archlang.runs.points import Point, folder_name, is_done
 from archlang.tasks.kit.metrics import rank
 
@@ -29,6 +28,8 @@ class CellResult:
     """seeds that are not done"""
     damaged: Mapping[int, str] = field(default_factory=dict)
     """by seed, what is wrong with results that cannot be read"""
+    has_no_group: bool = False
+    """whether a run measured the metric, but its split has no items of the group of the column"""
     option: str = ""
     """the title of the point with the best mean, if the cell shows the best of several"""
     other_runs_missing: int = 0
@@ -115,13 +116,14 @@ def _average(cell: TableCell, parts: Sequence[CellResult]) -> CellResult:
     values = {seed: sum(part.values[seed] for part in parts) / len(parts) for seed in sorted(seeds)}
     missing = sorted({seed for part in parts for seed in part.missing})
     damaged = {seed: reason for part in parts for seed, reason in part.damaged.items()}
-    return CellResult(cell, values, tuple(missing), damaged)
+    return CellResult(cell, values, tuple(missing), damaged, any(part.has_no_group for part in parts))
 
 
 def _cell_result(
     cell: TableCell, plans: Iterable[Plan], results: Mapping[int, FinishedRun | RunError | None], option: str = ""
 ) -> CellResult:
     values, missing, damaged = {}, [], {}
+    has_no_group = False
     for plan in plans:
         run_results = results[id(plan)]
         if isinstance(run_results, RunError):
@@ -136,7 +138,9 @@ def _cell_result(
                 continue
             if value is not None:
                 values[plan.seed] = value
-    return CellResult(cell, values, tuple(missing), damaged, option)
+            elif cell.column.has_groups:
+                has_no_group |= run_results.value(replace(cell.column, index=None, groups={})) is not None
+    return CellResult(cell, values, tuple(missing), damaged, has_no_group, option)
 
 
 def _best(options: Sequence[CellResult]) -> CellResult:

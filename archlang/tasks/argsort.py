@@ -11,6 +11,7 @@ Vinyals, Fortunato and Jaitly (2015), Pointer Networks, and Vinyals, Bengio and 
 ('2 14 19 7 15', [0, 3, 1, 4, 2])
 """
 
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -62,6 +63,9 @@ class Argsort:
 
     def split_names(self) -> tuple[str, ...]:
         return ("train", "valid", "test")
+
+    def group_values(self, split: str) -> Mapping[str, Collection[int]]:
+        return {"length": self.test if split == "test" else self.train.values()}
 
     def generate(self, split: str, seed: int) -> Split:
         check_split(self.name, split, self.split_names())

@@ -11,6 +11,7 @@ of an expression is the largest number of nested operations.
 ('[B] ( 3 * 2 ) [E]', 6, 1)
 """
 
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -80,6 +81,9 @@ class Arithmetic:
 
     def split_names(self) -> tuple[str, ...]:
         return ("train", "iid", "valid", "test")
+
+    def group_values(self, split: str) -> Mapping[str, Collection[int]]:
+        return {"depth": {"valid": self.valid, "test": self.test}.get(split, self.train).values()}
 
     def generate(self, split: str, seed: int) -> Split:
         check_split("arithmetic", split, self.split_names())

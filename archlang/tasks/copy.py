@@ -12,6 +12,7 @@ token unless `eos` is true.
 ('[B] 8 7 0 [E]', '[B] 8 7', '8 7 0')
 """
 
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -77,6 +78,12 @@ class Copy:
 
     def split_names(self) -> tuple[str, ...]:
         return (*self.in_distribution, "valid", "test")
+
+    def group_values(self, split: str) -> Mapping[str, Collection[int]]:
+        known: dict[str, Collection[int]] = {
+            "train": self.train.values(), "iid": (self.train.high,), "valid": self.valid.values(), "test": self.test,
+        }  # fmt: skip
+        return {"length": known[split]}
 
     def generate(self, split: str, seed: int) -> Split:
         rng = RandomStream(self.name, split, seed)

@@ -14,6 +14,7 @@ c(a(001)), which is 101 by the published tables. Forward order reverses the same
 ('[B] 011 c f d b b d b h h f [E]', '011')
 """
 
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -127,6 +128,11 @@ class Ctl:
 
     def split_names(self) -> tuple[str, ...]:
         return ("train", "iid", "valid", "test")
+
+    def group_values(self, split: str) -> Mapping[str, Collection[int]]:
+        train = _from_two(self.train) if split == "iid" else self.train
+        lengths = {"valid": self.valid, "test": self.test}.get(split, train)
+        return {"length": () if lengths is None else lengths.values()}
 
     def generate(self, split: str, seed: int) -> Split:
         rng = RandomStream("ctl", split, seed)

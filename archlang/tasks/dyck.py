@@ -17,6 +17,7 @@ open pair.
 ['( [ ]', '( [', '( ) [', '( ) [', '( ) [', '( ) [', '( ) [', '( [ ]', '( ) [', '( [']
 """
 
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -98,6 +99,9 @@ class Dyck:
 
     def split_names(self) -> tuple[str, ...]:
         return ("train", "valid", "test")
+
+    def group_values(self, split: str) -> Mapping[str, Collection[int]]:
+        return {"length": [lengths.low for lengths in (self.test if split == "test" else (self.train,))]}
 
     def generate(self, split: str, seed: int) -> Split:
         check_split("dyck", split, self.split_names())

@@ -13,13 +13,14 @@ is random; the bit after `r` is the bit that was written last. The model predict
 ('i w 0 i 1 w 0 i 1 w 1 r', 'w 0 i 1 w 0 i 1 w 1 r 1', '1')
 """
 
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from archlang.tasks.kit import mistakes
-from archlang.tasks.kit.checks import check_available, check_bounds, check_sizes
+from archlang.tasks.kit.checks import check_available, check_bounds, check_sizes, check_split
 from archlang.tasks.kit.fingerprints import Patience, Seen, in_share, table_fingerprints
 from archlang.tasks.kit.ragged import Ragged
 from archlang.tasks.kit.random_stream import RandomStream
@@ -94,18 +95,12 @@ class FlipFlop:
     def split_names(self) -> tuple[str, ...]:
         return ("train", "iid", "valid", "test")
 
+    def group_values(self, split: str) -> Mapping[str, Collection[int]]:
+        cells = self._cells(split)
+        return {"ignore": [round(100 * ignore) for ignore, _ in cells], "length": [length for _, length in cells]}
+
     def generate(self, split: str, seed: int) -> Split:
-        train_cell = (self.ignore, self.length)
-        test_cells = [(ignore, length) for ignore in self.test_ignore for length in self.test_length]
-        match split:
-            case "train" | "iid":
-                cells = [train_cell]
-            case "valid":
-                cells = [train_cell, *test_cells]
-            case "test":
-                cells = test_cells
-            case _:
-                raise mistakes.unknown_split("flipflop", split, self.split_names())
+        check_split("flipflop", split, self.split_names())
         size = getattr(self, f"{split}_size")
         # A cell may occur twice in valid, if the setting of train is also one of test. One `Seen` keeps its items
         # distinct.
@@ -113,9 +108,16 @@ class FlipFlop:
         return join_splits(
             [
                 _as_split(self._draw(RandomStream("flipflop", split, number, seed), split, size, *cell, seen), cell[0])
-                for number, cell in enumerate(cells)
+                for number, cell in enumerate(self._cells(split))
             ]
         )
+
+    def _cells(self, split: str) -> Sequence[tuple[float, int]]:
+        """Returns the `ignore` and the length of each part of a split."""
+        train = [] if split == "test" else [(self.ignore, self.length)]
+        if split in ("train", "iid"):
+            return train
+        return [*train, *((ignore, length) for ignore in self.test_ignore for length in self.test_length)]
 
     def _draw(self, rng: RandomStream, split: str, size: int, ignore: float, length: int, seen: Seen) -> Tokens:
         """Draws distinct sequences: [size, length]."""

@@ -11,6 +11,7 @@ A graph is random: each pair of nodes is joined with the same probability, so th
 ('7 4 5 6 3 | 5-3 5-4 6-3', '0 none none none none')
 """
 
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -69,6 +70,9 @@ class GraphDistance:
 
     def split_names(self) -> tuple[str, ...]:
         return ("train", "valid", "test")
+
+    def group_values(self, split: str) -> Mapping[str, Collection[int]]:
+        return {"nodes": (self.test if split == "test" else self.train).values()}
 
     def generate(self, split: str, seed: int) -> Split:
         check_split(self.name, split, self.split_names())

@@ -12,7 +12,7 @@ new items for every step; here an epoch has `train_size` items.
 ['1.35', '-1.45', '0.89']
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -63,6 +63,9 @@ class InContextRegression:
 
     def split_names(self) -> tuple[str, ...]:
         return ("train", "valid", "test")
+
+    def group_values(self, split: str) -> Mapping[str, Collection[int]]:
+        return {"points": self.test if split == "test" else (self.points,)}
 
     def generate(self, split: str, seed: int) -> Split:
         check_split(self.name, split, self.split_names())

@@ -14,7 +14,7 @@ also a test of the other two.
 ('[B] [MIN 0 7 4 [MED 8 [SM 5 3 ] 0 ] ] [E]', 0, 1)
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -158,6 +158,14 @@ class ListOps:
     def reads(self) -> tuple[tuple[str, str], ...]:
         members = (published_listops.TRAIN, published_listops.TEST) if self.source == "files" else ()
         return tuple(("listops", member) for member in members)
+
+    def group_values(self, split: str) -> Mapping[str, Collection[int]]:
+        if self.source == "depth":
+            return {"depth": {"valid": self.valid, "test": self.test}.get(split, self.train).values()}
+        if split == "arguments":
+            return {"arguments": self.test_arguments}
+        is_by_length = split == "test" and self.source != "lra"
+        return {"length": [lengths.low for lengths in self.test_lengths]} if is_by_length else {}
 
     def generate(self, split: str, seed: int) -> Split:
         check_split("listops", split, self.split_names())

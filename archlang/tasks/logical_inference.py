@@ -14,6 +14,7 @@ of these.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -154,6 +155,9 @@ class LogicalInference:
     def reads(self) -> tuple[tuple[str, str], ...]:
         counts = range(MOST_OPERATORS + 1) if self.data == "files" else ()
         return tuple(("logical_inference", f"{part}{count}") for part in ("train", "test") for count in counts)
+
+    def group_values(self, split: str) -> Mapping[str, Collection[int]]:
+        return {"operators": (self.test if split == "test" else self.train).values()}
 
     def generate(self, split: str, seed: int) -> Split:
         check_split("logical_inference", split, self.split_names())

@@ -12,6 +12,7 @@ All other symbols are random.
 ('1 6 4 10 1 7 4 5 11 2 2 7', array([4, 6]), array([ 6, 10], dtype=int32))
 """
 
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -82,6 +83,11 @@ class Mqar:
 
     def split_names(self) -> tuple[str, ...]:
         return ("train", "valid", *(("test",) if self.test_length else ()))
+
+    def group_values(self, split: str) -> Mapping[str, Collection[int]]:
+        if split == "test":
+            return {"length": self.test_length, "pairs": self.test_pairs}
+        return {"length": (self.length,), "pairs": (self.pairs,)}
 
     def generate(self, split: str, seed: int) -> Split:
         check_split("mqar", split, self.split_names())

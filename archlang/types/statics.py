@@ -24,6 +24,10 @@ class Interval:
     def __str__(self) -> str:
         return f"{self.low}..{self.high}"
 
+    def values(self) -> range:
+        """Returns the integers of the interval."""
+        return range(self.low, self.high + 1)
+
 
 @dataclass(frozen=True)
 class InstanceOf:

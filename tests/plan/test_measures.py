@@ -145,3 +145,50 @@ def test_a_setting_of_the_loss_without_meaning_for_numbers_is_reported(setting: 
     (diagnostic,) = check_text(numbers)
     assert (diagnostic.code, diagnostic.span.text) == ("E0622", setting.partition(" = ")[2])
     assert not check_text(MODEL + recipe(f", {setting}"))
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "label"),
+    [
+        (recipe() + TABLE % "test.accuracy[60]", "60", "the values of `length` are 9, 10"),
+        (recipe() + TABLE % "valid.accuracy[9]", "9", "the values of `length` are 6 to 8"),
+        (recipe() + TABLE % "test.accuracy[6..8]", "6..8", "not an integer"),
+        (recipe() + TABLE % "test.accuracy[six]", "six", "not an integer"),
+        (recipe() + TABLE % "test.accuracy at test.length = 8", "8", "the values of `length` are 9, 10"),
+        (recipe(rest='claim test.accuracy[60] = 1.0 from "p"'), "60", "the values of `length` are 9, 10"),
+        (recipe(rest='claim test.accuracy[six] = 1.0 from "p"'), "six", "not an integer"),
+        (
+            recipe(rest='vary task.test in [9..9, 11..12] claim test.accuracy[10] = 1.0 from "p"'),
+            "10",
+            "the value of `length` is 9",
+        ),
+        (
+            recipe(task="parity") + TABLE % "test.accuracy[6000]",
+            "6000",
+            "the values of `length` are 41, 50, 100, 150, …, 500",
+        ),
+    ],
+)
+def test_a_group_that_the_split_of_the_task_cannot_have_is_reported(text: str, place: str, label: str) -> None:
+    diagnostic = only(text)
+    assert (diagnostic.code, diagnostic.span.text, diagnostic.label) == ("E0312", place, label)
+
+
+def test_a_share_is_reported_as_it_is_written() -> None:
+    model = "model small(x: tokens[n]) -> logits[n, vocab] { return embed[4](x) |> lstm[4] |> linear[vocab] }\n"
+    table = TABLE % "test.accuracy at test.ignore = 0.5"
+    (diagnostic,) = check_text(model + recipe(task="flipflop") + table)
+    assert (diagnostic.span.text, diagnostic.label) == ("0.5", "the values of `ignore` are 0.1, 0.8, 0.98")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        recipe() + TABLE % "test.accuracy[10]",
+        recipe(rest='claim test.accuracy[12] = 1.0 at task.test = 11..12 from "p"'),
+        recipe(rest='vary task.test in [9..10, 11..12] claim test.accuracy[12] = 1.0 from "p"'),
+        recipe(task="listops[source = original]") + TABLE % "test.accuracy[900]",
+    ],
+)
+def test_a_group_that_a_point_of_the_recipe_has_is_no_mistake(text: str) -> None:
+    assert not check_text(MODEL + text)

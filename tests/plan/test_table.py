@@ -260,7 +260,7 @@ def test_a_cell_of_the_best_has_the_plans_and_the_best_claim_of_every_value(file
         ('row "a" small\n columns test.accuracy at task.orde in [forward]', "E0312"),
         ('row "a" small\n columns test.accuracy at task.order in [forward, forward]', "E0611"),
         ('row "a" small\n column "c" test.accuracy\n column "d" test.accuracy', "E0611"),
-        ('row "a" small\n column "c" test.accuracy[6]\n column "d" test.accuracy[6]', "E0611"),
+        ('row "a" small\n column "c" test.accuracy[9]\n column "d" test.accuracy[9]', "E0611"),
     ],
 )
 def test_a_mistake_in_claims_columns_or_the_best_is_reported_before_any_run(file: Path, body: str, code: str) -> None:
@@ -273,7 +273,7 @@ AVERAGED = """
 table lengths {
     row    "Small" small best of model.d
     row    "Other" other
-    columns test.accuracy at test.length in [6, 7], task.order = forward
+    columns test.accuracy at test.length in [9, 10], task.order = forward
 }
 """
 AVERAGES = """
@@ -290,7 +290,7 @@ def test_an_average_has_the_cells_of_the_row_of_the_same_title(file: Path) -> No
     varied = MODEL.replace("seed in 1..3", "model.d in [8, 16], seed in 1..3")
     table = plan_table(written(file, varied + AVERAGED + AVERAGES), "averages")
     small, other, prior = table.cells
-    assert [cell.column.title for cell in small.averaged] == ["6", "7"]
+    assert [cell.column.title for cell in small.averaged] == ["9", "10"]
     assert len(small.plans) == 2 * 3
     assert len(other.plans) == 1
     assert (prior.plans, prior.averaged, prior.is_published_only) == ((), (), True)
@@ -309,14 +309,14 @@ def test_an_average_may_be_of_a_table_of_a_used_file(file: Path) -> None:
 
 
 def test_an_average_may_be_of_the_columns_with_some_settings(file: Path) -> None:
-    tables = AVERAGED.replace(" best of model.d", "") + AVERAGES.replace("of lengths", "of lengths at test.length = 7")
+    tables = AVERAGED.replace(" best of model.d", "") + AVERAGES.replace("of lengths", "of lengths at test.length = 10")
     small, other, prior = plan_table(written(file, MODEL + tables), "averages").cells
-    assert [[cell.column.title for cell in row.averaged] for row in (small, other, prior)] == [["7"], ["7"], []]
+    assert [[cell.column.title for cell in row.averaged] for row in (small, other, prior)] == [["10"], ["10"], []]
     assert codes(file) == []
 
 
 def test_an_average_of_no_column_is_reported(file: Path) -> None:
-    tables = AVERAGED.replace(" best of model.d", "") + AVERAGES.replace("of lengths", "of lengths at test.length = 8")
+    tables = AVERAGED.replace(" best of model.d", "") + AVERAGES.replace("of lengths", "of lengths at test.length = 11")
     assert codes(written(file, MODEL + tables)) == ["E0635"]
 
 

@@ -20,7 +20,7 @@ from archlang.tasks.id_sort import IdSort
 from archlang.tasks.in_context_regression import InContextRegression
 from archlang.tasks.kit.mistakes import TaskError
 from archlang.tasks.kit.ragged import Ragged
-from archlang.tasks.kit.task import Task
+from archlang.tasks.kit.task import Task, group_values
 from archlang.tasks.maze import Maze
 from archlang.tasks.mix import Mix
 from archlang.tasks.modular_arithmetic import ModularArithmetic
@@ -116,6 +116,8 @@ def test_statics_are_refused_or_give_whole_items(task_class: Callable[..., Task]
         assert items.form is task.kind.form
         assert {len(field) for field in items.inputs.values()} == {len(items)}, name
         assert {len(group) for group in items.groups.values()} == {len(items)}
+        for group, values in group_values(task, name).items():
+            assert set(items.groups[group].tolist()) <= set(values)
         fields = [field for field in items.inputs.values() if field.values.ndim == 1]
         assert all(field.values.max(initial=0) < len(task.vocabulary) for field in fields)
         if isinstance(items.targets, Ragged):

@@ -12,7 +12,7 @@ from archlang.syntax.tree import Name, TypeName
 from archlang.tasks.kit.metrics import MEANINGS
 from archlang.tasks.kit.ragged import Ragged
 from archlang.tasks.kit.split import Form
-from archlang.tasks.kit.task import DecodableTask, Kind, class_names, group_names, groups
+from archlang.tasks.kit.task import DecodableTask, Kind, class_names, group_names, group_values, groups
 from tests.tasks.every import FOLDER, NAMES, SMALL, build, items_of, signature, value, vars_of, vocabulary_of
 
 
@@ -61,6 +61,8 @@ def test_fields_targets_and_groups_are_as_declared(name: str) -> None:
         assert list(items.inputs) == [parameter.name for parameter in declared.signature.inputs]
         assert task.breakdown in items.groups
         assert set(items.groups) <= set(groups(task))
+        for group, values in group_values(task, split).items():
+            assert set(items.groups[group].tolist()) <= set(values)
         assert set(task.metrics) <= set(MEANINGS)
         assert items.form is task.kind.form
         answers = items.targets.values if isinstance(items.targets, Ragged) else items.targets

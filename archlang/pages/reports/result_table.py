@@ -25,7 +25,10 @@ class ResultCell:
     def of(measured: CellResult) -> ResultCell:
         statistics = SeedStatistics.of(tuple(measured.values.values()))
         claim = None if measured.cell.is_published_only else measured.cell.claim
-        return ResultCell(measured, statistics, None if claim is None else judge(claim, statistics))
+        verdict = None if claim is None else judge(claim, statistics)
+        if verdict is ClaimVerdict.NOT_RUN and measured.has_no_group:
+            verdict = ClaimVerdict.NO_GROUP
+        return ResultCell(measured, statistics, verdict)
 
     @property
     def row(self) -> TableRow:
@@ -56,6 +59,8 @@ class ResultCell:
         if self.statistics is None:
             if self.measured.damaged:
                 return "damaged"
+            if self.measured.has_no_group:
+                return "no such group"
             return "not run" if self.measured.missing else "not measured"
         if self.statistics.deviation is None:
             return f"{self.format(self.statistics.mean)} (1 seed)"

@@ -149,9 +149,8 @@ class RunReport:
         rows = []
         for claim in () if self.results is None else self.results.claims:
             at = "".join(f", {name} = {value}" for name, value in claim.at.items())
-            measured = "not run" if claim.measured is None else f"{claim.measured:.3f}"
             published = published_text(claim.value, claim.deviation, claim.median)
-            rows.append([claim.metric + at, published, measured, claim.origin])
+            rows.append([claim.metric + at, published, claim.measured_text, claim.origin])
         return TextTable("Claimed", ["metric", "claimed", "measured", "from"], rows)
 
     def notes(self) -> list[str]:

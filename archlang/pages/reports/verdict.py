@@ -16,10 +16,11 @@ class ClaimVerdict(Enum):
     BELOW = "below"
     ABOVE = "above"
     NOT_RUN = "not run"
+    NO_GROUP = "no such group"
 
     @property
     def sign(self) -> str:
-        return {"reproduced": "✓", "below": "↓", "above": "↑", "not run": ""}[self.value]
+        return {"reproduced": "✓", "below": "↓", "above": "↑", "not run": "", "no such group": ""}[self.value]
 
 
 def judge(claim: PublishedResult, statistics: SeedStatistics | None) -> ClaimVerdict:

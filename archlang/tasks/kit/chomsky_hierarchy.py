@@ -4,6 +4,7 @@ Delétang et al. (2023), Neural Networks and the Chomsky Hierarchy. Every length
 repeat, because there are few short ones."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -42,6 +43,10 @@ class ChomskyTask(ABC):
 
     def split_names(self) -> tuple[str, ...]:
         return ("train", "valid", "test")
+
+    def group_values(self, split: str) -> Mapping[str, Collection[int]]:
+        lengths = self.test if split == "test" else self.train
+        return {"length": {max(length // _STEP * _STEP, lengths.low) for length in lengths.values()}}
 
     def generate(self, split: str, seed: int) -> Split:
         check_split(self.name, split, self.split_names())

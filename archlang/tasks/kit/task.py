@@ -1,6 +1,6 @@
 """What a task is: the protocol that every task class implements, and the enums that describe a task."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from enum import Enum
 from typing import Protocol, runtime_checkable
 
@@ -60,8 +60,8 @@ class Task(Protocol):
     """A task with its statics bound.
 
     Splits are disjoint. A split depends only on the statics and the seed, never on the size of another split. The
-    optional parts of a task are in `DecodableTask`, `JudgedTask`, `loss_rule`, `class_names`, `groups`, `group_names`
-    and `field_vocabulary`."""
+    optional parts of a task are in `DecodableTask`, `JudgedTask`, `TaskWithKnownGroups`, `loss_rule`, `class_names`,
+    `groups`, `group_names` and `field_vocabulary`."""
 
     @property
     def kind(self) -> Kind:
@@ -122,6 +122,14 @@ class JudgedTask(Protocol):
         2], or a class, a set or a row of numbers for each value of `split.targets`."""
 
 
+@runtime_checkable
+class TaskWithKnownGroups(Protocol):
+    """A task whose statics say which values some of its groups have."""
+
+    def group_values(self, split: str) -> Mapping[str, Collection[int]]:
+        """Returns the values that a group can have in a split, by its name."""
+
+
 def loss_rule(task: Task) -> LossRule:
     """Returns the task's `rule`, or cross entropy if it has none."""
     rule: LossRule = getattr(task, "rule", LossRule.ENTROPY)
@@ -150,6 +158,14 @@ def row_text(numbers: Sequence[float]) -> str:
 def groups(task: Task) -> tuple[str, ...]:
     """Returns the groups that the splits of a task may have: the task's `groups`, or else only its breakdown."""
     return tuple(getattr(task, "groups", (task.breakdown,)))
+
+
+def group_values(task: Task, split: str) -> Mapping[str, Collection[int]]:
+    """Returns the values that groups of a split can have, as far as they follow from the statics: those of the task's
+    `group_values`. A group is missing if its values depend on the items."""
+    if not isinstance(task, TaskWithKnownGroups):
+        return {}
+    return task.group_values(split)
 
 
 def group_names(task: Task) -> dict[str, tuple[str, ...]]:

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+from dataclasses import replace
 
 import pytest
 from rich.console import Console
@@ -46,6 +47,12 @@ def test_the_terminal_shows_results_claims_and_missing_runs(table: ResultTable) 
         "3.00 ± 0.71",
     ):  # fmt: skip
         assert expected in text
+
+
+def test_a_cell_of_a_group_without_items_says_so() -> None:
+    cell = replace(measured(ROWS[0], COLUMNS[0]), has_no_group=True)
+    (result,) = ResultTable.of("table1", ROWS[:1], COLUMNS[:1], [cell], []).cells
+    assert result.lines == ["no such group", "paper 100.0 ± 1.0: no such group"]
 
 
 def test_markdown_has_a_line_for_each_row_and_escapes_its_bars(table: ResultTable) -> None:
