@@ -455,7 +455,13 @@ def unknown_kind(span: Span, kind: str, possible: Iterable[str]) -> Diagnostic:
 def unknown_path(span: Span, path: str, possible: Iterable[str]) -> Diagnostic:
     message = f"unknown path `{path}` in this recipe"
     remedy = "write `seed`, or `task.`, `model.` or `train.` and the name of a static"
-    return misspelt(Diagnostic("E0312", message, span, "no such static", remedy=remedy), path, possible)
+    diagnostic = Diagnostic("E0312", message, span, "no such static", remedy=remedy)
+    possible = tuple(possible)
+    of_this_name = sorted(name for name in possible if name.rpartition(".")[2] == path)
+    if not of_this_name:
+        return misspelt(diagnostic, path, possible)
+    diagnostic = replace(diagnostic, remedy=f"did you mean {' or '.join(f'`{name}`' for name in of_this_name)}?")
+    return diagnostic.with_edits(Edit(span, of_this_name[0])) if len(of_this_name) == 1 else diagnostic
 
 
 def unknown_static_name(span: Span, name: str, possible: Iterable[str], kind: str | None = None) -> Diagnostic:

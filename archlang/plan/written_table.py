@@ -42,9 +42,6 @@ def check_table(cells: CellPlanner, table: Table) -> None:
     _check_best_of(cells, rows, columns)
     for settings in (*(row.at for row in rows), *(column.at for column in columns)):
         report_repeated((setting.path for setting in settings), cells.report)
-    for row in rows:
-        for setting in filter(is_group, row.at):
-            cells.report(mistakes.group_in_row(setting.path.span, setting.path.text))
 
 
 def check_cells(cells: CellPlanner, table: Table) -> None:
@@ -316,11 +313,26 @@ def _sound_parts(cells: CellPlanner, table: Table) -> tuple[list[Row], list[Colu
     for row in parts.rows:
         if row.recipe is not None and row.recipe not in recipes:
             cells.report(mistakes.unknown_recipe(row.recipe_span or row.span, row.recipe, recipes))
-        else:
+        elif _has_statics_only(cells, row):
             rows.append(row)
     agreeing = _columns_that_agree(cells, rows, columns)
     are_sound &= len(rows) == len(parts.rows) and len(agreeing) == len(parts.columns)
     return rows, agreeing, are_sound
+
+
+def _has_statics_only(cells: CellPlanner, row: Row) -> bool:
+    """Returns whether no setting of a row is a group of items or an unknown name; reports if one is."""
+    settings = list(filter(is_group, row.at))
+    planner = cells.planner(row.recipe) if settings and row.recipe is not None else None
+    if planner is None:
+        return not settings
+    for setting in settings:
+        path = setting.path
+        if len(path.parts) == 1 or did_you_mean(path.text, planner.recipe.parameters):
+            planner.recipe.has_static(path)
+        else:
+            cells.report(mistakes.group_in_row(path.span, path.text))
+    return not settings
 
 
 def _is_without_groups(metric: Name) -> bool:

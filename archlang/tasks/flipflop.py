@@ -82,12 +82,11 @@ class FlipFlop:
                 check_bounds("flipflop", static, ignore, 0, 1)
                 if abs(100 * ignore - round(100 * ignore)) > 1e-6:
                     raise mistakes.not_whole_percent(static, ignore)
-        cells = [(length, ignore) for length in self.test_length for ignore in self.test_ignore]
         check_sizes("flipflop", self)
-        trained = (self.length, self.ignore)
-        cells_of = {"train": [trained], "iid": [trained], "valid": [trained, *cells], "test": cells}
         available = {
-            f"{split}_size": min(_count(*cell) for cell in cells_of[split]) * int(8 * (high - low)) // 8
+            f"{split}_size": min(_count(length, ignore) for ignore, length in self._cells(split))
+            * int(8 * (high - low))
+            // 8
             for split, (low, high) in SHARES.items()
         }
         check_available("flipflop", self, available, "choose longer sequences")

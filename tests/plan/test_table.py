@@ -180,6 +180,24 @@ def test_a_cell_without_a_sound_plan_is_reported_before_any_run(file: Path) -> N
     assert codes(written(file, MODEL + text))
 
 
+@pytest.mark.parametrize(
+    ("path", "remedy"),
+    [
+        ("seeds", "did you mean `seed`?"),
+        ("sed", "did you mean `seed`?"),
+        ("d", "did you mean `model.d`?"),
+        ("steps", "did you mean `model.steps` or `train.steps`?"),
+        ("modl.d", "did you mean `model.d`?"),
+        ("foo", "write `seed`, or `task.`, `model.` or `train.` and the name of a static"),
+        ("test.length", "move it to the columns"),
+    ],
+)
+def test_a_setting_of_a_row_that_is_no_static_has_the_likeliest_remedy(file: Path, path: str, remedy: str) -> None:
+    table = f'table t {{\n row "a" small at {path} = 9\n column "b" test.accuracy\n}}\n'
+    (mistake,) = check(written(file, MODEL + table))
+    assert (mistake.code, mistake.span.text, mistake.remedy) == ("E0312", path, remedy)
+
+
 def test_an_unknown_table_is_reported_with_the_known_ones(file: Path) -> None:
     with pytest.raises(ProgramError) as raised:
         plan_table(written(file, MODEL + TABLE), "result")
