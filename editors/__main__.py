@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from editors.textmate import textmate_grammar
 from editors.vim_syntax import vim_syntax
 
 FOLDER = Path(__file__).parent
@@ -9,7 +10,10 @@ FOLDER = Path(__file__).parent
 
 def files() -> dict[Path, str]:
     """Returns the text of each file."""
-    return {FOLDER / "vim" / "syntax" / "arch.vim": vim_syntax()}
+    return {
+        FOLDER / "vim" / "syntax" / "arch.vim": vim_syntax(),
+        FOLDER / "vscode" / "syntaxes" / "arch.tmLanguage.json": textmate_grammar(),
+    }
 
 
 if __name__ == "__main__":

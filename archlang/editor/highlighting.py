@@ -97,7 +97,8 @@ def rules() -> tuple[Rule, ...]:
         Rule(rf"({any_of(SUFFIXES)})(?=[ \t]*(?:[,{{}}#]|$))", ("keyword",)),
         Rule(rf"({any_of(CONSTANTS)})", ("constant",)),
         Rule(rf"({any_of(tuple(word for word in RESERVED if word not in CONSTANTS))})", ("keyword",)),
-        Rule(rf"({any_of(TYPES)})(?=\[)", ("type",)),
+        # `chunks` is a type and a block.
+        Rule(rf"({any_of(TYPES)})(?=\[[^\[\]]*\](?!\())", ("type",)),
         Rule(rf"({word})(?=[\[(])", ("function",)),
         Rule(rf"({word})", ("name",)),
         Rule(rf"({signs})", ("operator",)),

@@ -1,0 +1,79 @@
+// Starts the language server, and adds two commands: the picture of what is under the cursor, and a training.
+const vscode = require("vscode");
+const { LanguageClient } = require("vscode-languageclient/node");
+const { page, recipeAt } = require("./parts");
+
+let client;
+let panel;
+
+const command = () => vscode.workspace.getConfiguration("archlang").get("command");
+
+const start = async () => {
+  client = new LanguageClient(
+    "archlang",
+    "archlang",
+    { command: command(), args: ["lsp"] },
+    { documentSelector: [{ language: "arch" }] },
+  );
+  try {
+    await client.start();
+  } catch {
+    vscode.window.showErrorMessage(
+      `The command \`${command()} lsp\` does not start. Run \`pip install 'archlang[lsp]'\`, or set archlang.command to the path of archlang.`,
+    );
+  }
+};
+
+const showGraph = async () => {
+  const editor = vscode.window.activeTextEditor;
+  if (!editor || !client?.isRunning()) return;
+  const { line, character } = editor.selection.active;
+  const answer = await client.sendRequest("workspace/executeCommand", {
+    command: "archlang.graph",
+    arguments: [editor.document.uri.toString(), line, character, "svg"],
+  });
+  if (answer.reason) {
+    vscode.window.showInformationMessage(answer.reason);
+    return;
+  }
+  if (!panel) {
+    const place = { viewColumn: vscode.ViewColumn.Beside, preserveFocus: true };
+    panel = vscode.window.createWebviewPanel("archlang.graph", answer.name, place, { enableScripts: false });
+    panel.onDidDispose(() => (panel = undefined));
+  }
+  panel.title = answer.name;
+  panel.webview.html = page(answer.picture);
+};
+
+const trainRecipe = async () => {
+  const editor = vscode.window.activeTextEditor;
+  if (!editor) return;
+  const { document, selection } = editor;
+  const lines = document.getText().split(/\r?\n/);
+  const recipe = recipeAt(lines, selection.active.line);
+  if (!recipe) {
+    vscode.window.showInformationMessage("The cursor is not in a recipe.");
+    return;
+  }
+  if (document.isUntitled || !(await document.save())) {
+    vscode.window.showInformationMessage("Save the file to train its recipe.");
+    return;
+  }
+  const folder = vscode.workspace.getWorkspaceFolder(document.uri);
+  // Without a shell, which could read a part of a file name as a command.
+  const execution = new vscode.ProcessExecution(command(), ["train", document.uri.fsPath, recipe], { cwd: folder?.uri.fsPath });
+  const scope = folder ?? vscode.TaskScope.Workspace;
+  const task = new vscode.Task({ type: "process" }, scope, `train ${recipe}`, "archlang", execution);
+  task.presentationOptions = { reveal: vscode.TaskRevealKind.Always };
+  await vscode.tasks.executeTask(task);
+};
+
+exports.activate = async (context) => {
+  context.subscriptions.push(
+    vscode.commands.registerCommand("archlang.showGraph", showGraph),
+    vscode.commands.registerCommand("archlang.trainRecipe", trainRecipe),
+  );
+  await start();
+};
+
+exports.deactivate = () => client?.stop();
