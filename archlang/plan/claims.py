@@ -8,7 +8,7 @@ from archlang.elaborate.static_arguments import plain
 from archlang.names.evaluate import Evaluator
 from archlang.names.resolve import ResolvedFile
 from archlang.plan import mistakes
-from archlang.plan.measures import Measures, is_group
+from archlang.plan.measures import FRACTIONS, Measures, is_group
 from archlang.plan.plan import PublishedResult
 from archlang.plan.recipe import ResolvedRecipe, report_repeated
 from archlang.plan.table_parts import read_table
@@ -31,11 +31,19 @@ def check_claims(recipe: ResolvedRecipe, measures: Measures | None) -> None:
                 recipe.report(mistakes.claim_without_number(number.span))
         if claim.deviation is not None and (literal(claim.deviation) or 0) < 0:
             recipe.report(mistakes.negative_deviation(claim.deviation.span))
+        check_fraction(claim.metric.text, (claim.value, claim.deviation), recipe.report)
         for setting in claim.at:
             if measures is not None and is_group(setting) and setting.path.parts[0] in measures.splits:
                 measures.check_group(setting.path, claim.metric.text, recipe.report)
             else:
                 recipe.has_static(setting.path, also=("test", "valid"))
+
+
+def check_fraction(metric: str, numbers: Sequence[Expression | None], report: Report, most: float = 1) -> None:
+    """Reports a number, or its deviation, that is larger than `most` although the metric is a fraction."""
+    written = [number for number in numbers if isinstance(number, Number)]
+    if metric.rpartition(".")[2] in FRACTIONS and any(number.value > most for number in written):
+        report(mistakes.not_a_fraction([number.span for number in written], metric))
 
 
 def check_agreement(recipe: ResolvedRecipe, of_tables: Iterable[Claim], point: Mapping[str, Setting]) -> None:

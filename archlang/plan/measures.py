@@ -15,6 +15,11 @@ from archlang.types.statics import StaticValue, Symbol
 # amount of memory in MiB.
 RUN, RUN_METRICS = "run", ("seconds", "memory")
 
+# The metrics from 0 to 1 that `archlang.tasks.kit.metrics` counts, which needs numpy.
+FRACTIONS = frozenset(
+    ("accuracy", "token_accuracy", "sequence_accuracy", "last_accuracy", "exact_match", "oracle_match", "f1")
+)
+
 
 def is_group(setting: Setting) -> bool:
     """Whether a setting names a group of a split, such as `test.ignore`, and not a static of the recipe."""

@@ -1,10 +1,12 @@
 """Diagnostics of recipes, tables and searches."""
 
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 
 from archlang.diagnostics import Diagnostic, Edit, Label
 from archlang.diagnostics.edits import insertion, name_of_setting, static_set, without_item, without_lines
 from archlang.diagnostics.names import did_you_mean, listed, misspelt
+from archlang.diagnostics.percent import share_of
 from archlang.graph.causality import Reason
 from archlang.source import Span
 
@@ -183,6 +185,19 @@ def measured_as_a_whole(span: Span, name: str, what: str) -> Diagnostic:
 def claim_without_number(span: Span) -> Diagnostic:
     remedy = 'write `claim test.accuracy = 0.84 ± 0.01 from "…"`'
     return Diagnostic("E0606", "the value of a claim is not a number", span, "not a number", remedy=remedy)
+
+
+def not_a_fraction(numbers: Sequence[Span], metric: str) -> Diagnostic:
+    """`numbers` are the places of a number that is larger than 1, or whose deviation is, and of its deviation."""
+    span = numbers[0].to(numbers[-1])
+    is_percent = float(numbers[0].text.replace("_", "")) > 1
+    shares = [share_of(number.text) if is_percent or index else number.text for index, number in enumerate(numbers)]
+    message = f"`{metric}` is a fraction, from 0 to 1"
+    remedy = f"write `{' ± '.join(shares)}`"
+    diagnostic = Diagnostic("E0606", message, span, "greater than 1", remedy=remedy)
+    if any(float(share) > 1 for share in shares):
+        return replace(diagnostic, remedy="write a number from 0 to 1")
+    return diagnostic.with_edits(*(Edit(number, share) for number, share in zip(numbers, shares, strict=True)))
 
 
 def negative_deviation(span: Span) -> Diagnostic:

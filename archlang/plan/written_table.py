@@ -12,7 +12,7 @@ from archlang.names.resolve import ResolvedFile
 from archlang.names.values import Unknown
 from archlang.plan import mistakes
 from archlang.plan.cells import CellPlanner, settings_text
-from archlang.plan.claims import group_index, literal
+from archlang.plan.claims import check_fraction, group_index, literal
 from archlang.plan.grid import spread
 from archlang.plan.measures import RUN, Measures, is_group
 from archlang.plan.plan import Plan, PublishedResult
@@ -23,6 +23,7 @@ from archlang.source import Span
 from archlang.syntax.expression_text import expression_text
 from archlang.syntax.tree import Column, Name, Published, Row, Setting, Table
 
+_LARGEST_RATIO = 2
 _EXAMPLE_OF_COLUMN = 'column "Longer" test.accuracy'
 
 
@@ -33,7 +34,7 @@ def check_table(cells: CellPlanner, table: Table) -> None:
     _check_averages(cells, rows, all_columns)
     for column in columns:
         _resolve_column(cells, column)
-    _check_published(cells, rows, len(read_table(table, cells.report).columns))
+    _check_published(cells, rows, read_table(table, cells.report).columns)
     for recipe in dict.fromkeys(row.recipe for row in rows if row.recipe is not None):
         cells.has_statics(recipe, [setting for column in columns for setting in column.at])
     for row in rows:
@@ -71,7 +72,7 @@ def plan_written_table(cells: CellPlanner, table: Table) -> TablePlan | None:
     rows, columns, are_sound = _sound_parts(cells, table)
     if not are_sound:
         return None
-    are_published_sound = _check_published(cells, rows, len(columns))
+    are_published_sound = _check_published(cells, rows, columns)
     if not _check_best_of(cells, rows, [column for column in columns if not column.average]):
         return None
     if not _check_averages(cells, rows, columns):
@@ -217,17 +218,22 @@ def _published_result(table: Table, published: Published, place: int, column: Ta
     return PublishedResult(column.metric, column.index, value, deviation, {}, origin, published.median)
 
 
-def _check_published(cells: CellPlanner, rows: Sequence[Row], columns: int) -> bool:
+def _check_published(cells: CellPlanner, rows: Sequence[Row], columns: Sequence[Column]) -> bool:
     """Returns whether each row that claims numbers has one, or `-`, for each column; reports if not."""
     sound = True
     for row in rows:
         if row.published is None:
             continue
         numbers = row.published.cells
-        if len(numbers) != columns:
+        if len(numbers) != len(columns):
             last = numbers[-1].span if numbers else None
-            cells.report(mistakes.wrong_number_of_claims(row.published.span, row.title, len(numbers), columns, last))
+            counts = len(numbers), len(columns)
+            cells.report(mistakes.wrong_number_of_claims(row.published.span, row.title, *counts, last))
             sound = False
+        # A row of prior work may have ratios, such as that of two accuracies, which are not in per cent either.
+        most = 1 if row.recipe is not None else _LARGEST_RATIO
+        for column, number in zip(columns, numbers, strict=False):
+            check_fraction(column.metric.text, (number.value, number.deviation), cells.report, most)
         for number in numbers:
             for part in (number.value, number.deviation):
                 if part is not None and literal(part) is None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from archlang.diagnostics import Diagnostic, Edit, Label
 from archlang.diagnostics.edits import insertion, without
 from archlang.diagnostics.names import did_you_mean, is_typing_error
+from archlang.diagnostics.percent import share_of
 from archlang.source import Span
 from archlang.syntax.expected import ITEM, Expected
 
@@ -70,6 +71,9 @@ _STEP_CLAUSES = {
 _TRUNCATED = re.compile(r"\btruncated\s+[\w.]+\s*$")
 
 
+# A number before a percent sign.
+_PERCENT = re.compile(r"(?<![\w.])[0-9]+(?:\.[0-9]+)?[ \t]*$")
+
 _COMPARE = "compare with `==`"
 
 
@@ -92,6 +96,11 @@ def unexpected_token(span: Span, token: str, expected: Expected, around: str, is
         return diagnostic.with_edits(
             without(Span(span.source, clause.start(), clause.start() + len(written))), is_safe=True
         )
+    percent = _PERCENT.search(span.source.text, 0, span.start) if token == "%" else None
+    if percent is not None:
+        share = share_of(percent[0].strip())
+        diagnostic = replace(diagnostic, remedy=f"write a fraction: `{share}`")
+        return diagnostic.with_edits(Edit(Span(span.source, percent.start(), span.end), share))
     if remedy == _COMPARE:
         return diagnostic.with_edits(Edit(span, "=="), is_safe=True)
     if len(expected.phrases) == 1 and remedy.startswith("put `"):

@@ -5,6 +5,8 @@ import pytest
 from archlang.diagnostics import Diagnostic
 from archlang.diagnostics.edits import apply_edits
 from archlang.plan.check import check_text
+from archlang.plan.measures import FRACTIONS
+from archlang.tasks.kit.metrics import LOWER_IS_BETTER, MEANINGS
 
 MODEL = "model small(x: tokens[n]) -> logits[classes] { return embed[4](x) |> last |> linear[classes] }\n"
 PAIR = """model pair(source: tokens[n], target: tokens[m]) -> logits[m, vocab] {
@@ -192,3 +194,36 @@ def test_a_share_is_reported_as_it_is_written() -> None:
 )
 def test_a_group_that_a_point_of_the_recipe_has_is_no_mistake(text: str) -> None:
     assert not check_text(MODEL + text)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "corrected"),
+    [("84 ± 1", "0.84 ± 0.01"), ("50", "0.50"), ("99.5 ± 0.5", "0.995 ± 0.005"), ("0.5 ± 10", "0.5 ± 0.10")],
+)
+def test_a_claim_in_per_cent_is_corrected(numbers: str, corrected: str) -> None:
+    for text in (
+        recipe(rest=f'claim test.accuracy = {numbers} from "p"'),
+        recipe() + f'table t from "p" {{ row "Small" r claims {numbers} column "Test" test.accuracy }}',
+    ):
+        diagnostic = only(text)
+        assert (diagnostic.code, diagnostic.span.text) == ("E0606", numbers)
+        assert diagnostic.message == "`test.accuracy` is a fraction, from 0 to 1"
+        assert apply_edits(MODEL + text, diagnostic.edits) == MODEL + text.replace(numbers, corrected)
+
+
+@pytest.mark.parametrize(("number", "expected"), [("1.05", []), ("84", ["E0606"])])
+def test_a_row_of_prior_work_may_have_ratios_but_no_per_cent(number: str, expected: list[str]) -> None:
+    text = recipe() + f'table t from "p" {{ row "Prior" claims {number} column "Test" test.accuracy }}'
+    assert [diagnostic.code for diagnostic in check_text(MODEL + text)] == expected
+
+
+def test_a_percent_sign_leads_to_a_fraction() -> None:
+    text = recipe() + 'table t from "p" { row "Small" r claims 50% column "Test" test.accuracy }'
+    (diagnostic,) = check_text(MODEL + text)
+    assert diagnostic.remedy == "write a fraction: `0.50`"
+    assert not check_text(apply_edits(MODEL + text, diagnostic.edits))
+
+
+def test_a_claim_of_a_metric_that_is_no_fraction_may_be_any_number() -> None:
+    assert not check_text(MODEL + recipe(rest='claim test.loss = 2.5 ± 1.5 from "p"'))
+    assert frozenset(MEANINGS) - LOWER_IS_BETTER == FRACTIONS
