@@ -22,6 +22,7 @@ _COLOURS = {
     ClaimVerdict.BELOW: "red",
     ClaimVerdict.ABOVE: "yellow",
     ClaimVerdict.NOT_RUN: "dim",
+    ClaimVerdict.NO_GROUP: "dim",
 }
 # A spreadsheet computes a text that begins with one of these characters.
 _FORMULA = ("=", "+", "-", "@")

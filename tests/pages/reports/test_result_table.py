@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from archlang.pages.reports.result_table import ResultTable
-from archlang.pages.reports.table_formats import csv_text, json_table, latex, markdown, terminal_table
+from archlang.pages.reports.table_formats import TEXT_FORMATS, csv_text, json_table, latex, markdown, terminal_table
 from archlang.plan.plan import PublishedResult
 from archlang.plan.table import TableCell, TableColumn, TableRow
 from archlang.runs.table import CellResult
@@ -51,7 +51,13 @@ def test_the_terminal_shows_results_claims_and_missing_runs(table: ResultTable) 
 
 def test_a_cell_of_a_group_without_items_says_so() -> None:
     cell = replace(measured(ROWS[0], COLUMNS[0]), has_no_group=True)
-    (result,) = ResultTable.of("table1", ROWS[:1], COLUMNS[:1], [cell], []).cells
+    table = ResultTable.of("table1", ROWS[:1], COLUMNS[:1], [cell], [])
+    (result,) = table.cells
+    console = Console(width=200, file=io.StringIO(), force_terminal=False)
+    console.print(terminal_table(table))
+    assert isinstance(console.file, io.StringIO)
+    for text in (console.file.getvalue(), *(format_table(table) for format_table in TEXT_FORMATS.values())):
+        assert "no such group" in text
     assert result.lines == ["no such group", "paper 100.0 ± 1.0: no such group"]
 
 
