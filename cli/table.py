@@ -57,7 +57,7 @@ def table(
     file: Annotated[
         Path,
         typer.Argument(
-            help="A program with a table, or with recipes; with `--list` and `--claims`, or a folder of them.",
+            help="A program with a table, or with recipes. `--list` and `--claims` also take a folder of programs.",
             show_default=False,
             callback=program,
             autocompletion=completion.programs,

@@ -232,7 +232,8 @@ def test_a_search_with_too_many_values_says_how_many_were_checked(monkeypatch: p
 def test_cells_with_the_same_settings_are_checked_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(grid.spread, "__defaults__", (1,))
     rows = "".join(f'    row "{number}" trial\n' for number in range(30))
-    columns = "".join(f'    column "{number}" test.accuracy[{number}]\n' for number in range(30))
+    metrics = ("test.accuracy", "iid.accuracy", "valid.accuracy", "test.accuracy[9]", "test.accuracy[10]")
+    columns = "".join(f'    column "{metric}" {metric}\n' for metric in metrics)
     assert codes(MODEL + recipe("") + f"table t {{\n{rows}{columns}}}\n") == []
 
 

@@ -360,7 +360,7 @@ def claims_of_one_result(span: Span, recipe: str, metric: str, numbers: tuple[st
 
 def no_averaged_row(span: Span, table: str, title: str, possible: Sequence[str]) -> Diagnostic:
     near = did_you_mean(title, possible)
-    titles = ", ".join(f"“{name}”" for name in sorted(possible))
+    titles = ", ".join(f"“{name}”" for name in sorted({*possible}))
     remedy = f"its rows are {titles}" if near is None else f"did you mean “{near}”?"
     return Diagnostic("E0636", f"`{table}` has no row “{title}”", span, "no row to average", remedy=remedy)
 
