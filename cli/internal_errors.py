@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import typer
-from click.exceptions import ClickException, Exit
 
 from archlang.cli import console
 from archlang.diagnostics import ArchlangError
@@ -29,7 +28,7 @@ def report_bug(error: BaseException, prefix: str = "") -> int:
 def is_bug(error: Exception) -> bool:
     """Whether an exception is a bug of archlang: neither a mistake of the user or of a plugin, nor a failure of the
     machine, nor the end of the command."""
-    expected = (ArchlangError, RefusedFile, BrokenPipeError, ClickException, Exit)
+    expected = (ArchlangError, RefusedFile, BrokenPipeError, typer.BadParameter, typer.Exit, typer.Abort)
     return not isinstance(error, expected) and machine_error(error) is None and failure_of(error) is None
 
 

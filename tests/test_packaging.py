@@ -1,5 +1,6 @@
 """The wheel installs every file that the package needs, and nothing outside `archlang`."""
 
+import ast
 import os
 import re
 import subprocess
@@ -150,3 +151,27 @@ def test_the_workflow_runs_every_python_that_the_readme_names() -> None:
 def test_the_citation_has_the_version_of_the_package() -> None:
     citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
     assert f"\nversion: {archlang.__version__}\n" in citation
+
+
+# Packages that come with a declared one, or have another name than their distribution.
+WITH_OTHERS = {
+    "PIL": "pillow", "lsprotocol": "pygls", "markupsafe": "torch", "pydantic_core": "pydantic", "requests": "pooch",
+    "sqlalchemy": "optuna", "tokenizers": "transformers", "triton": "torch",
+}  # fmt: skip
+
+
+def test_every_imported_package_is_a_declared_dependency() -> None:
+    extras = PROJECT["project"]["optional-dependencies"]
+    declared = [*PROJECT["project"]["dependencies"], *(line for lines in extras.values() for line in lines)]
+    names = {re.split(r"[><=\[; ]", line)[0].lower().replace("-", "_") for line in declared}
+    imported: set[str] = set()
+    for folder in ("archlang", "blocks", "cli", "recipes"):
+        for file in (ROOT / folder).rglob("*.py"):
+            for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+                if isinstance(node, ast.Import):
+                    imported |= {alias.name.partition(".")[0] for alias in node.names}
+                elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                    imported.add(node.module.partition(".")[0])
+    assert set(WITH_OTHERS.values()) <= names
+    unknown = imported - names - sys.stdlib_module_names - {"archlang", *WITH_OTHERS}
+    assert sorted(unknown) == []
