@@ -49,7 +49,7 @@ class Calls:
             return None
         declaration = frame.file.find(callee.text)
         if declaration is None:
-            possible = frame.file.names() | set(frame.visible())
+            possible = frame.file.names() | set(frame.instances())
             self._report(name_mistakes.unknown_block(callee.span, callee.text, possible, arguments))
             return None
         return BlockValue(declaration)

@@ -88,6 +88,10 @@ class Frame:
         for frame in self._inside_out():
             yield from frame.names
 
+    def instances(self) -> Iterator[str]:
+        """Yields the names in sight that `let` binds to instances."""
+        return (name for name in self.visible() if isinstance(self.find(name)[1], InstanceValue))
+
     def lookup(self, name: str) -> Bound | Data | Length | None:
         """Returns a name as a static expression sees it; None for an unknown name."""
         is_bound, value = self.find(name)

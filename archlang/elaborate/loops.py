@@ -398,7 +398,8 @@ class Loops:
         positions of a part."""
         if inner.emitted is None:
             if statement.target is not None:
-                self._report(name_mistakes.emit_missing(statement.target_span or statement.span, statement.target))
+                place, states = statement.target_span or statement.span, updated_names(statement.body)
+                self._report(name_mistakes.emit_missing(place, statement.target, states))
             return None
         result, span = inner.emitted
         if isinstance(statement, Repeat | Stack | Halting):

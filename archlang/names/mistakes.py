@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
 from archlang.diagnostics import Diagnostic, Edit, Label
@@ -48,11 +48,15 @@ def unknown_block(
     if near is not None and (not fits or is_typing_error(name, near, possible)):
         # The block in use may be meant as well as the other one.
         return misspelt(diagnostic, name, possible, is_guess=True)
-    remedy = f"add `use {module}` at the beginning of the file"
+    remedy = _use_line(module)
     if not fits:
         reason = "is a model" if item.word == "model" else "takes other values"
         remedy = f"choose another block, or {remedy}, whose `{name}` {reason}"
     return replace(diagnostic, remedy=remedy).with_edits(used(span.source, module), is_safe=fits)
+
+
+def _use_line(module: str) -> str:
+    return f"add `use {module}` at the beginning of the file"
 
 
 def _fits(item: Definition | Extern, arguments: Sequence[Type | None] | None) -> bool:
@@ -173,8 +177,12 @@ def no_model(span: Span) -> Diagnostic:
 def unknown_model(span: Span, name: str, possible: Iterable[str]) -> Diagnostic:
     possible = tuple(possible)
     remedy = f"the models are {listed(possible)}" if possible else "write a `model`, or bring one in with `use`"
-    message = f"unknown model `{name}`"
-    return misspelt(Diagnostic("E0214", message, span, "no such model", remedy=remedy), name, possible)
+    diagnostic = Diagnostic("E0214", f"unknown model `{name}`", span, "no such model", remedy=remedy)
+    outside = outside_prelude(name)
+    if outside is None or outside[1].word != "model" or did_you_mean(name, possible) is not None:
+        return misspelt(diagnostic, name, possible)
+    module, _ = outside
+    return replace(diagnostic, remedy=_use_line(module)).with_edits(used(span.source, module), is_safe=True)
 
 
 def not_a_block(span: Span, name: str, value: str) -> Diagnostic:
@@ -213,9 +221,12 @@ def emit_outside_loop(span: Span) -> Diagnostic:
     return Diagnostic("E0219", "`emit` outside a loop", span, "not directly in a loop that can emit", remedy=remedy)
 
 
-def emit_missing(span: Span, name: str) -> Diagnostic:
+def emit_missing(span: Span, name: str, states: Collection[str]) -> Diagnostic:
+    """`states` are the names that the body updates."""
     message = f"this loop binds `{name}`, but its body has no `emit`"
-    return Diagnostic("E0220", message, span, "no `emit`", remedy=f"end the body with `emit …`, or delete `{name} =`")
+    updated = f" and use {listed(states)} after the loop" if states else ""
+    remedy = f"end the body with `emit …`, or delete `{name} =`{updated}"
+    return Diagnostic("E0220", message, span, "no `emit`", remedy=remedy)
 
 
 def emit_twice(span: Span, first: Span) -> Diagnostic:

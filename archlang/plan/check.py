@@ -30,7 +30,7 @@ MOST_STEPS = 250_000
 MOST_STEPS_WITH_POINTS = 450_000
 
 # The codes of `use` lines whose file is not read.
-_UNUSABLE_FILE = frozenset({"E0208", "E0209", "E0232", "E0233"})
+_UNUSABLE_FILE = frozenset({"E0208", "E0209", "E0211", "E0232", "E0233"})
 
 Item = Definition | Extern | Recipe | Table
 Check = Callable[[], None]

@@ -56,14 +56,25 @@ class SearchPlan:
         return plan
 
     def text(self, values: Mapping[str, float | str]) -> str:
-        """The recipe as text, with the values of a point and without `search`."""
+        """The recipe as text, with the values of a point and the overrides, and without `search`."""
         recipe = self._planner.recipe.parts.recipe
-        settings = self._settings(values)
-        parts = [
-            self._with_settings(part, settings) if isinstance(part, tree.Choice) else part
-            for part in recipe.parts
-            if not isinstance(part, tree.Search) and not (isinstance(part, tree.Vary) and _varies(part, settings))
-        ]
+        settings = {**self._planner.overrides, **self._settings(values)}
+        parts: list[tree.Choice | tree.AtTest | tree.Vary | tree.Search | tree.Claim] = []
+        for part in recipe.parts:
+            match part:
+                case tree.Choice():
+                    parts.append(self._with_settings(part, settings))
+                case tree.Vary(variations=variations):
+                    varied = tuple(each for each in variations if each.path.text not in settings)
+                    parts += [replace(part, variations=varied)] if varied else []
+                case tree.Search():
+                    pass
+                case _:
+                    parts.append(part)
+        if seed := settings.get("seed"):
+            seeds = tree.ListOf(items=(seed.value,), span=seed.span)
+            variation = tree.Variation(path=seed.path, values=seeds, span=seed.span)
+            parts.append(tree.Vary(variations=(variation,), span=seed.span))
         return unparse(replace(recipe, parts=tuple(parts)))
 
     def _settings(self, values: Mapping[str, float | str]) -> dict[str, tree.Setting]:
@@ -199,8 +210,3 @@ def _number(value: float | str, span: Span) -> tree.Expression:
     if isinstance(number, float) and not any(sign in text for sign in ".e"):
         text += ".0"
     return tree.Number(value=number, text=text, span=span)
-
-
-def _varies(part: tree.Vary, settings: Mapping[str, tree.Setting]) -> bool:
-    """Whether a `vary` line lists a static of `settings`."""
-    return any(variation.path.text in settings for variation in part.variations)

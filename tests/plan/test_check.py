@@ -123,3 +123,27 @@ table first { row "A" good claims 1, column "B" test.accuracy }
 table second { row "A" bad column "C" average of first }
 """
     assert [mistake.code for mistake in check_text(text)] == ["E0101", "E0101"]
+
+
+def test_a_model_of_a_file_that_could_not_be_used_is_not_unknown() -> None:
+    text = f"use archlang.models.panmm\nrecipe a {{ task parity model panm {TRAIN} }}"
+    assert [mistake.code for mistake in check_text(text)] == ["E0211"]
+
+
+def test_an_unknown_model_of_a_module_that_is_not_in_use_names_the_module() -> None:
+    (mistake,) = check_text(f"{MODEL}recipe a {{ task parity model moeut {TRAIN} }}")
+    assert (mistake.code, mistake.remedy) == ("E0214", "add `use archlang.models.moeut` at the beginning of the file")
+    assert [edit.text for edit in mistake.edits] == ["use archlang.models.moeut\n\n"]
+
+
+@pytest.mark.parametrize(("value", "block"), [("source", "scores"), ("h", "hh")])
+def test_a_value_is_no_remedy_for_an_unknown_block(value: str, block: str) -> None:
+    text = f"block b({value}: seq[n, d]) -> seq[n, d] {{ return {value} + {block}s({value}) }}"
+    (mistake,) = check_text(text)
+    assert f"`{value}`" not in (mistake.remedy or "")
+
+
+def test_a_loop_without_emit_that_is_bound_names_its_states() -> None:
+    text = "block b(h: seq[n, d]) -> seq[n, d] { y = repeat 3 { h <- norm(h) }\nreturn y }"
+    (mistake,) = check_text(text)
+    assert mistake.remedy == "end the body with `emit …`, or delete `y =` and use `h` after the loop"

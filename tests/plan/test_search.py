@@ -68,7 +68,7 @@ def test_the_best_point_is_written_as_a_recipe_that_checks(file: Path) -> None:
 
 def test_a_static_with_a_chosen_value_is_not_varied(file: Path) -> None:
     search = plan_search(written(file, recipe("search model.heads in [1, 2, 4]")))
-    assert "vary" not in search.text({"model.heads": "4"})
+    assert "vary  seed in 1..2" in search.text({"model.heads": "4"})
 
 
 @pytest.mark.parametrize(
@@ -108,3 +108,13 @@ recipe found {
 }
 """
     assert {mistake.code for mistake in check_text(text)} == {"E0101"}
+
+
+def test_the_best_recipe_has_the_settings_that_its_trials_ran_with(file: Path) -> None:
+    sets = {"train.steps": "7", "task.order": "backward", "seed": "5", "model.heads": "2"}
+    search = plan_search(written(file, recipe("search model.d in 8..64")), sets=sets)
+    written(file, MODEL + search.text({"model.d": 16}))
+    ran, printed = search.plan({"model.d": 16}), plan_recipe(file)
+    assert ran is not None
+    assert printed.settings == ran.settings
+    assert "vary" not in search.text({"model.d": 16}).replace("vary  seed in [5]", "")
