@@ -9,6 +9,7 @@ from functools import cached_property
 from archlang.diagnostics import Diagnostic
 from archlang.diagnostics.effort import TooMuchWork, limited
 from archlang.editor.pieces import Pieces
+from archlang.editor.printed_items import PrintedItems
 from archlang.elaborate.signature_check import check_signature
 from archlang.graph.graph import Graph
 from archlang.names.resolve import Loader, ResolvedFile
@@ -28,6 +29,7 @@ class Memory:
 
     pieces: Pieces = field(default_factory=Pieces)
     bodies: CheckedBodies = field(default_factory=CheckedBodies)
+    printed: PrintedItems = field(default_factory=PrintedItems)
 
 
 @dataclass(frozen=True, eq=False)

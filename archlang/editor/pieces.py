@@ -4,7 +4,7 @@ import re
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from archlang.diagnostics import Diagnostic
 from archlang.source import Source, Span
@@ -14,11 +14,11 @@ from archlang.syntax.tree import Node, Program
 from archlang.syntax.walk import walk
 from archlang.syntax.words import find_excess
 
-# The start of an item, with the comment lines above it. An unindented `model` can be a part of a recipe.
-_PIECE = re.compile(
-    r"^(?:[ \t]*#[^\r\n]*\r?\n)*(?:(?:use|block|extern|recipe|table)\b|model\s+[A-Za-z_]\w*\s*(?:\[[^\[\]]*\]\s*)?\()",
-    re.MULTILINE,
+# The start of an item. An unindented `model` can be a part of a recipe.
+_ITEM = re.compile(
+    r"^(?:(?:use|block|extern|recipe|table)\b|model\s+[A-Za-z_]\w*\s*(?:\[[^\[\]]*\]\s*)?\()", re.MULTILINE
 )
+_NO_CODE = re.compile(r"[ \t\r\f\ufeff]*(?:#.*)?\n")
 # How often lines with syntax errors are removed, to read the rest of their item.
 _MOST_REPAIRS = 4
 _NO_BRACE = re.compile(r"[^{}\r\n]")
@@ -26,8 +26,8 @@ _NO_BRACE = re.compile(r"[^{}\r\n]")
 
 @dataclass
 class Piece:
-    """A parsed piece of a text: its items, its mistakes, and all of their spans, which move with the piece. If it has
-    mistakes, they depend on the piece after it, which is `following`."""
+    """A parsed piece of a text: its items, the comments after them (`closing`), its mistakes, and all of their spans,
+    which move with the piece. If it has mistakes, they depend on the piece after it, which is `following`."""
 
     items: tuple[Node, ...]
     diagnostics: tuple[Diagnostic, ...]
@@ -35,6 +35,7 @@ class Piece:
     start: int
     source: Source
     following: str
+    closing: tuple[str, ...] = ()
 
     def move(self, source: Source, start: int) -> None:
         """Moves the spans to where the piece starts in another text. The trees of the text before are not valid any
@@ -67,15 +68,17 @@ class Pieces:
             return self._parse_all(source, texts)
         items: list[Node] = []
         diagnostics: list[Diagnostic] = []
+        closing: tuple[str, ...] = ()
         for key, start, following in _keys(texts):
             piece = known.get(key)
             if piece is None or (piece.diagnostics and piece.following != following):
-                piece = _parse_piece(source, start, key[0], following)
+                piece = _parse_piece(source, key[0], following)
             piece.move(source, start)
             self._known[key] = piece
             items += piece.items
             diagnostics += piece.diagnostics
-        return _program(source, items), tuple(diagnostics)
+            closing = piece.closing
+        return _program(source, items, closing), tuple(diagnostics)
 
     def readable(self, source: Source) -> Program:
         """Returns the program of the text that was parsed last, without the lines that cannot be parsed."""
@@ -100,13 +103,28 @@ class Pieces:
         for diagnostic in diagnostics:
             mistakes_of[starts[bisect_right(starts, diagnostic.span.start) - 1]].append(diagnostic)
         for key, start, following in _keys(texts):
-            self._known[key] = _piece(tuple(items_of[start]), tuple(mistakes_of[start]), start, source, following)
+            closing = () if following else program.closing
+            if closing and diagnostics:  # also the comments of other pieces, whose items have mistakes
+                self._known[key] = _parse_piece(source, key[0], following)
+                self._known[key].move(source, start)
+            else:
+                items, mistakes = tuple(items_of[start]), tuple(mistakes_of[start])
+                self._known[key] = _piece(items, mistakes, start, source, following, closing)
         return program, diagnostics
 
 
 def _split(text: str) -> Iterator[tuple[int, str]]:
-    """Yields the pieces of a text with their starts."""
-    starts = [0, *(match.start() for match in _PIECE.finditer(text) if match.start())]
+    """Yields the pieces of a text with their starts. A piece begins with comments and empty lines above its item."""
+    starts = [0]
+    for match in _ITEM.finditer(text):
+        start = match.start()
+        while start > starts[-1]:
+            line = text.rfind("\n", 0, start - 1) + 1
+            if not _NO_CODE.fullmatch(text, line, start):
+                break
+            start = line
+        if start > starts[-1]:
+            starts.append(start)
     for start, end in zip(starts, [*starts[1:], len(text)], strict=True):
         yield start, text[start:end]
 
@@ -121,32 +139,27 @@ def _keys(texts: list[tuple[int, str]]) -> Iterator[tuple[tuple[str, int], int, 
         yield (text, counts[text]), start, after
 
 
-def _parse_piece(source: Source, start: int, text: str, following: str) -> Piece:
-    """Parses a piece at its place, with empty space before it; if it has mistakes, with the piece after it."""
-    end = start + len(text)
+def _parse_piece(source: Source, text: str, following: str) -> Piece:
+    """Parses a piece alone; if it has mistakes, with the piece after it."""
     for after in ("", following):
-        alone = Source(source.path, _space_before(source, start) + text + after)
+        alone = Source(source.path, text + after)
         program, diagnostics = parse_tolerantly(alone)
         if not diagnostics:
             break
-    items = tuple(item for item in program.items if item.span.start < end)
-    mistakes = tuple(diagnostic for diagnostic in diagnostics if diagnostic.span.start < end)
-    return _piece(items, mistakes, start, alone, following)
-
-
-def _space_before(source: Source, start: int) -> str:
-    """Returns a text without items, with as many lines and characters as are before a place. It ends with a comment,
-    where the search for comments above the item ends."""
-    lines = source.position(start)[0] - 1
-    characters = start - lines
-    return "\n" * start if not characters else "\n" * (lines - 1) + "#" + " " * (characters - 1) + "\n"
+    items = tuple(item for item in program.items if item.span.start < len(text))
+    mistakes = tuple(diagnostic for diagnostic in diagnostics if diagnostic.span.start < len(text))
+    if items and not text.partition("\n")[0].strip():
+        items = (replace(items[0], blank=True), *items[1:])
+    return _piece(items, mistakes, 0, alone, following, () if following else program.closing)
 
 
 def _parse_repaired(piece: Piece, text: str) -> Piece:
-    """Parses a piece with mistakes at its place, without the lines that cannot be parsed: spaces replace them, except
-    their braces."""
-    source = Source(piece.source.path, _space_before(piece.source, piece.start) + text)
-    mistakes, seen = [diagnostic.span for diagnostic in piece.diagnostics], set[int]()
+    """Parses a piece with mistakes, without the lines that cannot be parsed: spaces replace them, except their braces.
+    Returns the piece itself if no item can be parsed so."""
+    source = Source(piece.source.path, text)
+    spans = (diagnostic.span for diagnostic in piece.diagnostics)
+    mistakes = [Span(source, span.start - piece.start, span.end - piece.start) for span in spans]
+    seen = set[int]()
     items: tuple[Node, ...] = ()
     for _ in range(_MOST_REPAIRS):
         mistakes = [span for span in mistakes if span.text not in ("{", "}")]
@@ -160,11 +173,16 @@ def _parse_repaired(piece: Piece, text: str) -> Piece:
         source = Source(source.path, repaired)
         program, diagnostics = parse_tolerantly(source)
         items, mistakes = program.items, [diagnostic.span for diagnostic in diagnostics]
-    return _piece(items or piece.items, (), piece.start, source, "")
+    return _piece(items, (), 0, source, "") if items else piece
 
 
 def _piece(
-    items: tuple[Node, ...], diagnostics: tuple[Diagnostic, ...], start: int, source: Source, following: str
+    items: tuple[Node, ...],
+    diagnostics: tuple[Diagnostic, ...],
+    start: int,
+    source: Source,
+    following: str,
+    closing: tuple[str, ...] = (),
 ) -> Piece:
     spans: dict[int, Span] = {}
     for item in items:
@@ -175,11 +193,11 @@ def _piece(
     for diagnostic in diagnostics:
         places = (diagnostic.span, *(label.span for label in diagnostic.labels), *(e.span for e in diagnostic.edits))
         spans.update({id(span): span for span in places})
-    return Piece(items, diagnostics, [*spans.values()], start, source, following)
+    return Piece(items, diagnostics, [*spans.values()], start, source, following, closing)
 
 
-def _program(source: Source, items: list[Node]) -> Program:
-    return Program(items=tuple(items), source=source)  # type: ignore[arg-type]  # every node of a piece is an item
+def _program(source: Source, items: list[Node], closing: tuple[str, ...] = ()) -> Program:
+    return Program(items=tuple(items), source=source, closing=closing)  # type: ignore[arg-type]  # all nodes are items
 
 
 def without_line(source: Source, line: int) -> str:

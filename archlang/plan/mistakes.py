@@ -362,13 +362,17 @@ def no_averaged_row(span: Span, table: str, title: str, possible: Sequence[str])
     near = did_you_mean(title, possible)
     titles = ", ".join(f"“{name}”" for name in sorted({*possible}))
     remedy = f"its rows are {titles}" if near is None else f"did you mean “{near}”?"
-    return Diagnostic("E0636", f"`{table}` has no row “{title}”", span, "no row to average", remedy=remedy)
+    diagnostic = Diagnostic("E0636", f"`{table}` has no row “{title}”", span, "no row to average", remedy=remedy)
+    if near is None:
+        return diagnostic
+    start = span.start + span.text.index(f'"{title}"') + 1
+    return diagnostic.with_edits(Edit(Span(span.source, start, start + len(title)), near))
 
 
 def settings_of_averages(span: Span, word: str) -> Diagnostic:
     message = f"`{word}` has no effect in a row whose columns are averages"
     remedy = "write it in the row of the same title of the table that is averaged"
-    return Diagnostic("E0636", message, span, "no effect", remedy=remedy)
+    return Diagnostic("E0636", message, span, "no effect", remedy=remedy).with_edits(without_item(span))
 
 
 def average_of_averages(span: Span, table: str) -> Diagnostic:

@@ -15,29 +15,31 @@ _GAP = 3
 _WORD = len("train ")
 
 
-def format_program(program: tree.Program) -> str:
-    """Formats a program. Comments and single empty lines between statements stay."""
+Item = tree.Use | tree.Definition | tree.Extern | tree.Recipe | tree.Table
+
+
+def format_program(program: tree.Program, text_of: Callable[[Item], str] | None = None) -> str:
+    """Formats a program. Comments and single empty lines between statements stay. `text_of` returns what `item_text`
+    does, `item_text` itself by default."""
+    text_of = item_text if text_of is None else text_of
     blocks: list[str] = []
     for index, item in enumerate(program.items):
-        if index > 0 and (item.blank or not _may_follow_closely(program.items[index - 1], item)):
+        if index > 0 and (item.blank or not _may_follow_closely(program.items[index - 1], item, text_of)):
             blocks.append("")
         blocks += item.leading
         blocks += [f"## {line}".rstrip() for line in item.documentation]
         if item.apart and item.documentation:
             blocks.append("")
-        blocks.append(_item(item) + (" " * _GAP + item.trailing if item.trailing else ""))
+        blocks.append(text_of(item) + (" " * _GAP + item.trailing if item.trailing else ""))
     if program.closing:
         blocks += [*([""] if program.items else []), *program.closing]
     return "".join(f"{block}\n" for block in blocks)
 
 
-Item = tree.Use | tree.Definition | tree.Extern | tree.Recipe | tree.Table
-
-
-def _may_follow_closely(before: Item, item: Item) -> bool:
+def _may_follow_closely(before: Item, item: Item, text_of: Callable[[Item], str]) -> bool:
     """Whether no empty line is needed between two items: two `use` lines, or two recipes of one line each."""
     if isinstance(before, tree.Recipe) and isinstance(item, tree.Recipe):
-        return "\n" not in _item(before) + _item(item)
+        return "\n" not in text_of(before) + text_of(item)
     return isinstance(before, tree.Use) and isinstance(item, tree.Use)
 
 
@@ -82,7 +84,7 @@ def unparse(node: tree.Node) -> str:
         ):
             return _statement(node, 0)
         case tree.Use() | tree.Definition() | tree.Extern() | tree.Recipe() | tree.Table():
-            return _item(node)
+            return item_text(node)
         case tree.Choice() | tree.AtTest() | tree.Vary() | tree.Search() | tree.Claim():
             return _recipe_part(node, 0)
         case tree.Row() | tree.Column() | tree.Columns():
@@ -134,7 +136,8 @@ def _lay_signature(head: str, signature: tree.Signature, room: int, has_inputs: 
 # Items
 
 
-def _item(item: tree.Use | tree.Definition | tree.Extern | tree.Recipe | tree.Table) -> str:
+def item_text(item: Item) -> str:
+    """Prints an item without its comments above and beside it."""
     match item:
         case tree.Use(path=path, is_file=is_file, alias=alias):
             source = f'"{path}"' if is_file else path

@@ -7,12 +7,14 @@ import pytest
 
 from archlang.diagnostics import Diagnostic, Report
 from archlang.editor.document import Document, Memory
+from archlang.editor.formatting import formatted
 from archlang.editor.pieces import Pieces
 from archlang.names.library import PACKAGE
 from archlang.names.resolve import Declaration
 from archlang.plan.checked_bodies import CheckedBody
 from archlang.source import Source, Span
 from archlang.syntax.parser import parse_tolerantly
+from archlang.syntax.printer import format_program
 from archlang.syntax.tree import Program
 from archlang.syntax.walk import walk
 
@@ -49,8 +51,50 @@ def test_a_change_is_parsed_as_the_whole_text(name: str) -> None:
         expected, expected_diagnostics = parse_tolerantly(source)
         program, diagnostics = pieces.parse(source)
         assert program.items == expected.items
+        if not diagnostics:
+            assert format_program(program) == format_program(expected)
         assert spans(program) == spans(expected)
         assert diagnostics == expected_diagnostics
+
+
+COMMENTED = """# Above.
+
+## A layer.
+
+block a(h: seq[n, d]) -> seq[n, d] {
+    return h
+}   # beside
+
+# Below.
+
+# Above the next.
+block b(h: seq[n, d]) -> seq[n, d] {
+    return h
+    # At the end.
+}
+
+# At the end of the file.
+
+# The last line.
+"""
+
+
+@pytest.mark.parametrize("change", ["block b", "return h\n", "# Below.", "\n## A layer", "# The last line."])
+def test_comments_and_empty_lines_stay_after_a_change(change: str) -> None:
+    memory = Memory()
+    assert formatted(Document("c.arch", COMMENTED, memory=memory)) == COMMENTED
+    for text in (COMMENTED.replace(change, "# More.\n" + change, 1), COMMENTED.replace(change, change + " ", 1)):
+        whole, diagnostics = parse_tolerantly(Source("c.arch", text))
+        document = Document("c.arch", text, memory=memory)
+        assert [each.documentation for each in document.program.items] == [each.documentation for each in whole.items]
+        assert formatted(document) == (None if diagnostics else format_program(whole))
+
+
+def test_a_comment_of_an_item_with_a_mistake_is_not_repeated() -> None:
+    memory = Memory()
+    broken = COMMENTED.replace("block a(h", "block a(h(")
+    assert formatted(Document("c.arch", broken, memory=memory)) is None
+    assert formatted(Document("c.arch", COMMENTED, memory=memory)) == COMMENTED
 
 
 LAYER = "## Layer {0}.\nblock layer{0}(h: seq[n, d]) -> seq[n, d] {{\n    a = norm(h)\n    return a + h\n}}\n\n"

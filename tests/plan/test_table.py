@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from archlang.diagnostics import ProgramError
+from archlang.diagnostics.edits import apply_edits
 from archlang.plan.check import check
 from archlang.plan.from_file import TablePlanner, plan_recipe, plan_table
 
@@ -374,6 +375,7 @@ def test_an_average_of_no_row_is_reported(file: Path, row: str, expected: list[s
     [
         ('"Small" small best of task.order', "best of", "task.order"),
         ('"Small" small at model.d = 16', "at", "model.d = 16"),
+        ('"Small" small at model.d = 16, seed = 2', "at", "model.d = 16, seed = 2"),
     ],
 )
 def test_a_row_of_averages_alone_has_no_settings(file: Path, row: str, word: str, place: str) -> None:
@@ -383,6 +385,8 @@ def test_a_row_of_averages_alone_has_no_settings(file: Path, row: str, word: str
     assert mistake.span.text == place
     with pytest.raises(ProgramError, match="E0636"):
         plan_table(file, "averages")
+    file.write_text(apply_edits(file.read_text(encoding="utf-8"), mistake.edits), encoding="utf-8")
+    assert check(file) == ()
 
 
 @pytest.mark.parametrize(
