@@ -31,6 +31,8 @@ MOST_STEPS_WITH_POINTS = 450_000
 
 # The codes of `use` lines whose file is not read.
 _UNUSABLE_FILE = frozenset({"E0208", "E0209", "E0211", "E0232", "E0233"})
+# The words before the names of items that others name.
+_ITEM = "block|model|recipe|table"
 
 Item = Definition | Extern | Recipe | Table
 Check = Callable[[], None]
@@ -87,10 +89,11 @@ def _follows(diagnostic: Diagnostic, loading: Sequence[Diagnostic]) -> bool:
     unparsed = {mistake.span.source for mistake in loading if mistake.code.startswith("E01")}
     if any(mistake.code in _UNUSABLE_FILE for mistake in loading) or (unparsed and diagnostic.code == "E0214"):
         return True
-    name = diagnostic.span.text.rpartition(".")[2]
-    return any(
-        re.search(rf"\b(?:block|model|recipe|table)[ \t]+{re.escape(name)}\b", source.text) for source in unparsed
-    )
+    name = re.escape(diagnostic.span.text.rpartition(".")[2])
+    # The name stands after the word of an item, or in a header with another mistake; or an item has no name.
+    header = rf"(?:\b(?:{_ITEM})[ \t]+|^(?=\S)[^\n{{]*(?<!\bfrom ))\b{name}\b"
+    definition = rf"{header}|^[ \t]*(?:{_ITEM})\b(?!\s*(?!from\b)[A-Za-z_])"
+    return any(re.search(definition, source.text, re.MULTILINE) for source in unparsed)
 
 
 def _check_file(resolved: ResolvedFile, report: DiagnosticLog, bodies: CheckedBodies) -> None:

@@ -14,7 +14,8 @@ _MODEL = re.compile(r"^model\s+(\w+)", re.MULTILINE)
 
 @dataclass(frozen=True)
 class RecipeParts:
-    """The lines of a recipe. `choices` has the lines `task`, `model` and `train` by their first word."""
+    """The lines of a recipe. `choices` has the lines `task`, `model` and `train` by their first word. `is_whole` is
+    False if the recipe has further lines of an unknown base."""
 
     recipe: Recipe
     choices: Mapping[str, Choice]
@@ -22,6 +23,7 @@ class RecipeParts:
     vary: tuple[Variation, ...]
     search: tuple[Sought, ...]
     claims: tuple[Claim, ...]
+    is_whole: bool
 
 
 def read_parts(recipe: Recipe, report: Report, is_whole: bool = True) -> RecipeParts:
@@ -53,7 +55,7 @@ def read_parts(recipe: Recipe, report: Report, is_whole: bool = True) -> RecipeP
             report(mistakes.part_missing(recipe.name_span, recipe.name, word, example, recipe.span, line))
     # Which of two lines is meant is unknown, so neither is checked.
     choices = {word: choice for word, choice in choices.items() if word not in repeated}
-    return RecipeParts(recipe, choices, tuple(at_test), tuple(vary), tuple(search), tuple(claims))
+    return RecipeParts(recipe, choices, tuple(at_test), tuple(vary), tuple(search), tuple(claims), is_whole)
 
 
 def _missing_line(recipe: Recipe, word: str) -> str | None:

@@ -118,6 +118,10 @@ class Planner:
         recipe = self.recipe
         spend(2 * len(recipe.parameters))
         settings = {**point, **self.overrides}
+        if not recipe.parts.is_whole:
+            for word in recipe.declarations:
+                given_statics(recipe, word, settings)
+            return None
         task, train = bind(recipe, "task", settings), bind(recipe, "train", settings)
         weights = given_weights(recipe, settings)
         sizes = sizes_of_task(task)

@@ -45,7 +45,7 @@ def recipe_graph(
     if sizes_known and (names := graph.unknown_sizes()):
         report(elaborate_mistakes.needs_task(span, model.name, names))
         return None
-    misfit = find_misfit(task, model, inputs, result)
+    misfit = find_misfit(task, model, inputs, result) if sizes_known else None
     if misfit is not None:
         name = task.declaration.item.name
         report(mistakes.model_misfits_task(span, model.name, name, misfit.problem, misfit.declared, misfit.expected))

@@ -16,6 +16,7 @@ from archlang.plan.claims import check_fraction, group_index, literal
 from archlang.plan.grid import spread
 from archlang.plan.measures import RUN, Measures, is_group
 from archlang.plan.plan import Plan, PublishedResult
+from archlang.plan.planner import Planner
 from archlang.plan.recipe import report_repeated
 from archlang.plan.table import TableCell, TableColumn, TablePlan, TableRow
 from archlang.plan.table_parts import read_table
@@ -165,9 +166,13 @@ def _check_averages(cells: CellPlanner, rows: Sequence[Row], columns: Sequence[C
     averaged = [_averaged_table(cells, column) for column in columns if column.average]
     tables = [table for _, table, _ in filter(None, averaged)]
     titles = {id(table): [part.title for part in table.parts if isinstance(part, Row)] for table in tables}
+    # A title that is there twice stands in place of another, which is then missing.
+    complete = [table for table in tables if len(set(titles[id(table)])) == len(titles[id(table)])]
+    checked: set[str] = set()
     for row in rows if tables else ():
         spend(len(tables))
-        missing = [table for table in tables if row.title not in titles[id(table)]]
+        missing = [table for table in complete if row.title not in titles[id(table)] and row.title not in checked]
+        checked.add(row.title)
         if row.recipe is None:
             possible = sorted({title for table in missing for title in titles[id(table)]})
             near = did_you_mean(row.title, possible)
@@ -265,13 +270,21 @@ def _check_best_of(cells: CellPlanner, rows: Sequence[Row], columns: Sequence[Co
             report_repeated(paths, cells.report)
             settings = {setting.path.text: setting for setting in (*row.at, *column.at)}
             for path in paths:
-                if path.text not in varied:
+                if path.text not in varied and not _knows_what_varies(planner):
+                    sound = False
+                elif path.text not in varied:
                     cells.report(mistakes.not_varied(path.span, path.text, recipe, varied))
                     sound = False
                 elif path.text in settings:
                     cells.report(mistakes.best_of_a_setting(path.span, path.text, settings[path.text].span))
                     sound = False
     return sound
+
+
+def _knows_what_varies(planner: Planner) -> bool:
+    """Whether no base of a recipe, and no static that it varies, is unknown."""
+    recipe = planner.recipe
+    return recipe.parts.is_whole and all(recipe.parameter(part.path.text) for part in recipe.parts.vary)
 
 
 def _check_metric(cells: CellPlanner, plan: Plan | None, column: Column) -> None:

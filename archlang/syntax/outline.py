@@ -26,6 +26,14 @@ _PIECE = re.compile(
     """,
     re.VERBOSE,
 )
+# The first part of a recipe or a table; no statement begins so.
+_PART = re.compile(
+    r"""
+    \s* (?: \#[^\r\n]* \s* )*
+    (?: (?P<table> row | columns? ) | task | model | train | test | vary | search | claim ) \s+ ["A-Za-z_]
+    """,
+    re.VERBOSE,
+)
 # An unindented `model` can be a part of a recipe; only the `model` of an item has inputs.
 _MODEL_HEAD = re.compile(r"model\s+[A-Za-z_]\w*\s*(?:\[[^\[\]]*\]\s*)?\(")
 
@@ -99,9 +107,11 @@ class Outline:
     def _push(self, opener: str, start: int) -> None:
         if opener == "{":
             self.around[start] = self._brace()
-            if not self._open and self._item in ("recipe", "table"):
+            # The word of the item may be misspelt.
+            part = _PART.match(self.text, start + 1)
+            if not self._open and (part is not None or self._item in ("recipe", "table")):
                 self.recipes.add(start)
-                if self._item == "table":
+                if self._item == "table" if part is None else part["table"]:
                     self.tables.add(start)
         if len(self._open) < _DEEPEST:
             self._open.append((opener, start))

@@ -160,8 +160,12 @@ class Reader:
         elif reserved is not None:
             self._report(reserved.start, mistakes.reserved_word(reserved))
             self._resume(end)
+        elif (end_of_body := self._end_of_body(place)) is not None:
+            self._report(place, self._unexpected(token, name))
+            self._resume(end_of_body)
         else:
             self._report(place, self._unexpected(token, name))
+            self._reported |= self._brackets_on_line(place)
             # A keyword in the middle of a line does not begin a statement.
             self._resume(place if self._get_outline().is_first(place) else end)
 
@@ -281,6 +285,38 @@ class Reader:
                     return problem
         return None
 
+    def _end_of_body(self, place: int) -> int | None:
+        """Returns the end of the body whose `{` is missing at a place; None if no `}` ends it before the next item."""
+        if self._brace_around() is not None or "LBRACE" not in self._accepted():
+            return None
+        outline = self._get_outline()
+        problem = next((problem for problem in outline.problems if _place(problem) >= place), None)
+        if not isinstance(problem, Unmatched) or self._text[problem.closer] != "}":
+            return None
+        for point in outline.points_after(place):
+            # An indented `model` can be a part of a recipe.
+            if place < point.start < problem.closer and point.brace is None and not self._begins_model(point.start):
+                return None
+        self._reported.add(problem)
+        return problem.closer + 1
+
+    def _begins_model(self, place: int) -> bool:
+        return self._text.startswith("model", place) and not self._text.startswith(("\n", "\r"), place - 1)
+
+    def _brackets_on_line(self, place: int) -> set[Unclosed | Unmatched]:
+        """Returns the brackets on the line of an unexpected token that match no other because of it: closing brackets
+        after it, and `{` if it is one."""
+        is_brace = self._text[place] == "{"
+        return {
+            problem
+            for problem in self._get_outline().problems
+            if (
+                problem.opener is None and problem.closer > place and self._same_line(place, problem.closer)
+                if isinstance(problem, Unmatched)
+                else is_brace and self._text[problem.opener] == "{" and self._same_line(problem.opener, place)
+            )
+        }
+
     def _same_line(self, first: int, second: int) -> bool:
         return self._source.position(first)[0] == self._source.position(second)[0]
 
@@ -360,6 +396,10 @@ class Reader:
 
     def _span(self, start: int, end: int) -> Span:
         return Span(self._source, start, end)
+
+
+def _place(problem: Unclosed | Unmatched) -> int:
+    return problem.closer if isinstance(problem, Unmatched) else problem.noticed
 
 
 def _type(value: object) -> str | None:

@@ -147,3 +147,77 @@ def test_a_loop_without_emit_that_is_bound_names_its_states() -> None:
     text = "block b(h: seq[n, d]) -> seq[n, d] { y = repeat 3 { h <- norm(h) }\nreturn y }"
     (mistake,) = check_text(text)
     assert mistake.remedy == "end the body with `emit …`, or delete `y =` and use `h` after the loop"
+
+
+SMALL = """model m[d: int, k = 2](x: tokens[n]) -> logits[classes] where d > k {
+    return embed[d](x) |> last |> linear[classes]
+}
+recipe good { task ctl model m[d = 4] train adamw[steps = 1] vary model.d in [8, 16] }
+"""
+BEST = 'table best { row "A" c best of model.d column "B" test.accuracy }\n'
+ONE_MISTAKE = {
+    "a base that is no recipe": (f"recipe c from aaa {{ vary model.k in [1, 2] }}\n{BEST}", "E0604"),
+    "a base that is no recipe, with statics": (f"recipe c from aaa {{ model m[k = 9] }}\n{BEST}", "E0604"),
+    "a recipe based on itself": (
+        f'recipe c from c {{ model m[k = 3] claim test.accuracy = 1 from "x" }}\n{BEST}',
+        "E0631",
+    ),
+    "two recipes based on each other": (
+        f"recipe c from e {{ vary model.k in [1, 2] }}\nrecipe e from c {{ task ctl model m }}\n{BEST}",
+        "E0631",
+    ),
+    "a base with a syntax error": (
+        f"recipe e from good {{ test model.k = }}\nrecipe c from e {{ model m[k = 3] }}\n{BEST}",
+        "E0101",
+    ),
+    "an unknown model": (
+        f"recipe c {{ task ctl model none train adamw[steps = 1] vary model.d in [1] }}\n{BEST}",
+        "E0214",
+    ),
+    "an unknown static that is varied": (f"recipe c from good {{ vary model.dd in [8, 16] }}\n{BEST}", "E0312"),
+    "a recipe whose name follows a sign": (f"recipe = c from good {{ test model.k = 3 }}\n{BEST}", "E0101"),
+    "a recipe without a name": (f"recipe from good {{ test model.k = 3 }}\n{BEST}", "E0101"),
+    "a misspelt word of a recipe": (f"recipes c from good {{\n    test model.k = 3\n}}\n{BEST}", "E0101"),
+    "a misspelt word of a table": (
+        'tables first {\n    row "A" good\n    column "B" test.accuracy at model.k = 1\n}\n'
+        'table second { row "A" good column "B" average of first }',
+        "E0101",
+    ),
+    "a table whose name follows a sign": (
+        'table = first { row "A" good column "B" test.accuracy }\n'
+        'table second { row "A" good column "B" average of first }',
+        "E0101",
+    ),
+    "a recipe without a brace": (
+        "recipe c from good\n    model m\n    train adamw[steps = 1]\n    test model.k = 3\n}\n" + BEST,
+        "E0101",
+    ),
+    "a table without a brace": (
+        'table first\n    row "A" good\n    column "B" test.accuracy\n}\n'
+        'table second { row "A" good column "B" average of first }',
+        "E0101",
+    ),
+    "a line without a bracket": (f"recipe c from good {{\n    vary model.k in 1, 2]\n}}\n{BEST}", "E0101"),
+    "an unknown static of a task": ("recipe c from good { task ctl[symbol = 4] }", "E0301"),
+    "two braces": (f"recipe c from good {{ {{\n    test model.k = 3\n}}\n{BEST}", "E0101"),
+    "a title that is there twice, averaged": (
+        'table first { row "A" good row "A" good at model.k = 1 column "B" test.accuracy }\n'
+        'table second { row "A" good row "B" good column "B" average of first }',
+        "E0611",
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "code"), ONE_MISTAKE.values(), ids=ONE_MISTAKE)
+def test_what_follows_from_a_mistake_in_a_recipe_or_a_table_is_not_reported(text: str, code: str) -> None:
+    assert [mistake.code for mistake in check_text(SMALL + text)] == [code]
+
+
+def test_the_own_lines_of_a_recipe_with_an_unknown_base_are_checked() -> None:
+    text = SMALL + "recipe c from aaa { model m[width = 3] task ctl[order = 1] vary model.w in [1] }"
+    assert [mistake.code for mistake in check_text(text)] == ["E0604", "E0301", "E0303", "E0312"]
+
+
+def test_a_name_beside_a_syntax_error_that_no_header_can_have_defined_is_unknown() -> None:
+    text = SMALL + 'recipe e from gone { test model.k = }\ntable t { row "A" gone column "B" test.accuracy }'
+    assert [mistake.code for mistake in check_text(text)] == ["E0101", "E0604"]
