@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from archlang.diagnostics import ArchlangError, ProgramError
+from archlang.source.package import VERSION
 
 if TYPE_CHECKING:
     from archlang.api.hub import pull, push
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from archlang.api.showing import inspect, picture
     from archlang.plan.check import check
 
-__version__ = "0.1.0"
+__version__ = VERSION
 
 __all__ = [
     "ArchlangError",

@@ -4,7 +4,6 @@ from typing import Annotated
 
 import typer
 
-import archlang
 from archlang.cli import (
     blocks,
     check,
@@ -34,6 +33,7 @@ from archlang.cli import (
     viz,
     watch,
 )
+from archlang.source import package
 
 app = typer.Typer(
     name="archlang",
@@ -73,7 +73,7 @@ app.add_typer(data.app)
 
 def _print_version(requested: bool) -> None:
     if requested:
-        console.out.write(f"archlang {archlang.__version__}")
+        console.out.write(f"archlang {package.VERSION}")
         raise typer.Exit
 
 

@@ -24,7 +24,6 @@ import torch
 from pydantic import BaseModel, Field, ValidationError
 from torch import Tensor, nn
 
-import archlang
 from archlang.api import mistakes
 from archlang.backend.architecture import Architecture
 from archlang.backend.runtime.initial_weights import weights_loaded_later
@@ -41,7 +40,7 @@ from archlang.record.reading import RECIPE, explain
 from archlang.record.schemas import Digests, ExternRecord, FileModel, Statics, json_text
 from archlang.record.stored_graph import parse_stored_graph
 from archlang.runs.inputs import InputFormat
-from archlang.source import Source
+from archlang.source import Source, package
 from archlang.types.statics import StaticValue  # noqa: F401  # pydantic resolves the name that `Statics` contains
 
 MANIFEST, MODEL, GRAPH, VOCABULARY, WEIGHTS = (
@@ -131,7 +130,7 @@ def write_saved(
         name: FileRecord(size=len(content), sha256=hashlib.sha256(content).hexdigest())
         for name, content in sorted(contents.items())
     }
-    manifest = ManifestRecord(format=FORMAT, archlang=archlang.__version__, files=files)
+    manifest = ManifestRecord(format=FORMAT, archlang=package.VERSION, files=files)
     contents[MANIFEST] = json_text(manifest).encode()
     with (
         os_errors_as(mistakes.not_written, folder),

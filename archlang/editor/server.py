@@ -12,7 +12,6 @@ from pygls import uris
 from pygls.exceptions import JsonRpcInvalidParams
 from pygls.lsp.server import LanguageServer
 
-import archlang
 from archlang.diagnostics import Diagnostic, Edit, ErrorWithRemedy
 from archlang.editor import positions
 from archlang.editor.completion import completions
@@ -27,7 +26,7 @@ from archlang.editor.semantic_tokens import KINDS, MODIFIERS, semantic_tokens
 from archlang.editor.signature_help import signature_help
 from archlang.editor.workspace import Workspace
 from archlang.graph.graph import Graph
-from archlang.source import Source, Span
+from archlang.source import Source, Span, package
 
 GRAPH_COMMAND = "archlang.graph"
 # Seconds without a change before a text is checked.
@@ -60,7 +59,7 @@ Draw = Callable[[Graph, str], str]
 
 def make_server(draw: Draw) -> LanguageServer:
     """Returns the server, which is not started. `draw` returns the picture of a graph in a format, `svg` or `dot`."""
-    server = LanguageServer("archlang", f"v{archlang.__version__}")
+    server = LanguageServer("archlang", f"v{package.VERSION}")
     answers = _Answers(server, draw)
     for method, handler in (
         (lsp.TEXT_DOCUMENT_DID_OPEN, answers.opened),

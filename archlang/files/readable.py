@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from io import BufferedReader
 from pathlib import Path
 
-import archlang
 from archlang.files import mistakes
 from archlang.files.folder import Folder
+from archlang.source import package
 
-_LIBRARY = os.path.realpath(Path(archlang.__file__).parent / "blocks")
+_LIBRARY = os.path.realpath(package.FOLDER / "blocks")
 # Opening a pipe must not wait for a writer, and opening a terminal must not make it the controlling terminal.
 _NEVER_WAIT = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
 

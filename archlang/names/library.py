@@ -7,12 +7,11 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-import archlang
-from archlang.source import Source
+from archlang.source import Source, package
 from archlang.syntax.parser import parse
 from archlang.syntax.tree import Definition, Extern, Program
 
-PACKAGE = Path(archlang.__file__).parent
+PACKAGE = package.FOLDER
 BLOCKS = PACKAGE / "blocks"
 _HEADS = re.compile(r"^(?:extern[ \t]+)?(?:block|model|task|optimizer)[ \t]+([A-Za-z_]\w*)", re.MULTILINE)
 

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-import archlang
+from archlang.source import package
 
-_RECIPES = Path(archlang.__file__).parent / "recipes"
+_RECIPES = package.FOLDER / "recipes"
 
 
 def recipe_files() -> Mapping[str, Path]:

@@ -11,7 +11,6 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Protocol
 
-import archlang
 from archlang.diagnostics import Diagnostic
 from archlang.editor.completion import completions
 from archlang.editor.corrections import all_corrected, is_correctable, title
@@ -37,7 +36,7 @@ from archlang.play.mistakes import (
     unknown_method,
     unknown_program,
 )
-from archlang.source import Span
+from archlang.source import Span, package
 from archlang.syntax.outline import ITEM_WORDS, PART_WORDS, RESERVED
 
 Json = str | int | float | bool | None | Sequence["Json"] | Mapping[str, "Json"]
@@ -175,7 +174,7 @@ class Service:
     def start(self, request: Request) -> Facts:
         """The version, the words of the language, and the shipped programs to begin with."""
         return {
-            "version": archlang.__version__,
+            "version": package.VERSION,
             "trains": self._trainer is not None,
             "words": [*dict.fromkeys((*ITEM_WORDS, *PART_WORDS, *RESERVED))],
             "programs": [

@@ -28,7 +28,6 @@ from typing import BinaryIO
 import torch
 from pydantic import BaseModel
 
-import archlang
 from archlang.files.folder import Folder, is_unfinished
 from archlang.files.limits import LARGEST_JSON
 from archlang.graph.facts import UNKNOWN
@@ -43,6 +42,7 @@ from archlang.record.tensorboard import Curves
 from archlang.record.trackers import Tracker
 from archlang.record.used_files import used_files
 from archlang.record.versions import with_resumption
+from archlang.source import package
 
 # A run that was killed before it began may have left these files.
 _FIRST_FILES = (RECIPE, GRAPH, GRAPH_AT_TEST, schemas.VERSIONS, schemas.DATA, LOCK)
@@ -57,7 +57,7 @@ class RecordWarning(UserWarning):
 def this_process(device: torch.device) -> schemas.VersionsRecord:
     """Returns the software and the machine of this process."""
     return schemas.VersionsRecord(
-        archlang=archlang.__version__,
+        archlang=package.VERSION,
         python=sys.version.split()[0],
         torch=str(torch.__version__),
         machine=platform.machine(),

@@ -4,16 +4,15 @@ import os.path
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-import archlang
 from archlang.files.folder import is_unfinished
 from archlang.graph.graph import Graph
 from archlang.plan.plan import Plan
 from archlang.plugins import COPIES
 from archlang.record import mistakes
 from archlang.record.reading import RECIPE, RESERVED
-from archlang.source import Source, Span
+from archlang.source import Source, Span, package
 
-_PACKAGE = Path(archlang.__file__).resolve().parent
+_PACKAGE = package.FOLDER.resolve()
 # The folder of copies whose originals are not below the program's folder.
 _ELSEWHERE = "elsewhere"
 
