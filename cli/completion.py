@@ -10,7 +10,7 @@ from pathlib import Path
 
 import typer
 
-from archlang.cli.shipped import program
+from archlang.cli.shipped import named
 from archlang.cli.starters import STARTERS
 from archlang.files.mistakes import RefusedFile
 from archlang.files.readable import read_named
@@ -38,7 +38,7 @@ def runs(incomplete: str) -> list[str]:
 
 def recipes(context: typer.Context, incomplete: str) -> list[str]:
     """The recipes of the program that the command line names."""
-    path = program(Path(str(context.params.get("file") or "")))
+    path = named(Path(str(context.params.get("file") or "")))
     try:
         text = read_named(path or "", _MOST_BYTES).decode("utf-8", "replace")
     except (OSError, RefusedFile):

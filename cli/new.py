@@ -1,4 +1,4 @@
-"""`archlang new`: writes the files of a new block, task or recipe."""
+"""`archlang new`: writes the files of a new project, recipe, block or task."""
 
 import os.path
 import re
@@ -23,7 +23,7 @@ def new(
     kind: Annotated[
         str,
         typer.Argument(
-            help="block, task or recipe.", callback=_kind, show_default=False, autocompletion=completion.kinds
+            help="project, recipe, block or task.", callback=_kind, show_default=False, autocompletion=completion.kinds
         ),
     ],
     name: Annotated[str, typer.Argument(help="Its name, in lower case, as `my_block`.", show_default=False)],
@@ -32,7 +32,7 @@ def new(
     """Write a small program that works, with its Python and a test, to change into your own.
 
     `NAME.arch` has a recipe that trains in seconds; a block and a task also have `NAME.py`, which runs only with
-    `--plugin NAME.py`. Existing files are not overwritten.
+    `--plugin NAME.py`. A project is a folder NAME with a recipe and a README. Existing files are not overwritten.
 
     Example: archlang new block my_block
     """
@@ -44,6 +44,7 @@ def new(
 
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
         console.fail(f"`{name}` is not a name", "use lower case letters, digits and _, as in `my_block`", code=2)
+    folder = folder / name if kind == "project" else folder
     files = {folder / file: text for file, text in starter(kind, name).items()}
     if existing := [path for path in files if os.path.lexists(path)]:
         console.fail(f"{existing[0]} exists", "choose another name or `--folder`; nothing was written")
@@ -58,7 +59,7 @@ def new(
     for path, text in files.items():
         write_file(path, text)
         console.out.print(f"wrote {path}", markup=False)
-    plugin = f" --plugin {folder / f'{name}.py'}" if kind != "recipe" else ""
+    plugin = f" --plugin {folder / f'{name}.py'}" if f"{name}.py" in starter(kind, name) else ""
     console.out.print("next, type", markup=False)
     for command in _next(kind, program, plugin, name):
         console.out.print(f"    {command}", markup=False)
@@ -78,8 +79,9 @@ def _next(kind: str, program: Path, plugin: str, name: str) -> list[str]:
         commands.append(f"archlang test {program}{plugin}")
     if kind == "task":
         commands.append(f"archlang data show {name} --program {program}{plugin}")
-    commands.append(f"archlang train {program}{plugin} --out runs/{name}")
-    commands.append(f"archlang eval runs/{name}{plugin}")
+    run = program.with_name("runs") / name if kind == "project" else Path("runs") / name
+    commands.append(f"archlang train {program}{plugin} --out {run}")
+    commands.append(f"archlang eval {run}{plugin}")
     if kind != "task":
         commands.append(f"archlang table {program}{plugin}")
     return [*commands, f"pytest {program.with_name(f'test_{name}.py')}"]

@@ -3,18 +3,33 @@
 import os
 from pathlib import Path
 
+from archlang.cli import console
+from archlang.diagnostics.names import did_you_mean
 from archlang.names.shipped import recipe_files
 
 
 def program(path: Path | None) -> Path | None:
-    """Returns the file that an argument names: a path, or where none exists a shipped file, as in `gutlb`,
-    `gutlb.arch` and `recipes/gutlb.arch`."""
-    if path is None or os.path.lexists(path) or path.is_absolute():
-        return path
-    name = path.as_posix().removeprefix("recipes/").removesuffix(".arch")
-    return recipe_files().get(name, path)
+    """Returns the file that an argument names. Exits if it is a misspelt name of a shipped file."""
+    file = named(path)
+    if path is not None and file == path and not os.path.lexists(path):
+        near = did_you_mean(_name(path), recipe_files())
+        if near is not None:
+            console.fail(f"there is no file `{path}`", f"did you mean `{near}`? `archlang recipes` lists all")
+    return file
 
 
 def programs(paths: list[Path]) -> list[Path]:
-    """Returns the files that arguments name, as `program`."""
-    return [program(path) or path for path in paths]
+    """Returns the files that arguments name."""
+    return [named(path) or path for path in paths]
+
+
+def named(path: Path | None) -> Path | None:
+    """Returns the file of a name: a path, or where none exists a shipped file, as in `gutlb`, `gutlb.arch` and
+    `recipes/gutlb.arch`."""
+    if path is None or os.path.lexists(path) or path.is_absolute():
+        return path
+    return recipe_files().get(_name(path), path)
+
+
+def _name(path: Path) -> str:
+    return path.as_posix().removeprefix("recipes/").removesuffix(".arch")

@@ -189,11 +189,31 @@ def test_the_model_computes_logits() -> None:
 ''',
 }
 
-STARTERS = {"block": BLOCK, "task": TASK, "recipe": RECIPE}
+PROJECT = {
+    **RECIPE,
+    ".gitignore": "runs/\n__pycache__/\n",
+    "README.md": """# NAME
+
+`NAME.arch` has a model and two recipes that train it on compositional table lookup, with many steps and with one.
+
+```sh
+archlang check NAME.arch
+archlang train NAME.arch --out runs/NAME
+archlang report runs/NAME
+archlang table NAME.arch
+pytest
+```
+
+`archlang play` edits the program beside its picture, and `archlang blocks` lists the blocks for models.
+`archlang new block NAME_block` adds a block in Python.
+""",
+}
+
+STARTERS = {"project": PROJECT, "recipe": RECIPE, "block": BLOCK, "task": TASK}
 
 
 def starter(kind: str, name: str) -> dict[str, str]:
-    """Returns the texts of the files of a new `block`, `task` or `recipe`, by their names."""
+    """Returns the texts of the files of a new `project`, `recipe`, `block` or `task`, by their names."""
     class_name = "".join(word.capitalize() for word in name.split("_"))
     return {
         file.replace("NAME", name): text.replace("NAME", name).replace("Name", class_name)

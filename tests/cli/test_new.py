@@ -20,6 +20,19 @@ def commands(out: str) -> list[list[str]]:
     return [shlex.split(line) for line in out.partition("next, type\n")[2].splitlines()]
 
 
+def test_a_new_project_is_a_folder_of_its_own(archlang: Command, folder: Path) -> None:
+    result = archlang("new", "project", "my_idea")
+    assert [path.name for path in folder.iterdir()] == ["my_idea"]
+    names = {path.name for path in (folder / "my_idea").iterdir()}
+    assert names == {"README.md", ".gitignore", "my_idea.arch", "test_my_idea.py"}
+    (check, *_, test) = commands(result.out)
+    assert archlang(*check[1:]).out == "1 file, no mistakes\n"
+    assert archlang("fmt", "--check", "my_idea").code == 0
+    assert test == ["pytest", "my_idea/test_my_idea.py"]
+    written = (folder / "my_idea" / "README.md").read_text()
+    assert all(f"archlang {command} my_idea.arch" in written for command in ("check", "train", "table"))
+
+
 @pytest.mark.parametrize("kind", ["block", "task", "recipe"])
 def test_new_files_have_no_mistakes(archlang: Command, folder: Path, kind: str) -> None:
     result = archlang("new", kind, "my_idea")
@@ -33,7 +46,7 @@ def test_new_files_have_no_mistakes(archlang: Command, folder: Path, kind: str) 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["block", "task", "recipe"])
+@pytest.mark.parametrize("kind", ["block", "task", "recipe", "project"])
 def test_every_next_command_works(archlang: Command, folder: Path, kind: str) -> None:
     for command in commands(archlang("new", kind, "my_idea").out):
         if command[0] == "pytest":

@@ -34,6 +34,14 @@ def test_a_file_of_ones_own_comes_before_a_shipped_one(
     assert archlang("check", "gutlb").code == 1
 
 
+def test_a_misspelt_name_of_a_shipped_file_names_the_nearest(
+    archlang: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = archlang("train", "gutl")
+    assert (result.code, "no file `gutl`" in result.err, "did you mean `gutlb`?" in result.err) == (1, True, True)
+
+
 def test_a_copy_is_not_overwritten(archlang: Command, tmp_path: Path) -> None:
     assert "archlang train" in archlang("recipes", "gutlb", "--copy", str(tmp_path)).out
     assert (tmp_path / "gutlb.arch").read_bytes() == recipe_files()["gutlb"].read_bytes()
