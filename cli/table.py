@@ -134,6 +134,12 @@ def table(
     from archlang.plan.trust import require_trust
 
     form = "json" if as_json else form or "terminal"
+    if name is not None and (name.endswith(".arch") or "/" in name):
+        console.fail(
+            f"`archlang table` takes one file, and `{name}` is a second one",
+            "name the file and a table of it, or with `--list` or `--claims` a folder",
+            code=2,
+        )
     if write is not None and write.suffix not in _BY_SUFFIX:
         console.fail(f"`{write}` has no suffix of a table", f"use one of {', '.join(_BY_SUFFIX)}", code=2)
     if listed or claims:

@@ -40,9 +40,16 @@ def check_claims(recipe: ResolvedRecipe, measures: Measures | None) -> None:
 
 
 def check_fraction(metric: str, numbers: Sequence[Expression | None], report: Report, most: float = 1) -> None:
-    """Reports a number, or its deviation, that is larger than `most` although the metric is a fraction."""
+    """Reports a number that is negative, or a number or its deviation that is larger than `most`, although the metric
+    is a fraction."""
+    if metric.rpartition(".")[2] not in FRACTIONS:
+        return
+    value = numbers[0]
+    if value is not None and (literal(value) or 0) < 0:
+        report(mistakes.negative_fraction(value.span, metric))
+        return
     written = [number for number in numbers if isinstance(number, Number)]
-    if metric.rpartition(".")[2] in FRACTIONS and any(number.value > most for number in written):
+    if any(number.value > most for number in written):
         report(mistakes.not_a_fraction([number.span for number in written], metric))
 
 

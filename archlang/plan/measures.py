@@ -4,7 +4,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from archlang.diagnostics import Diagnostic, Report
+from archlang.diagnostics.names import did_you_mean
 from archlang.elaborate.static_arguments import plain
+from archlang.names import mistakes as name_mistakes
 from archlang.names.values import Bound
 from archlang.plan import mistakes
 from archlang.source import Span
@@ -72,11 +74,19 @@ class Measures:
             is_late = metric in self.metrics
             report(mistakes.unknown_metric(span, self.task, split, metric, metrics, is_late, selects))
 
-    def check_group(self, path: Name, metric: str, report: Report) -> None:
-        """Reports a path, such as `test.length`, that is no group of the split of a metric, such as `test.accuracy`."""
+    def check_group(self, path: Name, metric: str, report: Report, statics: Collection[str] = ()) -> None:
+        """Reports a path, such as `test.length`, that is no group of the split of a metric, such as `test.accuracy`.
+        `statics` are the paths that could stand in its place."""
         split = metric.partition(".")[0]
         possible = [f"{split}.{group}" for group in self.groups]
-        if path.text not in possible:
+        if path.text in possible:
+            return
+        is_static = did_you_mean(path.text, statics) or any(
+            path.text == static.rpartition(".")[2] for static in statics
+        )
+        if is_static and did_you_mean(path.text, possible) is None and path.parts[0] not in self.splits:
+            report(name_mistakes.unknown_path(path.span, path.text, statics))
+        else:
             report(mistakes.unknown_group(path.span, self.task, path.text, metric, possible))
 
     def has_group(self, metric: str, group: str, value: StaticValue) -> bool:

@@ -182,9 +182,18 @@ def measured_as_a_whole(span: Span, name: str, what: str) -> Diagnostic:
     return Diagnostic("E0605", message, span, "has no groups", remedy="delete the group, or name another metric")
 
 
-def claim_without_number(span: Span) -> Diagnostic:
-    remedy = 'write `claim test.accuracy = 0.84 ± 0.01 from "…"`'
+def claim_without_number(span: Span, *, of_row: bool = False) -> Diagnostic:
+    remedy = f"write {_EXAMPLE_OF_ROW if of_row else _EXAMPLE_OF_CLAIM}"
     return Diagnostic("E0606", "the value of a claim is not a number", span, "not a number", remedy=remedy)
+
+
+_EXAMPLE_OF_CLAIM = '`claim test.accuracy = 0.84 ± 0.01 from "…"`'
+_EXAMPLE_OF_ROW = "`claims 0.84 ± 0.01, …`, a number for each column, and `-` for a cell without one"
+
+
+def negative_fraction(span: Span, metric: str) -> Diagnostic:
+    message = f"`{metric}` is a fraction, from 0 to 1"
+    return Diagnostic("E0606", message, span, "less than 0", remedy="write a number from 0 to 1")
 
 
 def not_a_fraction(numbers: Sequence[Span], metric: str) -> Diagnostic:
@@ -200,8 +209,8 @@ def not_a_fraction(numbers: Sequence[Span], metric: str) -> Diagnostic:
     return diagnostic.with_edits(*(Edit(number, share) for number, share in zip(numbers, shares, strict=True)))
 
 
-def negative_deviation(span: Span) -> Diagnostic:
-    remedy = 'write `claim test.accuracy = 0.84 ± 0.01 from "…"`'
+def negative_deviation(span: Span, *, of_row: bool = False) -> Diagnostic:
+    remedy = f"write {_EXAMPLE_OF_ROW if of_row else _EXAMPLE_OF_CLAIM}"
     return Diagnostic("E0606", "the deviation of a claim is negative", span, "less than 0", remedy=remedy)
 
 
@@ -406,6 +415,13 @@ def too_many_varied(span: Span, count: int, limit: int, word: str = "vary") -> D
     message = f"{subject} {count:_} values; `{word}` takes at most {limit:_}"
     remedy = "write a smaller range, or list some of its values"
     return Diagnostic("E0615", message, span, "too many values", remedy=remedy)
+
+
+def listed_twice(span: Span, path: str, first: Span) -> Diagnostic:
+    message = f"`{path}` takes the value `{span.text}` twice"
+    labels = (Label(first, "first time"),)
+    diagnostic = Diagnostic("W0206", message, span, "second time", labels, "delete one of them")
+    return diagnostic.with_edits(without_item(span), is_safe=True)
 
 
 def points_left_out(span: Span, name: str, what: str, checked: int, total: int) -> Diagnostic:

@@ -13,6 +13,7 @@ from archlang.plan.grid import spread
 from archlang.plan.plan import Plan
 from archlang.plan.planner import Planner
 from archlang.plan.recipe import report_repeated
+from archlang.plan.variations import check_repeated_values
 from archlang.source import Span
 from archlang.syntax import tree
 from archlang.syntax.expression_text import expression_text
@@ -119,7 +120,8 @@ def check_search(planner: Planner) -> None:
     """Checks each search space of a recipe on its own."""
     report_repeated((sought.path for sought in planner.recipe.parts.search), planner.recipe.report)
     for sought in planner.recipe.parts.search:
-        _space(planner, sought)
+        if _space(planner, sought) is not None:
+            check_repeated_values(planner.recipe, sought.path, sought.values)
 
 
 def check_search_points(planner: Planner) -> None:

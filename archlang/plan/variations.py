@@ -8,6 +8,7 @@ from archlang.names import mistakes as name_mistakes
 from archlang.plan import mistakes
 from archlang.plan.recipe import ResolvedRecipe, report_repeated
 from archlang.source import Span
+from archlang.syntax.expression_text import expression_text
 from archlang.syntax.tree import Expression, ListOf, Name, Number, Range, Setting
 from archlang.types.statics import Interval, StaticValue
 
@@ -52,6 +53,20 @@ def check_variations(recipe: ResolvedRecipe) -> None:
             isinstance(values, ListOf) and not values.items
         ):
             recipe.report(name_mistakes.nothing_to_vary(values.span))
+        check_repeated_values(recipe, path, values)
+
+
+def check_repeated_values(recipe: ResolvedRecipe, path: Name, values: Expression) -> None:
+    """Warns of values that the list of a `vary` or a `search` has twice."""
+    parameter = recipe.parameter(path.text)
+    first: dict[str, Expression] = {}
+    for item in values.items if isinstance(values, ListOf) and parameter is not None else ():
+        spend()
+        # Equal numbers may be written differently, as 1e-3 and 0.001.
+        value = None if parameter is None else plain(recipe.value(parameter, item))
+        text = expression_text(item) if value is None else str(value)
+        if first.setdefault(text, item) is not item:
+            recipe.report(mistakes.listed_twice(item.span, path.text, first[text].span))
 
 
 def values_by_path(recipe: ResolvedRecipe, varied: tuple[VariedStatic, ...]) -> dict[str, tuple[StaticValue, ...]]:

@@ -242,10 +242,10 @@ def _check_published(cells: CellPlanner, rows: Sequence[Row], columns: Sequence[
         for number in numbers:
             for part in (number.value, number.deviation):
                 if part is not None and literal(part) is None:
-                    cells.report(mistakes.claim_without_number(part.span))
+                    cells.report(mistakes.claim_without_number(part.span, of_row=True))
                     sound = False
             if number.deviation is not None and (literal(number.deviation) or 0) < 0:
-                cells.report(mistakes.negative_deviation(number.deviation.span))
+                cells.report(mistakes.negative_deviation(number.deviation.span, of_row=True))
                 sound = False
     return sound
 
@@ -292,7 +292,7 @@ def _check_metric(cells: CellPlanner, plan: Plan | None, column: Column) -> None
     if plan is not None and plan.measures is not None:
         plan.measures.check(column.metric.span, column.metric.text, cells.report)
         for setting in filter(is_group, column.at):
-            plan.measures.check_group(setting.path, column.metric.text, cells.report)
+            plan.measures.check_group(setting.path, column.metric.text, cells.report, plan.settings)
         if column.index is not None or any(map(is_group, column.at)):
             _check_group_values(cells, plan.measures, column)
 

@@ -71,6 +71,12 @@ _STEP_CLAUSES = {
 _TRUNCATED = re.compile(r"\btruncated\s+[\w.]+\s*$")
 
 
+# What follows `at` and `best of` in a row, a column or a claim, at the end of a text.
+_LATER_CLAUSE = {
+    "at": re.compile(r"\b(best\s+of|claims|from)\b(?:(?!\b(?:row|columns?|claim)\b)[^{}])*$"),
+    "best": re.compile(r"\b(claims)\b(?:(?!\b(?:row|columns?|claim)\b)[^{}])*$"),
+}
+
 # A number before a percent sign.
 _PERCENT = re.compile(r"(?<![\w.])[0-9]+(?:\.[0-9]+)?[ \t]*$")
 
@@ -101,6 +107,12 @@ def unexpected_token(span: Span, token: str, expected: Expected, around: str, is
         share = share_of(percent[0].strip())
         diagnostic = replace(diagnostic, remedy=f"write a fraction: `{share}`")
         return diagnostic.with_edits(Edit(Span(span.source, percent.start(), span.end), share))
+    if token in _LATER_CLAUSE:
+        # A row is short, and a search through a long text takes time quadratic in its length.
+        later = _LATER_CLAUSE[token].search(span.source.text, max(0, span.start - 1_000), span.start)
+        if later is not None:
+            earlier = "best of" if token == "best" else token
+            return replace(diagnostic, remedy=f"`{earlier}` comes before `{' '.join(later[1].split())}`")
     if remedy == _COMPARE:
         return diagnostic.with_edits(Edit(span, "=="), is_safe=True)
     if len(expected.phrases) == 1 and remedy.startswith("put `"):

@@ -337,6 +337,14 @@ def test_a_folder_without_tables_is_said_to_have_none(archlang: Command, folder:
     assert archlang("table", "below", "publishd", "--list").out == "no program in below has a table `publishd`\n"
 
 
+@pytest.mark.parametrize("options", [["--claims"], ["--list"], ["--dry-run"]])
+def test_a_second_file_is_no_name_of_a_table(archlang: Command, folder: Path, options: list[str]) -> None:
+    result = archlang("table", "tiny.arch", "tiny.arch", *options)
+    assert (result.code, result.out) == (2, "")
+    assert "takes one file, and `tiny.arch` is a second one" in result.err
+    assert "or with `--list` or `--claims` a folder" in result.err
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

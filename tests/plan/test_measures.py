@@ -217,6 +217,15 @@ def test_a_row_of_prior_work_may_have_ratios_but_no_per_cent(number: str, expect
     assert [diagnostic.code for diagnostic in check_text(MODEL + text)] == expected
 
 
+def test_a_negative_accuracy_is_no_claim() -> None:
+    row = 'table t from "p" {{ row "Small" r claims {} column "Test" test.{} }}'
+    for text in (recipe(rest='claim test.accuracy = -0.5 from "p"'), recipe() + row.format(-0.5, "accuracy")):
+        diagnostic = only(text)
+        assert (diagnostic.code, diagnostic.span.text) == ("E0606", "-0.5")
+        assert diagnostic.message == "`test.accuracy` is a fraction, from 0 to 1"
+    assert not check_text(MODEL + recipe() + row.format(-0.5, "loss"))
+
+
 def test_a_percent_sign_leads_to_a_fraction() -> None:
     text = recipe() + 'table t from "p" { row "Small" r claims 50% column "Test" test.accuracy }'
     (diagnostic,) = check_text(MODEL + text)

@@ -288,6 +288,39 @@ def test_a_mistake_in_claims_columns_or_the_best_is_reported_before_any_run(file
         plan_table(file)
 
 
+@pytest.mark.parametrize("claims", ["0.5 ± -0.1", "wide"])
+def test_a_mistake_in_the_claims_of_a_row_is_answered_as_a_row_is_written(file: Path, claims: str) -> None:
+    (mistake,) = check(written(file, f'{MODEL}table t {{ row "a" small claims {claims} column "c" test.accuracy }}'))
+    expected = "write `claims 0.84 ± 0.01, …`, a number for each column, and `-` for a cell without one"
+    assert (mistake.code, mistake.remedy) == ("E0606", expected)
+
+
+@pytest.mark.parametrize(
+    ("path", "remedy"),
+    [
+        ("seeds", "did you mean `seed`?"),
+        ("d", "did you mean `model.d`?"),
+        ("modl.d", "did you mean `model.d`?"),
+        ("length", "did you mean `test.length`?"),
+        ("foo", "write one of its groups, such as `test.length`"),
+    ],
+)
+def test_a_setting_of_a_column_that_is_no_group_has_the_likeliest_remedy(file: Path, path: str, remedy: str) -> None:
+    table = f'table t {{\n row "a" small\n column "b" test.accuracy at {path} = 9\n}}\n'
+    (mistake,) = check(written(file, MODEL + table))
+    assert (mistake.code, mistake.span.text, mistake.remedy) == ("E0312", path, remedy)
+
+
+@pytest.mark.parametrize(
+    "line", ["vary model.d in [8, 16, 16]", "search train.lr in [1e-3, 0.001]", "vary seed in [1, 1]"]
+)
+def test_a_value_that_is_listed_twice_is_warned_of_once(file: Path, line: str) -> None:
+    text = f"{MODEL}recipe twice from other {{ {line} }}\nrecipe again from twice {{ train sgd }}\n"
+    (mistake,) = check(written(file, text))
+    assert (mistake.code, mistake.span.text) == ("W0206", line.rpartition(",")[2].strip(" ]"))
+    assert check(written(file, apply_edits(text, mistake.edits))) == ()
+
+
 AVERAGED = """
 table lengths {
     row    "Small" small best of model.d

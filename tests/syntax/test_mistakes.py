@@ -118,6 +118,26 @@ def test_a_truncated_loop_cannot_halt_wherever_its_clause_is() -> None:
         ("block b(h: s) { return h }", "expected `->`, found `{`", "put `->` before `{`"),
         ("block b(h) -> s { return h }", "expected `:`, found `)`", "put `:` before `)`"),
         ("block b[d](h: s) -> s { return h }", "expected `:` or `=`, found `]`", "put one of these before"),
+        (
+            'table t { row "A" r best of model.d at seed = 1 column "B" test.accuracy }',
+            "expected a part of a table",
+            "`at` comes before `best of`",
+        ),
+        (
+            'table t { row "A" r column "B" test.accuracy best of model.d,model.k at seed = 1 }',
+            "expected a part of a table",
+            "`at` comes before `best of`",
+        ),
+        (
+            'table t { row "A" r claims 1 best of model.d column "B" test.accuracy }',
+            "expected a part of a table",
+            "`best of` comes before `claims`",
+        ),
+        (
+            'recipe r { claim test.accuracy = 1 from "p" at seed = 1 }',
+            "expected a part of a recipe",
+            "`at` comes before `from`",
+        ),
         ("recipe r { claim a = 3 }", "expected `at`, `from` or `,`, found `}`", "put one of these before"),
         ("use 3", "expected a name or a string, found `3`", "put one of these before"),
         ("block b(h: s) -> s { a = b < c < d }", "expected a statement or `}`, found `<`", "comparisons do not chain"),
