@@ -48,7 +48,7 @@ def load(
     resolved = load_file(path, allow)
     graph = elaborate(resolved, model, recipe, sets, values)
     module = build(graph, plugins_of(resolved, plugins), without=without_passes)
-    program, *used = resolved.sources()
+    program, *used = resolved.sources
     settings = {f"model.{name}": value for name, value in values.items()}
     if recipe is None and model is None:
         recipe = next(iter(resolved.recipes), None)
@@ -83,7 +83,7 @@ def load_named(
         plan = plan_first_point(resolved, recipe, sets)
         module = build(plan.graph, trusted, without=without)
         recipe, settings = plan.recipe, plan.settings
-    program, *used = resolved.sources()
+    program, *used = resolved.sources
     add_origin(module, program, used, settings, recipe)
     return module
 

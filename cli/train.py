@@ -122,15 +122,16 @@ def train(
 
     require_trust([plan])
     ask_for([plan], yes, console.err if as_json else console.out)
+    terminal = None if as_json or not _leads() else console.out
+    if terminal is not None:
+        # Before torch is imported, which takes seconds.
+        terminal.print(f"training {plan.model} on {plan.task.name}, seed {plan.seed}, in {folder}")
     # Otherwise every process of a run prints torch's warning that all weights have gradients.
     os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
     from archlang.runs import training
     from archlang.runs.stored_model import explaining_stored_model
     from archlang.train.stop import Stop
 
-    terminal = None if as_json or not _leads() else console.out
-    if terminal is not None:
-        terminal.print(f"training {plan.model} on {plan.task.name}, seed {plan.seed}, in {folder}")
     stop = Stop()
     with stop.at(deadline), plain_warnings(), nullcontext() if resume is None else explaining_stored_model(folder):
         outcome = training.train(

@@ -46,7 +46,7 @@ def _paths(file: Path, allow: Iterable[Path]) -> list[str]:
     from archlang.names.resolve import Loader
 
     try:
-        return [source.path for source in Loader(allow).load(file).sources()]
+        return [source.path for source in Loader(allow).load(file).sources]
     except ProgramError:
         return [str(file)]
 

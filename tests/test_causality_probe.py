@@ -56,7 +56,7 @@ def small_graph(file: Path, model: str) -> Graph:
     statics = {p.name: SMALL[p.name] for p in definition.signature.statics if p.name in SMALL}
     statics |= {"vocab": 5, "words": 5, "classes": 3}
     graph = compile_graph(file, model, statics)
-    unknown = graph.unknown_sizes()
+    unknown = graph.unknown_sizes
     return compile_graph(file, model, {**statics, **dict.fromkeys(unknown, 5)}) if unknown else graph
 
 

@@ -203,6 +203,6 @@ def _sources(folder: Path) -> Sequence[Source]:
     """Returns the program of a run, and the files that it uses. A program of another version of archlang may have
     errors by now: then the files that it uses are unknown."""
     try:
-        return load_file(folder / RECIPE).sources()
+        return load_file(folder / RECIPE).sources
     except ProgramError:
         return [Source(str(folder / RECIPE), read_text(folder, RECIPE))]

@@ -17,7 +17,7 @@ def build_module(graph: Graph, *, plugins: Plugins = NO_PLUGINS, batch_chunks: b
         BuildError: a size is unknown, or a block's class is missing or its constructor raises.
         PluginError: a class is in no plugin, or its plugin cannot be imported."""
     # Features must be constant here; lengths may vary.
-    if unknown := graph.unknown_sizes():
+    if unknown := graph.unknown_sizes:
         raise mistakes.unknown_sizes(graph.name, unknown)
     program = lower(graph, batch_chunks=batch_chunks)
     architecture = Architecture(program)

@@ -1,9 +1,12 @@
 """Limits the work of a check. Work is counted in steps, so a program reaches the limit at the same place each time."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+Result = TypeVar("Result")
 
 
 class TooMuchWork(Exception):
@@ -55,3 +58,25 @@ def spend(steps: int = 1) -> None:
         budget.spent += steps
         if budget.spent > budget.steps:
             raise TooMuchWork
+
+
+class Memo(Generic[Result]):
+    """Results by key, each computed once. A known result counts the steps of its computation again, so that a limit is
+    reached at the same place as without the memo."""
+
+    def __init__(self) -> None:
+        self._known: dict[Hashable, tuple[Result, int]] = {}
+
+    def get(self, key: Hashable, compute: Callable[[], Result]) -> Result:
+        """Returns the result of a key, and computes an unknown one.
+
+        Raises:
+            TooMuchWork: the limit is exceeded."""
+        if key in self._known:
+            result, steps = self._known[key]
+            spend(steps)
+            return result
+        before = spent()
+        result = compute()
+        self._known[key] = result, spent() - before
+        return result

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from archlang.graph.facts import UNKNOWN, Costs, LinearMap, Record
 from archlang.graph.operations import Call, Halting, Operation, Repeat
@@ -149,8 +150,9 @@ class Graph:
     region: Region
     instances: Mapping[str, Instance]
 
-    def unknown_sizes(self) -> list[str]:
-        """Returns the sizes that only a task sets, and that have no value: of features and in statics, not lengths."""
+    @cached_property
+    def unknown_sizes(self) -> Sequence[str]:
+        """The sizes that only a task sets, and that have no value: of features and in statics, not lengths."""
         sizes = [value.type.feature for value in self.region.inputs]
         sizes += [kind.feature for node in self.region.walk() for kind in node.types]
         sizes += [size for instance in self.instances.values() for size in instance.features.values()]

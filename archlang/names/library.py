@@ -28,14 +28,15 @@ def _index(folder: Path) -> Mapping[str, Path]:
     return {name: file for file in files for name in _HEADS.findall(file.read_text(encoding="utf-8"))}
 
 
+@cache
+def _items(path: Path) -> Mapping[str, Definition | Extern]:
+    items = [item for item in _program(path).items if isinstance(item, Definition | Extern)]
+    return {item.name: item for item in reversed(items)}  # of two with one name, the first
+
+
 def _get(folder: Path, name: str) -> Definition | Extern | None:
     file = _index(folder).get(name)
-    if file is None:
-        return None
-    for item in _program(file).items:
-        if isinstance(item, Definition | Extern) and item.name == name:
-            return item
-    return None
+    return None if file is None else _items(file).get(name)
 
 
 def block_names() -> frozenset[str]:

@@ -51,11 +51,12 @@ class ResolvedFile:
     def _names(self) -> frozenset[str]:
         return frozenset(self.own) | frozenset(self.used) | library.block_names()
 
+    @cached_property
     def sources(self) -> tuple[Source, ...]:
-        """Returns the source of this file, then those of the files that it uses, directly or not."""
+        """The source of this file, then those of the files that it uses, directly or not."""
         by_path = {self.program.source.path: self.program.source}
         for declaration in self.used.values():
-            by_path |= {source.path: source for source in declaration.file.sources() if source.path not in by_path}
+            by_path |= {source.path: source for source in declaration.file.sources if source.path not in by_path}
         return tuple(by_path.values())
 
     @cached_property

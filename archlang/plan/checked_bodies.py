@@ -99,7 +99,7 @@ class CheckedBodies:
     def _of_file(self, file: ResolvedFile) -> tuple[ResolvedFile, Mapping[str, str], int]:
         if id(file) not in self._files:
             uses = [item.span.text for item in file.program.items if isinstance(item, Use)]
-            used = [source.text for source in file.sources()[1:] if not source.path.startswith(str(library.PACKAGE))]
+            used = [source.text for source in file.sources[1:] if not source.path.startswith(str(library.PACKAGE))]
             context = self._contexts.setdefault((*uses, *used), len(self._contexts))
             texts = {name: declaration.item.span.text for name, declaration in file.own.items()}
             self._files[id(file)] = file, texts, context

@@ -4,7 +4,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from archlang.diagnostics import Diagnostic
+from archlang.diagnostics.effort import Memo
 from archlang.elaborate.elaborator import elaborate
+from archlang.graph.causality import Leak, find_leak
 from archlang.graph.graph import Graph
 from archlang.names.resolve import Declaration
 from archlang.names.values import BlockValue, Bound, InstanceValue, Unknown, Value, show
@@ -22,6 +24,7 @@ class ModelGraphs:
     _elaborated: dict[tuple[Declaration, _Texts, bool], _Elaborated] = field(
         default_factory=dict, init=False, repr=False
     )
+    _leaks: Memo[tuple[Leak | None, Graph]] = field(default_factory=Memo, init=False, repr=False)
 
     def elaborate(
         self,
@@ -49,6 +52,11 @@ class ModelGraphs:
         if not diagnostics and all(_is_its_text(bound.value) for bound in bounds.values()):
             self._elaborated[key] = elaborated
         return elaborated
+
+    def find_leak(self, graph: Graph, origin: str) -> Leak | None:
+        """Returns the leak of a graph as `find_leak` of `archlang.graph.causality` does."""
+        leak, _ = self._leaks.get((id(graph), origin), lambda: (find_leak(graph, origin), graph))  # keeps the id in use
+        return leak
 
 
 def _texts(bounds: Mapping[str, Bound]) -> _Texts:

@@ -10,7 +10,7 @@ from itertools import islice, product
 from math import prod
 
 from archlang.diagnostics import Report
-from archlang.diagnostics.effort import TooMuchWork, spend
+from archlang.diagnostics.effort import Memo, TooMuchWork, spend
 from archlang.elaborate.binding import Binding
 from archlang.elaborate.static_arguments import plain
 from archlang.names import mistakes as name_mistakes
@@ -51,6 +51,8 @@ class Planner:
     overrides: Mapping[str, Setting] = field(default_factory=dict)
     plugins: Plugins = NO_PLUGINS
     model_graphs: ModelGraphs = field(default_factory=ModelGraphs)
+    _bindings: Memo[tuple[Binding | None, object]] = field(default_factory=Memo, init=False, repr=False)
+    _measured: Memo[Measures | None] = field(default_factory=Memo, init=False, repr=False)
 
     @staticmethod
     def of(
@@ -122,7 +124,7 @@ class Planner:
             for word in recipe.declarations:
                 given_statics(recipe, word, settings)
             return None
-        task, train = bind(recipe, "task", settings), bind(recipe, "train", settings)
+        task, train = self._bind("task", settings), self._bind("train", settings)
         weights = given_weights(recipe, settings)
         sizes = sizes_of_task(task)
         statics = given_statics(recipe, "model", settings)
@@ -150,7 +152,7 @@ class Planner:
         by_path["seed"] = seed
         return Plan(
             recipe.name, recipe.file.program.source, bound_task, sizes, model.name, graph, at_test, optimizer, seed,
-            by_path, self._values_by_path, self._claims, self.plugins, recipe.file.sources()[1:], measures,
+            by_path, self._values_by_path, self._claims, self.plugins, recipe.file.sources[1:], measures,
         )  # fmt: skip
 
     def extern(self, word: str) -> BoundExtern | None:
@@ -164,8 +166,18 @@ class Planner:
         """The sizes that the recipe's `task` gives its models; empty, and a report, if the recipe names none."""
         return sizes_of_task(bind(self.recipe, "task", self.overrides))
 
+    def _bind(self, word: str, settings: Mapping[str, Setting]) -> Binding | None:
+        """The binding of the line `task` or `train`; points with the same settings of the line share it."""
+        own = {path: setting for path, setting in settings.items() if path.startswith(f"{word}.")}
+        key = word, *((path, id(setting.value)) for path, setting in own.items())
+        binding, _ = self._bindings.get(key, lambda: (bind(self.recipe, word, own), own))  # `own` keeps the ids in use
+        return binding
+
     def _measures(self, task: Binding, train: Binding) -> Measures | None:
-        """What a run of a point measures; reports a `train.select` that names none of it."""
+        """What a run of a point measures, with bindings of `_bind`; reports a `train.select` that names none of it."""
+        return self._measured.get((id(task), id(train)), lambda: self._measures_of(task, train))
+
+    def _measures_of(self, task: Binding, train: Binding) -> Measures | None:
         choices = self.recipe.parts.choices
         measures = task_measures(task, bound_extern(task), bound_extern(train), choices["task"].value.span)
         if measures is not None:
@@ -186,7 +198,7 @@ class Planner:
         points = []
         for values in product(*([static.setting(place) for place in range(len(static.values))] for static in free)):
             point = {**settings, **{setting.path.text: setting for setting in values}}
-            task, train = bind(self.recipe, "task", point), bind(self.recipe, "train", point)
+            task, train = self._bind("task", point), self._bind("train", point)
             measures = None if task is None or train is None else self._measures(task, train)
             if measures is None:
                 return ()

@@ -6,7 +6,6 @@ from archlang.diagnostics import Diagnostic, Label
 from archlang.elaborate import mistakes as elaborate_mistakes
 from archlang.elaborate.binding import Binding
 from archlang.graph import operations
-from archlang.graph.causality import find_leak
 from archlang.graph.graph import Graph, Node
 from archlang.graph.inline import inline
 from archlang.graph.prune import without_charges
@@ -42,7 +41,7 @@ def recipe_graph(
     graph, result, inputs = model_graphs.elaborate(model, statics, ambient, span, report, not sizes_known)
     if graph is None or result is None or task is None:
         return None if task is not None else graph
-    if sizes_known and (names := graph.unknown_sizes()):
+    if sizes_known and (names := graph.unknown_sizes):
         report(elaborate_mistakes.needs_task(span, model.name, names))
         return None
     misfit = find_misfit(task, model, inputs, result) if sizes_known else None
@@ -50,14 +49,14 @@ def recipe_graph(
         name = task.declaration.item.name
         report(mistakes.model_misfits_task(span, model.name, name, misfit.problem, misfit.declared, misfit.expected))
         return None
-    leak = _leak(task, graph, model, span) or _leak_of_targets(graph, model, span)
+    leak = _leak(task, graph, model, span, model_graphs) or _leak_of_targets(graph, model, span)
     if leak is not None:
         report(leak)
         return None
     return graph
 
 
-def _leak(task: Binding, graph: Graph, model: Declaration, span: Span) -> Diagnostic | None:
+def _leak(task: Binding, graph: Graph, model: Declaration, span: Span, model_graphs: ModelGraphs) -> Diagnostic | None:
     """The diagnostic of a model that reads later positions of a task that predicts them; None if it does not."""
     item = task.declaration.item
     assert isinstance(item, Extern)
@@ -65,7 +64,7 @@ def _leak(task: Binding, graph: Graph, model: Declaration, span: Span) -> Diagno
         return None
     # The model predicts the last field: the only one, or the target.
     origin = graph.region.inputs[-1].name
-    leak = find_leak(graph, origin)
+    leak = model_graphs.find_leak(graph, origin)
     if leak is None:
         return None
     culprit = leak.culprit

@@ -1,6 +1,7 @@
 """`archlang train` on the command line: output, run folder and exit code."""
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,17 @@ def test_training_ends_with_accuracies_by_split_and_the_claim(archlang: Command,
     assert {"recipe.arch", "run.json", "versions.json", "data.json", "metrics.jsonl", "timings.jsonl"} <= names
     assert {"results.json", "checkpoints", "tensorboard"} <= names
     assert (run / "recipe.arch").read_text() == PROGRAM
+
+
+def test_a_line_says_what_is_trained_before_torch_is_imported(
+    archlang: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The import of the training, and with it that of torch, fails.
+    monkeypatch.delattr("archlang.runs.training", raising=False)
+    monkeypatch.setitem(sys.modules, "archlang.runs.training", None)
+    result = archlang("train", "tiny.arch", "--device", "cpu")
+    assert result.code != 0
+    assert result.out.startswith("training tiny on ctl, seed 1, in runs/tiny/")
 
 
 def test_runs_of_the_same_second_have_their_own_folders(archlang: Command, folder: Path) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from archlang.diagnostics.effort import TooMuchWork, limited, spend
+from archlang.diagnostics.effort import Memo, TooMuchWork, limited, spend
 
 
 def test_exceeding_the_limit_raises() -> None:
@@ -33,3 +33,24 @@ def test_an_exception_ends_a_limit() -> None:
     with pytest.raises(TooMuchWork), limited(0):
         spend()
     spend()
+
+
+def _first() -> str:
+    spend(3)
+    return "first"
+
+
+def test_a_known_result_counts_its_steps_again() -> None:
+    memo = Memo[str]()
+    with limited(10) as budget:
+        assert memo.get("key", _first) == "first"
+        assert memo.get("key", lambda: "second") == "first"
+        assert budget.spent == 6
+
+
+def test_a_known_result_can_exceed_the_limit() -> None:
+    memo = Memo[None]()
+    with limited(5):
+        memo.get("key", lambda: spend(3))
+        with pytest.raises(TooMuchWork):
+            memo.get("key", lambda: spend(3))

@@ -61,7 +61,7 @@ def test_parameters_are_those_of_the_module(file: Path) -> None:
 def test_parameters_of_every_model_of_the_library_are_those_of_the_module(file: Path, model: str) -> None:
     sizes = {"vocab": 11, "words": 13, "classes": 3}
     graph = compile_graph(file, model, sizes)
-    if unknown := graph.unknown_sizes():  # other sizes that a task sets
+    if unknown := graph.unknown_sizes:  # other sizes that a task sets
         graph = compile_graph(file, model, {**sizes, **dict.fromkeys(unknown, 5)})
     summary = summarize(graph, 16)
     assert not summary.unknown

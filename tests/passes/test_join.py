@@ -165,7 +165,7 @@ def test_maps_of_unknown_width_stay_apart(tmp_path: Path) -> None:
     path = tmp_path / "m.arch"
     path.write_text("model m(h: seq[n, k]) -> logits[n, k] { repeat 2 { h <- h + attention[1](h) }\n return h }")
     graph = compile_graph(path, "m")
-    assert graph.unknown_sizes() == ["k"]
+    assert graph.unknown_sizes == ["k"]
     assert not graph.instances["attention"].maps
     assert graph.instances["attention"].costs.parameters is None
     assert join_maps(graph) == graph
