@@ -29,6 +29,8 @@ def prepare() -> None:
 def output_error() -> OSError | None:
     """Writes what standard output still holds. Returns the error that this raises; the rest is discarded then, because
     Python would try again when the process ends."""
+    if sys.stdout.closed:  # by the language server
+        return None
     try:
         sys.stdout.flush()
     except OSError as error:

@@ -14,9 +14,10 @@ from archlang.names.resolve import Declaration
 from archlang.plan.checked_bodies import CheckedBody
 from archlang.source import Source, Span
 from archlang.syntax.parser import parse_tolerantly
-from archlang.syntax.printer import format_program
+from archlang.syntax.printer import Item, format_program, item_text
 from archlang.syntax.tree import Program
 from archlang.syntax.walk import walk
+from benchmarks.editor import texts
 
 SIGNS = ["(", "x", "{", "}", " ", "\n", "norm(", '"', "#", "="]
 
@@ -146,8 +147,50 @@ def test_only_what_has_changed_is_parsed_and_checked(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(memory.bodies, "_elaborate", check)
     document = Document("m.arch", TEXT.replace("norm(h)", "relu(h)", 1), memory=memory)
     assert (document.diagnostics, bool(document.types)) == ((), True)
-    assert [text.strip("# \n").count("block") for text in parsed] == [1]
+    assert [text.count("block") for text in parsed] == [1]
     assert checked == ["layer0"]
+
+
+@pytest.mark.parametrize("lines", [200, pytest.param(5_000, marks=pytest.mark.slow)])
+def test_a_key_costs_the_work_of_its_block_in_a_text_of_any_length(monkeypatch: pytest.MonkeyPatch, lines: int) -> None:
+    text = texts(lines)[f"{lines:,} lines"]
+    place = text.index("    return relu(h)", len(text) // 2)
+    memory = Memory()
+    document = Document("m.arch", text, memory=memory)
+    assert document.diagnostics == ()
+    assert formatted(document)
+    parsed, checked, printed = [], [], []
+
+    def parse(source: Source) -> tuple[Program, tuple[Diagnostic, ...]]:
+        parsed.append(source.text)
+        return parse_tolerantly(source)
+
+    def check(declaration: Declaration, report: Report) -> CheckedBody:
+        checked.append(declaration.name)
+        return elaborate(declaration, report)
+
+    def print_item(item: Item) -> str:
+        printed.append(item)
+        return item_text(item)
+
+    elaborate = memory.bodies._elaborate
+    monkeypatch.setattr("archlang.editor.pieces.parse_tolerantly", parse)
+    monkeypatch.setattr(memory.bodies, "_elaborate", check)
+    monkeypatch.setattr("archlang.editor.printed_items.item_text", print_item)
+    keys = "    b = attention[heads = 4](nrom(a)) "
+    for typed_keys in range(1, len(keys)):
+        before = len(parsed), len(checked), len(printed)
+        changed = text[:place] + keys[:typed_keys] + "\n" + text[place:]
+        document = Document("m.arch", changed, memory=memory)
+        assert document.diagnostics is not None
+        assert document.types is not None
+        formatted(document)
+        # A block with a mistake is parsed alone, with the next one, and without the lines of the mistake.
+        assert len(parsed) - before[0] <= 2 + 4
+        assert len(checked) - before[1] <= 2
+        assert len(printed) - before[2] <= 1
+    assert max(map(len, parsed)) < 600
+    assert "E0202" in [mistake.code for mistake in document.diagnostics]
 
 
 def test_an_item_with_a_half_written_line_keeps_its_other_lines() -> None:

@@ -2,7 +2,7 @@
 
 import asyncio
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -10,10 +10,18 @@ from lsprotocol import types as lsp
 from pygls.exceptions import JsonRpcException
 from pygls.lsp.client import LanguageClient
 
+from archlang.diagnostics import Edit
+from archlang.diagnostics.edits import apply_edits
+from archlang.editor.positions import offset
 from archlang.editor.server import GRAPH_COMMAND
+from archlang.source import Source, Span
+from benchmarks.editor import LINES, texts
+from tests.corpus.test_edits import failing_program
 
 USED = "block twice(h: seq[n, d]) -> seq[n, d] {\n    return norm(norm(h))\n}\n"
 MAIN = 'use "./used.arch"\n\nblock b(h: seq[n, d]) -> seq[n, d] {\n    a = twice(h)\n    return a + h\n}\n'
+NAMED = 'use "./used.arch" as mine\n\nblock c(h: seq[n, d]) -> seq[n, d] {\n    return mine.twice(mine.twice(h))\n}\n'
+TEN = ("E0101", "E0102", "E0202", "E0212", "E0214", "E0224", "E0301", "E0306", "E0434", "E0502")
 
 
 class Editor:
@@ -47,6 +55,15 @@ class Editor:
                 return list(received.diagnostics)
 
 
+def edited(text: str, edits: Sequence[lsp.TextEdit]) -> str:
+    """Returns a text with the edits that a server has sent."""
+    source = Source("", text)
+    places = [[offset(source, at.line, at.character) for at in (edit.range.start, edit.range.end)] for edit in edits]
+    return apply_edits(
+        text, [Edit(Span(source, *place), edit.new_text) for place, edit in zip(places, edits, strict=True)]
+    )
+
+
 def with_editor(folder: Path, session: Callable[[Editor], Awaitable[None]]) -> None:
     """Starts the server, runs a session, and ends the server."""
 
@@ -62,6 +79,9 @@ def with_editor(folder: Path, session: Callable[[Editor], Awaitable[None]]) -> N
         await client.shutdown_async(None)
         client.exit(None)
         await client.stop()  # type: ignore[no-untyped-call]  # pygls
+        process = client._server
+        assert process is not None
+        assert process.returncode == 0
 
     asyncio.run(run())
 
@@ -149,16 +169,18 @@ def test_an_editor_gets_everything_about_unsaved_texts_of_several_files(tmp_path
     with_editor(tmp_path, session)
 
 
-def test_a_block_is_renamed_over_two_files(tmp_path: Path) -> None:
+def test_a_block_is_renamed_over_three_files(tmp_path: Path) -> None:
     async def session(editor: Editor) -> None:
         (tmp_path / "main.arch").write_text(MAIN, encoding="utf-8")
+        (tmp_path / "named.arch").write_text(NAMED, encoding="utf-8")
         editor.open("used.arch", USED)
         document, place = editor.document("used.arch"), lsp.Position(0, 7)
         client = editor.client
         uses = await client.text_document_references_async(
             lsp.ReferenceParams(lsp.ReferenceContext(True), document, place)
         )
-        assert [location.uri for location in uses or ()] == [editor.uri("used.arch"), editor.uri("main.arch")]
+        names = [Path(location.uri).name for location in uses or ()]
+        assert names == ["used.arch", "main.arch", "named.arch", "named.arch"]
         definition = await client.text_document_definition_async(
             lsp.DefinitionParams(editor.document("main.arch"), lsp.Position(3, 9))
         )
@@ -167,9 +189,56 @@ def test_a_block_is_renamed_over_two_files(tmp_path: Path) -> None:
         edit = await client.text_document_rename_async(lsp.RenameParams(document, place, "doubled"))
         assert edit is not None
         assert edit.changes is not None
-        texts = {uri: [change.new_text for change in changes] for uri, changes in edit.changes.items()}
-        assert texts == {editor.uri("used.arch"): ["doubled"], editor.uri("main.arch"): ["doubled"]}
+        for name, text in (("used.arch", USED), ("main.arch", MAIN), ("named.arch", NAMED)):
+            assert edited(text, edit.changes[editor.uri(name)]) == text.replace("twice", "doubled")
         with pytest.raises(JsonRpcException, match="cannot be a name"):
             await client.text_document_rename_async(lsp.RenameParams(document, place, "return"))
+
+    with_editor(tmp_path, session)
+
+
+@pytest.mark.slow
+def test_ten_mistakes_are_mended_by_accepting_the_offered_edit(tmp_path: Path) -> None:
+    async def session(editor: Editor) -> None:
+        for code in TEN:
+            name, text = f"{code}.arch", failing_program(code)
+            editor.open(name, text)
+            mistake = next(each for each in await editor.diagnostics(name) if each.code == code)
+            actions = await editor.client.text_document_code_action_async(
+                lsp.CodeActionParams(editor.document(name), mistake.range, lsp.CodeActionContext([mistake]))
+            )
+            action = next(each for each in actions or () if isinstance(each, lsp.CodeAction))
+            assert action.edit is not None
+            assert action.edit.changes is not None
+            editor.change(name, edited(text, action.edit.changes[editor.uri(name)]))
+            assert [each.message for each in await editor.diagnostics(name) if each.code != "W0201"] == []
+
+    with_editor(tmp_path, session)
+
+
+@pytest.mark.slow
+def test_every_key_typed_into_5000_lines_at_20_keys_a_second_is_answered(tmp_path: Path) -> None:
+    """As editors do, each key is a change of one character and a request for completions."""
+    text = texts()[f"{LINES:,} lines"]
+    line = text[: text.index("return relu(h)", len(text) // 2)].count("\n")
+    keys = "    b = attention[heads = 4](nrom(a))"
+
+    async def session(editor: Editor) -> None:
+        editor.open("long.arch", text)
+        assert await editor.diagnostics("long.arch") == []
+        identifier, answers = editor.document("long.arch"), []
+        for column, key in enumerate("\n" + keys):
+            at = lsp.Position(line - 1, 5) if key == "\n" else lsp.Position(line, column - 1)
+            change = lsp.TextDocumentContentChangePartial(lsp.Range(at, at), key)
+            version = lsp.VersionedTextDocumentIdentifier(column + 2, identifier.uri)
+            editor.client.text_document_did_change(lsp.DidChangeTextDocumentParams(version, [change]))
+            place = lsp.Position(line, column)
+            answers.append(editor.client.text_document_completion_async(lsp.CompletionParams(identifier, place)))
+            await asyncio.sleep(1 / 20)
+        offered = [answer for answer in await asyncio.gather(*answers) if isinstance(answer, list)]
+        assert len(offered) == len(keys) + 1
+        assert "heads" in [item.label for item in offered[1 + keys.index("heads")]]
+        while "E0202" not in [mistake.code for mistake in await editor.diagnostics("long.arch")]:
+            pass  # diagnostics of a text with fewer keys
 
     with_editor(tmp_path, session)
