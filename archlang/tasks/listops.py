@@ -3,7 +3,8 @@
 MED is rounded down. There are four sources. `depth` splits by dependency depth (Neural Data Router, Csordás et al.,
 ICLR 2022, section 3.3). `original` has the distribution of Nangia & Bowman (2018) and splits by length (as in Havrylov
 et al., 2019) and by the number of arguments (as in Ray Chowdhury & Caragea, 2023). `files` is `original`, but trains on
-the published items of Nangia & Bowman. `lra` has the long trees of Long Range Arena (Tay et al., 2021), which are
+the published items of Nangia & Bowman; its split `lra` has the test file of Long Range Arena, where it is in the folder
+of published files. `lra` has the long trees of Long Range Arena (Tay et al., 2021), which are
 also a test of the other two.
 
 >>> task = ListOps(train_size=40)
@@ -156,8 +157,11 @@ class ListOps:
         return ("train", "valid", "iid", *(split for split, is_made in held_out.items() if is_made))
 
     def reads(self) -> tuple[tuple[str, str], ...]:
-        members = (published_listops.TRAIN, published_listops.TEST) if self.source == "files" else ()
-        return tuple(("listops", member) for member in members)
+        if self.source != "files":
+            return ()
+        own = ("listops", published_listops.TRAIN), ("listops", published_listops.TEST)
+        # Trees are drawn in place of a missing file of Long Range Arena.
+        return (*own, published_listops.ARENA) if self.lra and published_listops.has_arena() else own
 
     def group_values(self, split: str) -> Mapping[str, Collection[int]]:
         if self.source == "depth":
@@ -176,7 +180,9 @@ class ListOps:
         held_out = {"test": self._by_length, "arguments": self._by_arguments, "lra": self._beyond}
         if split in held_out:
             return held_out[split](seed)
-        return self._published(split) if self.source == "files" else self._from_pool(split, seed)
+        if self.source == "original":
+            return self._from_pool(split, seed)
+        return self._published(published_listops.expressions(split, self.max_length))
 
     def _split(self, trees: Expressions, lengths: Integers, arguments: Integers) -> Split:
         end = len(VOCABULARY)
@@ -269,9 +275,8 @@ class ListOps:
         hundreds = trees.x.lengths // 100 * 100
         return self._split(trees, hundreds, np.full(len(hundreds), self.arguments))
 
-    def _published(self, split: str) -> Split:
-        """Returns the lists of the published files. Their `depth` is the depth of their nesting."""
-        lists = published_listops.expressions(split, self.max_length)
+    def _published(self, lists: list[published_listops.ListExpression]) -> Split:
+        """Returns the lists of a published file. Their `depth` is the depth of their nesting."""
         values, depths, arguments = published_listops.columns(lists)
         x = published_listops.LEXICON.encode([expression.tokens for expression in lists])
         trees = Expressions(x, values, depths)
@@ -336,8 +341,11 @@ class ListOps:
         return self._trees_of_arena(rng, size, LRA_SHARES[split], f"{split}_size", 2)
 
     def _beyond(self, seed: int) -> Split:
-        """Draws test trees of Long Range Arena for the other sources. Each has an operator with more arguments than the
-        trees of train, valid, iid and test have, so none of them is among those."""
+        """Returns the test trees of Long Range Arena for the other sources: its file, if the source is `files` and the
+        file is at hand, or else trees that are drawn. Each of these has an operator with more arguments than the trees
+        of train, valid, iid and test have, so none of them is among those."""
+        if self.source == "files" and published_listops.has_arena():
+            return self._published(published_listops.expressions_of_arena())
         rng = RandomStream("listops lra", "beyond", seed)
         return self._trees_of_arena(
             rng, self.test_size or LRA_SIZES["test"], LRA_SHARE, "test_size", self.arguments + 1

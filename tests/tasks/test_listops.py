@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -139,6 +140,34 @@ def test_test_trees_of_long_range_arena_have_more_arguments_than_those_of_traini
     assert (groups["arguments"] == 10).all()
     assert "lra" not in replace(ORIGINAL, lra=False).split_names()
     assert ListOps(source="files", lra=True).split_names()[-1] == "lra"
+
+
+ARENA_LINES = ["Source\tTarget", "( ( ( ( [SM 1 ) 2 ) ( ( ( [MAX 4 ) 9 ) ] ) ) ] )\t2", "( ( ( [MED 4 ) 1 ) ] )\t2"]
+
+
+def test_the_file_of_long_range_arena_is_read_where_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ARCHLANG_DATA", str(tmp_path))
+    task = ListOps(source="files", lra=True, begin_end=False)
+    own = (("listops", "train_d20s.tsv"), ("listops", "test_d20s.tsv"))
+    assert task.reads() == own
+    drawn = replace(ORIGINAL, test_size=3)
+    assert digest(replace(task, test_size=3).generate("lra", 0)) == digest(drawn.generate("lra", 0))
+    file = tmp_path / "lra" / "listops-1000" / "basic_test.tsv"
+    file.parent.mkdir(parents=True)
+    file.write_text("\n".join(ARENA_LINES) + "\n")
+    split = task.generate("lra", 0)
+    written = [" ".join(task.vocabulary[token] for token in split.inputs["x"][index]) for index in range(2)]
+    assert written == ["[SM 1 2 [MAX 4 9 ] ]", "[MED 4 1 ]"]
+    assert np.array_equal(split.targets, [2, 2])
+    assert {name: values.tolist() for name, values in split.groups.items()} == {
+        "depth": [2, 1], "length": [0, 0], "arguments": [3, 2],
+    }  # fmt: skip
+    assert task.reads() == (*own, ("lra", "listops-1000/basic_test.tsv"))
+    assert replace(task, lra=False).reads() == own
+    assert drawn.reads() == ()
+    file.write_text("\n".join([*ARENA_LINES, "( ( ( [MED 4 ) 1 ) ] )\t3"]))
+    with pytest.raises(TaskError, match="line 4"):
+        task.generate("lra", 0)
 
 
 def test_all_depths_are_equally_frequent() -> None:

@@ -48,9 +48,11 @@ def parse_lines(dataset: str, member: str, parse: Callable[[str], Item]) -> list
     return list(parse_each(dataset, member, store.lines(dataset, member), parse))
 
 
-def parse_each(dataset: str, member: str, texts: Iterable[str], parse: Callable[[str], Item]) -> Iterator[Item]:
-    """Yields the lines of a published file, parsed as in `parse_lines`."""
-    for number, text in enumerate(texts, 1):
+def parse_each(
+    dataset: str, member: str, texts: Iterable[str], parse: Callable[[str], Item], first: int = 1
+) -> Iterator[Item]:
+    """Yields the lines of a published file from number `first` on, parsed as in `parse_lines`."""
+    for number, text in enumerate(texts, first):
         try:
             yield parse(text)
         except (ValueError, KeyError, IndexError) as error:

@@ -1,15 +1,19 @@
-"""The published ListOps files of Nangia & Bowman (2018), with their labels verified."""
+"""The published ListOps files of Nangia & Bowman (2018) and of Long Range Arena, with their labels verified."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
+from archlang.data import store
+from archlang.data.mistakes import DataError
 from archlang.tasks.kit import published_files
 from archlang.tasks.kit.lexicon import Lexicon
 from archlang.tasks.kit.listops_trees import VOCABULARY
 
 TRAIN, TEST = "train_d20s.tsv", "test_d20s.tsv"
+# The data set and the test file of Long Range Arena (Tay et al., 2021), whose first line is a header.
+ARENA = "lra", "listops-1000/basic_test.tsv"
 # The first lines of the train file are the validation split, as in the code of Ray Chowdhury & Caragea.
 VALID_LINES = 1_000
 LEXICON = Lexicon(VOCABULARY)
@@ -45,6 +49,15 @@ def read(line: str) -> ListExpression:
     if expression.value != int(label):
         raise ValueError(f"{text} is {expression.value}, not {label}")
     return expression
+
+
+def read_of_arena(line: str) -> ListExpression:
+    """Parses a line such as `( ( ( [MAX 2 ) 3 ) ] )<TAB>3`.
+
+    Raises:
+        ValueError: the line is malformed, or its label is wrong."""
+    text, label = line.split("\t")
+    return read(f"{label}\t{text}")
 
 
 def parse(text: str) -> ListExpression:
@@ -86,6 +99,21 @@ def expressions(split: str, max_length: int) -> list[ListExpression]:
     if split == "valid":
         return lines[:VALID_LINES]
     return [expression for expression in lines[VALID_LINES:] if len(expression.tokens) <= max_length]
+
+
+def has_arena() -> bool:
+    """Whether the test file of Long Range Arena, or its archive, is in the folder of published files."""
+    try:
+        return store.find(*ARENA) is not None
+    except DataError:
+        return False
+
+
+def expressions_of_arena() -> list[ListExpression]:
+    """Returns the test lists of Long Range Arena."""
+    lines = store.lines(*ARENA)
+    next(lines, None)
+    return list(published_files.parse_each(*ARENA, lines, read_of_arena, first=2))
 
 
 def columns(lists: list[ListExpression]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
