@@ -158,7 +158,8 @@ def test_the_file_of_long_range_arena_is_read_where_it_is(tmp_path: Path, monkey
     split = task.generate("lra", 0)
     written = [" ".join(task.vocabulary[token] for token in split.inputs["x"][index]) for index in range(2)]
     assert written == ["[SM 1 2 [MAX 4 9 ] ]", "[MED 4 1 ]"]
-    assert np.array_equal(split.targets, [2, 2])
+    assert isinstance(split.targets, np.ndarray)
+    assert split.targets.tolist() == [2, 2]
     assert {name: values.tolist() for name, values in split.groups.items()} == {
         "depth": [2, 1], "length": [0, 0], "arguments": [3, 2],
     }  # fmt: skip
