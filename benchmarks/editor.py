@@ -55,8 +55,10 @@ def texts(lines: int = LINES) -> dict[str, str]:
     """Returns the texts by their names."""
     longest = max(BLOCKS.rglob("*.arch"), key=lambda file: file.stat().st_size)
     recipes = max(recipe_files().values(), key=lambda file: file.read_text(encoding="utf-8").count("\nrecipe "))
-    made = "".join(_BLOCK.format(number=number) for number in range(lines // 10))
-    return {file.name: file.read_text(encoding="utf-8") for file in (longest, recipes)} | {f"{lines:,} lines": made}
+    many_blocks = "".join(_BLOCK.format(number=number) for number in range(lines // 10))
+    return {file.name: file.read_text(encoding="utf-8") for file in (longest, recipes)} | {
+        f"{lines:,} lines": many_blocks
+    }
 
 
 def measure(text: str, change: str, answer: Answer, rounds: int) -> float:

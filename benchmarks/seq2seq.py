@@ -104,10 +104,10 @@ def decoders(size: Size, setting: Setting) -> Sides:
     ours, theirs = pair(size)
     for module in (ours, theirs):
         module.to(setting.device).eval()
-    known, steps = lengths["target"] - 1, size.target
+    answer_lengths, steps = lengths["target"] - 1, size.target
 
     def write() -> Tensor:
-        decoded = ours.decode(source, lengths=lengths["source"], begin=_MARK, end=_MARK, answer_lengths=known)
+        decoded = ours.decode(source, lengths=lengths["source"], begin=_MARK, end=_MARK, answer_lengths=answer_lengths)
         return decoded.choices
 
     return Sides(write, partial(theirs.decode, source, lengths["source"], _MARK, steps))

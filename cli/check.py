@@ -151,5 +151,5 @@ def _summary(files: int, corrected: int, errors: int, warnings: int, failed: int
     """`failed` is the number of files with an internal error."""
     parts = [f"{plural(corrected, 'mistake')} corrected"] if corrected else []
     counts = ((errors, "error"), (warnings, "warning"), (failed, "internal error"))
-    found = [plural(number, word) for number, word in counts if number]
-    return ", ".join([plural(files, "file"), *parts, *(found or ["no mistakes" + " left" * bool(corrected)])])
+    mistakes = [plural(number, word) for number, word in counts if number]
+    return ", ".join([plural(files, "file"), *parts, *(mistakes or ["no mistakes" + " left" * bool(corrected)])])

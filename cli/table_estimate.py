@@ -56,12 +56,12 @@ def print_estimate(runs: TableRuns, workers: int | None, together: bool, speed: 
     _print_missing(kinds, missing)
     absent = {kind: missing_user_files(same[0].plan) for kind, same in kinds.items()}
     _print_absent(kinds, absent)
-    known = {kind: same for kind, same in kinds.items() if not missing[kind] and not absent[kind]}
+    ready = {kind: same for kind, same in kinds.items() if not missing[kind] and not absent[kind]}
 
     costs: dict[_Kind, RunCost] = {}
     prepared: set[str] = set()
-    with _progress(len(known)) as show:
-        for kind, same in known.items():
+    with _progress(len(ready)) as show:
+        for kind, same in ready.items():
             task = same[0].plan.task
             show(f"preparing the data of {task.name}, and counting FLOPs: {_title(same[0])}")
             if not console.out.is_terminal and repr(task) not in prepared:
@@ -75,8 +75,8 @@ def print_estimate(runs: TableRuns, workers: int | None, together: bool, speed: 
     seconds: dict[_Kind, float] = {}
     # By the model and the training, the seconds of a FLOP: runs that differ in their task alone are timed once.
     seconds_per_flop: dict[tuple[str, str], float] = {}
-    with _progress(len(known)) as show:
-        for kind, same in known.items():
+    with _progress(len(ready)) as show:
+        for kind, same in ready.items():
             show(f"timing a few steps: {_title(same[0])}")
             plan, cost = same[0].plan, costs[kind]
             work = print_graph(plan.graph), repr(plan.train)
@@ -88,9 +88,9 @@ def print_estimate(runs: TableRuns, workers: int | None, together: bool, speed: 
                     seconds_per_flop[work] = seconds[kind] / cost.flops
             for point in same:
                 console.out.print(f"{point.name}, about {_duration(seconds[kind])}, in {point.folder}")
-    total = sum(seconds[kind] * len(same) for kind, same in known.items())
-    flops = sum(costs[kind].flops * len(same) for kind, same in known.items())
-    _print_total(runs, points, sum(map(len, known.values())), total, workers, together)
+    total = sum(seconds[kind] * len(same) for kind, same in ready.items())
+    flops = sum(costs[kind].flops * len(same) for kind, same in ready.items())
+    _print_total(runs, points, sum(map(len, ready.values())), total, workers, together)
     if flops and total:
         console.out.print(f"these are about {_flops(flops)}, at {_flops(flops / total)}/s on this machine")
     if flops and speed is not None:

@@ -65,18 +65,18 @@ class Memo(Generic[Result]):
     reached at the same place as without the memo."""
 
     def __init__(self) -> None:
-        self._known: dict[Hashable, tuple[Result, int]] = {}
+        self._results: dict[Hashable, tuple[Result, int]] = {}
 
     def get(self, key: Hashable, compute: Callable[[], Result]) -> Result:
         """Returns the result of a key, and computes an unknown one.
 
         Raises:
             TooMuchWork: the limit is exceeded."""
-        if key in self._known:
-            result, steps = self._known[key]
+        if key in self._results:
+            result, steps = self._results[key]
             spend(steps)
             return result
         before = spent()
         result = compute()
-        self._known[key] = result, spent() - before
+        self._results[key] = result, spent() - before
         return result

@@ -63,8 +63,8 @@ def item_details(document: Document, item: Item) -> Iterator[str]:
     summary = summarize(graph, LENGTH)
     counts = [(summary.unique, "parameters", summary.unknown), (summary.flops, "FLOPs", summary.uncounted)]
     yield from _sentence([f"{count:,} {noun}" for count, noun, unknown in counts if count and not unknown], words)
-    known = {value.name: horizons(graph, value.name, with_length=False) for value in graph.region.inputs}
-    yield from _depends({name: known[name].get(graph.region.results[0]) for name in known})
+    inputs, result = [value.name for value in graph.region.inputs], graph.region.results[0]
+    yield from _depends({name: horizons(graph, name, with_length=False).get(result) for name in inputs})
 
 
 def static_details(document: Document, symbol: Symbol) -> Iterator[str]:
@@ -106,9 +106,9 @@ def _dependence(node: Node, graph: Graph) -> Iterator[str]:
     yield from _depends({name: horizons(graph, name, with_length=False).get(node.id) for name in inputs})
 
 
-def _depends(known: dict[str, Horizon | None]) -> Iterator[str]:
+def _depends(horizon_of_input: dict[str, Horizon | None]) -> Iterator[str]:
     """Yields the sentence about the horizons of a value in the inputs."""
-    positions = [_positions(name, horizon) for name, horizon in known.items() if horizon is not None]
+    positions = [_positions(name, horizon) for name, horizon in horizon_of_input.items() if horizon is not None]
     seen = [text for text in positions if text]
     if seen:
         yield f"Position i may depend on {' and '.join(seen)}"

@@ -54,27 +54,27 @@ class Piece:
 class Pieces:
     """The pieces of the last text that was parsed, by their texts."""
 
-    _known: dict[tuple[str, int], Piece] = field(default_factory=dict)
+    _pieces: dict[tuple[str, int], Piece] = field(default_factory=dict)
     _repaired: dict[tuple[str, int], Piece] = field(default_factory=dict)
 
     def parse(self, source: Source) -> tuple[Program, tuple[Diagnostic, ...]]:
         """Returns what `parse_tolerantly` does."""
         if len(source.text) > LARGEST or find_excess(source) is not None:
             return parse_tolerantly(source)
-        known, self._known = self._known, {}
+        previous, self._pieces = self._pieces, {}
         texts = list(_split(source.text))
-        known_texts = {text for text, _ in known}
-        if sum(text not in known_texts for _, text in texts) > len(texts) // 2:
+        previous_texts = {text for text, _ in previous}
+        if sum(text not in previous_texts for _, text in texts) > len(texts) // 2:
             return self._parse_all(source, texts)
         items: list[Node] = []
         diagnostics: list[Diagnostic] = []
         closing: tuple[str, ...] = ()
         for key, start, following in _keys(texts):
-            piece = known.get(key)
+            piece = previous.get(key)
             if piece is None or (piece.diagnostics and piece.following != following):
                 piece = _parse_piece(source, key[0], following)
             piece.move(source, start)
-            self._known[key] = piece
+            self._pieces[key] = piece
             items += piece.items
             diagnostics += piece.diagnostics
             closing = piece.closing
@@ -84,11 +84,11 @@ class Pieces:
         """Returns the program of the text that was parsed last, without the lines that cannot be parsed."""
         repaired, self._repaired = self._repaired, {}
         items: list[Node] = []
-        for (text, count), piece in self._known.items():
+        for (text, count), piece in self._pieces.items():
             if piece.diagnostics:
-                known = repaired.get((text, count)) or _parse_repaired(piece, text)
-                known.move(source, piece.start)
-                piece = self._repaired[text, count] = known
+                without_mistakes = repaired.get((text, count)) or _parse_repaired(piece, text)
+                without_mistakes.move(source, piece.start)
+                piece = self._repaired[text, count] = without_mistakes
             items += piece.items
         return _program(source, items)
 
@@ -105,11 +105,11 @@ class Pieces:
         for key, start, following in _keys(texts):
             closing = () if following else program.closing
             if closing and diagnostics:  # also the comments of other pieces, whose items have mistakes
-                self._known[key] = _parse_piece(source, key[0], following)
-                self._known[key].move(source, start)
+                self._pieces[key] = _parse_piece(source, key[0], following)
+                self._pieces[key].move(source, start)
             else:
                 items, mistakes = tuple(items_of[start]), tuple(mistakes_of[start])
-                self._known[key] = _piece(items, mistakes, start, source, following, closing)
+                self._pieces[key] = _piece(items, mistakes, start, source, following, closing)
         return program, diagnostics
 
 

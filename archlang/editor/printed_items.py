@@ -11,10 +11,10 @@ class PrintedItems:
     """The printed items of the program that was formatted last."""
 
     # Holds the items too, so that no later item reuses an id.
-    _known: dict[int, tuple[Item, str]] = field(default_factory=dict)
+    _printed: dict[int, tuple[Item, str]] = field(default_factory=dict)
 
     def format(self, program: Program) -> str:
         """Returns what `format_program` does."""
-        known = self._known
-        self._known = {id(item): known.get(id(item)) or (item, item_text(item)) for item in program.items}
-        return format_program(program, lambda item: self._known[id(item)][1])
+        previous = self._printed
+        self._printed = {id(item): previous.get(id(item)) or (item, item_text(item)) for item in program.items}
+        return format_program(program, lambda item: self._printed[id(item)][1])

@@ -2,14 +2,14 @@
 
 import re
 from dataclasses import dataclass
-from functools import cache
 
 from archlang.editor.document import Document
+from archlang.editor.highlighting import CONTEXTUAL, TYPES
 from archlang.editor.symbols import Names, Occurrence
 from archlang.names import library
+from archlang.names.values import KINDS as KINDS_OF_STATICS
 from archlang.source import Span
-from archlang.syntax.grammar import spellings
-from archlang.types.type import CONSTRUCTORS
+from archlang.syntax.outline import RESERVED
 
 KINDS = (
     "keyword", "comment", "string", "number", "type", "function", "class", "interface", "event", "struct", "property",
@@ -35,8 +35,7 @@ _KIND_OF_SYMBOL = {
     "instance": "variable",
     "file": "namespace",
 }
-_TYPES = frozenset({*CONSTRUCTORS, "data", "logits"})
-_KINDS_OF_STATICS = ("int", "float", "bool", "symbol", "range", "list", "block", "path", "file")
+_KEYWORDS = frozenset((*CONTEXTUAL, *RESERVED))
 
 
 @dataclass(frozen=True)
@@ -64,11 +63,6 @@ def semantic_tokens(document: Document) -> tuple[Token, ...]:
     return tuple(tokens)
 
 
-@cache
-def _keywords() -> frozenset[str]:
-    return frozenset(spellings().values())
-
-
 def _of_name(place: Occurrence, span: Span) -> Token:
     symbol = place.symbol
     is_of_library = symbol.item is not None and symbol.span.source.path.startswith(str(library.PACKAGE))
@@ -83,8 +77,8 @@ def _kind(piece: re.Match[str], text: str) -> str | None:
         text[max(piece.start() - 9, 0) : piece.start()].rstrip(" ")[-1:],
         text[piece.end() : piece.end() + 1],
     )
-    if (word in _TYPES and (after == "[" or before in (":", ">"))) or (word in _KINDS_OF_STATICS and before == ":"):
+    if (word in TYPES and (after == "[" or before in (":", ">"))) or (word in KINDS_OF_STATICS and before == ":"):
         return "type"
-    if word in _keywords():
+    if word in _KEYWORDS:
         return "keyword"
     return "enumMember" if before in ("=", ",", "[") else None

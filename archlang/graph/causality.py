@@ -58,7 +58,7 @@ def horizons(graph: Graph, origin: str, with_length: bool = True) -> Mapping[str
     all of its results. Values in a loop without steps are missing."""
     analysis = _Analysis(graph.instances, with_length)
     analysis.result(graph, origin)
-    return analysis.known
+    return analysis.horizons
 
 
 def find_leak(graph: Graph, origin: str) -> Leak | None:
@@ -114,7 +114,7 @@ class _Analysis:
     def __init__(self, instances: Mapping[str, Instance], with_length: bool = False) -> None:
         self._instances = instances
         self._with_length = with_length
-        self.known: dict[str, Horizon] = {}
+        self.horizons: dict[str, Horizon] = {}
         self.causes: dict[str, _Cause] = {}
         self._causes_of_results: dict[tuple[str, int], _Cause] = {}  # by loop and index
         self._single: set[int] = set()  # the numbers of the scans around that take one position at a time
@@ -157,14 +157,14 @@ class _Analysis:
         the future outside of the region."""
         spend(1 + len(region.nodes) // 2)  # a node takes half the time of a step
         for value, value_horizon, cause in zip(region.inputs, inputs, causes, strict=True):
-            self.known[value.id] = value_horizon
+            self.horizons[value.id] = value_horizon
             rank = self._rank(value_horizon, depth)
             if rank is not None and cause is not None and _is_news(self.causes.get(value.id), rank):
                 self.causes[value.id] = replace(cause, rank=rank)
         self._types.update((value.id, value.type) for value in region.inputs)
         results_of: dict[str, list[Horizon]] = {}
         for node in region.nodes:
-            arguments = [self.known[source] for source in node.inputs]
+            arguments = [self.horizons[source] for source in node.inputs]
             match node.operation:
                 case Part(index=index):
                     results = [results_of[node.inputs[0]][index]]
@@ -187,9 +187,9 @@ class _Analysis:
             results_of[node.id] = results
             if len(node.types) == 1:
                 self._types[node.id] = node.types[0]
-            self.known[node.id] = join_all(results, depth)
+            self.horizons[node.id] = join_all(results, depth)
             self._keep_causes(node, results, depth)
-        return [self.known[result] for result in region.results]
+        return [self.horizons[result] for result in region.results]
 
     # Causes
 
@@ -390,6 +390,6 @@ def _fixed(states: list[Horizon], depth: int, step: Callable[[list[Horizon]], li
         states = after
 
 
-def _is_news(known: _Cause | None, rank: int) -> bool:
-    """Whether a value of this rank sees further than was known."""
-    return known is None or rank < known.rank
+def _is_news(previous: _Cause | None, rank: int) -> bool:
+    """Whether a value of this rank sees further than by its previous cause."""
+    return previous is None or rank < previous.rank

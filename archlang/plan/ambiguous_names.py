@@ -29,9 +29,9 @@ def items_in_doubt(resolved: ResolvedFile, diagnostics: Iterable[Diagnostic]) ->
     names = {item.name for item, _ in words if any(_is_of_signature(span, item) for span in spans)}
     names |= {mistake.span.text for mistake in diagnostics if mistake.code == _DEFINED_TWICE}
     doubtful: list[Item] = []
-    while found := [item for item, item_words in words if item not in doubtful and names & item_words]:
-        doubtful += found
-        names |= {item.name for item in found}
+    while users := [item for item, item_words in words if item not in doubtful and names & item_words]:
+        doubtful += users
+        names |= {item.name for item in users}
     return doubtful
 
 

@@ -36,30 +36,30 @@ class CheckedBodies:
     """The checked bodies of the last texts of a file. A body without mistakes is not checked again as long as its text,
     and the texts of the blocks that it uses, stay."""
 
-    _known: dict[_Key, CheckedBody] = field(default_factory=dict)
+    _bodies: dict[_Key, CheckedBody] = field(default_factory=dict)
     _words: dict[str, frozenset[str]] = field(default_factory=dict)
     _contexts: dict[tuple[str, ...], int] = field(default_factory=dict)
     _files: dict[int, tuple[ResolvedFile, Mapping[str, str], int]] = field(default_factory=dict)
 
     def check(self, declaration: Declaration, report: Report) -> None:
         """Reports the mistakes in the body of a block or model."""
-        body = self._known.get(key := self._key(declaration))
+        body = self._bodies.get(key := self._key(declaration))
         if body is None or body.has_mistakes:
-            self._known[key] = self._elaborate(declaration, report)
+            self._bodies[key] = self._elaborate(declaration, report)
         else:
             spend(body.steps)
 
     def types(self, declaration: Declaration) -> Mapping[tuple[int, int], Type]:
         """Returns the types of the values in the body of a block or model, by their places from its start."""
-        body = self._known.get(key := self._key(declaration))
+        body = self._bodies.get(key := self._key(declaration))
         if body is None:
-            body = self._known[key] = self._elaborate(declaration, _ignore)
+            body = self._bodies[key] = self._elaborate(declaration, _ignore)
         return body.types
 
     def forget_others(self, *files: ResolvedFile) -> None:
         """Forgets the bodies that are in none of some files."""
         keys = {self._key(each) for file in files for each in file.own.values() if isinstance(each.item, Definition)}
-        self._known = {key: body for key, body in self._known.items() if key in keys}
+        self._bodies = {key: body for key, body in self._bodies.items() if key in keys}
         own = {text for text, _, _ in keys}
         self._words = {text: words for text, words in self._words.items() if text in own}
         self._files.clear()

@@ -129,9 +129,9 @@ def _pyodide() -> dict[str, bytes]:
 
     Raises:
         PlayError: npm is missing or cannot fetch the package, or it is another package than expected."""
-    kept = cache_folder() / "npm" / f"{PYODIDE.replace('@', '-')}.tgz"
+    cached_archive = cache_folder() / "npm" / f"{PYODIDE.replace('@', '-')}.tgz"
     try:
-        archive = read_named(kept, _LARGEST_ARCHIVE)
+        archive = read_named(cached_archive, _LARGEST_ARCHIVE)
     except OSError:
         archive = b""
     if not _is_expected(archive):
@@ -139,7 +139,7 @@ def _pyodide() -> dict[str, bytes]:
         if not _is_expected(archive):
             raise other_package(PYODIDE)
         with suppress(PageError):  # without a cache, the next build fetches it again
-            write_file(kept, archive)
+            write_file(cached_archive, archive)
     with tarfile.open(fileobj=io.BytesIO(archive)) as opened:
         return {name: _member(opened, f"package/{name}") for name in _PYODIDE_FILES}
 

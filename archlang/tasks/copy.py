@@ -80,10 +80,10 @@ class Copy:
         return (*self.in_distribution, "valid", "test")
 
     def group_values(self, split: str) -> Mapping[str, Collection[int]]:
-        known: dict[str, Collection[int]] = {
+        lengths: dict[str, Collection[int]] = {
             "train": self.train.values(), "iid": (self.train.high,), "valid": self.valid.values(), "test": self.test,
         }  # fmt: skip
-        return {"length": known[split]}
+        return {"length": lengths[split]}
 
     def generate(self, split: str, seed: int) -> Split:
         rng = RandomStream(self.name, split, seed)

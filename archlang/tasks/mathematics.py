@@ -99,8 +99,8 @@ class Mathematics:
     version = 1
 
     def __post_init__(self) -> None:
-        for static, known in (("module", tuple(MODULES)), ("data", SOURCES)):
-            check_choice("mathematics", static, getattr(self, static), known)
+        for static, choices in (("module", tuple(MODULES)), ("data", SOURCES)):
+            check_choice("mathematics", static, getattr(self, static), choices)
         for static, least in (("draws", 1), ("test_size", 0)):
             check_bounds("mathematics", static, getattr(self, static), least)
 

@@ -131,8 +131,8 @@ class Pcfg:
     version = 1
 
     def __post_init__(self) -> None:
-        for static, known in (("split", SPLITS), ("data", SOURCES)):
-            check_choice("pcfg", static, getattr(self, static), known)
+        for static, choices in (("split", SPLITS), ("data", SOURCES)):
+            check_choice("pcfg", static, getattr(self, static), choices)
         check_sizes("pcfg", self)
 
     @property

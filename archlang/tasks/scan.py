@@ -108,8 +108,8 @@ class Scan:
     version = 1
 
     def __post_init__(self) -> None:
-        for static, known in (("split", SPLITS), ("data", SOURCES)):
-            check_choice("scan", static, getattr(self, static), known)
+        for static, choices in (("split", SPLITS), ("data", SOURCES)):
+            check_choice("scan", static, getattr(self, static), choices)
         if not 1 <= self.cutoff < LONGEST:
             raise mistakes.outside("scan", "cutoff", self.cutoff, 1, LONGEST - 1)
 

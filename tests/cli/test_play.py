@@ -23,9 +23,9 @@ def test_programs_are_beside_no_file_of_the_working_folder(
     Path("mine.arch").write_text("block b(h: seq[n, d]) -> seq[n, d] { return h }\n")
     answers = []
 
-    def ask(made: server.Server) -> None:
-        answers.append(made.answer({"method": "check", "text": 'use "./mine.arch"\n'}))
-        made.server_close()
+    def ask(started: server.Server) -> None:
+        answers.append(started.answer({"method": "check", "text": 'use "./mine.arch"\n'}))
+        started.server_close()
 
     monkeypatch.setattr(server, "serve", ask)
     assert archlang("play").code == 0

@@ -85,10 +85,10 @@ def test_comments_and_empty_lines_stay_after_a_change(change: str) -> None:
     memory = Memory()
     assert formatted(Document("c.arch", COMMENTED, memory=memory)) == COMMENTED
     for text in (COMMENTED.replace(change, "# More.\n" + change, 1), COMMENTED.replace(change, change + " ", 1)):
-        whole, diagnostics = parse_tolerantly(Source("c.arch", text))
+        program, diagnostics = parse_tolerantly(Source("c.arch", text))
         document = Document("c.arch", text, memory=memory)
-        assert [each.documentation for each in document.program.items] == [each.documentation for each in whole.items]
-        assert formatted(document) == (None if diagnostics else format_program(whole))
+        assert [each.documentation for each in document.program.items] == [each.documentation for each in program.items]
+        assert formatted(document) == (None if diagnostics else format_program(program))
 
 
 def test_a_comment_of_an_item_with_a_mistake_is_not_repeated() -> None:

@@ -99,8 +99,8 @@ def open_page(browser: Any) -> Iterator[Any]:  # noqa: F811
 def server(tmp_path: Path) -> Iterator[Server]:
     with closing(Trainer()) as trainer:
         service = Service(str(tmp_path), trainer)
-        with running(Server(service.answer, framed=trainer.inspection)) as made:
-            yield made
+        with running(Server(service.answer, framed=trainer.inspection)) as started:
+            yield started
 
 
 @pytest.fixture(scope="module")
@@ -116,13 +116,13 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         def log_message(self, format: str, *args: object) -> None:
             pass
 
-    made = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=str(folder)))
-    thread = threading.Thread(target=made.serve_forever, kwargs={"poll_interval": 0.05})
+    file_server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=str(folder)))
+    thread = threading.Thread(target=file_server.serve_forever, kwargs={"poll_interval": 0.05})
     thread.start()
-    yield f"http://127.0.0.1:{made.server_port}/"
-    made.shutdown()
+    yield f"http://127.0.0.1:{file_server.server_port}/"
+    file_server.shutdown()
     thread.join()
-    made.server_close()
+    file_server.server_close()
 
 
 def test_a_program_is_checked_drawn_and_counted_as_it_is_typed(server: Server, open_page: Any) -> None:

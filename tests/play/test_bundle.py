@@ -48,5 +48,5 @@ def test_the_sources_make_the_bundles_again(tmp_path: Path) -> None:
     for command in (["npm", "ci"], ["npm", "run", "build"]):
         subprocess.run(command, cwd=tmp_path / "playground", check=True, capture_output=True)
     for name in BUNDLES:
-        made = tmp_path / "archlang" / "pages" / "assets" / name
-        assert made.read_bytes() == (ASSETS / name).read_bytes()
+        rebuilt = tmp_path / "archlang" / "pages" / "assets" / name
+        assert rebuilt.read_bytes() == (ASSETS / name).read_bytes()

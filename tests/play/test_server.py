@@ -33,8 +33,8 @@ def running(server: Server) -> Iterator[Server]:
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
-    with running(Server(echo)) as made:
-        yield made
+    with running(Server(echo)) as started:
+        yield started
 
 
 Changes = Mapping[str, str | None]

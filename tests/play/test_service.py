@@ -55,9 +55,9 @@ def test_offsets_count_units_of_utf_16(service: Service) -> None:
     units = text.encode("utf-16-le")
     assert units[2 * mistake["from"] : 2 * mistake["to"]].decode("utf-16-le") == "embd"
     text = "# 🙂\n" + GOOD
-    found = ask(service, "hover", text=text, offset=text.index("embed") + 2)
-    assert "embed" in found["text"]
-    assert found["from"] == text.index("embed") + 1
+    hover = ask(service, "hover", text=text, offset=text.index("embed") + 2)
+    assert "embed" in hover["text"]
+    assert hover["from"] == text.index("embed") + 1
 
 
 def test_half_of_a_character_is_an_unknown_character(service: Service) -> None:

@@ -4,6 +4,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -40,9 +41,8 @@ def stand_in(monkeypatch: pytest.MonkeyPatch) -> Stand:
 
 @pytest.fixture
 def trainer() -> Iterator[Trainer]:
-    made = Trainer()
-    yield made
-    made.close()
+    with closing(Trainer()) as new_trainer:
+        yield new_trainer
 
 
 def until(trainer: Trainer, state: str) -> Mapping[str, Any]:

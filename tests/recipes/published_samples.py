@@ -2,11 +2,8 @@
 
 A sample holds the first lines of the published files where the tests have them, and otherwise texts made here."""
 
-import gzip
 import io
 import json
-import lzma
-import os
 import pickle
 from collections.abc import Iterable, Iterator
 from functools import cache
@@ -20,7 +17,7 @@ from archlang.data import archives, store
 from archlang.tasks import lra_image, lra_text
 from archlang.tasks.cfq import INDICES, QUERY, QUESTION
 from archlang.tasks.kit import published_listops
-from tests.tasks.conftest import GIVEN
+from tests import published_files
 from tests.tasks.test_lra_text import archive
 
 # The lines of a sample of a text file: of one with training items, and of another one.
@@ -65,7 +62,7 @@ def sample(dataset: str, member: str) -> bytes:
         case "cfq":
             return json.dumps(questions() if member == "dataset.json" else indices()).encode()
         case "squad":
-            return json.dumps(paragraphs(json.loads(published(dataset, "xquad.en.json")))).encode()
+            return json.dumps(paragraphs(json.loads(published_files.read("squad/xquad.en.json")))).encode()
         case "cogs":
             return text_of(vocabulary_lines(member))
         case "pcfg_set":
@@ -74,43 +71,22 @@ def sample(dataset: str, member: str) -> bytes:
             return text_of(row[member.endswith("de")] for row in sentences(member.rpartition(".")[0]))
         case "babi":
             # The training file of the third task is the one that the tests do not have.
-            return text_of(
-                stories(
-                    lines_of(
-                        dataset, member.replace("qa3_three-supporting-facts_train", "qa3_three-supporting-facts_test")
-                    )
-                )
-            )
+            story = member.replace("qa3_three-supporting-facts_train", "qa3_three-supporting-facts_test")
+            return text_of(stories(published_files.lines(f"{dataset}/{story}")))
         case "scan":
             # The file is ordered by the words; its order decides the splits.
-            return text_of(lines_of(dataset, member)[::150])
+            return text_of(published_files.lines(f"{dataset}/{member}")[::150])
         case "listops":
             # The training file has no part that the tests have.
-            return text_of(lines_of(dataset, "test_d20s.tsv")[: length_of(member)])
+            return text_of(published_files.lines(f"{dataset}/test_d20s.tsv")[: length_of(member)])
         case "logical_inference":
-            return text_of(lines_of(dataset, member)[: 8 if member.startswith("train") else 2])
+            return text_of(published_files.lines(f"{dataset}/{member}")[: 8 if member.startswith("train") else 2])
     return text_of(head(dataset, member))
-
-
-def published(dataset: str, member: str) -> bytes:
-    """Returns the content of a published file; skips the test if the tests do not have it."""
-    root = Path(os.environ.get("ARCHLANG_DATA") or GIVEN)
-    for ending, unpack in ((".xz", lzma.decompress), (".gz", gzip.decompress)):
-        path = root / dataset / f"{member}{ending}"
-        if path.exists():
-            return unpack(path.read_bytes())
-    return pytest.skip(
-        f"{root / dataset / member}.xz is not at hand; set ARCHLANG_DATA to the folder of published data"
-    )
-
-
-def lines_of(dataset: str, member: str) -> list[str]:
-    return published(dataset, member).decode().removesuffix("\n").split("\n")
 
 
 def head(dataset: str, member: str) -> list[str]:
     """Returns the first lines of a published file."""
-    return lines_of(dataset, member)[: length_of(member)]
+    return published_files.lines(f"{dataset}/{member}")[: length_of(member)]
 
 
 def length_of(member: str) -> int:
@@ -125,16 +101,16 @@ def vocabulary_lines(member: str) -> list[str]:
     """Lines of a file of COGS. Those of `train` and `gen` together have the published vocabulary, most words of `gen`
     alone in a sentence made of them: theirs are long."""
     if member == "gen.tsv":
-        known = {word for line in lines_of("cogs", "train.tsv") for word in line.split()}
-        lines = lines_of("cogs", member)
+        training_words = {word for line in published_files.lines("cogs/train.tsv") for word in line.split()}
+        lines = published_files.lines(f"cogs/{member}")
         _, *rest = lines[0].split("\t")
-        new = sorted({word for line in lines for word in line.rpartition("\t")[0].split()} - known)
+        new = sorted({word for line in lines for word in line.rpartition("\t")[0].split()} - training_words)
         return [*head("cogs", member), "\t".join([" ".join(new), *rest])]
     if member != "train.tsv":
         return head("cogs", member)
     seen: set[str] = set()
     chosen = []
-    for line in lines_of("cogs", member):
+    for line in published_files.lines(f"cogs/{member}"):
         words = set(line.split())
         if not words <= seen:
             seen |= words
@@ -146,12 +122,14 @@ def expressions(path: str) -> list[tuple[str, str]]:
     """Expressions of PCFG SET with their values. Of `train.src`, the tests have a part."""
     names = {"pcfgset/train": "pcfgset/test"}
     name = names.get(path, path.replace("train", "train_partial"))
-    pairs = zip(lines_of("pcfg_set", f"{name}.src"), lines_of("pcfg_set", f"{name}.tgt"), strict=True)
+    pairs = zip(
+        published_files.lines(f"pcfg_set/{name}.src"), published_files.lines(f"pcfg_set/{name}.tgt"), strict=True
+    )
     return [pair for pair in pairs if len(pair[1].split()) < MOST_TOKENS][: length_of(path)]
 
 
 def sentences(name: str) -> list[tuple[str, str]]:
-    pairs = zip(lines_of("multi30k", f"{name}.en"), lines_of("multi30k", f"{name}.de"), strict=True)
+    pairs = zip(published_files.lines(f"multi30k/{name}.en"), published_files.lines(f"multi30k/{name}.de"), strict=True)
     return list(pairs)[: length_of(name)]
 
 

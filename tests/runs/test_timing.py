@@ -82,14 +82,14 @@ def test_the_speed_of_matrix_products_is_measured() -> None:
 
 
 def test_timing_makes_no_data_of_tests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    made = []
+    generated_splits = []
     generate = Parity.generate
 
     def noted(task: Parity, split: str, seed: int) -> Split:
-        made.append(split)
+        generated_splits.append(split)
         return generate(task, split, seed)
 
     monkeypatch.setattr(Parity, "generate", noted)
     monkeypatch.setenv("ARCHLANG_CACHE", str(tmp_path / "cache"))
     assert seconds_per_step(point_of(tmp_path), RunCost(steps=100, flops=1.0)) > 0
-    assert made == ["train", "valid"]
+    assert generated_splits == ["train", "valid"]

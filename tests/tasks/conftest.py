@@ -1,8 +1,6 @@
 """Fixtures: published files to compare with, and a separate cache for each test."""
 
-import gzip
 import io
-import lzma
 import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -12,39 +10,28 @@ import pytest
 
 from archlang.data import archives, store
 from archlang.data.mistakes import DataError
+from tests import published_files
 
-# The published files that the tests are given, where they are.
-GIVEN = Path(__file__).parents[3] / "shared" / "data"
 Offer = Callable[[Mapping[str, bytes | str]], None]
 
 
 @pytest.fixture(autouse=True)
 def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ARCHLANG_CACHE", str(tmp_path / "cache"))
-    if "ARCHLANG_DATA" not in os.environ and GIVEN.is_dir():
-        monkeypatch.setenv("ARCHLANG_DATA", str(GIVEN))
+    if "ARCHLANG_DATA" not in os.environ and published_files.FOLDER.is_dir():
+        monkeypatch.setenv("ARCHLANG_DATA", str(published_files.FOLDER))
 
 
 @pytest.fixture
 def published_bytes() -> Callable[[str], bytes]:
     """Returns the content of a published file; skips the test if the file is missing."""
-    root = Path(os.environ.get("ARCHLANG_DATA") or GIVEN)
-
-    def content(name: str) -> bytes:
-        for ending, unpack in ((".xz", lzma.decompress), (".gz", gzip.decompress)):
-            path = root / f"{name}{ending}"
-            if path.exists():
-                return unpack(path.read_bytes())
-        return pytest.skip(f"{root / name}.xz is not at hand; set ARCHLANG_DATA to the folder of published data")
-
-    return content
+    return published_files.read
 
 
 @pytest.fixture
-def published(published_bytes: Callable[[str], bytes]) -> Callable[[str], list[str]]:
+def published() -> Callable[[str], list[str]]:
     """Returns the lines of a published file; skips the test if the file is missing."""
-    # Not `splitlines`, for which some characters of text are ends of lines too.
-    return lambda name: published_bytes(name).decode().removesuffix("\n").split("\n")
+    return published_files.lines
 
 
 @pytest.fixture

@@ -48,10 +48,10 @@ class Addresses(HTMLParser):
 
     def __init__(self) -> None:
         super().__init__()
-        self.found: list[tuple[str, str]] = []
+        self.pairs: list[tuple[str, str]] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.found += [(tag, value) for name, value in attrs if name in ("href", "src") and value]
+        self.pairs += [(tag, value) for name, value in attrs if name in ("href", "src") and value]
 
 
 def test_every_address_within_the_site_has_a_file_and_nothing_is_loaded_from_elsewhere(folder: Path) -> None:
@@ -61,7 +61,7 @@ def test_every_address_within_the_site_has_a_file_and_nothing_is_loaded_from_els
             continue
         addresses = Addresses()
         addresses.feed(page.read_text(encoding="utf-8"))
-        for tag, address in addresses.found:
+        for tag, address in addresses.pairs:
             parts = urllib.parse.urlsplit(address)
             if parts.scheme or parts.netloc:
                 assert (tag, parts.scheme) == ("a", "https"), f"{page}: {address}"

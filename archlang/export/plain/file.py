@@ -353,17 +353,17 @@ def plain_module(module: Architecture, text: str) -> nn.Module:
         for value in vars(plain).values()
         if isinstance(value, type) and value.__name__ == plain.load.__annotations__["return"]
     )
-    made = model()
-    assert isinstance(made, nn.Module)
+    exported = model()
+    assert isinstance(exported, nn.Module)
     first = next(module.parameters(), None)
     if first is not None:
-        made.to(first.dtype)  # also what is not among the weights, such as a constant
+        exported.to(first.dtype)  # also what is not among the weights, such as a constant
     weights = _weights(module)
     for name, value in module.named_parameters():
         if name in weights:
-            made.get_parameter(name).data = value.detach().clone()
-    made.load_state_dict(weights)
-    return made.train(module.training)
+            exported.get_parameter(name).data = value.detach().clone()
+    exported.load_state_dict(weights)
+    return exported.train(module.training)
 
 
 def _check_equal(module: Architecture, text: str) -> None:
