@@ -17,15 +17,10 @@ if TYPE_CHECKING:
 
 
 def task_measures(binding: Binding, task: BoundExtern, train: BoundExtern, span: Span) -> Measures | None:
-    """The measures of a recipe. None if the class of its task is outside of archlang, or if there is no numpy, as in a
-    browser; None, and a report, if the class refuses the statics of the task."""
-    # Imported for files with recipes only: tasks need numpy.
-    try:
-        from archlang.tasks.kit.make_task import is_own
-    except ModuleNotFoundError as error:
-        if error.name != "numpy":
-            raise
-        return None
+    """The measures of a recipe. None if the class of its task is outside of archlang; None, and a report, if the class
+    refuses the statics of the task."""
+    # Imported for files with recipes only: tasks import numpy.
+    from archlang.tasks.kit.make_task import is_own
     from archlang.tasks.kit.metrics import WRITTEN_METRICS
     from archlang.tasks.kit.mistakes import TaskError
     from archlang.tasks.kit.task import DecodableTask, group_values, groups
@@ -47,9 +42,14 @@ def task_measures(binding: Binding, task: BoundExtern, train: BoundExtern, span:
 
 @lru_cache(maxsize=64)  # the points of a table share their tasks, and some classes count their items
 def _instance(name: str, python: str, statics: tuple[tuple[str, StaticValue], ...]) -> Task:
-    from archlang.tasks.kit.make_task import make_task
+    from archlang.tasks.kit.make_task import make_task, unchecked_task
 
-    return make_task(name, python, dict(statics))
+    try:
+        return make_task(name, python, dict(statics))
+    except ModuleNotFoundError as error:
+        if error.name != "numpy":
+            raise
+        return unchecked_task(name, python, dict(statics))
 
 
 def _is_sound(binding: Binding, task: BoundExtern) -> bool:

@@ -55,9 +55,7 @@ _RELATIONS = {relation: number for number, relation in enumerate(RELATIONS)}
 Worlds = npt.NDArray[np.uint64]
 
 # Bit w of a formula is its truth value in world w, where bit v of w is the truth value of variable v.
-_TRUE = np.array(
-    [sum(1 << world for world in range(64) if world >> variable & 1) for variable in range(VARIABLES)], dtype=np.uint64
-)
+_TRUE = tuple(sum(1 << world for world in range(64) if world >> variable & 1) for variable in range(VARIABLES))
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,9 +79,10 @@ class _Formulas:
     def worlds(self) -> Worlds:
         """Returns the worlds in which each formula is true, as bits: [N]."""
         true = np.empty(self.token.shape, dtype=np.uint64)
+        true_of_variable = np.array(_TRUE, dtype=np.uint64)
         for node in reversed(range(_NODES)):
             token = self.token[:, node]
-            true[:, node] = _TRUE[np.where(token < VARIABLES, token, 0)]
+            true[:, node] = true_of_variable[np.where(token < VARIABLES, token, 0)]
             if node < _INNER:
                 left, right = true[:, 2 * node + 1], true[:, 2 * node + 2]
                 true[:, node] = np.where(token == AND, left & right, true[:, node])

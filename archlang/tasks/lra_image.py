@@ -33,7 +33,7 @@ SPLITS = ("train", "valid", "test")
 PUBLISHED_TRAIN, PUBLISHED_BATCH = 45_000, 10_000
 SIDE = 32
 # Rec. 601 in the precision of TensorFlow, which the published loader uses.
-_WEIGHTS = np.asarray([0.2989, 0.5870, 0.1140], dtype=np.float32)
+_WEIGHTS = (0.2989, 0.5870, 0.1140)
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -75,7 +75,7 @@ def batch(data: bytes) -> tuple[Bytes, Integers]:
 def shades(pictures: Bytes) -> Bytes:
     """Converts pictures [N, 3072] of three channels to greyscale [N, 1024], rounded down."""
     channels = pictures.reshape(len(pictures), 3, SIDE**2).astype(np.float32) / np.float32(255)
-    grey = sum(channels[:, number] * weight for number, weight in enumerate(_WEIGHTS))
+    grey = sum(channels[:, number] * np.float32(weight) for number, weight in enumerate(_WEIGHTS))
     # TensorFlow converts back to integers with this factor.
     return np.minimum(np.asarray(grey) * np.float32(255.5), 255).astype(np.uint8)
 

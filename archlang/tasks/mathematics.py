@@ -73,8 +73,8 @@ _BATCH, _WINDOW = 1 << 14, 100
 _STEPS = 1 << 10
 # More digits than any number of a question, independent of the user's decimal context.
 _EXACT = Context(prec=64)
-_TOKENS = np.full(256, len(VOCABULARY), dtype=np.uint8)
-_TOKENS[[ord(character) for character in CHARACTERS]] = np.arange(len(CHARACTERS))
+# The token of each byte.
+_TOKENS = bytes(CHARACTERS.index(chr(byte)) if chr(byte) in CHARACTERS else len(VOCABULARY) for byte in range(256))
 
 Question = tuple[str, str]
 
@@ -294,7 +294,7 @@ def _unseen(questions: Iterable[Question], seen: set[str]) -> Iterator[Question]
 
 def _encoded(texts: Sequence[str]) -> Ragged:
     characters = Ragged.of_bytes(text.encode("ascii") for text in texts)
-    return Ragged(_TOKENS[characters.values], characters.offsets)
+    return Ragged(np.frombuffer(_TOKENS, dtype=np.uint8)[characters.values], characters.offsets)
 
 
 def _checked(line: str) -> str:

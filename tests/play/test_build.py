@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -104,17 +105,56 @@ def test_the_packed_files_are_the_front_end_and_the_library() -> None:
     assert "archlang/blocks/attention.py" not in names
 
 
-def test_a_recipe_is_checked_where_numpy_is_missing() -> None:
-    """As in a browser. The names of splits and metrics are not checked there."""
-    program = (
-        "import sys; sys.modules['numpy'] = None\n"
-        "from archlang.play.service import Service\n"
-        "service = Service('/nowhere')\n"
-        "text = service.answer({'method': 'program', 'name': 'ndr'})['result']['text']\n"
-        "for method in ('check', 'draw'):\n"
-        "    result = service.answer({'method': method, 'text': text, 'lengths': [64]})['result']\n"
-        "    assert result.get('diagnostics') == [] or result['costs']['parameters'] > 0, result\n"
-        "assert not {'torch', 'networkx'} & set(sys.modules)\n"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+@pytest.fixture(scope="module")
+def packed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder in which the page unpacks its packages."""
+    folder = tmp_path_factory.mktemp("packages")
+    with zipfile.ZipFile(io.BytesIO(builder.pack())) as archive:
+        archive.extractall(folder)
+    return folder
+
+
+def in_page(packed: Path, program: str) -> str:
+    """Runs a program with the packages of the page alone, and returns what it prints."""
+    setup = f"import sys; sys.path.insert(0, {str(packed)!r})\nfrom archlang.play.service import Service\n"
+    setup += "def ask(method, **fields): return service.answer({'method': method, **fields})['result']\n"
+    command = [sys.executable, "-I", "-S", "-c", f"{setup}service = Service('/nowhere')\n{program}"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
+
+
+def test_recipes_are_checked_and_drawn_where_numpy_is_missing(packed: Path) -> None:
+    """As in a browser: `ctl` counts its items with numpy."""
+    program = """
+text = ask("program", name="ndr")["text"]
+assert ask("check", text=text)["diagnostics"] == []
+assert ask("draw", text=text, lengths=[64])["costs"]["parameters"] > 0
+for wrong in ("tset.accuracy", "test.acuracy", "test.accuracy[60]"):
+    changed = text.replace("steps = 600]", f'steps = 600] claim {wrong} = 0.9 from "a paper"', 1)
+    print(*(each["code"] for each in ask("check", text=changed)["diagnostics"]))
+assert not {"torch", "networkx"} & set(sys.modules)
+"""
+    assert in_page(packed, program).split() == ["E0605", "E0605", "E0312"]
+
+
+@pytest.mark.slow
+def test_every_shipped_program_is_checked_where_numpy_is_missing(packed: Path) -> None:
+    program = """
+for shipped in ask("start")["programs"]:
+    found = ask("program", name=shipped["name"])
+    diagnostics = ask("check", text=found["text"], beside=found["beside"])["diagnostics"]
+    print(*(f"{shipped['name']}: {each['message']}" for each in diagnostics))
+"""
+    assert in_page(packed, program).strip() == ""
+
+
+def test_the_class_of_every_task_is_imported_where_numpy_is_missing(packed: Path) -> None:
+    program = """
+from importlib import import_module
+from archlang.names.library import PACKAGE
+for file in sorted((PACKAGE / "tasks").glob("*.py")):
+    import_module(f"archlang.tasks.{file.stem}")
+print(sys.modules["numpy"].__file__)
+"""
+    assert in_page(packed, program).strip() == str(packed / "numpy" / "__init__.py")

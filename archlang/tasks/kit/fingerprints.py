@@ -1,5 +1,7 @@
 """Fingerprints of items, which find repeated items and assign items to splits."""
 
+from functools import cache
+
 import numpy as np
 import numpy.typing as npt
 
@@ -9,7 +11,6 @@ from archlang.tasks.kit.random_stream import RandomStream
 Fingerprints = npt.NDArray[np.uint64]
 
 _LONGEST = 4096
-_WEIGHTS = RandomStream("archlang fingerprints").words(_LONGEST)
 
 
 def fingerprints(items: Ragged) -> Fingerprints:
@@ -19,22 +20,28 @@ def fingerprints(items: Ragged) -> Fingerprints:
     harmless."""
     lengths = items.lengths
     positions = np.arange(len(items.values)) - np.repeat(items.offsets[:-1], lengths)
-    terms = (items.values.astype(np.uint64) + np.uint64(1)) * _WEIGHTS[positions % _LONGEST]
+    terms = (items.values.astype(np.uint64) + np.uint64(1)) * _weights()[positions % _LONGEST]
     running = np.concatenate([np.zeros(1, dtype=np.uint64), np.cumsum(terms, dtype=np.uint64)])
     return _mix(running[items.offsets[1:]] - running[items.offsets[:-1]])
 
 
 def table_fingerprints(rows: np.ndarray) -> Fingerprints:
     """Returns the fingerprints of the rows of a matrix [N, length], equal to those of `Ragged.table(rows)`."""
-    sums = np.zeros(len(rows), dtype=np.uint64)
+    sums, weights = np.zeros(len(rows), dtype=np.uint64), _weights()
     for position in range(rows.shape[1]):
-        sums += (rows[:, position].astype(np.uint64) + np.uint64(1)) * _WEIGHTS[position % _LONGEST]
+        sums += (rows[:, position].astype(np.uint64) + np.uint64(1)) * weights[position % _LONGEST]
     return _mix(sums)
 
 
 def combine(first: Fingerprints, second: Fingerprints) -> Fingerprints:
     """Returns the fingerprints of ordered pairs."""
-    return _mix(first * _WEIGHTS[0] + second * _WEIGHTS[1])
+    weights = _weights()
+    return _mix(first * weights[0] + second * weights[1])
+
+
+@cache
+def _weights() -> Fingerprints:
+    return RandomStream("archlang fingerprints").words(_LONGEST)
 
 
 def _mix(words: Fingerprints) -> Fingerprints:

@@ -24,9 +24,7 @@ _ATTEMPTS = 60
 
 # Rounded, because machines differ in the last bit of a cosine.
 _ANGLES = [2 * pi * direction / _DIRECTIONS for direction in range(_DIRECTIONS)]
-_VECTORS = np.asarray([(round(_UNIT * cos(angle)), round(_UNIT * sin(angle))) for angle in _ANGLES], dtype=np.int64)
-
-_STRAIGHT = np.zeros((1, 1), dtype=np.int64)
+_VECTORS = tuple((round(_UNIT * cos(angle)), round(_UNIT * sin(angle))) for angle in _ANGLES)
 
 Canvas = npt.NDArray[np.bool_]
 
@@ -98,9 +96,10 @@ def _try(rng: RandomStream, blocked: Canvas, dashes: int) -> _Path:
     direction = rng.below(_DIRECTIONS, count)
     first, last = position.copy(), position.copy()
     latest = np.zeros((count, 0, 2), dtype=np.int64)
+    vectors, straight = np.asarray(_VECTORS, dtype=np.int64), np.zeros((1, 1), dtype=np.int64)
     for number in range(dashes):
         # Tries every turn in random order and takes the first one to free pixels.
-        turns = np.argsort(rng.words((len(alive), 2 * _TURNS + 1)), axis=1) - _TURNS if number else _STRAIGHT
+        turns = np.argsort(rng.words((len(alive), 2 * _TURNS + 1)), axis=1) - _TURNS if number else straight
         turned = np.zeros(len(alive), dtype=np.bool_)
         for turn in turns.T:
             candidate = (direction + turn) % _DIRECTIONS
@@ -115,8 +114,8 @@ def _try(rng: RandomStream, blocked: Canvas, dashes: int) -> _Path:
         for down, across in product((-1, 0, 1), repeat=2):
             closed[alive[:, None], latest[..., 0] + down, latest[..., 1] + across] = True
         latest = points
-        last[alive] = position + _VECTORS[direction] * _DASH // 2
-        position = position + _VECTORS[direction] * _STEP // 2
+        last[alive] = position + vectors[direction] * _DASH // 2
+        position = position + vectors[direction] * _STEP // 2
     done = np.zeros(count, dtype=np.bool_)
     done[alive] = True
     return _Path(drawn, first, last, done)
@@ -124,8 +123,8 @@ def _try(rng: RandomStream, blocked: Canvas, dashes: int) -> _Path:
 
 def _points(position: Integers, direction: Integers) -> Integers:
     """Returns points [N, k, 2] of dashes, half a pixel apart."""
-    steps = np.arange(_DASH + 1)
-    return np.asarray(position[:, None, :] + _VECTORS[direction][:, None, :] * steps[None, :, None] // 2)
+    steps, vectors = np.arange(_DASH + 1), np.asarray(_VECTORS, dtype=np.int64)
+    return np.asarray(position[:, None, :] + vectors[direction][:, None, :] * steps[None, :, None] // 2)
 
 
 def _fits(closed: Canvas, pictures: Integers, points: Integers) -> Truths:
