@@ -1,7 +1,8 @@
 """Checks a program once: one without mistakes is not checked again until a text that the check has read changes.
 
 The cache folder has a small JSON file for each program without mistakes and warnings. It has the digests of the texts
-that the check has read, and the digest of archlang itself. Programs with mistakes are checked every time."""
+that the check has read, where the paths in them lead, and the digest of archlang itself. Programs with mistakes are
+checked every time."""
 
 from __future__ import annotations
 
@@ -72,14 +73,11 @@ def _is_current(record: Path) -> bool:
 
 
 def _write(record: Path, loader: Loader) -> None:
-    """Writes the record of a program without mistakes, unless it names files that are no programs."""
+    """Writes the record of a program without mistakes."""
     texts = {real: _digest(text) for real, text in loader.texts().items()}
-    named_paths = loader.named_paths()
-    if not texts.keys() >= {*named_paths.values()}:
-        return
     try:
-        # Later checks may run in another folder.
-        links = {os.path.join(os.getcwd(), path): real for path, real in named_paths.items()}
+        # Of data files a check reads only where their paths lead. Later checks may run in another folder.
+        links = {os.path.join(os.getcwd(), path): real for path, real in loader.named_paths().items()}
         content = {"checker": _checker(), "links": links, "texts": texts}
         record.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         write_atomically(record, json.dumps(content), durable=False)

@@ -108,10 +108,12 @@ def test_a_program_with_a_warning_is_checked_every_time(program: Path) -> None:
     assert _codes(program) == _codes(program) == ["W0201"]
 
 
-def test_a_program_that_names_a_data_file_is_checked_every_time(program: Path, checked: list[Path | str]) -> None:
+def test_a_data_file_that_became_a_link_to_elsewhere_is_refused(program: Path, checked: list[Path | str]) -> None:
     program.write_text(_WITH_DATA)
     assert (_codes(program), _codes(program)) == ([], [])
-    assert len(checked) == 2
+    assert len(checked) == 1
+    (program.parent / "words.tsv").symlink_to("../words.tsv")
+    assert _codes(program) == ["E0316"]
 
 
 def test_another_archlang_checks_again(
