@@ -17,6 +17,7 @@ from archlang.editor.corrections import all_corrected, is_correctable, title
 from archlang.editor.document import Document
 from archlang.editor.formatting import formatted
 from archlang.editor.graphs import SIZES, Part, graph_of, parts
+from archlang.editor.highlighting import rules
 from archlang.editor.hover import explanation, hover
 from archlang.editor.outline import folds
 from archlang.graph.graph import Graph
@@ -37,7 +38,6 @@ from archlang.play.mistakes import (
     unknown_program,
 )
 from archlang.source import Span, package
-from archlang.syntax.outline import ITEM_WORDS, PART_WORDS, RESERVED
 
 Json = str | int | float | bool | None | Sequence["Json"] | Mapping[str, "Json"]
 Facts = dict[str, Json]
@@ -172,11 +172,11 @@ class Service:
             return {"error": {"message": error.message, "remedy": error.remedy}}
 
     def start(self, request: Request) -> Facts:
-        """The version, the words of the language, and the shipped programs to begin with."""
+        """The version, the rules by which programs are coloured, and the shipped programs to begin with."""
         return {
             "version": package.VERSION,
             "trains": self._trainer is not None,
-            "words": [*dict.fromkeys((*ITEM_WORDS, *PART_WORDS, *RESERVED))],
+            "highlighting": [{"pattern": rule.pattern, "kinds": rule.kinds} for rule in rules()],
             "programs": [
                 {"name": name, "summary": summary(program_text(file))} for name, file in _shipped_programs().items()
             ],

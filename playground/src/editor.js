@@ -43,10 +43,10 @@ const replaceSelection = (event, view) => {
   return true;
 };
 
-export const makeEditor = (host, ask, words, changed) => {
+export const makeEditor = (host, ask, highlighting, changed) => {
   // Within a shadow root, CodeMirror needs no inline styles, which the policy of the page forbids.
   const root = host.attachShadow({ mode: "open" });
-  const language = arch(words);
+  const language = arch(highlighting);
   const coloured = colouring(language);
   let folds = new Map(), diagnostics = [];
 

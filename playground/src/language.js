@@ -1,25 +1,31 @@
-// The colours of programs. The words of the language come from the service.
+// The colours of programs. The rules come from the service.
 import { HighlightStyle, StreamLanguage } from "@codemirror/language";
 import { highlightTree, tags } from "@lezer/highlight";
+import { splitter } from "./tokens.js";
 
-export const arch = (words) => {
-  const keywords = new Set(words);
+const TAGS = {
+  documentation: tags.comment,
+  comment: tags.comment,
+  string: tags.string,
+  number: tags.number,
+  keyword: tags.keyword,
+  constant: tags.keyword,
+  definition: tags.function(tags.variableName),
+  function: tags.function(tags.variableName),
+};
+
+export const arch = (rules) => {
+  const tokensAt = splitter(rules);
   return StreamLanguage.define({
     name: "arch",
-    token(stream) {
-      if (stream.match(/#.*/)) return "comment";
-      if (stream.match(/"[^"]*"?/)) return "string";
-      if (stream.match(/\d+(\.\d+)?([eE][-+]?\d+)?/)) return "number";
-      if (stream.match(/[A-Za-z_]\w*/)) {
-        const word = stream.current();
-        if (keywords.has(word)) return "keyword";
-        return stream.match(/\s*[[(]/, false) ? "function" : "variableName";
-      }
-      if (stream.match(/<-|\|>|->|[=+\-*/<>]/)) return "operator";
-      stream.next();
-      return null;
+    startState: () => ({ pending: [] }),
+    token(stream, state) {
+      if (!state.pending.length) state.pending = tokensAt(stream.string, stream.pos);
+      const [length, kind] = state.pending.shift();
+      stream.pos += length;
+      return kind in TAGS ? kind : null;
     },
-    tokenTable: { function: tags.function(tags.variableName) },
+    tokenTable: TAGS,
     languageData: { commentTokens: { line: "#" }, closeBrackets: { brackets: ["(", "[", "{", '"'] } },
   });
 };

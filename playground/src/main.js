@@ -198,10 +198,10 @@ const copyLink = trying(async () => {
 const start = trying(async () => {
   // A token is no part of the address to copy, and a reload keeps the program as it is by then.
   if (location.hash) history.replaceState(null, "", location.pathname);
-  const { words, programs, trains } = await call("start", {});
+  const { highlighting, programs, trains } = await call("start", {});
   fill(programs);
   if (trains) makeTraining(call, fields, recipe, trying);
-  editor = makeEditor(at("editor"), ask, words, later);
+  editor = makeEditor(at("editor"), ask, highlighting, later);
   at("programs").onchange = () => at("programs").value && load(at("programs").value);
   at("format").onclick = trying(async () => {
     const { text } = await ask("format");

@@ -1,4 +1,4 @@
-// Written by playground/build.mjs, from sources 8ea657f38195890d0fb179134df3368f8b0f1c4a465539574c7c219d905441a1
+// Written by playground/build.mjs, from sources f1e1e2d749df5d5324db16d6075d1a0997bfdb1371789d20cb34cef3d081332a
 import{loadPyodide as i}from"./pyodide/pyodide.mjs";var n=async()=>{self.postMessage({progress:"Loading Python …"});let[e,r]=await Promise.all([i({indexURL:new URL("pyodide/",self.location.href).href}),fetch("packages.zip").then(s=>{if(!s.ok)throw new Error("packages.zip is missing");return s.arrayBuffer()})]);return self.postMessage({progress:"Loading the compiler …"}),e.unpackArchive(r,"zip",{extractDir:"/packages"}),e.runPython(`
 import sys, json
 sys.path.insert(0, "/packages")
