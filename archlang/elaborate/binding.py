@@ -97,6 +97,11 @@ class Binding:
         )
         return Bound(None, None)
 
+    @property
+    def written(self) -> frozenset[str]:
+        """The statics that the call sets."""
+        return frozenset(name for name, bound in self.statics.items() if bound.span is not None)
+
     def require_known(self, expression: tree.Expression) -> None:
         """Reports an expression whose value only a task or a static sets, if the model is to be built."""
         if not self.may_be_unknown and not _is_known(self.evaluator.value(expression, None)):

@@ -68,6 +68,7 @@ class BoundCall:
             span=span,
             axes=self._axes(item),
             unknown=self._unknown(item),
+            written=self.binding.written,
             caveats=self._caveats(item),
         )
         # A check needs no facts, except the parameters of wide blocks; those of the library have no mistakes.

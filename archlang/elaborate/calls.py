@@ -11,7 +11,7 @@ from archlang.graph import operations
 from archlang.graph.graph import Instance
 from archlang.names import mistakes as name_mistakes
 from archlang.names.resolve import Declaration
-from archlang.names.values import BlockValue, Bound, InstanceValue, Unknown, describe
+from archlang.names.values import BlockValue, Bound, InstanceValue, Unknown, describe, show
 from archlang.source import Span
 from archlang.syntax.tree import ConditionalType, Extern, Name, StaticArgument
 from archlang.types import Type
@@ -127,7 +127,8 @@ class Calls:
             self._context.calls.pop()
         if result is None:
             return None
-        operation = operations.Apply(declaration.name, path)
+        statics = {name: show(bound.value) for name, bound in call.binding.statics.items() if bound.value is not None}
+        operation = operations.Apply(declaration.name, path, statics, call.binding.written)
         return frame.builder.add_node(operation, call.arguments, [result.type], span, [builder.finish([result.id])])[0]
 
     def bind(self, block: BlockValue, arguments: Sequence[tuple[Flow, Span]], span: Span) -> BoundCall | None:

@@ -113,6 +113,7 @@ class Instance:
     caveats: the promises that the block does not keep. A sample's result depends on `padding` or on the `batch`, the
         block draws `random` numbers, or draws them in `training`, or its `gradients` stop.
     costs, maps, records: the facts of the clauses of these names.
+    written: the statics that the call sets; the others have their defaults.
     even: the number of equally long parts that the block splits a sequence into; 0 for as few as the size of a part
         allows. None if all parts but the last have the size in the type."""
 
@@ -134,6 +135,7 @@ class Instance:
     maps: tuple[LinearMap, ...] = ()
     records: tuple[Record, ...] = ()
     even: int | None = None
+    written: frozenset[str] = field(default=frozenset(), compare=False, repr=False)
 
     @property
     def title(self) -> str:

@@ -2,7 +2,8 @@
 
 `mnemonic` is the name of the operation in the text of a graph."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import ClassVar, NamedTuple
 
@@ -37,11 +38,14 @@ class Join:
 
 @dataclass(frozen=True)
 class Apply:
-    """Applies a composed block; `inline` replaces it by the body. Regions: (body,)."""
+    """Applies a composed block; `inline` replaces it by the body. `statics` are the texts of its statics, of which
+    `written` are those that the call sets. Regions: (body,)."""
 
     mnemonic: ClassVar = "apply"
     block: str
     path: str
+    statics: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
+    written: frozenset[str] = field(default=frozenset(), compare=False, repr=False)
 
 
 class Arithmetic(Enum):

@@ -137,8 +137,8 @@ def _attributes_of(operation: Operation) -> dict[str, StaticValue]:
         case Join(maps=maps):
             return {"maps": tuple(map(str, maps))}
     # A fact that a graph of an earlier version lacks is written only where it has another value than its default.
-    facts = {fact.name: getattr(operation, fact.name) for fact in fields(operation)}
-    return {fact.name: facts[fact.name] for fact in fields(operation) if facts[fact.name] != fact.default}
+    facts = {fact: getattr(operation, fact.name) for fact in fields(operation) if fact.compare}
+    return {fact.name: value for fact, value in facts.items() if value != fact.default}
 
 
 def _operation(mnemonic: str, attributes: Mapping[str, StaticValue]) -> Operation:
@@ -152,7 +152,8 @@ def _operation(mnemonic: str, attributes: Mapping[str, StaticValue]) -> Operatio
     facts = dict(attributes)
     if operation is Call:
         facts["products"] = facts.pop("given", ())
-    declared = [] if isinstance(operation, Arithmetic) else fields(operation)
+    # What does not make operations differ has no text.
+    declared = [] if isinstance(operation, Arithmetic) else [fact for fact in fields(operation) if fact.compare]
     expected = [fact.name for fact in declared]
     required = {fact.name for fact in declared if fact.default is MISSING}
     if not required <= set(facts) <= set(expected):

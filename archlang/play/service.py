@@ -221,7 +221,7 @@ class Service:
         boxes = sum(1 for _ in picture.walk())
         if boxes > _MOST_BOXES:
             return facts | {"reason": f"The picture would have {boxes:,} boxes; {_MOST_BOXES:,} are drawn at most."}
-        return facts | {"svg": str(print_svg(picture, styled=False))}
+        return facts | {"svg": str(print_svg(picture, foldable=True))}
 
     def hover(self, request: Request) -> Facts:
         """What is known about the name at an offset, in Markdown."""

@@ -44,7 +44,7 @@ class Page:
 
     def ready(self) -> None:
         """Waits for the first picture."""
-        self.view.wait_for_selector("#view svg", timeout=3 * SECONDS)
+        self.view.wait_for_selector("#view svg.picture", timeout=3 * SECONDS)
 
     def write(self, text: str) -> None:
         """Replaces the program, at once as a paste does."""
@@ -305,4 +305,4 @@ def test_a_link_opens_its_program_in_the_static_playground(site: str, open_page:
     assert len(link) < 4000
     other = open_page(link)
     other.ready()
-    assert "ndr" in other.view.locator("#view svg").get_attribute("aria-label")
+    assert "ndr" in other.view.locator("#view svg.picture").get_attribute("aria-label")

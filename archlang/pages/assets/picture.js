@@ -1,10 +1,13 @@
 // Pans, zooms and folds a picture. The SVG holds the layout with all boxes unfolded; folding only closes gaps in it.
 "use strict";
 // Shows the picture in the element `view`, and listens to the keys of `keys`. Returns a function that ends that, and
-// returns the folded boxes and the visible part, which a later picture may take over.
-const showPicture = (view, keys, { folded = new Set(), part = null } = {}) => {
+// returns the folded boxes and the visible part, which a later picture may take over. Without them, boxes that repeat the
+// content of others are folded, and then the innermost ones until the whole picture is readable.
+const showPicture = (view, keys, { folded = null, part = null } = {}) => {
   const MARGIN = 10; // around the picture
-  const HALF_GAP = 11; // on each side of a box or line
+  const HALF_GAP = 9; // on each side of a box or line
+  const READABLE = 0.6; // the smallest scale at which letters of 12 px are readable
+  const MINIMAP = [150, 200]; // its largest width and height
   const svg = view.querySelector("svg.picture");
   const listeners = new AbortController();
   const listen = (target, type, act, options) =>
@@ -82,9 +85,33 @@ const showPicture = (view, keys, { folded = new Set(), part = null } = {}) => {
       route.path.setAttribute("d", "M" + route.now.map((point) => point.map((at) => at.toFixed(1)).join(" ")).join(" L"));
     box.children.forEach(draw);
   };
+  const legend = svg.querySelector("g.legend");
+  const [legendWidth, legendHeight] = legend ? numbers(legend.dataset.size) : [0, 0];
+  // Left, top, width and height of the whole picture.
+  const whole = () => [
+    -MARGIN, -MARGIN,
+    Math.max(root.now.width, legendWidth) + 2 * MARGIN, root.now.height + legendHeight + 2 * MARGIN,
+  ];
   const update = () => {
     place(root);
     draw(root);
+    drawMinimap();
+    if (legend) legend.setAttribute("transform", `translate(0 ${root.now.height.toFixed(1)})`);
+  };
+  const foldUntilReadable = () => {
+    const levels = []; // the boxes that fold, by their depth
+    const visit = (box, depth) => {
+      if (box.g.hasAttribute("aria-expanded")) (levels[depth] ??= []).push(box.id);
+      box.children.forEach((child) => visit(child, depth + 1));
+    };
+    visit(root, 0);
+    svg.querySelectorAll("g[data-repeats]").forEach((g) => folded.add(g.dataset.id));
+    for (const ids of levels.reverse()) {
+      place(root);
+      const [, , width, height] = whole();
+      if (Math.min(view.clientWidth / width, view.clientHeight / height) >= READABLE) return;
+      ids?.forEach((id) => folded.add(id));
+    }
   };
   const toggle = (id) => {
     folded.has(id) ? folded.delete(id) : folded.add(id);
@@ -93,14 +120,64 @@ const showPicture = (view, keys, { folded = new Set(), part = null } = {}) => {
 
   // The visible part of the picture: left, top, width and height.
   let visible = [0, 0, 100, 100];
+  const viewBox = (numbers) => numbers.map((number) => number.toFixed(2)).join(" ");
   const look = (...part) => {
     visible = part;
-    svg.setAttribute("viewBox", visible.map((number) => number.toFixed(2)).join(" "));
+    svg.setAttribute("viewBox", viewBox(visible));
+    showMinimap();
   };
-  const showAll = () => look(-MARGIN, -MARGIN, root.now.width + 2 * MARGIN, root.now.height + 2 * MARGIN);
-  // Shows the full width from the top. If the letters would be too small to read, shows the part around the first box.
+  const showAll = () => look(...whole());
+
+  // The whole picture in a corner, with a frame around the visible part. A click moves there.
+  const node = (name, attributes) => {
+    const element = document.createElementNS("http://www.w3.org/2000/svg", name);
+    for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
+    return element;
+  };
+  const minimap = node("svg", { class: "minimap", "aria-hidden": "true", hidden: "" });
+  const frame = node("rect", { class: "visible" });
+  const boxes = node("g", {});
+  minimap.append(boxes, frame);
+  view.append(minimap);
+  const drawMinimap = () => {
+    const copies = [];
+    const visit = ({ id, g, now, children }, left, top) => {
+      const [x, y] = [left + now.x, top + now.y];
+      const loop = g.classList.contains("loop") ? "loop" : "";
+      copies.push(node("rect", { class: loop, x, y, width: now.width, height: now.height }));
+      if (!folded.has(id)) children.forEach((child) => visit(child, x, y));
+    };
+    visit(root, 0, 0);
+    boxes.replaceChildren(...copies);
+  };
+  const showMinimap = () => {
+    const [left, top, width, height] = whole();
+    const scale = Math.max(visible[2] / view.clientWidth, visible[3] / view.clientHeight);
+    const part = [view.clientWidth * scale, view.clientHeight * scale];
+    const shown = [visible[0] + (visible[2] - part[0]) / 2, visible[1] + (visible[3] - part[1]) / 2];
+    const inside = shown[0] <= left && shown[1] <= top &&
+      shown[0] + part[0] >= left + width - 1 && shown[1] + part[1] >= top + height - 1;
+    minimap.toggleAttribute("hidden", inside);
+    const small = Math.min(MINIMAP[0] / width, MINIMAP[1] / height);
+    minimap.setAttribute("width", width * small);
+    minimap.setAttribute("height", height * small);
+    minimap.setAttribute("viewBox", viewBox([left, top, width, height]));
+    [["x", shown[0]], ["y", shown[1]], ["width", part[0]], ["height", part[1]]]
+      .forEach(([name, value]) => frame.setAttribute(name, value));
+  };
+  listen(minimap, "pointerdown", (event) => {
+    event.stopPropagation();
+    const box = minimap.getBoundingClientRect(), [left, top, width, height] = whole();
+    const x = left + ((event.clientX - box.left) / box.width) * width;
+    const y = top + ((event.clientY - box.top) / box.height) * height;
+    look(x - visible[2] / 2, y - visible[3] / 2, visible[2], visible[3]);
+  });
+
+  // Shows the whole picture if it is readable, else the full width from the top; if the letters would be too small to
+  // read, shows the part around the first box.
   const showStart = () => {
     showAll();
+    if (Math.min(view.clientWidth / visible[2], view.clientHeight / visible[3]) >= READABLE) return;
     const window_ = view.getBoundingClientRect();
     const [left, top, all] = visible;
     const width = Math.max(Math.min(all, window_.width / 0.6), window_.width / 1.5);
@@ -203,6 +280,10 @@ const showPicture = (view, keys, { folded = new Set(), part = null } = {}) => {
   press("whole", showAll);
   listen(window, "beforeprint", showAll);
   listen(window, "resize", showStart);
+  if (folded === null) {
+    folded = new Set();
+    foldUntilReadable();
+  }
   update();
   if (part) look(...part);
   else showStart();

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Edge:
-    """A value that flows between two boxes of one parent. A `back` edge leads from one step of a loop to the next."""
+    """Values that flow between two boxes of one parent. A `back` edge leads from one step of a loop to the next."""
 
     source: str
     target: str
@@ -21,24 +21,29 @@ class Box:
 
     Args:
         kind: The operation of a node of the graph, or `model` (the outermost box), `input` (of a model or block),
-            `state`, `memory`, `chunk`, `mean` or `captured` (inputs of a loop), `value` (the name and type of a value,
-            drawn below the box that computes it), or `result`.
+            `state`, `memory`, `chunk`, `mean` or `captured` (inputs of a loop), or `result`.
+        output: The names and types of the values that the box computes.
         notes: Lines below the title.
+        details: Lines that are shown on hover: the statics with their defaults, and exact costs.
         location: `file:line` of the program.
         source: The text of that line.
         badge: A number that all boxes with the same weights share, or 0 if no other box has these weights.
         boxes: In the order of computation.
+        repeats: An earlier box shows the same content.
         change: `new`, `gone` or `changed` in a picture of two architectures."""
 
     id: str
     kind: str
     title: str
+    output: str = ""
     notes: tuple[str, ...] = ()
+    details: tuple[str, ...] = ()
     location: str = ""
     source: str = ""
     badge: int = 0
     boxes: tuple[Box, ...] = ()
     edges: tuple[Edge, ...] = ()
+    repeats: bool = False
     change: str = ""
 
     def walk(self) -> Iterator[Box]:

@@ -20,8 +20,7 @@ def _cluster(box: Box, indent: str) -> Iterator[str]:
         if child.boxes:
             yield from _cluster(child, inner)
         else:
-            shape = ", shape=plaintext" if child.kind == "value" else ""
-            yield f"{inner}{_quoted(child.id)} [label={_label(child)}{shape}];"
+            yield f"{inner}{_quoted(child.id)} [label={_label(child)}];"
     yield f"{indent}}}"
     clusters = {child.id: child for child in box.boxes if child.boxes}
     for edge in box.edges:

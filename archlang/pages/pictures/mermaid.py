@@ -17,8 +17,6 @@ def _subgraph(box: Box, ids: Mapping[str, str], indent: str) -> Iterator[str]:
     for child in box.boxes:
         if child.boxes:
             yield from _subgraph(child, ids, indent + "    ")
-        elif child.kind == "value":
-            yield f"{indent}    {ids[child.id]}([{_label(child)}])"
         else:
             yield f"{indent}    {ids[child.id]}[{_label(child)}]"
     yield f"{indent}end"

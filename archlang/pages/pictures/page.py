@@ -7,4 +7,4 @@ from archlang.pages.pictures.svg import print_svg
 
 def print_page(box: Box) -> str:
     """Returns the picture as an HTML file."""
-    return render("picture.html", title=box.title, svg=print_svg(box))
+    return render("picture.html", title=box.title, svg=print_svg(box, foldable=True))

@@ -1,7 +1,10 @@
 """Draws a graph as boxes within boxes. Before the passes, each block of the program has a box."""
 
+from __future__ import annotations
+
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from archlang.graph.graph import Graph, Input, Instance, Node, Region
@@ -22,7 +25,7 @@ from archlang.graph.operations import (
 )
 from archlang.names.library import PACKAGE
 from archlang.pages.pictures.box import Box, Edge
-from archlang.pages.pictures.cost_notes import cost_notes
+from archlang.pages.pictures.cost_notes import CostNotes, cost_notes
 from archlang.source import Span
 from archlang.types import Type
 from archlang.types.statics import InstanceOf, StaticValue
@@ -43,24 +46,33 @@ _INPUT_NOTES = {
     "before": "positions before",
     "mean": "mean so far",
 }
-# Statics with these values are omitted: they are the default or turn a feature off.
-_OMITTED_VALUES = ("0", "0.0", "False", "none", "always")
-_MOST_STATICS = 4
-_STATICS_PER_LINE = 2
+_LINE_WIDTH = 44  # characters of statics
+_LONGEST_NUMBER = 8  # characters
 
 
 def draw(graph: Graph) -> Box:
     """Returns the picture of a graph, with the parameters and FLOPs of each box."""
     drawer = _GraphDrawer(graph)
     kinds = {value.id: "input" for value in graph.region.inputs}
-    boxes, edges = drawer.region(graph.region, kinds, {value.id: value.name for value in graph.region.inputs})
-    return Box("model", "model", f"model {graph.name}", drawer.notes[""], boxes=boxes, edges=edges)
+    content = drawer.region(graph.region, kinds, {value.id: value.name for value in graph.region.inputs})
+    notes = drawer.costs[""].notes
+    return Box("model", "model", f"model {graph.name}", notes=notes, boxes=content.boxes, edges=content.edges)
+
+
+@dataclass(frozen=True)
+class _Content:
+    """What a box contains. `results` are the boxes that compute the results of its region, by their ids."""
+
+    boxes: tuple[Box, ...]
+    edges: tuple[Edge, ...]
+    results: Mapping[str, str]
 
 
 class _GraphDrawer:
     def __init__(self, graph: Graph) -> None:
         self.instances = graph.instances
-        self.notes = cost_notes(graph)
+        self.costs = cost_notes(graph)
+        self.applied: set[tuple[str, ...]] = set()  # the blocks whose content is drawn
         uses = Counter(path for node in graph.region.walk() for path in self._weight_paths(node))
         shared = sorted(path for path, count in uses.items() if count > 1 and not graph.instances[path].pure)
         self.badges = {path: number for number, path in enumerate(shared, 1)}
@@ -72,43 +84,39 @@ class _GraphDrawer:
         statics = self.instances[node.instance].statics.values()
         return (node.instance, *(value.path for value in statics if isinstance(value, InstanceOf)))
 
-    def region(
-        self, region: Region, kinds: Mapping[str, str], names: Mapping[str, str]
-    ) -> tuple[tuple[Box, ...], tuple[Edge, ...]]:
-        """Returns the boxes and edges of a region. Each value is drawn once, below the box that computes it.
+    def region(self, region: Region, kinds: Mapping[str, str], names: Mapping[str, str]) -> _Content:
+        """Returns the boxes and edges of a region.
 
         Args:
             kinds: The kind of box of each input, by its id; `captured` if missing.
             names: The names of inputs that are named outside the region only, by their ids."""
-        boxes: list[Box] = []
+        boxes: dict[str, Box] = {}
         edges: list[Edge] = []
         sources: dict[str, str] = {}  # by value, the id of the box that its edges start from
         value_names = dict(names)
         literals = {node.id: str(node.operation.value) for node in region.nodes if isinstance(node.operation, Literal)}
         used = {source for node in region.nodes for source in node.inputs} | set(region.results)
-
-        def add_value(id: str, name: str, type: Type, computed_by: str) -> None:
-            sources[id] = f"{id}:value"
-            boxes.append(Box(sources[id], "value", f"{name}: {type}" if name else str(type)))
-            edges.append(Edge(computed_by, sources[id]))
-
         for value in region.inputs:
             value_names[value.id] = value_names.get(value.id) or value.name
-            boxes.append(_input_box(value, kinds.get(value.id, "captured"), value_names[value.id]))
+            boxes[value.id] = _input_box(value, kinds.get(value.id, "captured"), value_names[value.id])
             sources[value.id] = value.id
         for node in region.nodes:
             value_names[node.id] = node.name
             if isinstance(node.operation, Literal):
                 continue
             if isinstance(node.operation, Part):
+                sources[node.id] = sources[node.inputs[0]]
                 if node.id in used:
-                    add_value(node.id, node.name, node.type, node.inputs[0])
+                    owner = boxes[sources[node.id]]
+                    output = ", ".join(filter(None, (owner.output, _named(node.name, node.type))))
+                    boxes[owner.id] = replace(owner, output=output)
                 continue
-            boxes.append(self._node(node, value_names, literals))
-            edges += [Edge(sources[source], node.id) for source in dict.fromkeys(node.inputs) if source in sources]
-            if len(node.types) == 1:
-                add_value(node.id, node.name, node.type, node.id)
-        return tuple(boxes), tuple(edges)
+            boxes[node.id] = self._node(node, value_names, literals)
+            sources[node.id] = node.id
+            read = dict.fromkeys(sources[source] for source in node.inputs if source in sources)
+            edges += [Edge(source, node.id) for source in read]
+        results = {result: sources[result] for result in region.results if result in sources}
+        return _Content(tuple(boxes.values()), tuple(edges), results)
 
     def _node(self, node: Node, names: Mapping[str, str], literals: Mapping[str, str]) -> Box:
         instance = None if node.instance is None else self.instances[node.instance]
@@ -116,6 +124,7 @@ class _GraphDrawer:
         boxes: tuple[Box, ...] = ()
         edges: tuple[Edge, ...] = ()
         notes: tuple[str, ...] = ()
+        repeats = False
         if isinstance(node.operation, Arithmetic):
             numbers = [literals[source] for source in node.inputs if source in literals]
             title = " ".join([_SIGNS[node.operation], *numbers])
@@ -123,24 +132,42 @@ class _GraphDrawer:
             title = f"charge {node.operation.name}"
         elif isinstance(node.operation, Call):
             assert instance is not None
-            title, notes = instance.block, _static_lines(instance)
+            title = instance.block
         else:
             (body,) = node.regions
-            boxes, edges = self.region(body, *_body_inputs(node, body, names))
-            boxes, edges = _with_results(node, body, boxes, edges)
+            boxes, edges = _with_results(node, body, self.region(body, *_body_inputs(node, body, names)))
             title, notes = _heading(node, body, instance)
-        notes = (*notes, *self.notes.get(node.id, ()))
+        written, defaults = _statics(node, instance)
+        if isinstance(node.operation, Apply):
+            repeats = (title, *written) in self.applied
+            self.applied.add((title, *written))
+        costs = self.costs.get(node.id, CostNotes())
         location, line = _location(node.span)
-        return Box(node.id, node.operation.mnemonic, title, notes, location, line, badge, boxes, edges)
+        return Box(
+            node.id,
+            node.operation.mnemonic,
+            title,
+            _named(node.name, node.type) if len(node.types) == 1 else "",
+            notes=(*notes, *_lines(written), *costs.notes),
+            details=(*_lines(written, "written: "), *_lines(defaults, "defaults: "), *costs.details),
+            location=location,
+            source=line,
+            badge=badge,
+            boxes=boxes,
+            edges=edges,
+            repeats=repeats,
+        )
 
 
 def _input_box(value: Input, kind: str, name: str) -> Box:
-    notes = [str(value.type)]
-    if kind in _INPUT_NOTES:
-        notes.insert(0, _INPUT_NOTES[kind])
+    notes = [_INPUT_NOTES[kind]] if kind in _INPUT_NOTES else []
     if kind == "memory" and value.type.name == "seq" and value.type.lengths[0].constant is not None:
         notes.append(f"{value.type.lengths[0]} slots")
-    return Box(value.id, kind, name or "(no name)", tuple(notes))
+    return Box(value.id, kind, _named(name, value.type), notes=(", ".join(notes),) if notes else ())
+
+
+def _named(name: str, type: Type) -> str:
+    return f"{name}: {type}" if name else str(type)
 
 
 def _body_inputs(node: Node, body: Region, names: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
@@ -165,18 +192,16 @@ def _body_inputs(node: Node, body: Region, names: Mapping[str, str]) -> tuple[di
     return kinds, outer_names
 
 
-def _with_results(
-    node: Node, body: Region, boxes: tuple[Box, ...], edges: tuple[Edge, ...]
-) -> tuple[tuple[Box, ...], tuple[Edge, ...]]:
-    """Adds a box for each result of a body, and the back edges from one step to the next."""
-    values = {box.id for box in boxes}
+def _with_results(node: Node, body: Region, content: _Content) -> tuple[tuple[Box, ...], tuple[Edge, ...]]:
+    """Returns the boxes and edges of a body, with a box for each result, and back edges from one step to the next."""
     result_boxes, result_edges = [], []
     applied = isinstance(node.operation, Apply)
     states = 0 if applied else loop_layout(node).states
     first_state = 0 if applied else loop_layout(node).inner
     for index, result in enumerate(body.results):
         id = f"{node.id}:result{index}"
-        result_edges.append(Edge(f"{result}:value" if f"{result}:value" in values else result, id))
+        if result in content.results:
+            result_edges.append(Edge(content.results[result], id))
         if index < states:
             state = body.inputs[first_state + index]
             title = f"next {state.name}".strip()
@@ -184,7 +209,7 @@ def _with_results(
         else:
             title = "result" if applied else "emit"
         result_boxes.append(Box(id, "result", title))
-    return (*boxes, *result_boxes), (*edges, *result_edges)
+    return (*content.boxes, *result_boxes), (*content.edges, *result_edges)
 
 
 def _heading(node: Node, body: Region, instance: Instance | None) -> tuple[str, tuple[str, ...]]:
@@ -195,7 +220,7 @@ def _heading(node: Node, body: Region, instance: Instance | None) -> tuple[str, 
         case Repeat(count=count, truncated=truncated):
             notes = ["one set of weights"]
             if instance is not None:
-                notes += [f"drawn by {instance.block} in training", *_static_lines(instance)]
+                notes.append(f"drawn by {instance.block} in training")
             if truncated is not None:
                 notes.append(f"gradient of the last {truncated}")
             return f"repeat × {count}", tuple(notes)
@@ -206,7 +231,7 @@ def _heading(node: Node, body: Region, instance: Instance | None) -> tuple[str, 
         case Halting(limit=limit, state=index):
             assert instance is not None
             rule = " ".join(filter(None, ("halting", body.inputs[index].name, "by", instance.block)))
-            return f"repeat ≤ {limit}", (rule, *_static_lines(instance))
+            return f"repeat ≤ {limit}", (rule,)
     assert isinstance(node.operation, Scan)
     notes = ["position after position" if takes_positions(node) else "chunk after chunk"]
     if node.operation.before is not None:
@@ -229,18 +254,33 @@ def _location(span: Span | None) -> tuple[str, str]:
     return f"{name}:{span.line}", span.source.line(span.line).strip()
 
 
-def _static_lines(instance: Instance) -> tuple[str, ...]:
-    """Returns the first statics of an instance that are not omitted, a few on each line."""
-    texts = [
-        f"{name} = {_static_text(value)}"
-        for name, value in instance.statics.items()
-        if str(value) not in _OMITTED_VALUES
-    ]
-    starts = range(0, min(len(texts), _MOST_STATICS), _STATICS_PER_LINE)
-    return tuple(", ".join(texts[start : start + _STATICS_PER_LINE]) for start in starts)
+def _statics(node: Node, instance: Instance | None) -> tuple[list[str], list[str]]:
+    """Returns the texts of the statics that the program sets, and of the others, which have their defaults."""
+    if isinstance(node.operation, Apply):
+        written, statics = node.operation.written, node.operation.statics
+    elif instance is not None:
+        written, statics = instance.written, {name: _static_text(value) for name, value in instance.statics.items()}
+    else:
+        return [], []
+    texts = {name: f"{name} = {text}" for name, text in statics.items()}
+    return [texts[name] for name in texts if name in written], [texts[name] for name in texts if name not in written]
+
+
+def _lines(texts: Sequence[str], heading: str = "") -> tuple[str, ...]:
+    """Returns texts in lines of about equal width."""
+    lines = [""]
+    for text in texts:
+        joined = f"{lines[-1]}, {text}" if lines[-1] else f"{heading}{text}"
+        if lines[-1] and len(joined) > _LINE_WIDTH:
+            lines.append(text)
+        else:
+            lines[-1] = joined
+    return tuple(filter(None, lines))
 
 
 def _static_text(value: StaticValue) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
+    if isinstance(value, float) and len(str(value)) > _LONGEST_NUMBER:
+        return f"{value:.{_LONGEST_NUMBER - 2}g}"
     return value.path if isinstance(value, InstanceOf) else str(value)

@@ -13,8 +13,8 @@ from archlang.pages.pictures.label import PADDING, BoxLabel
 from archlang.pages.pictures.ranks import Ranks, rank
 
 # In pixels. `picture.js` keeps the same gap between neighbours.
-GAP = 22.0  # between neighbours of a row
-ROW_GAP = 26.0
+GAP = 18.0  # between neighbours of a row
+ROW_GAP = 20.0
 LANE_WIDTH = 16.0  # of a back edge
 BEND_WIDTH = 2.0  # of an edge that passes a row
 SWEEPS = 6
@@ -66,7 +66,13 @@ class PlacedBox:
     @property
     def description(self) -> str:
         """The text for screen readers."""
-        return ". ".join(filter(None, (self.box.title, *self.box.notes, self.box.location)))
+        output = f"computes {self.box.output}" if self.box.output else ""
+        return ". ".join(filter(None, (self.box.title, output, *self.box.notes, self.box.location)))
+
+    @property
+    def hover(self) -> str:
+        """The text under the mouse."""
+        return "\n".join([self.box.title, *self.box.details, f"{self.box.location}  {self.box.source}"])
 
 
 def place_boxes(box: Box) -> PlacedBox:

@@ -18,18 +18,18 @@ def side_by_side(before: Box, after: Box, sentences: Sequence[str]) -> Box:
     lacks. In both `changed` marks boxes whose statics, sizes or counts differ."""
     old, new = _boxes_by_path(before, ()), _boxes_by_path(after, ())
     pair = (_marked(before, new, "gone", "a:"), _marked(after, old, "new", "b:"))
-    return Box("model", "model", f"{before.title} → {after.title}", tuple(sentences), boxes=pair)
+    return Box("model", "model", f"{before.title} → {after.title}", notes=tuple(sentences), boxes=pair)
 
 
 def _path(box: Box, parent: _Path) -> _Path:
-    """Returns the titles of a box and its parents. A loop keeps its path if only its count changes."""
-    return (*parent, box.title.split(" ")[0] if box.kind in ("repeat", "stack", "halting") else box.title)
+    """Returns the titles of a box and its parents. A loop keeps its path if its kind or its count changes."""
+    return (*parent, "loop" if box.kind in ("repeat", "stack", "halting") else box.title)
 
 
 def _facts(box: Box) -> tuple[str, ...]:
     """Returns the lines to compare: all but those that follow from the counts of the loops around the box."""
-    notes = (note.partition(", ")[0] if "executed" in note else note for note in box.notes if "FLOPs" not in note)
-    return (box.title, *notes)
+    details = (line.partition(", ")[0] if "executed" in line else line for line in box.details if "FLOPs" not in line)
+    return (box.title, *(note for note in box.notes if "FLOPs" not in note and "parameters" not in note), *details)
 
 
 def _boxes_by_path(box: Box, parent: _Path) -> dict[_Path, list[Box]]:

@@ -12,22 +12,17 @@ def print_tree(box: Box) -> str:
 
 
 def _lines(box: Box, indent: str) -> Iterator[str]:
-    values = {child.id: child.title for child in box.boxes if child.kind == "value"}
+    outputs = {child.id: child.output for child in box.boxes}
     sources = {edge.target: edge.source for edge in box.edges if not edge.back}
-    outputs: dict[str, list[str]] = {}
-    for edge in box.edges:
-        if edge.target in values and edge.source not in values:
-            outputs.setdefault(edge.source, []).append(values[edge.target])
-    children = [child for child in box.boxes if child.kind != "value"]
-    children.sort(key=lambda child: child.kind == "result")
+    children = sorted(box.boxes, key=lambda child: child.kind == "result")
     for index, child in enumerate(children):
         last = index == len(children) - 1
         title = f"{child.title} [weights {child.badge}]" if child.badge else child.title
         text = "  ".join([title, *child.notes])
         if child.kind == "result":
-            source = sources.get(child.id, "")
-            text = f"{child.title} ← {values[source]}" if source in values else child.title
-        elif child.id in outputs:
-            text += f"  → {', '.join(outputs[child.id])}"
+            source = outputs.get(sources.get(child.id, ""), "")
+            text = f"{child.title} ← {source}" if source else child.title
+        elif child.output:
+            text += f"  → {child.output}"
         yield f"{indent}{'└─ ' if last else '├─ '}{text}"
         yield from _lines(child, indent + ("   " if last else "│  "))

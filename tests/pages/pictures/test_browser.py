@@ -97,6 +97,7 @@ MISPLACED = """() => {
 @pytest.mark.parametrize("page", [*FILES, "papers/panm/multi30k.arch"], indirect=True)
 def test_a_folded_box_leaves_no_overlap_and_no_loose_edge(open_page: Any, page: str) -> None:  # noqa: F811
     view = open_page(page)
+    view.locator("#unfold").click()
     assert view.evaluate(MISPLACED) == []
     foldable = view.locator("g[aria-expanded]")
     # From the innermost box, so that the boxes to fold are visible.
@@ -122,9 +123,41 @@ def test_it_opens_on_its_first_box_in_readable_letters(open_page: Any, page: str
     assert scale >= 0.55
 
 
+@pytest.mark.parametrize("page", [*FILES, "field/block_recurrent.arch", "field/moeut.arch"], indirect=True)
+def test_it_opens_whole_in_readable_letters(open_page: Any, page: str) -> None:  # noqa: F811
+    view = open_page(page)
+    size = "document.querySelector('svg.picture g[data-id=model]').getBoundingClientRect()"
+    shown = view.evaluate(f"(({{left, top, right, bottom}}) => [left, top, right, bottom])({size})")
+    assert shown[0] >= 0
+    assert shown[1] >= 0
+    assert shown[2] <= 1280
+    assert shown[3] <= 800
+    text = view.locator("svg.picture g[data-id=model] > text").first
+    assert text.bounding_box()["height"] >= 0.58 * text.evaluate("text => text.getBBox().height")
+    assert not view.locator("svg.minimap").is_visible()
+
+
+@pytest.mark.parametrize("page", ["gutlb.arch"], indirect=True)
+def test_a_click_on_the_minimap_moves_there(open_page: Any, page: str) -> None:  # noqa: F811
+    view = open_page(page)
+    view.locator("#unfold").click()
+    minimap, last = (
+        view.locator("svg.minimap"),
+        view.locator("svg.picture g[data-id=model] > g.inside > g[data-id]").last,
+    )
+    assert minimap.is_visible()
+    assert last.bounding_box()["y"] > 800
+    box = minimap.bounding_box()
+    minimap.click(position={"x": box["width"] / 2, "y": box["height"] - 4})
+    assert 0 < last.bounding_box()["y"] < 800
+    view.locator("#whole").click()
+    assert not minimap.is_visible()
+
+
 @pytest.mark.parametrize("page", ["gutlb.arch"], indirect=True)
 def test_boxes_fold_and_unfold_by_buttons_click_and_key(open_page: Any, page: str) -> None:  # noqa: F811
     view = open_page(page)
+    view.locator("#unfold").click()
     unfolded = height(view)
     view.locator("#fold").click()
     assert height(view) < unfolded

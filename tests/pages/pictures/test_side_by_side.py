@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import archlang
+from archlang.compile import compile_named
 from archlang.pages.pictures.box import Box
 from archlang.pages.pictures.formats import write_picture
 from archlang.pages.pictures.picture import draw
@@ -38,6 +39,19 @@ def test_boxes_of_one_architecture_are_new_or_gone() -> None:
     assert ("scan", "new") in marks(after)
     assert "new" not in {change for _, change in marks(before)}
     assert "gone" not in {change for _, change in marks(after)}
+
+
+def test_a_stack_that_becomes_a_repeat_is_one_changed_box(tmp_path: Path) -> None:
+    def drawn(loop: str) -> Box:
+        file = tmp_path / f"{loop}.arch"
+        file.write_text(
+            "model m(x: tokens[n]) -> logits[n, vocab] {\n    h = embed[8](x)\n"
+            f"    {loop} 3 {{ h <- norm(h + feedforward[16](h)) }}\n    return linear[vocab](h)\n}}\n"
+        )
+        return draw(compile_named(file, None, None, {"vocab": "5"}))
+
+    both = side_by_side(drawn("stack"), drawn("repeat"), ())
+    assert marks(both) == {("stack × 3", "changed"), ("repeat × 3", "changed")}
 
 
 def test_ids_are_distinct_and_every_format_can_be_written(tmp_path: Path) -> None:

@@ -1,0 +1,69 @@
+"""The boxes of a picture: what they say, and what is said on hover."""
+
+import pytest
+
+from archlang.compile import compile_named
+from archlang.pages.pictures.box import Box
+from archlang.pages.pictures.legend import legend_of
+from archlang.pages.pictures.picture import draw
+from archlang.pages.pictures.placement import place_boxes
+from archlang.pages.pictures.svg import print_svg
+
+PROGRAM = """
+block layer[heads = 2, ff = 16](h: seq[n, d]) -> seq[n, d] {
+    return feedforward[ff](attention[heads, causal = true](h))
+}
+
+model m[d = 8](x: tokens[n]) -> logits[n, vocab] {
+    h = embed[d](x)
+    a = layer[heads = 4](h)
+    b = layer[heads = 4](a)
+    c = layer(b)
+    repeat 2 { c <- norm(c) }
+    return linear[vocab](c)
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def picture(tmp_path_factory: pytest.TempPathFactory) -> Box:
+    file = tmp_path_factory.mktemp("picture") / "m.arch"
+    file.write_text(PROGRAM, encoding="utf-8")
+    return draw(compile_named(file, None, None, {"vocab": "5"}))
+
+
+def boxes(picture: Box, title: str) -> list[Box]:
+    return [box for box in picture.walk() if box.title == title]
+
+
+def test_a_box_shows_the_statics_that_were_written_and_its_defaults_on_hover(picture: Box) -> None:
+    attention = boxes(picture, "attention")[0]
+    assert attention.notes[0] == "heads = 4, causal = true"
+    assert any(line.startswith("written: heads = 4") for line in attention.details)
+    assert any(line.startswith("defaults: ") and "position = none" in line for line in attention.details)
+    layers = boxes(picture, "layer")
+    assert [layer.notes for layer in layers] == [("heads = 4",), ("heads = 4",), ()]
+    assert "defaults: heads = 2, ff = 16" in layers[2].details
+
+
+def test_a_box_names_what_it_computes(picture: Box) -> None:
+    assert [layer.output for layer in boxes(picture, "layer")] == [f"{name}: seq[n, 8]" for name in "abc"]
+
+
+def test_costs_are_rounded_in_a_box_and_exact_on_hover(picture: Box) -> None:
+    linear = boxes(picture, "linear")[0]
+    assert "45 parameters, 5.12k FLOPs" in linear.notes
+    assert "5,120 FLOPs" in linear.details
+
+
+def test_a_block_that_is_applied_again_with_the_same_statics_is_folded(picture: Box) -> None:
+    assert [layer.repeats for layer in boxes(picture, "layer")] == [False, True, False]
+    assert str(print_svg(picture)).count(">attention<") == 2
+    assert str(print_svg(picture, foldable=True)).count(">attention<") == 3
+    assert "contains what the first layer contains" in print_svg(picture)
+
+
+def test_the_legend_explains_only_what_occurs(picture: Box) -> None:
+    legend = legend_of(place_boxes(picture))
+    assert [sample.classes for sample in legend.samples] == ["loop", "state", "back"]
+    assert all(sample.x + len(sample.text) <= legend.width for sample in legend.samples)
