@@ -60,7 +60,7 @@ def is_typing_error(name: str, near: str, possible: Iterable[str]) -> bool:
     if name.lower() == near.lower():
         return True
     return _is_one_letter_off(name, near) and not any(
-        _is_one_letter_off(name, other) for other in set(possible) - {near, name}
+        _is_one_letter_off(name, candidate) for candidate in set(possible) - {near, name}
     )
 
 

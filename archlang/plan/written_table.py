@@ -270,10 +270,10 @@ def _check_best_of(cells: CellPlanner, rows: Sequence[Row], columns: Sequence[Co
             report_repeated(paths, cells.report)
             settings = {setting.path.text: setting for setting in (*row.at, *column.at)}
             for path in paths:
-                if path.text not in varied and not _knows_what_varies(planner):
-                    sound = False
-                elif path.text not in varied:
-                    cells.report(mistakes.not_varied(path.span, path.text, recipe, varied))
+                if path.text not in varied:
+                    is_static = planner.recipe.has_static(path)
+                    if is_static and _knows_what_varies(planner):
+                        cells.report(mistakes.not_varied(path.span, path.text, recipe, varied))
                     sound = False
                 elif path.text in settings:
                     cells.report(mistakes.best_of_a_setting(path.span, path.text, settings[path.text].span))

@@ -198,6 +198,11 @@ ONE_MISTAKE = {
         "E0101",
     ),
     "a line without a bracket": (f"recipe c from good {{\n    vary model.k in 1, 2]\n}}\n{BEST}", "E0101"),
+    "an unknown static after best of, of two recipes": (
+        "recipe c from good { model m[k = 3] }\n"
+        'table best { row "A" c row "B" good column "B" test.accuracy best of model.dd }',
+        "E0312",
+    ),
     "an unknown static of a task": ("recipe c from good { task ctl[symbol = 4] }", "E0301"),
     "two braces": (f"recipe c from good {{ {{\n    test model.k = 3\n}}\n{BEST}", "E0101"),
     "a title that is there twice, averaged": (
