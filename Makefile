@@ -1,4 +1,4 @@
-.PHONY: check test slow site
+.PHONY: check test slow site screenshots
 
 check:
 	ruff check
@@ -14,3 +14,7 @@ slow:
 # PLAYGROUND=true includes the playground, and links programs to it.
 site:
 	NO_MKDOCS_2_WARNING=1 python -m mkdocs build --strict -f website/mkdocs.yml
+
+# Of the playground; needs playwright and Chromium.
+screenshots:
+	python -m website.screenshots

@@ -4,7 +4,7 @@ import { defaultKeymap, history, historyKeymap } from "@codemirror/commands";
 import { bracketMatching, codeFolding, foldGutter, foldKeymap, foldService, indentUnit, syntaxHighlighting } from "@codemirror/language";
 import { lintGutter, lintKeymap, setDiagnostics } from "@codemirror/lint";
 import { highlightSelectionMatches, searchKeymap } from "@codemirror/search";
-import { EditorState, Transaction } from "@codemirror/state";
+import { EditorState, StateEffect, Transaction } from "@codemirror/state";
 import { drawSelection, EditorView, highlightActiveLine, hoverTooltip, keymap, lineNumbers, tooltips } from "@codemirror/view";
 import { arch, colouring, colours } from "./language.js";
 import { element, markdown } from "./markdown.js";
@@ -32,6 +32,9 @@ const theme = EditorView.theme({
   ".cm-foldPlaceholder": { backgroundColor: "var(--card)", borderColor: "var(--line)", color: "var(--soft)" },
   ".cm-matchingBracket": { backgroundColor: "var(--chosen) !important" },
 });
+
+// Sent when the service has said which lines fold, which may be after the text was drawn.
+const newFolds = StateEffect.define();
 
 // Text in place of a selection: Chromium would write it with inline styles, which the policy of the page forbids.
 const replaceSelection = (event, view) => {
@@ -74,7 +77,7 @@ export const makeEditor = (host, ask, highlighting, changed) => {
   });
   const extensions = [
     lineNumbers(),
-    foldGutter(),
+    foldGutter({ foldingChanged: ({ transactions }) => transactions.some(({ effects }) => effects.some((effect) => effect.is(newFolds))) }),
     codeFolding(),
     foldService.of((state, start) => {
       const first = state.doc.lineAt(start), last = folds.get(first.number - 1);
@@ -134,6 +137,9 @@ export const makeEditor = (host, ask, highlighting, changed) => {
       }));
       view.dispatch(setDiagnostics(view.state, shown));
     },
-    fold: (lines) => (folds = new Map(lines)),
+    fold: (lines) => {
+      folds = new Map(lines);
+      view.dispatch({ effects: newFolds.of(null) });
+    },
   };
 };

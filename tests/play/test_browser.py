@@ -158,6 +158,24 @@ def test_ten_mistakes_are_mended_by_a_click_on_their_remedies(server: Server, op
         page.until("() => document.querySelectorAll('#mistakes .error').length === 0")
 
 
+ONLY_FOLD = """(line) => {
+    const { shadowRoot } = document.getElementById("editor");
+    const top = (each) => each.getBoundingClientRect().top;
+    const markers = shadowRoot.querySelectorAll(".cm-foldGutter span[title='Fold line']");
+    const lines = [...shadowRoot.querySelectorAll(".cm-lineNumbers .cm-gutterElement")];
+    const number = lines.filter((each) => each.textContent === line).pop();
+    return number && markers.length === 1 && Math.abs(top(markers[0]) - top(number)) < 8;
+}"""
+
+
+def test_the_markers_of_folds_follow_the_text(server: Server, open_page: Any) -> None:
+    page = open_page(server.url)
+    page.ready()
+    for line in (1, 4):
+        page.write("\n" * (line - 1) + MODEL)
+        page.until(ONLY_FOLD, str(line))
+
+
 def test_completion_and_hover_answer(server: Server, open_page: Any) -> None:
     page = open_page(server.url)
     page.ready()
