@@ -9,6 +9,8 @@ const RAMPS = {
 // The encoding of numbers as bytes, as in heatmap.py.
 const LEVELS = 254, EMPTY = 255;
 const FONT_SIZE = 11, LONGEST_LABEL = 18;
+// In pixels: the sizes of cells, and the part of the window's height that a map may take.
+const LEAST_CELL = 4, LARGEST_CELL = 120, LEAST_ROW = 13, LARGEST_ROW = 60, MOST_HEIGHT = 0.7, NUMBER_WIDTH = 40;
 const darkScheme = matchMedia("(prefers-color-scheme: dark)");
 
 // Returns the colour of a number between 0 and 1.
@@ -18,6 +20,10 @@ function colour(fraction) {
   const low = Math.min(Math.floor(position), stops.length - 2);
   const channels = stops[low].map((value, i) => Math.round(value + (stops[low + 1][i] - value) * (position - low)));
   return `rgb(${channels.join(",")})`;
+}
+
+function shortened(number) {
+  return String(Number(number.toPrecision(3)));
 }
 
 function cssVariable(name) {
@@ -34,9 +40,13 @@ function truncate(text) {
 
 function connect(panel, section) {
   const canvas = section.querySelector("canvas.map"), reading = section.querySelector("output");
-  const slider = section.querySelector("input"), chooser = section.querySelector("select");
+  const slider = section.querySelector("input[type=range]"), stretch = section.querySelector("input[type=checkbox]");
+  const chooser = section.querySelector("select");
   const shown = { frame: 0, choice: 0, row: -1, column: -1 };
   let geometry = null;
+
+  // The upper end of the scale.
+  const high = () => (stretch?.checked ? panel.high : panel.scale);
 
   // Returns the number of a cell, or null if it is empty.
   function value(row, column) {
@@ -57,8 +67,9 @@ function connect(panel, section) {
     const columns = Math.max(...panel.frames.map((other) => other.columns.length));
     const rows = Math.max(...panel.frames.map((other) => other.rows.length));
     const available = section.clientWidth - 26 - left;
-    const cellWidth = Math.max(4, Math.min(26, Math.floor(available / columns)));
-    const cellHeight = Math.max(4, Math.min(cellWidth, 22), rows < 60 ? 13 : 4);
+    const cellWidth = Math.max(LEAST_CELL, Math.min(LARGEST_CELL, Math.floor(available / columns)));
+    const fitting = Math.floor((MOST_HEIGHT * innerHeight) / rows);
+    const cellHeight = Math.max(LEAST_CELL, Math.min(cellWidth, LARGEST_ROW, fitting), rows < 60 ? LEAST_ROW : LEAST_CELL);
     const rotated = cellWidth < longest(frame.columns) + 4;
     const top = (rotated ? Math.ceil(longest(panel.frames.flatMap((other) => other.columns))) : FONT_SIZE) + 8;
     const width = left + cellWidth * columns + 1, height = top + cellHeight * rows + 1;
@@ -70,11 +81,17 @@ function connect(panel, section) {
     context.fillStyle = cssVariable("--ground");
     context.fillRect(0, 0, width, height);
     geometry = { left, top, cellWidth, cellHeight };
+    context.textAlign = "center";
+    context.textBaseline = "middle";
     frame.rows.forEach((_, row) => frame.columns.forEach((_, column) => {
       const number = value(row, column);
       if (number === null) return;
-      context.fillStyle = colour((number - panel.low) / (panel.high - panel.low));
+      const fraction = (number - panel.low) / (high() - panel.low);
+      context.fillStyle = colour(fraction);
       context.fillRect(left + column * cellWidth, top + row * cellHeight, cellWidth, cellHeight);
+      if (cellWidth < NUMBER_WIDTH || cellHeight < LEAST_ROW) return;
+      context.fillStyle = (fraction > 0.5) === darkScheme.matches ? "#000" : "#fff";
+      context.fillText(shortened(number), left + (column + 0.5) * cellWidth, top + (row + 0.5) * cellHeight);
     }));
     context.strokeStyle = cssVariable("--line");
     context.strokeRect(
@@ -102,9 +119,10 @@ function connect(panel, section) {
       context.strokeRect(
         left + shown.column * cellWidth + 1, top + shown.row * cellHeight + 1, cellWidth - 2, cellHeight - 2);
       const number = value(shown.row, shown.column);
-      const text = number === null ? "nothing" : String(Number(number.toPrecision(3)));
+      const text = number === null ? "nothing" : shortened(number);
       reading.value = `${frame.rows[shown.row]} × ${frame.columns[shown.column]}: ${text}`;
     }
+    section.querySelector(".high").textContent = shortened(high());
     const label = section.querySelector(".frame");
     if (label) label.textContent = frame.label;
     canvas.setAttribute("aria-label", `${panel.title}, ${frame.label || "all"}, ${panel.choices[shown.choice]}: ` +
@@ -133,6 +151,7 @@ function connect(panel, section) {
     paint();
   });
   slider?.addEventListener("input", () => { shown.frame = Number(slider.value); paint(); });
+  stretch?.addEventListener("change", paint);
   chooser?.addEventListener("change", () => { shown.choice = chooser.selectedIndex; paint(); });
   section.querySelector(".save").addEventListener("click", () => {
     const link = document.createElement("a");

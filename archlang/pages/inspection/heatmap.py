@@ -39,7 +39,7 @@ class Heatmap:
         unit: What the numbers measure, for the scale.
         choices: The names of the maps of each frame, such as heads. The page offers a choice if there are several.
         low: The lower end of the scale.
-        high: The upper end of the scale; if None, the largest value.
+        high: The upper end of the scale; if None, the largest value. The page stretches the scale when asked.
         source: The line of the program that the numbers come from."""
 
     title: str
@@ -56,8 +56,11 @@ class Heatmap:
     @property
     def highest(self) -> float:
         """The upper end of the scale, which is above the lower end."""
-        if self.high is not None:
-            return self.high
+        return self.largest if self.high is None else self.high
+
+    @property
+    def largest(self) -> float:
+        """The largest value, or a value above the lower end if no value is above it."""
         values = [float(np.nanmax(frame.values)) for frame in self.frames if np.isfinite(frame.values).any()]
         highest = max(values, default=self.low)
         return highest if highest > self.low else self.low + 1.0
@@ -73,11 +76,13 @@ class Heatmap:
         return replace(self, choices=self.choices[:1], frames=frames, high=self.highest)
 
     def to_json(self) -> dict[str, Any]:  # Any: JSON
-        """Returns the panel as JSON. The values are shades, one byte each, in base64."""
+        """Returns the panel as JSON. The values are shades from `low` to `high`, one byte each, in base64; the scale of
+        the page ends at `scale`."""
         return {
             "title": self.title, "caption": self.caption, "source": self.source,
             "rows": self.rows, "columns": self.columns,
-            "unit": self.unit, "choices": list(self.choices), "low": self.low, "high": self.highest,
+            "unit": self.unit, "choices": list(self.choices), "low": self.low, "high": self.largest,
+            "scale": self.highest,
             "frames": [
                 {"label": frame.label, "rows": list(frame.rows), "columns": list(frame.columns),
                  "shades": self._shades(frame.values)}
@@ -86,7 +91,7 @@ class Heatmap:
         }  # fmt: skip
 
     def _shades(self, values: np.ndarray) -> str:
-        fractions = (np.clip(values, self.low, self.highest) - self.low) / (self.highest - self.low)
+        fractions = (values.clip(self.low) - self.low) / (self.largest - self.low)
         levels = np.rint(np.nan_to_num(fractions) * _LEVELS)
         shades = np.where(np.isnan(values), _EMPTY, levels).astype(np.uint8)
         return base64.b64encode(np.ascontiguousarray(shades).tobytes()).decode("ascii")

@@ -73,30 +73,46 @@ class _PanelDrawer:
 
     def _position_label(self, position: int) -> str:
         """Returns the label of a position of the sequence that a scan splits, with its text if there is one field."""
-        if len(self.fields) == 1 and position < len(self.fields[0].texts):
-            return f"{position} {self.fields[0].texts[position]}"
-        return str(position)
+        return _numbered(position, self.fields[0].texts if len(self.fields) == 1 else ())
+
+    def _texts(self, count: int) -> tuple[str, ...]:
+        """Returns the texts of the only field, or of the only one with so many positions; empty if there is none."""
+        fields = self.fields if len(self.fields) == 1 else [field for field in self.fields if len(field.texts) == count]
+        return fields[0].texts if len(fields) == 1 else ()
+
+    def _row_label(self, moment: Moment, is_time: bool) -> str:
+        if not is_time:
+            return _turn_label(moment.turns)
+        turns = _turn_label(_without_parts(moment.turns))
+        return ", ".join(filter(None, (turns, self._position_label(_part(moment).first))))
 
     # Panels
 
     def attention(self, path: str, moments: list[Moment], _: _Series) -> Iterator[Heatmap]:
         heads = moments[0].values.shape[1]
-        frames, rows, columns = [], "", ""
+        choices = ("max over heads", *(f"head {i}" for i in range(heads))) if heads > 1 else ("head 0",)
+        title, caption = f"Attention: {path}", "The weight of each key (column) for each query (row)."
+        if _is_time(moments) and all(1 in moment.values.shape[2:] for moment in moments):
+            # A position reads all keys, or all queries read it.
+            is_read = all(moment.values.shape[2] == 1 for moment in moments)
+            lengths = [moment.lengths[int(is_read)] if moment.lengths[1:] else None for moment in moments]
+            weights = [_with_maximum(_array(moment.values[0]).reshape(heads, -1)) for moment in moments]
+            columns, frames = self.over_time(moments, weights, lengths)
+            kind = "key" if is_read else "query"
+            yield Heatmap(title, caption, "time", f"{kind}, {columns}", "weight", choices, frames, high=1.0)
+            return
+        frames, rows, columns = (), "", ""
         for moment in moments:
             queries, keys = moment.values.shape[2:]
             rows, row_labels = self.axis(moment.lengths[0] if moment.lengths else None, queries, moment.turns)
             columns, column_labels = self.axis(moment.lengths[1] if moment.lengths[1:] else None, keys, moment.turns)
             values = _with_maximum(_array(moment.values[0]))
-            frames.append(HeatmapFrame(_turn_label(moment.turns), row_labels, column_labels, values))
-        choices = ("max over heads", *(f"head {i}" for i in range(heads))) if heads > 1 else ("head 0",)
-        yield Heatmap(
-            f"Attention: {path}", "The weight of each key (column) for each query (row).",
-            f"query, {rows}", f"key, {columns}", "weight", choices, tuple(frames), high=1.0,
-        )  # fmt: skip
+            frames = (*frames, HeatmapFrame(_turn_label(moment.turns), row_labels, column_labels, values))
+        yield Heatmap(title, caption, f"query, {rows}", f"key, {columns}", "weight", choices, frames, high=1.0)
 
     def gate(self, path: str, moments: list[Moment], _: _Series) -> Iterator[Heatmap]:
         caption = "How far each column is updated, mean over channels: 0 copies it, 1 replaces it."
-        yield self._by_depth(f"Gate: {path}", caption, "gate", moments, lambda gate: _array(gate[0]).mean(-1))
+        yield self._by_depth(f"Gate: {path}", caption, "gate", moments, lambda gate: _array(gate[0]).mean(-1), 1.0)
 
     def change(self, path: str, moments: list[Moment], _: _Series) -> Iterator[Heatmap]:
         caption = "How far a turn moves each state, |h' - h| / |h'|."
@@ -119,6 +135,15 @@ class _PanelDrawer:
         yield self._by_depth(title, caption, "taken", moments, lambda taken: _array(taken[0]), high=1.0)
 
     def pointer(self, path: str, moments: list[Moment], _: _Series) -> Iterator[Heatmap]:
+        title = f"Pointers: {path}"
+        caption = "The trajectory of each pointer: its weight for each address at each step."
+        if _is_time(moments) and all(moment.values.shape[1] == 1 for moment in moments):
+            names = tuple(f"pointer {i}" for i in range(moments[0].values.shape[2]))
+            over_time = [_with_maximum(_array(moment.values[0, 0])) for moment in moments]
+            columns, frames = self.over_time(moments, over_time, [moment.lengths[1] for moment in moments])
+            choices = ("max over pointers", *names) if len(names) > 1 else names
+            yield Heatmap(title, caption, "time", f"address, {columns}", "weight", choices, frames, high=1.0)
+            return
         for moment in moments:
             weights = _array(moment.values[0]).transpose(1, 0, 2)
             pointers, steps, addresses = weights.shape
@@ -128,12 +153,19 @@ class _PanelDrawer:
             values = _with_maximum(weights)
             frame = HeatmapFrame(_turn_label(moment.turns), row_labels, column_labels, values)
             yield Heatmap(
-                f"Pointers: {path}", "The trajectory of each pointer: its weight for each address at each step.",
-                f"step, {rows}", f"address, {columns}", "weight",
+                title, caption, f"step, {rows}", f"address, {columns}", "weight",
                 ("max over pointers", *names) if pointers > 1 else names, (frame,), high=1.0,
             )  # fmt: skip
 
     def memory(self, path: str, moments: list[Moment], _: _Series) -> Iterator[Heatmap]:
+        if _is_time(moments):
+            sizes = [np.abs(_array(moment.values[0])).T for moment in moments]  # [channels, slots]
+            values = [np.concatenate([size.mean(0, keepdims=True), size]) for size in sizes]
+            columns, over_time = self.over_time(moments, values, [moment.lengths[0] for moment in moments])
+            choices = ("mean over channels", *(f"channel {i}" for i in range(len(sizes[0]))))
+            caption = "The memory after each position: the absolute value of each slot."
+            yield Heatmap(f"Memory: {path}", caption, "time", columns, "|value|", choices, over_time)
+            return
         frames = tuple(
             HeatmapFrame(
                 f"after {_turn_label(moment.turns)}",
@@ -145,6 +177,30 @@ class _PanelDrawer:
         )
         caption = "The memory after each chunk: the absolute value of each channel of each slot."
         yield Heatmap(f"Memory: {path}", caption, "slot", "channel", "|value|", ("all",), frames)
+
+    def over_time(
+        self, moments: Sequence[Moment], values: Sequence[np.ndarray], lengths: Sequence[Dim | None]
+    ) -> tuple[str, tuple[HeatmapFrame, ...]]:
+        """Returns what the columns are, and a frame for each turn of the other loops around a scan, with a row for each
+        position of the scan.
+
+        Args:
+            values: For each moment, [choices, columns].
+            lengths: For each moment, the length of the columns."""
+        frames = []
+        width = max(of_moment.shape[1] for of_moment in values)
+        widest = max(range(len(values)), key=lambda index: values[index].shape[1])
+        columns, column_labels = self.axis(lengths[widest], width, moments[widest].turns)
+        turns = [_turn_label(_without_parts(moment.turns)) for moment in moments]
+        for label in dict.fromkeys(turns):
+            indices = [index for index, turn in enumerate(turns) if turn == label]
+            grid = np.full((len(values[0]), len(indices), width), np.nan)
+            for row, index in enumerate(indices):
+                grid[:, row, : values[index].shape[1]] = values[index]
+            texts = self._texts(len(indices))
+            rows = tuple(_numbered(_part(moments[index]).first, texts) for index in indices)
+            frames.append(HeatmapFrame(label, rows, column_labels, grid))
+        return columns, tuple(frames)
 
     def _by_depth(
         self,
@@ -174,7 +230,7 @@ class _PanelDrawer:
                 column_labels.update((first + i, label) for i, label in enumerate(labels))
                 cells.append((row_labels.index(_turn_label(_without_parts(moment.turns))), first, values))
         else:
-            row_labels = [_turn_label(moment.turns) for moment in moments]
+            row_labels = [self._row_label(moment, _is_time(moments)) for moment in moments]
             cells = [(row, 0, np.atleast_1d(values_of(moment.values))) for row, moment in enumerate(moments)]
             columns, labels = "sample", ("whole sample",)
             if moments[0].lengths:
@@ -186,7 +242,8 @@ class _PanelDrawer:
             grid[0, row, first : first + len(values)] = values
         all_labels = tuple(column_labels.get(i, str(i)) for i in range(width))
         frame = HeatmapFrame("", tuple(label or "once" for label in row_labels), all_labels, grid)
-        return Heatmap(title, caption, "depth", columns, unit, ("all",), (frame,), high=high)
+        rows = "time" if _is_time(moments) and not _has_positions(moments[0]) else "depth"
+        return Heatmap(title, caption, rows, columns, unit, ("all",), (frame,), high=high)
 
 
 # In the order of the panels.
@@ -225,6 +282,18 @@ def _outer_turns(moment: Moment) -> tuple[Turn, ...]:
     return moment.turns[:-1]
 
 
+def _is_time(moments: Sequence[Moment]) -> bool:
+    """Whether the moments are those of a scan whose parts are single positions."""
+    if any(sum(turn.unit in _PARTS for turn in moment.turns) != 1 for moment in moments):
+        return False
+    parts = [_part(moment) for moment in moments]
+    return len({part.index for part in parts}) > 1 and all(part.first == part.index for part in parts)
+
+
+def _part(moment: Moment) -> Turn:
+    return next(turn for turn in moment.turns if turn.unit in _PARTS)
+
+
 def _has_positions(moment: Moment) -> bool:
     """Whether the first axis is positions of a sequence, and not slots or a whole sample."""
     return bool(moment.lengths) and moment.lengths[0].constant is None
@@ -232,6 +301,11 @@ def _has_positions(moment: Moment) -> bool:
 
 def _without_parts(turns: Sequence[Turn]) -> tuple[Turn, ...]:
     return tuple(turn for turn in turns if turn.unit not in _PARTS)
+
+
+def _numbered(position: int, texts: Sequence[str]) -> str:
+    """Returns the label of a position, with its text if it has one."""
+    return f"{position} {texts[position]}" if position < len(texts) else str(position)
 
 
 def _turn_label(turns: Sequence[Turn]) -> str:

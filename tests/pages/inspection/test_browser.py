@@ -85,6 +85,41 @@ def test_an_inspection_fits_the_window(open_page: Any, columns: int, width: int,
         assert box is None or box["x"] + box["width"] <= width + 1
 
 
+@pytest.mark.parametrize("width", [1280, 400])
+def test_a_small_map_is_as_large_as_the_page_allows(open_page: Any, width: int) -> None:
+    view = open_page(inspection(3).html(), width)
+    box = view.locator("canvas.map").nth(1).bounding_box()
+    section = view.locator("section").nth(2).bounding_box()
+    assert box["width"] > min(0.9 * section["width"], 3 * 120)
+    assert box["x"] + box["width"] <= section["x"] + section["width"]
+    assert box["height"] <= 800
+
+
+def test_a_map_is_stretched_to_its_largest_value_when_asked(open_page: Any) -> None:
+    names = ("0 a", "1 b")
+    gate = HeatmapFrame("", ("step 1",), names, np.array([[[0.0, 0.1]]]))
+    panel = Heatmap("Gate: g", "How far.", "depth", "position", "gate", ("all",), (gate,), high=1.0)
+    view = open_page(Inspection("test 7", "ndr", {"x": names}, (), (panel,), None).html())
+    before = pixels(view, 0)
+    assert view.locator(".high").inner_text() == "1"
+    view.get_by_label("stretch").check()
+    assert view.locator(".high").inner_text() == "0.1"
+    assert pixels(view, 0) != before
+
+
+def test_the_settings_of_a_report_are_folded(open_page: Any) -> None:
+    empty = TextTable("", [], [])
+    view = open_page(
+        render(
+            "report.html", title="Report", subtitle="", measured=empty, sentences=(), claimed=None, charts=[],
+            settings=TextTable("Settings", ["setting", "value"], [["model.d", "64"]]),
+        )
+    )  # fmt: skip
+    assert not view.get_by_text("model.d").is_visible()
+    view.get_by_text("Settings").click()
+    assert view.get_by_text("model.d").is_visible()
+
+
 def test_the_slider_changes_the_map_and_its_label(open_page: Any) -> None:
     view = open_page(inspection().html())
     before = pixels(view, 1)

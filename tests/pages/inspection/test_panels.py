@@ -1,6 +1,7 @@
 """Panels: every recorded number is in the cell that its row and column name."""
 
 import base64
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -94,3 +95,60 @@ def test_the_shades_of_a_panel_are_its_values_in_254_levels() -> None:
 def test_a_panel_of_equal_values_has_a_scale(value: float) -> None:
     panel = Heatmap("t", "c", "r", "k", "u", ("all",), (HeatmapFrame("", ("0",), ("0",), np.full((1, 1, 1), value)),))
     assert panel.highest > panel.low
+
+
+def position(index: int) -> Turn:
+    return Turn("scan", "position", index, index)
+
+
+def chunk_of_one(index: int) -> Turn:
+    return Turn("scan", "chunk", index, index)
+
+
+@pytest.mark.parametrize("turn", [position, chunk_of_one])
+def test_a_scan_of_single_positions_has_one_map_of_its_memory_over_time(turn: Callable[[int], Turn]) -> None:
+    memory = torch.randn(5, 1, 3, 2)
+    (panel,) = panels([moment("memory", after, (turn(i),), Dim.of(3)) for i, after in enumerate(memory)], [FIELD])
+    (frame,) = panel.frames
+    assert (frame.rows, frame.columns) == (("0 a", "1 b", "2 c", "3 d", "4 e"), ("0", "1", "2"))
+    assert panel.choices == ("mean over channels", "channel 0", "channel 1")
+    np.testing.assert_allclose(frame.values[0], memory[:, 0].abs().mean(-1).numpy(), rtol=1e-6)
+    np.testing.assert_allclose(frame.values[2], memory[:, 0, :, 1].abs().numpy(), rtol=1e-6)
+
+
+def test_a_scan_of_single_positions_has_one_map_of_attention_over_time() -> None:
+    read = torch.rand(5, 1, 2, 1, 3)
+    (panel,) = panels(
+        [moment("attention", weights, (position(i),), Dim.of(1), Dim.of(3)) for i, weights in enumerate(read)], [FIELD]
+    )
+    (frame,) = panel.frames
+    assert (panel.rows, frame.rows[4], frame.columns) == ("time", "4 e", ("0", "1", "2"))
+    np.testing.assert_allclose(frame.values[2], read[:, 0, 1, 0].numpy())
+
+
+def test_a_scan_of_single_positions_has_one_map_of_pointers_over_time() -> None:
+    weights = torch.rand(5, 1, 1, 2, 4)
+    (panel,) = panels([moment("pointer", w, (position(i),), Dim.of(1), Dim.of(4)) for i, w in enumerate(weights)], [])
+    np.testing.assert_allclose(panel.frames[0].values[1], weights[:, 0, 0, 0].numpy())
+
+
+def test_the_texts_of_time_are_those_of_the_only_field_with_as_many_positions() -> None:
+    other = InspectedField("y", Dim.of("m"), ("u", "v"))
+    memory = [moment("memory", torch.randn(1, 3, 2), (position(i),), Dim.of(3)) for i in range(2)]
+    (panel,) = panels(memory, [FIELD, other])
+    assert panel.frames[0].rows == ("0 u", "1 v")
+
+
+def test_slots_that_a_scan_of_single_positions_writes_are_columns() -> None:
+    change = [moment("change", torch.rand(1, 3), (position(i),), Dim.of(3)) for i in range(5)]
+    (panel,) = panels(change, [FIELD])
+    assert (panel.rows, panel.frames[0].rows) == ("time", ("0 a", "1 b", "2 c", "3 d", "4 e"))
+
+
+def test_a_gate_is_drawn_on_the_scale_from_0_to_1_and_encoded_by_its_largest_value() -> None:
+    (panel,) = panels([moment("gate", torch.full((1, 5, 2), 0.004), (), N)], [FIELD])
+    facts = panel.to_json()
+    assert (facts["low"], facts["scale"]) == (0.0, 1.0)
+    assert facts["high"] == pytest.approx(0.004)
+    shades = np.frombuffer(base64.b64decode(facts["frames"][0]["shades"]), dtype=np.uint8)
+    assert shades.tolist() == [254] * 5
