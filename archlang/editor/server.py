@@ -135,10 +135,15 @@ class _Answers:
         self._workspace.open(path, self._server.workspace.get_text_document(uri).source)
 
     def _publish(self) -> None:
-        """Sends the mistakes of every open file, because a file may use the others."""
+        """Sends the mistakes of every open file, because a file may use the others. Files that use each other have a
+        mistake in the other one."""
+        mistakes: dict[str, list[Diagnostic]] = {path: [] for path in self._uris}
+        for path in self._uris:
+            for each in self._workspace.document(path).diagnostics:
+                mistakes.get(os.path.normpath(each.span.source.path), []).append(each)
         for path, uri in list(self._uris.items()):
-            document = self._workspace.document(path)
-            diagnostics = [_diagnostic(each) for each in document.diagnostics if each.span.source.path == path]
+            places = {(each.code, each.span.start, each.message): each for each in mistakes[path]}
+            diagnostics = [_diagnostic(each) for each in places.values()]
             self._server.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(uri, diagnostics))
 
     def _place(self, parameters: _HasPlace) -> tuple[Document, int]:

@@ -157,7 +157,11 @@ class Loader:
     def load_source(self, source: Source) -> ResolvedFile:
         """Resolves a program given as text; its path need not exist."""
         self._readable = ReadableFolders.of_program(source.path, self.allow)
-        return self._resolved_program(source, *self.parse(source))
+        key = _place(Path(source.path))
+        self._open[key] = source.path
+        resolved = self._resolved_program(source, *self.parse(source))
+        del self._open[key]
+        return resolved
 
     def with_uses(self, diagnostics: Iterable[Diagnostic]) -> Iterator[Diagnostic]:
         """Yields diagnostics; those about used files get a label at each `use` line that leads to the file."""

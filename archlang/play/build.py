@@ -118,7 +118,10 @@ def _files(folder: Path) -> Iterator[Path]:
 
 def _licences() -> str:
     """Returns the licences of the packages inside."""
-    texts = [f"{PYODIDE}\n\nMozilla Public License 2.0: https://www.mozilla.org/MPL/2.0/"]
+    texts = [
+        f"{PYODIDE}\n\nMozilla Public License 2.0: https://www.mozilla.org/MPL/2.0/",
+        "Python, within pyodide\n\nPython Software Foundation License 2: https://docs.python.org/3/license.html",
+    ]
     for name in ("archlang", *_PACKAGES.values()):
         package = distribution(name)
         names = [file for file in package.files or () if "licen" in file.name.lower() and file.suffix != ".py"]

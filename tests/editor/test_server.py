@@ -197,6 +197,17 @@ def test_a_block_is_renamed_over_three_files(tmp_path: Path) -> None:
     with_editor(tmp_path, session)
 
 
+def test_files_that_use_each_other_have_a_mistake_each(tmp_path: Path) -> None:
+    async def session(editor: Editor) -> None:
+        editor.open("first.arch", 'use "./second.arch"\n')
+        assert [each.code for each in await editor.diagnostics("first.arch")] == ["E0208"]
+        editor.open("second.arch", 'use "./first.arch"\n')
+        for name in ("first.arch", "second.arch"):
+            assert [each.code for each in await editor.diagnostics(name)] == ["E0209"]
+
+    with_editor(tmp_path, session)
+
+
 @pytest.mark.slow
 def test_ten_mistakes_are_mended_by_accepting_the_offered_edit(tmp_path: Path) -> None:
     async def session(editor: Editor) -> None:

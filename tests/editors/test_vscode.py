@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 import subprocess
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -81,9 +82,13 @@ def extension(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
-def test_one_command_packs_the_extension(extension: Path) -> None:
+def test_one_command_packs_the_extension_with_the_licences_of_its_packages(extension: Path) -> None:
     subprocess.run(["npm", "run", "package"], cwd=extension, capture_output=True, check=True)
-    assert (extension / "archlang.vsix").stat().st_size > 50_000
+    with zipfile.ZipFile(extension / "archlang.vsix") as packed:
+        licences = packed.read("extension/dist/licences.txt").decode()
+        assert packed.getinfo("extension/dist/extension.js").file_size > 50_000
+    assert "vscode-languageclient 11" in licences
+    assert licences.count("Permission is hereby granted") >= 6
 
 
 @pytest.mark.slow

@@ -44,6 +44,16 @@ def test_an_unknown_library_file_is_compared_by_the_end_of_its_name(path: str, r
     assert diagnostic.remedy == remedy
 
 
+@pytest.mark.parametrize("used", ['use "./a.arch"\n', 'use "./b.arch"\n'])
+def test_a_cycle_of_files_is_shown_for_an_unsaved_text(tmp_path: Path, used: str) -> None:
+    (tmp_path / "b.arch").write_text('use "./a.arch"\n', encoding="utf-8")
+    file = tmp_path / "a.arch"
+    for _ in range(2):
+        mistakes = check_text(used, str(file))
+        assert [mistake.code for mistake in mistakes] == ["E0209"]
+        file.write_text(used, encoding="utf-8")
+
+
 def test_a_cycle_of_files_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("a.arch").write_text('use "./b.arch"\n' + LAYER)

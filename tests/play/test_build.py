@@ -46,7 +46,7 @@ def test_the_folder_has_the_page_pyodide_and_the_licences(fetched: list[bytes], 
     assert "script-src &#39;self&#39; &#39;wasm-unsafe-eval&#39;;" in page
     assert "unsafe-inline" not in page
     licences = (site / "licences.txt").read_text(encoding="utf-8")
-    assert all(name in licences for name in ("pyodide", "archlang", *builder._PACKAGES.values()))
+    assert all(name in licences for name in ("pyodide", "Python Software", "archlang", *builder._PACKAGES.values()))
 
 
 def test_pyodide_is_fetched_once(fetched: list[bytes], tmp_path: Path) -> None:
