@@ -35,6 +35,7 @@ class CellPlanner:
     _plans: dict[tuple[str, tuple[tuple[str, str], ...]], tuple[Plan, ...]] = field(
         default_factory=dict, init=False, repr=False
     )
+    _distinct_plans: dict[tuple[str, str], Plan] = field(default_factory=dict, init=False, repr=False)
 
     def cell(
         self, row: TableRow, column: TableColumn, at: Sequence[Setting], best_of: Sequence[str] = ()
@@ -131,7 +132,10 @@ class CellPlanner:
         if "seed" in self.overrides or any(setting.path.text == "seed" for setting in at):
             seeds = []
         for seed in seeds or [plan.seed]:
-            yield replace(plan, seed=seed, settings={**plan.settings, "seed": seed})
+            settings = {**plan.settings, "seed": seed}
+            # Cells whose settings differ only in what the recipe has anyway share a run.
+            key = recipe, repr(sorted(settings.items()))
+            yield self._distinct_plans.setdefault(key, replace(plan, seed=seed, settings=settings))
 
 
 def settings_text(settings: Sequence[Setting]) -> tuple[tuple[str, str], ...]:

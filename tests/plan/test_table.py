@@ -83,6 +83,22 @@ def test_cells_that_need_the_same_run_share_it_and_first_seeds_come_first(file: 
     assert [plan.seed for plan in table.plans] == [1] * 6 + [2] * 4 + [3] * 4
 
 
+def test_a_setting_that_the_recipe_has_anyway_needs_no_run_of_its_own(file: Path) -> None:
+    text = f"""{MODEL}recipe again from other {{ vary seed in [2, 2] }}
+table t {{
+    row    "Other" other
+    row    "Again" again
+    column "All" test.accuracy
+    column "Three steps" test.accuracy at train.steps = 3, test.length = 9
+    column "Four steps" test.accuracy at train.steps = 4
+}}
+"""
+    table = plan_table(written(file, text))
+    assert [(plan.recipe, plan.settings["train.steps"]) for plan in table.plans] == [
+        ("other", 3), ("other", 4), ("again", 3), ("again", 4),
+    ]  # fmt: skip
+
+
 def test_a_cell_has_the_claim_of_its_statics_and_metric(file: Path) -> None:
     table = plan_table(written(file, MODEL + TABLE))
     claims = {(cell.row.title, cell.column.title): cell.claim.value for cell in table.cells if cell.claim}
