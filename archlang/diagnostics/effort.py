@@ -42,6 +42,11 @@ def is_check() -> bool:
     return budget is not None and not budget.needs_costs
 
 
+def is_limited() -> bool:
+    """Whether steps are counted."""
+    return _budget.get() is not None
+
+
 def spent() -> int:
     """Returns the steps spent in the innermost `limited`; 0 outside of any."""
     budget = _budget.get()

@@ -1,11 +1,13 @@
 """Calls: the block that is applied, its weights, and its arguments."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from archlang.elaborate import mistakes
 from archlang.elaborate.bound_call import BoundCall
 from archlang.elaborate.context import Context
 from archlang.elaborate.frame import Frame, InstancePaths
+from archlang.elaborate.known_calls import KnownCall, known_call
 from archlang.elaborate.region_builder import Flow
 from archlang.graph import operations
 from archlang.graph.graph import Instance
@@ -13,7 +15,7 @@ from archlang.names import mistakes as name_mistakes
 from archlang.names.resolve import Declaration
 from archlang.names.values import BlockValue, Bound, InstanceValue, Unknown, describe, show
 from archlang.source import Span
-from archlang.syntax.tree import ConditionalType, Extern, Name, StaticArgument
+from archlang.syntax.tree import ConditionalType, Definition, Extern, Name, StaticArgument
 from archlang.types import Type
 
 DEEPEST_CALL = 40
@@ -94,18 +96,40 @@ class Calls:
         arguments = [(value, place) for value, place in values if value is not None]
         if len(arguments) != len(values):
             return None
+        if not isinstance(block.declaration.item, Extern):
+            call = self.bind(block, arguments, span)
+            return None if call is None else self._apply_composed(block.declaration, call, path, span, frame)
+        known = known_call(
+            block,
+            [value.type for value, _ in arguments],
+            self._context.may_be_unknown,
+            lambda: self._bind_extern(block, arguments, callee, path, span),
+        )
+        if known is None:
+            return None
+        instance = replace(known.instance, path=path, span=span)
+        if not self.register(instance, shared):
+            return None
+        inputs = [arguments[place][0] for place in known.places]
+        return frame.builder.add_node(operations.Call(path), inputs, [known.type], span)[0]
+
+    def _bind_extern(
+        self, block: BlockValue, arguments: Sequence[tuple[Flow, Span]], callee: Name, path: str, span: Span
+    ) -> tuple[KnownCall | None, bool]:
+        """Returns the call of an extern block, None after a mistake, and whether nothing was reported."""
+        before = self._context.reported
         call = self.bind(block, arguments, span)
         if call is None:
-            return None
-        if isinstance(block.declaration.item, Extern):
-            if gives_probabilities(block.declaration.item):
-                self._report(mistakes.halting_block_applied(callee.span, block.declaration.name))
-                return None
-            kind, instance = call.result(path, span)
-            if kind is None or instance is None or not self.register(instance, shared):
-                return None
-            return frame.builder.add_node(operations.Call(path), call.arguments, [kind], span)[0]
-        return self._apply_composed(block.declaration, call, path, span, frame)
+            return None, False
+        if gives_probabilities(block.declaration.item):
+            self._report(mistakes.halting_block_applied(callee.span, block.declaration.name))
+            return None, False
+        kind, instance = call.result(path, span)
+        if kind is None or instance is None:
+            return None, False
+        flows = [value for value, _ in arguments]
+        places = tuple(flows.index(value) for value in call.arguments)
+        return KnownCall(places, kind, instance), self._context.reported == before
 
     def _apply_composed(
         self, declaration: Declaration, call: BoundCall, path: str, span: Span, frame: Frame
@@ -186,7 +210,7 @@ class Calls:
         return False
 
 
-def gives_probabilities(item: Extern) -> bool:
+def gives_probabilities(item: Definition | Extern) -> bool:
     """Whether an extern block decides when a loop halts."""
     result = item.signature.result
     while isinstance(result, ConditionalType):

@@ -31,20 +31,22 @@ class Context:
     """The state of one elaboration.
 
     With `may_be_unknown`, sizes and statics may lack a value, as where a block is checked on its own. `calls` are the
-    calls of composed blocks that lead to the statement being elaborated."""
+    calls of composed blocks that lead to the statement being elaborated, `reported` is the number of mistakes."""
 
     def __init__(
         self, report: Callable[[Diagnostic], None], may_be_unknown: bool, observe: Observe | None = None
     ) -> None:
         self._report = report
         self._observe = observe
-        self._may_be_unknown = may_be_unknown
+        self.may_be_unknown = may_be_unknown
+        self.reported = 0
         self.size = ModelSize()
         self.calls: list[Span] = []
         self.instances: dict[str, Instance] = {}
 
     def report(self, diagnostic: Diagnostic) -> None:
         """Reports a mistake, with the last calls that lead to it."""
+        self.reported += 1
         labels = tuple(
             Label(span, "in this call")
             for span in self.calls[-3:]
@@ -100,7 +102,7 @@ class Context:
         def report(diagnostic: Diagnostic) -> None:
             self.report(_at_call(diagnostic, item, call))
 
-        binding = Binding(declaration, call, statics, report, configure, ambient, generic, self._may_be_unknown)
+        binding = Binding(declaration, call, statics, report, configure, ambient, generic, self.may_be_unknown)
         return binding
 
     def configure(
@@ -121,7 +123,7 @@ class Context:
 
     def require_known(self, expression: Expression, frame: Frame) -> None:
         """Reports an expression whose value only a task or a static sets, if the model is to be built."""
-        if self._may_be_unknown:
+        if self.may_be_unknown:
             return
         value = self.evaluator(frame).value(expression, None)
         if isinstance(value, Unknown) or (isinstance(value, Dim) and value.constant is None):
