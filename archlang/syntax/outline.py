@@ -29,7 +29,7 @@ _PIECE = re.compile(
 # The first part of a recipe or a table; no statement begins so.
 _PART = re.compile(
     r"""
-    \s* (?: \#[^\r\n]* \s* )*
+    \s*+ (?: \#[^\r\n]*+ \s*+ )*+
     (?: (?P<table> row | columns? ) | task | model | train | test | vary | search | claim ) \s+ ["A-Za-z_]
     """,
     re.VERBOSE,

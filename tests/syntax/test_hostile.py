@@ -142,6 +142,7 @@ LARGE = {
     "dotted names": BLOCK + "x." * 450_000 + " }",
     "quotes": BLOCK + '"' * 900_001 + " }",
     "comments": "#\n" * 300_000,
+    "signs of comments": BLOCK + "= {" + "# " * 400_000,
     "spaces": " " * 900_000,
     "items without end": "block b(\n" * 100_000,
     "mistakes": "block b(h: s) -> s { " + "a = = " * 100_000 + "}",
