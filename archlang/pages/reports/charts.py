@@ -175,8 +175,15 @@ def _draw(axes: Axes, chart: Chart) -> None:
 
         axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
         axes.set_ylim(-0.03, 1.03)
-    if chart.logarithmic and any(y > 0 for curve in chart.curves for y in curve.y):
+    positive = [y for curve in chart.curves for y in curve.y if y > 0]
+    if chart.logarithmic and positive:
+        from matplotlib.ticker import NullFormatter, StrMethodFormatter
+
+        # Their own formatters write formulas, which are off.
         axes.set_yscale("log")
+        axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+        within_a_decade = max(positive) < 10 * min(positive)
+        axes.yaxis.set_minor_formatter(StrMethodFormatter("{x:g}") if within_a_decade else NullFormatter())
     axes.grid(alpha=0.25, linewidth=0.6)
     if len(chart.curves) > 1 or chart.shaded is not None:
         axes.legend(frameon=False)
