@@ -68,7 +68,8 @@ class PointerUnit(nn.Module):
     Le et al., "Enhancing Length Extrapolation in Sequential Models with Pointer-Augmented Neural Memory", 2024, Eqs.
     1-3. The score is a scaled dot product in the program, and
     in the paper a cosine, which keeps w nearly uniform. Padded slots have weight 0, and the last address is that of the
-    last real slot; both are ours, because the program has no padding."""
+    last real slot; both are ours, because the program has no padding. The paper does not define the last address of a
+    memory that grows: with `restart`, it is that of the current step."""
 
     def __init__(
         self,
@@ -79,6 +80,7 @@ class PointerUnit(nn.Module):
         scrambled: bool,
         address_hidden: int,
         causal: bool,
+        restart: bool,
         bits: int,
         e: int,
     ) -> None:
@@ -93,6 +95,7 @@ class PointerUnit(nn.Module):
         self.cosine = form != "code"
         self.scrambled = scrambled
         self.causal = causal
+        self.restart = restart
         self.hidden = hidden
 
     def forward(
@@ -138,14 +141,27 @@ class PointerUnit(nn.Module):
             seen = so_far(begin + steps, n, a.device)[None, begin:]
             seen = seen if mask_n is None else seen & mask_n[:, None]
         if not begin:
-            ends = [slots[self.starts[index % len(self.starts)]] for index in range(len(self.pointers))]
+            starts = [slots[self._start(index)] for index in range(len(self.pointers))]
             rows = torch.arange(b, device=a.device)
             # Pointers of a memory without slots start at zero.
             addresses = a if n else a.new_zeros(b, 1, bits)
-            tensors["p"] = torch.stack([addresses[rows, end] for end in ends])
-            tensors["h"] = a.new_zeros(len(ends), b, self.hidden)
-        w, _, tensors["p"], tensors["h"] = self.walk(tensors["p"], tensors["h"], a, bank, steps, seen, mask_n)
+            tensors["p"] = torch.stack([addresses[rows, start] for start in starts])
+            tensors["h"] = a.new_zeros(len(starts), b, self.hidden)
+        ends = self._last_so_far(a, mask_n, begin, steps) if self.restart and n else None
+        w, _, tensors["p"], tensors["h"] = self.walk(tensors["p"], tensors["h"], a, bank, steps, seen, mask_n, ends)
         return w
+
+    def _start(self, index: int) -> str:
+        return self.starts[index % len(self.starts)]
+
+    def _last_so_far(
+        self, a: Float[Tensor, "b n bits"], mask_n: Bool[Tensor, "b n"] | None, begin: int, steps: int
+    ) -> Float[Tensor, "b t bits"]:
+        """Returns the last address of a growing memory at each of `steps` steps after the first `begin`."""
+        b, n, bits = a.shape
+        last = torch.full((b,), n - 1, device=a.device) if mask_n is None else (mask_n.sum(1) - 1).clamp(min=0)
+        slots = torch.minimum(torch.arange(begin, begin + steps, device=a.device)[None], last[:, None])
+        return a.gather(1, slots[..., None].expand(b, steps, bits))
 
     def walk(
         self,
@@ -156,8 +172,10 @@ class PointerUnit(nn.Module):
         steps: int,
         seen: Bool[Tensor, "_b t n"] | None,
         mask_n: Bool[Tensor, "b n"] | None,
+        ends: Float[Tensor, "b t bits"] | None = None,
     ) -> tuple[Float[Tensor, "b t k n"], Float[Tensor, "b t k hidden"], Float[Tensor, "k b bits"], Tensor]:
-        """Returns w and h of `steps` steps of all pointers, and their final p and h. p is computed from `bank`."""
+        """Returns w and h of `steps` steps of all pointers, and their final p and h. p is computed from `bank`. `ends`
+        has the address at which pointers that restart begin each step."""
         units = [pointer for pointer in self.pointers if isinstance(pointer, Pointer)]
         joint_maps = [unit.score.joint_map() for unit in units if isinstance(unit.score, DotScore)]
         keys = [unit.score.keys(a) for unit in units if isinstance(unit.score, CosineScore)]
@@ -175,8 +193,15 @@ class PointerUnit(nn.Module):
         compared = torch.stack(keys) if keys else F.pad(a, (0, 1), value=1.0)
         products = torch.baddbmm(state_bias, h, of_state)
 
-        def step(p: Tensor, h: Tensor, products: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        restarts = torch.tensor([self._start(index) == "last" for index in range(len(units))], device=a.device)[
+            :, None, None
+        ]
+
+        def step(
+            p: Tensor, h: Tensor, products: Tensor, mask: Tensor | None, end: Tensor | None
+        ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
             """Returns the next p, h and products, and w."""
+            p = p if end is None else torch.where(restarts, end, p)
             h = gated(torch.baddbmm(input_bias, p, of_input), products[..., :gates], h)
             products = torch.baddbmm(state_bias, h, of_state)
             if keys:
@@ -190,15 +215,18 @@ class PointerUnit(nn.Module):
 
             def combined(carried: Sequence[Tensor], inputs: Sequence[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
                 p, h, products = carried
-                p, h, products, w = step(p, h, products, mask_n if seen is None else inputs[0])
+                mask, end = mask_n if seen is None else inputs[0], None if ends is None else inputs[1]
+                p, h, products, w = step(p, h, products, mask, end)
                 return [p, h, products], [w, h]
 
             order = torch.arange(steps, device=a.device) if seen is None else seen.transpose(0, 1)
-            (p, h, _), (all_w, all_h) = scan_steps(combined, [p, h, products], [order])
+            by_step = [order] if ends is None else [order, ends.transpose(0, 1)]
+            (p, h, _), (all_w, all_h) = scan_steps(combined, [p, h, products], by_step)
             return all_w.permute(2, 0, 1, 3), all_h.permute(2, 0, 1, 3), p, h
         weights, states = [], []
         for index in range(steps):
-            p, h, products, w = step(p, h, products, mask_n if seen is None else seen[:, index])
+            mask, end = mask_n if seen is None else seen[:, index], None if ends is None else ends[:, index]
+            p, h, products, w = step(p, h, products, mask, end)
             weights.append(w)
             states.append(h)
         if not weights:

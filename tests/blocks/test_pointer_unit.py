@@ -10,9 +10,19 @@ from torch import Tensor, nn
 from archlang.blocks.pointer_unit import CosineScore, DotScore, Pointer, PointerUnit
 
 
-def unit(*, pointers: int = 2, form: str = "code", scrambled: bool = False, causal: bool = False) -> PointerUnit:
+def unit(
+    *, pointers: int = 2, form: str = "code", scrambled: bool = False, causal: bool = False, restart: bool = False
+) -> PointerUnit:
     return PointerUnit(
-        pointers=pointers, hidden=6, form=form, scrambled=scrambled, address_hidden=5, causal=causal, bits=4, e=3
+        pointers=pointers,
+        hidden=6,
+        form=form,
+        scrambled=scrambled,
+        address_hidden=5,
+        causal=causal,
+        restart=restart,
+        bits=4,
+        e=3,
     ).double()
 
 
@@ -46,8 +56,9 @@ def slow_unit(block: PointerUnit, middle: bool, causal: bool = False) -> Callabl
                 p, h = starts[index % len(starts)], torch.zeros(block.hidden, dtype=torch.float64)
                 walk = []
                 for step in range(inputs.shape[1]):
-                    h = slow_gru(pointer.cell, p, h)
                     seen = bank[: step + 1] if causal else bank
+                    restarts = block.restart and index % len(starts) == 1
+                    h = slow_gru(pointer.cell, seen[-1] if restarts else p, h)
                     powers = [torch.exp(slow_score(pointer.score, h, slot)) for slot in seen]
                     total = sum(powers, torch.zeros(()))
                     weights = [power / total for power in powers]
@@ -76,11 +87,12 @@ def test_pointers_walk_over_the_addresses_of_their_sample(
 
 
 @pytest.mark.parametrize("form", ["code", "paper"])
+@pytest.mark.parametrize("restart", [False, True], ids=["", "restart"])
 @pytest.mark.parametrize("mask", [None, REAL], ids=["no mask", "ragged"])
 def test_pointers_walk_over_the_written_slots_of_a_growing_memory(
-    form: str, mask: Tensor | None, agree: Callable[..., None]
+    form: str, restart: bool, mask: Tensor | None, agree: Callable[..., None]
 ) -> None:
-    block = unit(pointers=3, form=form, causal=True)
+    block = unit(pointers=3, form=form, causal=True, restart=restart)
     a = torch.rand(3, 5, 4, dtype=torch.float64).round() + 0.1
     inputs = torch.randn(3, 5, 3, dtype=torch.float64)
     agree(block, slow_unit(block, form == "paper", causal=True), a, inputs, mask_n=mask, mask_t=None)

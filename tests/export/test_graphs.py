@@ -83,7 +83,7 @@ SELECTING = """model small(x: tokens[n]) -> logits[n, classes] {
 }"""
 POINTERS = """model small(x: tokens[n]) -> logits[n, vocab] {
     memory = one_hot(x)
-    w = pointer_unit[2, 4, causal = true](addresses[5](memory), memory)
+    w = pointer_unit[2, 4, causal = true, restart = true](addresses[5](memory), memory)
     p = dereference[causal = true](w, memory)
     c = relational_read[1, causal = true, dropout = 0.0](p, memory)
     return concat(p, c, stack_rnn[4, 6, 3](concat(p, c, memory))) |> linear[vocab]

@@ -380,8 +380,9 @@ class Expressions:
         if named and chance.happens(0.5):
             address = chance.choice(named).text
         form, pointers = chance.choice(("code", "paper")), chance.choice(("1", "2", "3"))
+        starts = hides + (", restart = true" if causal and chance.happens(0.5) else "")
         unit = (
-            f"pointer_unit[{pointers}, hidden = 4, form = {form}, address_hidden = 3{hides}]({address}, {steps.text})"
+            f"pointer_unit[{pointers}, hidden = 4, form = {form}, address_hidden = 3{starts}]({address}, {steps.text})"
         )
         read = f"dereference[{chance.choice(('code', 'paper'))}{hides}]({unit}, {memory.text})"
         return Value(f"linear[{kind.width}]({read})", kind)

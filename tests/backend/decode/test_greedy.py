@@ -66,7 +66,7 @@ DECODERS = {
     "pointers of the paper": "p = dereference[paper](pointer_unit[3, d, paper](addresses[4](memory), y), memory)\n"
         "z = concat(y, p, relational_read[2, form = paper](p, memory))",
     "pointers into what was written":
-        "p = dereference[causal = true](pointer_unit[2, d, causal = true](addresses[4](y), y), y)\n"
+        "p = dereference[causal = true](pointer_unit[2, d, causal = true, restart = true](addresses[4](y), y), y)\n"
         "z = concat(y, p, relational_read[1, causal = true](p, y))",
     "pointers step by step into the source":
         "p = dereference[causal = true](pointer_unit[2, d, causal = true](addresses[4](memory), y), memory)\n"
