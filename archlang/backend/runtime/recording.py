@@ -33,12 +33,14 @@ _TURNS = {"repeat": "step", "halting": "step", "stack": "layer", "scan": "chunk"
 @dataclass(frozen=True)
 class Turn:
     """One turn of a loop, counted from 0. `loop` is the name of the loop, and `unit` that of its turns: step, layer,
-    chunk or position. `first` is the position of the sequence at which a chunk begins."""
+    chunk or position. `first` is the position of the sequence at which a chunk begins, and `length` the length of that
+    sequence; None in other loops."""
 
     loop: str
     unit: str
     index: int
     first: int = 0
+    length: Dim | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,10 +98,11 @@ def recording(module: Architecture) -> Iterator[Recording]:
     `weights` of the block, from the arguments of the call, and so has no dropout."""
     record = Recording()
     program = module.program
+    types = {id: kind for region in _regions(program.graph.region) for id, kind in _value_types(region).items()}
     record._regions.append(_call_types(program.graph.region))
     with ExitStack() as undo:
         _add_hooks(module, program.graph, record, undo)
-        _wrap_loops(module, program.code, record, undo)
+        _wrap_loops(module, program.code, record, types, undo)
         yield record
 
 
@@ -148,8 +151,7 @@ def _attention(block: Any, instance: Instance, arguments: tuple[Any, ...], optio
 
 def _call_types(region: Region) -> dict[str, _CallTypes]:
     """The types of the calls in a region, except in inner regions, by their instances."""
-    types = {value.id: value.type for value in region.inputs}
-    types |= {node.id: node.type for node in region.nodes if len(node.types) == 1}
+    types = _value_types(region)
     return {
         node.operation.instance: _CallTypes(tuple(types[source] for source in node.arguments), node.type)
         for node in region.nodes
@@ -157,10 +159,22 @@ def _call_types(region: Region) -> dict[str, _CallTypes]:
     }
 
 
+def _value_types(region: Region) -> dict[str, Type]:
+    """The types of the values of a region, except in inner regions, by their ids."""
+    types = {value.id: value.type for value in region.inputs}
+    return types | {node.id: node.type for node in region.nodes if len(node.types) == 1}
+
+
+def _regions(region: Region) -> Iterator[Region]:
+    yield region
+    for node in region.walk():
+        yield from node.regions
+
+
 # Loops
 
 
-def _wrap_loops(owner: nn.Module, code: Code, record: Recording, undo: ExitStack) -> None:
+def _wrap_loops(owner: nn.Module, code: Code, record: Recording, types: Mapping[str, Type], undo: ExitStack) -> None:
     """Replaces each loop, also in loops, by a wrapper that counts its turns."""
     for loop in code.loops:
         runtime = owner.__dict__[loop.name]
@@ -168,9 +182,9 @@ def _wrap_loops(owner: nn.Module, code: Code, record: Recording, undo: ExitStack
             continue  # its body runs on the chosen positions of all samples
         undo.callback(_restore, owner, loop.name, runtime, runtime.body, runtime.split)
         runtime.split = None  # heads run outside of turns
-        owner.__dict__[loop.name] = _RecordedLoop(loop, runtime, record, runtime.body)
+        owner.__dict__[loop.name] = _RecordedLoop(loop, runtime, record, runtime.body, types)
         for runner in runtime.steps() if isinstance(runtime, Stack) else [owner]:
-            _wrap_loops(runner, loop.body, record, undo)
+            _wrap_loops(runner, loop.body, record, types, undo)
 
 
 def _restore(
@@ -190,6 +204,7 @@ class _RecordedLoop(ObservedLoop):
     runtime: Repeat | Stack | Halting | ChunkScan | PositionScan
     record: Recording
     body: Callable[..., tuple[Any, ...]]
+    types: Mapping[str, Type]
 
     def __post_init__(self) -> None:
         node = self.loop.node
@@ -198,6 +213,8 @@ class _RecordedLoop(ObservedLoop):
         self._states = region.inputs[shape.inner : shape.inner + shape.states]
         self._first = shape.inner
         self._growing = growths(node)
+        split = self.types.get(node.inputs[0]) if isinstance(self.runtime, Scan) and node.inputs else None
+        self._length = split.lengths[0] if split is not None and split.lengths else None
         self._unit = "position" if isinstance(self.runtime, PositionScan) else _TURNS[node.operation.mnemonic]
         self.runtime.body = self._turn
 
@@ -218,7 +235,7 @@ class _RecordedLoop(ObservedLoop):
     def _turn(self, owner: nn.Module, *values: Any) -> tuple[Any, ...]:  # Any: as above
         turns = self.record._turns
         first = turns[-1].first + self._width
-        turns[-1] = Turn(self.loop.name, self._unit, turns[-1].index + 1, first)
+        turns[-1] = Turn(self.loop.name, self._unit, turns[-1].index + 1, first, self._length)
         takes_chunks = isinstance(self.runtime, ChunkScan)
         if isinstance(self.runtime, Scan):
             self._width = values[0].shape[1] if takes_chunks else 1

@@ -69,22 +69,21 @@ class _PanelDrawer:
         if length is None or not any(turn.unit in _PARTS for turn in turns):
             return "position", tuple(str(i) for i in range(count))
         first = sum(turn.first for turn in turns)
-        return "position", tuple(self._position_label(first + i) for i in range(count))
+        return "position", tuple(self._position_label(first + i, turns) for i in range(count))
 
-    def _position_label(self, position: int) -> str:
-        """Returns the label of a position of the sequence that a scan splits, with its text if there is one field."""
-        return _numbered(position, self.fields[0].texts if len(self.fields) == 1 else ())
-
-    def _texts(self, count: int) -> tuple[str, ...]:
-        """Returns the texts of the only field, or of the only one with so many positions; empty if there is none."""
-        fields = self.fields if len(self.fields) == 1 else [field for field in self.fields if len(field.texts) == count]
-        return fields[0].texts if len(fields) == 1 else ()
+    def _position_label(self, position: int, turns: Sequence[Turn]) -> str:
+        """Returns the label of a position of the sequence that a scan splits, with its text if that is a field, or if
+        there is one field."""
+        split = [turn.length for turn in turns if turn.unit in _PARTS]
+        fields = [field for field in self.fields if len(self.fields) == 1 or field.length in split]
+        texts = fields[0].texts if fields else ()
+        return f"{position} {texts[position]}" if position < len(texts) else str(position)
 
     def _row_label(self, moment: Moment, is_time: bool) -> str:
         if not is_time:
             return _turn_label(moment.turns)
         turns = _turn_label(_without_parts(moment.turns))
-        return ", ".join(filter(None, (turns, self._position_label(_part(moment).first))))
+        return ", ".join(filter(None, (turns, self._position_label(_part(moment).first, moment.turns))))
 
     # Panels
 
@@ -197,8 +196,7 @@ class _PanelDrawer:
             grid = np.full((len(values[0]), len(indices), width), np.nan)
             for row, index in enumerate(indices):
                 grid[:, row, : values[index].shape[1]] = values[index]
-            texts = self._texts(len(indices))
-            rows = tuple(_numbered(_part(moments[index]).first, texts) for index in indices)
+            rows = tuple(self._position_label(_part(moments[index]).first, moments[index].turns) for index in indices)
             frames.append(HeatmapFrame(label, rows, column_labels, grid))
         return columns, tuple(frames)
 
@@ -301,11 +299,6 @@ def _has_positions(moment: Moment) -> bool:
 
 def _without_parts(turns: Sequence[Turn]) -> tuple[Turn, ...]:
     return tuple(turn for turn in turns if turn.unit not in _PARTS)
-
-
-def _numbered(position: int, texts: Sequence[str]) -> str:
-    """Returns the label of a position, with its text if it has one."""
-    return f"{position} {texts[position]}" if position < len(texts) else str(position)
 
 
 def _turn_label(turns: Sequence[Turn]) -> str:

@@ -132,11 +132,19 @@ def test_a_scan_of_single_positions_has_one_map_of_pointers_over_time() -> None:
     np.testing.assert_allclose(panel.frames[0].values[1], weights[:, 0, 0, 0].numpy())
 
 
-def test_the_texts_of_time_are_those_of_the_only_field_with_as_many_positions() -> None:
+def test_the_texts_of_time_are_those_of_the_field_that_the_scan_splits() -> None:
     other = InspectedField("y", Dim.of("m"), ("u", "v"))
-    memory = [moment("memory", torch.randn(1, 3, 2), (position(i),), Dim.of(3)) for i in range(2)]
+    turns = [Turn("scan", "position", i, i, Dim.of("m")) for i in range(2)]
+    memory = [moment("memory", torch.randn(1, 3, 2), (turn,), Dim.of(3)) for turn in turns]
     (panel,) = panels(memory, [FIELD, other])
     assert panel.frames[0].rows == ("0 u", "1 v")
+
+
+def test_a_chunk_of_one_of_several_fields_has_its_texts() -> None:
+    other = InspectedField("y", Dim.of("m"), ("u", "v"))
+    chunk = Turn("scan", "chunk", 1, 3, N)
+    (panel,) = panels([moment("gate", torch.ones(1, 2, 2), (chunk,), Dim.of("c.length"))], [other, FIELD])
+    assert panel.frames[0].columns[3:] == ("3 d", "4 e")
 
 
 def test_slots_that_a_scan_of_single_positions_writes_are_columns() -> None:
