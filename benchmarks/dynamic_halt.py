@@ -146,15 +146,21 @@ def _model_pair(size: Size, setting: Setting) -> ModelPair:
 
 
 MODEL_PAIRS = {f"{name}, ListOps": partial(_model_pair, size) for name, size in SIZES.items()}
+# Chunks of few rows.
+SMALL_BATCHES = {
+    f"{name}, batch 2, length 512": partial(_model_pair, replace(SIZES[name], batch=2, length=512))
+    for name in ("TLB", "GUTLB")
+}
 
 
 def _cases(setting: Setting) -> Iterator[Case]:
-    return cases_of(MODEL_PAIRS, setting, "plain torch, by hand, halted samples masked")
+    return cases_of({**MODEL_PAIRS, **SMALL_BATCHES}, setting, "plain torch, by hand, halted samples masked")
 
 
 GROUP = Group(
     "dynamic halt",
     "ListOps: batch 32, length 90 to 100, d 512, 8 heads, ff 1024, no dropout. UT and GUT: at most 10 steps, 5 on "
-    "average; TLB: 2 layers; GUTLB: at most 5 steps, 3 on average; chunks of 20, 20 slots.",
+    "average; TLB: 2 layers; GUTLB: at most 5 steps, 3 on average; chunks of 20, 20 slots. A row may name "
+    "another batch and length.",
     _cases,
 )

@@ -3,6 +3,8 @@
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from archlang.backend.runtime.weight_gradients import shared_linear
+
 
 class Linear(nn.Linear):
     """A linear map of the features.
@@ -18,4 +20,4 @@ class Linear(nn.Linear):
             nn.init.xavier_uniform_(self.weight)
 
     def forward(self, x: Float[Tensor, "*b d"]) -> Float[Tensor, "*b out"]:
-        return super().forward(x)
+        return shared_linear(x, self.weight, self.bias)

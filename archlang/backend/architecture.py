@@ -19,6 +19,7 @@ from archlang.backend.runtime.empty_batches import pad_empty_axes, remove_paddin
 from archlang.backend.runtime.inputs import Lengths, check_fields, check_lengths
 from archlang.backend.runtime.loops import DEPTH, PONDER, Group, Halting, ObservedLoop, Repeat, Stack, StepResults
 from archlang.backend.runtime.masks import make_masks
+from archlang.backend.runtime.weight_gradients import LinearMaps
 from archlang.graph.operations import CHARGES
 from archlang.graph.step_results import loop_of_results
 
@@ -46,6 +47,7 @@ class Architecture(Group):
     sample_depth: Float[Tensor, " b"] | None
     charges: Mapping[str, Float[Tensor, ""]]
     sample_charges: Mapping[str, Float[Tensor, " b"]]
+    linear_maps: LinearMaps
 
     def __init__(self, program: PythonProgram) -> None:
         super().__init__()
@@ -80,7 +82,7 @@ class Architecture(Group):
     ) -> Float[Tensor, "b *classes"]:
         program = self.program
         masks = make_masks(program, fields, lengths)
-        with call_scope():
+        with call_scope(), self.linear_maps.gathering():
             try:
                 results = program.code.function(self, *fields, *masks)
             except (Exception, SystemExit) as error:

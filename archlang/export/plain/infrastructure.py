@@ -69,6 +69,7 @@ _NAMES: Mapping[Name, Callable[[], ast.expr]] = {
     Name("archlang.kernels.softmax_attention", "scaled_dot_product_attention"): lambda: imported(
         _F, "scaled_dot_product_attention"
     ),
+    Name(f"{_RUNTIME}.weight_gradients", "shared_linear"): lambda: imported(_F, "linear"),
     Name(f"{_RUNTIME}.halting", "HaltingBlock"): lambda: imported(_NN, "Module"),
 }
 
