@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from functools import partial
 from typing import Any
@@ -80,12 +80,14 @@ class LinearMaps(Attached):
         # torch.compile would trace a map again if its forward were another object in each call.
         self._forwards = [(linear, partial(_forward, linear)) for linear in maps]
 
-    @contextmanager
-    def gathering(self) -> Iterator[None]:
+    def gathering(self) -> AbstractContextManager[None]:
         """Makes the maps gather the factors of their gradients in one call of the model."""
-        if not self._forwards or not torch.is_grad_enabled() or torch.compiler.is_compiling() or is_transformed():
-            yield
-            return
+        if torch.compiler.is_compiling() or not self._forwards or not torch.is_grad_enabled() or is_transformed():
+            return nullcontext()
+        return self._gathering()
+
+    @contextmanager
+    def _gathering(self) -> Iterator[None]:
         token = _ALIASES.set({})
         # A wrapper, such as a parametrization, changes the class of a map.
         maps = [(linear, forward) for linear, forward in self._forwards if type(linear) is nn.Linear]
