@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True)
@@ -51,3 +51,10 @@ class Box:
         yield self
         for box in self.boxes:
             yield from box.walk()
+
+    def without_repeats(self) -> Box:
+        """Returns the box for a picture that does not fold: of boxes with the same content, only the first shows it."""
+        if self.repeats:
+            notes = (*self.notes, f"contains what the first {self.title} contains")
+            return replace(self, notes=notes, boxes=(), edges=())
+        return replace(self, boxes=tuple(box.without_repeats() for box in self.boxes))

@@ -9,7 +9,7 @@ from archlang.pages.pictures.label import label_text
 def print_dot(box: Box) -> str:
     """Returns the picture as a .dot file. Boxes with children are clusters."""
     heading = ["digraph model {", "    compound=true; node [shape=box, fontname=monospace, fontsize=10];"]
-    return "\n".join([*heading, *_cluster(box, "    "), "}"]) + "\n"
+    return "\n".join([*heading, *_cluster(box.without_repeats(), "    "), "}"]) + "\n"
 
 
 def _cluster(box: Box, indent: str) -> Iterator[str]:

@@ -8,6 +8,7 @@ from archlang.pages.pictures.label import label_text
 
 def print_mermaid(box: Box) -> str:
     """Returns the picture as a .mmd file. Boxes with children are subgraphs."""
+    box = box.without_repeats()
     ids = {inner.id: f"b{number}" for number, inner in enumerate(box.walk())}
     return "\n".join(["flowchart TD", *_subgraph(box, ids, "    ")]) + "\n"
 

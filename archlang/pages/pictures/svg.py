@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from archlang.pages.html import render
@@ -20,14 +19,8 @@ MARGIN = 10.0  # around the picture, in pixels
 def print_svg(box: Box, foldable: bool = False) -> Markup:
     """Returns the picture as an SVG file with its styles; of several boxes with the same content, the first shows it.
     With `foldable`, returns all boxes unfolded, for a page that has the styles and `picture.js`."""
-    placed = place_boxes(box if foldable else _without_repeats(box))
+    placed = place_boxes(box if foldable else box.without_repeats())
     return render(
         "picture.svg", placed=placed, legend=legend_of(placed), margin=MARGIN, padding=PADDING,
         line_height=LINE_HEIGHT, styled=not foldable,
     )  # fmt: skip
-
-
-def _without_repeats(box: Box) -> Box:
-    if box.repeats:
-        return replace(box, notes=(*box.notes, f"contains what the first {box.title} contains"), boxes=(), edges=())
-    return replace(box, boxes=tuple(map(_without_repeats, box.boxes)))

@@ -8,7 +8,7 @@ from archlang.pages.pictures.box import Box
 def print_tree(box: Box) -> str:
     """Returns the picture as text, one line for each box. The results of a loop stand at the end of its body."""
     heading = "  ".join([box.title, *box.notes])
-    return "\n".join([heading, *_lines(box, "")]) + "\n"
+    return "\n".join([heading, *_lines(box.without_repeats(), "")]) + "\n"
 
 
 def _lines(box: Box, indent: str) -> Iterator[str]:

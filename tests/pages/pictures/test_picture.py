@@ -4,10 +4,13 @@ import pytest
 
 from archlang.compile import compile_named
 from archlang.pages.pictures.box import Box
+from archlang.pages.pictures.dot import print_dot
 from archlang.pages.pictures.legend import legend_of
+from archlang.pages.pictures.mermaid import print_mermaid
 from archlang.pages.pictures.picture import draw
 from archlang.pages.pictures.placement import place_boxes
 from archlang.pages.pictures.svg import print_svg
+from archlang.pages.pictures.text_tree import print_tree
 
 PROGRAM = """
 block layer[heads = 2, ff = 16](h: seq[n, d]) -> seq[n, d] {
@@ -60,7 +63,8 @@ def test_a_block_that_is_applied_again_with_the_same_statics_is_folded(picture: 
     assert [layer.repeats for layer in boxes(picture, "layer")] == [False, True, False]
     assert str(print_svg(picture)).count(">attention<") == 2
     assert str(print_svg(picture, foldable=True)).count(">attention<") == 3
-    assert "contains what the first layer contains" in print_svg(picture)
+    for text in (print_svg(picture), print_tree(picture), print_dot(picture), print_mermaid(picture)):
+        assert "contains what the first layer contains" in text
 
 
 def test_the_legend_explains_only_what_occurs(picture: Box) -> None:
