@@ -64,7 +64,10 @@ def check_text(
 
 def check_loaded(loader: Loader, resolved: ResolvedFile, bodies: CheckedBodies | None = None) -> tuple[Diagnostic, ...]:
     """Returns every mistake of a file that a loader has loaded. `bodies` are those that need not be checked again."""
-    return tuple(loader.with_uses(_check(resolved, loader.diagnostics, bodies or CheckedBodies())))
+    mistakes = tuple(loader.with_uses(_check(resolved, loader.diagnostics, bodies or CheckedBodies())))
+    if bodies is not None and not mistakes:
+        bodies.keep_sound(resolved)
+    return mistakes
 
 
 def _check(resolved: ResolvedFile, diagnostics: Sequence[Diagnostic], bodies: CheckedBodies) -> tuple[Diagnostic, ...]:
@@ -145,10 +148,14 @@ def _checks(
             yield item, partial(_refuse_training_settings, item, report)
     model_graphs = ModelGraphs()
     for recipe in resolved.recipes.values():
+        if bodies.is_sound(recipe, resolved):
+            continue
         make_planner = partial(Planner.of, recipe, resolved, report, model_graphs=model_graphs)
         yield recipe, partial(_check_recipe, make_planner, points)
     cells = CellPlanner(resolved, report, model_graphs=model_graphs)
     for table in resolved.tables.values():
+        if bodies.is_sound(table, resolved):
+            continue
         yield table, partial(check_table, cells, table)
         points.append(partial(check_cells, cells, table))
 

@@ -1,4 +1,4 @@
-"""The bodies of the blocks of a file that have been checked, so that after a change only others are checked again."""
+"""The items of a file that have been checked, so that after a change only others are checked again."""
 
 import re
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from archlang.names.resolve import Declaration, ResolvedFile
 from archlang.names.unused import unused_names
 from archlang.plan.statics import model_sizes
 from archlang.source import Span
-from archlang.syntax.tree import Definition, Use
+from archlang.syntax.tree import Definition, Recipe, Table, Use
 from archlang.types import Type
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
@@ -40,6 +40,7 @@ class CheckedBodies:
     _words: dict[str, frozenset[str]] = field(default_factory=dict)
     _contexts: dict[tuple[str, ...], int] = field(default_factory=dict)
     _files: dict[int, tuple[ResolvedFile, Mapping[str, str], int]] = field(default_factory=dict)
+    _sound: frozenset[_Key] = frozenset()
 
     def check(self, declaration: Declaration, report: Report) -> None:
         """Reports the mistakes in the body of a block or model."""
@@ -60,9 +61,30 @@ class CheckedBodies:
         """Forgets the bodies that are in none of some files."""
         keys = {self._key(each) for file in files for each in file.own.values() if isinstance(each.item, Definition)}
         self._bodies = {key: body for key, body in self._bodies.items() if key in keys}
-        own = {text for text, _, _ in keys}
+        own = {item.span.text for file in files for item in file.program.items}
         self._words = {text: words for text, words in self._words.items() if text in own}
         self._files.clear()
+
+    def is_sound(self, item: Recipe | Table, file: ResolvedFile) -> bool:
+        """Returns whether a recipe or a table, and all items that it names, are those of a file without mistakes."""
+        return bool(self._sound) and self._key_of_plan(item, file) in self._sound
+
+    def keep_sound(self, file: ResolvedFile) -> None:
+        """Keeps the recipes and tables of a file without mistakes."""
+        items = [item for item in file.program.items if isinstance(item, Recipe | Table)]
+        self._sound = frozenset(self._key_of_plan(item, file) for item in items)
+
+    def _key_of_plan(self, item: Recipe | Table, file: ResolvedFile) -> _Key:
+        _, _, context = self._of_file(file)
+        texts: dict[str, str] = {}
+        for each in file.program.items:
+            if not isinstance(each, Use):  # a recipe may have the name of its model
+                texts[each.name] = texts.get(each.name, "") + each.span.text
+        text = item.span.text
+        if isinstance(item, Recipe):  # its claims must agree with those of the tables' rows about it
+            tables = (each.span.text for each in file.program.items if isinstance(each, Table))
+            text = "".join([text, *(table for table in tables if item.name in self._words_of(table))])
+        return text, self._reached(text, texts, set()), context
 
     def _elaborate(self, declaration: Declaration, report: Report) -> CheckedBody:
         item = declaration.item
@@ -89,12 +111,16 @@ class CheckedBodies:
     def _key(self, declaration: Declaration) -> _Key:
         _, texts, context = self._of_file(declaration.file)
         own = declaration.item.span.text
-        reached, pending = {declaration.item.name}, [own]
+        return own, self._reached(own, texts, {declaration.item.name}), context
+
+    def _reached(self, text: str, texts: Mapping[str, str], known: set[str]) -> tuple[str, ...]:
+        """Returns the texts of the items that a text names, and of those that they name, except known ones."""
+        reached, pending = set(known), [text]
         while pending:
             for name in self._words_of(pending.pop()) & texts.keys() - reached:
                 reached.add(name)
                 pending.append(texts[name])
-        return own, tuple(texts[name] for name in sorted(reached - {declaration.item.name})), context
+        return tuple(texts[name] for name in sorted(reached - known))
 
     def _of_file(self, file: ResolvedFile) -> tuple[ResolvedFile, Mapping[str, str], int]:
         if id(file) not in self._files:

@@ -1,7 +1,7 @@
 """A text that has changed is parsed piece by piece, with the result of a new parser."""
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -11,11 +11,14 @@ from archlang.editor.formatting import formatted
 from archlang.editor.pieces import Pieces
 from archlang.names.library import PACKAGE
 from archlang.names.resolve import Declaration
+from archlang.plan import check as plan_check
+from archlang.plan.cells import CellPlanner
 from archlang.plan.checked_bodies import CheckedBody
+from archlang.plan.planner import Planner
 from archlang.source import Source, Span
 from archlang.syntax.parser import parse_tolerantly
 from archlang.syntax.printer import Item, format_program, item_text
-from archlang.syntax.tree import Program
+from archlang.syntax.tree import Program, Table
 from archlang.syntax.walk import walk
 from benchmarks.editor import texts
 
@@ -149,6 +152,57 @@ def test_only_what_has_changed_is_parsed_and_checked(monkeypatch: pytest.MonkeyP
     assert (document.diagnostics, bool(document.types)) == ((), True)
     assert [text.count("block") for text in parsed] == [1]
     assert checked == ["layer0"]
+
+
+RECIPE = """
+recipe {0} {{
+    task  ctl
+    model {1}
+    train adamw[steps = 10]
+}}
+"""
+MODEL = "model {0}[d = 8](x: tokens[n]) -> logits[classes] {{\n    return embed[d](x) |> last |> linear[classes]\n}}\n"
+PLANS = (
+    "".join(MODEL.format(name) for name in "ab")
+    + "".join(RECIPE.format(f"of_{name}", name) for name in "ab")
+    + RECIPE.format("claiming", "a").replace("10]", '10]\n    claim test.accuracy = 0.5 from "p"')
+    + 'table t {\n    row "A" claiming claims 0.5 from "p"\n    column "Test" test.accuracy\n}\n'
+)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "checked"),
+    [
+        ("model a[d = 8]", "model a[d = 9]", ["of_a", "claiming", "t"]),
+        ("claims 0.5", "claims 0.6", ["claiming", "t"]),
+        ("model b\n", "model b[d = 9]\n", ["of_b"]),
+        ('column "Test" test.accuracy', 'column "Test" test.acuracy', ["claiming", "t"]),
+        ("\nrecipe", "\nblock last(h: vec[d]) -> vec[d] {\n}\n\nrecipe", ["of_a", "of_b", "claiming", "t"]),
+        ("## ", "", []),
+    ],
+)
+def test_only_recipes_and_tables_that_name_what_has_changed_are_checked(
+    monkeypatch: pytest.MonkeyPatch, before: str, after: str, checked: list[str]
+) -> None:
+    memory = Memory()
+    assert Document("m.arch", PLANS, memory=memory).diagnostics == ()
+    names: list[str] = []
+    check_recipe, check_table = plan_check._check_recipe, plan_check.check_table
+
+    def recipe(make_planner: Callable[[], Planner], points: list[Callable[[], None]]) -> None:
+        names.append(make_planner().recipe.name)
+        check_recipe(make_planner, points)
+
+    def table(cells: CellPlanner, item: Table) -> None:
+        names.append(item.name)
+        check_table(cells, item)
+
+    text = PLANS.replace(before, after, 1)
+    expected = Document("m.arch", text).diagnostics
+    monkeypatch.setattr(plan_check, "_check_recipe", recipe)
+    monkeypatch.setattr(plan_check, "check_table", table)
+    assert Document("m.arch", text, memory=memory).diagnostics == expected
+    assert names == checked
 
 
 @pytest.mark.parametrize("lines", [200, pytest.param(5_000, marks=pytest.mark.slow)])
