@@ -174,8 +174,11 @@ def no_model(span: Span) -> Diagnostic:
     return Diagnostic("E0214", message, span, "no model", remedy="write `model name(x: tokens[n]) -> … { … }`")
 
 
-def unknown_model(span: Span, name: str, possible: Iterable[str]) -> Diagnostic:
+def unknown_model(span: Span, name: str, possible: Iterable[str], is_block: bool = False) -> Diagnostic:
     possible = tuple(possible)
+    if is_block:
+        remedy = f"write a model that applies `{name}`" + (f", or choose one of {listed(possible)}" if possible else "")
+        return Diagnostic("E0214", f"`{name}` is a block; a recipe trains a model", span, "a block", remedy=remedy)
     remedy = f"the models are {listed(possible)}" if possible else "write a `model`, or bring one in with `use`"
     diagnostic = Diagnostic("E0214", f"unknown model `{name}`", span, "no such model", remedy=remedy)
     outside = outside_prelude(name)

@@ -155,7 +155,7 @@ def _find_model(resolved: ResolvedFile, choice: Choice | None, report: Report) -
     if declaration is not None and _is_model(declaration):
         return declaration
     models = [name for name, candidate in {**resolved.used, **resolved.own}.items() if _is_model(candidate)]
-    report(name_mistakes.unknown_model(name.span, name.text, models))
+    report(name_mistakes.unknown_model(name.span, name.text, models, is_block=declaration is not None))
     return None
 
 

@@ -226,3 +226,10 @@ def test_the_own_lines_of_a_recipe_with_an_unknown_base_are_checked() -> None:
 def test_a_name_beside_a_syntax_error_that_no_header_can_have_defined_is_unknown() -> None:
     text = SMALL + 'recipe e from gone { test model.k = }\ntable t { row "A" gone column "B" test.accuracy }'
     assert [mistake.code for mistake in check_text(text)] == ["E0101", "E0604"]
+
+
+def test_a_block_in_place_of_a_model_is_said_to_be_one() -> None:
+    text = f"block b(h: seq[n, d]) -> seq[n, d] {{ return norm(h) }}\n{MODEL}recipe a {{ task parity model b {TRAIN} }}"
+    (mistake,) = check_text(text)
+    assert (mistake.code, mistake.message) == ("E0214", "`b` is a block; a recipe trains a model")
+    assert mistake.remedy == "write a model that applies `b`, or choose one of `small`"
