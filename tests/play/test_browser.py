@@ -134,7 +134,7 @@ def test_a_program_is_checked_drawn_and_counted_as_it_is_typed(server: Server, o
     page.says("1 error")
     assert "unknown block `embd`" in page.view.inner_text("#mistakes")
     assert page.view.locator(".cm-lintRange-error").inner_text() == "embd"
-    assert "cannot be drawn" in page.view.inner_text("#reason")
+    page.view.locator("#reason", has_text="cannot be drawn").wait_for()  # the drawing follows the mistakes
     page.view.locator("#mistakes .code").click()
     page.view.locator("#explanation h3").first.wait_for()
     page.write(MODEL)
