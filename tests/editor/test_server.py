@@ -166,6 +166,12 @@ def test_an_editor_gets_everything_about_unsaved_texts_of_several_files(tmp_path
         )
         assert [edit.new_text for edit in edits or ()] == [MAIN]
 
+        editor.open("first.arch", 'use "./second.arch"\n')
+        assert [each.code for each in await editor.diagnostics("first.arch")] == ["E0208"]
+        editor.open("second.arch", 'use "./first.arch"\n')
+        for name in ("first.arch", "second.arch"):
+            assert [each.code for each in await editor.diagnostics(name)] == ["E0209"]
+
     with_editor(tmp_path, session)
 
 
@@ -193,17 +199,6 @@ def test_a_block_is_renamed_over_three_files(tmp_path: Path) -> None:
             assert edited(text, edit.changes[editor.uri(name)]) == text.replace("twice", "doubled")
         with pytest.raises(JsonRpcException, match="cannot be a name"):
             await client.text_document_rename_async(lsp.RenameParams(document, place, "return"))
-
-    with_editor(tmp_path, session)
-
-
-def test_files_that_use_each_other_have_a_mistake_each(tmp_path: Path) -> None:
-    async def session(editor: Editor) -> None:
-        editor.open("first.arch", 'use "./second.arch"\n')
-        assert [each.code for each in await editor.diagnostics("first.arch")] == ["E0208"]
-        editor.open("second.arch", 'use "./first.arch"\n')
-        for name in ("first.arch", "second.arch"):
-            assert [each.code for each in await editor.diagnostics(name)] == ["E0209"]
 
     with_editor(tmp_path, session)
 

@@ -25,6 +25,7 @@ from tests.play.test_server import running
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 SECONDS = 60_000  # milliseconds: the machine may be busy
 MODEL = "model m[d = 8](x: tokens[n]) -> logits[classes] {\n    return embed[d](x) |> last |> linear[classes]\n}\n"
+RECIPE = MODEL + "recipe r {\n    task  ctl\n    model m\n    train adamw[steps = 9, select = tset.accuracy]\n}\n"
 VIOLATIONS = """() => {
     window.violations = [];
     document.addEventListener("securitypolicyviolation", (event) => window.violations.push(event.violatedDirective));
@@ -310,6 +311,8 @@ def test_the_static_playground_works_from_a_plain_file_server_on_a_phone(site: s
     page.view.select_option("#programs", "papers/panm/table1")
     page.until("() => document.getElementById('base').textContent.includes('table1')")
     page.says("No mistakes")
+    page.write(RECIPE)  # its splits and metrics are known without numpy
+    page.until("() => document.querySelector('#mistakes .error')?.textContent.includes('`tset`')")
 
 
 def test_a_link_opens_its_program_in_the_static_playground(site: str, open_page: Any) -> None:
