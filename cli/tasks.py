@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from archlang.cli import completion
-from archlang.syntax.tree import Definition, Extern
 
 if TYPE_CHECKING:
+    from archlang.syntax.tree import Definition, Extern
     from archlang.tasks.kit.task import Task
-
-Item = Definition | Extern
 
 
 def tasks(
@@ -33,9 +31,10 @@ def tasks(
     list_or_show("task", library.tasks(), name, as_json, declared_facts)
 
 
-def declared_facts(item: Item) -> dict[str, object]:
+def declared_facts(item: Definition | Extern) -> dict[str, object]:
     """Returns the facts of a task with its default statics; empty if the task needs files."""
     from archlang.diagnostics import ArchlangError
+    from archlang.syntax.tree import Extern
 
     if not isinstance(item, Extern) or not item.python.startswith("archlang.tasks."):
         return {}

@@ -16,19 +16,19 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from archlang.diagnostics import Diagnostic, ProgramError
+from archlang.diagnostics import Diagnostic
 from archlang.files.atomic import write_atomically
 from archlang.files.readable import ReadableFolders, read_named
 from archlang.source import package
 from archlang.source.cache_folder import cache_folder
-from archlang.syntax.reading import read
 
 if TYPE_CHECKING:
     from archlang.names.resolve import Loader
 
 _ENDINGS = (".py", ".arch", ".lark", ".tsv")
 _PACKAGES = ("lark", "numpy")
-_LARGEST_RECORD = 1 << 20
+_LARGEST = 1 << 20
+"""the largest record and the largest text, in bytes"""
 
 
 def check_once(path: str | Path, allow: Iterable[str | Path] = ()) -> tuple[Diagnostic, ...]:
@@ -50,9 +50,9 @@ def check_once(path: str | Path, allow: Iterable[str | Path] = ()) -> tuple[Diag
 
 def _record_file(path: str | Path, allow: Iterable[str | Path]) -> Path | None:
     """Returns the file of the record of a program that may name files of `allow`; None without a cache folder."""
-    key = json.dumps([os.path.realpath(path), *ReadableFolders.of_program(path, allow).folders])
     try:
-        return cache_folder() / "checked" / f"{_digest(key)[:32]}.json"
+        key = json.dumps([os.path.realpath(path), *ReadableFolders.of_program(path, allow).folders])
+        return cache_folder() / "checked" / f"{_digest(key.encode())[:32]}.json"
     except OSError:
         return None
 
@@ -60,21 +60,21 @@ def _record_file(path: str | Path, allow: Iterable[str | Path]) -> Path | None:
 def _is_current(record: Path) -> bool:
     """Whether the record of a program is of this archlang, and every text that its check has read is the same."""
     try:
-        stored = json.loads(read_named(record, _LARGEST_RECORD))
+        stored = json.loads(read_named(record, _LARGEST))
         links, texts = stored["links"], stored["texts"]
         return (
             stored["checker"] == _checker()
             and all(os.path.realpath(path) == real for path, real in links.items())
-            and all(_digest(read(real).text) == digest for real, digest in texts.items())
+            and all(_digest(read_named(real, _LARGEST)) == digest for real, digest in texts.items())
         )
     # A missing or damaged record, or a text that cannot be read: the check says why.
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, ProgramError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return False
 
 
 def _write(record: Path, loader: Loader) -> None:
     """Writes the record of a program without mistakes."""
-    texts = {real: _digest(text) for real, text in loader.texts().items()}
+    texts = {real: _digest(text.encode("utf-8", "surrogatepass")) for real, text in loader.texts().items()}
     try:
         # Of data files a check reads only where their paths lead. Later checks may run in another folder.
         links = {os.path.join(os.getcwd(), path): real for path, real in loader.named_paths().items()}
@@ -109,5 +109,5 @@ def _version(name: str) -> str | None:
         return None  # as numpy is in a browser
 
 
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
