@@ -93,7 +93,7 @@ class Names:
         """Every place that names a symbol, in order."""
         if self.document not in _occurrences:
             reader = _Reader(self.document)
-            reader.read()
+            reader.read(self.document.program.items)
             by_place = {
                 (each.span.start, each.span.end, each.symbol.span.source.path, each.symbol.span.start): each
                 for each in reader.occurrences
@@ -103,12 +103,21 @@ class Names:
 
     def at(self, offset: int) -> Occurrence | None:
         """Returns the name at an offset, or that ends there; None if there is none."""
-        places = [place for place in self.occurrences if place.span.start <= offset <= place.span.end]
+        items = [item for item in self.document.program.items if item.span.start <= offset <= item.span.end]
+        if any(isinstance(item, Recipe | Table) for item in items):  # these name the statics of each other
+            occurrences: Sequence[Occurrence] = self.occurrences
+        else:
+            reader = _Reader(self.document)
+            reader.read(items)
+            occurrences = reader.occurrences
+        places = [place for place in occurrences if place.span.start <= offset <= place.span.end]
         return max(places, key=lambda place: place.span.start, default=None)
 
     def of(self, symbol: Symbol) -> tuple[Span, ...]:
         """Returns the places of the document that name a symbol, its definition included."""
-        return tuple(place.span for place in self.occurrences if place.symbol.key == symbol.key)
+        start, key = symbol.span.start, symbol.key
+        places = (place for place in self.occurrences if place.symbol.span.start == start)  # resolves few paths
+        return tuple(place.span for place in places if place.symbol.key == key)
 
 
 _occurrences: WeakKeyDictionary[Document, tuple[Occurrence, ...]] = WeakKeyDictionary()
@@ -128,9 +137,9 @@ class _Reader:
         self._recipes: dict[str, Symbol] = {}
         self._tables: dict[str, Symbol] = {}
 
-    def read(self) -> None:
-        items = self._document.program.items
-        for item in items:
+    def read(self, items: Iterable[Node]) -> None:
+        """Collects the occurrences in some items of the document."""
+        for item in self._document.program.items:
             if isinstance(item, Recipe):
                 self._recipes.setdefault(item.name, Symbol("recipe", item.name, item.name_span))
             elif isinstance(item, Table):

@@ -146,6 +146,17 @@ def test_only_names_of_the_program_can_be_renamed(workspace: Workspace, tmp_path
     assert renamable(*place(workspace, tmp_path / "layer.arch", "feedforward", "feedforward")) is None
 
 
+@pytest.mark.parametrize("name", ["recipes/ndr.arch", "blocks/concat.arch"])
+def test_the_name_at_a_place_is_one_of_all_names(name: str) -> None:
+    """Of blocks, only the one at the place is read."""
+    path = PACKAGE / name
+    names = Names(Document(str(path), path.read_text(encoding="utf-8")))
+    for place in names.occurrences:
+        found = names.at(place.span.end)
+        assert found is not None
+        assert (found.span, found.symbol.key) == (place.span, place.symbol.key)
+
+
 @pytest.mark.parametrize(
     "name", ["recipes/gutlb.arch", "blocks/concat.arch", "blocks/unembed.arch", "blocks/models/dynamic_halt.arch"]
 )
