@@ -137,7 +137,7 @@ class _Reader:
         self._recipes: dict[str, Symbol] = {}
         self._tables: dict[str, Symbol] = {}
 
-    def read(self, items: Iterable[Node]) -> None:
+    def read(self, items: Iterable[Use | Item | Recipe | Table]) -> None:
         """Collects the occurrences in some items of the document."""
         for item in self._document.program.items:
             if isinstance(item, Recipe):
