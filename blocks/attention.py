@@ -15,6 +15,10 @@ from archlang.blocks.positions import alibi_slopes, counted, sinusoid
 from archlang.kernels.dropout import dropout, is_drawn_here
 from archlang.kernels.softmax_attention import scaled_dot_product_attention
 
+# The number of weights that are computed at a time with dropout. The allocator returns the memory of large tensors to
+# the system; to get it again in each step takes as long as the products.
+_MOST_WEIGHTS = 1 << 20
+
 
 def split_heads(x: Float[Tensor, "b n hc"], heads: int) -> Float[Tensor, "b h n c"]:
     """Splits the channels into heads; the channels of a head are adjacent."""
@@ -176,13 +180,15 @@ class Attention(nn.Module):
         """Returns A, without dropout."""
         query, key, _ = self._project(q, kv)
         n, m = query.shape[2], key.shape[2]
-        return masked_softmax(self._logits(query, key), visible(n, m, self._is_causal(n, m), mask_m, q.device))
+        return masked_softmax(
+            self._logits(query, key, self.slopes), visible(n, m, self._is_causal(n, m), mask_m, q.device)
+        )
 
     def _logits(
-        self, query: Float[Tensor, "b h n c"], key: Float[Tensor, "b h m c"], start: int = 0
+        self, query: Float[Tensor, "b h n c"], key: Float[Tensor, "b h m c"], slopes: list[float] | None, start: int = 0
     ) -> Float[Tensor, "b h n m"]:
         logits = query @ key.transpose(-1, -2) / sqrt(query.shape[-1])
-        return logits if self.slopes is None else logits + self._bias(query, key.shape[2], start, self.slopes)
+        return logits if slopes is None else logits + self._bias(query, key.shape[2], start, slopes)
 
     def _bias(self, query: Float[Tensor, "b h n c"], m: int, start: int, slopes: list[float]) -> Float[Tensor, "h n m"]:
         """Returns what alibi adds to the logits of queries whose first has the position `start`."""
@@ -245,9 +251,7 @@ class Attention(nn.Module):
         rate = self.dropout if self.training else 0.0
         if rate and is_drawn_here(query, query.shape[0] * query.shape[1] * n * m):
             # On the CPU, torch's attention has no faster kernel for dropout.
-            logits = self._logits(query, key, start)
-            weights = masked_softmax(logits, visible(n, m, causal, mask_m, query.device, start))
-            heads = dropout(weights, rate, True).to(value.dtype) @ value
+            heads = self._attend_with_dropout(query, key, value, self.slopes, causal, mask_m, start)
         elif self.slopes is None and mask_m is None and not (causal and start):
             attend = partial(scaled_dot_product_attention, dropout_p=rate, is_causal=causal)
             heads = in_one_batch(attend, query, key, value)
@@ -265,3 +269,31 @@ class Attention(nn.Module):
             heads = in_one_batch(attend, query, key, value, mask).masked_fill(keyless, 0.0)
         y: Tensor = self.output(join_heads(heads))
         return y
+
+    def _attend_with_dropout(
+        self,
+        query: Float[Tensor, "b h n c"],
+        key: Float[Tensor, "b h m c"],
+        value: Float[Tensor, "b h m c"],
+        slopes: list[float] | None,
+        causal: bool,
+        mask_m: Bool[Tensor, "b m"] | None,
+        start: int,
+    ) -> Float[Tensor, "b h n c"]:
+        """Returns the heads, whose weights are computed for some samples or heads at a time."""
+        b, h, n, _ = query.shape
+        m = key.shape[2]
+        if b * h * n * m > _MOST_WEIGHTS and b * h > 1:
+            axis = 0 if b > 1 else 1
+            queries, keys, values = (x.chunk(2, axis) for x in (query, key, value))
+            masks = (mask_m, mask_m) if mask_m is None or axis else mask_m.chunk(2)
+            first = len(queries[0][0])
+            of_heads = (slopes, slopes) if slopes is None or not axis else (slopes[:first], slopes[first:])
+            parts = [
+                self._attend_with_dropout(q, k, v, own, causal, mask, start)
+                for q, k, v, own, mask in zip(queries, keys, values, of_heads, masks, strict=True)
+            ]
+            return torch.cat(parts, axis)
+        logits = self._logits(query, key, slopes, start)
+        weights = masked_softmax(logits, visible(n, m, causal, mask_m, query.device, start))
+        return dropout(weights, self.dropout, True).to(value.dtype) @ value

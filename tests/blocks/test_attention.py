@@ -1,6 +1,7 @@
 """Softmax attention against loops over heads, queries and keys; masks, causality and positions."""
 
 import math
+import sys
 from collections.abc import Callable
 from math import sqrt
 
@@ -8,8 +9,10 @@ import pytest
 import torch
 from torch import Tensor
 
+from archlang.blocks import attention as blocks_attention
 from archlang.blocks.attention import Attention
 from archlang.blocks.positions import AbsolutePositions
+from archlang.kernels import dropout as kernel
 
 
 def attention(
@@ -235,6 +238,23 @@ def test_dropout_is_on_the_weights_and_output_dropout_on_the_result() -> None:
     assert inside(x, x).eq(0).all(-1).float().mean().item() == pytest.approx(0.5, abs=0.1)
     outside = attention(output_dropout=0.5)
     assert outside(x, x).eq(0).float().mean().item() == pytest.approx(0.5, abs=0.05)
+
+
+@pytest.mark.parametrize(("position", "masked"), [("rotary", False), ("rotary", True), ("alibi", True)])
+def test_dropout_is_the_same_for_a_few_samples_and_heads_at_a_time(
+    position: str, masked: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kernel, "LEAST", 1)
+    block = attention(dropout=0.3, position=position, causal=True, heads=3, d=12, e=12).double()
+    x = torch.randn(3, 6, 12).double().requires_grad_()
+    mask = torch.arange(6) < torch.tensor([6, 4, 2])[:, None] if masked else None
+    results = []
+    for most in (sys.maxsize, 40):
+        monkeypatch.setattr(blocks_attention, "_MOST_WEIGHTS", most)
+        torch.manual_seed(1)
+        y = block(x, x, mask_n=mask, mask_m=mask)
+        results.append((y, *torch.autograd.grad(y.square().sum(), (x, *block.parameters()))))
+    torch.testing.assert_close(results[0], results[1], rtol=1e-10, atol=1e-10)
 
 
 def test_padded_queries_may_be_computed() -> None:
