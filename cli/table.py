@@ -277,7 +277,7 @@ def _results(runs: TableRuns, pairs: list[tuple[str, str]], changed: dict[str, s
     from archlang.pages.reports.result_table import ResultTable
 
     plan = runs.plan
-    return ResultTable.of(plan.name, plan.rows, plan.columns, runs.cell_results(), pairs, changed)
+    return ResultTable.of(plan.name, plan.rows, plan.columns, runs.cell_results(), pairs, changed, runs.time_spent())
 
 
 def _print(results: ResultTable, form: str) -> None:

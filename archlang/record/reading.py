@@ -149,8 +149,15 @@ def read_step_timings(folder: Path) -> tuple[StepTiming, ...]:
 
     Raises:
         RunError: A line is damaged."""
-    lines = _parsed(folder, TIMINGS, _TIMINGS.validate_json)
-    return tuple(line for line in lines if isinstance(line, StepTiming))
+    return tuple(line for line in read_timings(folder) if isinstance(line, StepTiming))
+
+
+def read_timings(folder: Path) -> tuple[StepTiming | EvaluationTiming, ...]:
+    """Returns the speeds and the durations of the evaluations of a run so far.
+
+    Raises:
+        RunError: A line is damaged."""
+    return tuple(_parsed(folder, TIMINGS, _TIMINGS.validate_json))
 
 
 def _parsed(folder: Path, name: str, parse: Callable[[str], Line]) -> Iterator[Line]:

@@ -14,6 +14,7 @@ from archlang.record.mistakes import RunError
 from archlang.record.reading import read_results, read_step_timings
 from archlang.record.schemas import Results, StepTiming
 from archlang.runs.points import Point, folder_name, is_done
+from archlang.runs.time_spent import TimeSpent, time_spent, training_seconds
 from archlang.tasks.kit.metrics import rank
 
 
@@ -103,6 +104,10 @@ class TableRuns:
             for cell in self.plan.cells
         )
 
+    def time_spent(self) -> TimeSpent:
+        """Returns the time that the runs which are done have taken."""
+        return time_spent(dict.fromkeys(map(self.run_folder, self.plan.plans)))
+
 
 def _result(cell: TableCell, results: Mapping[int, FinishedRun | RunError | None]) -> CellResult:
     if cell.options:
@@ -172,17 +177,6 @@ def column_value(results: Results, column: TableColumn) -> float | None:
         ((group, value),) = groups.items()
         return result.groups.get(group, {}).get(value, {}).get(metric)
     return next((joint.metrics.get(metric) for joint in result.joint if joint.of == groups), None)
-
-
-def training_seconds(timings: Sequence[StepTiming]) -> float | None:
-    """Returns the seconds that the training steps of a run took, without evaluations; None without a logged step."""
-    steps = [0, *(timing.step for timing in timings)]
-    intervals = (
-        (step - before) / timing.steps_per_second
-        for before, step, timing in zip(steps, steps[1:], timings, strict=False)
-        if timing.steps_per_second
-    )
-    return sum(intervals) if timings else None
 
 
 def memory_in_use(timings: Sequence[StepTiming]) -> float | None:

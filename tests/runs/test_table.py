@@ -11,7 +11,7 @@ from archlang.plan.table import TableColumn
 from archlang.record.mistakes import RunError
 from archlang.record.schemas import JointRecord, Results, SplitResult, StepTiming
 from archlang.runs.points import folder_name, is_done, make_folder, run_point
-from archlang.runs.table import TableRuns, column_value, memory_in_use, training_seconds
+from archlang.runs.table import TableRuns, column_value, memory_in_use
 
 RESULTS = Results(
     best_step=1,
@@ -46,14 +46,13 @@ def test_a_column_reads_a_metric_a_group_a_joint_group_or_the_loss(column: Table
     assert column_value(RESULTS, column) == value
 
 
-def test_the_seconds_of_a_run_are_those_of_its_training_steps_and_its_memory_the_largest() -> None:
+def test_the_memory_of_a_run_is_the_largest() -> None:
     timings = [
         StepTiming(step=10, time=0.0, steps_per_second=5.0, spared=None, memory=2**20),
         StepTiming(step=40, time=90.0, steps_per_second=10.0, spared=None, memory=3 * 2**20),
     ]
-    assert training_seconds(timings) == 2.0 + 3.0
     assert memory_in_use(timings) == 3.0
-    assert (training_seconds([]), memory_in_use([])) == (None, None)
+    assert memory_in_use([]) is None
 
 
 def test_a_table_shows_the_seconds_and_the_memory_of_runs(program: Path, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from archlang.pages.reports.statistics import SOLVED, SeedStatistics, paired_tes
 from archlang.pages.reports.verdict import ClaimVerdict, judge
 from archlang.plan.table import TableColumn, TableRow
 from archlang.runs.table import CellResult
+from archlang.runs.time_spent import TimeSpent
 from archlang.tasks.kit.metrics import LOWER_IS_BETTER, decimals
 
 
@@ -128,7 +129,8 @@ class ResultTable:
     """The results of a table. `cells` are in the order of the rows.
 
     Args:
-        changed: The statics that differ from the recipes. The claims do not apply to them."""
+        changed: The statics that differ from the recipes. The claims do not apply to them.
+        spent: The time that the finished runs have taken, if it is known."""
 
     name: str
     rows: tuple[TableRow, ...]
@@ -136,6 +138,7 @@ class ResultTable:
     cells: tuple[ResultCell, ...]
     comparisons: tuple[RowComparison, ...] = ()
     changed: Mapping[str, str] = field(default_factory=dict)
+    spent: TimeSpent | None = None
 
     @staticmethod
     def of(
@@ -145,13 +148,14 @@ class ResultTable:
         measured: Sequence[CellResult],
         compared: Sequence[tuple[str, str]] = (),
         changed: Mapping[str, str] | None = None,
+        spent: TimeSpent | None = None,
     ) -> ResultTable:
         """Computes the statistics of each cell.
 
         Args:
             compared: Pairs of row titles to compare."""
         cells = tuple(map(ResultCell.of, measured))
-        table = ResultTable(name, tuple(rows), tuple(columns), cells, (), dict(changed or {}))
+        table = ResultTable(name, tuple(rows), tuple(columns), cells, (), dict(changed or {}), spent)
         comparisons = [comparison for left, right in compared for comparison in _compare(table, left, right)]
         return replace(table, comparisons=tuple(comparisons))
 
@@ -163,7 +167,7 @@ class ResultTable:
         return [self.at(row, column) for column in self.columns]
 
     def sentences(self) -> list[str]:
-        """Returns the text below the table: changed settings, how to read a cell, and the comparisons."""
+        """Returns the text below the table: changed settings, how to read a cell, the comparisons, and the cost."""
         lines = []
         if self.changed:
             settings = ", ".join(f"{name} = {value}" for name, value in self.changed.items())
@@ -186,7 +190,7 @@ class ResultTable:
                 f"{difference} over {comparison.pairs} pairs of seeds, "
                 f"p = {comparison.probability:.3f} (paired permutation test)."
             )
-        return lines
+        return [*lines, self.spent.sentence()] if self.spent and self.spent.runs else lines
 
 
 def _compare(table: ResultTable, left: str, right: str) -> Iterator[RowComparison]:

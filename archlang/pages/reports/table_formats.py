@@ -6,6 +6,7 @@ formulas of a spreadsheet. JSON has their exact values."""
 import csv
 import io
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from rich.console import Group, RenderableType
@@ -105,6 +106,7 @@ def json_table(table: ResultTable) -> str:
             }
             for comparison in table.comparisons
         ],
+        "cost": asdict(table.spent) if table.spent else None,
     }  # fmt: skip
     return json_text(facts) + "\n"
 

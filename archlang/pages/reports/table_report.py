@@ -44,7 +44,9 @@ class TableReport:
 
         Runs that are damaged are left out."""
         runs = TableRuns(plan, folder)
-        table = ResultTable.of(plan.name, plan.rows, plan.columns, runs.cell_results(), changed=changed)
+        table = ResultTable.of(
+            plan.name, plan.rows, plan.columns, runs.cell_results(), changed=changed, spent=runs.time_spent()
+        )
         results: dict[str, list[Results]] = {row.title: [] for row in plan.rows}
         trained: dict[str, tuple[float, float]] = {}
         read: set[Path] = set()

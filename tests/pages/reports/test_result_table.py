@@ -13,6 +13,7 @@ from archlang.pages.reports.table_formats import TEXT_FORMATS, csv_text, json_ta
 from archlang.plan.plan import PublishedResult
 from archlang.plan.table import TableCell, TableColumn, TableRow
 from archlang.runs.table import CellResult
+from archlang.runs.time_spent import TimeSpent
 
 ROWS = (TableRow("NDR", "ndr"), TableRow("Trans|former", "plain"), TableRow("DNC", None, "no such block"))
 COLUMNS = (TableColumn("Longer", "test.accuracy"), TableColumn("Surprise", "test.perplexity"))
@@ -121,3 +122,11 @@ def test_changed_settings_are_named_beside_the_claims(table: ResultTable) -> Non
     )
     assert "train.steps = 100" in markdown(changed)
     assert json.loads(json_table(changed))["changed"] == {"train.steps": "100"}
+
+
+def test_a_table_ends_with_the_cost_of_its_runs_in_formats_that_are_read(table: ResultTable) -> None:
+    costly = replace(table, spent=TimeSpent(3, core_hours=1.25))
+    assert costly.sentences()[-1].startswith("Cost of 3 finished runs: at most 1.25 core-hours")
+    assert "1.25 core-hours" in markdown(costly).splitlines()[-1]
+    assert json.loads(json_table(costly))["cost"] == {"runs": 3, "core_hours": 1.25, "gpu_hours": 0.0}
+    assert "core-hours" not in latex(costly) + csv_text(costly) + markdown(table)
