@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 # As in archlang.pages.reports.table_formats, which imports too much for `--help`.
 _FORMATS = ("terminal", "markdown", "latex", "csv", "json")
 _BY_SUFFIX = {".md": "markdown", ".tex": "latex", ".csv": "csv", ".json": "json"}
+_PICTURES = (".svg", ".png")
 
 
 def _seeds(text: str | None) -> str | None:
@@ -114,7 +115,11 @@ def table(
         str | None, typer.Option("--format", help="terminal, markdown, latex, csv or json.", callback=_format)
     ] = None,
     write: Annotated[
-        Path | None, typer.Option("--write", help="Write the table to a file; `.md`, `.tex`, `.csv` or `.json`.")
+        Path | None,
+        typer.Option(
+            "--write",
+            help="Write the table to a `.md`, `.tex`, `.csv` or `.json`, or its picture to a `.svg` or `.png`.",
+        ),
     ] = None,
     device: Device = "auto",
     precision: Precision = "32",
@@ -140,8 +145,9 @@ def table(
             "name the file and a table of it, or with `--list` or `--claims` a folder",
             code=2,
         )
-    if write is not None and write.suffix not in _BY_SUFFIX:
-        console.fail(f"`{write}` has no suffix of a table", f"use one of {', '.join(_BY_SUFFIX)}", code=2)
+    if write is not None and write.suffix not in (*_BY_SUFFIX, *_PICTURES):
+        suffixes = ", ".join((*_BY_SUFFIX, *_PICTURES))
+        console.fail(f"`{write}` has no suffix of a table or a picture", f"use one of {suffixes}", code=2)
     if listed or claims:
         chosen = "--list" if listed else "--claims"
         unheeded = {
@@ -292,5 +298,9 @@ def _print(results: ResultTable, form: str) -> None:
 def _write(results: ResultTable, path: Path) -> None:
     from archlang.pages.files import write_file
     from archlang.pages.reports.table_formats import TEXT_FORMATS
+    from archlang.pages.reports.table_picture import write_table_picture
 
+    if path.suffix in _PICTURES:
+        write_table_picture(results, path)
+        return
     write_file(path, TEXT_FORMATS[_BY_SUFFIX[path.suffix]](results))

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 # The colour of text and lines. A page replaces it by the colour of its own text.
 INK = "#010203"
+# The ink of a file, which can be read on a light and on a dark ground.
+_LEGIBLE_INK = "#6e7781"
 
 
 @contextmanager
@@ -40,6 +42,22 @@ def themed_figure(size: tuple[float, float]) -> Iterator[Figure]:
     with mpl.rc_context(theme), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing from font")  # it is drawn as a box
         yield Figure(figsize=size, layout="constrained")
+
+
+def figure_svg(figure: Figure, title: str = "", description: str = "") -> str:
+    """Returns a figure as the content of an SVG file.
+
+    Args:
+        title: The title of the file, which browsers show.
+        description: What screen readers read in place of the picture."""
+    from markupsafe import escape
+
+    file = io.StringIO()
+    metadata = {"Date": None, **({"Title": title} if title else {})}
+    figure.savefig(file, format="svg", transparent=True, metadata=metadata)
+    svg = file.getvalue().replace(INK, _LEGIBLE_INK)
+    label = f'<svg role="img" aria-label="{escape(description)}"'
+    return svg.replace("<svg", label, 1) if description else svg
 
 
 def save_png(figure: Figure, path: Path) -> None:

@@ -14,14 +14,14 @@ _SECONDS_PER_HOUR = 3600
 
 @dataclass(frozen=True)
 class TimeSpent:
-    """The wall time of the training steps and evaluations of finished runs.
+    """The wall time of the training steps and validations of finished runs, without their evaluations at the end.
 
     Args:
         runs: The number of these runs.
         core_hours: For runs on a CPU, the wall time multiplied by the threads of torch.
         gpu_hours: For runs on a GPU, the wall time.
 
-    The numbers are upper bounds of what the runs have computed: a thread may wait, a machine may be shared, and seeds
+    The numbers are upper bounds of what training has computed: a thread may wait, a machine may be shared, and seeds
     that trained together have logged the time of all of them each."""
 
     runs: int = 0
@@ -34,8 +34,8 @@ class TimeSpent:
         amounts = " and ".join(f"{ceil(100 * count) / 100:.2f} {unit}" for count, unit in hours if count)
         times_threads = ", on a CPU times the threads" if self.core_hours else ""
         return (
-            f"Cost of {self.runs} finished run{'s' if self.runs > 1 else ''}: at most {amounts or '0.00 core-hours'} "
-            f"(wall time of training steps and evaluations{times_threads})."
+            f"Cost: at most {amounts or '0.00 core-hours'} of training in {self.runs} finished "
+            f"run{'s' if self.runs > 1 else ''} (wall time of steps and validation{times_threads})."
         )
 
 

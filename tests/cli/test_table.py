@@ -46,7 +46,13 @@ def table(archlang: Command, *arguments: str) -> Any:
 def test_a_table_runs_unfinished_points_and_prints_them_beside_the_claim(archlang: Command, folder: Path) -> None:
     result = table(archlang, "--seeds", "2", "--write", "table.md", "--compare", "Tiny,Tinier, by half")
     assert (result.code, result.err) == (0, "")
-    for expected in ("Tiny", "absent", "paper 100.0 ± 2.0", "p = ", "Cost of 4 finished runs: at most 0.01 core-hours"):
+    for expected in (
+        "Tiny",
+        "absent",
+        "paper 100.0 ± 2.0",
+        "p = ",
+        "Cost: at most 0.01 core-hours of training in 4 finished runs",
+    ):
         assert expected in result.out
     assert (folder / "table.md").read_text().startswith("|  | Longer | Five |")
     again = table(archlang, "--seeds", "2", "--json")
@@ -195,7 +201,7 @@ def test_a_dry_run_gives_the_number_of_models_of_seeds_together(archlang: Comman
     [
         (["--only", "Nobody"], "unknown row Nobody"),
         (["--compare", "Tiny,Nobody"], "does not name two rows"),
-        (["--write", "table.doc"], "has no suffix of a table"),
+        (["--write", "table.doc"], "has no suffix of a table or a picture"),
         (["--seeds", "some"], "not a number of seeds"),
         (["--for", "soon"], "not a duration"),
         (["--format", "word"], "is not one of"),

@@ -33,7 +33,7 @@ def test_the_seconds_of_a_run_are_those_of_its_training_steps() -> None:
     assert training_seconds([]) is None
 
 
-def test_the_time_of_finished_runs_counts_steps_and_evaluations_by_the_threads_of_a_cpu(tmp_path: Path) -> None:
+def test_the_time_of_finished_runs_counts_steps_and_validation_by_the_threads_of_a_cpu(tmp_path: Path) -> None:
     resumed = [{**_SOFTWARE, "threads": 4, "step": 20}]
     folders = [
         run_folder(tmp_path / "two threads"),
@@ -53,10 +53,10 @@ def test_a_run_whose_times_are_damaged_is_not_counted(tmp_path: Path) -> None:
 
 def test_the_sentence_names_the_unit_and_rounds_up() -> None:
     assert TimeSpent(1, 0.001).sentence() == (
-        "Cost of 1 finished run: at most 0.01 core-hours (wall time of training steps and evaluations, on a CPU times "
-        "the threads)."
+        "Cost: at most 0.01 core-hours of training in 1 finished run (wall time of steps and validation, on a CPU "
+        "times the threads)."
     )
     assert TimeSpent(2, 0.0, 1.5).sentence() == (
-        "Cost of 2 finished runs: at most 1.50 GPU-hours (wall time of training steps and evaluations)."
+        "Cost: at most 1.50 GPU-hours of training in 2 finished runs (wall time of steps and validation)."
     )
     assert "at most 1.00 core-hours and 0.50 GPU-hours" in TimeSpent(5, 1.0, 0.5).sentence()

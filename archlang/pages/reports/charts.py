@@ -12,20 +12,18 @@ from math import ceil
 from typing import TYPE_CHECKING
 
 from archlang.diagnostics.visible import visible
-from archlang.pages.plotting import INK, themed_figure
+from archlang.pages.plotting import INK, figure_svg, themed_figure
 from archlang.tasks.kit.metrics import LOWER_IS_BETTER
 
 if TYPE_CHECKING:
     from markupsafe import Markup
     from matplotlib.axes import Axes
 
-_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", INK)
-_MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", INK)
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 # These splits have the same colour in every chart.
 _SPLITS = ("train", "iid", "valid", "test")
 _SHADE = "#7f8c9b"
-# The ink of a file, which can be read on a light and on a dark ground.
-_LEGIBLE_INK = "#6e7781"
 _MOST_TICKS = 8
 _LONGEST_NAME = 20  # characters
 # From this ratio of the largest x to the smallest, the x axis is logarithmic.
@@ -128,17 +126,23 @@ def charts_svg(charts: Sequence[Chart]) -> str:
     with themed_figure((6.0 * max(1, len(charts)), 3.4)) as figure:
         for axes, chart in zip(figure.subplots(1, max(1, len(charts)), squeeze=False)[0], charts, strict=False):
             _draw(axes, chart)
-        file = io.StringIO()
-        figure.savefig(file, format="svg", transparent=True, metadata={"Date": None})
-    return file.getvalue().replace(INK, _LEGIBLE_INK)
+        return figure_svg(figure)
+
+
+def percent_axis(axes: Axes) -> None:
+    """Shows fractions from 0 to 1 as percentages on the y axis."""
+    from matplotlib.ticker import PercentFormatter
+
+    axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
+    axes.set_ylim(-0.03, 1.03)
 
 
 def _draw(axes: Axes, chart: Chart) -> None:
     for index, curve in enumerate(chart.curves):
         index = _SPLITS.index(curve.name) if curve.name in _SPLITS else index
         axes.plot(
-            list(curve.x), list(curve.y), label=curve.name, color=_COLOURS[index % len(_COLOURS)],
-            marker=_MARKERS[index % len(_MARKERS)] if chart.marked or len(curve.x) < 2 else None,
+            list(curve.x), list(curve.y), label=curve.name, color=COLOURS[index % len(COLOURS)],
+            marker=MARKERS[index % len(MARKERS)] if chart.marked or len(curve.x) < 2 else None,
             markersize=4, linewidth=1.6, linestyle="--" if curve.dashed else "-",
         )  # fmt: skip
     values = sorted({x for curve in chart.curves for x in curve.x})
@@ -171,10 +175,7 @@ def _draw(axes: Axes, chart: Chart) -> None:
     axes.set_xlabel(chart.x)
     axes.set_ylabel(chart.y)
     if chart.percent:
-        from matplotlib.ticker import PercentFormatter
-
-        axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
-        axes.set_ylim(-0.03, 1.03)
+        percent_axis(axes)
     positive = [y for curve in chart.curves for y in curve.y if y > 0]
     if chart.logarithmic and positive:
         from matplotlib.ticker import NullFormatter, StrMethodFormatter

@@ -166,14 +166,19 @@ class ResultTable:
         """Returns the cells of a row, one for each column."""
         return [self.at(row, column) for column in self.columns]
 
+    @property
+    def changed_note(self) -> str:
+        """The changed settings; empty if there are none."""
+        if not self.changed:
+            return ""
+        settings = ", ".join(f"{name} = {value}" for name, value in self.changed.items())
+        has_claims = any(cell.verdict is not None for cell in self.cells)
+        claims = "; the claims are for the recipes without these settings" if has_claims else ""
+        return f"Measured with {settings}{claims}."
+
     def sentences(self) -> list[str]:
         """Returns the text below the table: changed settings, how to read a cell, the comparisons, and the cost."""
-        lines = []
-        if self.changed:
-            settings = ", ".join(f"{name} = {value}" for name, value in self.changed.items())
-            has_claims = any(cell.verdict is not None for cell in self.cells)
-            claims = "; the claims are for the recipes without these settings" if has_claims else ""
-            lines.append(f"Measured with {settings}{claims}.")
+        lines = [self.changed_note] if self.changed else []
         of_seeds = [cell for cell in self.cells if cell.statistics is not None and cell.statistics.seeds > 1]
         if of_seeds:
             has_fractions = any(cell.is_fraction for cell in of_seeds)
