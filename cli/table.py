@@ -34,6 +34,8 @@ _PICTURES = (".svg", ".png")
 def _seeds(text: str | None) -> str | None:
     if text is not None and not re.fullmatch(r"\d+|\d+\.\.\d+|\d+(,\d+)+", text):
         raise typer.BadParameter(f"{text!r} is not a number of seeds; write 3, 1..5 or 1,4,7")
+    if text is not None and not chosen_seeds(text):
+        raise typer.BadParameter(f"{text!r} names no seed; write 3, 1..5 or 1,4,7")
     return text
 
 

@@ -203,6 +203,8 @@ def test_a_dry_run_gives_the_number_of_models_of_seeds_together(archlang: Comman
         (["--compare", "Tiny,Nobody"], "does not name two rows"),
         (["--write", "table.doc"], "has no suffix of a table or a picture"),
         (["--seeds", "some"], "not a number of seeds"),
+        (["--seeds", "0"], "'0' names no seed"),
+        (["--seeds", "3..1"], "'3..1' names no seed; write 3, 1..5 or 1,4,7"),
         (["--for", "soon"], "not a duration"),
         (["--format", "word"], "is not one of"),
     ],
