@@ -101,11 +101,19 @@ def test_a_run_of_an_engine_has_the_same_curve_as_a_solo_run(points: tuple[Point
     assert (result.point.folder / "metrics.jsonl").read_bytes() == (solo.folder / "metrics.jsonl").read_bytes()
 
 
-@installed("ray")
-def test_another_engine_resumes_a_killed_table(program: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        pytest.param("ray", {}, marks=[pytest.mark.slow, installed("ray")]),
+        pytest.param("slurm", {"cluster": "local"}, marks=installed("submitit")),
+    ],
+)
+def test_another_engine_resumes_a_killed_table(
+    name: str, options: dict[str, str], program: Path, tmp_path: Path
+) -> None:
     out = tmp_path / "killed"
-    options = ("--seeds", "2", "--set", "train.steps=160", "--set", "train.every=20", "--workers", "2")
-    command = archlang("table", program, *options, "--out", out, "--device", "cpu")
+    sets = ("--set", "train.steps=160", "--set", "train.every=20")
+    command = archlang("table", program, "--seeds", "2", *sets, "--workers", "2", "--out", out, "--device", "cpu")
     first = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     limit = time.monotonic() + 60
     while not list(out.glob("*/checkpoints/*/manifest.json")):
@@ -117,7 +125,7 @@ def test_another_engine_resumes_a_killed_table(program: Path, tmp_path: Path) ->
     table = plan_table(program, sets={"train.steps": "160", "train.every": "20"}, seeds=[1, 2])
     killed, expected = (TableRuns(table, folder, device="cpu") for folder in (out, tmp_path / "whole"))
     assert killed.points()
-    run_all(make_engine("ray", 2), killed)
+    run_all(make_engine(name, 2, options), killed)
     run_all(make_engine("local", 2), expected)
     assert_equal(killed, expected)
 
