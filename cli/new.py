@@ -2,6 +2,7 @@
 
 import os.path
 import re
+import shlex
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -59,10 +60,10 @@ def new(
     for path, text in files.items():
         write_file(path, text)
         console.out.print(f"wrote {path}", markup=False)
-    plugin = f" --plugin {folder / f'{name}.py'}" if f"{name}.py" in starter(kind, name) else ""
+    plugin = ["--plugin", f"{folder / name}.py"] if f"{name}.py" in starter(kind, name) else []
     console.out.print("next, type", markup=False)
     for command in _next(kind, program, plugin, name):
-        console.out.print(f"    {command}", markup=False)
+        console.out.print(f"    {shlex.join(command)}", markup=False)
 
 
 def _is_importable(name: str) -> bool:
@@ -72,16 +73,17 @@ def _is_importable(name: str) -> bool:
     return spec is not None and spec.origin is not None  # A folder without `__init__.py` has no origin.
 
 
-def _next(kind: str, program: Path, plugin: str, name: str) -> list[str]:
-    """Returns the commands that check, test, train and compare."""
-    commands = [f"archlang check {program}{plugin}"]
+def _next(kind: str, program: Path, plugin: list[str], name: str) -> list[list[str]]:
+    """Returns the commands that check, test, train and compare, each as its words."""
+    file = str(program)
+    commands = [["check", file, *plugin]]
     if kind == "block":
-        commands.append(f"archlang test {program}{plugin}")
+        commands.append(["test", file, *plugin])
     if kind == "task":
-        commands.append(f"archlang data show {name} --program {program}{plugin}")
-    run = program.with_name("runs") / name if kind == "project" else Path("runs") / name
-    commands.append(f"archlang train {program}{plugin} --out {run}")
-    commands.append(f"archlang eval {run}{plugin}")
+        commands.append(["data", "show", name, "--program", file, *plugin])
+    run = str(program.with_name("runs") / name if kind == "project" else Path("runs") / name)
+    commands.append(["train", file, *plugin, "--out", run])
+    commands.append(["eval", run, *plugin])
     if kind != "task":
-        commands.append(f"archlang table {program}{plugin}")
-    return [*commands, f"pytest {program.with_name(f'test_{name}.py')}"]
+        commands.append(["table", file, *plugin])
+    return [*(["archlang", *command] for command in commands), ["pytest", str(program.with_name(f"test_{name}.py"))]]

@@ -62,6 +62,9 @@ def make_server(draw: Draw) -> LanguageServer:
     server = LanguageServer("archlang", f"v{package.VERSION}")
     answers = _Answers(server, draw)
     for method, handler in (
+        (lsp.INITIALIZED, answers.initialized),
+        (lsp.WORKSPACE_DID_CHANGE_WATCHED_FILES, answers.disk_changed),
+        (lsp.TEXT_DOCUMENT_DID_SAVE, answers.disk_changed),
         (lsp.TEXT_DOCUMENT_DID_OPEN, answers.opened),
         (lsp.TEXT_DOCUMENT_DID_CHANGE, answers.changed),
         (lsp.TEXT_DOCUMENT_DID_CLOSE, answers.closed),
@@ -107,6 +110,19 @@ class _Answers:
         self._versions: dict[str, int] = {}
 
     # Texts
+
+    def initialized(self, parameters: lsp.InitializedParams) -> None:
+        """Asks the editor to report changes on the disk, if it can: open files may use those that change."""
+        workspace = self._server.client_capabilities.workspace
+        watched = workspace and workspace.did_change_watched_files
+        if watched and watched.dynamic_registration:
+            options = lsp.DidChangeWatchedFilesRegistrationOptions([lsp.FileSystemWatcher("**/*.arch")])
+            method = lsp.WORKSPACE_DID_CHANGE_WATCHED_FILES
+            self._server.client_register_capability(lsp.RegistrationParams([lsp.Registration(method, method, options)]))
+
+    def disk_changed(self, parameters: lsp.DidSaveTextDocumentParams | lsp.DidChangeWatchedFilesParams) -> None:
+        self._workspace.reread()
+        self._publish()
 
     def opened(self, parameters: lsp.DidOpenTextDocumentParams) -> None:
         self._read(parameters.text_document.uri)

@@ -38,6 +38,10 @@ class Workspace:
         self._memories.pop(path, None)
         self._documents.clear()
 
+    def reread(self) -> None:
+        """Reads the files on the disk again: one of them may have changed."""
+        self._documents.clear()
+
     def document(self, path: str) -> Document:
         """Returns a file, from the disk if it is not open.
 

@@ -1,5 +1,6 @@
 """The wording of errors about seeds, splits, metrics and engines."""
 
+import shlex
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -8,7 +9,7 @@ from archlang.record.mistakes import RunError, RunMachineError
 
 
 def no_checkpoint(folder: Path) -> RunError:
-    return RunError(f"{folder} has no checkpoint yet", f"train it first: `archlang train FILE --out {folder}`")
+    return RunError(f"{folder} has no checkpoint yet", f"train it first: `archlang train FILE --out {shlex.quote(str(folder))}`")
 
 
 def stored_model_fails(path: Path, reason: str) -> RunError:

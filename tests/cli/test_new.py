@@ -45,6 +45,14 @@ def test_new_files_have_no_mistakes(archlang: Command, folder: Path, kind: str) 
     assert {command[0] for command in others} == {"archlang", "pytest"}
 
 
+@pytest.mark.parametrize("kind", ["block", "task", "recipe", "project"])
+def test_the_next_commands_quote_a_folder_with_a_space(archlang: Command, folder: Path, kind: str) -> None:
+    for command in commands(archlang("new", kind, "my_idea", "--folder", "sp ace").out):
+        files = [word for word in command if word.endswith((".arch", ".py"))]
+        assert all((folder / file).exists() for file in files), command
+    assert (folder / "sp ace").exists()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["block", "task", "recipe", "project"])
 def test_every_next_command_works(archlang: Command, folder: Path, kind: str) -> None:

@@ -30,7 +30,9 @@ class Editor:
     def __init__(self, client: LanguageClient, folder: Path) -> None:
         self.client, self.folder = client, folder
         self._diagnostics: asyncio.Queue[lsp.PublishDiagnosticsParams] = asyncio.Queue()
+        self._registrations: asyncio.Queue[lsp.RegistrationParams] = asyncio.Queue()
         client.feature(lsp.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS)(lambda received: self._diagnostics.put_nowait(received))
+        client.feature(lsp.CLIENT_REGISTER_CAPABILITY)(lambda received: self._registrations.put_nowait(received))
 
     def uri(self, name: str) -> str:
         return (self.folder / name).as_uri()
@@ -46,6 +48,10 @@ class Editor:
 
     def document(self, name: str) -> lsp.TextDocumentIdentifier:
         return lsp.TextDocumentIdentifier(self.uri(name))
+
+    async def registered(self) -> lsp.RegistrationParams:
+        """Waits for the first request of the server to be told of something."""
+        return await self._registrations.get()
 
     async def diagnostics(self, name: str) -> list[lsp.Diagnostic]:
         """Waits for the next diagnostics of a file."""
@@ -71,9 +77,11 @@ def with_editor(folder: Path, session: Callable[[Editor], Awaitable[None]]) -> N
         client = LanguageClient("test", "1")
         editor = Editor(client, folder)
         await client.start_io(sys.executable, "-m", "archlang", "lsp")
-        await client.initialize_async(
-            lsp.InitializeParams(capabilities=lsp.ClientCapabilities(), root_uri=folder.as_uri())
+        watching = lsp.DidChangeWatchedFilesClientCapabilities(dynamic_registration=True)
+        capabilities = lsp.ClientCapabilities(
+            workspace=lsp.WorkspaceClientCapabilities(did_change_watched_files=watching)
         )
+        await client.initialize_async(lsp.InitializeParams(capabilities=capabilities, root_uri=folder.as_uri()))
         client.initialized(lsp.InitializedParams())
         await asyncio.wait_for(session(editor), 120)
         await client.shutdown_async(None)
@@ -171,6 +179,26 @@ def test_an_editor_gets_everything_about_unsaved_texts_of_several_files(tmp_path
         editor.open("second.arch", 'use "./first.arch"\n')
         for name in ("first.arch", "second.arch"):
             assert [each.code for each in await editor.diagnostics(name)] == ["E0209"]
+
+    with_editor(tmp_path, session)
+
+
+def test_a_used_file_that_changes_on_the_disk_is_read_again(tmp_path: Path) -> None:
+    async def session(editor: Editor) -> None:
+        used, uri = tmp_path / "used.arch", editor.uri("used.arch")
+        (registration,) = (await editor.registered()).registrations
+        assert registration.method == lsp.WORKSPACE_DID_CHANGE_WATCHED_FILES
+        editor.open("main.arch", MAIN)
+        assert [each.code for each in await editor.diagnostics("main.arch")] == ["E0208"]
+
+        used.write_text(USED)
+        created = lsp.DidChangeWatchedFilesParams([lsp.FileEvent(uri, lsp.FileChangeType.Created)])
+        editor.client.workspace_did_change_watched_files(created)
+        assert await editor.diagnostics("main.arch") == []
+
+        used.write_text(USED.replace("twice", "thrice"))
+        editor.client.text_document_did_save(lsp.DidSaveTextDocumentParams(editor.document("main.arch")))
+        assert [each.code for each in await editor.diagnostics("main.arch")] == ["E0202"]
 
     with_editor(tmp_path, session)
 
