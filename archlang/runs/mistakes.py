@@ -9,7 +9,8 @@ from archlang.record.mistakes import RunError, RunMachineError
 
 
 def no_checkpoint(folder: Path) -> RunError:
-    return RunError(f"{folder} has no checkpoint yet", f"train it first: `archlang train FILE --out {shlex.quote(str(folder))}`")
+    command = f"archlang train FILE --out {shlex.quote(str(folder))}"
+    return RunError(f"{folder} has no checkpoint yet", f"train it first: `{command}`")
 
 
 def stored_model_fails(path: Path, reason: str) -> RunError:
