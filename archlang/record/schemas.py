@@ -93,6 +93,7 @@ Measurement = Annotated[float | None, BeforeValidator(_finite_or_none)]
 Metrics = dict[str, Measurement]
 Integer = Annotated[int, Field(ge=-LARGEST_INTEGER, le=LARGEST_INTEGER)]
 Count = Annotated[int, Field(ge=0, le=LARGEST_INTEGER)]
+Amount = Annotated[float, Field(ge=0, le=LARGEST_INTEGER)]
 Number = Integer | Annotated[float, AllowInfNan(False)]
 # The key is absent if there is no number.
 # The SHA-256 digests of a user's own Python files by their names. The key is absent if there are none.
@@ -232,7 +233,7 @@ class SoftwareRecord(FileModel):
     system: str
     processor: str
     cores: int | None
-    threads: int
+    threads: Count
     device: str
     gpus: tuple[str, ...]
 
@@ -297,10 +298,10 @@ class EvaluationMetrics(FileModel):
 class StepTiming(FileModel):
     """A line of `timings.jsonl`: the speed since the last logged step."""
 
-    step: int
+    step: Count
     time: float
     """seconds since 1970"""
-    steps_per_second: float
+    steps_per_second: Amount
     spared: OptionalNumber
     """share of the steps of halting loops that were not computed because samples had halted"""
     memory: Annotated[Count | None, Field(exclude_if=_is_none)] = None
@@ -310,9 +311,9 @@ class StepTiming(FileModel):
 class EvaluationTiming(FileModel):
     """A line of `timings.jsonl`: the duration of an evaluation."""
 
-    step: int
+    step: Count
     split: str
-    seconds: float
+    seconds: Amount
 
 
 # results.json

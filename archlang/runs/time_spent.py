@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
 
+from archlang.files.limits import LARGEST_INTEGER
 from archlang.record.mistakes import RunError
 from archlang.record.reading import has, read_record, read_timings
 from archlang.record.schemas import RESULTS, VERSIONS, EvaluationTiming, StepTiming, VersionsRecord
@@ -52,6 +53,8 @@ def time_spent(folders: Iterable[Path]) -> TimeSpent:
             continue
         seconds = training_seconds([timing for timing in timings if isinstance(timing, StepTiming)]) or 0.0
         seconds += sum(timing.seconds for timing in timings if isinstance(timing, EvaluationTiming))
+        if not 0 <= seconds <= LARGEST_INTEGER:
+            continue  # The speeds of a damaged file may be next to nothing.
         processes = (began, *began.resumed)
         if all(process.device == "cpu" for process in processes):
             core_seconds += seconds * max(process.threads for process in processes)

@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from archlang.record.schemas import StepTiming
 from archlang.runs.time_spent import TimeSpent, time_spent, training_seconds
 
@@ -45,10 +47,27 @@ def test_the_time_of_finished_runs_counts_steps_and_validation_by_the_threads_of
     assert time_spent(folders) == TimeSpent(3, (6 * 2 + 6 * 4) / 3600, 6 / 3600)
 
 
-def test_a_run_whose_times_are_damaged_is_not_counted(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "line",
+    [
+        "{}",
+        '{"step": 1' + 400 * "0" + ', "time": 0.0, "steps_per_second": 5.0}',
+        '{"step": 10, "time": 0.0, "steps_per_second": 1e-308}',
+        '{"step": 10, "time": 0.0, "steps_per_second": -1.0}',
+        '{"step": 10, "split": "valid", "seconds": -1.0}',
+        '{"step": 10, "split": "valid", "seconds": 1e999}',
+        '{"step": 10, "split": "valid", "seconds": NaN}',
+    ],
+)
+def test_a_run_whose_times_are_damaged_is_not_counted(tmp_path: Path, line: str) -> None:
     folder = run_folder(tmp_path / "run")
-    (folder / "timings.jsonl").write_text("{}\n")
+    (folder / "timings.jsonl").write_text(line + "\n")
     assert time_spent([folder]) == TimeSpent()
+
+
+@pytest.mark.parametrize("threads", [-1, 10**400])
+def test_a_run_with_an_impossible_number_of_threads_is_not_counted(tmp_path: Path, threads: int) -> None:
+    assert time_spent([run_folder(tmp_path / "run", threads=threads)]) == TimeSpent()
 
 
 def test_the_sentence_names_the_unit_and_rounds_up() -> None:
