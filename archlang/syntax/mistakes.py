@@ -164,6 +164,12 @@ def value_missing(span: Span, before: str, following: Span) -> Diagnostic:
     return Diagnostic("E0101", message, span, "a value is missing", labels, remedy)
 
 
+def name_missing(span: Span) -> Diagnostic:
+    """`span` is a name and the dot after it."""
+    message = f"expected a name after {_quoted(span.text)}"
+    return Diagnostic("E0101", message, span, "a name is missing", remedy="write a name after `.`, or delete `.`")
+
+
 def line_incomplete(span: Span, expected: Expected, following: Span) -> Diagnostic:
     """`span` is the last word or sign of a line, after which the next line was read on."""
     message = f"expected {expected} after {_quoted(span.text)}, found the next line"

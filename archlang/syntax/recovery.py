@@ -28,6 +28,7 @@ _MALFORMED_NUMBER = re.compile(r"[0-9][\w.]*")
 _BINDERS = ("=", "<-")
 _BINDER = re.compile(r"\s*(?:=(?!=)|<-)")
 _WORD = re.compile(r"\w+")
+_LAST_NAME = re.compile(r"(?<![\w.])[A-Za-z_][\w.]*\Z")
 _LINE_END = re.compile(r"[\r\n]|\Z")
 # Tokens that replace a header with a mistake, so that its body is parsed.
 _RECIPE = (("RECIPE", "recipe"), ("NAME", ""))
@@ -118,6 +119,9 @@ class Reader:
         elif number := _MALFORMED_NUMBER.match(self._text, place):
             self._report(place, mistakes.malformed_number(self._span(*number.span())))
             self._resume(number.end())
+        elif character == "." and (name := _LAST_NAME.search(self._text, self._line_start(place), place)):
+            self._report(place, mistakes.name_missing(self._span(name.start(), place + 1)))
+            self._resume(place + 1)
         else:
             word = _WORD.match(self._text, place)
             end = word.end() if word else place + 1
@@ -316,6 +320,9 @@ class Reader:
                 else is_brace and self._text[problem.opener] == "{" and self._same_line(problem.opener, place)
             )
         }
+
+    def _line_start(self, place: int) -> int:
+        return self._source.line_bounds(self._source.position(place)[0])[0]
 
     def _same_line(self, first: int, second: int) -> bool:
         return self._source.position(first)[0] == self._source.position(second)[0]

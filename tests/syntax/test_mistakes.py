@@ -283,3 +283,17 @@ def test_malformed_numbers(text: str) -> None:
 def test_too_large_programs_are_not_read() -> None:
     (mistake,) = parse_tolerantly(Source("x.arch", "[" * 10_000_000))[1]
     assert (mistake.code, mistake.message) == ("E0110", "`x.arch` is larger than 1_000_000 bytes")
+
+
+@pytest.mark.parametrize("line", ["vary model.", "claim test.", "search train. in 1..2", "test model.layers. = 3"])
+def test_a_name_is_missing_after_a_dot_in_a_recipe(line: str) -> None:
+    _, (mistake,) = parse_tolerantly(Source("x.arch", f"recipe r {{\n    task ctl\n    {line}\n}}\n"))
+    dotted = line.split()[1]
+    assert (mistake.code, mistake.message) == ("E0101", f"expected a name after `{dotted}`")
+    assert mistake.span.text == dotted
+
+
+def test_a_name_is_missing_after_a_dot_in_a_block() -> None:
+    text = "block b(h: seq[n, d]) -> seq[n, d] {\n    c = lib.\n    return h\n}\n"
+    _, (mistake,) = parse_tolerantly(Source("x.arch", text))
+    assert (mistake.message, mistake.span.text) == ("expected a name after `lib.`", "lib.")
