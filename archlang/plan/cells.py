@@ -38,15 +38,23 @@ class CellPlanner:
     _distinct_plans: dict[tuple[str, str], Plan] = field(default_factory=dict, init=False, repr=False)
 
     def cell(
-        self, row: TableRow, column: TableColumn, at: Sequence[Setting], best_of: Sequence[str] = ()
+        self,
+        row: TableRow,
+        column: TableColumn,
+        at: Sequence[Setting],
+        best_of: Sequence[str] = (),
+        *,
+        has_claims_of_rows: bool = False,
     ) -> TableCell | None:
         """A cell with the settings `at`, or with the best of the values that its recipe gives to `best_of`; None, and a
-        report, if the settings have a mistake. Its published result is that of a claim of the recipe."""
+        report, if the settings have a mistake. Its published result is that of a claim of the recipe, or, if it
+        `has_claims_of_rows`, of a table's row about the recipe."""
         if row.recipe is None:
             return TableCell(row, column, (), None)
+        of_rows = has_claims_of_rows
         if not best_of:
             plans = self._plans_of_each_seed(row.recipe, at)
-            return TableCell(row, column, plans, _claim(plans[0], column)) if plans else None
+            return TableCell(row, column, plans, _claim(plans[0], column, of_rows)) if plans else None
         options = tuple(
             CellOption(_title(point), self._plans_of_each_seed(row.recipe, (*at, *point)))
             for point in self._points(row.recipe, best_of)
@@ -56,7 +64,7 @@ class CellPlanner:
         from archlang.tasks.kit.metrics import rank  # needs numpy
 
         metric = column.metric.partition(".")[2]
-        claims = [claim for option in options if (claim := _claim(option.plans[0], column)) is not None]
+        claims = [claim for option in options if (claim := _claim(option.plans[0], column, of_rows)) is not None]
         claim = max(claims, key=lambda claim: rank(metric, claim.value), default=None)
         # The first seed of every option, then the second of every option, and so on.
         plans = tuple(plan for plans in zip(*(option.plans for option in options), strict=True) for plan in plans)
@@ -155,12 +163,14 @@ def claimed_groups(claim: PublishedResult, plan: Plan) -> dict[str, StaticValue]
     return {path.partition(".")[2]: value for path, value in claim.at.items() if path not in plan.settings}
 
 
-def _claim(plan: Plan, column: TableColumn) -> PublishedResult | None:
-    """The published result of a plan's statics in a column's metric and groups; None if there is none."""
+def _claim(plan: Plan, column: TableColumn, of_rows: bool) -> PublishedResult | None:
+    """The published result of a plan's statics in a column's metric and groups; None if there is none. The rows of
+    tables are asked only if `of_rows`."""
     for claim in plan.claims:
         conditions = [(path, value) for path, value in claim.at.items() if path in plan.settings]
         if (
-            (claim.metric, claim.index) == (column.metric, column.index)
+            (of_rows or not claim.is_of_row)
+            and (claim.metric, claim.index) == (column.metric, column.index)
             and claimed_groups(claim, plan) == dict(column.groups)
             and all(plan.settings[path] == value for path, value in conditions)
         ):

@@ -116,10 +116,11 @@ def row_claims(file: ResolvedFile, recipe: str, point: Mapping[str, Setting]) ->
                 )  # fmt: skip
 
 
-def published_results(recipe: ResolvedRecipe, claims: Iterable[Claim]) -> Iterator[PublishedResult]:
-    """Claims of a recipe with their numbers; claims without a number are left out."""
+def published_results(recipe: ResolvedRecipe, of_rows: Iterable[Claim]) -> Iterator[PublishedResult]:
+    """The claims of a recipe, and those `of_rows`, with their numbers; claims without a number are left out."""
     evaluator = recipe.evaluator()
-    for claim in claims:
+    own = len(recipe.parts.claims)
+    for place, claim in enumerate((*recipe.parts.claims, *of_rows)):
         value = literal(claim.value)
         deviation = None if claim.deviation is None else literal(claim.deviation)
         if value is None:
@@ -135,7 +136,8 @@ def published_results(recipe: ResolvedRecipe, claims: Iterable[Claim]) -> Iterat
             )
             if condition is not None:
                 at[setting.path.text] = condition
-        yield PublishedResult(claim.metric.text, index, value, deviation, at, claim.origin, claim.median)
+        metric, is_of_row = claim.metric.text, place >= own
+        yield PublishedResult(metric, index, value, deviation, at, claim.origin, claim.median, is_of_row)
 
 
 def group_index(index: Expression, metric: str, evaluator: Evaluator, report: Report) -> int | None:

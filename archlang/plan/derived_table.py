@@ -28,7 +28,7 @@ def plan_derived_table(cells: CellPlanner, names: Sequence[str] = ()) -> TablePl
             shown = ", ".join(f"{setting.path.parts[-1]} = {expression_text(setting.value)}" for setting in point)
             rows.append((TableRow(f"{name}, {shown}" if shown else name, name), point))
     columns = _claimed_columns(cells, names)
-    planned = [cells.cell(row, column, point) for row, point in rows for column in columns]
+    planned = [cells.cell(row, column, point, has_claims_of_rows=True) for row, point in rows for column in columns]
     sound = tuple(cell for cell in planned if cell is not None)
     if len(sound) < len(planned):
         return None

@@ -23,7 +23,7 @@ class BoundExtern:
 class PublishedResult:
     """A `claim`. `metric` is `split.metric`, such as `test.accuracy`; `index` is a group of the breakdown, such as a
     length; `at` are the statics and groups to which the result belongs, by dotted path. The value is the median over
-    seeds if `median`, else the mean."""
+    seeds if `median`, else the mean. `is_of_row` if a row of a table claims it, and not the recipe."""
 
     metric: str
     index: int | None
@@ -32,6 +32,7 @@ class PublishedResult:
     at: Mapping[str, StaticValue]
     origin: str
     median: bool = False
+    is_of_row: bool = False
 
     @property
     def text(self) -> str:

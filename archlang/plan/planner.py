@@ -223,4 +223,4 @@ class Planner:
 
     @cached_property
     def _claims(self) -> tuple[PublishedResult, ...]:
-        return tuple(published_results(self.recipe, (*self.recipe.parts.claims, *self._claims_of_tables)))
+        return tuple(published_results(self.recipe, self._claims_of_tables))

@@ -251,6 +251,29 @@ def test_a_row_claims_a_number_for_each_column(file: Path) -> None:
     assert origins["Other"] == "another paper"
 
 
+UNCLAIMED = """
+table results from "P, Table 1" {
+    row    "Eight" small at model.d = 8 claims 0.7
+    row    "Again" small at model.d = 8, task.order = forward
+    row    "Best" small best of model.d
+    column "Forward" test.accuracy at task.order = forward
+}
+table second from "P, Table 2" {
+    row    "Other" other
+    row    "Eight" small at model.d = 8
+    row    "Large" small at model.d = 16
+    column "Forward" test.accuracy at task.order = forward
+}
+"""
+
+
+@pytest.mark.parametrize("name", ["results", "second"])
+def test_a_row_without_claims_has_only_those_of_its_recipe(file: Path, name: str) -> None:
+    text = MODEL.replace("seed in 1..3", "model.d in [8, 4], seed in 1..3") + UNCLAIMED
+    claims = [cell.claim and cell.claim.value for cell in plan_table(written(file, text), name).cells]
+    assert claims == ([0.7, None, None] if name == "results" else [None, None, 0.9])
+
+
 def test_a_claim_of_a_row_is_one_of_its_recipe_at_the_point_of_the_cell(file: Path) -> None:
     claims = plan_recipe(written(file, MODEL + CLAIMED), "small").claims
     ours = [(claim.value, {path: str(value) for path, value in claim.at.items()}) for claim in claims[2:]]
