@@ -17,6 +17,7 @@ from archlang.names.resolve import Declaration, Loader, ResolvedFile
 from archlang.plan.ambiguous_names import follows, items_in_doubt
 from archlang.plan.cells import CellPlanner
 from archlang.plan.checked_bodies import CheckedBodies
+from archlang.plan.inheritance import repeats_mistake_of_base
 from archlang.plan.model_graphs import ModelGraphs
 from archlang.plan.planner import Planner
 from archlang.plan.recipe import is_complete_optimizer
@@ -84,7 +85,12 @@ def _check(resolved: ResolvedFile, diagnostics: Sequence[Diagnostic], bodies: Ch
     return tuple(
         diagnostic
         for diagnostic in mistakes
-        if diagnostic in diagnostics or not (_follows(diagnostic, diagnostics) or follows(diagnostic, doubtful))
+        if diagnostic in diagnostics
+        or not (
+            _follows(diagnostic, diagnostics)
+            or follows(diagnostic, doubtful)
+            or repeats_mistake_of_base(diagnostic, mistakes, resolved.recipes)
+        )
     )
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from archlang.diagnostics import Diagnostic, Report
 from archlang.diagnostics.effort import spend
 from archlang.plan import mistakes
+from archlang.source import Span
 from archlang.syntax.tree import AtTest, Call, Choice, Claim, Recipe, Search, StaticArgument, Variation, Vary
 
 Part = Choice | AtTest | Vary | Search | Claim
@@ -56,6 +57,28 @@ def with_base(
     for link in reversed(chain[:-1]):
         parts = _joined(parts, link.parts, static_names)
     return InheritedRecipe(replace(recipe, base=None, parts=parts), True)
+
+
+def repeats_mistake_of_base(
+    diagnostic: Diagnostic, diagnostics: Sequence[Diagnostic], recipes: Mapping[str, Recipe]
+) -> bool:
+    """Returns whether a task refuses what a recipe takes from its base, where it is reported too."""
+    if diagnostic.code != "E0618":
+        return False
+    refused = [other.span for other in diagnostics if (other.code, other.message) == ("E0618", diagnostic.message)]
+    recipe = next((recipe for recipe in recipes.values() if _contains(recipe, diagnostic.span)), None)
+    seen: set[str] = set()
+    while recipe is not None and recipe.name not in seen:
+        seen.add(recipe.name)
+        recipe = recipes.get(recipe.base or "")
+        if recipe is not None and recipe.name not in seen and any(_contains(recipe, span) for span in refused):
+            return True
+    return False
+
+
+def _contains(recipe: Recipe, span: Span) -> bool:
+    outer = recipe.span
+    return outer.source is span.source and outer.start <= span.start and span.end <= outer.end
 
 
 def _joined(

@@ -325,18 +325,32 @@ def unknown_base(span: Span, name: str, kind: str | None, possible: Iterable[str
     return Diagnostic("E0604", message, span, "not a recipe", remedy="name a recipe of this file after `from`")
 
 
+def static_lost(span: Span, recipe: str, path: str, line: str, inherited: Span) -> Diagnostic:
+    """`span` is the recipe's own task, model or optimizer, and `inherited` the path in the line `line` of its base."""
+    word, _, name = path.partition(".")
+    message = f"the recipe `{recipe}` takes `{path}` from its base, and its `{word}` has no such static"
+    labels = (Label(inherited, f"`{recipe}` takes this line"),)
+    remedy = f"write a line `{line}` without `{path}` in `{recipe}`, or another `{word}`"
+    return Diagnostic("E0312", message, span, f"no static `{name}`", labels, remedy)
+
+
 def cycle_of_recipes(span: Span, names: Sequence[str]) -> Diagnostic:
     message = f"recipes are based on each other: {' -> '.join(names)}"
     return Diagnostic("E0631", message, span, "closes the cycle", remedy="write one of them without `from`")
 
 
-def wrong_number_of_claims(span: Span, row: str, count: int, columns: int, last: Span | None) -> Diagnostic:
-    """`last` is the last of the numbers, if there are any."""
-    message = f"the row “{row}” claims {count} {_plural('number', count)}, and the table has {columns} "
+def wrong_number_of_claims(
+    span: Span, row: str, count: int, columns: int, last: Span | None, *, others: int = 0
+) -> Diagnostic:
+    """`last` is the last of the numbers, if there are any. `others` is the count of further rows with as many."""
+    verb = f"and {others} other {_plural('row', others)} claim" if others else "claims"
+    message = f"the row “{row}” {verb} {count} {_plural('number', count)}, and the table has {columns} "
     message += _plural("column", columns)
     remedy = "write a number for each column in their order, and `-` for a cell without one"
+    if others:
+        remedy = f"{'add the missing' if count > columns else 'delete the superfluous'} column, or {remedy}"
     diagnostic = Diagnostic("E0632", message, span, "one for each column", remedy=remedy)
-    if count > columns or last is None:
+    if count > columns or last is None or others:
         return diagnostic
     return diagnostic.with_edits(insertion(last.source, last.end, ", -" * (columns - count)))
 

@@ -12,6 +12,7 @@ from archlang.names import mistakes as name_mistakes
 from archlang.names.evaluate import Evaluator
 from archlang.names.resolve import Declaration, ResolvedFile, prelude
 from archlang.names.values import BlockValue, Value
+from archlang.plan import mistakes
 from archlang.plan.charges import weight_parameter
 from archlang.plan.parts import RecipeParts
 from archlang.source import Span
@@ -72,8 +73,29 @@ class ResolvedRecipe:
         belongs_to_unknown = word in self.declarations and self.declarations[word] is None
         if self.parameter(path.text) is not None or belongs_to_unknown or word in also:
             return True
-        self.report(name_mistakes.unknown_path(path.span, path.text, self.parameters))
+        choice, inherited = self.parts.choices.get(word), self._inherited_paths.get(path.text)
+        if choice is not None and inherited is not None and _is_within(choice.span, self.parts.recipe.span):
+            line, span = inherited
+            self.report(mistakes.static_lost(choice.value.span, self.name, path.text, line, span))
+        else:
+            self.report(name_mistakes.unknown_path(path.span, path.text, self.parameters))
         return False
+
+    @cached_property
+    def _inherited_paths(self) -> Mapping[str, tuple[str, Span]]:
+        """The paths that lines of a base set, each with the word of the line and its place."""
+        parts = self.parts
+        lines = (("test", parts.at_test), ("vary", parts.vary), ("search", parts.search))
+        return {
+            part.path.text: (word, part.path.span)
+            for word, settings in lines
+            for part in settings
+            if not _is_within(part.span, parts.recipe.span)
+        }
+
+
+def _is_within(inner: Span, outer: Span) -> bool:
+    return inner.source is outer.source and outer.start <= inner.start and inner.end <= outer.end
 
 
 def report_repeated(paths: Iterable[Name], report: Report) -> None:

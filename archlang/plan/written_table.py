@@ -19,7 +19,7 @@ from archlang.plan.plan import Plan, PublishedResult
 from archlang.plan.planner import Planner
 from archlang.plan.recipe import report_repeated
 from archlang.plan.table import TableCell, TableColumn, TablePlan, TableRow
-from archlang.plan.table_parts import read_table
+from archlang.plan.table_parts import TableParts, read_table
 from archlang.source import Span
 from archlang.syntax.expression_text import expression_text
 from archlang.syntax.tree import Column, Name, Published, Row, Setting, Table
@@ -35,7 +35,7 @@ def check_table(cells: CellPlanner, table: Table) -> None:
     _check_averages(cells, rows, all_columns)
     for column in columns:
         _resolve_column(cells, column)
-    _check_published(cells, rows, read_table(table, cells.report).columns)
+    _check_published(cells, rows, read_table(table, cells.report))
     for recipe in dict.fromkeys(row.recipe for row in rows if row.recipe is not None):
         cells.has_statics(recipe, [setting for column in columns for setting in column.at])
     for row in rows:
@@ -73,7 +73,7 @@ def plan_written_table(cells: CellPlanner, table: Table) -> TablePlan | None:
     rows, columns, are_sound = _sound_parts(cells, table)
     if not are_sound:
         return None
-    are_published_sound = _check_published(cells, rows, columns)
+    are_published_sound = _check_published(cells, rows, read_table(table, cells.report))
     if not _check_best_of(cells, rows, [column for column in columns if not column.average]):
         return None
     if not _check_averages(cells, rows, columns):
@@ -223,18 +223,14 @@ def _published_result(table: Table, published: Published, place: int, column: Ta
     return PublishedResult(column.metric, column.index, value, deviation, {}, origin, published.median)
 
 
-def _check_published(cells: CellPlanner, rows: Sequence[Row], columns: Sequence[Column]) -> bool:
+def _check_published(cells: CellPlanner, rows: Sequence[Row], parts: TableParts) -> bool:
     """Returns whether each row that claims numbers has one, or `-`, for each column; reports if not."""
-    sound = True
+    columns = parts.columns
+    sound = _have_number_for_each_column(cells, rows, parts)
     for row in rows:
         if row.published is None:
             continue
         numbers = row.published.cells
-        if len(numbers) != len(columns):
-            last = numbers[-1].span if numbers else None
-            counts = len(numbers), len(columns)
-            cells.report(mistakes.wrong_number_of_claims(row.published.span, row.title, *counts, last))
-            sound = False
         # A row of prior work may have ratios, such as that of two accuracies, which are not in per cent either.
         most = 1 if row.recipe is not None else _LARGEST_RATIO
         for column, number in zip(columns, numbers, strict=False):
@@ -248,6 +244,30 @@ def _check_published(cells: CellPlanner, rows: Sequence[Row], columns: Sequence[
                 cells.report(mistakes.negative_deviation(number.deviation.span, of_row=True))
                 sound = False
     return sound
+
+
+def _have_number_for_each_column(cells: CellPlanner, rows: Sequence[Row], parts: TableParts) -> bool:
+    """Returns whether each row that claims numbers has as many as there are columns; reports if not, rows with equal
+    counts once if no row has the right one: a column is missing, or too many."""
+    if not parts.columns or not parts.is_sound:
+        return False  # which was reported
+    wrong: dict[int, list[Row]] = {}
+    is_any_right = False
+    for row in rows:
+        if row.published is not None and len(row.published.cells) == len(parts.columns):
+            is_any_right = True
+        elif row.published is not None:
+            wrong.setdefault(len(row.published.cells), []).append(row)
+    for count, same in wrong.items():
+        for row in same if is_any_right else same[:1]:
+            assert row.published is not None, "it claims numbers"
+            last = row.published.cells[-1].span if row.published.cells else None
+            others = 0 if is_any_right else len(same) - 1
+            span = row.published.span
+            cells.report(
+                mistakes.wrong_number_of_claims(span, row.title, count, len(parts.columns), last, others=others)
+            )
+    return not wrong
 
 
 def _check_best_of(cells: CellPlanner, rows: Sequence[Row], columns: Sequence[Column]) -> bool:

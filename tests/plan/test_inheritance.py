@@ -108,7 +108,10 @@ def test_the_text_of_a_tuned_recipe_has_the_lines_of_its_base(file: Path) -> Non
         ("recipe b from small {}", ["`small` is a model, and a recipe takes its lines from another recipe"]),
         ("recipe b from b {}", ["recipes are based on each other: b -> b"]),
         ("recipe b from c {}\nrecipe c from b {}", ["recipes are based on each other: b -> c -> b"]),
-        ("recipe b from base { model plain }", ["unknown path `model.steps` in this recipe"]),
+        (
+            "recipe b from base { model plain }",
+            ["the recipe `b` takes `model.steps` from its base, and its `model` has no such static"],
+        ),
         ("recipe b from base { model small[1, 2, 3] }", ["`small` takes at most 2 statics"]),
     ],
 )
@@ -117,3 +120,32 @@ def test_a_mistake_in_a_base_is_reported_once(file: Path, text: str, messages: l
     assert [diagnostic.message for diagnostic in diagnostics] == messages
     with pytest.raises(ProgramError):
         plan_recipe(file, "b")
+
+
+def test_a_static_that_the_own_task_of_a_recipe_lacks_is_one_mistake_at_that_task(file: Path) -> None:
+    text = """
+recipe turned from base { vary task.order in [forward, backward] }
+recipe other from turned { task parity }
+table t {
+    row "Turned" turned
+    row "Other" other
+    columns test.accuracy at task.order in [forward, backward]
+}
+"""
+    (mistake,) = check(written(file, text))
+    assert (mistake.code, mistake.span.text) == ("E0312", "parity")
+    assert mistake.message == "the recipe `other` takes `task.order` from its base, and its `task` has no such static"
+
+
+def test_a_task_that_refuses_what_a_recipe_takes_from_its_base_is_one_mistake(file: Path) -> None:
+    text = """
+recipe first {
+    task flipflop[test_length = [7]]
+    model plain
+    train adamw[lr = 1e-3, steps = 3]
+}
+recipe second from first { task flipflop[train_size = 32] }
+recipe third from second { train adamw[steps = 2] }
+"""
+    (mistake,) = check(written(file, text))
+    assert (mistake.code, mistake.span.text) == ("E0618", "flipflop[test_length = [7]]")

@@ -327,6 +327,30 @@ def test_a_mistake_in_claims_columns_or_the_best_is_reported_before_any_run(file
         plan_table(file)
 
 
+@pytest.mark.parametrize(
+    ("columns", "code", "place", "beginning"),
+    [
+        ("", "E0610", "t", "the table `t` has no column"),
+        ("columns test.accuracy at task.order in []", "E0310", "[]", "no values to vary"),
+        (
+            'column "c" test.accuracy',
+            "E0632",
+            "claims 1, 1",
+            "the row “a” and 1 other row claim 2 numbers, and the table has 1 column",
+        ),
+    ],
+)
+def test_a_column_that_is_missing_is_one_mistake_however_many_rows_claim_numbers(
+    file: Path, columns: str, code: str, place: str, beginning: str
+) -> None:
+    rows = 'row "a" small claims 1, 1\n row "b" claims 1, -\n row "c" small'
+    (mistake,) = check(written(file, f"{MODEL}table t {{\n {rows}\n {columns}\n}}\n"))
+    assert (mistake.code, mistake.span.text) == (code, place)
+    assert mistake.message.startswith(beginning)
+    with pytest.raises(ProgramError, match=code):
+        plan_table(file)
+
+
 @pytest.mark.parametrize("claims", ["0.5 ± -0.1", "wide"])
 def test_a_mistake_in_the_claims_of_a_row_is_answered_as_a_row_is_written(file: Path, claims: str) -> None:
     (mistake,) = check(written(file, f'{MODEL}table t {{ row "a" small claims {claims} column "c" test.accuracy }}'))
