@@ -46,7 +46,7 @@ def with_base(
         span = chain[-1].base_span or chain[-1].name_span
         base = recipes.get(name)
         if base is None:
-            report(mistakes.unknown_base(span, name, other_items.get(name), recipes))
+            report(mistakes.unknown_base(span, name, other_items.get(name), set(recipes) - {recipe.name}))
             return InheritedRecipe(replace(recipe, base=None), False)
         if name in places:
             report(_cycle(chain[places[name] :]))

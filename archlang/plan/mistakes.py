@@ -1,5 +1,6 @@
 """Diagnostics of recipes, tables and searches."""
 
+import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
@@ -79,6 +80,8 @@ def no_recipe(span: Span) -> Diagnostic:
 def unknown_recipe(span: Span, name: str, possible: Iterable[str]) -> Diagnostic:
     possible = tuple(possible)
     message, remedy = f"unknown recipe `{name}`", f"the recipes are {listed(possible)}"
+    if not possible:
+        remedy = "write `recipe name { … }` in this file; recipes of used files do not count"
     return misspelt(Diagnostic("E0604", message, span, "no such recipe", remedy=remedy), name, possible)
 
 
@@ -350,9 +353,19 @@ def wrong_number_of_claims(
     if others:
         remedy = f"{'add the missing' if count > columns else 'delete the superfluous'} column, or {remedy}"
     diagnostic = Diagnostic("E0632", message, span, "one for each column", remedy=remedy)
+    if (commas := _decimal_commas(span)) and count - len(commas) == columns:
+        points = [Edit(comma, ".") for comma in commas]
+        example = re.sub(r"(\d),(?=\d)", r"\1.", span.text)
+        return replace(diagnostic, remedy=f"did you mean `{example}`?").with_edits(*points)
     if count > columns or last is None or others:
         return diagnostic
     return diagnostic.with_edits(insertion(last.source, last.end, ", -" * (columns - count)))
+
+
+def _decimal_commas(span: Span) -> list[Span]:
+    """Returns the places of commas between digits, as in `1,00`."""
+    places = (span.start + match.start() for match in re.finditer(r"(?<=\d),(?=\d)", span.text))
+    return [Span(span.source, place, place + 1) for place in places]
 
 
 def _plural(word: str, count: int) -> str:

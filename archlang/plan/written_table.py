@@ -231,9 +231,11 @@ def _check_published(cells: CellPlanner, rows: Sequence[Row], parts: TableParts)
         if row.published is None:
             continue
         numbers = row.published.cells
+        if len(numbers) != len(columns):
+            continue  # which was reported, and the columns of the numbers are unknown
         # A row of prior work may have ratios, such as that of two accuracies, which are not in per cent either.
         most = 1 if row.recipe is not None else _LARGEST_RATIO
-        for column, number in zip(columns, numbers, strict=False):
+        for column, number in zip(columns, numbers, strict=True):
             check_fraction(column.metric.text, (number.value, number.deviation), cells.report, most)
         for number in numbers:
             for part in (number.value, number.deviation):

@@ -14,6 +14,7 @@ from archlang.syntax import mistakes
 from archlang.syntax.builders import DEEPEST, TooDeep, TreeBuilder
 from archlang.syntax.expected import Expected, expected
 from archlang.syntax.grammar import callbacks, grammar, spellings
+from archlang.syntax.line_mistakes import in_line
 from archlang.syntax.outline import CLOSERS, PART_WORDS, RESERVED, STATEMENT_WORDS, Outline, Unclosed, Unmatched
 from archlang.syntax.tree import Node
 
@@ -180,6 +181,10 @@ class Reader:
             if near is not None:
                 return mistakes.misspelt_keyword(name, name.text, near)
         span = self._span(token.start_pos or 0, token.end_pos or 0)
+        if self._brace_around() in self._get_outline().recipes:
+            diagnostic = in_line(span, token, self._get_outline().is_first(span.start))
+            if diagnostic is not None:
+                return diagnostic
         return mistakes.unexpected_token(span, token, accepted, self._bracket_around(), token in RESERVED)
 
     def _at_end(self) -> None:

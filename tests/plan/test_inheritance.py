@@ -139,9 +139,10 @@ table t {
 
 def test_a_task_that_refuses_what_a_recipe_takes_from_its_base_is_one_mistake(file: Path) -> None:
     text = """
+model words(x: tokens[n]) -> logits[n, vocab] { return embed[4](x) |> linear[vocab] }
 recipe first {
     task flipflop[test_length = [7]]
-    model plain
+    model words
     train adamw[lr = 1e-3, steps = 3]
 }
 recipe second from first { task flipflop[train_size = 32] }
@@ -149,3 +150,10 @@ recipe third from second { train adamw[steps = 2] }
 """
     (mistake,) = check(written(file, text))
     assert (mistake.code, mistake.span.text) == ("E0618", "flipflop[test_length = [7]]")
+
+
+def test_a_recipe_is_no_base_of_itself_to_choose_and_recipes_of_used_files_do_not_count(file: Path) -> None:
+    model = BASE[: BASE.index("recipe base")]
+    file.write_text(model + "recipe deep from one { task ctl }")
+    (mistake,) = check(file)
+    assert mistake.remedy == "write `recipe name { … }` in this file; recipes of used files do not count"

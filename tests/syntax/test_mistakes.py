@@ -297,3 +297,92 @@ def test_a_name_is_missing_after_a_dot_in_a_block() -> None:
     text = "block b(h: seq[n, d]) -> seq[n, d] {\n    c = lib.\n    return h\n}\n"
     _, (mistake,) = parse_tolerantly(Source("x.arch", text))
     assert (mistake.message, mistake.span.text) == ("expected a name after `lib.`", "lib.")
+
+
+@pytest.mark.parametrize(
+    ("line", "place", "message", "remedy"),
+    [
+        (
+            'row "A" r claims 1, -\n colums "B" test.f1 at model.d in [8, 16]',
+            "colums",
+            "no line of a table begins with `colums`",
+            "did you mean `columns`?",
+        ),
+        (
+            'row "A" r claims 1, - at model.d = 8',
+            "at",
+            "`at` follows `claims` in this row",
+            "`at` comes before `claims`",
+        ),
+        (
+            'row "A" at model.d = 8',
+            "at",
+            "the row “A” names no recipe",
+            'name a recipe after the title: `row "A" name at …`',
+        ),
+        (
+            'row "A" missing "no data"',
+            "missing",
+            "expected `absent` before the reason, found `missing`",
+            'write `absent "…"` for a row that archlang cannot run',
+        ),
+        (
+            'columns "A" test.f1\n row "B" r',
+            "test.f1",
+            "expected `at` after `test.f1`, found the next line",
+            "write the values, as in `at task.order in [forward, backward]`, or `column` for a single column",
+        ),
+        (
+            'columns "A" test.f1[9] at model.d in [8, 16]',
+            "test.f1",
+            "`columns` takes no group in brackets, as `test.f1[` begins",
+            "write a line `column` for each, or the group after `at`, as in `at test.length in [9, 10]`",
+        ),
+        (
+            'column "A" test.f1 at model.d in [8, 16]',
+            "column",
+            "a `column` has one value of each static, and `in` gives several",
+            "write `columns`, which writes a column for each value",
+        ),
+        (
+            'row "A" r at model.d in [8, 16]',
+            "in",
+            "a `row` has one value of each static, and `in` gives several",
+            "write `=` and one value; a second value is a second `row`",
+        ),
+        ('row "A" r at model.d = 8, claims 1.00', ",", "expected a setting after `,`, found `claims`", "delete `,`"),
+        (
+            'row "A" r claims meidan 1.00',
+            "meidan",
+            "expected a number or `-`, found `meidan`",
+            "did you mean `median`?",
+        ),
+        (
+            'row "A" r claims mean 1.00',
+            "mean",
+            "expected a number or `-`, found `mean`",
+            "delete it: numbers without `median` are means",
+        ),
+        (
+            'row "A" r claims best 1.00',
+            "best",
+            "expected a number or `-`, found `best`",
+            "write a number for each column, as in `claims 0.84 ± 0.01, 0.9, -`; `claims median …` if they are medians",
+        ),
+        (
+            'row "A" r claims median 1.00, median 0.97',
+            "median",
+            "expected a number or `-`, found `median`",
+            "write `median` once, before the first number",
+        ),
+        ('row "A" r claims 1.00 (0.00)', "(", "expected `,` or `±`, found `(`", "write a deviation after `±`"),
+    ],
+)
+def test_a_line_of_a_table_says_what_is_meant(line: str, place: str, message: str, remedy: str) -> None:
+    (mistake,) = mistakes(f"table t {{\n {line}\n}}\n")
+    assert (mistake.code, mistake.span.text, mistake.message, mistake.remedy) == ("E0101", place, message, remedy)
+
+
+def test_vary_with_a_sign_of_a_setting_is_told_its_list() -> None:
+    (mistake,) = mistakes("recipe r {\n vary task.order = forward, seed in 1..2\n}\n")
+    assert (mistake.span.text, mistake.remedy) == ("=", "write `in [forward]`")

@@ -1,0 +1,136 @@
+"""Diagnostics of an unexpected token in a line of a recipe or a table, by what the line says before it."""
+
+import re
+from collections.abc import Callable
+
+from archlang.diagnostics import Diagnostic, Edit
+from archlang.diagnostics.names import did_you_mean
+from archlang.source import Span
+
+_Read = Callable[[re.Match[str], Span], Diagnostic | None]
+
+# A line is short, and a search through a long text takes time quadratic in its length.
+_LONGEST_LINE = 1_000
+_LINE = re.compile(r'\b(?:row|columns?)\s+"|\bcolumns\s+[A-Za-z_]|\b(?:vary|claim)\s+[A-Za-z_]')
+_FORM = "write a number for each column, as in `claims 0.84 ± 0.01, 0.9, -`"
+
+
+def in_line(span: Span, token: str, begins_line: bool) -> Diagnostic | None:
+    """Returns the diagnostic of an unexpected token at a place, if the line before it shows what is meant; None if it
+    does not. `begins_line`: the token is the first of its line."""
+    start = max(0, span.start - _LONGEST_LINE)
+    line = next(reversed(list(_LINE.finditer(span.source.text, start, span.start))), None)
+    if line is None:
+        return None
+    text = span.source.text[line.start() : span.start]
+    for token_form, text_form, read in _FORMS:
+        if re.match(token_form, token) and (match := re.search(text_form, text)):
+            diagnostic = read(match, Span(span.source, line.start(), span.end))
+            if diagnostic is not None and (begins_line or read is not _columns_without_values):
+                return diagnostic
+    return None
+
+
+def _place(line: Span, start: int, end: int) -> Span:
+    """Returns the place of some characters of a line."""
+    return Span(line.source, line.start + start, line.start + end)
+
+
+def _unexpected(place: Span, message: str, label: str, remedy: str, replacement: str | None = None) -> Diagnostic:
+    diagnostic = Diagnostic("E0101", message, place, label, remedy=remedy)
+    return diagnostic if replacement is None else diagnostic.with_edits(Edit(place, replacement))
+
+
+def _misspelt_line(match: re.Match[str], line: Span) -> Diagnostic | None:
+    near = did_you_mean(match[1], ("row", "column", "columns"))
+    if near is None:
+        return None
+    message = f"no line of a table begins with `{match[1]}`"
+    return _unexpected(_place(line, *match.span(1)), message, "unknown word", f"did you mean `{near}`?", near)
+
+
+def _clause_after_claims(match: re.Match[str], line: Span) -> Diagnostic:
+    clause = "at" if match[1] == "at" else "best of"
+    message = f"`{clause}` follows `claims` in this row"
+    return _unexpected(_place(line, *match.span(1)), message, "not expected here", f"`{clause}` comes before `claims`")
+
+
+def _row_without_recipe(match: re.Match[str], line: Span) -> Diagnostic:
+    message = f"the row “{match[1]}” names no recipe"
+    remedy = f'name a recipe after the title: `row "{match[1]}" name {match[2]} …`'
+    return _unexpected(_place(line, *match.span(2)), message, "expected a recipe", remedy)
+
+
+def _row_with_reason(match: re.Match[str], line: Span) -> Diagnostic:
+    message = f"expected `absent` before the reason, found `{match[1]}`"
+    remedy = 'write `absent "…"` for a row that archlang cannot run'
+    return _unexpected(_place(line, *match.span(1)), message, "expected `absent`", remedy, "absent")
+
+
+def _columns_without_values(match: re.Match[str], line: Span) -> Diagnostic:
+    message = f"expected `at` after `{match[1]}`, found the next line"
+    remedy = "write the values, as in `at task.order in [forward, backward]`, or `column` for a single column"
+    return _unexpected(_place(line, *match.span(1)), message, "no values", remedy)
+
+
+def _columns_of_group(match: re.Match[str], line: Span) -> Diagnostic:
+    message = f"`columns` takes no group in brackets, as `{match[1]}[` begins"
+    remedy = "write a line `column` for each, or the group after `at`, as in `at test.length in [9, 10]`"
+    return _unexpected(_place(line, *match.span(1)), message, "a group follows", remedy)
+
+
+def _several_values(match: re.Match[str], line: Span) -> Diagnostic:
+    word = match[1]
+    message = f"a `{word}` has one value of each static, and `in` gives several"
+    if word == "column":
+        remedy = "write `columns`, which writes a column for each value"
+        return _unexpected(_place(line, *match.span(1)), message, "one column", remedy, "columns")
+    remedy = f"write `=` and one value; a second value is a second `{word}`"
+    return _unexpected(Span(line.source, line.end - 2, line.end), message, "expected `=`", remedy)
+
+
+def _varied_by_sign(match: re.Match[str], line: Span) -> Diagnostic:
+    value = re.match(r"\s*([\w.]+)(?![\w.\[(])", line.source.text[line.end : line.end + 100])
+    written = value[1] if value else "1, 2"
+    message = "`vary` lists the values of a static after `in`, found `=`"
+    return _unexpected(Span(line.source, line.end - 1, line.end), message, "expected `in`", f"write `in [{written}]`")
+
+
+def _comma_before_clause(match: re.Match[str], line: Span) -> Diagnostic:
+    message = f"expected a setting after `,`, found `{match[2]}`"
+    return _unexpected(_place(line, *match.span(1)), message, "not expected here", "delete `,`", "")
+
+
+def _word_before_number(match: re.Match[str], line: Span) -> Diagnostic:
+    word, place = match[1], _place(line, *match.span(1))
+    message = f"expected a number or `-`, found `{word}`"
+    if word == "mean":
+        return _unexpected(place, message, "not a number", "delete it: numbers without `median` are means", "")
+    if did_you_mean(word, ("median",)):
+        return _unexpected(place, message, "not a number", "did you mean `median`?", "median")
+    remedy = f"{_FORM}; `claims median …` if they are medians"
+    if word == "median":
+        remedy = "write `median` once, before the first number"
+    return _unexpected(place, message, "not a number", remedy)
+
+
+def _deviation_in_brackets(match: re.Match[str], line: Span) -> Diagnostic:
+    place = Span(line.source, line.end - 1, line.end)
+    return _unexpected(place, "expected `,` or `±`, found `(`", "not expected here", "write a deviation after `±`")
+
+
+_CLAIMS = r"^row\b.*\bclaims\b[^\"{}]*"
+# The unexpected token, the line before it, and what is reported.
+_FORMS: tuple[tuple[str, str, _Read], ...] = (
+    (r'"', r"(?s)[\r\n][ \t]*([A-Za-z_]\w*)\s*$", _misspelt_line),
+    (r"[A-Za-z_]", rf"(?s){_CLAIMS}\b(at|best)\s+$", _clause_after_claims),
+    (r"[A-Za-z_]", r'^row\s+"([^"]*)"\s+(at|best)\s+$', _row_without_recipe),
+    (r'"', r'^row\s+"[^"]*"\s+(\w+)\s*$', _row_with_reason),
+    (r"[A-Za-z_}]", r'^columns\s+(?:"[^"]*"\s+)?([\w.]+)\s*(?:#[^\n]*\s+)*$', _columns_without_values),
+    (r"\[$", r'^columns\s+(?:"[^"]*"\s+)?([\w.]+)\s*$', _columns_of_group),
+    (r"in$", r"(?s)^(row|column|claim)\b.*\bat\b[^{}]*$", _several_values),
+    (r"==?$", r"(?s)^(vary)\b[^{}]*$", _varied_by_sign),
+    (r"[0-9-]|median$|of$", r"(?s)\bat\b.*(,)\s*(claims|best)\s*$", _comma_before_clause),
+    (r"[0-9]", rf"(?s){_CLAIMS}(?<![\w.])([A-Za-z_]\w*)\s+$", _word_before_number),
+    (r"\($", rf"(?s){_CLAIMS}[0-9]\s*$", _deviation_in_brackets),
+)
