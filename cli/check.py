@@ -89,7 +89,7 @@ def _correct(path: Path, allow: Iterable[Path], quiet: bool) -> int:
     from archlang.diagnostics import ErrorWithRemedy, ProgramError
     from archlang.files.atomic import write_atomically
     from archlang.plan.corrections import correct
-    from archlang.syntax.reading import read
+    from archlang.syntax.reading import byte_order_mark, read
 
     try:
         source = read(path)
@@ -99,7 +99,8 @@ def _correct(path: Path, allow: Iterable[Path], quiet: bool) -> int:
     if correction.text == source.text:
         return 0
     try:
-        write_atomically(path.resolve(strict=True), correction.text)  # a link stays a link
+        target = path.resolve(strict=True)  # a link stays a link
+        write_atomically(target, byte_order_mark(target) + correction.text)
     except OSError as error:
         raise ErrorWithRemedy(f"`{path}` cannot be written: {error.strerror}", "the file was not changed") from error
     for diagnostic in correction.corrected if not quiet else ():

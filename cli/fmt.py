@@ -28,7 +28,8 @@ def fmt(
     check: Annotated[bool, typer.Option("--check", help="Write nothing; exit with 1 if a file would change.")] = False,
     diff: Annotated[bool, typer.Option("--diff", help="Write nothing; print the changes as a unified diff.")] = False,
 ) -> None:
-    """Format programs in place. Comments and meaning stay the same.
+    """Format programs in place. Comments and meaning stay the same. Line ends become line feeds; a byte order mark
+    stays.
 
     A file with syntax errors is not changed.
 
@@ -89,8 +90,10 @@ def _summary(changed: int, same: int, failed: int, dry_run: bool) -> str:
 def _replace(path: Path, text: str) -> None:
     from archlang.diagnostics import ErrorWithRemedy
     from archlang.files.atomic import write_atomically
+    from archlang.syntax.reading import byte_order_mark
 
     try:
-        write_atomically(path.resolve(strict=True), text)  # a link stays a link
+        target = path.resolve(strict=True)  # a link stays a link
+        write_atomically(target, byte_order_mark(target) + text)
     except OSError as error:
         raise ErrorWithRemedy(f"`{path}` cannot be written: {error.strerror}", "the file was not changed") from error

@@ -1,6 +1,7 @@
 """Formats the text of an editor."""
 
 from archlang.editor.document import Document
+from archlang.syntax.reading import BYTE_ORDER_MARK
 
 
 def formatted(document: Document) -> str | None:
@@ -8,4 +9,5 @@ def formatted(document: Document) -> str | None:
     program, diagnostics = document.memory.pieces.parse(document.source)
     if any(diagnostic.is_error for diagnostic in diagnostics):
         return None
-    return document.memory.printed.format(program)
+    mark = BYTE_ORDER_MARK if document.text.startswith(BYTE_ORDER_MARK) else ""
+    return mark + document.memory.printed.format(program)

@@ -12,6 +12,7 @@ from archlang.syntax import mistakes
 
 # The largest file, in bytes; a hundred times the longest program of this repository.
 LARGEST = 1_000_000
+BYTE_ORDER_MARK = "\ufeff"
 
 
 def read(path: str | Path) -> Source:
@@ -48,6 +49,15 @@ def _read(path: str | Path, read_bytes: Callable[[], bytes]) -> Source:
     except ValueError:
         raise ProgramError([mistakes.file_unreadable(nowhere, "no file can have this name")]) from None
     return decode(data, shown)
+
+
+def byte_order_mark(path: Path) -> str:
+    """Returns the byte order mark at the beginning of a file that `read` has read, which the text of its source lacks;
+    empty if there is none.
+
+    Raises:
+        OSError: the file cannot be read."""
+    return BYTE_ORDER_MARK if read_named(path, 3) == BYTE_ORDER_MARK.encode() else ""
 
 
 def decode(data: bytes, shown: str) -> Source:

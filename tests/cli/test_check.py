@@ -142,6 +142,15 @@ def test_fix_corrects_the_file_and_says_what_it_changed(archlang: Command, folde
     assert (folder / "bad.arch").read_text(encoding="utf-8") == GOOD
 
 
+def test_fix_keeps_a_byte_order_mark_and_line_ends(archlang: Command, folder: Path) -> None:
+    bad = (folder / "bad.arch").read_text()
+    assert archlang("check", "--fix", "bad.arch").code == 0
+    corrected = (folder / "bad.arch").read_text()
+    (folder / "bad.arch").write_bytes(bad.replace("\n", "\r\n").encode("utf-8-sig"))
+    assert archlang("check", "--fix", "bad.arch").code == 0
+    assert (folder / "bad.arch").read_bytes() == corrected.replace("\n", "\r\n").encode("utf-8-sig")
+
+
 def test_fix_with_json_prints_only_what_is_left(archlang: Command, folder: Path) -> None:
     (folder / "bad.arch").write_text(BAD.replace("(h)\n", "(h + other)\n"), encoding="utf-8")
     result = archlang("check", "--fix", "--json", "bad.arch")

@@ -105,3 +105,10 @@ def test_a_full_disk_leaves_the_file_as_it_was(
     )
     assert (folder / "ugly.arch").read_text() == UGLY
     assert set(folder.iterdir()) == before
+
+
+def test_a_byte_order_mark_stays(archlang: Command, folder: Path) -> None:
+    (folder / "ugly.arch").write_text(UGLY, "utf-8-sig")
+    assert archlang("fmt", "ugly.arch").code == 0
+    assert (folder / "ugly.arch").read_bytes() == PRETTY.encode("utf-8-sig")
+    assert archlang("fmt", "--check", "ugly.arch").code == 0

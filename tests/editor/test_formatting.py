@@ -11,3 +11,8 @@ def test_a_text_is_formatted() -> None:
 
 def test_a_text_with_syntax_errors_stays() -> None:
     assert formatted(Document("b.arch", "block {")) is None
+
+
+def test_a_byte_order_mark_stays() -> None:
+    text = "\ufeffblock b(h: seq[n, d]) -> seq[n, d] {\nreturn norm( h )}"
+    assert formatted(Document("b.arch", text)) == "\ufeffblock b(h: seq[n, d]) -> seq[n, d] {\n    return norm(h)\n}\n"
