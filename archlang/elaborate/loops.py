@@ -15,7 +15,20 @@ from archlang.graph.growth import Growth, own_length
 from archlang.names import mistakes as name_mistakes
 from archlang.names.values import InstanceValue, Unknown, describe
 from archlang.source import Span
-from archlang.syntax.tree import Call, Definition, Experts, Expression, Halting, Name, Repeat, Scan, Stack, Statement
+from archlang.syntax.tree import (
+    Assign,
+    Body,
+    Call,
+    Definition,
+    Experts,
+    Expression,
+    Halting,
+    Name,
+    Repeat,
+    Scan,
+    Stack,
+    Statement,
+)
 from archlang.types import Dim, Type
 
 MOST_STEPS_OF_A_LOOP = 10_000
@@ -65,7 +78,7 @@ class Loops:
         with self._context.size.inside_loop(count, _head(statement)):
             self._run(statement.body.statements, inner)
         emission = self._emission(statement, inner)
-        if not states:
+        if not states and not _binds_again(statement.body, frame):
             self._report(name_mistakes.loop_without_state(_head(statement), f"`{word}`"))
         region = self._close(inner, tuple(states)) if states and len(initial) == len(states) else None
         flows = None
@@ -499,3 +512,9 @@ def _head(statement: Statement) -> Span:
     text = statement.span.text
     length = next((index for index, character in enumerate(text) if character in "{\n"), len(text))
     return Span(statement.span.source, statement.span.start, statement.span.start + len(text[:length].rstrip()))
+
+
+def _binds_again(body: Body, outer: Frame) -> bool:
+    """Whether a body binds a name that is bound outside it, which is reported there."""
+    assigned = (each.name for each in body.statements if isinstance(each, Assign))
+    return any(outer.binding_span(name) is not None for name in assigned)

@@ -107,10 +107,10 @@ class Statements:
             return  # reported with the loop
         if name not in frame.states:
             first = frame.binding_span(name)
-            if first is None:
-                self._report(name_mistakes.update_of_unbound(span, name, frame.visible()))
-            else:
-                self._report(name_mistakes.update_outside_loop(span, name, first))
+            self._report(name_mistakes.update_outside_loop(span, name, first))
+            is_new = first is None and name not in frame.binding.parameters
+            if is_new and self._context.declare(frame, name, span):
+                frame.names[name] = named(value, name)
             return
         state = frame.names.get(name)
         if isinstance(value, Flow) and isinstance(state, Flow):

@@ -103,8 +103,11 @@ def carried_twice(span: Span, name: str, first: Span) -> Diagnostic:
     return diagnostic.with_edits(without_item(span), is_safe=True)
 
 
-def update_outside_loop(span: Span, name: str, first: Span) -> Diagnostic:
+def update_outside_loop(span: Span, name: str, first: Span | None) -> Diagnostic:
+    """`first` is the place that binds the name, None if nothing does."""
     message = f"`{name} <-` is outside every loop"
+    if first is None:
+        return Diagnostic("E0207", message, span, "not in a loop", remedy=f"bind the name with `{name} = …`")
     remedy = "bind a new name with `=`, or move the line into `repeat`, `stack` or `scan`"
     return Diagnostic("E0207", message, span, "not in a loop", (Label(first, f"`{name}` is bound here"),), remedy)
 

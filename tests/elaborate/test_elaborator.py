@@ -230,3 +230,15 @@ def test_a_state_that_changes_its_length_is_corrected_by_its_remedy(
 @pytest.mark.parametrize("steps", ["0", "10000"])
 def test_a_loop_may_have_few_or_many_steps(steps: str) -> None:
     assert codes(f"block b(h: seq[n, d]) -> seq[n, d] {{ repeat {steps} {{ h <- norm(h) }} return h }}") == []
+
+
+def test_an_update_outside_every_loop_of_a_new_name_is_one_mistake() -> None:
+    (mistake,) = check_text("block b[d = 8](x: tokens[n]) -> seq[n, d] { h <- embed[d](x)\nreturn norm(h) }")
+    assert (mistake.code, mistake.message) == ("E0207", "`h <-` is outside every loop")
+    assert mistake.remedy == "bind the name with `h = …`"
+
+
+def test_a_loop_that_binds_an_outer_name_again_is_one_mistake() -> None:
+    body = "repeat 3 { h = h + norm(h) }"
+    assert codes(f"block b(h: seq[n, d]) -> seq[n, d] {{ {body}\nreturn h }}") == ["E0205"]
+    assert codes(f"block b(h: seq[n, d]) -> seq[n, d] {{ {body.replace('h =', 'a =')}\nreturn h }}") == ["E0222", "W0201"]
