@@ -239,6 +239,6 @@ def test_an_update_outside_every_loop_of_a_new_name_is_one_mistake() -> None:
 
 
 def test_a_loop_that_binds_an_outer_name_again_is_one_mistake() -> None:
-    body = "repeat 3 { h = h + norm(h) }"
-    assert codes(f"block b(h: seq[n, d]) -> seq[n, d] {{ {body}\nreturn h }}") == ["E0205"]
-    assert codes(f"block b(h: seq[n, d]) -> seq[n, d] {{ {body.replace('h =', 'a =')}\nreturn h }}") == ["E0222", "W0201"]
+    body, head = "{ repeat 3 { h = h + norm(h) }\nreturn h }", "block b(h: seq[n, d]) -> seq[n, d]"
+    assert codes(f"{head} {body}") == ["E0205"]
+    assert codes(f"{head} {body.replace('h =', 'a =')}") == ["E0222", "W0201"]
