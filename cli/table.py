@@ -17,6 +17,7 @@ from archlang.cli.shipped import program
 from archlang.cli.table_estimate import flops_per_second, print_estimate
 from archlang.cli.table_list import TablesOf, list_tables, print_claims
 from archlang.cli.train import Device, Precision, Yes, plain_warnings
+from archlang.diagnostics.names import did_you_mean
 from archlang.diagnostics.terminal import text_column
 
 if TYPE_CHECKING:
@@ -214,8 +215,10 @@ def _only(plan: TablePlan, titles: list[str] | None) -> TablePlan:
         return plan
     rows = tuple(row for row in plan.rows if any(fnmatch.fnmatchcase(row.title, title) for title in titles))
     if not rows:
+        near = next(filter(None, (did_you_mean(title, [row.title for row in plan.rows]) for title in titles)), None)
         existing = ", ".join(f"“{row.title}”" for row in plan.rows)
-        console.fail(f"unknown row {' or '.join(titles)}", f"the rows are {existing}", code=2)
+        remedy = f"the rows are {existing}" if near is None else f"did you mean “{near}”?"
+        console.fail(f"unknown row {' or '.join(titles)}", remedy, code=2)
     return replace(plan, rows=rows, cells=tuple(cell for cell in plan.cells if cell.row in rows))
 
 
@@ -229,6 +232,9 @@ def _pair(plan: TablePlan, text: str) -> tuple[str, str]:
         console.fail(
             f"`--compare {text}` does not name two rows", "write two titles: `--compare NDR,Transformer`", code=2
         )
+    without = next((row.title for row in plan.rows if row.title in pair and row.recipe is None), None)
+    if without is not None:
+        console.fail(f"the row “{without}” has no runs to compare", "name two rows with a recipe", code=2)
     return pair
 
 

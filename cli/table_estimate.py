@@ -27,13 +27,13 @@ _Kind = tuple[str, ...]
 def flops_per_second(text: str) -> float | None:
     """Returns the number of a speed such as `20TFLOP/s`; None if the text is no speed.
 
-    >>> flops_per_second("20TFLOP/s"), flops_per_second("fast")
-    (20000000000000.0, None)
+    >>> flops_per_second("20TFLOP/s"), flops_per_second("2e1tflop/s"), flops_per_second("fast")
+    (20000000000000.0, 20000000000000.0, None)
     """
-    match = re.fullmatch(rf"(\d+(?:\.\d+)?) ?([{''.join(_PREFIXES)}]?)FLOP/s", text)
+    match = re.fullmatch(rf"(\d+(?:\.\d+)?(?:e\+?\d\d?)?) ?([{''.join(_PREFIXES)}]?)FLOP/S", text, re.IGNORECASE)
     if match is None or float(match[1]) == 0:
         return None
-    return float(match[1]) * 1000.0 ** _PREFIXES.index(match[2])
+    return float(match[1]) * 1000.0 ** [prefix.upper() for prefix in _PREFIXES].index(match[2].upper())
 
 
 def print_estimate(runs: TableRuns, workers: int | None, together: bool, speed: float | None) -> None:

@@ -137,7 +137,8 @@ def published_results(recipe: ResolvedRecipe, of_rows: Iterable[Claim]) -> Itera
             if condition is not None:
                 at[setting.path.text] = condition
         metric, is_of_row = claim.metric.text, place >= own
-        yield PublishedResult(metric, index, value, deviation, at, claim.origin, claim.median, is_of_row)
+        written = written_number(claim.value, claim.deviation)
+        yield PublishedResult(metric, index, value, deviation, at, claim.origin, claim.median, is_of_row, written)
 
 
 def group_index(index: Expression, metric: str, evaluator: Evaluator, report: Report) -> int | None:
@@ -169,6 +170,11 @@ def check_claimed_groups(recipe: ResolvedRecipe, measures_at: Callable[[Claim], 
         for group, value, span in values:
             if value is not None and not any(measures.has_group(metric, group, value) for measures in points):
                 recipe.report(points[0].absent_group(span, metric, group, value))
+
+
+def written_number(value: Expression, deviation: Expression | None) -> str:
+    """Returns the number of a claim and its deviation with the digits of the program, such as `0.1310 ± 0.0020`."""
+    return " ± ".join(expression_text(number) for number in (value, deviation) if number is not None)
 
 
 def literal(expression: Expression) -> float | None:

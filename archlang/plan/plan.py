@@ -1,7 +1,7 @@
 """One point of a recipe with everything resolved: all that a run needs, without syntax trees."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from archlang.graph.graph import Graph
 from archlang.plan.measures import Measures
@@ -23,7 +23,8 @@ class BoundExtern:
 class PublishedResult:
     """A `claim`. `metric` is `split.metric`, such as `test.accuracy`; `index` is a group of the breakdown, such as a
     length; `at` are the statics and groups to which the result belongs, by dotted path. The value is the median over
-    seeds if `median`, else the mean. `is_of_row` if a row of a table claims it, and not the recipe."""
+    seeds if `median`, else the mean. `is_of_row` if a row of a table claims it, and not the recipe. `written` has the
+    numbers with the digits of the program; empty if they are unknown."""
 
     metric: str
     index: int | None
@@ -33,10 +34,13 @@ class PublishedResult:
     origin: str
     median: bool = False
     is_of_row: bool = False
+    written: str = field(default="", compare=False)
 
     @property
     def text(self) -> str:
         """The number as papers print it, such as `0.84 ± 0.01` or `median 1.00`."""
+        if self.written:
+            return f"{'median ' if self.median else ''}{self.written}"
         return published_text(self.value, self.deviation, self.median)
 
 

@@ -12,7 +12,7 @@ from archlang.names.resolve import ResolvedFile
 from archlang.names.values import Unknown
 from archlang.plan import mistakes
 from archlang.plan.cells import CellPlanner, settings_text
-from archlang.plan.claims import check_fraction, group_index, literal
+from archlang.plan.claims import check_fraction, group_index, literal, written_number
 from archlang.plan.grid import spread
 from archlang.plan.measures import RUN, Measures, is_group
 from archlang.plan.plan import Plan, PublishedResult
@@ -216,11 +216,20 @@ def _published_result(table: Table, published: Published, place: int, column: Ta
     """What a row claims in a column; None if it has no number there."""
     number = published.cells[place]
     value = None if number.value is None else literal(number.value)
-    if value is None:
+    if number.value is None or value is None:
         return None
     deviation = None if number.deviation is None else literal(number.deviation)
     origin = table.origin if published.origin is None else published.origin
-    return PublishedResult(column.metric, column.index, value, deviation, {}, origin, published.median)
+    return PublishedResult(
+        column.metric,
+        column.index,
+        value,
+        deviation,
+        {},
+        origin,
+        published.median,
+        written=written_number(number.value, number.deviation),
+    )
 
 
 def _check_published(cells: CellPlanner, rows: Sequence[Row], parts: TableParts) -> bool:

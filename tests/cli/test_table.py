@@ -199,7 +199,9 @@ def test_a_dry_run_gives_the_number_of_models_of_seeds_together(archlang: Comman
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--only", "Nobody"], "unknown row Nobody"),
+        (["--only", "Nobody"], "unknown row Nobody help: the rows are “Tiny”, “Tinier, by half”, “DNC”"),
+        (["--only", "Tinny"], "unknown row Tinny help: did you mean “Tiny”?"),
+        (["--compare", "Tiny,DNC"], "the row “DNC” has no runs to compare"),
         (["--compare", "Tiny,Nobody"], "does not name two rows"),
         (["--write", "table.doc"], "has no suffix of a table or a picture"),
         (["--seeds", "some"], "not a number of seeds"),
@@ -250,8 +252,8 @@ PUBLISHED = (
     PROGRAM
     + """
 table published from "A paper, Table 3" {
-    row    "Tiny" tiny claims 0.98 ± 0.01, -
-    row    "Prior work" claims median 0.5, 0.125
+    row    "Tiny" tiny claims 0.9810 ± 0.0100, -
+    row    "Prior work" claims median 0.5, 0.1250
     columns "Longer" test.accuracy at task.order in [forward, backward]
 }
 """
@@ -267,8 +269,8 @@ def test_claims_are_printed_as_the_paper_prints_them(archlang: Command, folder: 
         "",
         "|  | Longer, forward | Longer, backward |",
         "| --- | ---: | ---: |",
-        "| Tiny | 0.98 ± 0.01 |  |",
-        "| Prior work | median 0.50 | median 0.125 |",
+        "| Tiny | 0.9810 ± 0.0100 |  |",
+        "| Prior work | median 0.5 | median 0.1250 |",
     ]
     assert "published, published in A paper" in archlang("table", "tiny.arch", "--claims").out
     refused = archlang("table", "tiny.arch", "--claims", "--format", "latex")

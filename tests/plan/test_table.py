@@ -241,10 +241,10 @@ def test_a_row_claims_a_number_for_each_column(file: Path) -> None:
     assert [column.title for column in table.columns] == ["forward", "backward", "Ten"]
     texts = {(cell.row.title, cell.column.title): cell.claim and cell.claim.text for cell in table.cells}
     assert texts == {
-        ("Small", "forward"): "0.70 ± 0.10", ("Small", "backward"): "0.60", ("Small", "Ten"): None,
-        ("Other", "forward"): "median 0.50", ("Other", "backward"): "median 0.40", ("Other", "Ten"): "median 0.30",
-        ("Prior work", "forward"): "0.90", ("Prior work", "backward"): "0.80", ("Prior work", "Ten"): None,
-        ("DNC", "forward"): "0.10", ("DNC", "backward"): None, ("DNC", "Ten"): None,
+        ("Small", "forward"): "0.7 ± 0.1", ("Small", "backward"): "0.6", ("Small", "Ten"): None,
+        ("Other", "forward"): "median 0.5", ("Other", "backward"): "median 0.4", ("Other", "Ten"): "median 0.3",
+        ("Prior work", "forward"): "0.9", ("Prior work", "backward"): "0.8", ("Prior work", "Ten"): None,
+        ("DNC", "forward"): "0.1", ("DNC", "backward"): None, ("DNC", "Ten"): None,
     }  # fmt: skip
     origins = {cell.row.title: cell.claim.origin for cell in table.cells if cell.claim}
     assert origins["Small"] == "a paper, Table 2"
