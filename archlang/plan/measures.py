@@ -17,6 +17,9 @@ from archlang.types.statics import StaticValue, Symbol
 # amount of memory in MiB.
 RUN, RUN_METRICS = "run", ("seconds", "memory")
 
+# The split whose metrics select weights, but are not measured at the end of a run.
+TRAIN = "train"
+
 # The metrics from 0 to 1 that `archlang.tasks.kit.metrics` counts, which needs numpy.
 FRACTIONS = frozenset(
     ("accuracy", "token_accuracy", "sequence_accuracy", "last_accuracy", "exact_match", "oracle_match", "f1")
@@ -65,11 +68,14 @@ class Measures:
         """Reports a metric of a split, such as `valid.accuracy`, that a run does not measure, or cannot select by."""
         split, _, metric = text.partition(".")
         metrics = self.selecting if selects else self.metrics
+        possible = tuple(name for name in self.splits if selects or name != TRAIN)
         if split == RUN and not selects:
             if metric not in RUN_METRICS:
                 report(mistakes.unknown_run_metric(span, metric, RUN_METRICS))
         elif self.splits and split not in self.splits:
-            report(mistakes.unknown_split(span, self.task, split, self.splits, metric, selects))
+            report(mistakes.unknown_split(span, self.task, split, possible or self.splits, metric, selects))
+        elif split == TRAIN and not selects:
+            report(mistakes.train_not_measured(span, metric, possible))
         elif metric not in metrics:
             is_late = metric in self.metrics
             report(mistakes.unknown_metric(span, self.task, split, metric, metrics, is_late, selects))

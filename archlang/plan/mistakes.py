@@ -103,6 +103,14 @@ def unknown_split(
     return misspelt(diagnostic, split, possible)
 
 
+def train_not_measured(span: Span, metric: str, possible: Sequence[str]) -> Diagnostic:
+    """`possible` are the measured splits; empty if they are unknown."""
+    message = "a run is not measured on the split `train`"
+    label = f"the measured splits are {listed(possible)}" if possible else "not measured"
+    remedy = f"write another split, such as `{possible[-1] if possible else 'test'}.{metric}`"
+    return Diagnostic("E0605", message, span, label, remedy=remedy)
+
+
 def unknown_metric(
     span: Span, task: str, split: str, metric: str, possible: tuple[str, ...], is_late: bool, selects: bool
 ) -> Diagnostic:

@@ -34,12 +34,21 @@ def only(text: str) -> Diagnostic:
         (recipe(rest='claim dev.accuracy = 1.0 from "p"'), "dev.accuracy", "no split `dev`"),
         (recipe() + TABLE % "tests.accuracy", "tests.accuracy", "no split `tests`"),
         (recipe() + TABLE % "test.f1", "test.f1", "no metric `f1`"),
+        (recipe() + TABLE % "train.loss", "train.loss", "not measured on the split `train`"),
+        (recipe(rest='claim train.accuracy = 1.0 from "p"'), "train.accuracy", "not measured on the split `train`"),
     ],
 )
 def test_a_metric_that_no_run_measures_is_reported(text: str, place: str, message: str) -> None:
     diagnostic = only(text)
     assert (diagnostic.code, diagnostic.span.text) == ("E0605", place)
     assert message in diagnostic.message
+
+
+def test_an_unmeasured_split_is_answered_with_the_measured_ones() -> None:
+    train, unknown = (only(recipe() + TABLE % f"{split}.loss") for split in ("train", "dev"))
+    assert train.label == "the measured splits are `iid`, `test`, `valid`"
+    assert unknown.label == "its splits are `iid`, `test`, `valid`"
+    assert not check_text(MODEL + recipe(", select = train.loss"))
 
 
 def test_a_task_without_the_default_selecting_split_needs_another_one() -> None:
