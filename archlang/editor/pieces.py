@@ -21,6 +21,10 @@ _ITEM = re.compile(
 _NO_CODE = re.compile(r"[ \t\r\f\ufeff]*(?:#.*)?\n")
 # How often lines with syntax errors are removed, to read the rest of their item.
 _MOST_REPAIRS = 4
+# A character that begins no statement, and cannot complete one of the line before either, or rarely.
+_BEGINS_NOTHING = re.compile(r'[)\]"]|[^\x00-\x7f]')
+_BRACE = re.compile(r'(?P<skipped>"[^"\r\n]*"|#[^\r\n]*)|[{}]')
+_LINE = re.compile(r"([ \t]*+)[^\r\n]*+")
 _NO_BRACE = re.compile(r"[^{}\r\n]")
 
 
@@ -156,11 +160,16 @@ def _parse_piece(source: Source, text: str, following: str) -> Piece:
 def _parse_repaired(piece: Piece, text: str) -> Piece:
     """Parses a piece with mistakes, without the lines that cannot be parsed: spaces replace them, except their braces.
     Returns the piece itself if no item can be parsed so."""
-    source = Source(piece.source.path, text)
-    spans = (diagnostic.span for diagnostic in piece.diagnostics)
-    mistakes = [Span(source, span.start - piece.start, span.end - piece.start) for span in spans]
-    seen = set[int]()
+    has_odd_brace = any(diagnostic.span.text in ("{", "}") for diagnostic in piece.diagnostics)
+    source = Source(piece.source.path, _with_braces_by_indentation(text) if has_odd_brace else text)
     items: tuple[Node, ...] = ()
+    if source.text == text:
+        spans = (diagnostic.span for diagnostic in piece.diagnostics)
+        mistakes = [Span(source, span.start - piece.start, span.end - piece.start) for span in spans]
+    else:
+        program, diagnostics = parse_tolerantly(source)
+        items, mistakes = program.items, [diagnostic.span for diagnostic in diagnostics]
+    seen = set[int]()
     for _ in range(_MOST_REPAIRS):
         mistakes = [span for span in mistakes if span.text not in ("{", "}")]
         lines = {_half_written(span) if span.start not in seen else span.line for span in mistakes}
@@ -206,11 +215,39 @@ def without_line(source: Source, line: int) -> str:
     return source.text[:start] + _NO_BRACE.sub(" ", source.text[start:end]) + source.text[end:]
 
 
+def _with_braces_by_indentation(text: str) -> str:
+    """Returns the text of a piece with the braces that its indentation shows. Spaces replace lines with a `{` that no
+    line of their indentation closes, and each `}` that is indented deeper than the line of its `{`. If the brace of the
+    item is not closed, a `}` replaces the space at its end."""
+    opened: list[tuple[int, re.Match[str]]] = []  # the indentation and the line of each open brace
+    extra: list[tuple[int, int]] = []
+    for line in _LINE.finditer(text):
+        indentation = len(line[1])
+        for brace in _BRACE.finditer(text, *line.span()):
+            is_first = brace.start() == line.end(1)
+            if brace[0] == "{":
+                opened.append((indentation, line))
+            elif brace[0] == "}":
+                while is_first and opened and opened[-1][0] > indentation:
+                    extra.append(opened.pop()[1].span())
+                if opened and (opened[-1][0] == indentation or not is_first):
+                    opened.pop()
+                else:
+                    extra.append(brace.span())
+    extra += [line.span() for indentation, line in opened if indentation > 0]
+    characters = list(text)
+    for start, end in set(extra):
+        characters[start:end] = " " * (end - start)
+    if any(indentation == 0 for indentation, _ in opened) and text[-1:].isspace():
+        characters[-1] = "}"
+    return "".join(characters)
+
+
 def _half_written(mistake: Span) -> int:
     """Returns the line that a mistake comes from: if a line cannot begin as it does, the one before it goes on."""
     source = mistake.source
     start, _ = source.line_bounds(mistake.line)
-    if source.text[start : mistake.start].strip():
+    if source.text[start : mistake.start].strip() or _BEGINS_NOTHING.match(mistake.text):
         return mistake.line
     before = source.text[:start].rstrip()
     return source.position(len(before))[0] if before else mistake.line

@@ -19,7 +19,7 @@ from archlang.plan.written_table import check_table
 from archlang.source import Source, Span
 from archlang.syntax.parser import parse_tolerantly
 from archlang.syntax.printer import Item, format_program, item_text
-from archlang.syntax.tree import Program, Table
+from archlang.syntax.tree import Definition, Program, Table
 from archlang.syntax.walk import walk
 from benchmarks.editor import texts
 
@@ -257,3 +257,40 @@ def test_an_item_with_a_half_written_line_keeps_its_other_lines() -> None:
     assert mistake.span.text == "("
     place = changed.index("layer2(h)")
     assert str(document.types[place, place + len("layer2(h)")]) == "seq[n, 8]"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "repeat 3 {",
+        "b = stack 2 {",
+        "if true {",
+        "}",
+        ")",
+        "]",
+        '"',
+        "é = a",
+        "repeat 3 { # {",
+        "repeat 2 {\n    }\n    }",
+    ],
+)
+def test_a_half_written_line_with_a_bracket_leaves_the_rest_of_its_block(line: str) -> None:
+    text = f"block b(h: seq[n, d]) -> seq[n, d] {{\n    a = norm(h)\n    {line}\n    return norm(a)\n}}\n\n{CALLER}"
+    document = Document("p.arch", text)
+    assert document.diagnostics
+    assert [item.name for item in document.program.items if isinstance(item, Definition)] == ["b", "c"]
+    place = text.index("return norm(a)") + len("return ")
+    assert str(document.types[place, place + len("norm(a)")]) == "seq[n, d]"
+
+
+def test_a_header_of_several_lines_stays_where_a_line_has_a_mistake() -> None:
+    document = Document("p.arch", "block b(\n    h: seq[n, d]) -> seq[n, d] {\n    a = = h\n    return norm(h)\n}\n")
+    assert [item.name for item in document.program.items if isinstance(item, Definition)] == ["b"]
+
+
+def test_a_block_without_its_last_brace_ends_before_the_next_item() -> None:
+    document = Document("p.arch", f"block b(h: seq[n, d]) -> seq[n, d] {{\n    return norm(h)\n\n{CALLER}")
+    assert [item.name for item in document.program.items if isinstance(item, Definition)] == ["b", "c"]
+
+
+CALLER = "block c(h: seq[n, d]) -> seq[n, d] {\n    return b(h)\n}\n"
