@@ -126,7 +126,7 @@ _FORMS: tuple[tuple[str, str, _Read], ...] = (
     (r"[A-Za-z_]", rf"(?s){_CLAIMS}\b(at|best)\s+$", _clause_after_claims),
     (r"[A-Za-z_]", r'^row\s+"([^"]*)"\s+(at|best)\s+$', _row_without_recipe),
     (r'"', r'^row\s+"[^"]*"\s+(\w+)\s*$', _row_with_reason),
-    (r"[A-Za-z_}]", r'^columns\s+(?:"[^"]*"\s+)?([\w.]+)\s*(?:#[^\n]*\s+)*$', _columns_without_values),
+    (r"[A-Za-z_}]", r'^columns\s+(?:"[^"]*"\s+)?([\w.]+)\s*(?:#[^\n]*\n\s*)*$', _columns_without_values),
     (r"\[$", r'^columns\s+(?:"[^"]*"\s+)?([\w.]+)\s*$', _columns_of_group),
     (r"in$", r"(?s)^(row|column|claim)\b.*\bat\b[^{}]*$", _several_values),
     (r"==?$", r"(?s)^(vary)\b[^{}]*$", _varied_by_sign),

@@ -386,3 +386,8 @@ def test_a_line_of_a_table_says_what_is_meant(line: str, place: str, message: st
 def test_vary_with_a_sign_of_a_setting_is_told_its_list() -> None:
     (mistake,) = mistakes("recipe r {\n vary task.order = forward, seed in 1..2\n}\n")
     assert (mistake.span.text, mistake.remedy) == ("=", "write `in [forward]`")
+
+
+def test_a_comment_of_many_signs_in_a_line_of_a_table_takes_no_time() -> None:
+    (mistake,) = mistakes(f"table t {{\n columns test.f1 {'# ' * 100}\n at seed in [1, 2] other x\n}}\n")
+    assert mistake.span.text == "other"
