@@ -70,8 +70,9 @@ class TablePlan:
 
     @property
     def origins(self) -> tuple[str, ...]:
-        """The sources of the published numbers, each once."""
-        return tuple(dict.fromkeys(cell.claim.origin for cell in self.cells if cell.claim is not None))
+        """The sources of the published numbers that name one, each once."""
+        claims = (cell.claim for cell in self.cells)
+        return tuple(dict.fromkeys(claim.origin for claim in claims if claim is not None and claim.origin))
 
     @property
     def plans(self) -> tuple[Plan, ...]:

@@ -273,6 +273,9 @@ def test_claims_are_printed_as_the_paper_prints_them(archlang: Command, folder: 
         "| Prior work | median 0.5 | median 0.1250 |",
     ]
     assert "published, published in A paper" in archlang("table", "tiny.arch", "--claims").out
+    (folder / "tiny.arch").write_text(PUBLISHED.replace(' from "A paper, Table 3"', ""))
+    unsourced = archlang("table", "tiny.arch", "published", "--claims", "--format", "markdown")
+    assert unsourced.out.splitlines()[0] == "published, whose source is not named"
     refused = archlang("table", "tiny.arch", "--claims", "--format", "latex")
     assert (refused.code, refused.out) == (2, "")
     assert "`--claims` has no format latex" in refused.err

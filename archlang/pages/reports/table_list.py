@@ -121,8 +121,12 @@ def published_table(plan: TablePlan) -> TextTable:
     """Returns the published numbers of a table, as the paper prints them."""
     by_place = {(id(cell.row), id(cell.column)): cell for cell in plan.cells}
     rows = [[row.title, *(_number(by_place[id(row), id(column)]) for column in plan.columns)] for row in plan.rows]
-    origins = ", ".join(plan.origins)
-    title = f"{plan.name}, published in {origins}" if origins else f"{plan.name}: no published numbers"
+    if plan.origins:
+        title = f"{plan.name}, published in {', '.join(plan.origins)}"
+    elif any(cell.claim is not None for cell in plan.cells):
+        title = f"{plan.name}, whose source is not named"
+    else:
+        title = f"{plan.name}: no published numbers"
     return TextTable(title, ["", *(column.title for column in plan.columns)], rows)
 
 
