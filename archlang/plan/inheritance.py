@@ -1,6 +1,6 @@
 """A recipe `b from a` with everything that it takes from its base."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
 from archlang.diagnostics import Diagnostic, Report
@@ -33,8 +33,9 @@ def with_base(
     recipes that are based on each other.
 
     A line `task`, `model` or `train` that names the same as the base's takes the statics that it does not set. Another
-    line replaces every line of its kind, except that `vary` keeps the base's seeds if it has none. Claims belong to the
-    recipe that makes them, and are not taken.
+    line replaces every line of its kind, except that `vary` keeps the base's seeds if it has none. A static that a line
+    sets is not taken from the base's lines `vary` and `search`. Claims belong to the recipe that makes them, and are
+    not taken.
 
     Args:
         other_items: What the other items of the file are, as `a model`, by their names.
@@ -86,7 +87,11 @@ def _joined(
 ) -> tuple[Part, ...]:
     own_kinds = {_kind(part) for part in own}
     choices = {part.word: part for part in base if isinstance(part, Choice)}
-    parts: list[Part] = [part for part in base if _kind(part) not in own_kinds and not isinstance(part, Claim)]
+    own_paths = {path for part in own if isinstance(part, Choice) for path in _paths(part, static_names(part) or ())}
+    parts: list[Part] = []
+    for part in base:
+        if _kind(part) not in own_kinds and not isinstance(part, Claim):
+            parts += _without(part, own_paths)
     for part in own:
         spend()
         if isinstance(part, Choice) and part.word in choices:
@@ -96,6 +101,25 @@ def _joined(
     if Vary in own_kinds and seeds and not _seeds(own):
         parts.append(Vary(variations=seeds, span=seeds[0].span))
     return tuple(sorted(parts, key=lambda part: _ORDER.index(_kind(part))))
+
+
+def _without(part: Part, paths: Set[str]) -> Iterator[Part]:
+    """Yields a part without what `vary` or `search` says about some statics; nothing if it says nothing else."""
+    if isinstance(part, Vary):
+        varied = tuple(variation for variation in part.variations if variation.path.text not in paths)
+        if varied:
+            yield replace(part, variations=varied)
+    elif isinstance(part, Search):
+        sought = tuple(sought for sought in part.sought if sought.path.text not in paths)
+        if sought:
+            yield replace(part, sought=sought)
+    else:
+        yield part
+
+
+def _paths(choice: Choice, names: Sequence[str]) -> Iterator[str]:
+    """Yields the paths of the statics that a line sets, as `task.order`."""
+    return (f"{choice.word}.{static.name}" for static in _named(_statics(choice), names) or ())
 
 
 def _cycle(cycle: Sequence[Recipe]) -> Diagnostic:

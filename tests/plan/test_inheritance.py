@@ -81,6 +81,17 @@ def test_seeds_are_those_of_the_base_unless_the_recipe_varies_them(
     assert (plan.vary["model.d"], plan.vary["seed"]) == ((12, 13), seeds)
 
 
+def test_a_static_that_a_line_sets_is_not_varied_or_sought_as_in_the_base(file: Path) -> None:
+    varied = "recipe b from base { vary task.order in [backward, forward], seed in 1..2 }\n"
+    searched = "recipe s from b { search train.lr in 1e-3..1e-1 log, model.d in [4, 8] }\n"
+    program = written(file, varied + searched + "recipe c from s { task ctl[order = forward] train adamw[lr = 0.5] }")
+    assert check(file) == ()
+    plan = plan_recipe(program, "c")
+    assert plan.vary == {"seed": (1, 2)}
+    assert str(plan.settings["task.order"]) == "forward"
+    assert [space.path for space in plan_search(program, "c").spaces] == ["model.d"]
+
+
 def test_a_line_of_another_name_stands_alone(file: Path) -> None:
     text = "recipe b from base { model plain test model.d = 4 vary seed in 1..2 }"
     plan = plan_recipe(written(file, text), "b")
