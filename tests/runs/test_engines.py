@@ -101,10 +101,11 @@ def test_a_run_of_an_engine_has_the_same_curve_as_a_solo_run(points: tuple[Point
     assert (result.point.folder / "metrics.jsonl").read_bytes() == (solo.folder / "metrics.jsonl").read_bytes()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "options"),
     [
-        pytest.param("ray", {}, marks=[pytest.mark.slow, installed("ray")]),
+        pytest.param("ray", {}, marks=installed("ray")),
         pytest.param("slurm", {"cluster": "local"}, marks=installed("submitit")),
     ],
 )
