@@ -71,6 +71,7 @@ def test_both_classes_are_equally_likely() -> None:
     assert abs(generated("train").targets.mean() - 0.5) < 0.09  # type: ignore[union-attr] # classes
 
 
+@pytest.mark.slow  # `test_leaks.py` has the claim for fewer pictures
 def test_splits_are_disjoint_and_have_distinct_items() -> None:
     rows = [
         generated(split, seed).inputs["x"][index].tobytes()
@@ -80,6 +81,7 @@ def test_splits_are_disjoint_and_have_distinct_items() -> None:
     assert len(set(rows)) == len(rows) == 420
 
 
+@pytest.mark.slow  # `test_reproducible.py` has the claim for fewer pictures
 def test_the_same_seed_gives_the_same_pictures() -> None:
     again = LraPathfinder(train_size=300, valid_size=5, test_size=60)
     assert digest(again.generate("test", 0)) == digest(generated("test"))
