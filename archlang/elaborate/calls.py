@@ -99,19 +99,19 @@ class Calls:
         if not isinstance(block.declaration.item, Extern):
             call = self.bind(block, arguments, span)
             return None if call is None else self._apply_composed(block.declaration, call, path, span, frame)
-        known = known_call(
+        bound = known_call(
             block,
             [value.type for value, _ in arguments],
             self._context.may_be_unknown,
             lambda: self._bind_extern(block, arguments, callee, path, span),
         )
-        if known is None:
+        if bound is None:
             return None
-        instance = replace(known.instance, path=path, span=span)
+        instance = replace(bound.instance, path=path, span=span)
         if not self.register(instance, shared):
             return None
-        inputs = [arguments[place][0] for place in known.places]
-        return frame.builder.add_node(operations.Call(path), inputs, [known.type], span)[0]
+        inputs = [arguments[place][0] for place in bound.places]
+        return frame.builder.add_node(operations.Call(path), inputs, [bound.type], span)[0]
 
     def _bind_extern(
         self, block: BlockValue, arguments: Sequence[tuple[Flow, Span]], callee: Name, path: str, span: Span

@@ -113,14 +113,14 @@ class CheckedBodies:
         own = declaration.item.span.text
         return own, self._reached(own, texts, {declaration.item.name}), context
 
-    def _reached(self, text: str, texts: Mapping[str, str], known: set[str]) -> tuple[str, ...]:
-        """Returns the texts of the items that a text names, and of those that they name, except known ones."""
-        reached, pending = set(known), [text]
+    def _reached(self, text: str, texts: Mapping[str, str], skipped: set[str]) -> tuple[str, ...]:
+        """Returns the texts of the items that a text names, and of those that they name, except the skipped ones."""
+        reached, pending = set(skipped), [text]
         while pending:
             for name in self._words_of(pending.pop()) & texts.keys() - reached:
                 reached.add(name)
                 pending.append(texts[name])
-        return tuple(texts[name] for name in sorted(reached - known))
+        return tuple(texts[name] for name in sorted(reached - skipped))
 
     def _of_file(self, file: ResolvedFile) -> tuple[ResolvedFile, Mapping[str, str], int]:
         if id(file) not in self._files:

@@ -152,9 +152,9 @@ def test_the_name_at_a_place_is_one_of_all_names(name: str) -> None:
     path = PACKAGE / name
     names = Names(Document(str(path), path.read_text(encoding="utf-8")))
     for place in names.occurrences:
-        found = names.at(place.span.end)
-        assert found is not None
-        assert (found.span, found.symbol.key) == (place.span, place.symbol.key)
+        occurrence = names.at(place.span.end)
+        assert occurrence is not None
+        assert (occurrence.span, occurrence.symbol.key) == (place.span, place.symbol.key)
 
 
 @pytest.mark.parametrize(

@@ -131,10 +131,8 @@ def test_a_change_is_checked_as_the_whole_text(before: str, after: str) -> None:
         assert [str(each.span) for each in document.diagnostics] == [str(each.span) for each in fresh.diagnostics]
 
 
-def test_only_what_has_changed_is_parsed_and_checked(monkeypatch: pytest.MonkeyPatch) -> None:
-    memory = Memory()
-    first = Document("m.arch", TEXT, memory=memory)
-    assert (first.diagnostics, bool(first.types)) == ((), True)
+def recorded_work(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> tuple[list[str], list[str]]:
+    """Returns lists to which the texts that are parsed and the names of the blocks that are checked are appended."""
     parsed: list[str] = []
     checked: list[str] = []
     elaborate = memory.bodies._elaborate
@@ -149,6 +147,14 @@ def test_only_what_has_changed_is_parsed_and_checked(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr("archlang.editor.pieces.parse_tolerantly", parse)
     monkeypatch.setattr(memory.bodies, "_elaborate", check)
+    return parsed, checked
+
+
+def test_only_what_has_changed_is_parsed_and_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    memory = Memory()
+    first = Document("m.arch", TEXT, memory=memory)
+    assert (first.diagnostics, bool(first.types)) == ((), True)
+    parsed, checked = recorded_work(memory, monkeypatch)
     document = Document("m.arch", TEXT.replace("norm(h)", "relu(h)", 1), memory=memory)
     assert (document.diagnostics, bool(document.types)) == ((), True)
     assert [text.count("block") for text in parsed] == [1]
@@ -214,23 +220,13 @@ def test_a_key_costs_the_work_of_its_block_in_a_text_of_any_length(monkeypatch: 
     document = Document("m.arch", text, memory=memory)
     assert document.diagnostics == ()
     assert formatted(document)
-    parsed, checked, printed = [], [], []
-
-    def parse(source: Source) -> tuple[Program, tuple[Diagnostic, ...]]:
-        parsed.append(source.text)
-        return parse_tolerantly(source)
-
-    def check(declaration: Declaration, report: Report) -> CheckedBody:
-        checked.append(declaration.name)
-        return elaborate(declaration, report)
+    parsed, checked = recorded_work(memory, monkeypatch)
+    printed = []
 
     def print_item(item: Item) -> str:
         printed.append(item)
         return item_text(item)
 
-    elaborate = memory.bodies._elaborate
-    monkeypatch.setattr("archlang.editor.pieces.parse_tolerantly", parse)
-    monkeypatch.setattr(memory.bodies, "_elaborate", check)
     monkeypatch.setattr("archlang.editor.printed_items.item_text", print_item)
     keys = "    b = attention[heads = 4](nrom(a)) "
     for typed_keys in range(1, len(keys)):

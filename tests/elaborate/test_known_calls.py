@@ -45,10 +45,10 @@ def test_equal_calls_have_their_own_paths_and_places() -> None:
 
 def test_a_graph_is_the_same_with_known_calls() -> None:
     first = _graph(_TWO)
-    known = len(known_calls._known)
-    assert known > 0
+    calls = len(known_calls._known)
+    assert calls > 0
     assert _graph(_TWO) == first
-    assert len(known_calls._known) == known
+    assert len(known_calls._known) == calls
 
 
 def test_a_known_call_costs_as_many_steps() -> None:
@@ -77,9 +77,9 @@ def test_a_default_argument_of_a_known_call_is_the_right_value() -> None:
         return a + b |> last |> linear[classes]
     }
     """
-    known, fresh = _graph(text), []
-    for node in known.region.nodes:
+    inputs_of_calls = []
+    for node in _graph(text).region.nodes:
         if getattr(node.operation, "instance", "").startswith("attention"):
-            fresh.append(set(node.inputs))
-    assert [len(inputs) for inputs in fresh] == [1, 1]
-    assert fresh[0] != fresh[1]
+            inputs_of_calls.append(set(node.inputs))
+    assert [len(inputs) for inputs in inputs_of_calls] == [1, 1]
+    assert inputs_of_calls[0] != inputs_of_calls[1]

@@ -324,6 +324,6 @@ def test_a_link_opens_its_program_in_the_static_playground(site: str, open_page:
     page.says("The link is copied")
     link = page.view.evaluate("navigator.clipboard.readText()")
     assert len(link) < 4000
-    other = open_page(link)
-    other.ready()
-    assert "ndr" in other.view.locator("#view svg.picture").get_attribute("aria-label")
+    linked_page = open_page(link)
+    linked_page.ready()
+    assert "ndr" in linked_page.view.locator("#view svg.picture").get_attribute("aria-label")

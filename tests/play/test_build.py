@@ -142,8 +142,8 @@ assert not {"torch", "networkx"} & set(sys.modules)
 def test_every_shipped_program_is_checked_where_numpy_is_missing(packed: Path) -> None:
     program = """
 for shipped in ask("start")["programs"]:
-    found = ask("program", name=shipped["name"])
-    diagnostics = ask("check", text=found["text"], beside=found["beside"])["diagnostics"]
+    program = ask("program", name=shipped["name"])
+    diagnostics = ask("check", text=program["text"], beside=program["beside"])["diagnostics"]
     print(*(f"{shipped['name']}: {each['message']}" for each in diagnostics))
 """
     assert in_page(packed, program).strip() == ""

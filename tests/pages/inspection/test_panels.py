@@ -133,17 +133,17 @@ def test_a_scan_of_single_positions_has_one_map_of_pointers_over_time() -> None:
 
 
 def test_the_texts_of_time_are_those_of_the_field_that_the_scan_splits() -> None:
-    other = InspectedField("y", Dim.of("m"), ("u", "v"))
+    chunked_field = InspectedField("y", Dim.of("m"), ("u", "v"))
     turns = [Turn("scan", "position", i, i, Dim.of("m")) for i in range(2)]
     memory = [moment("memory", torch.randn(1, 3, 2), (turn,), Dim.of(3)) for turn in turns]
-    (panel,) = panels(memory, [FIELD, other])
+    (panel,) = panels(memory, [FIELD, chunked_field])
     assert panel.frames[0].rows == ("0 u", "1 v")
 
 
 def test_a_chunk_of_one_of_several_fields_has_its_texts() -> None:
-    other = InspectedField("y", Dim.of("m"), ("u", "v"))
+    chunked_field = InspectedField("y", Dim.of("m"), ("u", "v"))
     chunk = Turn("scan", "chunk", 1, 3, N)
-    (panel,) = panels([moment("gate", torch.ones(1, 2, 2), (chunk,), Dim.of("c.length"))], [other, FIELD])
+    (panel,) = panels([moment("gate", torch.ones(1, 2, 2), (chunk,), Dim.of("c.length"))], [chunked_field, FIELD])
     assert panel.frames[0].columns[3:] == ("3 d", "4 e")
 
 
