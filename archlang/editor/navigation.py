@@ -60,8 +60,8 @@ def rename(workspace: Workspace, document: Document, offset: int, name: str) -> 
 
 
 def _documents(workspace: Workspace, document: Document, symbol: Symbol) -> list[Names]:
-    """Returns the files that can name a symbol: only its own file knows a value, an input or a size."""
-    if symbol.kind in ("value", "instance", "input", "size", "recipe"):
+    """Returns the files that can name a symbol: only its own file knows a value, an input, a size or an alias."""
+    if symbol.kind in ("value", "instance", "input", "size", "recipe", "alias"):
         return [Names(document)]
     return [Names(each) for each in workspace.documents_beside(document.path) if symbol.name in each.text]
 
@@ -73,7 +73,7 @@ def _is_own(symbol: Symbol) -> bool:
 def _with_name(names: Names, name: str, symbol: Symbol) -> Occurrence | None:
     """Returns a place where the new name already has a meaning: in the same block, or for a block, anywhere."""
     items = [item for item in names.document.program.items if _contains(item.span, symbol.span)]
-    is_local = symbol.item is None and symbol.kind not in ("recipe", "table")
+    is_local = symbol.item is None and symbol.kind not in ("recipe", "table", "alias")
     scope = items[0].span if is_local and items else None
     for place in names.occurrences:
         if place.symbol.name == name and (scope is None or _contains(scope, place.span)):

@@ -34,6 +34,7 @@ _KIND_OF_SYMBOL = {
     "value": "variable",
     "instance": "variable",
     "file": "namespace",
+    "alias": "namespace",
 }
 _KEYWORDS = frozenset((*CONTEXTUAL, *RESERVED))
 

@@ -59,8 +59,9 @@ from archlang.syntax.walk import children, walk
 
 @dataclass(frozen=True)
 class Symbol:
-    """What a name means. `kind` is a keyword such as `block`, or one of `value`, `instance`, `input`, `static`, `size`
-    and `file`; `span` is the place of the name in the definition. `item` is a definition, `static` a parameter."""
+    """What a name means. `kind` is a keyword such as `block`, or one of `value`, `instance`, `input`, `static`, `size`,
+    `alias` (of a `use` line) and `file`; `span` is the place of the name in the definition. `item` is a definition,
+    `static` a parameter."""
 
     kind: str
     name: str
@@ -136,6 +137,7 @@ class _Reader:
         self._choices: dict[str, Mapping[str, Item]] = {}
         self._recipes: dict[str, Symbol] = {}
         self._tables: dict[str, Symbol] = {}
+        self._aliases: dict[str, Symbol] = {}
 
     def read(self, items: Iterable[Use | Item | Recipe | Table]) -> None:
         """Collects the occurrences in some items of the document."""
@@ -144,6 +146,8 @@ class _Reader:
                 self._recipes.setdefault(item.name, Symbol("recipe", item.name, item.name_span))
             elif isinstance(item, Table):
                 self._tables.setdefault(item.name, Symbol("table", item.name, item.name_span))
+            elif isinstance(item, Use) and item.alias and item.alias_span:
+                self._aliases.setdefault(item.alias, Symbol("alias", item.alias, item.alias_span))
         for item in items:
             match item:
                 case Use():
@@ -190,8 +194,17 @@ class _Reader:
         declaration = self._resolved.find(name.text) if kind in (None, "block") else None
         if declaration is None:
             return None
-        self._add(_tail(name), _symbol(declaration.item))
+        self._add_item(name, declaration.item)
         return declaration.item
+
+    def _add_item(self, name: Name, item: Item) -> None:
+        """Refers to an item, and to the alias of its file if the name begins with one."""
+        self._alias(name)
+        self._add(_tail(name), _symbol(item))
+
+    def _alias(self, name: Name) -> None:
+        if len(name.parts) > 1:
+            self._refer(name.parts[0], _head(name.span, name.parts[0]), self._aliases)
 
     # Items
 
@@ -202,6 +215,8 @@ class _Reader:
             path = str(library.library_file(use.path) or "")
         if path and os.path.isfile(path):
             self._add(use.path_span, Symbol("file", use.path, Span(Source(path, ""), 0, 0)))
+        if use.alias and use.alias_span:
+            self._refer(use.alias, use.alias_span, self._aliases)
 
     def _item(self, item: Item) -> None:
         self._add(item.name_span, _symbol(item))
@@ -368,7 +383,7 @@ class _Reader:
                     item = self._choice(word, name)
                     if item is not None:
                         chosen[word] = item
-                        self._add(_tail(name), _symbol(item))
+                        self._add_item(name, item)
                     if isinstance(value, Call):
                         self._statics(item or chosen.get(word), value.statics, ChainMap())
         self._choices[recipe.name] = chosen
@@ -413,7 +428,14 @@ class _Reader:
                 case Column(at=at) | Columns(at=at):
                     self._settings(at, self._choices.get(rows[0], {}) if rows else {})
                     if isinstance(part, Column) and part.average:
-                        self._refer(part.metric.text, part.metric.span, self._tables)
+                        self._average(part.metric)
+
+    def _average(self, name: Name) -> None:
+        """Refers to a table that is averaged, of this file or of one that it uses."""
+        averaged = self._resolved.find_table(name.text)
+        if averaged is not None:
+            self._alias(name)
+            self._add(_tail(name), Symbol("table", averaged[1].name, averaged[1].name_span))
 
 
 def _symbol(item: Item) -> Symbol:

@@ -399,6 +399,7 @@ class Use(Item):
     is_file: bool = False
     path_span: Span = field(compare=False, repr=False)
     alias: str | None = None
+    alias_span: Span | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, kw_only=True)

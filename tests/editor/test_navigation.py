@@ -40,6 +40,37 @@ block twice(h: seq[n, d]) -> seq[n, d] {
     return mine.layer(mine.layer(h))
 }
 """,
+    "model_with_alias.arch": """use "./layer.arch" as mine
+use "./model.arch" as lib
+
+recipe r {
+    task  ctl
+    model lib.m[d = 16]
+    train adamw[steps = 1]
+}
+
+table results {
+    row "r" r
+    column "IID" valid.accuracy
+}
+""",
+    "average.arch": """use "./model_with_alias.arch" as lib
+
+recipe r {
+    task  ctl
+    model m
+    train adamw[steps = 1]
+}
+
+table average {
+    row "r" r
+    column "Mean" average of lib.results
+}
+
+model m[d = 8](x: tokens[n]) -> logits[classes] {
+    return embed[d](x) |> last |> linear[classes]
+}
+""",
 }
 
 
@@ -112,6 +143,47 @@ def test_a_static_is_renamed_in_its_calls_and_in_recipes(workspace: Workspace, t
     assert "model m[dim = 16]" in text
     assert "model.dim in" in text
     assert "layer[width = dim]" in text
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "word", "changed"),
+    [
+        ("named.arch", "as mine", "mine", ["as own\n", "own.layer(own.layer(h))"]),
+        ("named.arch", "mine.layer(h)", "mine", ["as own\n", "own.layer(own.layer(h))"]),
+        ("model_with_alias.arch", "as lib", "lib", ['layer.arch" as mine', "as own\n", "model own.m[d = 16]"]),
+        ("average.arch", "of lib.", "lib", ["as own\n", "average of own.results"]),
+    ],
+)
+def test_the_alias_of_a_file_is_renamed_in_the_file_that_gives_it(
+    workspace: Workspace, tmp_path: Path, file: str, text: str, word: str, changed: list[str]
+) -> None:
+    cursor = place(workspace, tmp_path / file, text, word)
+    span = definition(*cursor)
+    assert span is not None
+    assert span.source.text[: span.start].endswith(" as ")
+    assert renamable(*cursor) is not None
+    texts = renamed(workspace, tmp_path, rename(workspace, *cursor, "own"))
+    assert [name for name in FILES if texts[name] != FILES[name]] == [file]
+    assert [part for part in changed if part not in texts[file]] == []
+    assert check_text(texts[file], str(tmp_path / file)) == check_text(FILES[file], str(tmp_path / file)) == ()
+    assert len(references(workspace, *cursor)) == texts[file].count("own")
+
+
+@pytest.mark.parametrize(
+    ("text", "word", "name"), [("as mine", "mine", "h"), ("as mine", "mine", "twice"), ("twice(h", "h", "mine")]
+)
+def test_an_alias_and_a_value_of_its_file_have_different_names(
+    workspace: Workspace, tmp_path: Path, text: str, word: str, name: str
+) -> None:
+    with pytest.raises(ErrorWithRemedy, match="already has a meaning"):
+        rename(workspace, *place(workspace, tmp_path / "named.arch", text, word), name)
+
+
+def test_a_table_is_renamed_in_the_file_that_averages_it(workspace: Workspace, tmp_path: Path) -> None:
+    edits = rename(workspace, *place(workspace, tmp_path / "model_with_alias.arch", "table results", "results"), "new")
+    texts = renamed(workspace, tmp_path, edits)
+    assert "table new {" in texts["model_with_alias.arch"]
+    assert "average of lib.new" in texts["average.arch"]
 
 
 def test_a_state_is_renamed_inside_and_outside_of_its_loop(workspace: Workspace, tmp_path: Path) -> None:

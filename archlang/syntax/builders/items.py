@@ -29,6 +29,7 @@ class Items(Section):
             is_file=is_file,
             path_span=self._context.token_span(path),
             alias=None if alias is None else str(alias),
+            alias_span=None if alias is None else self._context.token_span(alias),
             span=span,
             **documentation,
             **comment,
