@@ -171,7 +171,7 @@ def _parse_repaired(piece: Piece, text: str) -> Piece:
         items, mistakes = program.items, [diagnostic.span for diagnostic in diagnostics]
     seen = set[int]()
     for _ in range(_MOST_REPAIRS):
-        mistakes = [span for span in mistakes if span.text not in ("{", "}")]
+        mistakes = [span for span in mistakes if span.text != "{"]
         lines = {_half_written(span) if span.start not in seen else span.line for span in mistakes}
         seen |= {span.start for span in mistakes}
         repaired = source.text

@@ -14,7 +14,7 @@ from pygls.lsp.server import LanguageServer
 
 from archlang.diagnostics import Diagnostic, Edit, ErrorWithRemedy
 from archlang.editor import positions
-from archlang.editor.completion import completions
+from archlang.editor.completion import completions, word_start
 from archlang.editor.corrections import all_corrected, corrections
 from archlang.editor.document import Document
 from archlang.editor.formatting import formatted
@@ -51,6 +51,10 @@ _COMPLETIONS = {
     "instance": lsp.CompletionItemKind.Variable,
     "keyword": lsp.CompletionItemKind.Keyword,
     "file": lsp.CompletionItemKind.Module,
+    "recipe": lsp.CompletionItemKind.Event,
+    "table": lsp.CompletionItemKind.Struct,
+    "metric": lsp.CompletionItemKind.Field,
+    "group": lsp.CompletionItemKind.Field,
 }
 
 
@@ -199,15 +203,18 @@ class _Answers:
         return [lsp.TextEdit(_range(Span(document.source, 0, len(document.text))), text)]
 
     def completions(self, parameters: lsp.CompletionParams) -> list[lsp.CompletionItem]:
+        document, offset = self._place(parameters)
+        # Editors take a word to end at a dot.
+        begun = _range(Span(document.source, word_start(document.text, offset), offset))
         return [
             lsp.CompletionItem(
                 completion.word.strip(" ="),
                 kind=_COMPLETIONS.get(completion.kind, lsp.CompletionItemKind.Value),
                 detail=completion.detail,
-                insert_text=completion.word,
+                text_edit=lsp.TextEdit(begun, completion.word),
                 sort_text=f"{place:05}",
             )
-            for place, completion in enumerate(completions(*self._place(parameters)))
+            for place, completion in enumerate(completions(document, offset))
         ]
 
     def actions(self, parameters: lsp.CodeActionParams) -> list[lsp.CodeAction]:

@@ -173,6 +173,11 @@ class Planner:
         binding, _ = self._bindings.get(key, lambda: (bind(self.recipe, word, own), own))  # `own` keeps the ids in use
         return binding
 
+    def measures(self, settings: Mapping[str, Setting]) -> Measures | None:
+        """What a run of a point measures, settings by their dotted paths; None if that is unknown."""
+        task, train = self._bind("task", settings), self._bind("train", settings)
+        return None if task is None or train is None else self._measures(task, train)
+
     def _measures(self, task: Binding, train: Binding) -> Measures | None:
         """What a run of a point measures, with bindings of `_bind`; reports a `train.select` that names none of it."""
         return self._measured.get((id(task), id(train)), lambda: self._measures_of(task, train))
@@ -198,8 +203,7 @@ class Planner:
         points = []
         for values in product(*([static.setting(place) for place in range(len(static.values))] for static in free)):
             point = {**settings, **{setting.path.text: setting for setting in values}}
-            task, train = self._bind("task", point), self._bind("train", point)
-            measures = None if task is None or train is None else self._measures(task, train)
+            measures = self.measures(point)
             if measures is None:
                 return ()
             points.append(measures)

@@ -8,7 +8,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 ITEM_WORDS = ("use", "block", "model", "extern", "recipe", "table")
-PART_WORDS = ("task", "model", "train", "test", "vary", "search", "claim", "row", "column", "columns")
+RECIPE_WORDS = ("task", "model", "train", "test", "vary", "search", "claim")
+TABLE_WORDS = ("row", "column", "columns")
+PART_WORDS = (*RECIPE_WORDS, *TABLE_WORDS)
 STATEMENT_WORDS = ("let", "charge", "return", "emit", "if", "repeat", "stack")
 # Words that cannot be names.
 RESERVED = (*STATEMENT_WORDS, "else", "in", "when", "and", "or", "not", "true", "false")

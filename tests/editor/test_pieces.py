@@ -19,7 +19,7 @@ from archlang.plan.written_table import check_table
 from archlang.source import Source, Span
 from archlang.syntax.parser import parse_tolerantly
 from archlang.syntax.printer import Item, format_program, item_text
-from archlang.syntax.tree import Definition, Program, Table
+from archlang.syntax.tree import Definition, Program, Recipe, Table
 from archlang.syntax.walk import walk
 from benchmarks.editor import texts
 
@@ -277,6 +277,14 @@ def test_a_half_written_line_with_a_bracket_leaves_the_rest_of_its_block(line: s
     assert [item.name for item in document.program.items if isinstance(item, Definition)] == ["b", "c"]
     place = text.index("return norm(a)") + len("return ")
     assert str(document.types[place, place + len("norm(a)")]) == "seq[n, d]"
+
+
+@pytest.mark.parametrize("line", ["claim", "vary model.d in", "search", "test model.d ="])
+def test_a_half_written_last_line_of_a_recipe_costs_nothing_but_itself(line: str) -> None:
+    text = f"recipe r {{\n    task  ctl\n    model m\n    {line}\n}}\n"
+    (recipe,) = Document("program.arch", text).program.items
+    assert isinstance(recipe, Recipe)
+    assert [part.span.text for part in recipe.parts] == ["task  ctl", "model m"]
 
 
 def test_a_header_of_several_lines_stays_where_a_line_has_a_mistake() -> None:

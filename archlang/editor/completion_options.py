@@ -1,0 +1,93 @@
+"""Words that an editor offers: the items that a file can name, and the values of a static."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from archlang.editor.document import Document
+from archlang.editor.recipe_facts import RecipeFacts
+from archlang.editor.symbols import Item
+from archlang.names import library
+from archlang.plan.recipe import SEED
+from archlang.syntax.printer import unparse
+from archlang.syntax.tree import Binary, Expression, ListOf, Name, Recipe, StaticParameter
+from archlang.syntax.walk import walk
+
+
+@dataclass(frozen=True)
+class Completion:
+    """A word that can be written. `kind` is that of a symbol, or `keyword`, `word`, `metric`, `group` or `file`;
+    `detail` is a line about it."""
+
+    word: str
+    kind: str
+    detail: str = ""
+
+
+def blocks(document: Document) -> Iterator[Completion]:
+    """Yields the blocks and models that a file can name, its own first."""
+    resolved = document.resolved
+    for name, declaration in (*resolved.own.items(), *resolved.used.items()):
+        yield of_item(name, declaration.item)
+    for name in sorted(library.block_names()):
+        item = library.block(name)
+        if item is not None:
+            yield of_item(name, item)
+
+
+def choices(document: Document, word: str) -> Iterator[Completion]:
+    """Yields what can follow `task`, `model` or `train`."""
+    resolved = document.resolved
+    if word == "model":
+        yield from (block for block in blocks(document) if block.kind == "model")
+        return
+    own, shipped = (resolved.tasks, library.tasks()) if word == "task" else (resolved.optimizers, library.optimizers())
+    items: Mapping[str, Item] = {**shipped, **own}
+    yield from (of_item(name, items[name]) for name in (*own, *shipped))
+
+
+def of_item(name: str, item: Item | Recipe) -> Completion:
+    detail = item.documentation[0] if item.documentation else ""
+    return Completion(name, "recipe" if isinstance(item, Recipe) else item.word, detail)
+
+
+def of_static(path: str, static: StaticParameter) -> Completion:
+    return Completion(path, "static", "" if static is SEED else unparse(static))
+
+
+def static_values(document: Document, item: Item, name: str, recipes: RecipeFacts | None) -> Iterator[Completion]:
+    """Yields what a static can be: words, blocks, or metrics of the recipes in which it stands."""
+    static = next((static for static in item.signature.statics if static.name == name), None)
+    if static is None:
+        return
+    yield from (Completion(value, "word") for value in allowed_values(item, static))
+    if static.kind == "block":
+        yield from blocks(document)
+    if static.kind == "path" and recipes is not None and _is_dotted(static.default):
+        yield from (Completion(metric, "metric") for metric in recipes.selecting_metrics)
+
+
+def allowed_values(item: Item, static: StaticParameter) -> tuple[str, ...]:
+    """Returns the words that a static of an item can be: `true` and `false`, or the symbols that its signature
+    lists."""
+    if static.kind == "bool" or unparse(static).endswith((" = true", " = false")):
+        return ("true", "false")
+    words: dict[str, None] = {}
+    for condition in item.signature.where:
+        for node in walk(condition):
+            if isinstance(node, Binary) and _is_name(node.left, static.name):
+                if node.operator == "in" and isinstance(node.right, ListOf):
+                    words |= {each.text: None for each in node.right.items if isinstance(each, Name)}
+                elif node.operator == "==" and isinstance(node.right, Name):
+                    words[node.right.text] = None
+    if static.kind == "symbol" and isinstance(static.default, Name):
+        words.setdefault(static.default.text)
+    return tuple(words)
+
+
+def _is_dotted(default: Expression | None) -> bool:
+    """Whether the default of a path is a metric of a split, not the word of a built-in function."""
+    return isinstance(default, Name) and len(default.parts) > 1
+
+
+def _is_name(expression: Expression, name: str) -> bool:
+    return isinstance(expression, Name) and expression.text == name

@@ -1,0 +1,145 @@
+"""What can be written in the lines of a recipe or a table: items, statics with their values, metrics and keywords."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from archlang.editor.completion_options import Completion, choices, of_item, of_static, static_values
+from archlang.editor.document import Document
+from archlang.editor.recipe_facts import RecipeFacts, recipes_of
+from archlang.syntax.outline import PART_WORDS, TABLE_WORDS
+from archlang.syntax.prefix import Token, read_prefix
+from archlang.syntax.tree import Column, Columns, Recipe, Table
+
+_PART = re.compile(rf"(?:^|(?<=[{{}}]))[ \t]*(?=(?:{'|'.join(PART_WORDS)})[ \t\"])", re.MULTILINE)
+# The keywords within a line, by their terminals.
+_CLAUSES = {
+    "FROM": "from",
+    "AT": "at",
+    "BEST": "best of",
+    "CLAIMS": "claims",
+    "ABSENT": "absent",
+    "AVERAGE": "average of",
+    "MEDIAN": "median",
+    "LOG": "log",
+    "IN": "in",
+}
+_NAMES = ("NAME", "DOTTED")
+# The terminals before lists, all but the last of paths.
+_LISTS = ("VARY", "SEARCH", "TEST", "AT", "OF", "CLAIMS")
+_BEFORE_METRICS = (("MEDIAN", "CLAIM"), ("STRING", "COLUMN"), ("STRING", "COLUMNS"))
+
+
+def part_completions(document: Document, header: int, brace: int | None, offset: int) -> Iterator[Completion]:
+    """Yields what can be written at an offset in a recipe or a table whose word is at `header` and whose `{` is at
+    `brace`; None for an offset in the header."""
+    text = document.text
+    is_table = text.startswith("table", header)
+    begins = [] if brace is None else [match.end() for match in _PART.finditer(text, brace + 1, offset)]
+    begin = begins[-1] if begins else offset
+    item = "table t {" if is_table else "recipe r {"
+    is_line_start = not text[text.rfind("\n", 0, offset) + 1 : offset].strip() or offset == begin
+    prefix = read_prefix(text[header:offset] if brace is None else item + text[begin:offset])
+    if prefix is None and is_line_start:
+        prefix = read_prefix(item)  # the line before is half-written
+    if prefix is None:
+        return
+    place = _Place(document, item_with_header(document, header), prefix.tokens if brace is None else prefix.tokens[3:])
+    names = [*place.names()]
+    yield from names
+    if brace is not None and not names and is_line_start:
+        words = (word for word in PART_WORDS if (word in TABLE_WORDS) == is_table)
+        yield from (Completion(word, "keyword") for word in words)
+    for terminal, clause in _CLAUSES.items():
+        # After a value, `in` compares.
+        if terminal in prefix.accepted and (terminal != "IN" or place.is_after_path()):
+            yield Completion(clause, "keyword")
+
+
+def item_with_header(document: Document, header: int) -> Recipe | Table | None:
+    """Returns the recipe or the table whose word is at an offset; None if it cannot be parsed."""
+    items = (item for item in document.program.items if isinstance(item, Recipe | Table))
+    return next((item for item in items if item.span.start <= header < item.name_span.start), None)
+
+
+@dataclass(frozen=True)
+class _Place:
+    """A place after some tokens of a part of a recipe or a table, or of its header; `item` is the recipe or table."""
+
+    document: Document
+    item: Recipe | Table | None
+    tokens: Sequence[Token]
+
+    def names(self) -> Iterator[Completion]:
+        """Yields the names that can stand here."""
+        last, before, outer = self._terminal(-1), self._terminal(-2), self._outer()
+        path = self._path_of_value(outer)
+        list_word = next((token.terminal for token in reversed(outer) if token.terminal in _LISTS), "")
+        if path is not None:
+            word, _, name = path.partition(".")
+            if (named := self._recipes.item(word)) is not None:
+                yield from static_values(self.document, named, name, self._recipes)
+        elif len(outer) < len(self.tokens):
+            return  # statics, or the number of a group
+        elif last in ("TASK", "MODEL", "TRAIN"):
+            yield from choices(self.document, self.tokens[-1].text)
+        elif last == "FROM" or (last, before) == ("STRING", "ROW"):
+            recipes = self.document.resolved.recipes.values()
+            yield from (of_item(recipe.name, recipe) for recipe in recipes if recipe is not self.item)
+        elif (last, before) == ("OF", "AVERAGE"):
+            resolved = self.document.resolved
+            names = (
+                name for name in (*resolved.tables, *resolved.used_tables) if self.item is not resolved.tables.get(name)
+            )
+            yield from (Completion(name, "table") for name in names)
+        elif last in ("CLAIM", "COLUMNS") or (last, before) in _BEFORE_METRICS:
+            yield from (Completion(metric, "metric") for metric in self._recipes.metrics)
+        elif last in _LISTS or last == "COMMA":
+            yield from self._paths(list_word)
+
+    def is_after_path(self) -> bool:
+        """Whether a path stands before, whose values can follow `in`."""
+        return self._terminal(-1) in _NAMES and self._terminal(-2) in (*_LISTS, "COMMA")
+
+    def _paths(self, list_word: str) -> Iterator[Completion]:
+        """Yields the paths that can stand in the list after a word."""
+        metric = next((token.text for token in self.tokens if token.terminal in _NAMES), "")
+        is_average = any(token.terminal == "AVERAGE" for token in self.tokens)
+        averaged = self.document.resolved.find_table(metric) if is_average else None
+        if list_word == "OF":
+            yield from (Completion(path, "static") for path in self._recipes.varied)
+        elif averaged is not None:
+            columns = [part for part in averaged[1].parts if isinstance(part, Column | Columns)]
+            yield from (Completion(setting.path.text, "static") for column in columns for setting in column.at)
+        elif list_word != "CLAIMS":
+            if self._terminal(0) in ("CLAIM", "COLUMN", "COLUMNS"):
+                yield from (Completion(group, "group") for group in self._recipes.groups(metric.partition(".")[0]))
+            yield from (of_static(path, static) for path, static in self._recipes.statics.items())
+
+    @property
+    def _recipes(self) -> RecipeFacts:
+        """The recipe around the place, of the row, or of all rows."""
+        file = self.document.resolved
+        recipe = file.recipes.get(self.tokens[2].text) if self._terminal(0) == "ROW" else None
+        return recipes_of(file, recipe or self.item)
+
+    def _terminal(self, index: int) -> str:
+        return self.tokens[index].terminal if -len(self.tokens) <= index < len(self.tokens) else ""
+
+    def _outer(self) -> Sequence[Token]:
+        """Returns the tokens before the outermost bracket that is open."""
+        open_at: list[int] = []
+        for index, token in enumerate(self.tokens):
+            if token.terminal in ("LSQB", "LPAR"):
+                open_at.append(index)
+            elif token.terminal in ("RSQB", "RPAR") and open_at:
+                open_at.pop()
+        return self.tokens[: open_at[0]] if open_at else self.tokens
+
+    def _path_of_value(self, outer: Sequence[Token]) -> str | None:
+        """Returns the path of a static whose value, or one of whose values, is written next; None if none is."""
+        if len(outer) < 3 or outer[-1].terminal not in ("EQUAL", "IN") or outer[-3].terminal not in (*_LISTS, "COMMA"):
+            return None
+        is_in_list = len(outer) < len(self.tokens) and self._terminal(-1) in ("LSQB", "COMMA")
+        is_value = outer[-1].terminal == "EQUAL" and len(outer) == len(self.tokens)
+        return outer[-2].text if is_in_list or is_value else None
