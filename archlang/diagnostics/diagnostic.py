@@ -30,7 +30,8 @@ class Diagnostic:
 
     `code` is stable (`E0203`; `W…` for a warning), `message` says what is wrong, `label` is shown under `span`,
     `labels` are other places that matter, and `remedy` says what to write instead. Together, the `edits` make that
-    change, if a tool can make it. If `is_safe`, hardly another change can be meant, so that nobody need be asked."""
+    change, if a tool can make it; each of the `alternatives` alone makes another change that the remedy names. If
+    `is_safe`, hardly another change can be meant, so that nobody need be asked."""
 
     code: str
     message: str
@@ -39,6 +40,7 @@ class Diagnostic:
     labels: tuple[Label, ...] = ()
     remedy: str = ""
     edits: tuple[Edit, ...] = ()
+    alternatives: tuple[Edit, ...] = ()
     is_safe: bool = False
 
     @property

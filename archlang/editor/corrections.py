@@ -1,5 +1,6 @@
 """What corrects the mistakes at a place: the edits of their remedies, with titles."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from archlang.diagnostics import Diagnostic, Edit
@@ -16,26 +17,27 @@ class Correction:
 
     title: str
     diagnostic: Diagnostic
-
-    @property
-    def edits(self) -> tuple[Edit, ...]:
-        return self.diagnostic.edits
+    edits: tuple[Edit, ...]
 
 
 def corrections(document: Document, start: int = 0, end: int | None = None) -> tuple[Correction, ...]:
     """Returns the corrections of the mistakes that touch a place, of the whole document by default."""
     end = len(document.text) if end is None else end
     return tuple(
-        Correction(title(diagnostic), diagnostic)
+        correction
         for diagnostic in document.diagnostics
-        if diagnostic.span.start <= end and start <= diagnostic.span.end and is_correctable(document, diagnostic)
+        if diagnostic.span.start <= end and start <= diagnostic.span.end
+        for correction in corrections_of(document, diagnostic)
     )
 
 
-def is_correctable(document: Document, diagnostic: Diagnostic) -> bool:
-    """Returns whether a mistake of a document has edits, all of them in the document."""
+def corrections_of(document: Document, diagnostic: Diagnostic) -> tuple[Correction, ...]:
+    """Returns the corrections of a mistake of a document, if they change the document alone."""
     places = (diagnostic.span, *(edit.span for edit in diagnostic.edits))
-    return bool(diagnostic.edits) and all(place.source.path == document.path for place in places)
+    if not diagnostic.edits or any(place.source.path != document.path for place in places):
+        return ()
+    changes = [diagnostic.edits, *((edit,) for edit in diagnostic.alternatives)]
+    return tuple(Correction(title(edits), diagnostic, edits) for edits in changes)
 
 
 def all_corrected(document: Document) -> str | None:
@@ -45,16 +47,14 @@ def all_corrected(document: Document) -> str | None:
     return correct(document.text, document.path, unsaved=document.unsaved).text
 
 
-def title(diagnostic: Diagnostic) -> str:
-    """Returns what the edits of a mistake do, such as ``Replace `nrom` by `norm` ``; empty without edits."""
-    if not diagnostic.edits:
-        return ""
-    first, *others = diagnostic.edits
+def title(edits: Sequence[Edit]) -> str:
+    """Returns what edits do, such as ``Replace `nrom` by `norm` ``."""
+    first, *others = edits
     before, after = _shown(first.span.text), _shown(first.text)
     if others:
         start, _ = first.span.source.line_bounds(first.span.line)
         _, end = first.span.source.line_bounds(first.span.source.position(others[-1].span.end)[0])
-        text = apply_edits(first.span.source.text, diagnostic.edits)
+        text = apply_edits(first.span.source.text, edits)
         return f"Change to `{_shown(text[start : end + len(text) - len(first.span.source.text)])}`"
     if not before:
         return f"Insert `{after}`"

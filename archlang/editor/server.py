@@ -228,7 +228,7 @@ class _Answers:
                     correction.title,
                     kind=lsp.CodeActionKind.QuickFix,
                     diagnostics=[_diagnostic(correction.diagnostic)],
-                    is_preferred=True,
+                    is_preferred=correction.edits == correction.diagnostic.edits,
                     edit=self._workspace_edit(correction.edits),
                 )
                 for correction in corrections(document, start, end)

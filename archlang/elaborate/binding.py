@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from archlang.diagnostics import Diagnostic, Report
-from archlang.diagnostics.names import did_you_mean
 from archlang.elaborate import mistakes
 from archlang.elaborate.static_arguments import parameter_kind, static_value
 from archlang.names import mistakes as name_mistakes
@@ -126,7 +125,7 @@ class Binding:
     def _violated(self, condition: tree.Expression) -> Diagnostic:
         facts: list[tuple[str, str, Span | None]] = []
         seen: set[str] = set()
-        near = None
+        possible: list[str] = []
         for node in walk(condition):
             if isinstance(node, tree.Name):
                 is_plain = len(node.parts) == 1
@@ -138,12 +137,11 @@ class Binding:
             isinstance(condition, tree.Binary)
             and condition.operator == "in"
             and isinstance(condition.right, tree.ListOf)
-            and facts
         ):
-            near = did_you_mean(facts[0][1], [unparse(item) for item in condition.right.items])
+            possible = [unparse(item) for item in condition.right.items]
         span = next((place for _, _, place in facts if place is not None), self.call)
         return name_mistakes.where_violated(
-            span, f"`{unparse(condition)}`", self.declaration.name, facts, condition.span, near
+            span, f"`{unparse(condition)}`", self.declaration.name, facts, condition.span, possible
         )
 
     # Types

@@ -6,16 +6,8 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
 from archlang.diagnostics import Diagnostic, Edit, Label
-from archlang.diagnostics.edits import (
-    insertion,
-    is_in_signature,
-    static_set,
-    used,
-    without_item,
-    without_lines,
-    word_in,
-)
-from archlang.diagnostics.names import did_you_mean, is_typing_error, listed, misspelt, plural
+from archlang.diagnostics.edits import insertion, is_in_signature, static_set, used, without_item, without_lines
+from archlang.diagnostics.names import did_you_mean, is_short, is_typing_error, listed, misspelt, plural
 from archlang.names.library import outside_prelude
 from archlang.source import Span
 from archlang.syntax.tree import Definition, Extern
@@ -31,7 +23,7 @@ def unknown_value(span: Span, name: str, possible: Iterable[str], is_block: bool
         remedy = f"apply the block `{name}` to a value, as in `{name}(h)`"
         return Diagnostic("E0201", message, span, "not bound here", remedy=remedy)
     remedy = "bind it with `=` first, or add it to the inputs of the block"
-    return misspelt(Diagnostic("E0201", message, span, "not bound here", remedy=remedy), name, possible, is_guess=True)
+    return misspelt(Diagnostic("E0201", message, span, "not bound here", remedy=remedy), name, possible, is_local=True)
 
 
 def unknown_block(
@@ -42,7 +34,7 @@ def unknown_block(
     diagnostic = Diagnostic("E0202", f"unknown block `{name}`", span, "no such block", remedy=remedy)
     possible, outside = tuple(possible), outside_prelude(name)
     if outside is None:
-        return misspelt(diagnostic, name, possible)
+        return misspelt(diagnostic, name, possible, is_guess=is_short(name))
     module, item = outside
     fits, near = _fits(item, arguments), did_you_mean(name, possible)
     if near is not None and (not fits or is_typing_error(name, near, possible)):
@@ -86,7 +78,7 @@ def bound_twice(span: Span, name: str, first: Span) -> Diagnostic:
 def update_of_unbound(span: Span, name: str, possible: Iterable[str]) -> Diagnostic:
     message = f"`{name} <-` updates a state, but `{name}` is not bound outside this loop"
     remedy = f"bind the initial state before the loop with `{name} = …`"
-    return misspelt(Diagnostic("E0206", message, span, "unknown state", remedy=remedy), name, possible, is_guess=True)
+    return misspelt(Diagnostic("E0206", message, span, "unknown state", remedy=remedy), name, possible, is_local=True)
 
 
 def update_of_mixture(span: Span, name: str, state: str, bound: Span) -> Diagnostic:
@@ -186,7 +178,7 @@ def unknown_model(span: Span, name: str, possible: Iterable[str], is_block: bool
     diagnostic = Diagnostic("E0214", f"unknown model `{name}`", span, "no such model", remedy=remedy)
     outside = outside_prelude(name)
     if outside is None or outside[1].word != "model" or did_you_mean(name, possible) is not None:
-        return misspelt(diagnostic, name, possible)
+        return misspelt(diagnostic, name, possible, is_guess=is_short(name))
     module, _ = outside
     return replace(diagnostic, remedy=_use_line(module)).with_edits(used(span.source, module), is_safe=True)
 
@@ -377,20 +369,21 @@ def where_violated(
     block: str,
     facts: Sequence[tuple[str, str, Span | None]],
     written: Span,
-    near: str | None,
+    possible: Sequence[str],
 ) -> Diagnostic:
+    """`facts` are the statics of the condition, each with its value and its place; `possible` are the names that the
+    first can be."""
     values = ", ".join(f"{name} = {value}" for name, value, _ in facts)
     others = [(name, value, place) for name, value, place in facts if place is not None and place != span]
     labels = (
         Label(written, "required here"),
         *(Label(place, f"{name} = {value}") for name, value, place in others if place is not None),
     )
-    remedy = f"did you mean `{near}`?" if near else "change one of these values"
+    near = did_you_mean(facts[0][1], possible) if facts else None
+    remedy = "change one of these values"
     message = f"`{block}` requires {condition}, but {values}"
     diagnostic = Diagnostic("E0304", message, span, "does not hold", labels, remedy)
-    if near is None or (place := word_in(span, facts[0][1])) is None:
-        return diagnostic
-    return diagnostic.with_edits(Edit(place, near), is_safe=is_typing_error(facts[0][1], near, ()))
+    return diagnostic if near is None else misspelt(diagnostic, facts[0][1], possible)
 
 
 def too_many_statics(span: Span, block: str, count: int, declared: Span | None) -> Diagnostic:
@@ -492,7 +485,7 @@ def unknown_static_name(span: Span, name: str, possible: Iterable[str], kind: st
     diagnostic = Diagnostic("E0313", f"unknown static or size `{name}`", span, "not bound here", remedy=remedy)
     if name.lower() in _BOOLEANS:
         return misspelt(diagnostic, name, _BOOLEANS)
-    corrected = misspelt(diagnostic, name, possible, is_guess=True)
+    corrected = misspelt(diagnostic, name, possible, is_local=True)
     if corrected is diagnostic and kind == "list":
         return diagnostic.with_edits(Edit(span, f"[{span.text}]"))
     return corrected

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from archlang.diagnostics import Diagnostic, Edit, Label
 from archlang.diagnostics.edits import insertion, name_of_setting, static_set, without_item, without_lines
-from archlang.diagnostics.names import did_you_mean, listed, misspelt
+from archlang.diagnostics.names import did_you_mean, is_short, listed, misspelt
 from archlang.diagnostics.percent import share_of
 from archlang.graph.causality import Reason
 from archlang.source import Span
@@ -82,7 +82,9 @@ def unknown_recipe(span: Span, name: str, possible: Iterable[str]) -> Diagnostic
     message, remedy = f"unknown recipe `{name}`", f"the recipes are {listed(possible)}"
     if not possible:
         remedy = "write `recipe name { … }` in this file; recipes of used files do not count"
-    return misspelt(Diagnostic("E0604", message, span, "no such recipe", remedy=remedy), name, possible)
+    return misspelt(
+        Diagnostic("E0604", message, span, "no such recipe", remedy=remedy), name, possible, is_guess=is_short(name)
+    )
 
 
 def bad_metric(span: Span, name: str) -> Diagnostic:

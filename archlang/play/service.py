@@ -13,7 +13,7 @@ from typing import Protocol
 
 from archlang.diagnostics import Diagnostic
 from archlang.editor.completion import completions
-from archlang.editor.corrections import all_corrected, is_correctable, title
+from archlang.editor.corrections import Correction, all_corrected, corrections_of
 from archlang.editor.document import Document
 from archlang.editor.formatting import formatted
 from archlang.editor.graphs import SIZES, Part, graph_of, parts
@@ -332,13 +332,13 @@ def _diagnostic(program: Program, diagnostic: Diagnostic) -> Facts:
             {**program.place(label.span), "text": label.text} for label in diagnostic.labels if program.owns(label.span)
         ],
         # Each is a change that mends the mistake: its title, and the texts to write in place of others.
-        "edits": [_edit(program, diagnostic)] if is_correctable(program.document, diagnostic) else [],
+        "edits": [_edit(program, each) for each in corrections_of(program.document, diagnostic)],
     }
 
 
-def _edit(program: Program, diagnostic: Diagnostic) -> Facts:
-    changes = [{**program.place(edit.span), "text": edit.text} for edit in diagnostic.edits]
-    return {"title": title(diagnostic), "changes": changes}
+def _edit(program: Program, correction: Correction) -> Facts:
+    changes = [{**program.place(edit.span), "text": edit.text} for edit in correction.edits]
+    return {"title": correction.title, "changes": changes}
 
 
 @cache

@@ -1,7 +1,7 @@
 """Diagnostics of the text itself: unknown characters, unmatched brackets, and words in the wrong place."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from archlang.diagnostics import Diagnostic, Edit, Label
@@ -151,10 +151,10 @@ def reserved_word(span: Span) -> Diagnostic:
     return Diagnostic("E0101", message, span, "cannot be a name", remedy="choose another name")
 
 
-def misspelt_keyword(span: Span, word: str, near: str) -> Diagnostic:
+def misspelt_keyword(span: Span, word: str, near: str, possible: Iterable[str]) -> Diagnostic:
     message = f"no statement begins with {_quoted(word)}"
     diagnostic = Diagnostic("E0101", message, span, "unknown keyword", remedy=f"did you mean `{near}`?")
-    return diagnostic.with_edits(Edit(span, near), is_safe=is_typing_error(word, near, ()))
+    return diagnostic.with_edits(Edit(span, near), is_safe=is_typing_error(word, near, possible))
 
 
 def value_missing(span: Span, before: str, following: Span) -> Diagnostic:

@@ -177,9 +177,10 @@ class Reader:
     def _unexpected(self, token: Token, name: Span | None) -> Diagnostic:
         accepted = self._expected()
         if name is not None and set(accepted.phrases) <= {"`=`", "`<-`"}:
-            near = did_you_mean(name.text, (*STATEMENT_WORDS, "else"))
+            words = (*STATEMENT_WORDS, "else")
+            near = did_you_mean(name.text, words)
             if near is not None:
-                return mistakes.misspelt_keyword(name, name.text, near)
+                return mistakes.misspelt_keyword(name, name.text, near, words)
         span = self._span(token.start_pos or 0, token.end_pos or 0)
         if self._brace_around() in self._get_outline().recipes:
             diagnostic = in_line(span, token, self._get_outline().is_first(span.start))

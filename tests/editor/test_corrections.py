@@ -41,3 +41,10 @@ def test_a_guess_is_not_made_without_asking() -> None:
     document = Document("b.arch", BLOCK.format("_a = norm(hh)"))
     assert len(corrections(document)) == 1
     assert all_corrected(document) is None
+
+
+def test_each_name_that_can_be_meant_is_offered_and_none_is_sure() -> None:
+    text = "block b(h: seq[n, d]) -> vec[d] {\n    return lst(h)\n}\n"
+    document = Document("p.arch", text)
+    assert {each.title for each in corrections(document)} == {"Replace `lst` by `last`", "Replace `lst` by `lstm`"}
+    assert all_corrected(document) is None
