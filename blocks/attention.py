@@ -13,6 +13,7 @@ from archlang.backend.runtime.joined_linear import NO_PRODUCTS, Products, mapped
 from archlang.backend.runtime.stacking import in_one_batch
 from archlang.blocks.positions import alibi_slopes, counted, sinusoid
 from archlang.kernels.dropout import dropout, is_drawn_here
+from archlang.kernels.masked_softmax import masked_softmax
 from archlang.kernels.softmax_attention import scaled_dot_product_attention
 
 # The number of weights that are computed at a time with dropout. The allocator returns the memory of large tensors to
@@ -29,13 +30,6 @@ def split_heads(x: Float[Tensor, "b n hc"], heads: int) -> Float[Tensor, "b h n 
 def join_heads(x: Float[Tensor, "b h n c"]) -> Float[Tensor, "b n hc"]:
     """Concatenates the channels of all heads."""
     return x.transpose(1, 2).flatten(-2)
-
-
-def masked_softmax(logits: Float[Tensor, "b h n m"], allowed: Bool[Tensor, "..."] | None) -> Float[Tensor, "b h n m"]:
-    """Returns the softmax over the allowed keys. A query without keys has weights 0 and finite gradients."""
-    if allowed is None:
-        return logits.softmax(-1)
-    return logits.masked_fill(~allowed, torch.finfo(logits.dtype).min).softmax(-1).masked_fill(~allowed, 0.0)
 
 
 def visible(

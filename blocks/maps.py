@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from archlang.blocks.attention import join_heads, split_heads
 from archlang.blocks.positions import alibi_slopes
 from archlang.blocks.top_k import largest
+from archlang.kernels.masked_softmax import masked_softmax
 
 
 def allowed_keys(
@@ -27,14 +28,6 @@ def allowed_keys(
 def only(x: Float[Tensor, "b n m h"], allowed: Bool[Tensor, "..."] | None) -> Float[Tensor, "b n m h"]:
     """Returns x with 0 at all other entries than the allowed ones."""
     return x if allowed is None else x.masked_fill(~allowed, 0.0)
-
-
-def softmax_over(x: Float[Tensor, "b n m h"], allowed: Bool[Tensor, "..."] | None, axis: int) -> Tensor:
-    """Returns the softmax over the allowed entries; the others, and lines without allowed entries, are 0."""
-    if allowed is None:
-        return x.softmax(axis)
-    # The least number, not -inf: a line without allowed entries would have NaN.
-    return x.masked_fill(~allowed, torch.finfo(x.dtype).min).softmax(axis).masked_fill(~allowed, 0.0)
 
 
 class Scores(nn.Module):
@@ -89,7 +82,7 @@ class SoftmaxKeys(nn.Module):
         mask_n: Bool[Tensor, "b n"] | None = None,
         mask_m: Bool[Tensor, "b m"] | None = None,
     ) -> Float[Tensor, "b n m h"]:
-        return softmax_over(x, allowed_keys(x, self.causal, mask_m), 2)
+        return masked_softmax(x, allowed_keys(x, self.causal, mask_m), 2)
 
 
 class MaskedSoftmaxKeys(nn.Module):
@@ -108,7 +101,7 @@ class MaskedSoftmaxKeys(nn.Module):
         mask_m: Bool[Tensor, "b m"] | None = None,
     ) -> Float[Tensor, "b n m h"]:
         allowed = allowed_keys(x, self.causal, mask_m)
-        return softmax_over(x, keep > 0 if allowed is None else (keep > 0) & allowed, 2)
+        return masked_softmax(x, keep > 0 if allowed is None else (keep > 0) & allowed, 2)
 
 
 class SoftmaxQueries(nn.Module):
@@ -124,7 +117,7 @@ class SoftmaxQueries(nn.Module):
         mask_n: Bool[Tensor, "b n"] | None = None,
         mask_m: Bool[Tensor, "b m"] | None = None,
     ) -> Float[Tensor, "b n m h"]:
-        return softmax_over(x, None if mask_n is None else mask_n[:, :, None, None], 1)
+        return masked_softmax(x, None if mask_n is None else mask_n[:, :, None, None], 1)
 
 
 class Weigh(nn.Module):

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from archlang.backend.decode.block_cache import BlockCache
 from archlang.backend.runtime.graph_loops import is_exporting, scan_steps
+from archlang.kernels.masked_softmax import masked_softmax
 
 
 class DotScore(nn.Module):
@@ -256,11 +257,9 @@ def gated(
 
 def over_slots(scores: Float[Tensor, "b *t n"], mask: Bool[Tensor, "_b *_t n"] | None) -> Float[Tensor, "b *t n"]:
     """Returns the softmax over the slots in a mask, [b n] or [b t n]; a step without slots has zeros."""
-    if mask is None:
-        return scores.softmax(-1)
-    while mask.dim() < scores.dim():
+    while mask is not None and mask.dim() < scores.dim():
         mask = mask.unsqueeze(-2)
-    return scores.masked_fill(~mask, torch.finfo(scores.dtype).min).softmax(-1).masked_fill(~mask, 0.0)
+    return masked_softmax(scores, mask)
 
 
 def so_far(t: int, n: int, device: torch.device) -> Bool[Tensor, "t n"]:

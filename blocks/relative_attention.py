@@ -9,9 +9,10 @@ from torch import Tensor, nn
 from archlang.backend.decode.block_cache import BlockCache
 from archlang.backend.runtime.call_cache import cached_in_call
 from archlang.backend.runtime.joined_linear import NO_PRODUCTS, Products, mapped
-from archlang.blocks.attention import join_heads, masked_softmax, split_heads, visible
+from archlang.blocks.attention import join_heads, split_heads, visible
 from archlang.blocks.positions import counted, sinusoid
 from archlang.kernels.dropout import dropout
+from archlang.kernels.masked_softmax import masked_softmax
 
 
 def by_distance(scores: Float[Tensor, "b h n r"]) -> Float[Tensor, "b h n m"]:

@@ -1,8 +1,9 @@
 """Softmax over features, and over positions."""
 
-import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
+
+from archlang.kernels.masked_softmax import masked_softmax
 
 
 class Softmax(nn.Module):
@@ -24,8 +25,4 @@ class SoftmaxPositions(nn.Module):
     def forward(
         self, x: Float[Tensor, "b n d"], *, mask_n: Bool[Tensor, "b n"] | None = None
     ) -> Float[Tensor, "b n d"]:
-        if mask_n is None:
-            return x.softmax(1)
-        padding = ~mask_n[..., None]
-        # The least number, not -inf: a sample without positions would have NaN.
-        return x.masked_fill(padding, torch.finfo(x.dtype).min).softmax(1).masked_fill(padding, 0.0)
+        return masked_softmax(x, None if mask_n is None else mask_n[..., None], 1)

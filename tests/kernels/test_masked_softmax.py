@@ -1,0 +1,93 @@
+"""The softmax over allowed entries: the plain form's weights and derivatives."""
+
+import pytest
+import torch
+from torch import Tensor
+
+from archlang.kernels import masked_softmax as module
+from archlang.kernels.masked_softmax import masked_softmax
+
+NO_GPU = not torch.cuda.is_available()
+CAUSAL = torch.ones(4, 4, dtype=torch.bool).tril()
+LENGTHS = torch.tensor([[True] * 4, [True, True, False, False]])[:, None, None]
+WITHOUT_KEYS = torch.tensor([True, False])[:, None, None, None].expand(2, 1, 1, 4)
+MASKS = {"causal": CAUSAL, "lengths": LENGTHS, "both": CAUSAL & LENGTHS, "a sample without keys": WITHOUT_KEYS}
+
+
+@pytest.fixture(params=MASKS)
+def allowed(request: pytest.FixtureRequest) -> Tensor:
+    return MASKS[request.param]
+
+
+def scores(dtype: torch.dtype = torch.float64) -> Tensor:
+    torch.manual_seed(0)
+    return torch.randn(2, 3, 4, 4, dtype=dtype, requires_grad=True)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
+def test_weights_and_gradients_are_those_of_the_plain_form_bit_for_bit(allowed: Tensor, dtype: torch.dtype) -> None:
+    logits = scores(dtype)
+    weights, plain = masked_softmax(logits, allowed), module._plainly(logits, ~allowed, -1)
+    assert plain.grad_fn is not None
+    assert weights.grad_fn is not None
+    assert plain.grad_fn.name() != weights.grad_fn.name()
+    assert torch.equal(weights, plain)
+    gradient = torch.randn_like(weights)
+    ours, plainly = (torch.autograd.grad(result, logits, gradient)[0] for result in (weights, plain))
+    assert torch.equal(ours, plainly)
+
+
+def test_weights_are_the_exponentials_of_allowed_scores_over_their_sum(allowed: Tensor) -> None:
+    logits = scores().detach()
+    exponentials = logits.exp() * allowed
+    expected = exponentials / exponentials.sum(-1, keepdim=True).clamp(min=1e-300)
+    torch.testing.assert_close(masked_softmax(logits, allowed), expected, atol=1e-12, rtol=0)
+
+
+def test_first_and_second_derivatives_are_those_of_numerical_differences(allowed: Tensor) -> None:
+    assert torch.autograd.gradcheck(lambda logits: masked_softmax(logits, allowed), scores())
+    assert torch.autograd.gradgradcheck(lambda logits: masked_softmax(logits, allowed), scores())
+
+
+def test_forward_mode_derivatives_are_those_of_numerical_differences(allowed: Tensor) -> None:
+    assert torch.autograd.gradcheck(lambda logits: masked_softmax(logits, allowed), scores(), check_forward_ad=True)
+
+
+def test_transforms_of_torch_func_compute_the_plain_form(allowed: Tensor) -> None:
+    logits = scores().detach()
+
+    def loss(values: Tensor) -> Tensor:
+        return masked_softmax(values, allowed).square().sum()
+
+    expected = torch.autograd.grad(loss(logits.requires_grad_()), logits)[0]
+    torch.testing.assert_close(torch.func.grad(loss)(logits.detach()), expected)
+
+
+@pytest.mark.parametrize(
+    "device", ["cpu", pytest.param("cuda", marks=[pytest.mark.gpu, pytest.mark.skipif(NO_GPU, reason="no GPU")])]
+)
+def test_types_under_autocast_are_those_of_the_plain_form(device: str) -> None:
+    logits, allowed = scores(torch.bfloat16).detach().to(device).requires_grad_(), CAUSAL.to(device)
+    with torch.autocast(device, torch.bfloat16):
+        weights, plain = masked_softmax(logits, allowed), module._plainly(logits, ~allowed, -1)
+    assert weights.dtype == plain.dtype
+    gradient = torch.randn_like(weights)
+    ours, plainly = (torch.autograd.grad(result, logits, gradient)[0] for result in (weights, plain))
+    assert ours.dtype == torch.bfloat16
+    torch.testing.assert_close(ours, plainly)
+
+
+@pytest.mark.parametrize("axis", [1, 2])
+def test_a_softmax_over_another_axis_is_that_of_the_transpose(axis: int) -> None:
+    logits = torch.randn(2, 4, 4, 4, requires_grad=True)
+    expected = masked_softmax(logits.transpose(axis, -1), CAUSAL).transpose(axis, -1)
+    weights = masked_softmax(logits, CAUSAL.expand_as(logits).transpose(axis, -1), axis)
+    torch.testing.assert_close(weights, expected)
+    gradient = torch.randn_like(weights)
+    ours, transposed = (torch.autograd.grad(result, logits, gradient)[0] for result in (weights, expected))
+    torch.testing.assert_close(ours, transposed)
+
+
+def test_a_softmax_over_all_keys_is_torch_s() -> None:
+    logits = scores()
+    assert torch.equal(masked_softmax(logits, None), logits.softmax(-1))
