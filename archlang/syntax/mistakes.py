@@ -80,6 +80,8 @@ _LATER_CLAUSE = {
 # A number before a percent sign.
 _PERCENT = re.compile(r"(?<![\w.])[0-9]+(?:\.[0-9]+)?[ \t]*$")
 
+_BINDER = re.compile(r"[ \t]*(?:=(?!=)|<-)")
+
 _COMPARE = "compare with `==`"
 
 
@@ -91,7 +93,8 @@ def unexpected_token(span: Span, token: str, expected: Expected, around: str, is
     """`token` is unexpected; `around` is the innermost open bracket, or empty."""
     message = f"expected {expected}, found {_quoted(token)}"
     label = f"expected {expected}" if len(expected.phrases) == 1 and str(expected) != ITEM else "not expected here"
-    remedy = _remedy(token, expected, around, is_reserved)
+    is_bound = _BINDER.match(span.source.text, span.end) is not None
+    remedy = _remedy(token, expected, around, is_reserved, is_bound)
     diagnostic = Diagnostic("E0101", message, span, label, remedy=remedy)
     near = did_you_mean(token, expected.words) if token.isidentifier() and not is_reserved else None
     if near is not None:
@@ -120,7 +123,7 @@ def unexpected_token(span: Span, token: str, expected: Expected, around: str, is
     return diagnostic
 
 
-def _remedy(token: str, expected: Expected, around: str, is_reserved: bool) -> str:
+def _remedy(token: str, expected: Expected, around: str, is_reserved: bool, is_bound: bool) -> str:
     near = did_you_mean(token, expected.words) if token.isidentifier() and not is_reserved else None
     binds = set(expected.phrases) <= {"`=`", "`<-`"}
     if near:
@@ -129,7 +132,7 @@ def _remedy(token: str, expected: Expected, around: str, is_reserved: bool) -> s
         return _STEP_CLAUSES[token]
     if is_reserved and "a name" in expected.phrases:
         return f"{_quoted(token)} is a reserved word; choose another name"
-    if is_reserved and expected.phrases[0] == ITEM:
+    if (is_reserved or is_bound) and expected.phrases[0] == ITEM:
         return "put statements between the braces of a block or a model"
     if token == "=" and around == "(":
         return "put statics in square brackets: `block[name = value](…)`"
@@ -141,6 +144,8 @@ def _remedy(token: str, expected: Expected, around: str, is_reserved: bool) -> s
         return "bind a name without dots"
     if token in ("<", "<=", ">", ">=", "==", "!=", "in") and "a value" not in expected.phrases:
         return "comparisons do not chain: join them with `and`"
+    if token in ("seed", "seeds") and any(phrase.startswith("a part of a recipe") for phrase in expected.phrases):
+        return "write `vary seed in 1..3`"
     if len(expected.phrases) == 1:
         return f"put {expected} before {_quoted(token)}" if str(expected) != ITEM else f"delete {_quoted(token)}"
     return f"put one of these before {_quoted(token)}, or delete it"

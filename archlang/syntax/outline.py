@@ -37,7 +37,7 @@ _PART = re.compile(
     re.VERBOSE,
 )
 # An unindented `model` can be a part of a recipe; only the `model` of an item has inputs.
-_MODEL_HEAD = re.compile(r"model\s+[A-Za-z_]\w*\s*(?:\[[^\[\]]*\]\s*)?\(")
+MODEL_HEAD = re.compile(r"model\s+[A-Za-z_]\w*\s*(?:\[[^\[\]]*\]\s*)?\(")
 
 
 @dataclass(frozen=True)
@@ -176,7 +176,7 @@ class Outline:
             return True
         if self._indent(start) != 0:
             return False
-        return word != "model" or self._brace() not in self.recipes or _MODEL_HEAD.match(self.text, start) is not None
+        return word != "model" or self._brace() not in self.recipes or MODEL_HEAD.match(self.text, start) is not None
 
     def _unclosed(self, noticed: int) -> None:
         first_open = self._open[0][1]

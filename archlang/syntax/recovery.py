@@ -15,7 +15,8 @@ from archlang.syntax.builders import DEEPEST, TooDeep, TreeBuilder
 from archlang.syntax.expected import Expected, expected
 from archlang.syntax.grammar import callbacks, grammar, spellings
 from archlang.syntax.line_mistakes import in_line
-from archlang.syntax.outline import CLOSERS, PART_WORDS, RESERVED, STATEMENT_WORDS, Outline, Unclosed, Unmatched
+from archlang.syntax.misplaced_lines import misplaced_line
+from archlang.syntax.outline import CLOSERS, PART_WORDS, RESERVED, STATEMENT_WORDS, Outline, Point, Unclosed, Unmatched
 from archlang.syntax.tree import Node
 
 if TYPE_CHECKING:
@@ -30,11 +31,13 @@ _BINDERS = ("=", "<-")
 _BINDER = re.compile(r"\s*(?:=(?!=)|<-)")
 _WORD = re.compile(r"\w+")
 _LAST_NAME = re.compile(r"(?<![\w.])[A-Za-z_][\w.]*\Z")
+_MODEL_LINE = re.compile(r"model[ \t]+[A-Za-z_][\w.]*[ \t]*(?:\[[^\[\]]*\])?(?:\s|#[^\r\n]*)*+")
 _LINE_END = re.compile(r"[\r\n]|\Z")
 # Tokens that replace a header with a mistake, so that its body is parsed.
 _RECIPE = (("RECIPE", "recipe"), ("NAME", ""))
 _TABLE = (("TABLE", "table"), ("NAME", ""))
 _BLOCK = (("BLOCK", "block"), ("NAME", ""), ("ARROW", "->"), ("NAME", ""))
+_ITEMS_WITH_BODIES = ("BLOCK", "MODEL", "RECIPE", "TABLE")
 _STATEMENT = (("IF", "if"), ("NUMBER", "0"))
 
 
@@ -154,6 +157,9 @@ class Reader:
         elif name is not None and missing is not None:
             self._report(place, missing)
             self._resume(name.start)
+        elif (misplaced := self._misplaced(place, name)) is not None:
+            self._report(misplaced.span.start, misplaced)
+            self._resume(end)
         elif name is not None and (incomplete := self._incomplete_line(name)) is not None:
             self._report(incomplete.span.start, incomplete)
             self._resume(name.start)
@@ -191,8 +197,11 @@ class Reader:
     def _at_end(self) -> None:
         end = len(self._text.rstrip())
         unclosed = self._unclosed(len(self._text))
+        misplaced = self._misplaced(len(self._text), None)
         if unclosed is not None:
             self._report_bracket(unclosed, self._span(end, end))
+        elif misplaced is not None:
+            self._report(misplaced.span.start, misplaced)
         else:
             self._report(end, mistakes.unexpected_end(self._span(end, end), self._expected()))
         self._finish()
@@ -228,6 +237,35 @@ class Reader:
         state.value_stack.append(value)
         state.state_stack.append(number)
         return mistakes.line_incomplete(self._token_span(before), missing, name)
+
+    def _misplaced(self, place: int, name: Span | None) -> Diagnostic | None:
+        """Returns a diagnostic for a line of a recipe or a table that stands elsewhere: the unexpected token at `place`
+        begins it, or a name before that the parser takes for a value, or a `model` without inputs."""
+        outline, around = self._get_outline(), self._item_around()
+        model = None if around else self._model_without_inputs(place)
+        token = _WORD.match(self._text, place)
+        words = [model, name, None if token is None else self._span(*token.span())]
+        for word in words:
+            if word is not None and outline.is_first(word.start) and (around or word is model or word.text != "model"):
+                items = (point.start for point in reversed(outline.points) if _is_item_before(point, word.start))
+                diagnostic = misplaced_line(word, around, next(items, None))
+                return diagnostic if word is not model or (diagnostic is not None and diagnostic.edits) else None
+        return None
+
+    def _model_without_inputs(self, place: int) -> Span | None:
+        """Returns the word of a line such as `model gut[d = 8]` before a place, which is no definition."""
+        token = next((value for value in self._run.parser_state.value_stack[::-1] if _type(value) == "MODEL"), None)
+        start = None if token is None else token.start_pos
+        if start is None or not _MODEL_LINE.fullmatch(self._text, start, place):
+            return None
+        return self._token_span(token)
+
+    def _item_around(self) -> str:
+        """Returns the word of the item in whose body the parser is; empty outside of bodies."""
+        types = [_type(value) for value in self._run.parser_state.value_stack]
+        if types.count("LBRACE") == types.count("RBRACE"):
+            return ""
+        return next((str(kind).lower() for kind in types if kind in _ITEMS_WITH_BODIES), "")
 
     def _foreign_sign(self, place: int) -> Span | None:
         """Returns the place of a sign of other languages, `//` or `**`, one of whose characters is at `place`."""
@@ -409,6 +447,10 @@ class Reader:
 
     def _span(self, start: int, end: int) -> Span:
         return Span(self._source, start, end)
+
+
+def _is_item_before(point: Point, place: int) -> bool:
+    return point.brace is None and point.start < place
 
 
 def _place(problem: Unclosed | Unmatched) -> int:

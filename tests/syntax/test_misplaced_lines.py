@@ -1,0 +1,81 @@
+"""Lines of recipes and tables that stand elsewhere."""
+
+import pytest
+
+from archlang.diagnostics import Diagnostic
+from archlang.diagnostics.edits import apply_edits
+from archlang.source import Source
+from archlang.syntax.parser import parse_tolerantly
+
+RECIPE = "recipe r {\n    task  ctl\n    model m\n    train adamw[steps = 1]\n}\n"
+TABLE = 'table t {\n    row "A" r\n    column "B" test.accuracy\n}\n'
+BLOCK = "block b(h: seq[n, d]) -> seq[n, d] {\n    return norm(h)\n}\n"
+OF_RECIPES = (
+    "vary seed in 1..3", 'claim test.accuracy = 0.5 from "it"', "task ctl", "model m[d = 8]", "train adamw",
+    "test model.d = 9", "search train.lr in [1]",
+)  # fmt: skip
+OF_TABLES = ('row "B" r', 'column "C" test.loss', "columns test.loss at seed in [1]")
+
+
+def mistakes(text: str) -> tuple[Diagnostic, ...]:
+    return parse_tolerantly(Source("p.arch", text))[1]
+
+
+@pytest.mark.parametrize(
+    ("item", "line", "name"),
+    [*((RECIPE, line, "recipe `r`") for line in OF_RECIPES), *((TABLE, line, "table `t`") for line in OF_TABLES)],
+)
+@pytest.mark.parametrize("after", ["", f"\n{BLOCK}", "\n# A comment.\n"])
+@pytest.mark.parametrize("before", ["", "\n", "# A comment.\n", "    "])
+def test_a_line_after_its_item_is_moved_into_it(item: str, line: str, name: str, before: str, after: str) -> None:
+    text = f"{BLOCK}\n{item}{before}{line}\n{after}"
+    (mistake,) = mistakes(text)
+    assert mistake.span.text == line.split()[0]
+    assert mistake.remedy == f"move it into the {name}"
+    corrected = apply_edits(text, mistake.edits)
+    assert mistakes(corrected) == ()
+    assert f"    {line}\n}}\n" in corrected
+
+
+def test_lines_in_a_row_are_moved_together() -> None:
+    lines = 'vary seed in 1..3,\n    model.d in [8]\nclaim test.accuracy = 0.5\n    from "a paper"\n'
+    (mistake,) = mistakes(f"{RECIPE}{lines}\n{TABLE}")
+    corrected = apply_edits(mistake.span.source.text, mistake.edits)
+    assert mistakes(corrected) == ()
+    assert corrected.endswith(f'    from "a paper"\n}}\n\n{TABLE}')
+
+
+@pytest.mark.parametrize("line", [*OF_RECIPES, *OF_TABLES])
+@pytest.mark.parametrize("item", [RECIPE, TABLE, BLOCK])
+def test_a_line_in_another_item_says_where_it_belongs(item: str, line: str) -> None:
+    text = item.replace("}\n", f"    {line}\n}}\n")
+    word = line.split()[0]
+    belongs, around = ("recipe" if line in OF_RECIPES else "table"), item.split()[0]
+    if belongs == around:
+        assert mistakes(text) == ()
+        return
+    (mistake,) = mistakes(text)
+    assert mistake.message == f"a line `{word}` belongs to a {belongs}, not to a {around}"
+    assert not mistake.edits
+
+
+@pytest.mark.parametrize("line", [line for line in (*OF_RECIPES, *OF_TABLES) if not line.startswith("model")])
+def test_a_line_far_from_its_item_has_no_edit(line: str) -> None:
+    (mistake,) = mistakes(f"{line}\n\n{BLOCK}")
+    assert "stands outside of a" in mistake.message
+    assert not mistake.edits
+
+
+def test_a_block_may_have_values_with_the_names_of_lines() -> None:
+    assert mistakes(BLOCK.replace("return norm(h)", "task = norm(h)\n    row = task\n    return row")) == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "remedy"),
+    [
+        (f"{BLOCK}\nh = norm(x)\n", "put statements between the braces of a block or a model"),
+        (RECIPE.replace("}", "    seeds = 3\n}"), "write `vary seed in 1..3`"),
+    ],
+)
+def test_a_line_of_no_recipe_says_what_to_write(text: str, remedy: str) -> None:
+    assert [mistake.remedy for mistake in mistakes(text)] == [remedy]
