@@ -38,6 +38,7 @@ def fmt(
     from archlang.diagnostics import ProgramError
     from archlang.syntax.parser import parse
     from archlang.syntax.printer import format_program
+    from archlang.syntax.reading import read
 
     piped = files == [_PIPE]
     if _PIPE in files and not piped:
@@ -46,7 +47,7 @@ def fmt(
     changed = failed = 0
     for path in paths:
         try:
-            source = _source(path)
+            source, mark = _piped_source() if piped else (read(path), "")
             text = format_program(parse(source))
         except ProgramError as error:
             console.show(error.diagnostics)
@@ -57,7 +58,7 @@ def fmt(
         if diff:
             console.out.write_program(_difference(source, text))
         elif piped and not check:
-            console.out.write_program(text)
+            console.out.write_program(mark + text)
         elif differs and check:
             console.out.print(f"would format {source.path}")
         elif differs:
@@ -69,10 +70,12 @@ def fmt(
         raise typer.Exit(1)
 
 
-def _source(path: Path) -> Source:
-    from archlang.syntax.reading import LARGEST, decode, read
+def _piped_source() -> tuple[Source, str]:
+    """Returns the program of standard input, and its byte order mark."""
+    from archlang.syntax.reading import LARGEST, byte_order_mark_of, decode
 
-    return decode(sys.stdin.buffer.read(LARGEST + 1), "<stdin>") if path == _PIPE else read(path)
+    data = sys.stdin.buffer.read(LARGEST + 1)
+    return decode(data, "<stdin>"), byte_order_mark_of(data)
 
 
 def _difference(source: Source, text: str) -> str:

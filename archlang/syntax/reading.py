@@ -57,7 +57,12 @@ def byte_order_mark(path: Path) -> str:
 
     Raises:
         OSError: the file cannot be read."""
-    return BYTE_ORDER_MARK if read_named(path, 3) == BYTE_ORDER_MARK.encode() else ""
+    return byte_order_mark_of(read_named(path, 3))
+
+
+def byte_order_mark_of(data: bytes) -> str:
+    """Returns the byte order mark at the beginning of some bytes; empty if there is none."""
+    return BYTE_ORDER_MARK if data.startswith(BYTE_ORDER_MARK.encode()) else ""
 
 
 def decode(data: bytes, shown: str) -> Source:

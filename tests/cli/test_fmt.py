@@ -112,3 +112,10 @@ def test_a_byte_order_mark_stays(archlang: Command, folder: Path) -> None:
     assert archlang("fmt", "ugly.arch").code == 0
     assert (folder / "ugly.arch").read_bytes() == PRETTY.encode("utf-8-sig")
     assert archlang("fmt", "--check", "ugly.arch").code == 0
+
+
+def test_a_byte_order_mark_of_standard_input_stays(archlang: Command) -> None:
+    for program in (UGLY, PRETTY):
+        result = archlang("fmt", "-", stdin=program.encode("utf-8-sig"))
+        assert (result.code, result.out, result.err) == (0, f"\ufeff{PRETTY}", "")
+    assert archlang("fmt", "-", "--check", stdin=PRETTY.encode("utf-8-sig")).code == 0
