@@ -41,7 +41,8 @@ class TimeSpent:
 
 
 def time_spent(folders: Iterable[Path]) -> TimeSpent:
-    """Returns the time that the finished ones of these runs have taken, without those whose times cannot be read."""
+    """Returns the time that the finished ones of these runs have taken, without those whose times are missing or cannot
+    be read."""
     runs, core_seconds, gpu_seconds = 0, 0.0, 0.0
     for folder in folders:
         try:
@@ -50,6 +51,8 @@ def time_spent(folders: Iterable[Path]) -> TimeSpent:
             began = read_record(folder, VERSIONS, VersionsRecord)
             timings = read_timings(folder)
         except RunError:
+            continue
+        if not timings:
             continue
         seconds = training_seconds([timing for timing in timings if isinstance(timing, StepTiming)]) or 0.0
         seconds += sum(timing.seconds for timing in timings if isinstance(timing, EvaluationTiming))

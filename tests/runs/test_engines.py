@@ -16,6 +16,8 @@ from pebble import ProcessExpired
 
 from archlang.plan.from_file import plan_recipe, plan_table
 from archlang.record.mistakes import RunError
+from archlang.record.reading import read_record
+from archlang.record.schemas import VERSIONS, VersionsRecord
 from archlang.runs.engines import Engine, local, make_engine
 from archlang.runs.points import Point, run_point
 from archlang.runs.table import TableRuns
@@ -55,6 +57,17 @@ def wait_for(path: Path) -> None:
 def points(program: Path, tmp_path: Path) -> tuple[Point, ...]:
     table = plan_table(program, sets={"train.steps": "3"}, seeds=[1, 2, 3])
     return TableRuns(table, tmp_path / "runs", device="cpu").points()
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_worker_has_its_share_of_the_cores_and_no_more_threads_than_the_command(
+    points: tuple[Point, ...], monkeypatch: pytest.MonkeyPatch, workers: int
+) -> None:
+    monkeypatch.setattr(local, "_core_count", lambda: 2)
+    monkeypatch.setattr(local.torch, "get_num_threads", lambda: 1)
+    list(local.LocalEngine(workers).run(points[:workers], lambda: False))
+    for point in points[:workers]:
+        assert read_record(point.folder, VERSIONS, VersionsRecord).threads == 1
 
 
 def test_a_process_that_dies_fails_only_its_own_point(program: Path, points: tuple[Point, ...]) -> None:

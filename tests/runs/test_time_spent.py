@@ -65,6 +65,12 @@ def test_a_run_whose_times_are_damaged_is_not_counted(tmp_path: Path, line: str)
     assert time_spent([folder]) == TimeSpent()
 
 
+def test_a_record_of_a_run_without_its_times_is_not_counted(tmp_path: Path) -> None:
+    folder = run_folder(tmp_path / "run")
+    (folder / "timings.jsonl").unlink()
+    assert time_spent([folder]) == TimeSpent()
+
+
 @pytest.mark.parametrize("threads", [-1, 10**400])
 def test_a_run_with_an_impossible_number_of_threads_is_not_counted(tmp_path: Path, threads: int) -> None:
     assert time_spent([run_folder(tmp_path / "run", threads=threads)]) == TimeSpent()

@@ -29,7 +29,8 @@ class LocalEngine:
         workers = min(self.workers, len(points)) if isinstance(points, Sized) else self.workers
         if not workers:
             return
-        threads = max(_core_count() // workers, 1)
+        # A user sets OMP_NUM_THREADS where other processes need the cores.
+        threads = max(min(_core_count() // workers, torch.get_num_threads()), 1)
         # A forked process would inherit locks of threads that torch has started.
         context = multiprocessing.get_context("spawn")
         pool: Any = ProcessPool(workers, context=context, initializer=_prepare_worker, initargs=(threads, self._gpus))
