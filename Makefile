@@ -15,6 +15,6 @@ slow:
 site:
 	NO_MKDOCS_2_WARNING=1 python -m mkdocs build --strict -f website/mkdocs.yml
 
-# Of the playground; needs playwright and Chromium.
+# Of the playground and VS Code; needs playwright, Chromium and code-server.
 screenshots:
 	python -m website.screenshots

@@ -1,6 +1,7 @@
 """Makes the screenshots of the documentation: `python -m website.screenshots`.
 
-It needs playwright and chromium. With the file of a page, it makes the screenshot of that page alone."""
+It needs playwright, chromium and, for that of VS Code, code-server. With the file of a page, it makes the screenshot of
+that page alone."""
 
 import argparse
 import io
@@ -16,6 +17,7 @@ from PIL import Image
 
 from archlang.play.server import Server
 from archlang.play.service import Service
+from editors.code_server import PROGRAM, Window, packed_extension, served
 from website.pages import ROOT
 
 GALLERY = ROOT / "docs" / "gallery"
@@ -83,6 +85,29 @@ def playground(browser: Any, folder: Path) -> None:
             screenshot(view.locator("#program"), folder / "mistakes.png")
 
 
+def vs_code(browser: Any, folder: Path) -> None:
+    """Makes the screenshot of VS Code: a program, a mistake with its correction, and the picture of a model."""
+    if shutil.which(PROGRAM) is None:
+        print("skipped the screenshot of VS Code: code-server is not installed")
+        return
+    with tempfile.TemporaryDirectory() as temporary:
+        home, project = Path(temporary, "home"), Path(temporary, "project")
+        home.mkdir()
+        project.mkdir()
+        (project / "reader.arch").write_text(_MISTAKES, encoding="utf-8")
+        with served(packed_extension(home), home) as url:
+            window = Window(browser, url, project, viewport={"width": 1300, "height": 560})
+            window.open("reader.arch")
+            window.view.wait_for_selector(".squiggly-error")
+            window.go_to(4, 15)
+            window.run("archlang: Show graph")
+            window.picture()
+            window.view.keyboard.press("Control+.")
+            window.view.locator(".action-widget .monaco-list-row.action").first.wait_for()
+            screenshot(window.view, folder / "vscode.png")
+            window.view.close()
+
+
 @contextmanager
 def _served() -> Iterator[str]:
     """Serves the playground, and yields its address."""
@@ -126,6 +151,7 @@ def main() -> None:
     with chromium() as browser:
         if options.page is None:
             playground(browser, GALLERY)
+            vs_code(browser, GALLERY)
             return
         scheme = "dark" if options.dark else "light"
         page_screenshot(

@@ -1,33 +1,43 @@
 // Starts the language server, and adds two commands: the picture of what is under the cursor, and a training.
 const vscode = require("vscode");
 const { LanguageClient } = require("vscode-languageclient/node");
-const { page, recipeAt } = require("./parts");
+const { failureOf, page, recipeAt } = require("./parts");
 
 let client;
 let panel;
+let starting;
 
 const command = () => vscode.workspace.getConfiguration("archlang").get("command");
 
+// Starts the server, and leaves `client` undefined if it cannot be started.
 const start = async () => {
-  client = new LanguageClient(
-    "archlang",
-    "archlang",
-    { command: command(), args: ["lsp"] },
-    { documentSelector: [{ language: "arch" }] },
-  );
-  try {
-    await client.start();
-  } catch {
-    vscode.window.showErrorMessage(
-      `The command \`${command()} lsp\` does not start. Run \`pip install 'archlang[lsp]'\`, or set archlang.command to the path of archlang.`,
-    );
+  // A client whose server ends at once starts it again and again, and reports its own errors.
+  const failure = await failureOf(command());
+  if (failure) {
+    vscode.window.showErrorMessage(failure, "Open settings").then((button) => {
+      if (button) vscode.commands.executeCommand("workbench.action.openSettings", "archlang.command");
+    });
+    return;
   }
+  const server = { command: command(), args: ["lsp"] };
+  client = new LanguageClient("archlang", "archlang", server, { documentSelector: [{ language: "arch" }] });
+  await client.start();
+};
+
+const restart = async () => {
+  await starting;
+  await client?.stop();
+  client = undefined;
+  await start();
 };
 
 const showGraph = async () => {
   const editor = vscode.window.activeTextEditor;
-  if (!editor || !client?.isRunning()) return;
+  if (!editor) return;
   const { line, character } = editor.selection.active;
+  await starting;
+  if (!client) await (starting = start());
+  if (!client) return;
   const answer = await client.sendRequest("workspace/executeCommand", {
     command: "archlang.graph",
     arguments: [editor.document.uri.toString(), line, character, "svg"],
@@ -68,12 +78,15 @@ const trainRecipe = async () => {
   await vscode.tasks.executeTask(task);
 };
 
-exports.activate = async (context) => {
+exports.activate = (context) => {
+  starting = start();
   context.subscriptions.push(
     vscode.commands.registerCommand("archlang.showGraph", showGraph),
     vscode.commands.registerCommand("archlang.trainRecipe", trainRecipe),
+    vscode.workspace.onDidChangeConfiguration((change) => {
+      if (change.affectsConfiguration("archlang.command")) starting = restart();
+    }),
   );
-  await start();
 };
 
 exports.deactivate = () => client?.stop();

@@ -1,4 +1,19 @@
-// What the commands need that does not depend on VS Code.
+// What the extension needs that does not depend on VS Code.
+const { spawn } = require("node:child_process");
+
+// Returns why the language server of a command does not start, or undefined. A server without input ends at once.
+exports.failureOf = (command) =>
+  new Promise((resolve) => {
+    const server = spawn(command, ["lsp"], { stdio: ["ignore", "ignore", "pipe"] });
+    let errors = "";
+    server.stderr.on("data", (text) => (errors += text));
+    const advice = "Run `pip install 'archlang[lsp]'`, or set archlang.command to the path of archlang.";
+    server.on("error", (error) => resolve(`The command \`${command}\` does not start (${error.code}). ${advice}`));
+    server.on("close", (code) => {
+      const reason = errors.trim().replace(/^error: /, "").replace(/\n\s*help: /, "; ");
+      resolve(code === 0 ? undefined : `The command \`${command} lsp\` failed: ${reason}`);
+    });
+  });
 
 // Returns the name of the recipe around a line, or undefined.
 exports.recipeAt = (lines, line) => {
