@@ -50,4 +50,4 @@ def test_a_copy_is_not_overwritten(archlang: Command, tmp_path: Path) -> None:
 
 
 def test_an_unknown_recipe_file_names_the_nearest(archlang: Command) -> None:
-    assert "did you mean `gutlb`?" in archlang("recipes", "gutl").err
+    assert "did you mean `gutlb` or `gut`?" in archlang("recipes", "gutl").err
