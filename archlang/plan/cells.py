@@ -13,7 +13,7 @@ from archlang.plan.plan import Plan, PublishedResult
 from archlang.plan.planner import Planner
 from archlang.plan.table import CellOption, TableCell, TableColumn, TableRow
 from archlang.plugins import NO_PLUGINS, Plugins
-from archlang.source import Span
+from archlang.source import on_command_line
 from archlang.syntax.expression_text import expression_text
 from archlang.syntax.tree import Setting
 from archlang.types.statics import StaticValue
@@ -118,8 +118,8 @@ class CellPlanner:
         if name not in self._planners:
             recipe = self.file.recipes.get(name)
             if recipe is None:
-                start = Span(self.file.program.source, 0, 0)
-                self.report(mistakes.unknown_recipe(start, name, self.file.recipes))
+                path = self.file.program.source.path
+                self.report(mistakes.unknown_recipe(on_command_line(name), name, self.file.recipes, path))
                 return None
             planner = Planner.of(recipe, self.file, self.report, self.overrides, self.plugins, self.model_graphs)
             planner.check_paths()

@@ -22,7 +22,7 @@ from archlang.plan.model_graphs import ModelGraphs
 from archlang.plan.planner import Planner
 from archlang.plan.recipe import is_complete_optimizer
 from archlang.plan.search import check_search, check_search_points
-from archlang.plan.written_table import check_cells, check_table
+from archlang.plan.written_table import check_cells, check_table, repeats_mistake_of_averaged
 from archlang.source import Source, Span
 from archlang.syntax.tree import Definition, Extern, Name, Recipe, Table
 
@@ -90,6 +90,7 @@ def _check(resolved: ResolvedFile, diagnostics: Sequence[Diagnostic], bodies: Ch
             _follows(diagnostic, diagnostics)
             or follows(diagnostic, doubtful)
             or repeats_mistake_of_base(diagnostic, mistakes, resolved.recipes)
+            or repeats_mistake_of_averaged(diagnostic, mistakes, resolved)
         )
     )
 

@@ -23,7 +23,7 @@ from archlang.plan.search import SearchPlan, plan_spaces
 from archlang.plan.table import TablePlan
 from archlang.plan.written_table import plan_written_table
 from archlang.plugins import Plugins
-from archlang.source import Span
+from archlang.source import Span, on_command_line
 from archlang.syntax.tree import Setting
 
 Planned = TypeVar("Planned")
@@ -134,7 +134,8 @@ def _plan_table(cells: CellPlanner, report: DiagnosticLog, name: str | None, rec
     if not resolved.recipes and not resolved.tables:
         raise ProgramError([mistakes.no_recipe(_start(resolved))])
     if name and name not in resolved.tables:
-        raise ProgramError([mistakes.unknown_table(_start(resolved), name, resolved.tables)])
+        path = resolved.program.source.path
+        raise ProgramError([mistakes.unknown_table(on_command_line(name), name, resolved.tables, path)])
     table = resolved.tables.get(name) if name else next(iter(resolved.tables.values()), None)
     if recipes or table is None:
         return _without_errors(plan_derived_table(cells, recipes), report)
@@ -239,7 +240,8 @@ def _planner(
     recipe = resolved.recipes.get(name) if name else next(iter(resolved.recipes.values()), None)
     if recipe is None:
         if name and resolved.recipes:
-            raise ProgramError([mistakes.unknown_recipe(_start(resolved), name, resolved.recipes)])
+            path = resolved.program.source.path
+            raise ProgramError([mistakes.unknown_recipe(on_command_line(name), name, resolved.recipes, path)])
         raise ProgramError([mistakes.no_recipe(_start(resolved))])
     report = DiagnosticLog()
     planner = Planner.of(recipe, resolved, report, parse_overrides(sets), plugins_of(resolved, plugins))

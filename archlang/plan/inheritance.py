@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from archlang.diagnostics import Diagnostic, Report
 from archlang.diagnostics.effort import spend
 from archlang.plan import mistakes
-from archlang.source import Span
 from archlang.syntax.tree import AtTest, Call, Choice, Claim, Recipe, Search, StaticArgument, Variation, Vary
 
 Part = Choice | AtTest | Vary | Search | Claim
@@ -67,19 +66,14 @@ def repeats_mistake_of_base(
     if diagnostic.code != "E0618":
         return False
     refused = [other.span for other in diagnostics if (other.code, other.message) == ("E0618", diagnostic.message)]
-    recipe = next((recipe for recipe in recipes.values() if _contains(recipe, diagnostic.span)), None)
+    recipe = next((recipe for recipe in recipes.values() if recipe.span.contains(diagnostic.span)), None)
     seen: set[str] = set()
     while recipe is not None and recipe.name not in seen:
         seen.add(recipe.name)
         recipe = recipes.get(recipe.base or "")
-        if recipe is not None and recipe.name not in seen and any(_contains(recipe, span) for span in refused):
+        if recipe is not None and recipe.name not in seen and any(recipe.span.contains(span) for span in refused):
             return True
     return False
-
-
-def _contains(recipe: Recipe, span: Span) -> bool:
-    outer = recipe.span
-    return outer.source is span.source and outer.start <= span.start and span.end <= outer.end
 
 
 def _joined(

@@ -77,9 +77,10 @@ def no_recipe(span: Span) -> Diagnostic:
     return Diagnostic("E0603", f"`{span.source.path}` has no recipe", span, "no recipe in this file", remedy=remedy)
 
 
-def unknown_recipe(span: Span, name: str, possible: Iterable[str]) -> Diagnostic:
+def unknown_recipe(span: Span, name: str, possible: Iterable[str], path: str | None = None) -> Diagnostic:
+    """`path` is that of the file which the command line names with the recipe."""
     possible = tuple(possible)
-    message, remedy = f"unknown recipe `{name}`", f"the recipes are {listed(possible)}"
+    message, remedy = f"unknown recipe `{name}`{_in_file(path)}", f"the recipes are {listed(possible)}"
     if not possible:
         remedy = "write `recipe name { … }` in this file; recipes of used files do not count"
     return misspelt(
@@ -303,10 +304,15 @@ def no_search(span: Span, recipe: str) -> Diagnostic:
     return Diagnostic("E0614", f"the recipe `{recipe}` has nothing to tune", span, "no `search`", remedy=remedy)
 
 
-def unknown_table(span: Span, name: str, possible: Iterable[str]) -> Diagnostic:
+def _in_file(path: str | None) -> str:
+    return "" if path is None else f" in `{path}`"
+
+
+def unknown_table(span: Span, name: str, possible: Iterable[str], path: str | None = None) -> Diagnostic:
+    """`path` is that of the file which the command line names with the table."""
     possible = tuple(possible)
     remedy = f"the tables are {listed(possible)}" if possible else "add `table name { … }`"
-    message = f"unknown table `{name}`"
+    message = f"unknown table `{name}`{_in_file(path)}"
     return misspelt(Diagnostic("E0612", message, span, "no such table", remedy=remedy), name, possible)
 
 
@@ -437,7 +443,9 @@ def cycle_of_averages(span: Span, tables: Sequence[str]) -> Diagnostic:
 def no_such_column(span: Span, table: str, possible: Sequence[str]) -> Diagnostic:
     message = f"no column of the table `{table}` has these settings"
     remedy = f"its columns have {listed(possible)}" if possible else "delete what follows `at`: its columns have none"
-    return Diagnostic("E0635", message, span, "in no column", remedy=remedy)
+    diagnostic = Diagnostic("E0635", message, span, "in no column", remedy=remedy)
+    path, paths = span.text.partition("=")[0].strip(), {setting.partition(" = ")[0] for setting in possible}
+    return diagnostic if path in paths else misspelt(diagnostic, path, paths)
 
 
 def best_of_a_setting(span: Span, path: str, setting: Span) -> Diagnostic:

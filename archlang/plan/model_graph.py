@@ -13,7 +13,7 @@ from archlang.names import mistakes as name_mistakes
 from archlang.names.resolve import Declaration, ResolvedFile
 from archlang.names.values import BlockValue, Bound, Value
 from archlang.plan.statics import model_sizes
-from archlang.source import Span
+from archlang.source import Span, on_command_line
 from archlang.syntax.tree import Definition, Name
 from archlang.syntax.walk import walk
 from archlang.types import Dim
@@ -58,7 +58,11 @@ def _find_model(resolved: ResolvedFile, name: str | None) -> Declaration:
     if model is None:
         start = Span(resolved.program.source, 0, 0)
         raise ProgramError(
-            [name_mistakes.unknown_model(start, name, models) if name else name_mistakes.no_model(start)]
+            [
+                name_mistakes.unknown_model(on_command_line(name), name, models)
+                if name
+                else name_mistakes.no_model(start)
+            ]
         )
     return model
 

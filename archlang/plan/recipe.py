@@ -74,7 +74,7 @@ class ResolvedRecipe:
         if self.parameter(path.text) is not None or belongs_to_unknown or word in also:
             return True
         choice, inherited = self.parts.choices.get(word), self._inherited_paths.get(path.text)
-        if choice is not None and inherited is not None and _is_within(choice.span, self.parts.recipe.span):
+        if choice is not None and inherited is not None and self.parts.recipe.span.contains(choice.span):
             line, span = inherited
             self.report(mistakes.static_lost(choice.value.span, self.name, path.text, line, span))
         else:
@@ -90,12 +90,8 @@ class ResolvedRecipe:
             part.path.text: (word, part.path.span)
             for word, settings in lines
             for part in settings
-            if not _is_within(part.span, parts.recipe.span)
+            if not parts.recipe.span.contains(part.span)
         }
-
-
-def _is_within(inner: Span, outer: Span) -> bool:
-    return inner.source is outer.source and outer.start <= inner.start and inner.end <= outer.end
 
 
 def report_repeated(paths: Iterable[Name], report: Report) -> None:

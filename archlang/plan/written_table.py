@@ -1,9 +1,11 @@
 """The plan of a `table` of the language."""
 
+import re
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 
+from archlang.diagnostics import Diagnostic
 from archlang.diagnostics.effort import TooMuchWork, spend
 from archlang.diagnostics.names import did_you_mean, is_typing_error
 from archlang.elaborate.static_arguments import plain
@@ -24,8 +26,28 @@ from archlang.source import Span
 from archlang.syntax.expression_text import expression_text
 from archlang.syntax.tree import Column, Name, Published, Row, Setting, Table
 
+_HEADER = re.compile(r"^table[ \t]+([A-Za-z_]\w*)", re.MULTILINE)
 _LARGEST_RATIO = 2
 _EXAMPLE_OF_COLUMN = 'column "Longer" test.accuracy'
+
+
+def _table_names(file: ResolvedFile) -> tuple[str, ...]:
+    """Returns the names of the tables that a file can average, also of those that cannot be parsed."""
+    written = _HEADER.findall(file.program.source.text)
+    return tuple(dict.fromkeys((*file.tables, *written, *file.used_tables)))
+
+
+def repeats_mistake_of_averaged(diagnostic: Diagnostic, diagnostics: Sequence[Diagnostic], file: ResolvedFile) -> bool:
+    """Returns whether an average names settings that no column has because a line of the averaged table, where it is
+    reported, has a mistake."""
+    if diagnostic.code != "E0635":
+        return False
+    columns = [column for table in file.tables.values() for column in _averages(table)]
+    name = next((column.metric.text for column in columns if column.at and column.at[0].span == diagnostic.span), "")
+    averaged = file.find_table(name)
+    return averaged is not None and any(
+        averaged[1].span.contains(other.span) for other in diagnostics if other.is_error and other is not diagnostic
+    )
 
 
 def check_table(cells: CellPlanner, table: Table) -> None:
@@ -111,8 +133,7 @@ def _averaged_table(cells: CellPlanner, column: Column) -> tuple[ResolvedFile, T
     column; None, and a report, if there is none or it has averages."""
     table = cells.file.find_table(column.metric.text)
     if table is None:
-        names = (*cells.file.tables, *cells.file.used_tables)
-        cells.report(mistakes.unknown_table(column.metric.span, column.metric.text, names))
+        cells.report(mistakes.unknown_table(column.metric.span, column.metric.text, _table_names(cells.file)))
         return None
     if _averages(table[1]):
         if cycle := _cycle(cells.file, column):

@@ -62,6 +62,10 @@ class Span:
     def text(self) -> str:
         return self.source.text[self.start : self.end]
 
+    def contains(self, other: Span) -> bool:
+        """Returns whether another span of the same source is within this one."""
+        return self.source is other.source and self.start <= other.start and other.end <= self.end
+
     def to(self, other: Span) -> Span:
         """Returns the span from the start of this one to the end of `other`."""
         return Span(self.source, self.start, max(self.end, other.end))
@@ -71,3 +75,8 @@ class Span:
 
     def __repr__(self) -> str:
         return f"Span({self})"
+
+
+def on_command_line(text: str) -> Span:
+    """Returns the place of a text of the command line, such as the name of a recipe."""
+    return Span(Source("<command line>", text, is_command_line=True), 0, len(text))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
@@ -45,11 +45,21 @@ def grammar() -> Lark:
     try:
         cache_file = cache_folder() / "grammar" / f"{key}.json"
     except OSError:
-        return Lark(text, **_OPTIONS)
+        return _with_whole_keywords(Lark(text, **_OPTIONS))
     parser = _load(cache_file)
     if parser is None:
         parser = Lark(text, **_OPTIONS)
         _store(parser, cache_file)
+    return _with_whole_keywords(parser)
+
+
+def _with_whole_keywords(parser: Lark) -> Lark:
+    """Returns a parser whose keywords are whole words: where no name can stand, lark reads `bestof` as `best of`."""
+    for terminal in parser.terminals:
+        pattern = terminal.pattern
+        if pattern.type == "str" and pattern.value.isalpha():
+            whole = rf"{pattern.value}(?!\w)"
+            pattern.to_regexp = partial(str, whole)  # type: ignore[method-assign]  # lark has no option for it
     return parser
 
 

@@ -80,6 +80,10 @@ _LATER_CLAUSE = {
 # A number before a percent sign.
 _PERCENT = re.compile(r"(?<![\w.])[0-9]+(?:\.[0-9]+)?[ \t]*$")
 
+# Keywords that follow others, as in `best of`.
+_SECOND_WORDS = ("of", "median", "task", "block", "optimizer", "settings", "gradients", "on", "evenly", "by")
+# What follows a name within a line, where another name or a string does not.
+_ENDS_NAME = re.compile(r"[ \t]*+(?!(?!(?:in|at|best|claims|from)\b)[\w\"])")
 _BINDER = re.compile(r"[ \t]*(?:=(?!=)|<-)")
 
 _COMPARE = "compare with `==`"
@@ -94,6 +98,8 @@ def unexpected_token(span: Span, token: str, expected: Expected, around: str, is
     message = f"expected {expected}, found {_quoted(token)}"
     label = f"expected {expected}" if len(expected.phrases) == 1 and str(expected) != ITEM else "not expected here"
     is_bound = _BINDER.match(span.source.text, span.end) is not None
+    if (keyword := keyword_without_space(span, expected.words)) is not None:
+        return keywords_without_space(span, keyword)
     remedy = _remedy(token, expected, around, is_reserved, is_bound)
     diagnostic = Diagnostic("E0101", message, span, label, remedy=remedy)
     near = did_you_mean(token, expected.words) if token.isidentifier() and not is_reserved else None
@@ -121,6 +127,29 @@ def unexpected_token(span: Span, token: str, expected: Expected, around: str, is
     if len(expected.phrases) == 1 and remedy.startswith("put `"):
         return diagnostic.with_edits(insertion(span.source, span.start, f"{str(expected).strip('`')} "))
     return diagnostic
+
+
+def keyword_without_space(span: Span, words: Iterable[str]) -> str | None:
+    """Returns the keyword with which a word begins that lacks a space, as `from` in `fromtrial {`; None if another word
+    or a string follows, before which the word may be a misspelt keyword."""
+    for word in sorted(words, key=len, reverse=True):
+        rest = span.text.removeprefix(word)
+        if rest not in ("", span.text) and (rest in _SECOND_WORDS or _ENDS_NAME.match(span.source.text, span.end)):
+            return word
+    return None
+
+
+def keywords_without_space(span: Span, keyword: str) -> Diagnostic:
+    rest = span.text.removeprefix(keyword)
+    message = f"a space is missing in {_quoted(span.text)}"
+    diagnostic = Diagnostic("E0101", message, span, "two words", remedy=f"write `{keyword} {rest}`")
+    # One letter more may also be a typing error.
+    return diagnostic.with_edits(insertion(span.source, span.start + len(keyword), " "), is_safe=len(rest) > 1)
+
+
+def empty_text(span: Span, what: str) -> Diagnostic:
+    message = f"{what} is empty"
+    return Diagnostic("E0101", message, span, "nothing is written", remedy="write it between the quotes")
 
 
 def _remedy(token: str, expected: Expected, around: str, is_reserved: bool, is_bound: bool) -> str:

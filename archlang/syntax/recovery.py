@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from archlang.diagnostics import Diagnostic
 from archlang.diagnostics.log import MOST_ERRORS
-from archlang.diagnostics.names import did_you_mean
+from archlang.diagnostics.names import did_you_mean, is_typing_error
 from archlang.source import Source, Span
 from archlang.syntax import mistakes
 from archlang.syntax.builders import DEEPEST, TooDeep, TreeBuilder
@@ -184,7 +184,9 @@ class Reader:
         accepted = self._expected()
         if name is not None and set(accepted.phrases) <= {"`=`", "`<-`"}:
             words = (*STATEMENT_WORDS, "else")
-            near = did_you_mean(name.text, words)
+            near, keyword = did_you_mean(name.text, words), mistakes.keyword_without_space(name, words)
+            if keyword is not None and (near is None or not is_typing_error(name.text, near, words)):
+                return mistakes.keywords_without_space(name, keyword)
             if near is not None:
                 return mistakes.misspelt_keyword(name, name.text, near, words)
         span = self._span(token.start_pos or 0, token.end_pos or 0)

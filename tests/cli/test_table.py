@@ -49,7 +49,7 @@ def test_a_table_runs_unfinished_points_and_prints_them_beside_the_claim(archlan
     for expected in (
         "Tiny",
         "absent",
-        "paper 100.0 ± 2.0",
+        "paper 100 ± 2",
         "p = ",
         "Cost: at most 0.01 core-hours of training in 4 finished runs",
     ):

@@ -218,8 +218,9 @@ def test_a_setting_of_a_row_that_is_no_static_has_the_likeliest_remedy(file: Pat
 def test_an_unknown_table_is_reported_with_the_known_ones(file: Path) -> None:
     with pytest.raises(ProgramError) as raised:
         plan_table(written(file, MODEL + TABLE), "result")
-    assert raised.value.diagnostics[0].code == "E0612"
-    assert "results" in str(raised.value.diagnostics[0].remedy)
+    (mistake,) = raised.value.diagnostics
+    assert (mistake.code, mistake.span.text, mistake.remedy) == ("E0612", "result", "did you mean `results`?")
+    assert (mistake.message, str(mistake.span)) == (f"unknown table `result` in `{file}`", "<command line>:1:1")
 
 
 # Claims of rows
@@ -540,6 +541,30 @@ def test_an_average_of_an_unknown_table_is_reported(file: Path) -> None:
     assert codes(
         written(file, MODEL + AVERAGED.replace(" best of model.d", "") + AVERAGES.replace("of lengths", "of length"))
     ) == ["E0612"]
+
+
+def test_an_unknown_table_is_compared_with_those_that_cannot_be_parsed(file: Path) -> None:
+    averages = AVERAGES.replace("of lengths", "of length")
+    broken = AVERAGED.replace(" best of model.d", "").replace("column ", "colmn ", 1)
+    found = check(written(file, MODEL + broken + averages))
+    assert [mistake.remedy for mistake in found if mistake.code == "E0612"] == ["did you mean `lengths`?"]
+
+
+@pytest.mark.parametrize(
+    ("setting", "average", "expected"),
+    [
+        ("task.ordr = forward", "task.order = forward", [("E0312", "did you mean `task.order`?")]),
+        ("task.order = forwrd", "task.order = forward", [("E0304", "did you mean `forward`?")]),
+        ("task.order = forward", "task.ordr = forward", [("E0635", "did you mean `task.order`?")]),
+    ],
+)
+def test_a_misspelt_setting_of_an_average_or_of_its_table_is_one_mistake(
+    file: Path, setting: str, average: str, expected: list[tuple[str, str]]
+) -> None:
+    lines = f'table t {{ row "a" small column "b" test.accuracy at {setting} }}\n'
+    averages = f'table a {{ row "a" small column "c" average of t at {average} }}\n'
+    found = check(written(file, MODEL + lines + averages))
+    assert [(mistake.code, mistake.remedy) for mistake in found] == expected
 
 
 def test_the_tables_of_several_files_are_those_of_each(file: Path) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from archlang.diagnostics.percent import percent_of
 from archlang.pages.reports.statistics import SOLVED, SeedStatistics, paired_test
 from archlang.pages.reports.verdict import ClaimVerdict, judge
 from archlang.plan.table import TableColumn, TableRow
@@ -89,10 +90,14 @@ class ResultCell:
 
     @property
     def claimed(self) -> str:
-        """The published result; empty if there is none."""
+        """The published result with the digits of the program; empty if there is none."""
         claim = self.measured.cell.claim
         if claim is None:
             return ""
+        if claim.written:
+            numbers = claim.written.split(" ± ")
+            shown = " ± ".join(map(percent_of, numbers) if self.is_fraction else numbers)
+            return f"median {shown}" if claim.median else shown
         deviation = "" if claim.deviation is None else f" ± {self.format(claim.deviation)}"
         return ("median " if claim.median else "") + self.format(claim.value) + deviation
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from archlang.source import Span
-from archlang.syntax import tree
+from archlang.syntax import mistakes, tree
 from archlang.syntax.builders.context import Section
 from archlang.syntax.builders.parts import Group, N, Parts, end_of, nodes_of, nodes_of_kind, start_of
 
@@ -58,6 +58,10 @@ class Recipes(Section):
 
     def absent_row(self, parts: Parts) -> tree.Row:
         _, title, _, why, published = parts
+        if not why[1:-1].strip():
+            self._context.mistakes.append(
+                mistakes.empty_text(self._context.token_span(why), "the reason after `absent`")
+            )
         return self._table_part(tree.Row, parts, title=title[1:-1], why=why[1:-1], published=published)
 
     def published_row(self, parts: Parts) -> tree.Row:

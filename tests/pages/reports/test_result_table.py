@@ -50,6 +50,22 @@ def test_the_terminal_shows_results_claims_and_missing_runs(table: ResultTable) 
         assert expected in text
 
 
+@pytest.mark.parametrize(
+    ("column", "written", "median", "shown"),
+    [
+        (0, "0.98", False, "98"),
+        (0, "0.9850 ± 0.0020", False, "98.50 ± 0.20"),
+        (0, "1 ± 0.1", True, "median 100 ± 10"),
+        (1, "12.345 ± 0.1", False, "12.345 ± 0.1"),
+    ],
+)
+def test_a_cell_shows_a_claim_with_its_digits(column: int, written: str, median: bool, shown: str) -> None:
+    claim = replace(CLAIM, metric=COLUMNS[column].metric, written=written, median=median)
+    cell = measured(ROWS[0], COLUMNS[column])
+    result = ResultTable.of("t", ROWS[:1], COLUMNS, [replace(cell, cell=replace(cell.cell, claim=claim))], []).cells[0]
+    assert result.claimed == shown
+
+
 def test_a_cell_of_a_group_without_items_says_so() -> None:
     cell = replace(measured(ROWS[0], COLUMNS[0]), has_no_group=True)
     table = ResultTable.of("table1", ROWS[:1], COLUMNS[:1], [cell], [])

@@ -175,7 +175,7 @@ def test_the_page_of_a_table_shows_its_finished_runs(place: Path, tmp_path: Path
     result = run(app, ["report", program, "--runs", str(runs), "--seeds", "2"])
     assert result.exit_code == 0, result.output
     page = (runs / "report.html").read_text()
-    for text in ("paper 97.0", "solved", "Accuracy by length, test"):
+    for text in ("paper 97", "solved", "Accuracy by length, test"):
         assert text in page
 
 
