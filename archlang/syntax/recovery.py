@@ -244,6 +244,8 @@ class Reader:
         """Returns a diagnostic for a line of a recipe or a table that stands elsewhere: the unexpected token at `place`
         begins it, or a name before that the parser takes for a value, or a `model` without inputs."""
         outline, around = self._get_outline(), self._item_around()
+        if not around and "LBRACE" in self._accepted():
+            return None  # the `{` of an item is missing
         model = None if around else self._model_without_inputs(place)
         token = _WORD.match(self._text, place)
         words = [model, name, None if token is None else self._span(*token.span())]
