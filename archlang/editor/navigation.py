@@ -29,10 +29,12 @@ def references(workspace: Workspace, document: Document, offset: int) -> tuple[S
     return tuple(spans)
 
 
-def renamable(document: Document, offset: int) -> Span | None:
-    """Returns the place of the name at an offset if it can be changed: the program defines it, not the library."""
-    place = Names(document).at(offset)
-    return place.span if place is not None and _is_own(place.symbol) else None
+def renamable(document: Document, offset: int) -> Span:
+    """Returns the place of the name at an offset, which can be changed.
+
+    Raises:
+        ErrorWithRemedy: there is no name, or it is the library's."""
+    return _own_place(document, offset).span
 
 
 def rename(workspace: Workspace, document: Document, offset: int, name: str) -> tuple[Edit, ...]:
@@ -40,11 +42,7 @@ def rename(workspace: Workspace, document: Document, offset: int, name: str) -> 
 
     Raises:
         ErrorWithRemedy: there is no name, it is the library's, or the new one is no name or already has a meaning."""
-    place = Names(document).at(offset)
-    if place is None:
-        raise ErrorWithRemedy("there is no name here that has a meaning", "place the cursor on a name")
-    if not _is_own(place.symbol):
-        raise ErrorWithRemedy(f"`{place.symbol.name}` is not defined by this program", "rename only names of your own")
+    place = _own_place(document, offset)
     if not _NAME.fullmatch(name) or name in RESERVED or name in ITEM_WORDS:
         remedy = "write letters, digits and `_`, beginning with a letter, and no keyword"
         raise ErrorWithRemedy(f"`{name}` cannot be a name", remedy)
@@ -64,6 +62,15 @@ def _documents(workspace: Workspace, document: Document, symbol: Symbol) -> list
     if symbol.kind in ("value", "instance", "input", "size", "recipe", "alias"):
         return [Names(document)]
     return [Names(each) for each in workspace.documents_beside(document.path) if symbol.name in each.text]
+
+
+def _own_place(document: Document, offset: int) -> Occurrence:
+    place = Names(document).at(offset)
+    if place is None:
+        raise ErrorWithRemedy("there is no name here that has a meaning", "place the cursor on a name")
+    if not _is_own(place.symbol):
+        raise ErrorWithRemedy(f"`{place.symbol.name}` is not defined by this program", "rename only names of your own")
+    return place
 
 
 def _is_own(symbol: Symbol) -> bool:

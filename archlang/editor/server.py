@@ -1,6 +1,7 @@
 """The language server: answers an editor over the Language Server Protocol. Needs the extra `lsp`."""
 
 import asyncio
+import logging
 import os
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -64,6 +65,7 @@ Draw = Callable[[Graph, str], str]
 def make_server(draw: Draw) -> LanguageServer:
     """Returns the server, which is not started. `draw` returns the picture of a graph in a format, `svg` or `dot`."""
     server = LanguageServer("archlang", f"v{package.VERSION}")
+    logging.getLogger("pygls.protocol.json_rpc").addFilter(_is_no_refusal)
     answers = _Answers(server, draw)
     for method, handler in (
         (lsp.INITIALIZED, answers.initialized),
@@ -93,6 +95,15 @@ def make_server(draw: Draw) -> LanguageServer:
     server.feature(lsp.TEXT_DOCUMENT_RENAME, lsp.RenameOptions(prepare_provider=True))(partial(answers.rename))
     server.feature(lsp.TEXT_DOCUMENT_PREPARE_RENAME)(partial(answers.renamable))
     return server
+
+
+class _Refused(JsonRpcInvalidParams):
+    """A request that cannot be fulfilled; the editor shows the reason."""
+
+
+def _is_no_refusal(record: logging.LogRecord) -> bool:
+    """Whether an entry of pygls's log is not the traceback of a request that was refused."""
+    return record.exc_info is None or not isinstance(record.exc_info[1], _Refused)
 
 
 class _HasPlace(Protocol):
@@ -278,15 +289,17 @@ class _Answers:
     def references(self, parameters: lsp.ReferenceParams) -> list[lsp.Location]:
         return [self._location(span) for span in references(self._workspace, *self._place(parameters))]
 
-    def renamable(self, parameters: lsp.PrepareRenameParams) -> lsp.Range | None:
-        span = renamable(*self._place(parameters))
-        return None if span is None else _range(span)
+    def renamable(self, parameters: lsp.PrepareRenameParams) -> lsp.Range:
+        try:
+            return _range(renamable(*self._place(parameters)))
+        except ErrorWithRemedy as error:
+            raise _Refused(str(error)) from error
 
     def rename(self, parameters: lsp.RenameParams) -> lsp.WorkspaceEdit:
         try:
             edits = rename(self._workspace, *self._place(parameters), parameters.new_name)
         except ErrorWithRemedy as error:
-            raise JsonRpcInvalidParams(str(error)) from error
+            raise _Refused(str(error)) from error
         return self._workspace_edit(edits)
 
     def _workspace_edit(self, edits: Iterable[Edit]) -> lsp.WorkspaceEdit:

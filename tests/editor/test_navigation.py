@@ -161,7 +161,7 @@ def test_the_alias_of_a_file_is_renamed_in_the_file_that_gives_it(
     span = definition(*cursor)
     assert span is not None
     assert span.source.text[: span.start].endswith(" as ")
-    assert renamable(*cursor) is not None
+    assert renamable(*cursor).text == word
     texts = renamed(workspace, tmp_path, rename(workspace, *cursor, "own"))
     assert [name for name in FILES if texts[name] != FILES[name]] == [file]
     assert [part for part in changed if part not in texts[file]] == []
@@ -213,9 +213,9 @@ def test_a_rename_that_would_change_the_meaning_is_refused(
 
 def test_only_names_of_the_program_can_be_renamed(workspace: Workspace, tmp_path: Path) -> None:
     span = renamable(*place(workspace, tmp_path / "layer.arch", "feedforward[width]", "width"))
-    assert span is not None
     assert span.text == "width"
-    assert renamable(*place(workspace, tmp_path / "layer.arch", "feedforward", "feedforward")) is None
+    with pytest.raises(ErrorWithRemedy, match="`feedforward` is not defined by this program"):
+        renamable(*place(workspace, tmp_path / "layer.arch", "feedforward", "feedforward"))
 
 
 @pytest.mark.parametrize("name", ["recipes/ndr.arch", "blocks/concat.arch"])

@@ -3,6 +3,7 @@
 import asyncio
 import sys
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -228,10 +229,30 @@ def test_a_block_is_renamed_over_three_files(tmp_path: Path) -> None:
         assert edit.changes is not None
         for name, text in (("used.arch", USED), ("main.arch", MAIN), ("named.arch", NAMED)):
             assert edited(text, edit.changes[editor.uri(name)]) == text.replace("twice", "doubled")
-        with pytest.raises(JsonRpcException, match="cannot be a name"):
-            await client.text_document_rename_async(lsp.RenameParams(document, place, "return"))
 
     with_editor(tmp_path, session)
+
+
+def test_a_refused_rename_says_why_and_leaves_no_traceback(tmp_path: Path) -> None:
+    logged = b""
+
+    async def session(editor: Editor) -> None:
+        nonlocal logged
+        editor.open("used.arch", USED)
+        document, own, shipped = editor.document("used.arch"), lsp.Position(0, 7), lsp.Position(1, 12)
+        with pytest.raises(JsonRpcException, match="`return` cannot be a name"):
+            await editor.client.text_document_rename_async(lsp.RenameParams(document, own, "return"))
+        for place, reason in ((shipped, "`norm` is not defined by this program"), (lsp.Position(0, 0), "no name here")):
+            with pytest.raises(JsonRpcException, match=reason):
+                await editor.client.text_document_prepare_rename_async(lsp.PrepareRenameParams(document, place))
+        server = editor.client._server
+        assert server is not None
+        assert server.stderr is not None
+        with suppress(TimeoutError):
+            logged = await asyncio.wait_for(server.stderr.read(100_000), 0.5)
+
+    with_editor(tmp_path, session)
+    assert logged == b""
 
 
 @pytest.mark.slow
