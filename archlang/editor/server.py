@@ -3,15 +3,16 @@
 import asyncio
 import logging
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable
 from functools import partial
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from lsprotocol import types as lsp
 from pygls import uris
 from pygls.exceptions import JsonRpcInvalidParams
 from pygls.lsp.server import LanguageServer
+from pygls.protocol import LanguageServerProtocol, lsp_method
 
 from archlang.diagnostics import Diagnostic, Edit, ErrorWithRemedy
 from archlang.editor import positions
@@ -62,10 +63,24 @@ _COMPLETIONS = {
 Draw = Callable[[Graph, str], str]
 
 
+class _Protocol(LanguageServerProtocol):
+    """Announces the columns of `positions`, which every editor knows; pygls announces those that the editor prefers."""
+
+    @lsp_method(lsp.INITIALIZE)
+    def lsp_initialize(self, params: lsp.InitializeParams) -> Generator[Any, Any, lsp.InitializeResult]:  # Any: pygls
+        if params.capabilities.general is not None:
+            params.capabilities.general.position_encodings = [lsp.PositionEncodingKind.Utf16]
+        return (yield from super().lsp_initialize(params))
+
+
 def make_server(draw: Draw) -> LanguageServer:
     """Returns the server, which is not started. `draw` returns the picture of a graph in a format, `svg` or `dot`."""
+<<<<<<< HEAD
     server = LanguageServer("archlang", f"v{package.VERSION}")
     logging.getLogger("pygls.protocol.json_rpc").addFilter(_is_no_refusal)
+=======
+    server = LanguageServer("archlang", f"v{package.VERSION}", protocol_cls=_Protocol)
+>>>>>>> fe8a60a1 (The language server announces that it counts columns in UTF-16; Neovim is started as the documentation says)
     answers = _Answers(server, draw)
     for method, handler in (
         (lsp.INITIALIZED, answers.initialized),

@@ -1,5 +1,5 @@
--- Drives Neovim for `test_neovim.py`, which sets ARCHLANG_SESSION to a JSON file: the `command` of the server, the
--- `folder`, and what to do. Writes what happened to `result.json` in the folder.
+-- Drives Neovim for `test_neovim.py`, which sets ARCHLANG_SESSION to a JSON file: the `folder` and what
+-- to do. Writes what happened to `result.json` in the folder. In Neovim 0.11 or later, init.lua starts the server.
 local file = assert(io.open(os.getenv("ARCHLANG_SESSION")))
 local session = vim.fn.json_decode(file:read("*a"))
 file:close()
@@ -7,9 +7,12 @@ local LIMIT = 60000 -- milliseconds: the machine may be busy
 local client
 
 local function open(name)
-  vim.cmd("edit " .. session.folder .. "/" .. name)
+  vim.cmd("silent edit " .. session.folder .. "/" .. name)
+  if vim.lsp.enable then
+    return -- init.lua starts the server
+  end
   if not client then
-    client = assert(vim.lsp.start_client({ name = "archlang", cmd = session.command, root_dir = session.folder }))
+    client = assert(vim.lsp.start_client({ name = "archlang", cmd = { "archlang", "lsp" }, root_dir = session.folder }))
   end
   vim.lsp.buf_attach_client(0, client)
 end
@@ -42,7 +45,10 @@ end
 -- Renames what is under the cursor, and saves every file.
 local function rename(place)
   open(place.file)
-  await("the server", function() return vim.lsp.get_client_by_id(client).initialized end)
+  await("the server", function()
+    local attached = vim.lsp.enable and vim.lsp.get_clients({ bufnr = 0 })[1] or vim.lsp.get_client_by_id(client)
+    return attached and attached.initialized
+  end)
   vim.api.nvim_win_set_cursor(0, { place.line, place.column })
   local before = text()
   vim.lsp.buf.rename(place.name)

@@ -30,6 +30,7 @@ class Editor:
 
     def __init__(self, client: LanguageClient, folder: Path) -> None:
         self.client, self.folder = client, folder
+        self.encoding: lsp.PositionEncodingKind | str | None = None
         self._diagnostics: asyncio.Queue[lsp.PublishDiagnosticsParams] = asyncio.Queue()
         self._registrations: asyncio.Queue[lsp.RegistrationParams] = asyncio.Queue()
         client.feature(lsp.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS)(lambda received: self._diagnostics.put_nowait(received))
@@ -79,10 +80,15 @@ def with_editor(folder: Path, session: Callable[[Editor], Awaitable[None]]) -> N
         editor = Editor(client, folder)
         await client.start_io(sys.executable, "-m", "archlang", "lsp")
         watching = lsp.DidChangeWatchedFilesClientCapabilities(dynamic_registration=True)
-        capabilities = lsp.ClientCapabilities(
-            workspace=lsp.WorkspaceClientCapabilities(did_change_watched_files=watching)
+        # As Neovim does.
+        general = lsp.GeneralClientCapabilities(
+            position_encodings=[lsp.PositionEncodingKind.Utf8, lsp.PositionEncodingKind.Utf16]
         )
-        await client.initialize_async(lsp.InitializeParams(capabilities=capabilities, root_uri=folder.as_uri()))
+        capabilities = lsp.ClientCapabilities(
+            workspace=lsp.WorkspaceClientCapabilities(did_change_watched_files=watching), general=general
+        )
+        parameters = lsp.InitializeParams(capabilities=capabilities, root_uri=folder.as_uri())
+        editor.encoding = (await client.initialize_async(parameters)).capabilities.position_encoding
         client.initialized(lsp.InitializedParams())
         await asyncio.wait_for(session(editor), 120)
         await client.shutdown_async(None)
@@ -93,6 +99,16 @@ def with_editor(folder: Path, session: Callable[[Editor], Awaitable[None]]) -> N
         assert process.returncode == 0
 
     asyncio.run(run())
+
+
+def test_columns_are_counted_in_the_encoding_that_the_server_announces(tmp_path: Path) -> None:
+    async def session(editor: Editor) -> None:
+        assert editor.encoding == lsp.PositionEncodingKind.Utf16
+        editor.open("minus.arch", "block b(h: seq[n, d]) -> seq[n, d] {\n    return h − nrom(h)\n}\n")
+        (mistake, *_) = await editor.diagnostics("minus.arch")
+        assert mistake.range == lsp.Range(lsp.Position(1, 13), lsp.Position(1, 14))
+
+    with_editor(tmp_path, session)
 
 
 def test_an_editor_gets_everything_about_unsaved_texts_of_several_files(tmp_path: Path) -> None:
