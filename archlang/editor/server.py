@@ -75,12 +75,8 @@ class _Protocol(LanguageServerProtocol):
 
 def make_server(draw: Draw) -> LanguageServer:
     """Returns the server, which is not started. `draw` returns the picture of a graph in a format, `svg` or `dot`."""
-<<<<<<< HEAD
-    server = LanguageServer("archlang", f"v{package.VERSION}")
-    logging.getLogger("pygls.protocol.json_rpc").addFilter(_is_no_refusal)
-=======
     server = LanguageServer("archlang", f"v{package.VERSION}", protocol_cls=_Protocol)
->>>>>>> fe8a60a1 (The language server announces that it counts columns in UTF-16; Neovim is started as the documentation says)
+    logging.getLogger("pygls.protocol.json_rpc").addFilter(_is_no_refusal)
     answers = _Answers(server, draw)
     for method, handler in (
         (lsp.INITIALIZED, answers.initialized),
