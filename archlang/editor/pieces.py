@@ -106,14 +106,15 @@ class Pieces:
             items_of[starts[bisect_right(starts, item.span.start) - 1]].append(item)
         for diagnostic in diagnostics:
             mistakes_of[starts[bisect_right(starts, diagnostic.span.start) - 1]].append(diagnostic)
-        for key, start, following in _keys(texts):
+        for (key, start, following), after in zip(_keys(texts), [*starts[1:], -1], strict=True):
             closing = () if following else program.closing
-            if closing and diagnostics:  # also the comments of other pieces, whose items have mistakes
+            # A mistake at the beginning of a piece is that of the piece before, and comments at the end of the text may
+            # be those of other pieces, whose items have mistakes.
+            if mistakes_of[start] or mistakes_of.get(after) or (closing and diagnostics):
                 self._pieces[key] = _parse_piece(source, key[0], following)
                 self._pieces[key].move(source, start)
             else:
-                items, mistakes = tuple(items_of[start]), tuple(mistakes_of[start])
-                self._pieces[key] = _piece(items, mistakes, start, source, following, closing)
+                self._pieces[key] = _piece(tuple(items_of[start]), (), start, source, following, closing)
         return program, diagnostics
 
 
@@ -151,10 +152,17 @@ def _parse_piece(source: Source, text: str, following: str) -> Piece:
         if not diagnostics:
             break
     items = tuple(item for item in program.items if item.span.start < len(text))
-    mistakes = tuple(diagnostic for diagnostic in diagnostics if diagnostic.span.start < len(text))
+    within = tuple(diagnostic for diagnostic in diagnostics if _is_within(diagnostic.span, len(text)))
+    mistakes = within or diagnostics[:1]  # what is missing may show later in the next piece
     if items and not text.partition("\n")[0].strip():
         items = (replace(items[0], blank=True), *items[1:])
     return _piece(items, mistakes, 0, alone, following, () if following else program.closing)
+
+
+def _is_within(mistake: Span, end: int) -> bool:
+    """Whether a mistake begins before the end of a piece, or at the first word of the next one, where it shows."""
+    between = mistake.source.text[end : mistake.start]
+    return mistake.start < end or all(not line.strip() or line.lstrip().startswith("#") for line in between.split("\n"))
 
 
 def _parse_repaired(piece: Piece, text: str) -> Piece:

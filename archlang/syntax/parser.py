@@ -1,7 +1,7 @@
 """Parses text to a tree, and finds all syntax mistakes of a file in one pass."""
 
 import re
-from bisect import bisect_left
+from bisect import bisect_right
 
 from archlang.diagnostics import Diagnostic
 from archlang.diagnostics.log import DiagnosticLog
@@ -110,5 +110,5 @@ def _is_broken(item: Node, offsets: list[int]) -> bool:
     """Returns whether an item contains one of the sorted offsets of mistakes, or has no header."""
     # Error recovery gives an item without a header an empty name.
     named = isinstance(item, Use) or bool(getattr(item, "name", ""))
-    first = bisect_left(offsets, item.span.start)
+    first = bisect_right(offsets, item.span.start)  # a mistake at its first word is that of the text before it
     return not named or (first < len(offsets) and offsets[first] <= item.span.end)

@@ -117,6 +117,9 @@ TEXT = "".join(map(LAYER.format, range(4))) + "block top(h: seq[n, 8]) -> seq[n,
         ("block layer1", "block renamed"),
         ("block top", "block norm"),
         ("    return a + h\n}", "    return a + h\n"),
+        (LAYER.format(1).partition("\n")[2], "block layer1(h: seq[n, d]) -> seq[n, d]\n\n"),
+        (LAYER.format(1).partition("\n")[2], "block layer1(\n\n"),
+        (LAYER.format(3).partition("\n")[2], "# A comment.\nuse\n\n"),
     ],
 )
 def test_a_change_is_checked_as_the_whole_text(before: str, after: str) -> None:
@@ -129,6 +132,14 @@ def test_a_change_is_checked_as_the_whole_text(before: str, after: str) -> None:
         assert document.diagnostics == fresh.diagnostics
         assert document.types == fresh.types
         assert [str(each.span) for each in document.diagnostics] == [str(each.span) for each in fresh.diagnostics]
+
+
+@pytest.mark.parametrize("header", ["block layer1(h: seq[n, d]) -> seq[n, d]", "block layer1(", "block", "recipe r"])
+def test_a_mistake_that_the_next_item_shows_ends_with_its_correction(header: str) -> None:
+    memory = Memory()
+    (mistake, *_) = Document("m.arch", TEXT.replace(LAYER.format(1), f"{header}\n\n"), memory=memory).diagnostics
+    assert mistake.code.startswith("E01")
+    assert Document("m.arch", TEXT, memory=memory).diagnostics == ()
 
 
 def recorded_work(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> tuple[list[str], list[str]]:
