@@ -8,6 +8,7 @@ from functools import cached_property
 
 from archlang.diagnostics import Diagnostic
 from archlang.diagnostics.effort import TooMuchWork, limited
+from archlang.editor.parsed_files import ParsedFiles
 from archlang.editor.pieces import Pieces
 from archlang.editor.printed_items import PrintedItems
 from archlang.elaborate.signature_check import check_signature
@@ -30,6 +31,7 @@ class Memory:
     pieces: Pieces = field(default_factory=Pieces)
     bodies: CheckedBodies = field(default_factory=CheckedBodies)
     printed: PrintedItems = field(default_factory=PrintedItems)
+    used: ParsedFiles = field(default_factory=ParsedFiles)
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +74,8 @@ class Document:
 
     @cached_property
     def _loaded(self) -> tuple[Loader, ResolvedFile]:
-        loader = Loader(unsaved=self.unsaved, parse=self.memory.pieces.parse)
+        memory = self.memory
+        loader = Loader(unsaved=self.unsaved, parse=memory.pieces.parse, parse_file=memory.used.parse)
         return loader, loader.load_source(self.source)
 
     @cached_property
@@ -82,7 +85,8 @@ class Document:
         if not any(each.code.startswith("E01") and each.span.source is self.source for each in loader.diagnostics):
             return self._loaded
         program = self.memory.pieces.readable(self.source)
-        loader = Loader(unsaved=self.unsaved, parse=lambda source: (program, ()))
+        parse_file = self.memory.used.parse
+        loader = Loader(unsaved=self.unsaved, parse=lambda source: (program, ()), parse_file=parse_file)
         return loader, loader.load_source(self.source)
 
     @cached_property

@@ -141,6 +141,8 @@ class Loader:
     diagnostics: list[Diagnostic] = field(default_factory=list)
     parse: Parse = parse_tolerantly
     """parses the text of `load_source`"""
+    parse_file: Parse = parse_tolerantly
+    """parses the texts of files"""
     _readable: ReadableFolders = field(default_factory=ReadableFolders)
     # The place of the first `use` of each file, by the path in messages.
     _first_uses: dict[str, Span] = field(default_factory=dict)
@@ -181,7 +183,7 @@ class Loader:
         return self._readable.asked
 
     def _parse(self, source: Source) -> ResolvedFile:
-        return self._resolved_program(source, *parse_tolerantly(source))
+        return self._resolved_program(source, *self.parse_file(source))
 
     def _resolved_program(
         self, source: Source, program: tree.Program, diagnostics: Iterable[Diagnostic]

@@ -2,7 +2,13 @@
 
 from pathlib import Path
 
-from archlang.editor.document import Document
+import pytest
+
+from archlang.diagnostics import Diagnostic
+from archlang.editor.document import Document, Memory
+from archlang.source import Source
+from archlang.syntax.parser import parse_tolerantly
+from archlang.syntax.tree import Program
 
 HALF_WRITTEN = """block b(h: seq[n, d]) -> seq[n, d] {
     a = norm(h)
@@ -36,3 +42,22 @@ def test_the_unsaved_text_of_a_used_file_counts(tmp_path: Path) -> None:
     assert [each.code for each in Document(path, text).diagnostics] == ["E0202"]
     unsaved = {str(used): "block new(h: seq[n, d]) -> seq[n, d] { return h }\n"}
     assert Document(path, text, unsaved).diagnostics == ()
+
+
+def test_a_used_file_is_parsed_again_only_if_its_text_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    parsed: list[str] = []
+
+    def parse(source: Source) -> tuple[Program, tuple[Diagnostic, ...]]:
+        parsed.append(source.text)
+        return parse_tolerantly(source)
+
+    monkeypatch.setattr("archlang.editor.parsed_files.parse_tolerantly", parse)
+    used = tmp_path / "used.arch"
+    text = 'use "./used.arch"\n\nblock b(h: seq[n, d]) -> seq[n, d] {\n    return a(h)\n}\n'
+    memory, path = Memory(), str(tmp_path / "b.arch")
+    for name, codes in (("a", []), ("c", ["E0202"]), ("a", [])):
+        used.write_text(f"block {name}(h: seq[n, d]) -> seq[n, d] {{ return h }}\n", encoding="utf-8")
+        for line in ("", "# A comment.\n"):
+            assert [each.code for each in Document(path, text + line, memory=memory).diagnostics] == codes
+        assert Document(path, text + "block half(", memory=memory).program.items
+    assert len(parsed) == 2
