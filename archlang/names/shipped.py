@@ -1,5 +1,6 @@
 """The recipe files that ship with archlang, by name: `gutlb`, `papers/ndr/table1`."""
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -27,3 +28,9 @@ def summary(text: str) -> str:
             break
         lines.append(line.lstrip("# "))
     return " ".join(lines).partition(". ")[0].rstrip(".") + "."
+
+
+def items(text: str) -> str:
+    """Returns the names of the models, recipes and tables that a program declares, such as `model a; recipes b, c`."""
+    names = {kind: re.findall(rf"^{kind}\s+(\w+)", text, re.MULTILINE) for kind in ("model", "recipe", "table")}
+    return "; ".join(f"{kind}{'s' * (len(each) > 1)} {', '.join(each)}" for kind, each in names.items() if each)

@@ -23,7 +23,7 @@ from archlang.editor.outline import folds
 from archlang.graph.graph import Graph
 from archlang.graph.summary import summarize
 from archlang.names import library
-from archlang.names.shipped import program_text, recipe_files, summary
+from archlang.names.shipped import items, program_text, recipe_files, summary
 from archlang.pages.pictures.changes import describe_changes
 from archlang.pages.pictures.picture import draw
 from archlang.pages.pictures.side_by_side import side_by_side
@@ -178,7 +178,8 @@ class Service:
             "trains": self._trainer is not None,
             "highlighting": [{"pattern": rule.pattern, "kinds": rule.kinds} for rule in rules()],
             "programs": [
-                {"name": name, "summary": summary(program_text(file))} for name, file in _shipped_programs().items()
+                {"name": name, "summary": summary(text), "items": items(text)}
+                for name, text in ((name, program_text(file)) for name, file in _shipped_programs().items())
             ],
         }
 

@@ -163,12 +163,16 @@ const load = trying(async (name) => {
   at("programs").value = "";
 });
 
+const shortened = (text, length) => (text.length > length ? `${text.slice(0, length - 1)}…` : text);
+
 const fill = (programs) => {
   const groups = new Map();
-  for (const { name, summary } of programs) {
+  for (const { name, summary, items } of programs) {
     const group = name.includes("/") ? name.slice(0, name.lastIndexOf("/")) : "recipes";
     if (!groups.has(group)) groups.set(group, at("programs").appendChild(element("optgroup", { label: group })));
-    groups.get(group).append(element("option", { value: name, title: summary }, name.slice(name.lastIndexOf("/") + 1)));
+    const base = name.slice(name.lastIndexOf("/") + 1), title = `${summary} ${items}`.trim();
+    const label = `${base}: ${shortened(summary, 70)} ${items && `(${shortened(items, 40)})`}`;
+    groups.get(group).append(element("option", { value: name, title }, label));
   }
 };
 

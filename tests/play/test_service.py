@@ -27,8 +27,10 @@ def ask(service: Service, method: str, **fields: object) -> Any:  # Any: JSON
 
 
 def test_every_shipped_recipe_and_model_is_offered(service: Service) -> None:
-    names = [program["name"] for program in ask(service, "start")["programs"]]
-    assert {"gutlb", "papers/ndr/table1", "models/panm"} <= set(names)
+    programs = {program["name"]: program for program in ask(service, "start")["programs"]}
+    assert {"gutlb", "papers/ndr/table1", "models/panm"} <= programs.keys()
+    assert programs["gutlb"]["summary"].startswith("Gated Universal Transformer Latent Bottleneck")
+    assert programs["gutlb"]["items"] == "models gutlb, transformer; recipes gutlb, baseline; table lengths"
     text = ask(service, "program", name="gutlb")["text"]
     assert ask(service, "check", text=text)["diagnostics"] == []
 

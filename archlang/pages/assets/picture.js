@@ -96,6 +96,7 @@ const showPicture = (view, keys, { folded = null, part = null } = {}) => {
     place(root);
     draw(root);
     drawMinimap();
+    showMinimap();
     if (legend) legend.setAttribute("transform", `translate(0 ${root.now.height.toFixed(1)})`);
   };
   const foldUntilReadable = () => {

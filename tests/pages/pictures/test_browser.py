@@ -155,6 +155,22 @@ def test_a_click_on_the_minimap_moves_there(open_page: Any, page: str) -> None: 
 
 
 @pytest.mark.parametrize("page", ["gutlb.arch"], indirect=True)
+def test_the_minimap_is_there_only_while_the_picture_exceeds_its_view(open_page: Any, page: str) -> None:  # noqa: F811
+    view = open_page(page)
+    minimap = view.locator("svg.minimap")
+    folded = view.locator("svg.picture g.loop[aria-expanded=false]").first.get_attribute("data-id")
+    loop = view.locator(f"svg.picture g[data-id='{folded}']")
+    assert not minimap.is_visible()
+    loop.press("Enter")
+    assert minimap.is_visible()
+    loop.press("Enter")
+    assert not minimap.is_visible()
+    view.set_viewport_size({"width": 390, "height": 800})
+    loop.press("Enter")
+    assert not minimap.is_visible(), "it would cover boxes"
+
+
+@pytest.mark.parametrize("page", ["gutlb.arch"], indirect=True)
 def test_boxes_fold_and_unfold_by_buttons_click_and_key(open_page: Any, page: str) -> None:  # noqa: F811
     view = open_page(page)
     view.locator("#unfold").click()
