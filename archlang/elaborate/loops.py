@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 
+from archlang.diagnostics.names import meant_names
 from archlang.elaborate import mistakes
 from archlang.elaborate.calls import Calls, gives_probabilities
 from archlang.elaborate.context import Context
@@ -247,9 +248,11 @@ class Loops:
         bound = {statement.variable} if statement.before is None else {statement.variable, statement.before}
         for variable in bound:
             updates.pop(variable, None)
-        for state, span in updates.items():
+        for state, span in tuple(updates.items()):
             if state not in carried:
-                self._report(name_mistakes.not_carried(span, state, _head(statement)))
+                missing = [name for name in carried if name not in updates]
+                self._report(name_mistakes.not_carried(span, state, _head(statement), missing))
+                updates |= dict.fromkeys(meant_names(state, missing), span)
         if self._context.declare(inner, statement.variable, statement.variable_span):
             inner.names[statement.variable] = (
                 None if part is None else inner.builder.add_input(part, statement.variable, statement.variable_span)
@@ -385,7 +388,7 @@ class Loops:
         updates = updated_names(statement.body)
         updates.pop(statement.variable, None)
         for name, span in updates.items():
-            self._report(name_mistakes.not_carried(span, name, _head(statement), "experts"))
+            self._report(name_mistakes.updated_in_experts(span, name, _head(statement)))
         inner.states = frozenset(updates) | {statement.variable}
         with self._context.size.inside_loop(count, _head(statement)):
             self._run(statement.body.statements, inner)

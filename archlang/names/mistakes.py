@@ -243,14 +243,19 @@ def state_not_updated(span: Span, name: str, word: str) -> Diagnostic:
     return diagnostic.with_edits(without_item(span)) if word == "carried state" else diagnostic
 
 
-def not_carried(span: Span, name: str, loop: Span, word: str = "scan") -> Diagnostic:
-    if word == "experts":
-        message = f"`{name}` is updated in `experts`, which have no states"
-        remedy = "bind another name with `=`, and `emit` the result"
-        return Diagnostic("E0224", message, span, "updated here", (Label(loop, "these experts"),), remedy)
+def updated_in_experts(span: Span, name: str, loop: Span) -> Diagnostic:
+    message = f"`{name}` is updated in `experts`, which have no states"
+    remedy = "bind another name with `=`, and `emit` the result"
+    return Diagnostic("E0224", message, span, "updated here", (Label(loop, "these experts"),), remedy)
+
+
+def not_carried(span: Span, name: str, loop: Span, not_updated: Sequence[str]) -> Diagnostic:
+    """`not_updated` are the states that the loop carries and does not update; one of them may be meant."""
     message = f"`{name}` is updated in a scan that does not carry it"
     labels = (Label(loop, "this scan"),)
     diagnostic = Diagnostic("E0224", message, span, "updated here", labels, f"add `carry {name}` to the scan")
+    if (corrected := misspelt(diagnostic, name, not_updated)) is not diagnostic:
+        return corrected
     carry = re.search(r"\bcarry\s+\w+(?:\s*,\s*\w+)*", loop.text)
     if carry is not None:
         return diagnostic.with_edits(insertion(loop.source, loop.start + carry.end(), f", {name}"), is_safe=True)

@@ -242,3 +242,15 @@ def test_a_loop_that_binds_an_outer_name_again_is_one_mistake() -> None:
     body, head = "{ repeat 3 { h = h + norm(h) }\nreturn h }", "block b(h: seq[n, d]) -> seq[n, d]"
     assert codes(f"{head} {body}") == ["E0205"]
     assert codes(f"{head} {body.replace('h =', 'a =')}") == ["E0222", "W0201"]
+
+
+def test_a_misspelt_state_of_a_scan_is_one_mistake() -> None:
+    text = (
+        "block b(h: seq[n, d]) -> seq[n, d] {\n    memory = 0 * first(h)\n    y = scan x in h carry memory {\n"
+        "        memory <- memory + x\n        emit memory\n    }\n    return y\n}\n"
+    )
+    assert check_text(text) == ()
+    (mistake,) = check_text(text.replace("memory <-", "memry <-"))
+    assert (mistake.code, mistake.remedy, mistake.is_safe) == ("E0224", "did you mean `memory`?", True)
+    remedies = [each.remedy for each in check_text(text.replace("memory <-", "total <-"))]
+    assert remedies == ["write `memory <- …` in the body", "add `carry total` to the scan"]
