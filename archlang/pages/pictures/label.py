@@ -38,7 +38,7 @@ class BoxLabel:
 
     @staticmethod
     def of(box: Box) -> BoxLabel:
-        title = f"{box.title}  ⚭{box.badge}" if box.badge else box.title
+        title = f"{box.title}  ≡{box.badge}" if box.badge else box.title
         output = f"{_OUTPUT}{box.output}" if box.output else ""
         return BoxLabel((TextLine("title", title, output), *(TextLine("note", note) for note in box.notes)))
 

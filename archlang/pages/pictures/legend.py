@@ -18,7 +18,7 @@ _MEANINGS = {
     "loop": "loop",
     "state": "state or result",
     "back": "to the next step",
-    "shared": "⚭ boxes with one number share weights",
+    "shared": "≡ boxes with one number share weights",
     "gone": "only in the first",
     "new": "only in the second",
     "changed": "differs",

@@ -1,5 +1,7 @@
 """The boxes of a picture: what they say, and what is said on hover."""
 
+from dataclasses import replace
+
 import pytest
 
 from archlang.compile import compile_named
@@ -33,6 +35,16 @@ def picture(tmp_path_factory: pytest.TempPathFactory) -> Box:
     file = tmp_path_factory.mktemp("picture") / "m.arch"
     file.write_text(PROGRAM, encoding="utf-8")
     return draw(compile_named(file, None, None, {"vocab": "5"}))
+
+
+def test_the_font_of_pictures_has_every_sign_of_theirs(picture: Box) -> None:
+    data = pytest.importorskip("matplotlib", reason="the extra `view` is not installed").get_data_path()
+    from matplotlib.ft2font import FT2Font
+
+    font = FT2Font(f"{data}/fonts/ttf/DejaVuSansMono.ttf")
+    # A line with a sign of another font is drawn in that font.
+    signs = set(print_svg(replace(picture, badge=1)))
+    assert sorted(sign for sign in signs if ord(sign) > 127 and not font.get_char_index(ord(sign))) == []
 
 
 def boxes(picture: Box, title: str) -> list[Box]:
