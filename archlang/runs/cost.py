@@ -38,7 +38,7 @@ def estimate_cost(plan: Plan, console: Terminal | None = None) -> RunCost:
     settings, task, _ = make_settings(plan)
     split = load_splits(plan.task.name, plan.task.statics, task, ["train"], console)["train"]
     lengths = np.max([field.lengths for field in split.inputs.values()], axis=0)
-    sampler = Sampler(lengths, settings.batch, plan.seed, tokens=settings.batch_of == "tokens")
+    sampler = Sampler.of(settings, lengths, plan.seed)
 
     @cache
     def of_width(width: int) -> Summary:

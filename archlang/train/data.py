@@ -12,6 +12,7 @@ from torch import Tensor
 
 from archlang.tasks.kit.ragged import Ragged
 from archlang.tasks.kit.split import Form, Split
+from archlang.train.settings import Settings
 
 # The batches whose items are sorted by length together: enough to pad little, few enough to stay random.
 _POOL = 16
@@ -177,9 +178,11 @@ def _count_scored(split: Split) -> np.ndarray | None:
 class Sampler:
     """The items of each step, which depend on the seed and the number of steps alone.
 
-    Each epoch shuffles the items and drops the last ones if they do not fill a batch, as NDR does. Then it sorts items
-    by length within a pool of batches, so that batches need little padding, and shuffles the batches. (Dropping items
-    after sorting would drop the longest.) If there are fewer items than a batch holds, they are one batch.
+    Each epoch shuffles the items and drops the last ones if they do not fill a batch, as NDR does. If `sampling` is
+    `bucketed`, it then sorts items by length within a pool of batches, so that batches need little padding, and
+    shuffles the batches. (Dropping items after sorting would drop the longest.) If there are fewer items than a batch
+    holds, they are one batch. A `sequential` epoch has the items in their order, and with `replacement` each item of an
+    epoch is drawn from all of them.
 
     With `tokens`, `batch` is the maximum number of tokens of a batch, padding included, and no item is dropped. An item
     with more tokens is a batch of its own."""
@@ -190,6 +193,13 @@ class Sampler:
     epoch: int = 0
     position: int = 0
     tokens: bool = False
+    sampling: str = "bucketed"
+
+    @staticmethod
+    def of(settings: Settings, lengths: np.ndarray, seed: int, epoch: int = 0, position: int = 0) -> Sampler:
+        """The items of the steps of a run."""
+        is_by_tokens = settings.batch_of == "tokens"
+        return Sampler(lengths, settings.batch, seed, epoch, position, is_by_tokens, settings.sampling)
 
     def __post_init__(self) -> None:
         self._order = self._epoch(self.epoch)
@@ -204,24 +214,34 @@ class Sampler:
         size = self.batch
         if self.tokens:
             size = max(int(self.batch / max(float(self.lengths.mean()), 1.0)), 1)
-        items = random.permutation(count)[: count if self.tokens else count - count % size or count]
+        items = self._order_of_items(random)[: count if self.tokens else count - count % size or count]
+        if self.sampling != "bucketed":
+            return list(self._batches_of(items))
         pool = size * _POOL
         pools = [items[start : start + pool] for start in range(0, len(items), pool)]
         batches = [
-            part[start:stop]
-            for part in (pool_items[np.argsort(self.lengths[pool_items], kind="stable")] for pool_items in pools)
-            for start, stop in self._cuts(part)
+            batch
+            for pool_items in pools
+            for batch in self._batches_of(pool_items[np.argsort(self.lengths[pool_items], kind="stable")])
         ]
         return [batches[index] for index in random.permutation(len(batches))]
 
-    def _cuts(self, items: np.ndarray) -> Iterator[tuple[int, int]]:
-        """Yields where the batches of a pool begin and end. The items of the pool are sorted by length."""
+    def _order_of_items(self, random: np.random.Generator) -> np.ndarray:
+        count = len(self.lengths)
+        if self.sampling == "sequential":
+            return np.arange(count)
+        return random.integers(count, size=count) if self.sampling == "replacement" else random.permutation(count)
+
+    def _batches_of(self, items: np.ndarray) -> Iterator[np.ndarray]:
+        """Yields successive items as batches."""
         start = 0
         while start < len(items):
-            stop = start + 1 if self.tokens else min(start + self.batch, len(items))
-            while self.tokens and stop < len(items) and (stop - start + 1) * self.lengths[items[stop]] <= self.batch:
-                stop += 1
-            yield start, stop
+            stop = min(start + self.batch, len(items))
+            if self.tokens:
+                widths = np.maximum.accumulate(self.lengths[items[start:stop]])
+                fits = widths * np.arange(1, len(widths) + 1) <= self.batch
+                stop = start + max(int(fits.argmin()) if not fits.all() else len(fits), 1)
+            yield items[start:stop]
             start = stop
 
     def next(self) -> np.ndarray:

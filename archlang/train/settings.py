@@ -24,6 +24,7 @@ class Settings:
     clip_value: float
     batch: int
     batch_of: str
+    sampling: str
     micro: int
     steps: int
     epochs: int

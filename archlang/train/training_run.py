@@ -97,8 +97,7 @@ class TrainingRun:
             raise mistakes.not_carried_by_processes()
 
     def _make_sampler(self, seed: int, epoch: int = 0, position: int = 0) -> Sampler:
-        settings = self.settings
-        return Sampler(self.data.lengths, settings.batch, seed, epoch, position, tokens=settings.batch_of == "tokens")
+        return Sampler.of(self.settings, self.data.lengths, seed, epoch, position)
 
     # Checkpoints
 

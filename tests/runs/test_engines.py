@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 from pebble import ProcessExpired
 
 from archlang.plan.from_file import plan_recipe, plan_table
@@ -64,7 +65,7 @@ def test_a_worker_has_its_share_of_the_cores_and_no_more_threads_than_the_comman
     points: tuple[Point, ...], monkeypatch: pytest.MonkeyPatch, workers: int
 ) -> None:
     monkeypatch.setattr(local, "_core_count", lambda: 2)
-    monkeypatch.setattr(local.torch, "get_num_threads", lambda: 1)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 1)
     list(local.LocalEngine(workers).run(points[:workers], lambda: False))
     for point in points[:workers]:
         assert read_record(point.folder, VERSIONS, VersionsRecord).threads == 1

@@ -8,6 +8,7 @@ SETTINGS = Settings(
     clip_value=0.0,
     batch=32,
     batch_of="samples",
+    sampling="bucketed",
     micro=0,
     steps=100,
     epochs=0,

@@ -93,11 +93,16 @@ def test_batches_hold_items_of_similar_length() -> None:
     assert max(np.ptp(lengths[sampler.next()]) for _ in range(16)) < 20
 
 
-def test_a_resumed_sampler_continues_the_order() -> None:
-    sampler = Sampler(np.arange(50), batch=8, seed=1)
+SAMPLINGS = ("bucketed", "shuffled", "sequential", "replacement")
+
+
+@pytest.mark.parametrize("sampling", SAMPLINGS)
+def test_a_resumed_sampler_continues_the_order(sampling: str) -> None:
+    sampler = Sampler(np.arange(50), batch=8, seed=1, sampling=sampling)
     for _ in range(9):
         sampler.next()
-    resumed = Sampler(np.arange(50), batch=8, seed=1, epoch=sampler.epoch, position=sampler.position)
+    epoch, position = sampler.epoch, sampler.position
+    resumed = Sampler(np.arange(50), batch=8, seed=1, epoch=epoch, position=position, sampling=sampling)
     assert all((sampler.next() == resumed.next()).all() for _ in range(9))
 
 
@@ -107,8 +112,35 @@ def test_seeds_and_epochs_have_different_orders() -> None:
     assert len({tuple(order) for order in orders}) == 3
 
 
-def test_fewer_items_than_a_batch_make_one_batch() -> None:
-    assert sorted(Sampler(np.arange(3), batch=8, seed=0).next()) == [0, 1, 2]
+def test_shuffled_batches_hold_items_of_all_lengths() -> None:
+    lengths = np.arange(1600) // 100
+    sampler = Sampler(lengths, batch=100, seed=0, sampling="shuffled")
+    batches = [sampler.next() for _ in range(16)]
+    assert sorted(np.concatenate(batches)) == list(range(1600))
+    assert min(len(np.unique(lengths[batch])) for batch in batches) > 12
+
+
+def test_sequential_epochs_keep_the_order_and_drop_the_last_items() -> None:
+    sampler = Sampler(np.arange(11), batch=4, seed=0, sampling="sequential")
+    assert [sampler.next().tolist() for _ in range(3)] == [[0, 1, 2, 3], [4, 5, 6, 7], [0, 1, 2, 3]]
+
+
+def test_items_drawn_with_replacement_repeat_and_are_equally_likely() -> None:
+    sampler = Sampler(np.ones(20), batch=10, seed=0, sampling="replacement")
+    assert len(sampler) == 2
+    items = [sampler.next() for _ in range(4000)]
+    assert {len(batch) for batch in items} == {10}
+    # Of 10 draws from 20 items, all differ with the probability 0.065.
+    distinct = np.mean([len(np.unique(batch)) == 10 for batch in items])
+    assert distinct == pytest.approx(0.065, abs=0.015)
+    assert np.bincount(np.concatenate(items)) / 40_000 == pytest.approx(np.full(20, 0.05), abs=0.005)
+
+
+@pytest.mark.parametrize("sampling", SAMPLINGS)
+def test_fewer_items_than_a_batch_make_one_batch(sampling: str) -> None:
+    items = Sampler(np.arange(3), batch=8, seed=0, sampling=sampling).next()
+    assert len(items) == 3
+    assert sorted(items) == [0, 1, 2] or sampling == "replacement"
 
 
 def test_features_and_sets_are_padded_with_rows_of_zeros() -> None:
@@ -152,12 +184,15 @@ def test_a_batch_takes_no_python_call_per_item() -> None:
     assert calls(1_000) == calls(10)
 
 
-def test_batches_of_tokens_are_never_larger_and_hold_every_item_once() -> None:
+@pytest.mark.parametrize("sampling", SAMPLINGS)
+def test_batches_of_tokens_are_never_larger_and_hold_every_item_once(sampling: str) -> None:
     lengths = np.random.default_rng(0).integers(1, 30, size=500)
-    sampler = Sampler(lengths, batch=64, seed=0, tokens=True)
+    sampler = Sampler(lengths, batch=64, seed=0, tokens=True, sampling=sampling)
     batches = [sampler.next() for _ in range(len(sampler))]
     assert sampler.epoch == 0
-    assert sorted(np.concatenate(batches)) == list(range(500))
+    items = np.concatenate(batches)
+    assert len(items) == 500
+    assert sorted(items) == list(range(500)) or sampling == "replacement"
     assert all(len(items) * lengths[items].max() <= 64 for items in batches)
     assert any(len(items) > 1 for items in batches)
 
