@@ -12,7 +12,7 @@ from archlang.cli.main import main
 ROOT = Path(__file__).parent.parent.parent
 PAGE = ROOT / "recipes" / "results" / "papers.md"
 SECTIONS = re.findall(
-    r"^```sh\n(archlang table .* --no-run --out recipes/results/papers/runs.*)\n```\n\n(\|.*?)\n\n",
+    r"^```sh\n(archlang table [^\n]* --no-run --out recipes/results/papers/runs)\n```\n\n(\|.*?)\n\n",
     PAGE.read_text(encoding="utf-8"),
     re.MULTILINE | re.DOTALL,
 )
