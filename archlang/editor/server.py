@@ -26,6 +26,7 @@ from archlang.editor.navigation import definition, references, renamable, rename
 from archlang.editor.outline import Entry, folds, outline
 from archlang.editor.semantic_tokens import KINDS, MODIFIERS, semantic_tokens
 from archlang.editor.signature_help import signature_help
+from archlang.editor.used_mistakes import shown_diagnostics
 from archlang.editor.workspace import Workspace
 from archlang.graph.graph import Graph
 from archlang.source import Source, Span, package
@@ -181,8 +182,8 @@ class _Answers:
         mistake in the other one."""
         mistakes: dict[str, list[Diagnostic]] = {path: [] for path in self._uris}
         for path in self._uris:
-            for each in self._workspace.document(path).diagnostics:
-                mistakes.get(os.path.normpath(each.span.source.path), []).append(each)
+            for each in shown_diagnostics(self._workspace.document(path), mistakes):
+                mistakes[os.path.normpath(each.span.source.path)].append(each)
         for path, uri in list(self._uris.items()):
             places = {(each.code, each.span.start, each.message): each for each in mistakes[path]}
             diagnostics = [_diagnostic(each) for each in places.values()]

@@ -223,6 +223,26 @@ def test_a_used_file_that_changes_on_the_disk_is_read_again(tmp_path: Path) -> N
     with_editor(tmp_path, session)
 
 
+def test_a_mistake_of_a_used_file_is_shown_at_its_use_line_until_the_file_is_open(tmp_path: Path) -> None:
+    async def session(editor: Editor) -> None:
+        used = tmp_path / "used.arch"
+        used.write_text(USED.replace("norm(norm", "nrom(norm"))
+        editor.open("main.arch", "# A comment.\n" + MAIN)
+        (mistake,) = await editor.diagnostics("main.arch")
+        assert (mistake.code, mistake.severity) == ("E0202", lsp.DiagnosticSeverity.Error)
+        assert mistake.range == lsp.Range(lsp.Position(1, 4), lsp.Position(1, 17))
+        assert mistake.message.startswith("in `used.arch`, line 2: ")
+        (related,) = mistake.related_information or ()
+        place = lsp.Range(lsp.Position(1, 11), lsp.Position(1, 15))
+        assert related.location == lsp.Location(editor.uri("used.arch"), place)
+
+        editor.open("used.arch", used.read_text())
+        assert await editor.diagnostics("main.arch") == []
+        assert [each.range for each in await editor.diagnostics("used.arch")] == [place]
+
+    with_editor(tmp_path, session)
+
+
 def test_a_block_is_renamed_over_three_files(tmp_path: Path) -> None:
     async def session(editor: Editor) -> None:
         (tmp_path / "main.arch").write_text(MAIN, encoding="utf-8")
