@@ -9,7 +9,7 @@ from archlang.editor.symbols import Item, Names, Symbol
 from archlang.graph.causality import horizons
 from archlang.graph.graph import Graph, Node
 from archlang.graph.operations import Apply, Call
-from archlang.graph.summary import summarize
+from archlang.graph.summary import summarize, weights
 from archlang.source import Span
 from archlang.syntax.tree import Definition, Recipe, Table
 from archlang.types.causality import Horizon, Reach
@@ -92,7 +92,7 @@ def _nodes_around(document: Document, place: Span) -> Iterator[tuple[Node, Graph
 def _costs_of_call(node: Node, graph: Graph, words: str) -> Iterator[str]:
     cost = summarize(graph, LENGTH).nodes.get(node.id)
     if cost is not None:
-        counts = [(cost.parameters, "parameters"), (cost.flops, "FLOPs")]
+        counts = [(weights(graph, node), "parameters"), (cost.flops, "FLOPs")]
         yield from _sentence([f"{count:,} {noun}" for count, noun in counts if count], words)
 
 

@@ -92,6 +92,28 @@ def summarize(graph: Graph, length: int, depth: int | None = None) -> Summary:
     )
 
 
+def weights(graph: Graph, node: Node) -> int:
+    """Returns the number of parameters that one execution of a node uses, each counted once however often it is used;
+    those of blocks with unknown parameters count as 0."""
+    copies: dict[str, int] = {}
+    _count_copies(node, 1, copies)
+    return sum(count * (graph.instances[path].costs.parameters or 0) for path, count in copies.items())
+
+
+def _count_copies(node: Node, stacked: int, copies: dict[str, int]) -> None:
+    """Adds how many copies of the weights of each instance a node uses."""
+    if node.instance is not None:
+        copies[node.instance] = max(copies.get(node.instance, 1), stacked)
+    match node.operation:
+        case Stack():
+            stacked *= step_limit(node.operation) or 1
+        case Experts(count=count):
+            stacked *= count
+    for region in node.regions:
+        for inner in region.nodes:
+            _count_copies(inner, stacked, copies)
+
+
 class _Counter:
     """Counts the costs of a graph. `executions` is how often the region being counted runs for a sample, `stacked` how
     many copies of its weights there are."""

@@ -91,6 +91,42 @@ def test_costs_dependences_and_the_origin_of_statics_are_shown(place: str, text:
     assert text in description.text
 
 
+SHARED = """model m[d = 8](x: tokens[n]) -> logits[n, vocab] {
+    h = embed[d](x)
+    let f = linear[d]
+    repeat 3 {
+        h <- h + layer(h)
+        h <- f(f(h))
+    }
+    stack 3 { h <- h + feedforward[16](h) }
+    y = several(h)
+    return linear[vocab](y)
+}
+block layer[width = 16](h: seq[n, d]) -> seq[n, d] {
+    return h + feedforward[width](h)
+}
+block several(h: seq[n, d]) -> seq[n, d] {
+    stack 4 { h <- layer(h) }
+    repeat 4 { h <- layer(h) }
+    return h
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("place", "text"),
+    [
+        ("layer(h)", "- 280 parameters and 98,304 FLOPs for"),  # 2 * 8 * 16 + 16 + 8, in three steps
+        ("feedforward[16]", "- 280 parameters and 98,304 FLOPs for"),
+        ("several(h)\n", "- 1,400 parameters and 262,144 FLOPs for"),  # four copies, and one that four steps share
+    ],
+)
+def test_a_call_counts_the_weights_that_steps_share_once(place: str, text: str) -> None:
+    description = hover(Document("m.arch", SHARED), SHARED.index(place))
+    assert description is not None
+    assert text in description.text
+
+
 def test_a_model_without_a_recipe_says_with_which_sizes_it_is_counted() -> None:
     description = hover(Document("m.arch", MODEL), MODEL.index("m["))
     assert description is not None
