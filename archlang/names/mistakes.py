@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from archlang.diagnostics import Diagnostic, Edit, Label
 from archlang.diagnostics.edits import insertion, is_in_signature, static_set, used, without_item, without_lines
-from archlang.diagnostics.names import did_you_mean, is_short, is_typing_error, listed, misspelt, plural
+from archlang.diagnostics.names import did_you_mean, is_short, is_typing_error, listed, meant_names, misspelt, plural
 from archlang.names.library import outside_prelude
 from archlang.source import Span
 from archlang.syntax.tree import Definition, Extern
@@ -472,10 +472,19 @@ def unknown_path(span: Span, path: str, possible: Iterable[str]) -> Diagnostic:
     remedy = "write `seed`, or `task.`, `model.` or `train.` and the name of a static"
     diagnostic = Diagnostic("E0312", message, span, "no such static", remedy=remedy)
     possible = tuple(possible)
-    of_this_name = sorted(name for name in possible if name.rpartition(".")[2] == path)
+    of_this_name = sorted(each for each in possible if each.rpartition(".")[2] == path)
+    kind, _, name = path.rpartition(".")
+    if kind:
+        of_this_kind = [each for each in possible if each.rpartition(".")[0] == kind]
+        if of_this_kind:
+            diagnostic = replace(diagnostic, remedy=f"write a static of `{kind}`: {listed(of_this_kind)}")
+        # Two paths of one kind are similar, whatever the names.
+        names = {each: each.rpartition(".")[2] for each in of_this_kind or possible}
+        near = {name, *meant_names(name, names.values())}
+        return misspelt(diagnostic, path, [each for each in names if names[each] in near])
     if not of_this_name:
         return misspelt(diagnostic, path, possible)
-    diagnostic = replace(diagnostic, remedy=f"did you mean {' or '.join(f'`{name}`' for name in of_this_name)}?")
+    diagnostic = replace(diagnostic, remedy=f"did you mean {' or '.join(f'`{each}`' for each in of_this_name)}?")
     return diagnostic.with_edits(Edit(span, of_this_name[0])) if len(of_this_name) == 1 else diagnostic
 
 
