@@ -88,6 +88,9 @@ _BINDER = re.compile(r"[ \t]*(?:=(?!=)|<-)")
 
 _COMPARE = "compare with `==`"
 
+# The words with which an item begins in other languages.
+_FOREIGN_ITEMS = {"def": "block", "fn": "block", "func": "block", "function": "block", "import": "use"}
+
 
 def _quoted(text: str) -> str:
     return f"`{text if len(text) <= _LONGEST else text[: _LONGEST - 1] + '…'}`"
@@ -100,6 +103,10 @@ def unexpected_token(span: Span, token: str, expected: Expected, around: str, is
     is_bound = _BINDER.match(span.source.text, span.end) is not None
     if (keyword := keyword_without_space(span, expected.words)) is not None:
         return keywords_without_space(span, keyword)
+    if (replacement := _replacement(token, expected, around)) is not None:
+        space = " " if token == ":" and not span.source.text.endswith(" ", 0, span.start) else ""
+        diagnostic = Diagnostic("E0101", message, span, label, remedy=f"write `{replacement}`")
+        return diagnostic.with_edits(Edit(span, space + replacement))
     remedy = _remedy(token, expected, around, is_reserved, is_bound)
     diagnostic = Diagnostic("E0101", message, span, label, remedy=remedy)
     near = did_you_mean(token, expected.words) if token.isidentifier() and not is_reserved else None
@@ -127,6 +134,14 @@ def unexpected_token(span: Span, token: str, expected: Expected, around: str, is
     if len(expected.phrases) == 1 and remedy.startswith("put `"):
         return diagnostic.with_edits(insertion(span.source, span.start, f"{str(expected).strip('`')} "))
     return diagnostic
+
+
+def _replacement(token: str, expected: Expected, around: str) -> str | None:
+    """Returns what stands for a sign or a word of other languages; None if the token is none."""
+    if token == ":":
+        is_setting = around == "[" and "`=`" in expected.phrases
+        return "->" if "`->`" in expected.phrases else "=" if is_setting else None
+    return _FOREIGN_ITEMS.get(token) if expected.phrases[0] == ITEM else None
 
 
 def keyword_without_space(span: Span, words: Iterable[str]) -> str | None:

@@ -75,6 +75,25 @@ def test_a_line_of_a_recipe_or_a_table_does_not_swallow_the_next(text: str, plac
     assert f" --> {place}\n" in report(text)
 
 
+@pytest.mark.parametrize(
+    ("text", "corrected"),
+    [
+        ("block b(h: s) : s { return h }", "block b(h: s) -> s { return h }"),
+        ("block b : s { }", "block b -> s { }"),
+        ("block b(h: s) -> s { return f[heads: 2](h) }", "block b(h: s) -> s { return f[heads = 2](h) }"),
+        ("recipe r { task t[order:1] }", "recipe r { task t[order =1] }"),
+        ("def b(h: s) -> s { return h }", "block b(h: s) -> s { return h }"),
+        ("import archlang.models.panm\n", "use archlang.models.panm\n"),
+    ],
+)
+def test_a_sign_or_a_word_of_other_languages_is_replaced(text: str, corrected: str) -> None:
+    (mistake,) = mistakes(text)
+    (edit,) = mistake.edits
+    assert mistake.remedy == f"write `{edit.text.strip()}`"
+    assert apply_edits(text, [edit]) == corrected
+    assert not mistakes(corrected)
+
+
 def test_a_truncated_loop_cannot_halt_wherever_its_clause_is() -> None:
     (mistake,) = mistakes("block b(h: s) -> s { repeat 5 truncated 2 halting h by halt { h <- f(h) } }")
     assert "a halting loop is neither drawn nor truncated" in mistake.remedy
