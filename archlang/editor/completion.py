@@ -1,8 +1,9 @@
 """What can be written at a place: names, blocks, statics with their values, and parts of recipes and tables."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 
 from archlang.diagnostics.effort import TooMuchWork, limited
 from archlang.editor.completion_options import Completion, blocks, static_values
@@ -11,39 +12,56 @@ from archlang.editor.open_brackets import callee_before, item_start, open_bracke
 from archlang.editor.part_completion import item_with_header, part_completions
 from archlang.editor.recipe_facts import RecipeFacts, recipes_of
 from archlang.editor.symbols import Item, Names
+from archlang.elaborate.binding import SIZES_OF_TYPES
 from archlang.names import library
 from archlang.plan.check import MOST_STEPS
+from archlang.source import Span
 from archlang.syntax.outline import ITEM_WORDS, STATEMENT_WORDS
 from archlang.syntax.printer import unparse
+from archlang.syntax.tree import Assign, Choice, Experts, Halting, Let, Name, Recipe, Repeat, Scan, Stack, Table
+from archlang.syntax.walk import walk
 
-_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*$")
+_WORD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.]*$")
 _STATIC_VALUE = re.compile(r"([A-Za-z_]\w*)\s*=\s*$")
 _USE = re.compile(r"^\s*use\s+$")
+_USE_FILE = re.compile(r'^\s*use\s+"([^"]*)$')
+# The end of a signature that continues with a type.
+_BEFORE_TYPE = re.compile(r"(?:->|\(\s*\w+\s*:|,\s*\w+\s*:)\s*$")
+# The keywords before the items that are no blocks.
+_CHOICES = {"task": "task", "optimizer": "train"}
 _RECIPE = re.compile(r"(?:recipe|table)\b")
 # A line outside of comments and strings.
 _CODE = re.compile(r'(?:[^"#]|"[^"]*")*+')
 
 
-def completions(document: Document, offset: int) -> tuple[Completion, ...]:
-    """Returns what can be written at an offset, the likeliest first, each word once."""
+def completions(document: Document, offset: int, files: Callable[[], Iterable[str]] = tuple) -> tuple[Completion, ...]:
+    """Returns what can be written at an offset, the likeliest first, each word once. `files` lists the paths that a
+    `use` line of the document can name."""
     text = document.text
     start = word_start(text, offset)
     by_word: dict[str, Completion] = {}
     with suppress(TooMuchWork), limited(MOST_STEPS):
-        for completion in _completions(document, start):
+        for completion in _completions(document, start, files):
             by_word.setdefault(completion.word, completion)
     return tuple(by_word.values())
 
 
 def word_start(text: str, offset: int) -> int:
-    """Returns the start of the word that ends at an offset, dots included, which a completion replaces."""
-    begun = _WORD.search(text, text.rfind("\n", 0, offset) + 1, offset)
+    """Returns the start of the word that ends at an offset, dots included, or of the path of a file, which a completion
+    replaces."""
+    line_start = text.rfind("\n", 0, offset) + 1
+    if path := _USE_FILE.match(text[line_start:offset]):
+        return line_start + path.start(1)
+    begun = _WORD.search(text, line_start, offset)
     return begun.start() if begun else offset
 
 
-def _completions(document: Document, start: int) -> Iterator[Completion]:
+def _completions(document: Document, start: int, files: Callable[[], Iterable[str]]) -> Iterator[Completion]:
     text = document.text
     line = text[text.rfind("\n", 0, start) + 1 : start]
+    if _USE_FILE.match(line):
+        yield from (Completion(file, "file") for file in files())
+        return
     if not _CODE.fullmatch(line):
         return
     if _USE.match(line):
@@ -52,10 +70,14 @@ def _completions(document: Document, start: int) -> Iterator[Completion]:
     brackets = open_brackets(text, start)
     header = item_start(text, start)
     is_recipe = _RECIPE.match(text, header) is not None and (bool(brackets) or "{" not in text[header:start])
+    is_signature = not is_recipe and "{" not in text[header:start]
+    if is_signature and "[" not in (bracket for bracket, _ in brackets) and _BEFORE_TYPE.search(text, header, start):
+        yield from (Completion(name, "type") for name in SIZES_OF_TYPES)
+        return
     callee, block = callee_before(document, brackets[-1][1]) if brackets else ("", None)
     if callee and brackets[-1][0] == "[" and not (is_recipe and block is None):
         if block is not None:
-            recipes = recipes_of(document.resolved, item_with_header(document, header)) if is_recipe else None
+            recipes = recipes_of(document.resolved, _with_choice(document, header, block)) if is_recipe else None
             yield from _statics(document, block, text[brackets[-1][1] + 1 : start], recipes)
         if not block or is_recipe:
             return
@@ -72,16 +94,30 @@ def _completions(document: Document, start: int) -> Iterator[Completion]:
     yield from blocks(document)
 
 
+def _with_choice(document: Document, header: int, chosen: Item) -> Recipe | Table | None:
+    """Returns the recipe or the table whose word is at an offset, with the task or the optimizer of a half-written
+    line."""
+    item, word = item_with_header(document, header), _CHOICES.get(chosen.word)
+    if not isinstance(item, Recipe) or word is None:
+        return item
+    if any(isinstance(part, Choice) and part.word == word for part in item.parts):
+        return item
+    name = Name(span=item.name_span, parts=(chosen.name,))
+    return replace(item, parts=(*item.parts, Choice(span=item.name_span, word=word, value=name)))
+
+
 def _statics(document: Document, item: Item, before: str, recipes: RecipeFacts | None) -> Iterator[Completion]:
     """The statics of a block that are not set yet; after `name =`, its values."""
     value = _STATIC_VALUE.search(before)
     if value:
         yield from static_values(document, item, value[1], recipes)
         return
-    written = set(re.findall(r"([A-Za-z_]\w*)\s*=(?!=)", before))
+    written = set(re.findall(r"([A-Za-z_][\w.]*)\s*=(?!=)", before))
     for static in item.signature.statics:
         if static.name not in written:
             yield Completion(f"{static.name} = ", "static", unparse(static))
+    if recipes is not None and item.word == "optimizer":
+        yield from (Completion(f"{name} = ", "static", "float") for name in recipes.weights if name not in written)
 
 
 def _names_in_scope(document: Document, offset: int) -> Iterator[Completion]:
@@ -90,11 +126,19 @@ def _names_in_scope(document: Document, offset: int) -> Iterator[Completion]:
     item = next((item for item in items if item.span.start <= offset <= item.span.end), None)
     if item is None:
         return
+    unfinished: set[Span | None] = set()  # the names that the statements around the offset bind
+    for node in walk(item):
+        if node.span.start <= offset <= node.span.end:
+            if isinstance(node, Assign | Let):
+                unfinished.add(node.name_span)
+            elif isinstance(node, Repeat | Stack | Halting | Scan | Experts):
+                unfinished.add(node.target_span)
     places = [
         place
         for place in Names(document).occurrences
         if item.span.start <= place.symbol.span.start < offset
         and place.symbol.span == place.span
+        and place.span not in unfinished
         and place.symbol.kind in ("value", "instance", "input", "static", "size")
     ]
     for place in reversed(places):

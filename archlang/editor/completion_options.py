@@ -15,8 +15,8 @@ from archlang.syntax.walk import walk
 
 @dataclass(frozen=True)
 class Completion:
-    """A word that can be written. `kind` is that of a symbol, or `keyword`, `word`, `metric`, `group` or `file`;
-    `detail` is a line about it."""
+    """A word that can be written. `kind` is that of a symbol, or `keyword`, `word`, `metric`, `group`, `type` or
+    `file`; `detail` is a line about it."""
 
     word: str
     kind: str

@@ -27,6 +27,7 @@ _CLAUSES = {
 _NAMES = ("NAME", "DOTTED")
 # The terminals before lists, all but the last of paths.
 _LISTS = ("VARY", "SEARCH", "TEST", "AT", "OF", "CLAIMS")
+_MEASURED = ("CLAIM", "COLUMN", "COLUMNS")
 _BEFORE_METRICS = (("MEDIAN", "CLAIM"), ("STRING", "COLUMN"), ("STRING", "COLUMNS"))
 
 
@@ -80,7 +81,9 @@ class _Place:
             if (named := self._recipes.item(word)) is not None:
                 yield from static_values(self.document, named, name, self._recipes)
         elif len(outer) < len(self.tokens):
-            return  # statics, or the number of a group
+            # Statics, or the number of a group.
+            if last == "LSQB" and outer[-1] == self._metric() and self._terminal(0) in _MEASURED:
+                yield from (Completion(number, "group") for number in self._recipes.group_numbers(outer[-1].text))
         elif last in ("TASK", "MODEL", "TRAIN"):
             yield from choices(self.document, self.tokens[-1].text)
         elif last == "FROM" or (last, before) == ("STRING", "ROW"):
@@ -103,7 +106,8 @@ class _Place:
 
     def _paths(self, list_word: str) -> Iterator[Completion]:
         """Yields the paths that can stand in the list after a word."""
-        metric = next((token.text for token in self.tokens if token.terminal in _NAMES), "")
+        token = self._metric()
+        metric = token.text if token is not None else ""
         is_average = any(token.terminal == "AVERAGE" for token in self.tokens)
         averaged = self.document.resolved.find_table(metric) if is_average else None
         if list_word == "OF":
@@ -112,7 +116,7 @@ class _Place:
             columns = [part for part in averaged[1].parts if isinstance(part, Column | Columns)]
             yield from (Completion(setting.path.text, "static") for column in columns for setting in column.at)
         elif list_word != "CLAIMS":
-            if self._terminal(0) in ("CLAIM", "COLUMN", "COLUMNS"):
+            if self._terminal(0) in _MEASURED:
                 yield from (Completion(group, "group") for group in self._recipes.groups(metric.partition(".")[0]))
             yield from (of_static(path, static) for path, static in self._recipes.statics.items())
 
@@ -122,6 +126,10 @@ class _Place:
         file = self.document.resolved
         recipe = file.recipes.get(self.tokens[2].text) if self._terminal(0) == "ROW" else None
         return recipes_of(file, recipe or self.item)
+
+    def _metric(self) -> Token | None:
+        """Returns the metric of a claim or a column: the first name of its line."""
+        return next((token for token in self.tokens if token.terminal in _NAMES), None)
 
     def _terminal(self, index: int) -> str:
         return self.tokens[index].terminal if -len(self.tokens) <= index < len(self.tokens) else ""

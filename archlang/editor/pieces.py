@@ -26,6 +26,7 @@ _BEGINS_NOTHING = re.compile(r'[)\]"]|[^\x00-\x7f]')
 _BRACE = re.compile(r'(?P<skipped>"[^"\r\n]*"|#[^\r\n]*)|[{}]')
 _LINE = re.compile(r"([ \t]*+)[^\r\n]*+")
 _NO_BRACE = re.compile(r"[^{}\r\n]")
+_PAIR_OF_BRACES = re.compile(r"\{( *)\}")
 
 
 @dataclass
@@ -218,9 +219,12 @@ def _program(source: Source, items: list[Node], closing: tuple[str, ...] = ()) -
 
 
 def without_line(source: Source, line: int) -> str:
-    """Returns the text with spaces in place of a line, but for its braces."""
+    """Returns the text with spaces in place of a line, but for its braces whose pair is on another line."""
     start, end = source.line_bounds(line)
-    return source.text[:start] + _NO_BRACE.sub(" ", source.text[start:end]) + source.text[end:]
+    braces, pairs = _NO_BRACE.sub(" ", source.text[start:end]), 1
+    while pairs:
+        braces, pairs = _PAIR_OF_BRACES.subn(r" \1 ", braces)
+    return source.text[:start] + braces + source.text[end:]
 
 
 def _with_braces_by_indentation(text: str) -> str:

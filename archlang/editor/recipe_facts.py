@@ -3,13 +3,18 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 
 from archlang.diagnostics import Diagnostic
 from archlang.editor.symbols import Item
+from archlang.graph.operations import CHARGES
 from archlang.names.resolve import ResolvedFile
 from archlang.plan.measures import RUN, RUN_METRICS, TRAIN, Measures
 from archlang.plan.planner import Planner
 from archlang.syntax.tree import Recipe, Row, StaticParameter, Table
+
+# The largest number of groups of a metric that are listed.
+_MOST_GROUPS = 100
 
 
 @dataclass(frozen=True)
@@ -54,6 +59,18 @@ class RecipeFacts:
             [f"{split}.{group}" for group in measures.groups if split in _splits(measures)]
             for measures in self._measures
         )
+
+    def group_numbers(self, metric: str) -> tuple[str, ...]:
+        """The numbers of the groups by which a metric is broken down, such as the lengths of `test.accuracy`."""
+        split = metric.partition(".")[0]
+        numbers = (measures.group_values.get(split, {}).get(measures.breakdown, ()) for measures in self._measures)
+        return _common([str(number) for number in sorted(islice(each, _MOST_GROUPS))] for each in numbers)
+
+    @property
+    def weights(self) -> tuple[str, ...]:
+        """The statics of the line `train` that weigh the charges of the models, such as `charges.balance`."""
+        charges = (planner.charges(planner.first_point()) for planner in self._planners)
+        return _common([f"{CHARGES}{name}" for name in names] for names in charges)
 
     def item(self, word: str) -> Item | None:
         """Returns what the first recipe names after `task`, `model` or `train`."""

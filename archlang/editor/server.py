@@ -58,6 +58,7 @@ _COMPLETIONS = {
     "table": lsp.CompletionItemKind.Struct,
     "metric": lsp.CompletionItemKind.Field,
     "group": lsp.CompletionItemKind.Field,
+    "type": lsp.CompletionItemKind.TypeParameter,
 }
 
 
@@ -102,7 +103,7 @@ def make_server(draw: Draw) -> LanguageServer:
     legend = lsp.SemanticTokensLegend([*KINDS], [*MODIFIERS])
     server.feature(lsp.TEXT_DOCUMENT_SEMANTIC_TOKENS_FULL, legend)(partial(answers.tokens))
     server.command(GRAPH_COMMAND)(partial(answers.graph))
-    triggers = lsp.CompletionOptions(trigger_characters=["[", "."])
+    triggers = lsp.CompletionOptions(trigger_characters=["[", ".", "/"])
     server.feature(lsp.TEXT_DOCUMENT_COMPLETION, triggers)(partial(answers.completions))
     server.feature(lsp.TEXT_DOCUMENT_RENAME, lsp.RenameOptions(prepare_provider=True))(partial(answers.rename))
     server.feature(lsp.TEXT_DOCUMENT_PREPARE_RENAME)(partial(answers.renamable))
@@ -227,6 +228,7 @@ class _Answers:
 
     def completions(self, parameters: lsp.CompletionParams) -> list[lsp.CompletionItem]:
         document, offset = self._place(parameters)
+        files = partial(self._workspace.usable_files, document.path)
         # Editors take a word to end at a dot.
         begun = _range(Span(document.source, word_start(document.text, offset), offset))
         return [
@@ -237,7 +239,7 @@ class _Answers:
                 text_edit=lsp.TextEdit(begun, completion.word),
                 sort_text=f"{place:05}",
             )
-            for place, completion in enumerate(completions(document, offset))
+            for place, completion in enumerate(completions(document, offset, files))
         ]
 
     def actions(self, parameters: lsp.CodeActionParams) -> list[lsp.CodeAction]:

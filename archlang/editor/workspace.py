@@ -9,7 +9,7 @@ from archlang.diagnostics import ProgramError
 from archlang.editor.document import Document, Memory
 from archlang.syntax.reading import read
 
-# The largest number of files of a folder that are searched for a name.
+# The largest number of files of a folder that are searched or listed.
 _MOST_FILES = 1_000
 
 
@@ -54,12 +54,19 @@ class Workspace:
             self._documents[path] = Document(path, text, dict(self._texts), memory)
         return self._documents[path]
 
+    def usable_files(self, path: str) -> Iterator[str]:
+        """Yields the other programs of a file's folder and below, also unsaved ones, as a `use` line of the file names
+        them."""
+        real_path = os.path.realpath(path)
+        folder = Path(real_path).parent
+        for file in sorted({*_programs_below(folder), *map(Path, self._texts)}):
+            if file != Path(real_path) and file.is_relative_to(folder):
+                yield f"./{file.relative_to(folder).as_posix()}"
+
     def documents_beside(self, path: str) -> Iterator[Document]:
         """Yields the programs of a file's folder and below, and the other open files, each once."""
-        folder = Path(path).parent
-        paths = [str(file) for _, file in zip(range(_MOST_FILES), sorted(folder.rglob("*.arch")), strict=False)]
         seen: set[str] = set()
-        for each in (path, *paths, *self._texts):
+        for each in (path, *map(str, _programs_below(Path(path).parent)), *self._texts):
             if os.path.realpath(each) not in seen:
                 seen.add(os.path.realpath(each))
                 try:
@@ -67,3 +74,8 @@ class Workspace:
                 except ProgramError:
                     continue
                 yield document
+
+
+def _programs_below(folder: Path) -> list[Path]:
+    """Returns the programs of a folder and below, at most `_MOST_FILES`."""
+    return sorted(folder.rglob("*.arch"))[:_MOST_FILES]

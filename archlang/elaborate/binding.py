@@ -17,7 +17,7 @@ from archlang.syntax.walk import walk
 from archlang.types import CONSTRUCTORS, FEATURED, ISOLATED, Axis, Dim, Type
 
 # How many sizes each written type has. `data` is one of `FEATURED`; `logits` is `vec` or `seq` by its sizes.
-_SIZES = {
+SIZES_OF_TYPES = {
     "tokens": (1, 2), "seq": (2,), "vec": (1,), "map": (2, 3), "prob": (0, 1), "address": (2,), "chunks": (2, 3),
     "logits": (1, 2), "data": (1,), "pointer": (3,),
 }  # fmt: skip
@@ -317,9 +317,9 @@ class Binding:
 
     def written_sizes(self, written: tree.TypeName) -> tuple[tree.Expression, ...] | None:
         """Returns the written sizes of a type, with `vocab` added to tokens and 1 to maps; None after a mistake."""
-        counts = _SIZES.get(written.name)
+        counts = SIZES_OF_TYPES.get(written.name)
         if counts is None:
-            self.report(mistakes.unknown_type(written.span, written.name, _SIZES))
+            self.report(mistakes.unknown_type(written.span, written.name, SIZES_OF_TYPES))
             return None
         if len(written.dimensions) not in counts:
             expected = " or ".join(str(count) for count in counts) + (" size" if counts == (1,) else " sizes")

@@ -16,7 +16,7 @@ from archlang.elaborate.static_arguments import plain
 from archlang.names import mistakes as name_mistakes
 from archlang.names.resolve import ResolvedFile
 from archlang.plan import mistakes
-from archlang.plan.charges import check_claimed, check_weights
+from archlang.plan.charges import charge_names, check_claimed, check_weights
 from archlang.plan.claims import check_agreement, check_claimed_groups, check_claims, published_results, row_claims
 from archlang.plan.early_stopping import check_patience
 from archlang.plan.grid import spread
@@ -172,6 +172,12 @@ class Planner:
         key = word, *((path, id(setting.value)) for path, setting in own.items())
         binding, _ = self._bindings.get(key, lambda: (bind(self.recipe, word, own), own))  # `own` keeps the ids in use
         return binding
+
+    def charges(self, settings: Mapping[str, Setting]) -> tuple[str, ...]:
+        """The names of the charges of a point's model, settings by their dotted paths; empty if it has a mistake."""
+        task, statics = self._bind("task", settings), given_statics(self.recipe, "model", settings)
+        graph = recipe_graph(self.recipe, task, sizes_of_task(task), statics, self.model_graphs)
+        return charge_names(graph) if graph is not None else ()
 
     def measures(self, settings: Mapping[str, Setting]) -> Measures | None:
         """What a run of a point measures, settings by their dotted paths; None if that is unknown."""

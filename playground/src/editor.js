@@ -54,8 +54,9 @@ export const makeEditor = (host, ask, highlighting, changed) => {
   let folds = new Map(), diagnostics = [];
 
   const complete = async (context) => {
-    const begun = context.matchBefore(/[A-Za-z_][\w.]*/);
-    if (!begun && !context.explicit && !context.matchBefore(/[[.]/)) return null;
+    const begun = context.matchBefore(/\w[\w.]*/);
+    const isName = begun && /^\D/.test(begun.text);
+    if (!isName && !context.explicit && !context.matchBefore(/[[.]/)) return null;
     const { options } = await ask("complete", { offset: context.pos });
     return {
       from: begun ? begun.from : context.pos,

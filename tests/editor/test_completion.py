@@ -2,7 +2,7 @@
 
 import pytest
 
-from archlang.editor.completion import completions
+from archlang.editor.completion import completions, word_start
 from tests.editor.conftest import at_cursor
 
 BLOCK = "block b[k = 2](h: seq[n, d]) -> seq[n, d] {\n    a = norm(h)\n    …\n    return a\n}\n"
@@ -69,3 +69,54 @@ def test_items_and_library_files_are_completed() -> None:
 
 def test_a_comment_completes_nothing() -> None:
     assert offered(BLOCK, "# no¦") == []
+
+
+TYPES = ("tokens", "seq", "vec", "data", "logits")
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "block b(x: ¦)",
+        "block b(x: to¦",
+        "block b[k = 2](h: seq[n, d], x: ¦) -> seq[n, d] {\n    return h\n}",
+        "model m(x: tokens[n]) -> ¦",
+        "model m(x: tokens[n]) -> log¦ {\n    return x\n}",
+    ],
+)
+def test_types_are_offered_where_a_signature_has_one(header: str) -> None:
+    words = offered(header)
+    assert set(TYPES) <= set(words)
+    assert "attention" not in words
+
+
+def test_a_kind_of_a_static_is_no_type() -> None:
+    assert "tokens" not in offered("block b[k: ¦](h: seq[n, d])")
+
+
+def test_values_in_scope_are_offered_in_a_loop_on_one_line() -> None:
+    assert {"a", "h", "d"} <= set(offered(BLOCK, "repeat 3 { a <- ¦ }")[:6])
+
+
+@pytest.mark.parametrize(
+    "line", ["y = att¦", "y = norm(att¦", "let y = att¦", "y = repeat 2 {\n        a <- att¦\n    }"]
+)
+def test_a_statement_is_not_offered_the_name_that_it_binds(line: str) -> None:
+    words = offered(BLOCK, line)
+    assert "y" not in words
+    assert "a" in words
+
+
+def test_the_files_of_the_folder_are_offered_after_use() -> None:
+    files = ("./parts/b.arch", "./used.arch")
+
+    def words(line: str) -> list[str]:
+        return [each.word for each in completions(*at_cursor(line), lambda: files)]
+
+    assert words('use "./¦"') == words('use "¦') == words('use "./parts/¦"') == [*files]
+    assert offered('use "./¦"') == []
+
+
+def test_a_completed_path_replaces_what_is_written_of_it() -> None:
+    document, offset = at_cursor('use "./parts/b¦"')
+    assert document.text[word_start(document.text, offset) : offset] == "./parts/b"

@@ -80,7 +80,10 @@ PLACES: tuple[tuple[str, str, Sequence[str], Sequence[str]], ...] = (
     ("recipe", "claim ¦", (*METRICS, "median"), STATICS),
     ("recipe", "claim test.¦", METRICS, STATICS),
     ("recipe", "claim median ¦", METRICS, (*STATICS, "median")),
-    ("recipe", "claim test.accuracy[¦", (), (*STATICS, *METRICS)),
+    ("recipe", "claim test.accuracy[¦", ("9", "10"), ("8", *STATICS, *METRICS)),
+    ("recipe", "claim test.accuracy[¦] = 1.0", ("9", "10"), ("8", *STATICS, *METRICS)),
+    ("recipe", "claim test.accuracy[1¦] = 1.0", ("9", "10"), ("8", *STATICS, *METRICS)),
+    ("recipe", "claim median test.accuracy[¦", ("9", "10"), ("8", *STATICS, *METRICS)),
     ("recipe", "claim test.accuracy = ¦", (), (*STATICS, *METRICS)),
     ("recipe", "claim test.accuracy = 0.5 ¦", ("at", "from"), (*STATICS, *METRICS, "in")),
     ("recipe", "claim test.accuracy = 0.5 ± 0.1 at ¦", ("test.length", *STATICS), ("valid.length", *METRICS)),
@@ -111,6 +114,7 @@ PLACES: tuple[tuple[str, str, Sequence[str], Sequence[str]], ...] = (
     ("table", 'column "A" ¦', (*METRICS, "average of"), (*STATICS, "base")),
     ("table", 'column "A" test.¦', METRICS, STATICS),
     ("table", 'column "A" test.accuracy ¦', ("at", "best of"), METRICS),
+    ("table", 'column "A" test.accuracy[¦]', ("9", "10"), ("8", *STATICS, *METRICS)),
     ("table", 'column "A" test.accuracy at ¦', ("test.length", *STATICS), METRICS),
     ("table", 'column "A" test.accuracy best of ¦', ("model.d", "task.order"), ("seed", *METRICS)),
     ("table", "columns ¦", METRICS, (*STATICS, "average of")),
@@ -135,3 +139,31 @@ def test_a_place_of_a_recipe_or_a_table_is_offered_what_can_stand_there(
     assert [word for word in words if word not in found] == []
     assert [word for word in others if word in found] == []
     assert words or not found
+
+
+UNFINISHED = """model m(x: tokens[n]) -> logits[classes] {
+    charge balance = mean(embed[1](x))
+    return embed[8](x) |> last |> linear[classes]
+}
+
+recipe r {
+    task  ctl
+    model m
+    train adamw[…]
+}
+"""
+
+
+@pytest.mark.parametrize(
+    "written", ["select = ¦", "steps = 1, select = valid.¦", "select = va¦", "select = ¦, steps = 1"]
+)
+def test_the_metrics_that_select_are_offered_in_the_only_train_line(written: str) -> None:
+    words = [each.word for each in completions(*at_cursor(UNFINISHED.replace("…", written)))]
+    assert words[:2] == ["train.loss", "train.accuracy"]
+    assert "valid.accuracy" in words
+
+
+def test_the_charges_of_the_model_are_offered_as_weights() -> None:
+    for written, is_offered in (("¦", True), ("steps = 1, charges.¦", True), ("charges.balance = 0.1, ¦", False)):
+        words = [each.word for each in completions(*at_cursor(UNFINISHED.replace("…", written)))]
+        assert ("charges.balance = " in words) is is_offered

@@ -161,6 +161,11 @@ def test_an_editor_gets_everything_about_unsaved_texts_of_several_files(tmp_path
         assert items[0].text_edit is not None
         begun = lsp.Range(lsp.Position(4, 15), lsp.Position(4, 15))
         assert items[0].text_edit == lsp.TextEdit(begun, "a")
+        files = await client.text_document_completion_async(
+            lsp.CompletionParams(editor.document("main.arch"), lsp.Position(0, 7))
+        )
+        assert isinstance(files, list)
+        assert [item.label for item in files] == ["./used.arch"]
         folds = await client.text_document_folding_range_async(lsp.FoldingRangeParams(editor.document("main.arch")))
         assert [(fold.start_line, fold.end_line) for fold in folds or ()] == [(2, 5)]
         all_lines = lsp.Range(lsp.Position(0, 0), lsp.Position(9, 0))

@@ -1,4 +1,4 @@
-// Written by playground/build.mjs, from sources 40e1a14351dd203850b63a6cd953b3b73c1ea2c1dcb62858f61877a93ca9beb1
+// Written by playground/build.mjs, from sources 42470a0601d1f19f00b875f38ba99ca67584abf1c131e39307a3b42d531176c5
 import{loadPyodide as i}from"./pyodide/pyodide.mjs";var n=async()=>{self.postMessage({progress:"Loading Python …"});let[e,r]=await Promise.all([i({indexURL:new URL("pyodide/",self.location.href).href}),fetch("packages.zip").then(s=>{if(!s.ok)throw new Error("packages.zip is missing");return s.arrayBuffer()})]);return self.postMessage({progress:"Loading the compiler …"}),e.unpackArchive(r,"zip",{extractDir:"/packages"}),e.runPython(`
 import sys, json
 sys.path.insert(0, "/packages")
