@@ -206,11 +206,15 @@ def misspelt_keyword(span: Span, word: str, near: str, possible: Iterable[str]) 
     return diagnostic.with_edits(Edit(span, near), is_safe=is_typing_error(word, near, possible))
 
 
-def value_missing(span: Span, before: str, following: Span) -> Diagnostic:
-    message = f"expected a value after `{before}`, found the next statement"
-    labels = (Label(following, "the next statement begins here"),)
+def value_missing(sign: Span, following: Span) -> Diagnostic:
+    """`sign` is the last sign or word of a line, and `following` the name, keyword or `}` that begins the next line."""
+    before = sign.text
+    found, label = "the next statement", "the next statement begins here"
+    if following.text == "}":
+        found, label = "`}`", "the body ends here"
+    message = f"expected a value after `{before}`, found {found}"
     remedy = f"write a value after `{before}`, or delete `{before}`"
-    return Diagnostic("E0101", message, span, "a value is missing", labels, remedy)
+    return Diagnostic("E0101", message, sign, "a value is missing", (Label(following, label),), remedy)
 
 
 def name_missing(span: Span) -> Diagnostic:

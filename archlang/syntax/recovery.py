@@ -31,6 +31,12 @@ _BINDERS = ("=", "<-")
 _BINDER = re.compile(r"\s*(?:=(?!=)|<-)")
 _WORD = re.compile(r"\w+")
 _LAST_NAME = re.compile(r"(?<![\w.])[A-Za-z_][\w.]*\Z")
+# A sign or a word that a value follows, at the end of a text.
+_UNFINISHED = re.compile(
+    r"(?:\|>|<-|[=!<>]=|\.\.|[-+*/%=<]|(?<!-)>|(?<![\w.])(?:in|and|or|not|when|return|emit|if|repeat|stack))\Z"
+)
+_LONGEST_SIGN = 8
+_LONGEST_COMMENT = 1_000
 _MODEL_LINE = re.compile(r"model[ \t]+[A-Za-z_][\w.]*[ \t]*(?:\[[^\[\]]*\])?(?:\s|#[^\r\n]*)*+")
 _LINE_END = re.compile(r"[\r\n]|\Z")
 # Tokens that replace a header with a mistake, so that its body is parsed.
@@ -139,7 +145,7 @@ class Reader:
     def _at_token(self, token: Token) -> None:
         place, end = token.start_pos or 0, token.end_pos or 0
         name = self._name_before()
-        missing = self._value_missing(name) if name is not None and token in _BINDERS else None
+        missing = self._value_missing(token)
         reserved = self._reserved(token)
         if token in CLOSERS and (unmatched := self._unmatched(place)) is not None:
             # If a value is missing too, parsing cannot continue after the bracket.
@@ -154,9 +160,9 @@ class Reader:
             place = min(place, unclosed.noticed)
             self._report_bracket(unclosed, self._span(place, end))
             self._resume(place)
-        elif name is not None and missing is not None:
+        elif missing is not None:
             self._report(place, missing)
-            self._resume(name.start)
+            self._resume(missing.labels[0].span.start)
         elif (misplaced := self._misplaced(place, name)) is not None:
             self._report(misplaced.span.start, misplaced)
             self._resume(end)
@@ -208,17 +214,31 @@ class Reader:
             self._report(end, mistakes.unexpected_end(self._span(end, end), self._expected()))
         self._finish()
 
-    def _value_missing(self, name: Span) -> Diagnostic | None:
-        """Returns a diagnostic for `a =` without a value: the parser takes the name on the next line for the value, and
-        fails at the `=` after it."""
-        before = self._text[: name.start].rstrip()
-        if "\n" not in self._text[len(before) : name.start]:
+    def _value_missing(self, token: Token) -> Diagnostic | None:
+        """Returns a diagnostic for a line such as `a =` or `a = h +`, after which a statement or a `}` begins the next
+        line: the parser fails there, or takes the name for the value and fails at the `=` after it."""
+        start, end = token.start_pos or 0, token.end_pos or 0
+        if token in _BINDERS:
+            name = _LAST_NAME.search(self._text, self._line_start(start), len(self._text[:start].rstrip()))
+            start, end = name.span() if name else (start, end)
+        elif token not in (*STATEMENT_WORDS, "}"):
             return None
-        for sign in ("<-", "="):
-            if before.endswith(sign):
-                gap = self._span(len(before) - len(sign), len(before))
-                return mistakes.value_missing(gap, sign, name)
-        return None
+        if not self._get_outline().is_first(start):
+            return None
+        last = self._end_of_code(start)
+        sign = _UNFINISHED.search(self._text, max(0, last - _LONGEST_SIGN), last)
+        return None if sign is None else mistakes.value_missing(self._span(*sign.span()), self._span(start, end))
+
+    def _end_of_code(self, place: int) -> int:
+        """Returns the end of the last word or sign before a place, without comments; comments may be long, so only the
+        last characters are searched."""
+        begin = max(0, place - _LONGEST_COMMENT)
+        while True:
+            code = self._text[begin:place].rstrip()
+            comment = code.find("#", max(0, self._line_start(begin + len(code)) - begin))
+            if comment < 0:
+                return begin + len(code)
+            place = begin + comment
 
     def _incomplete_line(self, name: Span) -> Diagnostic | None:
         """Returns a diagnostic for a line of a recipe or a table, such as `row "Prior"`, after which the parser takes

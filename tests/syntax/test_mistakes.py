@@ -47,6 +47,39 @@ def test_a_value_is_missing_at_the_end_of_a_line() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    "following", ["return y", "z = norm(y)\n    return z", "# note\n\n    if y { }", "repeat 2 { }"]
+)
+@pytest.mark.parametrize(
+    ("line", "sign"),
+    [
+        ("y =", "="),
+        ("y = h +", "+"),
+        ("y = h + # a sum", "+"),
+        ("y = h |>", "|>"),
+        ("y = a and", "and"),
+        ("y = scan c in", "in"),
+        ("return", "return"),
+        ("if", "if"),
+        ("repeat", "repeat"),
+        ("y = stack", "stack"),
+    ],
+)
+def test_an_unfinished_line_is_the_place_of_the_mistake(line: str, sign: str, following: str) -> None:
+    if (line, following) == ("y =", "repeat 2 { }"):
+        return  # a loop is a value there
+    (mistake,) = mistakes(f"block b(h: s) -> s {{\n    {line}\n    {following}\n}}")
+    assert (mistake.span.line, mistake.span.text) == (2, sign)
+    assert mistake.message == f"expected a value after `{sign}`, found the next statement"
+
+
+@pytest.mark.parametrize(("line", "sign"), [("return", "return"), ("y = h *", "*"), ("h <-", "<-")])
+def test_an_unfinished_line_at_the_end_of_a_body_is_the_place_of_the_mistake(line: str, sign: str) -> None:
+    (mistake,) = mistakes(f"block b(h: s) -> s {{\n    {line}\n}}")
+    assert (mistake.span.line, mistake.span.text) == (2, sign)
+    assert mistake.message == f"expected a value after `{sign}`, found `}}`"
+
+
 def test_an_incomplete_line_of_a_table_is_the_place_of_the_mistake() -> None:
     assert report('table t {\n    row "Prior"\n    columns "T" test.accuracy at seed in 1..2\n}') == lines(
         'error[E0101]: expected a name, `absent` or `claims` after `"Prior"`, found the next line',
