@@ -24,10 +24,12 @@ const trying = (act) => async (...values) => {
 };
 
 const fragment = new URLSearchParams(location.hash.slice(1));
-const call = document.documentElement.dataset.service === "server" ? server(fragment) : worker((text) => say(text));
+const isServed = document.documentElement.dataset.service === "server";
+const call = isServed ? server(fragment) : worker((text) => say(text));
 let beside = ""; // the shipped program whose files this one may use
 let base = { text: "", name: "" }; // what the program is compared with
 let editor, leave = null, title = "";
+let damagedLink = null; // of a link without a program: the text that is shown in its place, once it is known
 
 const fields = () => ({ text: editor.text(), beside });
 const ask = (method, more) => call(method, { ...fields(), ...more });
@@ -66,8 +68,10 @@ const showCheck = ({ diagnostics, folds }) => {
   editor.fold(folds);
   const errors = diagnostics.filter((each) => each.severity === "error").length;
   const warnings = diagnostics.length - errors;
+  const notice = damagedLink && (damagedLink.text ??= editor.text()) === editor.text() ? "The link holds no program. " : "";
   const counted = (count, word) => (count ? [`${count} ${word}${count > 1 ? "s" : ""}`] : []);
-  say([...counted(errors, "error"), ...counted(warnings, "warning")].join(", ") || "No mistakes", errors > 0);
+  const result = [...counted(errors, "error"), ...counted(warnings, "warning")].join(", ") || "No mistakes";
+  say(notice + result, notice !== "" || errors > 0);
   at("mistakes").replaceChildren(...diagnostics.map(mistake));
   at("correct").hidden = !diagnostics.some((each) => each.edits.length);
 };
@@ -95,9 +99,14 @@ const explain = ({ text }) => {
 };
 
 const drawing = () => {
-  const lengths = at("lengths").value.match(/\d+/g) ?? [];
+  const words = at("lengths").value.split(/[\s,;]+/).filter(Boolean);
+  const isLength = (word) => /^\d+$/.test(word) && Number(word) >= 1 && Number(word) <= 1_000_000;
+  const lengths = words.filter(isLength), others = words.filter((word) => !isLength(word));
+  const ignored = others.length ? [`Not lengths, which are whole numbers from 1 to 1,000,000: ${others.join(" ")}`] : [];
+  if (lengths.length > 12) ignored.push(`Only 12 lengths are counted, without ${lengths.slice(12).join(" ")}`);
+  at("ignored-lengths").textContent = ignored.join(". ");
   return {
-    lengths: lengths.map(Number).filter((length) => length >= 1 && length <= 1_000_000).slice(0, 12),
+    lengths: lengths.slice(0, 12).map(Number),
     shown: at("shown").value,
     before: base.text === editor.text() ? "" : base.text,
     together: at("together").checked,
@@ -112,6 +121,7 @@ const showDrawing = ({ choices, shown, reason, svg, costs, changes }) => {
   at("reason").textContent = reason ?? "";
   at("view").classList.toggle("old", !svg);
   if (svg) showSvg(svg);
+  at("costs-part").classList.toggle("old", costs?.model === undefined);
   if (costs) showCosts(costs);
   at("base").textContent = `Since ${base.name}: ${changes === undefined ? "no changes" : ""}`;
   at("changes").replaceChildren(...(changes ?? []).map((text) => element("li", {}, text)));
@@ -180,7 +190,7 @@ const first = async () => {
   if (fragment.has("program")) {
     const text = await unpacked(fragment.get("program")).catch(() => null);
     if (text !== null) return begin(text, "the link", fragment.get("beside") ?? "");
-    say("The link holds no program", true);
+    damagedLink = {};
   }
   const kept = JSON.parse(sessionStorage.getItem(KEPT) ?? "null");
   if (kept === null) return load(FIRST);
@@ -193,7 +203,7 @@ const copyLink = trying(async () => {
   history.replaceState(null, "", `#${parts}`);
   try {
     await navigator.clipboard.writeText(location.href);
-    say("The link is copied");
+    say(isServed ? "The link is copied: it opens in this tab only, which has the token" : "The link is copied");
   } catch {
     say("The address of this page now holds the program");
   }

@@ -146,6 +146,43 @@ def test_a_program_is_checked_drawn_and_counted_as_it_is_typed(server: Server, o
     assert page.view.locator("#changes li").count() > 1
 
 
+@pytest.mark.parametrize("packed", ["zzzz", ""])
+def test_a_damaged_link_says_that_it_holds_no_program(server: Server, open_page: Any, packed: str) -> None:
+    page = open_page(f"{server.url}&program={packed}")
+    page.ready()
+    page.says("The link holds no program. No mistakes")
+    page.write(MODEL)
+    page.says("No mistakes")
+
+
+def test_costs_are_dimmed_once_the_program_has_none(server: Server, open_page: Any) -> None:
+    page = open_page(server.url)
+    page.ready()
+    page.write("model")
+    page.until("() => getComputedStyle(document.getElementById('costs')).opacity < 1")
+    page.write(MODEL)
+    page.until("() => getComputedStyle(document.getElementById('costs')).opacity === '1'")
+
+
+def test_what_is_no_length_is_named(server: Server, open_page: Any) -> None:
+    page = open_page(server.url)
+    page.ready()
+    page.view.fill("#lengths", "0 -5 abc 64")
+    page.view.press("#lengths", "Enter")
+    page.view.locator("#ignored-lengths", has_text=": 0 -5 abc").wait_for()
+    page.until("() => document.querySelectorAll('#costs tbody tr').length === 1")
+    page.view.fill("#lengths", "64 256")
+    page.view.press("#lengths", "Enter")
+    page.until("() => document.getElementById('ignored-lengths').textContent === ''")
+
+
+def test_a_phone_shows_the_left_edge_of_the_picture(server: Server, open_page: Any) -> None:
+    page = open_page(server.url, 390)
+    page.ready()
+    left = page.view.evaluate("document.querySelector('#view svg.picture').viewBox.baseVal.x")
+    assert left == -10
+
+
 TEN = ("E0101", "E0102", "E0202", "E0212", "E0214", "E0224", "E0301", "E0306", "E0434", "E0502")
 
 
@@ -235,7 +272,7 @@ def test_text_from_a_link_is_data(server: Server, open_page: Any) -> None:
     page.view.select_option("#shown", "model m")
     page.until("() => document.querySelector('#view svg').getAttribute('aria-label') === 'model m'")
     page.view.click("#link")
-    page.says("The link is copied")
+    page.says("The link is copied: it opens in this tab only, which has the token")
     link = page.view.url
     page.view.evaluate("sessionStorage.removeItem('archlang-program')")
     page.view.goto("about:blank")

@@ -175,7 +175,7 @@ const showPicture = (view, keys, { folded = null, part = null } = {}) => {
   });
 
   // Shows the whole picture if it is readable, else the full width from the top; if the letters would be too small to
-  // read, shows the part around the first box.
+  // read, shows the left edge, or the part around the first box if it is further right.
   const showStart = () => {
     showAll();
     if (Math.min(view.clientWidth / visible[2], view.clientHeight / visible[3]) >= READABLE) return;
@@ -185,7 +185,9 @@ const showPicture = (view, keys, { folded = null, part = null } = {}) => {
     const first = root.children.length ? root.children[0].now : root.now;
     const centred = Math.min(Math.max(first.x + first.width / 2 - width / 2, left), left + all - width);
     const height = (width * window_.height) / Math.max(1, window_.width);
-    look(width < all ? centred : left - (width - all) / 2, top, width, height);
+    const isFirstAtLeft = first.x + first.width + MARGIN <= left + width;
+    if (width < all && isFirstAtLeft) look(left, top, width, height);
+    else look(width < all ? centred : left - (width - all) / 2, top, width, height);
   };
   const zoom = (factor, x, y) => {
     const window_ = view.getBoundingClientRect();

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from archlang.graph.graph import Graph
 from archlang.graph.operations import Loop, step_limit
 from archlang.graph.summary import summarize
+from archlang.types.statics import StaticValue
 
 
 def describe_changes(before: Graph, after: Graph) -> tuple[str, ...]:
@@ -45,9 +46,13 @@ def _statics(before: Graph, after: Graph) -> Iterator[str]:
         if old.block == new.block:
             for name in sorted(old.statics.keys() & new.statics.keys()):
                 if old.statics[name] != new.statics[name]:
-                    changes[f"{old.block}: {name} {old.statics[name]} → {new.statics[name]}"] += 1
+                    changes[f"{old.block}: {name} {_text(old.statics[name])} → {_text(new.statics[name])}"] += 1
     for change, count in changes.items():
         yield change + (f" ({count} times)" if count > 1 else "")
+
+
+def _text(value: StaticValue) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _parameters(before: Graph, after: Graph) -> Iterator[str]:

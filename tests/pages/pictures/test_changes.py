@@ -1,5 +1,6 @@
 """Changes between two architectures in words."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import archlang
@@ -12,6 +13,14 @@ NDR = Path(archlang.__file__).parent / "recipes" / "ndr.arch"
 def test_a_changed_depth_names_both_numbers() -> None:
     before, after = plan_recipe(NDR).graph, plan_recipe(NDR, sets={"model.steps": "20"}).graph
     assert describe_changes(before, after) == ("depth 12 → 20",)
+
+
+def test_truth_values_are_spelled_as_in_a_program() -> None:
+    before = plan_recipe(NDR, "baseline").graph
+    paths = {path: replace(each, statics={"causal": False}) for path, each in before.instances.items()}
+    after = {path: replace(each, statics={"causal": True}) for path, each in before.instances.items()}
+    changes = describe_changes(replace(before, instances=paths), replace(before, instances=after))
+    assert any("causal false → true" in change for change in changes)
 
 
 def test_an_architecture_has_no_changes_from_itself() -> None:
