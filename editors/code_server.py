@@ -49,7 +49,7 @@ def served(extension: Path, folder: Path) -> Iterator[str]:
         file = folder / "data" / name / "settings.json"
         file.parent.mkdir(parents=True)
         file.write_text(json.dumps(settings), encoding="utf-8")
-    command = [PROGRAM, "--config", folder / "config.yaml", "--user-data-dir", folder / "data"]
+    command: list[str | Path] = [PROGRAM, "--config", folder / "config.yaml", "--user-data-dir", folder / "data"]
     command += ["--extensions-dir", folder / "extensions"]
     subprocess.run([*command, "--install-extension", extension], check=True, capture_output=True)
     command += ["--auth", "none", "--bind-addr", "127.0.0.1:0", "--disable-telemetry", "--disable-update-check"]
