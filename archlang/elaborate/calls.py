@@ -15,7 +15,7 @@ from archlang.names import mistakes as name_mistakes
 from archlang.names.resolve import Declaration
 from archlang.names.values import BlockValue, Bound, InstanceValue, Unknown, describe, show
 from archlang.source import Span
-from archlang.syntax.tree import ConditionalType, Definition, Extern, Name, StaticArgument
+from archlang.syntax.tree import ConditionalType, Definition, Extern, InputParameter, Name, StaticArgument
 from archlang.types import Type
 
 DEEPEST_CALL = 40
@@ -110,7 +110,7 @@ class Calls:
         instance = replace(bound.instance, path=path, span=span)
         if not self.register(instance, shared):
             return None
-        inputs = [arguments[place][0] for place in bound.places]
+        inputs = [value for value, _ in _with_defaults(arguments, block.declaration.item.signature.inputs)]
         return frame.builder.add_node(operations.Call(path), inputs, [bound.type], span)[0]
 
     def _bind_extern(
@@ -127,9 +127,7 @@ class Calls:
         kind, instance = call.result(path, span)
         if kind is None or instance is None:
             return None, False
-        flows = [value for value, _ in arguments]
-        places = tuple(flows.index(value) for value in call.arguments)
-        return KnownCall(places, kind, instance), self._context.reported == before
+        return KnownCall(kind, instance), self._context.reported == before
 
     def _apply_composed(
         self, declaration: Declaration, call: BoundCall, path: str, span: Span, frame: Frame
@@ -167,13 +165,9 @@ class Calls:
             expected = _expected(required, len(inputs), variadic)
             self._report(mistakes.wrong_number_of_arguments(span, item.name, expected, len(arguments), item.name_span))
             return None
-        paired: list[tuple[Flow, Span]] = list(arguments)
-        places = {parameter.name: place for place, parameter in reversed(list(enumerate(inputs)))}
-        while len(paired) < len(inputs):
-            place_of_default = places.get(inputs[len(paired)].default or "", len(inputs))
-            if place_of_default >= len(paired):
-                return None
-            paired.append(paired[place_of_default])
+        paired = _with_defaults(arguments, inputs)
+        if len(paired) < len(inputs):
+            return None
         binding.arguments = tuple(value.type for value, _ in arguments)
         fine = True
         for position, (value, place) in enumerate(paired):
@@ -208,6 +202,18 @@ class Calls:
             reason = "; ".join(differences) or "its statics differ"
             self._report(mistakes.shared_with_other_sizes(where, name, reason, first.span))
         return False
+
+
+def _with_defaults(arguments: Sequence[tuple[Flow, Span]], inputs: Sequence[InputParameter]) -> list[tuple[Flow, Span]]:
+    """Returns arguments and those that stand in for inputs left out, up to an input without a default."""
+    paired = list(arguments)
+    places = {parameter.name: place for place, parameter in reversed(list(enumerate(inputs)))}
+    while len(paired) < len(inputs):
+        place_of_default = places.get(inputs[len(paired)].default or "", len(inputs))
+        if place_of_default >= len(paired):
+            break
+        paired.append(paired[place_of_default])
+    return paired
 
 
 def gives_probabilities(item: Definition | Extern) -> bool:

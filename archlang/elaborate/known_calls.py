@@ -15,10 +15,9 @@ _MOST = 20_000
 
 @dataclass(frozen=True)
 class KnownCall:
-    """A call without mistakes: the places of its arguments among those of the program, defaults included, the type of
-    its result, and its instance, whose path and place are those of another call."""
+    """A call without mistakes: the type of its result, and its instance, whose path and place are those of another
+    call. Which values are its arguments is not known: it may have been applied twice to the same one."""
 
-    places: tuple[int, ...]
     type: Type
     instance: Instance
 

@@ -241,8 +241,11 @@ class Expressions:
         chance, heads = self.chance, self.chance.choice(("1", "2"))
         query = self.data(kind, depth)
         is_own = chance.happens(0.6)
-        keys = self.data(kind, depth - 1) if is_own else self.memory(depth - 1)
-        keys = replace(keys, text=f"linear[{kind.width}]({keys.text})")
+        if is_own and chance.happens(0.3):
+            query = keys = self.leaf(kind)  # one value for both inputs
+        else:
+            keys = self.data(kind, depth - 1) if is_own else self.memory(depth - 1)
+            keys = replace(keys, text=f"linear[{kind.width}]({keys.text})")
         hides = "[causal = true]" if is_own and (self.style.causal or chance.happens(0.3)) else ""
         scores = self.pairs(query.text, keys.text, heads, is_own, 2)
         if is_own and not hides and chance.happens(0.3):
