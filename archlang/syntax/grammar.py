@@ -58,8 +58,8 @@ def _with_whole_keywords(parser: Lark) -> Lark:
     for terminal in parser.terminals:
         pattern = terminal.pattern
         if pattern.type == "str" and pattern.value.isalpha():
-            whole = rf"{pattern.value}(?!\w)"
-            pattern.to_regexp = partial(str, whole)  # type: ignore[method-assign]  # lark has no option for it
+            bounded = rf"{pattern.value}(?!\w)"
+            pattern.to_regexp = partial(str, bounded)  # type: ignore[method-assign]  # lark has no option for it
     return parser
 
 
