@@ -1,8 +1,9 @@
 """CPU milliseconds of each answer of the editor's service after a change: `python -m benchmarks.editor`.
 
-Texts are the longest shipped program, the shipped program with the most recipes, and a program of 5,000 lines. A change
-is a letter in a name, or half of a call, in the middle of the text. The first answer after a change parses and checks
-what has changed, so each row is measured after a change of its own."""
+Texts are the longest shipped program, the shipped program with the most recipes, a recipe whose model has a variant for
+each row of its table, and a program of 5,000 lines. A change is a letter in a name, or half of a call, in the middle of
+the text. The first answer after a change parses and checks what has changed, so each row is measured after a change of
+its own."""
 
 import argparse
 import statistics
@@ -55,8 +56,9 @@ def texts(lines: int = LINES) -> dict[str, str]:
     """Returns the texts by their names."""
     longest = max(BLOCKS.rglob("*.arch"), key=lambda file: file.stat().st_size)
     recipes = max(recipe_files().values(), key=lambda file: file.read_text(encoding="utf-8").count("\nrecipe "))
+    variants = recipe_files()["papers/panm/id_sort"]
     many_blocks = "".join(_BLOCK.format(number=number) for number in range(lines // 10))
-    return {file.name: file.read_text(encoding="utf-8") for file in (longest, recipes)} | {
+    return {file.name: file.read_text(encoding="utf-8") for file in (longest, recipes, variants)} | {
         f"{lines:,} lines": many_blocks
     }
 

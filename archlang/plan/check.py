@@ -18,7 +18,6 @@ from archlang.plan.ambiguous_names import follows, items_in_doubt
 from archlang.plan.cells import CellPlanner
 from archlang.plan.checked_bodies import CheckedBodies
 from archlang.plan.inheritance import repeats_mistake_of_base
-from archlang.plan.model_graphs import ModelGraphs
 from archlang.plan.planner import Planner
 from archlang.plan.recipe import is_complete_optimizer
 from archlang.plan.search import check_search, check_search_points
@@ -128,7 +127,7 @@ def _check_file(resolved: ResolvedFile, report: DiagnosticLog, bodies: CheckedBo
         # Steps that one recipe does not need are shared by the others.
         with limited(left // (len(points) - index)) as budget:
             check_points()
-        left -= budget.spent
+        left -= min(budget.spent, budget.steps)
 
 
 def _checks(
@@ -153,7 +152,8 @@ def _checks(
             yield item, partial(_check_optimizer, item, resolved, report)
         elif isinstance(item, Extern) and item.word == "settings":
             yield item, partial(_refuse_training_settings, item, report)
-    model_graphs = ModelGraphs()
+    model_graphs = bodies.model_graphs
+    model_graphs.begin_text()
     for recipe in resolved.recipes.values():
         if bodies.is_sound(recipe, resolved):
             continue

@@ -1,18 +1,19 @@
 """The items of a file that have been checked, so that after a change only others are checked again."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from archlang.diagnostics import Diagnostic, Report
 from archlang.diagnostics.effort import spend, spent
 from archlang.elaborate.elaborator import elaborate
-from archlang.names import library
 from archlang.names.resolve import Declaration, ResolvedFile
 from archlang.names.unused import unused_names
+from archlang.plan.model_graphs import ModelGraphs
 from archlang.plan.statics import model_sizes
 from archlang.source import Span
-from archlang.syntax.tree import Definition, Recipe, Table, Use
+from archlang.syntax.tree import Definition, Extern, Recipe, Table, Use
 from archlang.types import Type
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
@@ -41,6 +42,11 @@ class CheckedBodies:
     _contexts: dict[tuple[str, ...], int] = field(default_factory=dict)
     _files: dict[int, tuple[ResolvedFile, Mapping[str, str], int]] = field(default_factory=dict)
     _sound: frozenset[_Key] = frozenset()
+
+    @cached_property
+    def model_graphs(self) -> ModelGraphs:
+        """The graphs of the models of the last texts."""
+        return ModelGraphs(self._trees)
 
     def check(self, declaration: Declaration, report: Report) -> None:
         """Reports the mistakes in the body of a block or model."""
@@ -84,7 +90,7 @@ class CheckedBodies:
         if isinstance(item, Recipe):  # its claims must agree with those of the tables' rows about it
             tables = (each.span.text for each in file.program.items if isinstance(each, Table))
             text = "".join([text, *(table for table in tables if item.name in self._words_of(table))])
-        return text, self._reached(text, texts, set()), context
+        return text, self._reached_texts(text, texts, set()), context
 
     def _elaborate(self, declaration: Declaration, report: Report) -> CheckedBody:
         item = declaration.item
@@ -111,22 +117,31 @@ class CheckedBodies:
     def _key(self, declaration: Declaration) -> _Key:
         _, texts, context = self._of_file(declaration.file)
         own = declaration.item.span.text
-        return own, self._reached(own, texts, {declaration.item.name}), context
+        return own, self._reached_texts(own, texts, {declaration.item.name}), context
 
-    def _reached(self, text: str, texts: Mapping[str, str], skipped: set[str]) -> tuple[str, ...]:
-        """Returns the texts of the items that a text names, and of those that they name, except the skipped ones."""
+    def _trees(self, model: Declaration) -> Hashable:
+        """Returns the trees of a model and of the blocks of its file that it may use, and the number of what `use`
+        lines bring in."""
+        _, texts, context = self._of_file(model.file)
+        names = self._reached(model.item.span.text, texts, {model.item.name})
+        return tuple(_Tree(model.file.own[name].item) for name in (model.item.name, *names)), context
+
+    def _reached_texts(self, text: str, texts: Mapping[str, str], skipped: set[str]) -> tuple[str, ...]:
+        return tuple(texts[name] for name in self._reached(text, texts, skipped))
+
+    def _reached(self, text: str, texts: Mapping[str, str], skipped: set[str]) -> list[str]:
+        """Returns the names of the items that a text names, and of those that they name, except the skipped ones."""
         reached, pending = set(skipped), [text]
         while pending:
             for name in self._words_of(pending.pop()) & texts.keys() - reached:
                 reached.add(name)
                 pending.append(texts[name])
-        return tuple(texts[name] for name in sorted(reached - skipped))
+        return sorted(reached - skipped)
 
     def _of_file(self, file: ResolvedFile) -> tuple[ResolvedFile, Mapping[str, str], int]:
         if id(file) not in self._files:
             uses = [item.span.text for item in file.program.items if isinstance(item, Use)]
-            used = [source.text for source in file.sources[1:] if not source.path.startswith(str(library.PACKAGE))]
-            context = self._contexts.setdefault((*uses, *used), len(self._contexts))
+            context = self._contexts.setdefault((*uses, *_used_texts(file)), len(self._contexts))
             texts = {name: declaration.item.span.text for name, declaration in file.own.items()}
             self._files[id(file)] = file, texts, context
         return self._files[id(file)]
@@ -135,6 +150,32 @@ class CheckedBodies:
         if text not in self._words:
             self._words[text] = frozenset(_WORD.findall(text))
         return self._words[text]
+
+
+@dataclass(frozen=True, eq=False)
+class _Tree:
+    """A tree, which equals no other one, also if that has the same text."""
+
+    item: Definition | Extern
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Tree) and self.item is other.item
+
+    def __hash__(self) -> int:
+        return id(self.item)
+
+
+def _used_texts(file: ResolvedFile) -> Iterator[str]:
+    """Yields the texts of the files that a file uses, directly or not."""
+    seen, pending = {id(file)}, [file]
+    while pending:
+        user = pending.pop()
+        declared = (declaration.file for declaration in user.used.values())
+        for used in (*declared, *(each for each, _ in user.used_tables.values())):
+            if id(used) not in seen:
+                seen.add(id(used))
+                pending.append(used)
+                yield used.program.source.text
 
 
 def _ignore(diagnostic: Diagnostic) -> None:

@@ -1,10 +1,10 @@
 """The graphs of the models of a file, shared by all points of recipes with equal statics and sizes of their model."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 
 from archlang.diagnostics import Diagnostic
-from archlang.diagnostics.effort import Memo
+from archlang.diagnostics.effort import Memo, spend, spent
 from archlang.elaborate.elaborator import elaborate
 from archlang.graph.causality import Leak, find_leak
 from archlang.graph.graph import Graph
@@ -17,14 +17,32 @@ _Elaborated = tuple[Graph | None, Type | None, tuple[Type, ...]]
 _Texts = tuple[tuple[str, type, str], ...]
 
 
+# The steps of the elaborations that are kept; then the old ones are forgotten.
+_MOST_STEPS = 1_000_000
+
+
+def _itself(model: Declaration) -> Hashable:
+    return model
+
+
 @dataclass
 class ModelGraphs:
-    """Elaborates models, those without mistakes once for equal statics and sizes."""
+    """Elaborates models, those without mistakes once for equal statics and sizes.
 
-    _elaborated: dict[tuple[Declaration, _Texts, bool], _Elaborated] = field(
-        default_factory=dict, init=False, repr=False
-    )
+    `definition` returns what the graphs of a model depend on, besides statics and sizes. Two texts of a file may share
+    graphs if it holds the trees of a model and of its blocks: the graphs have the places of these trees."""
+
+    definition: Callable[[Declaration], Hashable] = _itself
+    _elaborated: dict[Hashable, tuple[_Elaborated, int]] = field(default_factory=dict, init=False, repr=False)
     _leaks: Memo[tuple[Leak | None, Graph]] = field(default_factory=Memo, init=False, repr=False)
+    _counted: set[Hashable] = field(default_factory=set, init=False, repr=False)
+
+    def begin_text(self) -> None:
+        """Begins the check of another text, which counts the steps of each elaboration once, as if none was known."""
+        self._counted.clear()
+        if sum(steps for _, steps in self._elaborated.values()) > _MOST_STEPS:
+            self._elaborated.clear()
+            self._leaks = Memo()
 
     def elaborate(
         self,
@@ -38,19 +56,25 @@ class ModelGraphs:
         """Returns the graph of a model, the type of its result and those of its inputs, as `elaborate` does; `sizes`
         are those of the task."""
         bounds = {**sizes, **{f"model.{name}": bound for name, bound in statics.items()}}
-        key = model, _texts(bounds), may_be_unknown
+        key = self.definition(model), _texts(bounds), may_be_unknown
         if key in self._elaborated:
-            return self._elaborated[key]
+            elaborated, steps = self._elaborated[key]
+            if key not in self._counted:
+                self._counted.add(key)
+                spend(steps)
+            return elaborated
         diagnostics: list[Diagnostic] = []
 
         def note(diagnostic: Diagnostic) -> None:
             diagnostics.append(diagnostic)
             report(diagnostic)
 
+        before = spent()
         elaborated = elaborate(model, statics, sizes, span, note, may_be_unknown=may_be_unknown)
         # A diagnostic may name the place of the recipe.
         if not diagnostics and all(_is_its_text(bound.value) for bound in bounds.values()):
-            self._elaborated[key] = elaborated
+            self._elaborated[key] = elaborated, spent() - before
+            self._counted.add(key)
         return elaborated
 
     def find_leak(self, graph: Graph, origin: str) -> Leak | None:

@@ -1,0 +1,217 @@
+"""What is kept of earlier texts changes no diagnostic: the same text has the same ones in a new process."""
+
+import random
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from archlang.diagnostics import Diagnostic
+from archlang.editor.document import Document, Memory
+from archlang.elaborate import known_calls
+from archlang.elaborate.elaborator import elaborate
+from archlang.names.library import BLOCKS, PACKAGE
+from archlang.names.resolve import Declaration
+from archlang.names.shipped import recipe_files
+from archlang.plan import model_graphs
+from archlang.source import Span
+from tests.semantics.generator import program
+from tests.semantics.mutations import mutated
+
+WORD = re.compile(r"[A-Za-z_]\w*")
+NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?")
+NUMBERS = ("0", "1", "2", "3", "5", "8", "64", "0.5", "1.0", "-1", "n")
+# Longer programs take longer, and their mistakes are the same.
+LARGEST = 6_000
+
+
+def facts(diagnostics: tuple[Diagnostic, ...]) -> list[tuple[object, ...]]:
+    """Returns all that a user sees of diagnostics."""
+
+    def place(span: Span) -> tuple[str, int, int]:
+        return span.source.path, span.start, span.end
+
+    return [
+        (
+            *(each.code, each.message, each.remedy, place(each.span), each.label),
+            *((label.text, place(label.span)) for label in each.labels),
+            *((edit.text, place(edit.span)) for edit in each.edits),
+        )
+        for each in diagnostics
+    ]
+
+
+@contextmanager
+def new_process() -> Iterator[None]:
+    """Inside, no call is known from elsewhere."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(known_calls, "_key", lambda *arguments: None)
+        yield
+
+
+def assert_as_in_a_new_process(path: str, text: str, memory: Memory) -> None:
+    kept = facts(Document(path, text, memory=memory).diagnostics)
+    with new_process():
+        assert kept == facts(Document(path, text).diagnostics), text
+
+
+def changed(text: str, chance: random.Random) -> str:
+    """Returns a program with a word, a number or a line in another place."""
+    words, numbers, lines = list(WORD.finditer(text)), list(NUMBER.finditer(text)), text.split("\n")
+    line = chance.randrange(len(lines))
+    match chance.randrange(5 if numbers else 3):
+        case 0:
+            del lines[line]
+        case 1:
+            lines.insert(chance.randrange(len(lines)), lines[line])
+        case 2:
+            place, word = chance.choice(words), chance.choice(words)[0]
+            return text[: place.start()] + word + text[place.end() :]
+        case _:
+            place = chance.choice(numbers)
+            return text[: place.start()] + chance.choice(NUMBERS) + text[place.end() :]
+    return "\n".join(lines)
+
+
+def assert_changes_keep_no_mistake(file: Path, seed: int, changes: int) -> None:
+    """Changes a shipped program again and again, sometimes back to what it was."""
+    first, chance, memory = file.read_text(encoding="utf-8"), random.Random(seed), Memory()
+    text = first
+    assert_as_in_a_new_process(str(file), text, memory)
+    for _ in range(changes):
+        text = first if chance.random() < 0.3 else changed(chance.choice((first, text)), chance)
+        document = Document(str(file), text, memory=memory)
+        assert_as_in_a_new_process(str(file), text, memory)
+        if chance.random() < 0.8:
+            assert document.types is not None  # forgets what is in no text
+
+
+FILES = sorted(file for file in (*recipe_files().values(), *BLOCKS.rglob("*.arch")) if file.stat().st_size < LARGEST)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_changed_program_has_the_diagnostics_of_a_new_process(seed: int) -> None:
+    assert_changes_keep_no_mistake(random.Random(seed).choice(FILES), seed, changes=4)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.relative_to(PACKAGE).as_posix())
+def test_each_program_changed_many_times_has_the_diagnostics_of_a_new_process(file: Path) -> None:
+    for seed in range(5):
+        assert_changes_keep_no_mistake(file, seed, changes=12)
+
+
+@pytest.mark.parametrize("first", range(0, 30, 10))
+def test_random_programs_with_mistakes_have_the_diagnostics_of_a_new_process(first: int) -> None:
+    memory = Memory()
+    for seed in range(first, first + 10):
+        text, chance = program(seed), random.Random(seed)
+        for _ in range(3):
+            assert_as_in_a_new_process("random.arch", text, memory)
+            text = mutated(text, chance)
+
+
+BLOCK = "block a(h: seq[n, d]) -> seq[n, {0}] {{\n    return linear[{0}](h)\n}}\n"
+USER = 'use "./used.arch"\n\nblock b(h: seq[n, d]) -> seq[n, 4] {\n    return a(h)\n}\n'
+MODEL = "model m[d = 8](x: tokens[n]) -> logits[classes] {\n    return embed[d](x) |> last |> linear[classes]\n}\n"
+RECIPE = "recipe r {\n    task  ctl\n    model m\n    train adamw[steps = 10]\n}\n"
+TABLE = 'table t {\n    row    "A" r\n    column "Test" test.accuracy\n}\n'
+TABLES = 'use "./models.arch"\n\n' + RECIPE + "\n" + TABLE
+AVERAGE = 'use "./used.arch"\n\ntable u from "p" {\n    row    "A" claims 0.5\n    column "Mean" average of t\n}\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "used", "changed_used"),
+    [
+        (USER, BLOCK.format(4), BLOCK.format(5)),
+        (AVERAGE, TABLES, TABLES.replace("row", "rows")),
+        (AVERAGE, TABLES, TABLES.replace("table t", "table s")),
+    ],
+)
+def test_the_text_of_a_used_file_counts(tmp_path: Path, text: str, used: str, changed_used: str) -> None:
+    (tmp_path / "models.arch").write_text(MODEL, encoding="utf-8")
+    assert_a_used_file_counts(tmp_path, text, used, changed_used)
+
+
+def test_the_text_of_a_used_file_beside_the_shipped_programs_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("archlang.names.library.PACKAGE", tmp_path)
+    assert_a_used_file_counts(tmp_path, USER, BLOCK.format(4), BLOCK.format(5))
+
+
+def assert_a_used_file_counts(folder: Path, text: str, used: str, changed_used: str) -> None:
+    memory, path = Memory(), str(folder / "user.arch")
+    for used_text, is_sound in ((used, True), (changed_used, False), (used, True)):
+        (folder / "used.arch").write_text(used_text, encoding="utf-8")
+        assert_as_in_a_new_process(path, text, memory)
+        assert (Document(path, text, memory=memory).diagnostics == ()) is is_sound
+
+
+LEAKING = """block mixed[heads = 1](h: seq[n, d]) -> seq[n, d] {
+    return h + attention[heads](norm(h))
+}
+
+model m[d = 8](x: tokens[n]) -> logits[n, vocab] {
+    return embed[d](x) |> mixed |> linear[vocab]
+}
+
+recipe r {
+    task  flipflop
+    model m
+    train adamw[steps = 10]
+    vary  model.d in [8, 16]
+}
+"""
+
+
+@pytest.fixture
+def elaborated(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of the models of recipes that are elaborated."""
+    names: list[str] = []
+    unrecorded: Callable[..., object] = elaborate
+
+    def record(model: Declaration, *arguments: object, **named: object) -> object:
+        names.append(model.name)
+        return unrecorded(model, *arguments, **named)
+
+    monkeypatch.setattr(model_graphs, "elaborate", record)
+    return names
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "count"),
+    [
+        ("recipe r", "# More.\nrecipe r", 0),
+        ("model m[", "block new(h: seq[n, d]) -> seq[n, d] {\n    return h\n}\n\nmodel m[", 0),
+        ("block mixed", 'use "./other.arch"\n\nblock mixed', 2),
+        ("heads = 1", "heads = 2", 2),
+        ("return embed", "return  embed", 2),
+        ("block mixed", "block norm(h: seq[n, d]) -> seq[n, d] {\n    return h\n}\n\nblock mixed", 2),
+        ("[8, 16]", "[8, 16, 32]", 1),
+    ],
+)
+def test_a_model_is_elaborated_again_only_if_it_or_its_blocks_have_changed(
+    tmp_path: Path, elaborated: list[str], before: str, after: str, count: int
+) -> None:
+    (tmp_path / "other.arch").write_text("block other(h: seq[n, d]) -> seq[n, d] {\n    return h\n}\n")
+    memory, path = Memory(), str(tmp_path / "m.arch")
+    assert [each.code for each in Document(path, LEAKING, memory=memory).diagnostics] == ["E0501"]
+    elaborated.clear()
+    text = LEAKING.replace(before, after, 1)
+    document = Document(path, text, memory=memory)
+    assert [each.code for each in document.diagnostics] == ["E0501"]
+    assert len(elaborated) == count
+    assert_as_in_a_new_process(path, text, memory)
+
+
+def test_graphs_of_earlier_texts_count_as_many_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("archlang.plan.check.MOST_STEPS_WITH_POINTS", 4_000)
+    many = LEAKING.replace("attention[heads]", "attention[heads, causal = true]").replace("[8, 16]", "1..200")
+    memory = Memory()
+    for text in (many, "# More.\n" + many, many):
+        document = Document("m.arch", text, memory=memory)
+        assert [each.code for each in document.diagnostics] == ["W0202"]
+        assert_as_in_a_new_process("m.arch", text, memory)
