@@ -22,7 +22,7 @@ def lsp() -> None:
     try:
         from archlang.editor.server import make_server
     except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in ("pygls", "lsprotocol"):
+        if (error.name or "").partition(".")[0] not in ("cattrs", "lsprotocol", "pygls"):
             raise
         message = "the packages of the extra `lsp` are not installed"
         raise ErrorWithRemedy(message, "run `pip install 'archlang[lsp]'`") from None

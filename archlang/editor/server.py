@@ -3,18 +3,17 @@
 import asyncio
 import logging
 import os
-from collections.abc import Callable, Generator, Iterable
+import typing
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
 
 from lsprotocol import types as lsp
 from pygls import uris
 from pygls.exceptions import JsonRpcInvalidParams
 from pygls.lsp.server import LanguageServer
-from pygls.protocol import LanguageServerProtocol, lsp_method
 
-from archlang.diagnostics import Diagnostic, Edit, ErrorWithRemedy
+from archlang.diagnostics import Diagnostic, Edit, ErrorWithRemedy, ProgramError
 from archlang.editor import positions
 from archlang.editor.completion import completions, word_start
 from archlang.editor.corrections import all_corrected, corrections
@@ -24,6 +23,7 @@ from archlang.editor.graphs import graph_at
 from archlang.editor.hover import hints, hover
 from archlang.editor.navigation import definition, references, renamable, rename
 from archlang.editor.outline import Entry, folds, outline
+from archlang.editor.protocol import Protocol, Server
 from archlang.editor.semantic_tokens import KINDS, MODIFIERS, semantic_tokens
 from archlang.editor.signature_help import signature_help
 from archlang.editor.used_mistakes import shown_diagnostics
@@ -65,19 +65,9 @@ _COMPLETIONS = {
 Draw = Callable[[Graph, str], str]
 
 
-class _Protocol(LanguageServerProtocol):
-    """Announces the columns of `positions`, which every editor knows; pygls announces those that the editor prefers."""
-
-    @lsp_method(lsp.INITIALIZE)
-    def lsp_initialize(self, params: lsp.InitializeParams) -> Generator[Any, Any, lsp.InitializeResult]:  # Any: pygls
-        if params.capabilities.general is not None:
-            params.capabilities.general.position_encodings = [lsp.PositionEncodingKind.Utf16]
-        return (yield from super().lsp_initialize(params))
-
-
 def make_server(draw: Draw) -> LanguageServer:
     """Returns the server, which is not started. `draw` returns the picture of a graph in a format, `svg` or `dot`."""
-    server = LanguageServer("archlang", f"v{package.VERSION}", protocol_cls=_Protocol)
+    server = Server("archlang", f"v{package.VERSION}", protocol_cls=Protocol)
     logging.getLogger("pygls.protocol.json_rpc").addFilter(_is_no_refusal)
     answers = _Answers(server, draw)
     for method, handler in (
@@ -119,7 +109,7 @@ def _is_no_refusal(record: logging.LogRecord) -> bool:
     return record.exc_info is None or not isinstance(record.exc_info[1], _Refused)
 
 
-class _HasPlace(Protocol):
+class _HasPlace(typing.Protocol):
     """The parameters of a request about a place."""
 
     @property
@@ -196,7 +186,13 @@ class _Answers:
         return document, positions.offset(document.source, place.line, place.character)
 
     def _document(self, identifier: lsp.TextDocumentIdentifier) -> Document:
-        return self._workspace.document(_path(identifier.uri))
+        return self._document_at(identifier.uri)
+
+    def _document_at(self, uri: str) -> Document:
+        try:
+            return self._workspace.document(_path(uri))
+        except ProgramError as error:  # it is not open, and cannot be read
+            raise _Refused(error.diagnostics[0].message) from error
 
     # Requests
 
@@ -287,7 +283,7 @@ class _Answers:
     def graph(self, uri: str, line: int, column: int, picture_format: str) -> dict[str, str]:
         """Returns the name and the picture of what is under the cursor, as `name` and `picture`; or why there is none,
         as `reason`."""
-        document = self._workspace.document(_path(uri))
+        document = self._document_at(uri)
         described = graph_at(document, positions.offset(document.source, line, column))
         if isinstance(described, str):
             return {"reason": described}

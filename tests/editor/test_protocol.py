@@ -1,0 +1,143 @@
+"""Each request gets an answer, also one that breaks the protocol: a client waits for it."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import IO, Any
+
+import pytest
+
+TEXT = "block twice(h: seq[n, d]) -> seq[n, d] {\n    return norm(norm(h))\n}\n"
+HOVER = "textDocument/hover"
+INVALID_REQUEST, UNKNOWN_METHOD, INVALID_PARAMS, NOT_JSON = -32600, -32601, -32602, -32700
+PLACE = {"line": 1, "character": 12}
+
+
+class Connection:
+    """Sends any message to a server, also wrong ones, and reads its answers."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        self._input: IO[bytes] = process.stdin
+        self._output: IO[bytes] = process.stdout
+
+    def send(self, message: object) -> None:
+        body = message if isinstance(message, bytes) else json.dumps(message).encode()
+        self._input.write(b"Content-Length: %d\r\n\r\n%b" % (len(body), body))
+        self._input.flush()
+
+    def notify(self, method: str, parameters: object) -> None:
+        self.send({"jsonrpc": "2.0", "method": method, "params": parameters})
+
+    def request(self, method: object, **rest: object) -> dict[str, Any]:  # Any: JSON
+        """Sends a request and returns its answer."""
+        self.send({"jsonrpc": "2.0", "id": "asked", "method": method, **rest})
+        return self.answer()
+
+    def answer(self) -> dict[str, Any]:  # Any: JSON
+        """Returns the next answer. A request that is right follows, so that a missing answer is not waited for."""
+        self.send({"jsonrpc": "2.0", "id": "next", "method": "textDocument/documentSymbol", "params": document("open")})
+        answers = [message for message in self._until("next") if "id" in message]
+        assert len(answers) == 1, answers
+        return answers[0]
+
+    def _until(self, identity: str) -> Iterator[dict[str, Any]]:  # Any: JSON
+        while (message := self._read()).get("id") != identity:
+            yield message
+        assert "result" in message or message["error"]["code"] == INVALID_REQUEST  # after `shutdown`
+
+    def _read(self) -> dict[str, Any]:  # Any: JSON
+        length = 0
+        while header := self._output.readline().strip():
+            name, _, value = header.partition(b":")
+            length = int(value) if name.lower() == b"content-length" else length
+        content: dict[str, Any] = json.loads(self._output.read(length))
+        return content
+
+
+def document(name: str) -> Mapping[str, object]:
+    return {"textDocument": {"uri": f"untitled:{name}"}}
+
+
+@pytest.fixture
+def connection(tmp_path: Path) -> Iterator[Connection]:
+    """A connection to a server with one open file."""
+    command = [sys.executable, "-m", "archlang", "lsp"]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd=tmp_path
+    ) as process:
+        connection = Connection(process)
+        item = {"uri": "untitled:open", "languageId": "arch", "version": 1, "text": TEXT}
+        start = {"jsonrpc": "2.0", "id": "next", "method": "initialize"}
+        connection.send({**start, "params": {"capabilities": {}, "processId": None, "rootUri": None}})
+        assert list(connection._until("next")) == []
+        connection.notify("initialized", {})
+        connection.notify("textDocument/didOpen", {"textDocument": item})
+        yield connection
+        connection.send({"jsonrpc": "2.0", "id": 0, "method": "shutdown"})
+        connection.notify("exit", None)
+        assert process.wait(timeout=60) == 0
+
+
+def test_a_request_with_wrong_parameters_is_answered(connection: Connection) -> None:
+    for parameters, reason in (
+        (document("open"), "required field missing @ $.params.position"),
+        (None, "expected HoverParams @ $.params"),
+        ([1, 2], "$.params.position"),
+        ("text", "$.params.position"),
+        ({**document("open"), "position": {"line": "one", "character": 0}}, "expected int @ $.params.position.line"),
+        ({**document("open"), "position": {"line": -1, "character": 0}}, "$.params.position"),
+        ({"textDocument": {"uri": 5}, "position": PLACE}, "`5.arch` cannot be read"),
+        ({"textDocument": {}, "position": PLACE}, "required field missing @ $.params.text_document.uri"),
+        ({**document("closed"), "position": PLACE}, "`closed.arch` cannot be read"),
+    ):
+        answer = connection.request(HOVER, params=parameters)
+        assert answer["id"] == "asked"
+        assert answer["error"]["code"] == INVALID_PARAMS
+        assert reason in answer["error"]["message"]
+    assert "params" in connection.request(HOVER)["error"]["message"]
+    assert "norm" in str(connection.request(HOVER, params={**document("open"), "position": PLACE})["result"])
+
+
+def test_an_unknown_method_or_command_is_answered(connection: Connection) -> None:
+    assert connection.request("textDocument/unknown", params={})["error"]["code"] == UNKNOWN_METHOD
+    assert connection.request(5, params={})["error"]["code"] == INVALID_REQUEST
+    for parameters in ({"command": "unknown"}, {"command": "archlang.graph", "arguments": [1]}, {}, None):
+        answer = connection.request("workspace/executeCommand", params=parameters)
+        assert answer["error"]["code"] == INVALID_PARAMS
+
+
+def test_what_is_no_request_of_the_protocol_is_answered(connection: Connection) -> None:
+    for message, identity, code in (
+        (b"{", None, NOT_JSON),
+        (b"\xff", None, NOT_JSON),
+        ([1], None, INVALID_REQUEST),
+        (5, None, INVALID_REQUEST),
+        ({"id": 1, "method": HOVER}, 1, INVALID_REQUEST),
+        ({"jsonrpc": "1.0", "id": 2, "method": "shutdown"}, 2, INVALID_REQUEST),
+        ({"jsonrpc": "2.0", "id": None, "method": HOVER, "params": {}}, None, INVALID_PARAMS),
+        ({"jsonrpc": "2.0", "id": [3], "method": HOVER, "params": {}}, None, INVALID_PARAMS),
+    ):
+        connection.send(message)
+        answer = connection.answer()
+        assert (answer["id"], answer["error"]["code"]) == (identity, code), message
+
+
+def test_wrong_notifications_are_not_answered_and_the_server_goes_on(connection: Connection) -> None:
+    connection.notify("$/cancelRequest", {"id": 999})
+    connection.notify("$/cancelRequest", None)
+    connection.notify("textDocument/didOpen", None)
+    connection.notify("textDocument/didClose", document("never opened"))
+    connection.notify("unknown", {})
+    connection.send({"method": "unknown"})
+    connection.send({"jsonrpc": "2.0", "id": 7, "result": None})
+    assert "norm" in str(connection.request(HOVER, params={**document("open"), "position": PLACE})["result"])
+
+
+def test_a_request_after_the_last_one_is_answered(connection: Connection) -> None:
+    assert connection.request("shutdown")["result"] is None
+    answer = connection.request(HOVER, params={**document("open"), "position": PLACE})
+    assert answer["error"]["code"] == INVALID_REQUEST
