@@ -146,7 +146,7 @@ class _Search:
             [fixed[parameter.name]] if parameter.name in fixed else self._options(parameter, is_small)
             for parameter in self.parameters
         ]
-        features = _feature_names(self.declaration)
+        features = feature_names(self.declaration)
         firsts = [index % 2 + rotation for index in range(len(features))]
         widths = [_WIDTHS[first:] + _WIDTHS[:first] for first in firsts]
         tries = ((values, sizes) for values in _in_order(options) for sizes in product(*widths))
@@ -257,7 +257,7 @@ def _in_order(options: Sequence[Sequence[Value]]) -> Iterator[tuple[Value, ...]]
                 yield tuple(chosen.get(place, value) for place, value in enumerate(first))
 
 
-def _feature_names(declaration: Declaration) -> list[str]:
+def feature_names(declaration: Declaration) -> list[str]:
     """Returns the names of sizes of features in the types of the inputs."""
     binding = Binding(declaration, declaration.span, {}, lambda problem: None, lambda call, target: None, generic=True)
     inputs = declaration.item.signature.inputs

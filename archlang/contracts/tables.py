@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import get_type_hints
 
 from archlang.backend.lower.instances import find_class
-from archlang.contracts.cases import Case, Table, cases
+from archlang.contracts.cases import Case, Table, cases, feature_names
 from archlang.elaborate.static_arguments import parameter_kind
 from archlang.names import library
 from archlang.names.resolve import Declaration, prelude
@@ -43,11 +43,14 @@ def _candidates(declaration: Declaration, static: StaticParameter, plugins: Plug
     externs += [prelude(item) for item in library.blocks().values() if isinstance(item, Extern)]
     externs.sort(key=lambda extern: getattr(extern.item, "python", "").partition(":")[2] != expected_class)
     for extern in externs:
-        kinds = {parameter_kind(parameter, extern.file) for parameter in extern.item.signature.statics}
+        statics = extern.item.signature.statics
+        kinds = {parameter_kind(parameter, extern.file) for parameter in statics}
         if extern.name == declaration.name or "block" in kinds:
             continue
+        if not attributes <= {*(parameter.name for parameter in statics), *feature_names(extern)}:
+            continue  # before the search for a case, which takes long
         case = next(iter(cases(extern, {})), None)
-        if case is not None and attributes <= {*case.instance.statics, *case.instance.features}:
+        if case is not None:
             yield _table(static.name, case)
 
 

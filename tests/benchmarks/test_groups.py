@@ -6,8 +6,14 @@ import torch
 from benchmarks import GROUPS
 from benchmarks.measure import Group, Setting
 
+# They start processes or train longer.
+_SLOW = ("memory", "start-up", "passes", "dynamic halt")
 
-@pytest.mark.parametrize("group", GROUPS, ids=[group.name for group in GROUPS])
+
+@pytest.mark.parametrize(
+    "group",
+    [pytest.param(group, id=group.name, marks=[pytest.mark.slow] if group.name in _SLOW else []) for group in GROUPS],
+)
 def test_every_case_runs_on_both_sides(group: Group) -> None:
     for case in group.cases(Setting(torch.device("cpu"), tiny=True)):
         sides = case.build()

@@ -91,6 +91,7 @@ def test_data_show_prints_it(archlang: Command) -> None:
     assert "one zero" in result.out
 
 
+@pytest.mark.slow
 def test_a_search_runs_with_a_plugin_task(archlang: Command, folder: Path) -> None:
     pytest.importorskip("optuna", reason="the extra `tune` is not installed")
     (folder / "r.arch").write_text(PROGRAM.replace("steps = 1, ", "steps = 1, lr = 1e-3, ").replace(

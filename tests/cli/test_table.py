@@ -171,6 +171,7 @@ def test_a_failed_point_is_reported_and_exits_with_1(archlang: Command, folder: 
     assert "failed: Tiny, Longer, seed 1: " in result.out
 
 
+@pytest.mark.slow
 def test_seeds_train_together_or_a_warning_says_why_not(archlang: Command, folder: Path) -> None:
     tiny = PROGRAM[: PROGRAM.index("table small")]
     packed = "recipe packed" + tiny.partition("recipe tiny")[2].replace("batch = 8", "batch = 8, batch_of = tokens")

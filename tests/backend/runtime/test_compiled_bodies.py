@@ -36,6 +36,7 @@ def unchecked() -> Iterator[None]:
     torch.compiler.reset()
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_compiled_bodies_have_the_same_outputs_and_gradients(compiled: Compiled) -> None:
     module = compiled(PROGRAM).double()
