@@ -10,7 +10,14 @@ from tests.extras import skip_without_extra
 BLOCKS = library_blocks()
 
 
-@pytest.mark.parametrize("block", BLOCKS, ids=[block.name for block in BLOCKS])
+# They take tens of seconds.
+_SLOW = ("bert", "pointer_unit")
+
+
+@pytest.mark.parametrize(
+    "block",
+    [pytest.param(block, id=block.name, marks=[pytest.mark.slow] if block.name in _SLOW else []) for block in BLOCKS],
+)
 def test_a_library_block_satisfies_its_signature(block: Declaration) -> None:
     skip_without_extra(block.name)
     mistakes = [verdict.mistake for verdict in hold(block) if verdict.mistake is not None]
