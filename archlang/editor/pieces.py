@@ -21,8 +21,8 @@ _ITEM = re.compile(
 _NO_CODE = re.compile(r"[ \t\r\f\ufeff]*(?:#.*)?\n")
 # How often lines with syntax errors are removed, to read the rest of their item.
 _MOST_REPAIRS = 4
-# A character that begins no statement, and cannot complete one of the line before either, or rarely.
-_BEGINS_NOTHING = re.compile(r'[)\]"]|[^\x00-\x7f]')
+# A sign with which a line goes on.
+_CONTINUES = re.compile(r"\|>|,")
 _BRACE = re.compile(r'(?P<skipped>"[^"\r\n]*"|#[^\r\n]*)|[{}]')
 _LINE = re.compile(r"([ \t]*+)[^\r\n]*+")
 _NO_BRACE = re.compile(r"[^{}\r\n]")
@@ -259,7 +259,7 @@ def _half_written(mistake: Span) -> int:
     """Returns the line that a mistake comes from: if a line cannot begin as it does, the one before it goes on."""
     source = mistake.source
     start, _ = source.line_bounds(mistake.line)
-    if source.text[start : mistake.start].strip() or _BEGINS_NOTHING.match(mistake.text):
+    if source.text[start : mistake.start].strip() or not _CONTINUES.match(mistake.text):
         return mistake.line
     before = source.text[:start].rstrip()
     return source.position(len(before))[0] if before else mistake.line

@@ -31,6 +31,7 @@ from archlang.syntax.tree import (
     Let,
     ListOf,
     MapName,
+    Missing,
     Name,
     Node,
     Reads,
@@ -49,6 +50,7 @@ from archlang.syntax.tree import (
     StaticParameter,
     Table,
     TypeName,
+    Unclear,
     Update,
     Use,
     Variation,
@@ -346,6 +348,11 @@ class _Reader:
                 self._statements(statement.body.statements, inner)
                 if statement.target is not None and statement.target_span is not None:
                     self._define("value", statement.target, statement.target_span, scope)
+                return
+            case Unclear(body=body):
+                self._statements(body.statements, scope.new_child())
+                return
+            case Missing():
                 return
         self._expression(statement.value, scope)
         if isinstance(statement, Update):

@@ -31,7 +31,8 @@ class Context:
     """The state of one elaboration.
 
     With `may_be_unknown`, sizes and statics may lack a value, as where a block is checked on its own. `calls` are the
-    calls of composed blocks that lead to the statement being elaborated, `reported` is the number of mistakes."""
+    calls of composed blocks that lead to the statement being elaborated, `reported` is the number of mistakes.
+    `is_whole` is False if a text could not be read."""
 
     def __init__(
         self, report: Callable[[Diagnostic], None], may_be_unknown: bool, observe: Observe | None = None
@@ -40,6 +41,7 @@ class Context:
         self._observe = observe
         self.may_be_unknown = may_be_unknown
         self.reported = 0
+        self.is_whole = True
         self.size = ModelSize()
         self.calls: list[Span] = []
         self.instances: dict[str, Instance] = {}

@@ -10,6 +10,7 @@ from archlang.elaborate.frame import Frame, InstancePaths
 from archlang.elaborate.model_size import TooLarge
 from archlang.elaborate.region_builder import Flow
 from archlang.elaborate.statements import Statements
+from archlang.elaborate.unread import has_unread_statement
 from archlang.elaborate.updated_names import updated_names
 from archlang.graph.graph import Graph
 from archlang.names import mistakes as name_mistakes
@@ -59,7 +60,7 @@ class _Elaborator:
         result = self._body(declaration, frame)
         if result is None or len(types) < len(item.signature.inputs):
             return None, None, ()
-        graph = Graph(item.name, builder.finish([result.id]), dict(self._context.instances))
+        graph = Graph(item.name, builder.finish([result.id]), dict(self._context.instances), self._context.is_whole)
         return graph, result.type, tuple(types)
 
     def _body(self, declaration: Declaration, frame: Frame) -> Flow | None:
@@ -68,7 +69,7 @@ class _Elaborator:
         assert isinstance(item, Definition)
         self._statements.run(item.body.statements, frame)
         if frame.returned is None:
-            if not frame.misplaced:
+            if not frame.misplaced and not has_unread_statement(item.body):
                 self._context.report(name_mistakes.no_return(item.name_span, item.name, _last_value(item)))
             return None
         result, span = frame.returned

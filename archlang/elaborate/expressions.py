@@ -10,7 +10,7 @@ from archlang.graph.operations import Arithmetic, Literal
 from archlang.names import mistakes as name_mistakes
 from archlang.names.values import InstanceValue, Unknown, describe
 from archlang.source import Span
-from archlang.syntax.tree import Binary, Call, Conditional, Expression, Name, Number, Pipe, Unary
+from archlang.syntax.tree import Binary, Call, Conditional, Expression, Missing, Name, Number, Pipe, Unary
 from archlang.types import ISOLATED, Dim
 
 # Ids and lists of parts.
@@ -38,6 +38,9 @@ class Expressions:
                 return self._name(expression, frame)
             case Number():
                 return self._number(expression.value, expression.span, frame)
+            case Missing():
+                self._context.is_whole = False
+                return None
             case Call(callee=callee, arguments=None):
                 self._report(mistakes.not_applied(expression.span, callee.text))
                 return None

@@ -10,6 +10,7 @@ from archlang.elaborate.expressions import Expressions
 from archlang.elaborate.frame import Frame
 from archlang.elaborate.loops import Loops
 from archlang.elaborate.region_builder import Flow, named
+from archlang.elaborate.unread import names_bound_by
 from archlang.graph import operations
 from archlang.graph.graph import ONE_NUMBER
 from archlang.names import mistakes as name_mistakes
@@ -22,11 +23,13 @@ from archlang.syntax.tree import (
     Halting,
     If,
     Let,
+    Missing,
     Repeat,
     Return,
     Scan,
     Stack,
     Statement,
+    Unclear,
     Update,
 )
 from archlang.types import Type
@@ -44,7 +47,7 @@ class Statements:
     def run(self, statements: Sequence[Statement], frame: Frame) -> None:
         """Elaborates statements in order. Reports those after a `return`."""
         for statement in statements:
-            if frame.returned is not None:
+            if frame.returned is not None and not isinstance(statement, Missing):
                 self._report(name_mistakes.unreachable(statement.span, frame.returned[1], statements[-1].span))
                 return
             self._statement(statement, frame)
@@ -64,6 +67,8 @@ class Statements:
                 self._charge(statement, frame)
             case Return():
                 value = self._expressions.value(statement.value, frame)
+                if isinstance(statement.value, Missing):
+                    return
                 if frame.outer is not None:
                     self._report(name_mistakes.return_in_loop(statement.span))
                     frame.root.misplaced = True
@@ -71,6 +76,8 @@ class Statements:
                     frame.returned = (value, statement.span)
             case Emit():
                 value = self._expressions.value(statement.value, frame)
+                if isinstance(statement.value, Missing):
+                    return
                 if not frame.word:
                     self._report(name_mistakes.emit_outside_loop(statement.span))
                 elif frame.emitted is not None:
@@ -87,6 +94,10 @@ class Statements:
                 self._loops.scan(statement, frame)
             case Experts():
                 self._loops.experts(statement, frame)
+            case Missing():
+                self._missing(statement, frame)
+            case Unclear():
+                self._loops.unclear(statement, frame)
 
     def _let(self, statement: Let, frame: Frame) -> None:
         evaluator = self._context.evaluator(frame)
@@ -105,6 +116,8 @@ class Statements:
         name, span = statement.name, statement.name_span
         if name == frame.mixture:
             return  # reported with the loop
+        if name not in frame.states and isinstance(statement.value, Missing):
+            return
         if name not in frame.states:
             first = frame.binding_span(name)
             self._report(name_mistakes.update_outside_loop(span, name, first))
@@ -152,6 +165,15 @@ class Statements:
             frame.names = {name: value for name, value in then.items() if name in frame.names}
             frame.returned = frame.returned and returned_then
         frame.bound = {**bound_then, **frame.bound}
+        if isinstance(statement.test, Missing):
+            frame.names = {**dict.fromkeys(then), **before, **frame.names}
+
+    def _missing(self, statement: Missing, frame: Frame) -> None:
+        """The names that a statement may bind that could not be read have unknown values."""
+        self._context.is_whole = False
+        for name in names_bound_by(statement):
+            if not frame.find(name)[0] and frame.binding.lookup(name) is None:
+                frame.names[name] = None
 
 
 def _differ_in_length(value: Type, state: Type) -> bool:

@@ -3,7 +3,20 @@
 from collections.abc import Sequence
 
 from archlang.source import Span
-from archlang.syntax.tree import Assign, Body, Experts, Halting, If, Let, Repeat, Scan, Stack, Statement, Update
+from archlang.syntax.tree import (
+    Assign,
+    Body,
+    Experts,
+    Halting,
+    If,
+    Let,
+    Repeat,
+    Scan,
+    Stack,
+    Statement,
+    Unclear,
+    Update,
+)
 
 
 def updated_names(body: Body) -> dict[str, Span]:
@@ -29,6 +42,8 @@ def updated_names(body: Body) -> dict[str, Span]:
                 ):
                     if target:
                         bound.add(target)
+                    add(updated_names(inner))
+                case Unclear(body=inner):
                     add(updated_names(inner))
                 case (
                     Scan(target=target, variable=variable, body=inner)

@@ -146,11 +146,13 @@ class Instance:
 
 @dataclass(frozen=True)
 class Graph:
-    """A model: its region, whose inputs are the task's fields, and the instances by path."""
+    """A model: its region, whose inputs are the task's fields, and the instances by path. `is_whole` is False for a
+    program with texts that could not be read, whose paths from an input to the result can be checked."""
 
     name: str
     region: Region
     instances: Mapping[str, Instance]
+    is_whole: bool = True
 
     @cached_property
     def unknown_sizes(self) -> Sequence[str]:

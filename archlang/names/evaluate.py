@@ -73,6 +73,8 @@ class Evaluator:
                 return self.value(then if holds else otherwise, kind)
             case tree.Call(callee=callee, arguments=None):
                 return self._configured(expression, callee)
+            case tree.Missing():
+                return None
         self.report(
             mistakes.not_evaluable(
                 expression.span, "this is computed at run time", "use an expression that is fixed at compile time"

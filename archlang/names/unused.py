@@ -4,12 +4,13 @@ from collections.abc import Iterator
 
 from archlang.diagnostics import Diagnostic
 from archlang.names import mistakes
-from archlang.syntax.tree import Assign, Definition, Experts, Halting, Let, Name, Repeat, Scan, Stack, Update
+from archlang.syntax.tree import Assign, Definition, Experts, Halting, Let, Missing, Name, Repeat, Scan, Stack, Update
 from archlang.syntax.walk import walk
 
 
 def unused_names(definition: Definition) -> Iterator[Diagnostic]:
-    """Yields a warning for each value or instance that a definition binds and does not mention elsewhere."""
+    """Yields a warning for each value or instance that a definition binds and does not mention elsewhere; none if a
+    line could not be read, which may mention it."""
     mentioned: set[str] = set()
     binders: list[Assign | Let | Repeat | Stack | Halting | Scan | Experts] = []
     for node in walk(definition):
@@ -21,6 +22,8 @@ def unused_names(definition: Definition) -> Iterator[Diagnostic]:
                 binders.append(node)
             case Update(name=name):
                 mentioned.add(name)
+            case Missing():
+                return
             case Assign() | Let() | Repeat() | Stack() | Scan() | Experts():
                 binders.append(node)
     for binder in binders:

@@ -31,6 +31,7 @@ MOST_STEPS_WITH_POINTS = 450_000
 
 # The codes of `use` lines whose file is not read.
 _UNUSABLE_FILE = frozenset({"E0208", "E0209", "E0211", "E0232", "E0233"})
+_USE_LINE = re.compile(r"[ \t]*use\b")
 # The words before the names of items that others name.
 _ITEM = "block|model|recipe|table"
 
@@ -95,18 +96,29 @@ def _check(resolved: ResolvedFile, diagnostics: Sequence[Diagnostic], bodies: Ch
 
 
 def _follows(diagnostic: Diagnostic, loading: Sequence[Diagnostic]) -> bool:
-    """Whether a name is unknown because of a mistake of `loading`: its definition may stand where the text could not be
-    parsed, or in a file that could not be used."""
+    """Whether a mistake follows from one of `loading`: its line could not be read as a whole, or it is about an unknown
+    name, whose definition may stand where the text could not be read, or in a file that could not be used."""
+    if any(_is_syntax_of_line(mistake, diagnostic.span) for mistake in loading):
+        return True
     if diagnostic.code not in ("E0202", "E0214", "E0604", "E0612"):
         return False
     unparsed = {mistake.span.source for mistake in loading if mistake.code.startswith("E01")}
-    if any(mistake.code in _UNUSABLE_FILE for mistake in loading) or (unparsed and diagnostic.code == "E0214"):
+    is_use_unread = any(_USE_LINE.match(mistake.span.source.line(mistake.span.line)) for mistake in loading)
+    is_unusable = is_use_unread or any(mistake.code in _UNUSABLE_FILE for mistake in loading)
+    if is_unusable or (unparsed and diagnostic.code == "E0214"):
         return True
     name = re.escape(diagnostic.span.text.rpartition(".")[2])
     # The name stands after the word of an item, or in a header with another mistake; or an item has no name.
     header = rf"(?:\b(?:{_ITEM})[ \t]+|^(?=\S)[^\n{{]*(?<!\bfrom ))\b{name}\b"
-    definition = rf"{header}|^[ \t]*(?:{_ITEM})\b(?!\s*(?!from\b)[A-Za-z_])"
+    # An item without a name; an indented `model` may be a half-written line of a recipe.
+    definition = rf"{header}|^(?:{_ITEM})\b(?![ \t]*(?!from\b)[A-Za-z_])|^[ \t]+(?:{_ITEM})\b(?!\s*(?!from\b)[A-Za-z_])"
     return any(re.search(definition, source.text, re.MULTILINE) for source in unparsed)
+
+
+def _is_syntax_of_line(mistake: Diagnostic, place: Span) -> bool:
+    """Whether a mistake is one of syntax, in the line of a place."""
+    span = mistake.span
+    return mistake.code.startswith("E01") and span.source is place.source and span.line == place.line
 
 
 def _check_file(resolved: ResolvedFile, report: DiagnosticLog, bodies: CheckedBodies) -> None:

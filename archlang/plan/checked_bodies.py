@@ -13,7 +13,7 @@ from archlang.names.unused import unused_names
 from archlang.plan.model_graphs import ModelGraphs
 from archlang.plan.statics import model_sizes
 from archlang.source import Span
-from archlang.syntax.tree import Definition, Extern, Recipe, Table, Use
+from archlang.syntax.tree import Definition, Extern, Item, Recipe, Table, Use
 from archlang.types import Type
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
@@ -67,7 +67,7 @@ class CheckedBodies:
         """Forgets the bodies that are in none of some files."""
         keys = {self._key(each) for file in files for each in file.own.values() if isinstance(each.item, Definition)}
         self._bodies = {key: body for key, body in self._bodies.items() if key in keys}
-        own = {item.span.text for file in files for item in file.program.items}
+        own = {_text(item) for file in files for item in file.program.items}
         self._words = {text: words for text, words in self._words.items() if text in own}
         self._files.clear()
 
@@ -116,7 +116,7 @@ class CheckedBodies:
 
     def _key(self, declaration: Declaration) -> _Key:
         _, texts, context = self._of_file(declaration.file)
-        own = declaration.item.span.text
+        own = _text(declaration.item)
         return own, self._reached_texts(own, texts, {declaration.item.name}), context
 
     def _trees(self, model: Declaration) -> Hashable:
@@ -142,7 +142,7 @@ class CheckedBodies:
         if id(file) not in self._files:
             uses = [item.span.text for item in file.program.items if isinstance(item, Use)]
             context = self._contexts.setdefault((*uses, *_used_texts(file)), len(self._contexts))
-            texts = {name: declaration.item.span.text for name, declaration in file.own.items()}
+            texts = {name: _text(declaration.item) for name, declaration in file.own.items()}
             self._files[id(file)] = file, texts, context
         return self._files[id(file)]
 
@@ -176,6 +176,12 @@ def _used_texts(file: ResolvedFile) -> Iterator[str]:
                 seen.add(id(used))
                 pending.append(used)
                 yield used.program.source.text
+
+
+def _text(item: Item) -> str:
+    """Returns the text of an item, with a mark if it has syntax mistakes: the tree without the lines that could not be
+    read, of an editor, has the same text."""
+    return item.span.text if item.is_whole else item.span.text + "\0"
 
 
 def _ignore(diagnostic: Diagnostic) -> None:

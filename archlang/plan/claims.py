@@ -100,7 +100,8 @@ def row_claims(file: ResolvedFile, recipe: str, point: Mapping[str, Setting]) ->
         rows = [part for part in table.parts if isinstance(part, Row) and part.recipe == recipe and part.published]
         if not rows:
             continue
-        columns = read_table(table, lambda diagnostic: None).columns
+        parts = read_table(table, lambda diagnostic: None)
+        columns = parts.columns if parts.is_sound else ()
         for row in rows:
             assert row.published is not None, "chosen above"
             origin = table.origin if row.published.origin is None else row.published.origin

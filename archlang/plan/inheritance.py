@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 from archlang.diagnostics import Diagnostic, Report
 from archlang.diagnostics.effort import spend
 from archlang.plan import mistakes
-from archlang.syntax.tree import AtTest, Call, Choice, Claim, Recipe, Search, StaticArgument, Variation, Vary
+from archlang.syntax.tree import AtTest, Call, Choice, Claim, Missing, Recipe, Search, StaticArgument, Variation, Vary
 
-Part = Choice | AtTest | Vary | Search | Claim
+Part = Choice | AtTest | Vary | Search | Claim | Missing
 # The order in which a recipe's lines stand.
-_ORDER = ("task", "model", "train", AtTest, Vary, Search, Claim)
+_ORDER = ("task", "model", "train", AtTest, Vary, Search, Claim, Missing)
 
 
 @dataclass(frozen=True)
@@ -80,6 +80,9 @@ def _joined(
     base: Sequence[Part], own: Sequence[Part], static_names: Callable[[Choice], Sequence[str] | None]
 ) -> tuple[Part, ...]:
     own_kinds = {_kind(part) for part in own}
+    # What a line takes from one that could not be read is unknown.
+    unread = {part.first_word for part in base if isinstance(part, Missing)}
+    own = [part for part in own if not isinstance(part, Choice) or part.word not in unread]
     choices = {part.word: part for part in base if isinstance(part, Choice)}
     own_paths = {path for part in own if isinstance(part, Choice) for path in _paths(part, static_names(part) or ())}
     parts: list[Part] = []

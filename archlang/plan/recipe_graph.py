@@ -40,7 +40,7 @@ def recipe_graph(
     sizes_known = task is not None and len(sizes) == len(getattr(task.declaration.item, "gives", ()))
     graph, result, inputs = model_graphs.elaborate(model, statics, ambient, span, report, not sizes_known)
     if graph is None or result is None or task is None:
-        return None if task is not None else graph
+        return None if task is not None or graph is None or not graph.is_whole else graph
     if sizes_known and (names := graph.unknown_sizes):
         report(elaborate_mistakes.needs_task(span, model.name, names))
         return None
@@ -53,7 +53,7 @@ def recipe_graph(
     if leak is not None:
         report(leak)
         return None
-    return graph
+    return graph if graph.is_whole else None
 
 
 def _leak(task: Binding, graph: Graph, model: Declaration, span: Span, model_graphs: ModelGraphs) -> Diagnostic | None:

@@ -10,6 +10,7 @@ from archlang.diagnostics.effort import TooMuchWork
 from archlang.elaborate.static_arguments import plain
 from archlang.plan import mistakes
 from archlang.plan.grid import spread
+from archlang.plan.inheritance import Part
 from archlang.plan.plan import Plan
 from archlang.plan.planner import Planner
 from archlang.plan.recipe import report_repeated
@@ -60,7 +61,7 @@ class SearchPlan:
         """The recipe as text, with the values of a point and the overrides, and without `search`."""
         recipe = self._planner.recipe.parts.recipe
         settings = {**self._planner.overrides, **self._settings(values)}
-        parts: list[tree.Choice | tree.AtTest | tree.Vary | tree.Search | tree.Claim] = []
+        parts: list[Part] = []
         for part in recipe.parts:
             match part:
                 case tree.Choice():

@@ -11,12 +11,25 @@ from archlang.names import mistakes as name_mistakes
 from archlang.plan import mistakes
 from archlang.plan.variations import MOST_VARIED
 from archlang.syntax.expression_text import expression_text
-from archlang.syntax.tree import Column, Columns, Expression, ListOf, Number, Range, Row, Setting, Table, Variation
+from archlang.syntax.tree import (
+    Column,
+    Columns,
+    Expression,
+    ListOf,
+    Missing,
+    Number,
+    Range,
+    Row,
+    Setting,
+    Table,
+    Variation,
+)
 
 
 @dataclass(frozen=True)
 class TableParts:
-    """The rows and columns of a table. `is_sound` is False if the values of its `columns` have a mistake."""
+    """The rows and columns of a table. `is_sound` is False if the values of its `columns` have a mistake, or a line
+    that may be a column could not be read."""
 
     table: Table
     rows: tuple[Row, ...]
@@ -28,7 +41,7 @@ def read_table(table: Table, report: Report) -> TableParts:
     """Returns the rows and columns of a table; reports `columns` without values, and with too many."""
     rows = tuple(part for part in table.parts if isinstance(part, Row))
     columns: list[Column] = []
-    is_sound = True
+    is_sound = unread_lines(table) <= {"row"}
     for part in table.parts:
         if isinstance(part, Column):
             columns.append(part)
@@ -41,6 +54,11 @@ def read_table(table: Table, report: Report) -> TableParts:
             if count <= MOST_VARIED:
                 columns += _spread(part, values)
     return TableParts(table, rows, tuple(columns), is_sound)
+
+
+def unread_lines(table: Table) -> set[str]:
+    """Returns the first words of the lines of a table that could not be read."""
+    return {part.first_word for part in table.parts if isinstance(part, Missing)}
 
 
 def _spread(part: Columns, values: Sequence[Sequence[Setting]]) -> Iterator[Column]:

@@ -53,6 +53,8 @@ def expression_text(expression: tree.Expression, place: int = PIPE) -> str:
             return f'"{text}"'
         case tree.ListOf(items=items):
             return f"[{', '.join(map(expression_text, items))}]"
+        case tree.Missing(span=span):
+            return span.text
         case tree.Call():
             return f"{expression.callee.text}{bracketed(expression.statics)}{arguments(expression)}"
         case tree.Pipe(value=value, stage=stage):

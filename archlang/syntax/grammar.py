@@ -57,8 +57,9 @@ def _with_whole_keywords(parser: Lark) -> Lark:
     """Returns a parser whose keywords are whole words: where no name can stand, lark reads `bestof` as `best of`."""
     for terminal in parser.terminals:
         pattern = terminal.pattern
-        if pattern.type == "str" and pattern.value.isalpha():
-            bounded = rf"{pattern.value}(?!\w)"
+        if pattern.type == "str" and (pattern.value.isalpha() or pattern.value == "<"):
+            # `h <- x` is no `h < -x`, also where no statement can begin.
+            bounded = r"<(?!-(?:\s|\Z))" if pattern.value == "<" else rf"{pattern.value}(?!\w)"
             pattern.to_regexp = partial(str, bounded)  # type: ignore[method-assign]  # lark has no option for it
     return parser
 

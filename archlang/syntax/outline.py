@@ -36,6 +36,8 @@ _PART = re.compile(
     """,
     re.VERBOSE,
 )
+# The first word of a line, or another character there.
+_LINE = re.compile(r"^(?P<indent>[ \t]*+)(?!#)(?P<first>\S)", re.MULTILINE)
 # An unindented `model` can be a part of a recipe; only the `model` of an item has inputs.
 MODEL_HEAD = re.compile(r"model\s+[A-Za-z_]\w*\s*(?:\[[^\[\]]*\]\s*)?\(")
 
@@ -79,10 +81,16 @@ class Outline:
     _item: str = ""
     # Braces whose closing brace is indented less than their own line.
     _doubtful: list[int] = field(default_factory=list)
+    # The start of the last line, which may have a body, until a `{`.
+    _header: int | None = None
+    # The end of the open bracket in whose lines no body begins.
+    _bracket_end: int = 0
+    # The next line that is not indented deeper, by the start of each line.
+    _next_lines: dict[int, int] = field(default_factory=dict)
 
     @staticmethod
     def of(text: str) -> Outline:
-        outline = Outline(text)
+        outline = Outline(text, _next_lines=_next_lines(text))
         outline._read()
         return outline
 
@@ -93,6 +101,11 @@ class Outline:
     def is_first(self, place: int) -> bool:
         """Returns whether only space precedes a place on its line."""
         return self._indent(place) is not None
+
+    def begins_line(self, place: int) -> bool:
+        """Returns whether an item, a statement, a part or a `}` begins at a place, and only space precedes it."""
+        point = next(self.points_after(place), None)
+        return point is not None and point.start == place and self.is_first(place)
 
     def _read(self) -> None:
         for piece in _PIECE.finditer(self.text):
@@ -108,15 +121,19 @@ class Outline:
 
     def _push(self, opener: str, start: int) -> None:
         if opener == "{":
-            self.around[start] = self._brace()
-            # The word of the item may be misspelt.
-            part = _PART.match(self.text, start + 1)
-            if not self._open and (part is not None or self._item in ("recipe", "table")):
-                self.recipes.add(start)
-                if self._item == "table" if part is None else part["table"]:
-                    self.tables.add(start)
+            self._header = None
+            self._begin_body(start, start + 1)
         if len(self._open) < _DEEPEST:
             self._open.append((opener, start))
+
+    def _begin_body(self, brace: int, start: int) -> None:
+        self.around[brace] = self._brace()
+        # The word of the item may be misspelt.
+        part = _PART.match(self.text, start)
+        if not self._open and (part is not None or self._item in ("recipe", "table")):
+            self.recipes.add(brace)
+            if self._item == "table" if part is None else part["table"]:
+                self.tables.add(brace)
 
     def _close(self, closer: str, start: int) -> None:
         opener = CLOSERS[closer]
@@ -148,6 +165,17 @@ class Outline:
 
     def _word(self, word: str, binder: str, start: int) -> None:
         first = self._indent(start) is not None
+        if first and self._lacks_brace(word, binder, start):
+            # The first word of the body stands for its brace.
+            outer = self._brace()
+            if self._open and self._open[-1][0] != "{":
+                self._problem(Unclosed(self._open[-1][1], start))
+            while self._open and self._open[-1][1] != outer:
+                self._open.pop()
+            self._begin_body(start, start)
+            self._open.append(("{", start))
+        if first and (not self._open or self._open[-1][0] == "{"):
+            self._header = start
         if word in ITEM_WORDS and first and self._begins_item(word, start):
             if self._open:
                 self._unclosed(start)
@@ -159,17 +187,51 @@ class Outline:
         begins = word in STATEMENT_WORDS or bool(binder) or (word == "scan" and first)
         bracket = self._open[-1][0]
         if bracket == "{":
-            is_part = word in PART_WORDS and first
+            is_part = word in PART_WORDS and first and not binder
             if is_part if self._brace() in self.recipes else begins:
                 self.points.append(Point(start, self._brace()))
             return
-        # Between brackets, `name =` can be a named static, so it does not show the start of a statement.
-        begins = first and (word in STATEMENT_WORDS or "<-" in binder or (bool(binder) and bracket == "("))
-        if begins and self._brace() is not None and self._brace() not in self.recipes:
+        if first and self._brace() is not None and self._begins_line(word, binder, start):
             self._problem(Unclosed(self._open[-1][1], start))
             while self._open[-1][0] != "{":
                 self._open.pop()
             self.points.append(Point(start, self._brace()))
+
+    def _begins_line(self, word: str, binder: str, start: int) -> bool:
+        """Returns whether the first word of a line between brackets begins a statement, or a part of a recipe."""
+        brace = self._brace()
+        outer = next(bracket for bracket in self._open if brace is not None and bracket[1] > brace)
+        is_outside = (self._indent(start) or 0) <= self._line_indent(outer[1])
+        if brace in self.recipes:
+            return word in PART_WORDS and is_outside
+        # `name =` can be a named static, unless the line is not indented.
+        return word in STATEMENT_WORDS or "<-" in binder or (bool(binder) and (self._open[-1][0] == "(" or is_outside))
+
+    def _lacks_brace(self, word: str, binder: str, start: int) -> bool:
+        """Returns whether a line begins the body of the header before it, which has no `{`: the line is indented
+        deeper, and a `}` ends the deeper lines."""
+        header = self._header
+        if header is None or start < self._bracket_end or len(self._open) >= _DEEPEST:
+            return False
+        if not (binder or word in STATEMENT_WORDS or word in PART_WORDS):
+            return False
+        indent = self._indent(header) or 0
+        end = self._next_lines.get(header, len(self.text))
+        is_deeper = (self._indent(start) or 0) > indent
+        if not is_deeper or self._indent(end) != indent or self.text[end : end + 1] != "}":
+            return False
+        self._bracket_end = self._end_of_bracket(start, end) if self._open and self._open[-1][0] != "{" else 0
+        return start >= self._bracket_end
+
+    def _end_of_bracket(self, start: int, end: int) -> int:
+        """Returns the end of the bracket that is open at `start`, 0 if no bracket before `end` closes it."""
+        depth = 1
+        for piece in _PIECE.finditer(self.text, start, end):
+            if piece["bracket"]:
+                depth += -1 if piece[0] in CLOSERS else 1
+                if depth == 0:
+                    return piece.end()
+        return 0
 
     def _begins_item(self, word: str, start: int) -> bool:
         if not self._open:
@@ -185,7 +247,9 @@ class Outline:
         self._open.clear()
 
     def _problem(self, problem: Unclosed | Unmatched) -> None:
-        if len(self.problems) < _MOST:
+        # A brace that is missing, for which the first word of its body stands, was noticed.
+        is_missing = isinstance(problem, Unclosed) and self.text[problem.opener] not in CLOSERS.values()
+        if len(self.problems) < _MOST and not is_missing:
             self.problems.append(problem)
 
     def _brace(self) -> int | None:
@@ -202,3 +266,16 @@ class Outline:
         begin = max(self.text.rfind("\n", 0, place), self.text.rfind("\r", 0, place)) + 1
         line = self.text[begin:place]
         return len(line) - len(line.lstrip())
+
+
+def _next_lines(text: str) -> dict[int, int]:
+    """Returns the start of the next line that is not indented deeper, by the start of each line that has one. The start
+    of a line is that of its first word."""
+    following: dict[int, int] = {}
+    deeper: list[tuple[int, int]] = []
+    for line in _LINE.finditer(text):
+        indent, start = len(line["indent"]), line.start("first")
+        while deeper and deeper[-1][0] >= indent:
+            following[deeper.pop()[1]] = start
+        deeper.append((indent, start))
+    return following

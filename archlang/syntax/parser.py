@@ -2,6 +2,7 @@
 
 import re
 from bisect import bisect_right
+from dataclasses import replace
 
 from archlang.diagnostics import Diagnostic
 from archlang.diagnostics.log import DiagnosticLog
@@ -12,7 +13,7 @@ from archlang.syntax.comments import Comments
 from archlang.syntax.outline import ITEM_WORDS
 from archlang.syntax.reading import LARGEST, read
 from archlang.syntax.recovery import Reader
-from archlang.syntax.tree import Name, Node, Program, Setting, Use
+from archlang.syntax.tree import Item, Name, Program, Setting
 from archlang.syntax.words import find_excess
 
 __all__ = ["parse", "parse_setting", "parse_tolerantly", "read"]
@@ -37,7 +38,7 @@ def parse(source: Source) -> Program:
 
 
 def parse_tolerantly(source: Source) -> tuple[Program, tuple[Diagnostic, ...]]:
-    """Parses a text; returns its correct items and the diagnostics of the others."""
+    """Parses a text; returns its items, with `Missing` in place of lines that cannot be read, and the diagnostics."""
     if len(source.text) > LARGEST:
         return Program(items=(), source=source), (mistakes.file_too_large(Span(source, 0, 0), LARGEST),)
     excess = find_excess(source)
@@ -46,13 +47,15 @@ def parse_tolerantly(source: Source) -> tuple[Program, tuple[Diagnostic, ...]]:
     text, comments, diagnostics = _prepare(source)
     builder = TreeBuilder(source, comments)
     reader = Reader(source, text, builder, "start")
-    items: list[Node] = reader.read() or []
+    items: list[Item] = reader.read() or []
     reader.report_brackets()
     diagnostics += reader.mistakes + builder.mistakes
     offsets = sorted(reader.offsets + [diagnostic.span.start for diagnostic in diagnostics])
-    correct_items = [item for item in items if not _is_broken(item, offsets)]
+    # Error recovery gives an item without a header an empty name.
+    named_items = (item for item in items if getattr(item, "name", "use"))
+    readable_items = [replace(item, is_whole=False) if _is_broken(item, offsets) else item for item in named_items]
     ordered = sorted(set(diagnostics), key=lambda diagnostic: (diagnostic.span.start, diagnostic.code))
-    return builder.program(correct_items), tuple(ordered)
+    return builder.program(readable_items), tuple(ordered)
 
 
 def parse_setting(name: str, text: str) -> tuple[Setting | None, tuple[Diagnostic, ...]]:
@@ -106,9 +109,7 @@ def _prepare(source: Source) -> tuple[str, Comments, list[Diagnostic]]:
     return text, comments, diagnostics
 
 
-def _is_broken(item: Node, offsets: list[int]) -> bool:
-    """Returns whether an item contains one of the sorted offsets of mistakes, or has no header."""
-    # Error recovery gives an item without a header an empty name.
-    named = isinstance(item, Use) or bool(getattr(item, "name", ""))
+def _is_broken(item: Item, offsets: list[int]) -> bool:
+    """Returns whether an item contains one of the sorted offsets of mistakes."""
     first = bisect_right(offsets, item.span.start)  # a mistake at its first word is that of the text before it
-    return not named or (first < len(offsets) and offsets[first] <= item.span.end)
+    return first < len(offsets) and offsets[first] <= item.span.end

@@ -292,6 +292,14 @@ def _statement(statement: tree.Statement, indent: int) -> str:
             if line is not None and indent + len(line) <= WIDTH:
                 return line
             return _compound(statement, indent)
+        case tree.Unclear():
+            return f"{_unread(statement.header)} {_body(statement.body, indent)}"
+        case tree.Missing():
+            return _unread(statement)
+
+
+def _unread(missing: tree.Missing) -> str:
+    return " ".join(missing.span.text.split())
 
 
 def _headed(head: str, value: tree.Expression, indent: int, room: int = 0) -> str:
@@ -417,9 +425,13 @@ def _simple_head(statement: tree.Let | tree.Assign | tree.Update | tree.Charge |
 # Recipes
 
 
-def _recipe_part(part: tree.Choice | tree.AtTest | tree.Vary | tree.Search | tree.Claim, indent: int) -> str:
+def _recipe_part(
+    part: tree.Choice | tree.AtTest | tree.Vary | tree.Search | tree.Claim | tree.Missing, indent: int
+) -> str:
     column = indent + _WORD
     match part:
+        case tree.Missing():
+            return _unread(part)
         case tree.Choice(word=word, value=value):
             return _headed(word.ljust(_WORD), value, indent)
         case tree.AtTest(settings=settings):
@@ -449,9 +461,11 @@ def _recipe_part(part: tree.Choice | tree.AtTest | tree.Vary | tree.Search | tre
 # Tables
 
 
-def _table_part(part: tree.Row | tree.Column | tree.Columns, indent: int) -> str:
+def _table_part(part: tree.Row | tree.Column | tree.Columns | tree.Missing, indent: int) -> str:
     """Prints a row or a column; what does not fit on its line goes to lines of its own."""
     at: Sequence[tree.Setting | tree.Variation] = ()
+    if isinstance(part, tree.Missing):
+        return _unread(part)
     match part:
         case tree.Row(title=title, recipe=None, why=why):
             text = f'row    "{title}"' + (f' absent "{why}"' if why else "")

@@ -12,11 +12,12 @@ from archlang.diagnostics.names import did_you_mean, is_typing_error
 from archlang.source import Source, Span
 from archlang.syntax import mistakes
 from archlang.syntax.builders import DEEPEST, TooDeep, TreeBuilder
+from archlang.syntax.builders.parts import end_of, start_of
 from archlang.syntax.expected import Expected, expected
 from archlang.syntax.grammar import callbacks, grammar, spellings
 from archlang.syntax.line_mistakes import in_line
 from archlang.syntax.misplaced_lines import misplaced_line
-from archlang.syntax.outline import CLOSERS, PART_WORDS, RESERVED, STATEMENT_WORDS, Outline, Point, Unclosed, Unmatched
+from archlang.syntax.outline import CLOSERS, RESERVED, STATEMENT_WORDS, Outline, Point, Unclosed, Unmatched
 from archlang.syntax.tree import Node
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ _LAST_NAME = re.compile(r"(?<![\w.])[A-Za-z_][\w.]*\Z")
 _UNFINISHED = re.compile(
     r"(?:\|>|<-|[=!<>]=|\.\.|[-+*/%=<]|(?<!-)>|(?<![\w.])(?:in|and|or|not|when|return|emit|if|repeat|stack))\Z"
 )
+_LAST_PIECE = re.compile(r'(?:[\w.]+|"[^"\r\n]*"|\S)\Z')
 _LONGEST_SIGN = 8
 _LONGEST_COMMENT = 1_000
 _MODEL_LINE = re.compile(r"model[ \t]+[A-Za-z_][\w.]*[ \t]*(?:\[[^\[\]]*\])?(?:\s|#[^\r\n]*)*+")
@@ -43,8 +45,17 @@ _LINE_END = re.compile(r"[\r\n]|\Z")
 _RECIPE = (("RECIPE", "recipe"), ("NAME", ""))
 _TABLE = (("TABLE", "table"), ("NAME", ""))
 _BLOCK = (("BLOCK", "block"), ("NAME", ""), ("ARROW", "->"), ("NAME", ""))
+# The terminals with which a statement begins whose value can be missing.
+_HEADS = (
+    ("NAME", "EQUAL"),
+    ("NAME", "UPDATE"),
+    ("LET", "NAME", "EQUAL"),
+    ("CHARGE", "NAME", "EQUAL"),
+    ("RETURN",),
+    ("EMIT",),
+)
+_OPENERS = ("LPAR", "LSQB", "LBRACE")
 _ITEMS_WITH_BODIES = ("BLOCK", "MODEL", "RECIPE", "TABLE")
-_STATEMENT = (("IF", "if"), ("NUMBER", "0"))
 
 
 class Reader:
@@ -166,9 +177,9 @@ class Reader:
         elif (misplaced := self._misplaced(place, name)) is not None:
             self._report(misplaced.span.start, misplaced)
             self._resume(end)
-        elif name is not None and (incomplete := self._incomplete_line(name)) is not None:
+        elif (incomplete := self._incomplete_line(token, name)) is not None:
             self._report(incomplete.span.start, incomplete)
-            self._resume(name.start)
+            self._resume(incomplete.labels[0].span.start)
         elif (sign := self._foreign_sign(place)) is not None:
             mistake = mistakes.foreign_comment(sign) if sign.text == "//" else mistakes.power_operator(sign)
             self._report(sign.start, mistake)
@@ -185,6 +196,7 @@ class Reader:
             self._reported |= self._brackets_on_line(place)
             # A keyword in the middle of a line does not begin a statement.
             self._resume(place if self._get_outline().is_first(place) else end)
+            self._reported |= self._closers_between(place, self._resumed)
 
     def _unexpected(self, token: Token, name: Span | None) -> Diagnostic:
         accepted = self._expected()
@@ -196,11 +208,16 @@ class Reader:
             if near is not None:
                 return mistakes.misspelt_keyword(name, name.text, near, words)
         span = self._span(token.start_pos or 0, token.end_pos or 0)
-        if self._brace_around() in self._get_outline().recipes:
-            diagnostic = in_line(span, token, self._get_outline().is_first(span.start))
-            if diagnostic is not None:
-                return diagnostic
-        return mistakes.unexpected_token(span, token, accepted, self._bracket_around(), token in RESERVED)
+        return self._in_recipe_line(token) or mistakes.unexpected_token(
+            span, token, accepted, self._bracket_around(), token in RESERVED
+        )
+
+    def _in_recipe_line(self, token: Token) -> Diagnostic | None:
+        """Returns a diagnostic for an unexpected token in a line of a recipe or a table, by what the line says."""
+        if self._brace_around() not in self._get_outline().recipes:
+            return None
+        span = self._span(token.start_pos or 0, token.end_pos or 0)
+        return in_line(span, token, self._get_outline().is_first(span.start))
 
     def _at_end(self) -> None:
         end = len(self._text.rstrip())
@@ -240,25 +257,35 @@ class Reader:
                 return begin + len(code)
             place = begin + comment
 
-    def _incomplete_line(self, name: Span) -> Diagnostic | None:
-        """Returns a diagnostic for a line of a recipe or a table, such as `row "Prior"`, after which the parser takes
-        the word that begins the next line for a name, and fails at what follows it."""
+    def _incomplete_line(self, token: Token, name: Span | None) -> Diagnostic | None:
+        """Returns a diagnostic for a line such as `row "Prior"` or `repeat 3` that ends too early: the parser fails at
+        the word that begins the next line, or takes the word for a name and fails at what follows it."""
+        from lark import Tree
+
         outline = self._get_outline()
-        if (
-            name.text not in PART_WORDS
-            or not outline.is_first(name.start)
-            or self._brace_around() not in outline.recipes
-        ):
+        place = token.start_pos or 0
+        is_name = name is not None and name.end <= place and outline.begins_line(name.start)
+        start = name.start if name is not None and is_name else place
+        if not is_name and (not outline.begins_line(place) or self._in_recipe_line(token) is not None):
             return None
+        last = _LAST_PIECE.search(
+            self._text, max(0, self._end_of_code(start) - _LONGEST_COMMENT), self._end_of_code(start)
+        )
         state = self._run.parser_state
-        before = state.value_stack[-2]
-        if _type(before) is None:
+        before = state.value_stack[-2:-1] if is_name else state.value_stack[-1:]
+        is_complete = not before or _type(before[0]) in ("LBRACE", "RBRACE") or isinstance(before[0], Tree)
+        if last is None or is_complete or self._same_line(last.start(), start):
             return None
-        value, number = state.value_stack.pop(), state.state_stack.pop()
+        if is_name:
+            value, number = state.value_stack.pop(), state.state_stack.pop()
         missing = self._expected()
-        state.value_stack.append(value)
-        state.state_stack.append(number)
-        return mistakes.line_incomplete(self._token_span(before), missing, name)
+        if is_name:
+            state.value_stack.append(value)
+            state.state_stack.append(number)
+        elif name is not None and set(missing.phrases) <= {"`=`", "`<-`"} and did_you_mean(name.text, STATEMENT_WORDS):
+            return None
+        end = name.end if name is not None and is_name else token.end_pos or place + 1
+        return mistakes.line_incomplete(self._span(*last.span()), missing, self._span(start, end))
 
     def _misplaced(self, place: int, name: Span | None) -> Diagnostic | None:
         """Returns a diagnostic for a line of a recipe or a table that stands elsewhere: the unexpected token at `place`
@@ -353,9 +380,16 @@ class Reader:
         for problem in self._get_outline().problems:
             if isinstance(problem, Unclosed) and problem not in self._reported:
                 begin = problem.noticed if self._text[problem.opener] == "{" else problem.opener + 1
-                if begin <= place and (place <= problem.noticed or self._same_line(problem.noticed, place)):
+                is_near = place <= problem.noticed or self._same_line(problem.noticed, place)
+                if begin <= place and (is_near or self._is_open(problem.opener)):
                     return problem
         return None
+
+    def _is_open(self, opener: int) -> bool:
+        """Returns whether the parser is in the bracket at a place."""
+        return any(
+            _type(value) in _OPENERS and value.start_pos == opener for value in self._run.parser_state.value_stack
+        )
 
     def _end_of_body(self, place: int) -> int | None:
         """Returns the end of the body whose `{` is missing at a place; None if no `}` ends it before the next item."""
@@ -376,8 +410,8 @@ class Reader:
         return self._text.startswith("model", place) and not self._text.startswith(("\n", "\r"), place - 1)
 
     def _brackets_on_line(self, place: int) -> set[Unclosed | Unmatched]:
-        """Returns the brackets on the line of an unexpected token that match no other because of it: closing brackets
-        after it, and `{` if it is one."""
+        """Returns the brackets on the line of an unexpected token that match no other because of it: brackets after it,
+        and `{` if it is one."""
         is_brace = self._text[place] == "{"
         return {
             problem
@@ -385,8 +419,17 @@ class Reader:
             if (
                 problem.opener is None and problem.closer > place and self._same_line(place, problem.closer)
                 if isinstance(problem, Unmatched)
-                else is_brace and self._text[problem.opener] == "{" and self._same_line(problem.opener, place)
+                else self._same_line(problem.opener, place)
+                and (is_brace if self._text[problem.opener] == "{" else problem.opener > place)
             )
+        }
+
+    def _closers_between(self, start: int, end: int) -> set[Unclosed | Unmatched]:
+        """Returns the closing `)` and `]` in a skipped text whose opening brackets are missing."""
+        return {
+            problem
+            for problem in self._get_outline().problems
+            if isinstance(problem, Unmatched) and start < problem.closer < end and self._text[problem.closer] != "}"
         }
 
     def _line_start(self, place: int) -> int:
@@ -423,7 +466,7 @@ class Reader:
     def _resume(self, place: int) -> None:
         """Resumes parsing at the next statement or item."""
         for point in self._get_outline().points_after(max(place, self._resumed + 1)):
-            if self._enter(point.brace):
+            if self._enter(point.brace, min(place, point.start), point.start):
                 self._resumed = point.start
                 self._move_to(point.start)
                 return
@@ -434,9 +477,10 @@ class Reader:
         self._cut(0)
         self._move_to(len(self._text))
 
-    def _enter(self, brace: int | None) -> bool:
+    def _enter(self, brace: int | None, start: int, end: int, is_header: bool = False) -> bool:
         """Brings the parser into the body that begins at `brace` (None: the file), and returns whether it could. If the
-        header has a mistake, it feeds a substitute."""
+        header has a mistake, it feeds a substitute. The text from `start`, or from the incomplete statement before it,
+        to `end` is skipped; it may be the header of a body."""
         from lark import Token, UnexpectedToken
 
         if brace is None:
@@ -445,13 +489,15 @@ class Reader:
         values = self._run.parser_state.value_stack
         for index in range(len(values) - 1, -1, -1):
             if _type(values[index]) == "LBRACE" and values[index].start_pos == brace:
-                self._cut(index + 1)
+                dropped = [] if self._is_line_complete(start, index) else self._cut(index + 1)
+                self._feed_missing(dropped, max(start, brace + 1), end, is_header)
                 return True
         outline = self._get_outline()
         outer = outline.around[brace]
-        if outer in outline.recipes or not self._enter(outer):
+        if outer in outline.recipes or not self._enter(outer, start, brace, is_header=True):
             return False
-        header = _STATEMENT if outer is not None else _header(outline, brace)
+        # The header of a body within another was fed.
+        header = _header(outline, brace) if outer is None else ()
         try:
             for terminal, text in (*header, ("LBRACE", "{")):
                 self._run.parser_state.feed_token(Token(terminal, text, start_pos=brace, end_pos=brace + 1))
@@ -459,15 +505,46 @@ class Reader:
             return False
         return True
 
-    def _cut(self, size: int) -> None:
-        """Keeps the first values on the parser's stack, and the complete statements or items after them."""
+    def _is_line_complete(self, place: int, index: int) -> bool:
+        """Returns whether the statement before a line that begins at `place` ends there, in the body of the innermost
+        brace, which is at `index` of the parser's stack."""
+        from lark import Tree
+
+        inner = self._run.parser_state.value_stack[index + 1 :]
+        is_inside = all(_type(value) != "LBRACE" for value in inner)
+        is_before = not inner or isinstance(inner[-1], Tree) or end_of(inner[-1]) <= place
+        return is_inside and is_before and self._get_outline().is_first(place) and "MISSING_LINE" in self._accepted()
+
+    def _cut(self, size: int) -> list[Any]:  # Any: tokens and nodes
+        """Keeps the first values on the parser's stack, and the complete statements or items after them. Returns the
+        others."""
         from lark import Tree
 
         state = self._run.parser_state
         if size < len(state.value_stack) and isinstance(state.value_stack[size], Tree):
             size += 1
+        dropped = state.value_stack[size:]
         del state.value_stack[size:]
         del state.state_stack[size + 1 :]
+        return dropped
+
+    def _feed_missing(self, dropped: list[Any], start: int, end: int, is_header: bool) -> None:  # Any: tokens and nodes
+        """Feeds a substitute for the skipped text from `start`, or from the values dropped before it, to `end`. If the
+        values begin a statement such as `y =` or `return`, its value is missing."""
+        from lark import Token
+
+        if dropped:
+            start = min(start, start_of(dropped[0]))
+        end = len(self._text[:end].rstrip())
+        if start >= end and not is_header:
+            return
+        state = self._run.parser_state
+        kinds = [_type(value) for value in dropped[:3]]
+        heads = (("IF",),) if is_header else _HEADS
+        head = next((head for head in heads if kinds[: len(head)] == [*head]), ())
+        missing = Token("MISSING" if head else "MISSING_LINE", self._text[start:end], start_pos=start, end_pos=end)
+        for token in (*dropped[: len(head)], missing):
+            state.feed_token(token)
 
     def _span(self, start: int, end: int) -> Span:
         return Span(self._source, start, end)

@@ -111,7 +111,27 @@ class Pipe(Node):
     stage: Name | Call
 
 
-Expression = Number | Boolean | String | Name | ListOf | Range | Unary | Binary | Conditional | Call | Pipe
+# `leading` are the comment lines above, `trailing` is the comment at the end of the line, and `blank` says that an
+# empty line precedes. They do not affect equality.
+
+
+@dataclass(frozen=True, kw_only=True)
+class Commented(Node):
+    leading: tuple[str, ...] = field(default=(), compare=False)
+    trailing: str = field(default="", compare=False)
+    blank: bool = field(default=False, compare=False, repr=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Missing(Commented):
+    """A text that cannot be read, in place of a value, a statement, or a line of a recipe or a table."""
+
+    @property
+    def first_word(self) -> str:
+        return self.span.text.split(maxsplit=1)[0]
+
+
+Expression = Number | Boolean | String | Name | ListOf | Range | Unary | Binary | Conditional | Call | Pipe | Missing
 
 
 # Types and signatures.
@@ -227,15 +247,7 @@ class Signature(Node):
     where: tuple[Expression, ...] = ()
 
 
-# Statements. `leading` are the comment lines above, `trailing` is the comment at the end of the line, and `blank` says
-# that an empty line precedes. They do not affect equality.
-
-
-@dataclass(frozen=True, kw_only=True)
-class Commented(Node):
-    leading: tuple[str, ...] = field(default=(), compare=False)
-    trailing: str = field(default="", compare=False)
-    blank: bool = field(default=False, compare=False, repr=False)
+# Statements.
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -376,7 +388,17 @@ class Experts(Commented):
     body: Body
 
 
-Statement = Let | Assign | Update | Charge | Return | Emit | If | Repeat | Stack | Halting | Scan | Experts
+@dataclass(frozen=True, kw_only=True)
+class Unclear(Commented):
+    """A body whose `header`, such as that of a loop, cannot be read."""
+
+    header: Missing
+    body: Body
+
+
+Statement = (
+    Let | Assign | Update | Charge | Return | Emit | If | Repeat | Stack | Halting | Scan | Experts | Missing | Unclear
+)
 
 
 # Items.
@@ -385,10 +407,11 @@ Statement = Let | Assign | Update | Charge | Return | Emit | If | Repeat | Stack
 @dataclass(frozen=True, kw_only=True)
 class Item(Commented):
     """An item of a file. `documentation` are its `##` lines without the marks; `apart` says that an empty line follows
-    them."""
+    them. `is_whole` is False if its text has syntax mistakes."""
 
     documentation: tuple[str, ...] = field(default=(), compare=False)
     apart: bool = field(default=False, compare=False, repr=False)
+    is_whole: bool = field(default=True, compare=False, repr=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -519,7 +542,7 @@ class Recipe(Item):
     name_span: Span = field(compare=False, repr=False)
     base: str | None = None
     base_span: Span | None = field(default=None, compare=False, repr=False)
-    parts: tuple[Choice | AtTest | Vary | Search | Claim, ...]
+    parts: tuple[Choice | AtTest | Vary | Search | Claim | Missing, ...]
     closing: tuple[str, ...] = field(default=(), compare=False)
 
 
@@ -590,7 +613,7 @@ class Table(Item):
     name: str
     name_span: Span = field(compare=False, repr=False)
     origin: str = ""
-    parts: tuple[Row | Column | Columns, ...]
+    parts: tuple[Row | Column | Columns | Missing, ...]
     closing: tuple[str, ...] = field(default=(), compare=False)
 
 

@@ -1,4 +1,4 @@
-"""Error recovery reports every mistake and parses the correct items."""
+"""Error recovery reports every mistake and parses the correct lines."""
 
 import pytest
 
@@ -21,7 +21,7 @@ def places(text: str) -> list[str]:
     return [f"{mistake.code}:{mistake.span.line}" for mistake in diagnostics(text)]
 
 
-def correct_items(text: str) -> list[str]:
+def readable_items(text: str) -> list[str]:
     program, _ = parse_tolerantly(Source("x.arch", text))
     return ["use" if isinstance(item, Use) else item.name for item in program.items]
 
@@ -33,7 +33,7 @@ def block(body: str) -> str:
 def test_every_statement_with_a_mistake_is_reported() -> None:
     text = block("a = = h\nb = f(h h)\nc <- \nd = [1, 2 3]\nreturn return")
     assert places(text) == ["E0101:2", "E0101:3", "E0101:4", "E0101:5", "E0101:6"]
-    assert correct_items(text) == ["good"]
+    assert readable_items(text) == ["b", "good"]
 
 
 def test_mistakes_in_loops_and_after_them_are_reported() -> None:
@@ -44,7 +44,7 @@ def test_mistakes_in_loops_and_after_them_are_reported() -> None:
 def test_mistakes_in_several_items_are_reported() -> None:
     text = block("a = = h") + block("a = h") + "recipe r {\n task 3\n model m\n vary x of 1..2\n}\n" + GOOD
     assert places(text) == ["E0101:2", "E0101:14", "E0101:16"]
-    assert correct_items(text) == ["good", "b", "good", "good"]
+    assert readable_items(text) == ["b", "good", "b", "good", "r", "good"]
 
 
 def test_a_body_is_parsed_if_its_header_has_a_mistake() -> None:
@@ -58,11 +58,11 @@ def test_a_body_is_parsed_if_its_header_has_a_mistake() -> None:
 
 
 def test_items_before_and_after_a_broken_item_are_parsed() -> None:
-    assert correct_items("use a\n" + GOOD + "block (h: s) -> s { }\nuse b" + GOOD) == ["use", "good", "use", "good"]
+    assert readable_items("use a\n" + GOOD + "block (h: s) -> s { }\nuse b" + GOOD) == ["use", "good", "use", "good"]
 
 
 def test_an_item_begins_where_its_word_begins_a_line() -> None:
-    assert correct_items("block b(h: s) -> s {\n a = f(\n\nuse x\n" + GOOD) == ["use", "good"]
+    assert readable_items("block b(h: s) -> s {\n a = f(\n\nuse x\n" + GOOD) == ["use", "good"]
 
 
 def test_a_semicolon_is_the_only_mistake_of_its_line() -> None:
@@ -74,7 +74,7 @@ def test_indentation_locates_a_missing_brace() -> None:
     (mistake,) = diagnostics(text)
     assert (mistake.code, mistake.span.line) == ("E0103", 2)
     assert mistake.labels[0].span.line == 6
-    assert correct_items(text) == ["good"]
+    assert readable_items(text) == ["good"]
 
 
 def test_unindented_parts_of_a_recipe_are_not_items() -> None:
@@ -89,7 +89,7 @@ def test_a_statement_inside_parentheses_shows_that_they_are_unclosed() -> None:
 def test_parsing_stops_after_one_error_more_than_is_shown() -> None:
     text = GOOD + block("a = = h\n" * 1000)
     assert len(diagnostics(text)) == MOST_ERRORS + 1
-    assert correct_items(text) == ["good"]
+    assert readable_items(text) == ["good"]
 
 
 def test_mistakes_are_in_the_order_of_the_text() -> None:

@@ -91,5 +91,8 @@ class Expressions(Section):
     def positional_static(self, parts: Parts) -> tree.StaticArgument:
         return tree.StaticArgument(name=None, value=parts[0], span=self._context.span(parts))
 
+    def missing(self, parts: Parts) -> tree.Missing:
+        return tree.Missing(span=self._context.span(parts))
+
     def name(self, parts: Parts) -> tree.Name:
         return tree.Name(parts=tuple(parts[0].split(".")), span=self._context.span(parts))

@@ -15,11 +15,13 @@ class Recipes(Section):
     def recipe(self, parts: Parts) -> tree.Recipe:
         base = parts[3]
         fields = {} if base is None else {"base": str(base), "base_span": self._context.token_span(base)}
-        return self._item(tree.Recipe, parts, (tree.Choice, tree.AtTest, tree.Vary, tree.Search, tree.Claim), fields)
+        return self._item(
+            tree.Recipe, parts, (tree.Choice, tree.AtTest, tree.Vary, tree.Search, tree.Claim, tree.Missing), fields
+        )
 
     def table(self, parts: Parts) -> tree.Table:
         fields = {} if parts[3] is None else {"origin": parts[3][1:-1]}
-        return self._item(tree.Table, parts, (tree.Row, tree.Column, tree.Columns), fields)
+        return self._item(tree.Table, parts, (tree.Row, tree.Column, tree.Columns, tree.Missing), fields)
 
     def _item(
         self,

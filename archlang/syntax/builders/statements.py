@@ -127,6 +127,13 @@ class Statements(Section):
         )
         return self._context.nested(node, body)
 
+    def unclear(self, parts: Parts) -> tree.Unclear:
+        header, body = parts
+        return self._context.nested(self._commented(tree.Unclear, parts, header=header, body=body), body)
+
+    def missing_line(self, parts: Parts) -> tree.Missing:
+        return self._commented(tree.Missing, parts)
+
     def _target(self, name: Token | None) -> dict[str, str | Span | None]:
         """The name that a loop binds to what it emits, and its place."""
         if name is None:
