@@ -139,6 +139,9 @@ class Binding:
             and isinstance(condition.right, tree.ListOf)
         ):
             possible = [unparse(item) for item in condition.right.items]
+        names = [node for node in walk(condition) if isinstance(node, tree.Name)]
+        if not facts and names:
+            return name_mistakes.unknown_static_name(names[0].span, names[0].text, self.known())
         span = next((place for _, _, place in facts if place is not None), self.call)
         return name_mistakes.where_violated(
             span, f"`{unparse(condition)}`", self.declaration.name, facts, condition.span, possible

@@ -161,7 +161,8 @@ class Loops:
         if mixture in states:
             bound = statement.mixture_span or statement.span
             self._report(name_mistakes.update_of_mixture(states.pop(mixture), mixture, halted, bound))
-        if halted not in states and not has_unread_statement(statement.body):
+        is_reported = has_unread_statement(statement.body) or halted in _bound_names(statement.body)
+        if halted not in states and not is_reported:
             if frame.find(halted)[0]:
                 self._report(name_mistakes.state_not_updated(statement.state_span, halted, "halting state"))
             else:
@@ -264,6 +265,8 @@ class Loops:
         before = self._before(statement, part, inner)
         if has_unread_statement(statement.body):
             updates = {**carried, **updates}
+        # A state that the body binds, as in `m = m + c`, is reported there.
+        updates |= {name: span for name, span in carried.items() if name in _bound_names(statement.body)}
         initial = self._carry(carried, statement.growing, updates, frame, inner)
         inner.states = frozenset(carried) | bound | frozenset(updates)
         self._run(statement.body.statements, inner)
@@ -543,5 +546,9 @@ def _head(statement: Statement) -> Span:
 
 def _binds_again(body: Body, outer: Frame) -> bool:
     """Whether a body binds a name that is bound outside it, which is reported there."""
-    assigned = (each.name for each in body.statements if isinstance(each, Assign))
-    return any(outer.binding_span(name) is not None for name in assigned)
+    return any(outer.binding_span(name) is not None for name in _bound_names(body))
+
+
+def _bound_names(body: Body) -> set[str]:
+    """The names that the statements of a body bind with `=`."""
+    return {each.name for each in body.statements if isinstance(each, Assign)}

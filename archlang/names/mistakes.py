@@ -387,6 +387,8 @@ def where_violated(
     near = did_you_mean(facts[0][1], possible) if facts else None
     remedy = "change one of these values"
     message = f"`{block}` requires {condition}, but {values}"
+    if not facts:
+        return Diagnostic("E0304", f"{condition}, which `{block}` requires, never holds", written, remedy="delete it")
     diagnostic = Diagnostic("E0304", message, span, "does not hold", labels, remedy)
     return diagnostic if near is None else misspelt(diagnostic, facts[0][1], possible)
 

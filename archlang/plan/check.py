@@ -147,36 +147,47 @@ def _checks(
 ) -> Iterator[tuple[Item, Check]]:
     """Yields each item with its check, in order; adds the checks of further points to `points`. Ends early after
     mistakes from which others would follow."""
-    for declaration in (*resolved.own.values(), *resolved.used.values()):
+    own = _own_declarations(resolved)
+    for declaration in (*own, *resolved.used.values()):
         yield declaration.item, partial(check_signature, declaration, report)
     if report.has("E0425"):
         return  # a size with two meanings
-    for declaration in resolved.own.values():
+    for declaration in own:
         if isinstance(declaration.item, Definition):
             yield declaration.item, partial(bodies.check, declaration, report)
         if report.has("E0421"):
             return  # a block that is too large makes every model with it too large
     report.settle()
-    for task in resolved.tasks.values():
-        yield task, partial(check_signature, Declaration(task, resolved), report)
-    for item in resolved.program.items:
+    items = resolved.program.items
+    for task in items:
+        if isinstance(task, Extern) and task.word == "task":
+            yield task, partial(check_signature, Declaration(task, resolved), report)
+    for item in items:
         if isinstance(item, Extern) and item.word == "optimizer":
             yield item, partial(_check_optimizer, item, resolved, report)
         elif isinstance(item, Extern) and item.word == "settings":
             yield item, partial(_refuse_training_settings, item, report)
     model_graphs = bodies.model_graphs
     model_graphs.begin_text()
-    for recipe in resolved.recipes.values():
+    for recipe in [item for item in items if isinstance(item, Recipe)]:
         if bodies.is_sound(recipe, resolved):
             continue
         make_planner = partial(Planner.of, recipe, resolved, report, model_graphs=model_graphs)
         yield recipe, partial(_check_recipe, make_planner, points)
     cells = CellPlanner(resolved, report, model_graphs=model_graphs)
-    for table in resolved.tables.values():
+    for table in [item for item in items if isinstance(item, Table)]:
         if bodies.is_sound(table, resolved):
             continue
         yield table, partial(check_table, cells, table)
         points.append(partial(check_cells, cells, table))
+
+
+def _own_declarations(resolved: ResolvedFile) -> Sequence[Declaration]:
+    """Returns the blocks and models of a file, also the second ones of a name."""
+    items = [item for item in resolved.program.items if isinstance(item, Definition | Extern)]
+    declared = {id(declaration.item): declaration for declaration in resolved.own.values()}
+    blocks = [item for item in items if isinstance(item, Definition) or item.word == "block"]
+    return [declared.get(id(item)) or Declaration(item, resolved) for item in blocks]
 
 
 def _check_optimizer(item: Extern, resolved: ResolvedFile, report: DiagnosticLog) -> None:

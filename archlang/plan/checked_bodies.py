@@ -85,10 +85,10 @@ class CheckedBodies:
         texts: dict[str, str] = {}
         for each in file.program.items:
             if not isinstance(each, Use):  # a recipe may have the name of its model
-                texts[each.name] = texts.get(each.name, "") + each.span.text
-        text = item.span.text
+                texts[each.name] = texts.get(each.name, "") + _text(each)
+        text = _text(item)
         if isinstance(item, Recipe):  # its claims must agree with those of the tables' rows about it
-            tables = (each.span.text for each in file.program.items if isinstance(each, Table))
+            tables = (_text(each) for each in file.program.items if isinstance(each, Table))
             text = "".join([text, *(table for table in tables if item.name in self._words_of(table))])
         return text, self._reached_texts(text, texts, set()), context
 

@@ -73,6 +73,11 @@ def _columns_without_values(match: re.Match[str], line: Span) -> Diagnostic:
     return _unexpected(_place(line, *match.span(1)), message, "no values", remedy)
 
 
+def _average_without_space(match: re.Match[str], line: Span) -> Diagnostic:
+    message = "a space is missing in `averageof`"
+    return _unexpected(_place(line, *match.span(1)), message, "two words", "write `average of`", "average of")
+
+
 def _columns_of_group(match: re.Match[str], line: Span) -> Diagnostic:
     message = f"`columns` takes no group in brackets, as `{match[1]}[` begins"
     remedy = "write a line `column` for each, or the group after `at`, as in `at test.length in [9, 10]`"
@@ -127,6 +132,7 @@ _FORMS: tuple[tuple[str, str, _Read], ...] = (
     (r"[A-Za-z_]", r'^row\s+"([^"]*)"\s+(at|best)\s+$', _row_without_recipe),
     (r'"', r'^row\s+"[^"]*"\s+(\w+)\s*$', _row_with_reason),
     (r"[A-Za-z_}]", r'^columns\s+(?:"[^"]*"\s+)?([\w.]+)\s*(?:#[^\n]*\n\s*)*$', _columns_without_values),
+    (r"[A-Za-z_]", r'^columns?\s+"[^"]*"\s+(averageof)\s+$', _average_without_space),
     (r"\[$", r'^columns\s+(?:"[^"]*"\s+)?([\w.]+)\s*$', _columns_of_group),
     (r"in$", r"(?s)^(row|column|claim)\b.*\bat\b[^{}]*$", _several_values),
     (r"==?$", r"(?s)^(vary)\b[^{}]*$", _varied_by_sign),

@@ -88,6 +88,9 @@ _BINDER = re.compile(r"[ \t]*(?:=(?!=)|<-)")
 
 _COMPARE = "compare with `==`"
 
+# Operators whose left operand is no pipe without parentheses.
+OPERATORS_AFTER_PIPE = frozenset((*"+-*/%", "==", "!=", "<", "<=", ">", ">=", "and", "or", "when"))
+
 # The words with which an item begins in other languages.
 _FOREIGN_ITEMS = {"def": "block", "fn": "block", "func": "block", "function": "block", "import": "use"}
 
@@ -215,6 +218,16 @@ def value_missing(sign: Span, following: Span) -> Diagnostic:
     message = f"expected a value after `{before}`, found {found}"
     remedy = f"write a value after `{before}`, or delete `{before}`"
     return Diagnostic("E0101", message, sign, "a value is missing", (Label(following, label),), remedy)
+
+
+def operator_after_pipe(operator: Span, pipe: Span) -> Diagnostic:
+    """`pipe` is the pipe before the operator."""
+    message = f"a pipe ends before `{operator.text}`: its stages are blocks"
+    piped = " ".join(pipe.text.split())
+    remedy = f"write the pipe in parentheses: `({piped if len(piped) < _LONGEST else '…'}) {operator.text} …`"
+    source = operator.source
+    diagnostic = Diagnostic("E0101", message, operator, "not expected here", (Label(pipe, "the pipe"),), remedy)
+    return diagnostic.with_edits(insertion(source, pipe.start, "("), insertion(source, pipe.end, ")"))
 
 
 def name_missing(span: Span) -> Diagnostic:

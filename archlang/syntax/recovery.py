@@ -208,9 +208,22 @@ class Reader:
             if near is not None:
                 return mistakes.misspelt_keyword(name, name.text, near, words)
         span = self._span(token.start_pos or 0, token.end_pos or 0)
+        if token in mistakes.OPERATORS_AFTER_PIPE and (pipe := self._pipe_before(span.start)) is not None:
+            return mistakes.operator_after_pipe(span, pipe)
         return self._in_recipe_line(token) or mistakes.unexpected_token(
             span, token, accepted, self._bracket_around(), token in RESERVED
         )
+
+    def _pipe_before(self, place: int) -> Span | None:
+        """Returns the place of the pipe that ends before an operator, if there is one."""
+        values: Sequence[Any] = self._run.parser_state.value_stack
+        for index in range(len(values) - 1, 0, -1):
+            kind = _type(values[index])
+            if kind == "PIPE":
+                return self._span(start_of(values[index - 1]), self._end_of_code(place))
+            if kind in _OPENERS or kind in ("EQUAL", "UPDATE"):
+                return None
+        return None
 
     def _in_recipe_line(self, token: Token) -> Diagnostic | None:
         """Returns a diagnostic for an unexpected token in a line of a recipe or a table, by what the line says."""

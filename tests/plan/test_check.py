@@ -233,3 +233,31 @@ def test_a_block_in_place_of_a_model_is_said_to_be_one() -> None:
     (mistake,) = check_text(text)
     assert (mistake.code, mistake.message) == ("E0214", "`b` is a block; a recipe trains a model")
     assert mistake.remedy == "write a model that applies `b`, or choose one of `small`"
+
+
+@pytest.mark.parametrize("binding", ["m = m + c", "m = c"])
+def test_a_carried_state_that_is_bound_again_is_one_mistake(binding: str) -> None:
+    text = (
+        "block b(h: seq[n, d]) -> seq[n, d] {\n    m = mean(h)\n    y = scan c in h carry m {\n"
+        f"        {binding}\n        emit m\n    }}\n    return y\n}}\n"
+    )
+    assert [(each.code, each.span.line) for each in check_text(text)] == [("E0205", 4)]
+
+
+def test_a_halting_state_that_is_bound_again_is_one_mistake() -> None:
+    text = (
+        "block b(h: seq[n, d]) -> seq[n, d] {\n    repeat 3 halting h by global_halt[0.9] {\n        h = norm(h)\n"
+        "    }\n    return h\n}\n"
+    )
+    assert [(each.code, each.span.line) for each in check_text(text)] == [("E0205", 3)]
+
+
+def test_a_condition_on_an_unknown_name_reports_the_name() -> None:
+    (mistake,) = check_text("block b(h: seq[n, d]) -> seq[n, d]\n    where lr == 1 {\n    return h\n}\n")
+    assert (mistake.code, mistake.message, mistake.span.line) == ("E0313", "unknown static or size `lr`", 2)
+
+
+def test_a_condition_without_names_that_does_not_hold_is_the_place_of_its_mistake() -> None:
+    (mistake,) = check_text("block b(h: seq[n, d]) -> seq[n, d]\n    where 1 == 2 {\n    return h\n}\n")
+    assert (mistake.code, mistake.message) == ("E0304", "`1 == 2`, which `b` requires, never holds")
+    assert mistake.span.text == "1 == 2"

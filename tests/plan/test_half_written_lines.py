@@ -160,6 +160,11 @@ def test_a_loop_without_its_brace_is_one_mistake() -> None:
         assert [place for place in after if place[1] != 3] == expected, header
 
 
+def test_a_repeat_before_an_update_is_reported_at_its_own_line() -> None:
+    text = "block b(h: seq[n, d]) -> seq[n, d] {\n    repeat\n    h <- h\n    return h\n}\n"
+    assert places(text)[0] == ("E0101", 2, 5, "repeat")
+
+
 def cuts(lines: list[str], number: int) -> Iterator[str]:
     """Yields a program with a line cut after each of its tokens but the last."""
     line = lines[number]

@@ -483,3 +483,44 @@ def test_words_that_run_together_are_named(text: str, message: str) -> None:
 def test_a_misspelt_keyword_before_a_text_is_not_two_words() -> None:
     _, diagnostics = parse_tolerantly(Source("p.arch", 'table t {\n    columnss "A" test.loss\n}\n'))
     assert [mistake.remedy for mistake in diagnostics] == ["did you mean `columns`?"]
+
+
+@pytest.mark.parametrize(
+    ("value", "corrected"),
+    [
+        ("h |> relu + h", "(h |> relu) + h"),
+        ("h |> norm |> linear[d](4) * 2", "(h |> norm |> linear[d](4)) * 2"),
+        ("f(g, h |> relu - h)", "f(g, (h |> relu) - h)"),
+        ("h |> relu # note\n        + h", "(h |> relu) # note\n        + h"),
+    ],
+)
+def test_an_operator_after_a_pipe_puts_the_pipe_in_parentheses(value: str, corrected: str) -> None:
+    text = f"block b(h: s) -> s {{\n    a = {value}\n}}\n"
+    (mistake,) = mistakes(text)
+    assert mistake.message.startswith("a pipe ends before `")
+    assert apply_edits(text, mistake.edits) == text.replace(value, corrected)
+    assert parse_tolerantly(Source("x.arch", apply_edits(text, mistake.edits)))[1] == ()
+
+
+def test_an_operator_after_a_pipe_shows_both() -> None:
+    assert in_block("a = h |> relu + h") == lines(
+        "error[E0101]: a pipe ends before `+`: its stages are blocks",
+        " --> x.arch:2:19",
+        "2 |     a = h |> relu + h",
+        "  |                   ^ not expected here",
+        "  |         --------- the pipe",
+        "  help: write the pipe in parentheses: `(h |> relu) + …`",
+    )
+
+
+@pytest.mark.parametrize("line", ['row "" r', 'row " " absent "lost"', 'row "" claims 0.5', 'column "" test.f1'])
+def test_a_title_without_words_is_a_mistake(line: str) -> None:
+    (mistake,) = mistakes(f"table t {{\n    {line}\n}}\n")
+    assert (mistake.code, mistake.message) == ("E0101", f"the title of a `{line.split()[0]}` is empty")
+
+
+def test_average_of_without_a_space_has_an_edit() -> None:
+    text = 'table t {\n    column "all" averageof u\n}\n'
+    (mistake,) = mistakes(text)
+    assert mistake.message == "a space is missing in `averageof`"
+    assert apply_edits(text, mistake.edits) == text.replace("averageof", "average of")

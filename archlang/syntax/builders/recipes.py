@@ -112,6 +112,11 @@ class Recipes(Section):
 
     def _table_part(self, kind: Callable[..., N], parts: Parts, **fields: Any) -> N:  # Any: fields of the node
         """The parser hands over settings as a tuple, whose last one ends the part."""
+        word, title, *_ = parts
+        if title is not None and not title[1:-1].strip():
+            self._context.mistakes.append(
+                mistakes.empty_text(self._context.token_span(title), f"the title of a `{word}`")
+            )
         present = [part for part in parts if part is not None]
         last = present[-1]
         end = last[-1].span.end if isinstance(last, tuple) and not isinstance(last, Group) else end_of(last)
