@@ -19,6 +19,7 @@ _MILLISECONDS = 60_000  # the machine may be busy
 _SETTINGS = {
     "files.autoSave": "afterDelay",
     "files.autoSaveDelay": 100,
+    "security.workspace.trust.startupPrompt": "never",
     "telemetry.telemetryLevel": "off",
     "workbench.colorTheme": "Default Light Modern",
     "workbench.startupEditor": "none",
@@ -38,8 +39,9 @@ def packed_extension(folder: Path) -> Path:
 
 
 @contextmanager
-def served(extension: Path, folder: Path) -> Iterator[str]:
-    """Serves VS Code with the packed extension, and yields its address. The folder is for the files of VS Code."""
+def served(extension: Path, folder: Path, is_trusted: bool = True) -> Iterator[str]:
+    """Serves VS Code with the packed extension, and yields its address. The folder is for the files of VS Code. Without
+    `is_trusted`, the folders that it opens are in restricted mode."""
     archlang = folder / "archlang"
     archlang.write_text(
         f'#!/bin/sh\nPYTHONPATH={shlex.quote(str(ROOT))} exec {shlex.quote(sys.executable)} -m archlang "$@"\n'
@@ -53,7 +55,7 @@ def served(extension: Path, folder: Path) -> Iterator[str]:
     command += ["--extensions-dir", folder / "extensions"]
     subprocess.run([*command, "--install-extension", extension], check=True, capture_output=True)
     command += ["--auth", "none", "--bind-addr", "127.0.0.1:0", "--disable-telemetry", "--disable-update-check"]
-    command += ["--disable-workspace-trust"]
+    command += ["--disable-workspace-trust"] if is_trusted else []
     # A session of its own, so that the processes of VS Code end with it.
     server = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True

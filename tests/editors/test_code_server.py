@@ -1,8 +1,10 @@
 """VS Code with the extension accepts corrections, renames, completes, draws and trains, as a person does."""
 
+import json
 import shutil
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,23 +23,36 @@ SECONDS = 60
 Open = Callable[[dict[str, str]], Window]
 
 
-@pytest.fixture(scope="module")
-def url(extension: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+@contextmanager
+def started(extension: Path, folder: Path, is_trusted: bool) -> Iterator[str]:
     if shutil.which(PROGRAM) is None:
         pytest.skip("code-server is not installed")
-    with served(extension, tmp_path_factory.mktemp("code_server")) as address:
+    with served(extension, folder, is_trusted) as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def url(extension: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with started(extension, tmp_path_factory.mktemp("code_server"), is_trusted=True) as address:
         yield address
 
 
 @pytest.fixture
 def open_folder(browser: Any, url: str, tmp_path: Path) -> Iterator[Open]:  # noqa: F811
     """Opens a folder with some files."""
+    with opened(browser, url, tmp_path) as open_:
+        yield open_
+
+
+@contextmanager
+def opened(browser: Any, url: str, folder: Path) -> Iterator[Open]:  # noqa: F811
     windows: list[Window] = []
 
     def open_(files: dict[str, str]) -> Window:
         for name, text in files.items():
-            (tmp_path / name).write_text(text, encoding="utf-8")
-        windows.append(Window(browser, url, tmp_path))
+            (folder / name).parent.mkdir(exist_ok=True)
+            (folder / name).write_text(text, encoding="utf-8")
+        windows.append(Window(browser, url, folder))
         return windows[-1]
 
     yield open_
@@ -141,3 +156,29 @@ def test_a_graph_is_shown_beside_the_text_and_a_recipe_trains_in_the_terminal(op
     window.run("archlang: Train this recipe")
     until("a training", lambda: bool([*window.folder.glob("runs/*/*/results.json")]))
     window.view.locator(".terminal-tab, .single-terminal-tab", has_text="train tiny").wait_for()
+
+
+def test_a_folder_that_is_not_trusted_is_checked_by_the_users_own_command_and_not_trained(
+    browser: Any,  # noqa: F811
+    extension: Path,
+    tmp_path: Path,
+) -> None:
+    own, folder = tmp_path / "own", tmp_path / "folder"
+    own.mkdir()
+    folder.mkdir()
+    command = folder / "archlang"
+    command.write_text("#!/bin/sh\ntouch started\n", encoding="utf-8")
+    command.chmod(0o755)
+    settings = json.dumps({"archlang.command": str(command)})
+    files = {".vscode/settings.json": settings, "tiny.arch": TINY + "}\n", "wrong.arch": failing_program("E0202")}
+    with started(extension, own, is_trusted=False) as address, opened(browser, address, folder) as open_:
+        window = open_(files)
+        window.view.locator(".statusbar-item", has_text="Restricted Mode").wait_for()
+        window.open("wrong.arch")
+        window.view.wait_for_selector(".squiggly-error")
+        window.open("tiny.arch")
+        window.go_to(TINY[: TINY.index("recipe")].count("\n") + 1, 3)
+        window.run("archlang: Train this recipe")
+        window.view.locator(".notification-toast", has_text="are not trained").wait_for()
+    assert not (folder / "runs").exists()
+    assert not [*folder.rglob("started")]

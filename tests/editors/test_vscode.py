@@ -36,6 +36,15 @@ def test_the_commands_of_the_package_are_those_that_the_extension_registers() ->
     assert registered == [each["command"] for each in PACKAGE["contributes"]["commands"]]
 
 
+def test_a_folder_that_is_not_trusted_starts_no_command_of_its_own() -> None:
+    settings = PACKAGE["contributes"]["configuration"]["properties"]
+    commands = [name for name, setting in settings.items() if name.endswith("command")]
+    assert commands == ["archlang.command"]
+    assert all(settings[name]["scope"] == "machine" for name in commands)
+    restricted = PACKAGE["capabilities"]["untrustedWorkspaces"]
+    assert (restricted["supported"], restricted["restrictedConfigurations"]) == ("limited", commands)
+
+
 def test_a_program_of_the_snippets_is_correct() -> None:
     block = snippet("block")
     scan = "block s(h: seq[n, d], m0: vec[d]) -> seq[n, d] {\n    m = m0\n" + snippet("scan") + "    return y\n}\n"

@@ -1,4 +1,5 @@
 // Starts the language server, and adds two commands: the picture of what is under the cursor, and a training.
+const os = require("os");
 const vscode = require("vscode");
 const { LanguageClient } = require("vscode-languageclient/node");
 const { failureOf, page, recipeAt } = require("./parts");
@@ -19,7 +20,8 @@ const start = async () => {
     });
     return;
   }
-  const server = { command: command(), args: ["lsp"] };
+  // Not in the folder that is open, where Windows would look for the command first.
+  const server = { command: command(), args: ["lsp"], options: { cwd: os.homedir() } };
   client = new LanguageClient("archlang", "archlang", server, { documentSelector: [{ language: "arch" }] });
   await client.start();
 };
@@ -58,6 +60,11 @@ const showGraph = async () => {
 const trainRecipe = async () => {
   const editor = vscode.window.activeTextEditor;
   if (!editor) return;
+  if (!vscode.workspace.isTrusted) {
+    const button = await vscode.window.showInformationMessage("Recipes of a folder that you do not trust are not trained.", "Manage trust");
+    if (button) vscode.commands.executeCommand("workbench.trust.manage");
+    return;
+  }
   const { document, selection } = editor;
   const lines = document.getText().split(/\r?\n/);
   const recipe = recipeAt(lines, selection.active.line);
