@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from math import inf
 
 from archlang.pages.pictures.box import Box, Edge
 from archlang.pages.pictures.label import PADDING, BoxLabel
@@ -75,22 +76,23 @@ class PlacedBox:
         return "\n".join([self.box.title, *self.box.details, f"{self.box.location}  {self.box.source}"])
 
 
-def place_boxes(box: Box) -> PlacedBox:
-    """Places a box at the origin and everything inside it."""
+def place_boxes(box: Box, widest: float = inf) -> PlacedBox:
+    """Places a box at the origin and everything inside it, in rows of about `widest` pixels at most."""
     label = BoxLabel.of(box)
     if not box.boxes:
         return PlacedBox(box, label, label.width, label.height)
-    return _Region(box, label).placed()
+    return _Region(box, label, widest).placed()
 
 
 class _Region:
     """The layout inside one box. Coordinates are relative to its upper left corner."""
 
-    def __init__(self, box: Box, label: BoxLabel) -> None:
+    def __init__(self, box: Box, label: BoxLabel, widest: float) -> None:
         self.box = box
         self.label = label
-        self.ranks = rank(box)
-        self.children = {child.id: place_boxes(child) for child in box.boxes}
+        inside = widest - 2 * PADDING - GAP - LANE_WIDTH * sum(edge.back for edge in box.edges)
+        self.children = {child.id: place_boxes(child, inside) for child in box.boxes}
+        self.ranks = rank(box, {id: child.width + GAP for id, child in self.children.items()}, inside)
         self.row_of = {id: number for number, row in enumerate(self.ranks.rows) for id in row}
         centres = _centres(self.ranks, {id: child.width for id, child in self.children.items()})
         left = min(centre - self._width(id) / 2 for id, centre in centres.items())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from math import inf
 
 from archlang.pages.pictures.box import Box, Edge
 
@@ -26,10 +27,11 @@ class Ranks:
     chains: tuple[tuple[str, ...], ...]
 
 
-def rank(box: Box) -> Ranks:
-    """Returns the rows of a box. Edges lead down; inputs are in the first row, results in the last."""
+def rank(box: Box, widths: Mapping[str, float] | None = None, widest: float = inf) -> Ranks:
+    """Returns the rows of a box. Edges lead down; inputs are in the first row, results in the last. A row whose boxes
+    have `widths` of more than `widest` in total becomes several."""
     forward = [edge for edge in box.edges if not edge.back]
-    row_of = _assign_rows(box, forward)
+    row_of = _split_rows(_assign_rows(box, forward), widths or {}, widest)
     rows: list[list[str]] = [[] for _ in range(max(row_of.values(), default=-1) + 1)]
     for child in box.boxes:
         rows[row_of[child.id]].append(child.id)
@@ -68,6 +70,18 @@ def _assign_rows(box: Box, edges: Sequence[Edge]) -> dict[str, int]:
     row_of.update(dict.fromkeys(results, last))
     numbers = {row: number for number, row in enumerate(sorted(set(row_of.values())))}
     return {id: numbers[row] for id, row in row_of.items()}
+
+
+def _split_rows(row_of: Mapping[str, int], widths: Mapping[str, float], widest: float) -> dict[str, int]:
+    """Returns rows of a limited width. No edge leads from a box to another of its row, so a row may become several."""
+    rows: dict[int, list[list[str]]] = {}
+    for id, number in row_of.items():
+        parts = rows.setdefault(number, [[]])
+        if parts[-1] and sum(widths.get(other, 0.0) for other in (*parts[-1], id)) > widest:
+            parts.append([])
+        parts[-1].append(id)
+    parts = [part for number in sorted(rows) for part in rows[number]]
+    return {id: number for number, part in enumerate(parts) for id in part}
 
 
 def _uncrossed(rows: Sequence[Sequence[str]], chains: Sequence[Sequence[str]]) -> tuple[tuple[str, ...], ...]:

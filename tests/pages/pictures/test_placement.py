@@ -3,6 +3,9 @@
 import random
 from collections.abc import Iterator
 from itertools import combinations, pairwise
+from math import inf
+
+import pytest
 
 from archlang.pages.pictures.box import Box, Edge
 from archlang.pages.pictures.placement import PlacedBox, place_boxes
@@ -34,19 +37,24 @@ def parents(placed: PlacedBox) -> Iterator[PlacedBox]:
             yield from parents(child)
 
 
+def are_apart(parent: PlacedBox) -> None:
+    """Fails if two boxes inside a box overlap."""
+    for left, right in combinations(parent.children, 2):
+        apart = (
+            left.x + left.width <= right.x + 1e-6
+            or right.x + right.width <= left.x + 1e-6
+            or left.bottom <= right.y
+            or right.bottom <= left.y
+        )
+        assert apart, (left.box.id, right.box.id)
+
+
 def test_two_hundred_boxes_and_their_labels_do_not_overlap() -> None:
     for seed in range(3):
         picture = random_picture(110, seed)
         assert sum(1 for _ in picture.walk()) > 200
         for parent in parents(place_boxes(picture)):
-            for left, right in combinations(parent.children, 2):
-                apart = (
-                    left.x + left.width <= right.x + 1e-6
-                    or right.x + right.width <= left.x + 1e-6
-                    or left.bottom <= right.y
-                    or right.bottom <= left.y
-                )
-                assert apart, (left.box.id, right.box.id)
+            are_apart(parent)
 
 
 def test_boxes_are_inside_their_parent_and_below_its_label() -> None:
@@ -58,8 +66,9 @@ def test_boxes_are_inside_their_parent_and_below_its_label() -> None:
             assert child.bottom <= parent.height
 
 
-def test_no_edge_crosses_a_box() -> None:
-    for parent in parents(place_boxes(random_picture(60, 7))):
+@pytest.mark.parametrize("widest", [inf, 700.0])
+def test_no_edge_crosses_a_box(widest: float) -> None:
+    for parent in parents(place_boxes(random_picture(60, 7), widest)):
         for route in parent.routes:
             others = [child for child in parent.children if child.box.id not in (route.source, route.target)]
             for (x0, y0), (x1, y1) in pairwise(route.points):
