@@ -115,7 +115,11 @@ def compile_graph(
 
 
 def compile_named(
-    path: str | Path, model: str | None, recipe: str | None, sets: Mapping[str, str], allow: Iterable[str | Path] = ()
+    path: str | Path | Source,
+    model: str | None,
+    recipe: str | None,
+    sets: Mapping[str, str],
+    allow: Iterable[str | Path] = (),
 ) -> Graph:
     """Compiles what a command line names to its graph. `sets` are settings such as `{"model.d": "128"}`; `allow` as of
     `load`.

@@ -16,6 +16,7 @@ from archlang.cli.files import arch_files
 from archlang.cli.internal_errors import InternalErrors
 from archlang.cli.settings import Allow, Plugin
 from archlang.cli.shipped import programs
+from archlang.cli.standard_input import STANDARD_INPUT, read_standard_input
 from archlang.diagnostics.names import plural
 
 if TYPE_CHECKING:
@@ -27,7 +28,10 @@ def check(
     files: Annotated[
         list[Path],
         typer.Argument(
-            help="Files or folders to check.", show_default=False, callback=programs, autocompletion=completion.programs
+            help="Files or folders to check; `-` for standard input.",
+            show_default=False,
+            callback=programs,
+            autocompletion=completion.programs,
         ),
     ],
     as_json: Annotated[bool, typer.Option("--json", help="Print errors and warnings as JSON.")] = False,
@@ -52,7 +56,12 @@ def check(
 
     if as_json and as_sarif:
         console.fail("`--json` and `--sarif` exclude each other", "use one of them", code=2)
-    paths = arch_files(files)
+    piped = files == [STANDARD_INPUT]
+    if STANDARD_INPUT in files and not piped:
+        console.fail("`-` cannot be combined with files", "check the files in a separate call", code=2)
+    if piped and (fix or plugin):
+        console.fail(f"`-` cannot be combined with `{'--fix' if fix else '--plugin'}`", "name a file", code=2)
+    paths = files if piped else arch_files(files)
     # The programs of a named folder may use each other.
     allowed = (*(allow or ()), *(path for path in files if os.path.isdir(path)))
     internal_errors = InternalErrors()
@@ -65,7 +74,10 @@ def check(
         for path in paths:
             with internal_errors.reported(path):
                 # Files that are used by several of the paths report their errors once.
-                unique |= {(str(d.span), d.code, d.message): d for d in check_once(path, allowed)}
+                unique |= {
+                    (str(d.span), d.code, d.message): d
+                    for d in (_check_standard_input(allowed) if piped else check_once(path, allowed))
+                }
     diagnostics = list(unique.values())
     errors = [diagnostic for diagnostic in diagnostics if diagnostic.is_error]
     if as_json or as_sarif:
@@ -82,6 +94,17 @@ def check(
         raise typer.Exit(1)
     if plugin:
         _construct(paths, plugin, allowed)
+
+
+def _check_standard_input(allow: Iterable[Path]) -> tuple[Diagnostic, ...]:
+    from archlang.diagnostics import ProgramError
+    from archlang.plan.check import check_text
+
+    try:
+        source = read_standard_input()
+    except ProgramError as error:
+        return error.diagnostics
+    return check_text(source.text, source.path, allow=allow)
 
 
 def _correct(path: Path, allow: Iterable[Path], quiet: bool) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from difflib import unified_diff
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,11 +10,10 @@ import typer
 
 from archlang.cli import completion, console
 from archlang.cli.files import arch_files
+from archlang.cli.standard_input import STANDARD_INPUT, read_with_mark
 
 if TYPE_CHECKING:
     from archlang.source import Source
-
-_PIPE = Path("-")
 
 
 def fmt(
@@ -40,14 +38,14 @@ def fmt(
     from archlang.syntax.printer import format_program
     from archlang.syntax.reading import read
 
-    piped = files == [_PIPE]
-    if _PIPE in files and not piped:
+    piped = files == [STANDARD_INPUT]
+    if STANDARD_INPUT in files and not piped:
         console.fail("`-` cannot be combined with files", "format the files in a separate call", code=2)
     paths = files if piped else arch_files(files)
     changed = failed = 0
     for path in paths:
         try:
-            source, mark = _piped_source() if piped else (read(path), "")
+            source, mark = read_with_mark() if piped else (read(path), "")
             text = format_program(parse(source))
         except ProgramError as error:
             console.show(error.diagnostics)
@@ -68,14 +66,6 @@ def fmt(
         console.out.print(_summary(changed, len(paths) - changed - failed, failed, check))
     if failed or (check and changed):
         raise typer.Exit(1)
-
-
-def _piped_source() -> tuple[Source, str]:
-    """Returns the program of standard input, and its byte order mark."""
-    from archlang.syntax.reading import LARGEST, byte_order_mark_of, decode
-
-    data = sys.stdin.buffer.read(LARGEST + 1)
-    return decode(data, "<stdin>"), byte_order_mark_of(data)
 
 
 def _difference(source: Source, text: str) -> str:

@@ -8,12 +8,18 @@ import typer
 from archlang.cli import completion, console
 from archlang.cli.settings import Allow, Plugin, parse_sets
 from archlang.cli.shipped import program
+from archlang.cli.standard_input import STANDARD_INPUT, read_standard_input
 
 
 def viz(
     file: Annotated[
         Path,
-        typer.Argument(help="The program.", show_default=False, callback=program, autocompletion=completion.programs),
+        typer.Argument(
+            help="The program; `-` for standard input.",
+            show_default=False,
+            callback=program,
+            autocompletion=completion.programs,
+        ),
     ],
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="The picture: .html, .svg, .png, .dot or .mmd.")
@@ -39,7 +45,8 @@ def viz(
     if out is not None and out.suffix not in FORMATS:
         console.fail(f"`{out}` has no suffix of a picture", f"use one of {', '.join(FORMATS)}", code=2)
     Plugins.read(plugin or ())  # no Python is needed to draw
-    picture = draw(compile_named(file, model, recipe, parse_sets(sets), allow or ()))
+    source = read_standard_input() if file == STANDARD_INPUT else file
+    picture = draw(compile_named(source, model, recipe, parse_sets(sets), allow or ()))
     if out is None:
         console.out.write(print_tree(picture))
         return

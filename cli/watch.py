@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated
@@ -32,34 +32,50 @@ def watch(
     Example: archlang watch recipes/gutlb.arch
     """
     while True:
-        paths = _paths(file, allow or ())
-        # Before the check, so that a save during the check counts.
-        before = _states(paths)
-        _check(file, allow or ())
-        while _states(paths) == before:
-            time.sleep(_SECONDS)
+        checked = _check(file, allow or ())
+        _wait_for_change(checked)
 
 
-def _paths(file: Path, allow: Iterable[Path]) -> list[str]:
-    """Returns the paths of a program and of the files that it uses."""
-    from archlang.diagnostics import ProgramError
+def _check(file: Path, allow: Iterable[Path]) -> Mapping[str, str | None]:
+    """Prints the mistakes of a program. Returns the checked texts by path, None for files that cannot be read."""
     from archlang.names.resolve import Loader
+    from archlang.plan.check import check_with
 
-    try:
-        return [source.path for source in Loader(allow).load(file).sources]
-    except ProgramError:
-        return [str(file)]
-
-
-def _check(file: Path, allow: Iterable[Path]) -> None:
-    """Prints the mistakes of a program."""
-    from archlang.plan.check import check
-
-    diagnostics = check(file, allow)
+    loader = Loader(allow)
+    diagnostics = check_with(loader, file)
     console.show(diagnostics)
     errors = sum(diagnostic.is_error for diagnostic in diagnostics)
     result = plural(errors, "error") if errors else "no errors"
     console.out.print(f"{datetime.now():%H:%M:%S}  {file}: {result}", markup=False)
+    texts = loader.texts()
+    named = (real for real in loader.named_paths().values() if real is not None and real.endswith(".arch"))
+    return {path: texts.get(path) for path in (os.path.realpath(file), *named)}
+
+
+def _wait_for_change(checked: Mapping[str, str | None]) -> None:
+    """Waits until a text is another than the checked one, and no file has changed since the look before: editors save
+    in several steps, and a program is not checked again when nothing in it has changed."""
+    before = None
+    settled: Sequence[object] | None = None
+    while True:
+        states = _states(checked)
+        if states == before and states != settled:
+            if any(_text(path) != text for path, text in checked.items()):
+                return
+            settled = states
+        before = states
+        time.sleep(_SECONDS)
+
+
+def _text(path: str) -> str | None:
+    """Returns the text of a file; None if it cannot be read."""
+    from archlang.diagnostics import ProgramError
+    from archlang.syntax.reading import read
+
+    try:
+        return read(path).text
+    except ProgramError:
+        return None
 
 
 def _states(paths: Iterable[str]) -> list[tuple[int, int, int] | None]:

@@ -8,14 +8,14 @@ from archlang.names.resolve import Loader, ResolvedFile
 from archlang.source import Source
 
 
-def load_file(path: str | Path, allow: Iterable[str | Path] = ()) -> ResolvedFile:
-    """Parses a file and everything that it uses, and resolves their names. It may use files of its own folder and
-    below, of the library, and of the folders of `allow`.
+def load_file(path: str | Path | Source, allow: Iterable[str | Path] = ()) -> ResolvedFile:
+    """Parses a file, or the text of one, and everything that it uses, and resolves their names. It may use files of its
+    own folder and below, of the library, and of the folders of `allow`.
 
     Raises:
         ProgramError: a file cannot be read, or has mistakes."""
     loader = Loader(allow)
-    return _sound(loader.load(path), loader)
+    return _sound(loader.load_source(path) if isinstance(path, Source) else loader.load(path), loader)
 
 
 def load_command_line(text: str) -> ResolvedFile:

@@ -43,7 +43,7 @@ def follows(diagnostic: Diagnostic, doubtful: Sequence[Item]) -> bool:
     return diagnostic.code not in _INDEPENDENT and any(_contains(item.span, diagnostic.span) for item in doubtful)
 
 
-def _words(item: Item) -> set[str]:
+def _words(item: Definition | Extern | Recipe | Table) -> set[str]:
     """Returns the words of an item without the name that it defines."""
     text, name = item.span.text, item.name_span
     words = re.findall(r"\w+", text[: name.start - item.span.start] + text[name.end - item.span.start :])

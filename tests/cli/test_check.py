@@ -163,3 +163,33 @@ def test_fix_leaves_used_files_alone(archlang: Command, folder: Path) -> None:
     (folder / "used.arch").write_text(used, encoding="utf-8")
     assert archlang("check", "--fix", "user.arch").code == 1
     assert (folder / "used.arch").read_text(encoding="utf-8") == used
+
+
+def test_a_program_of_standard_input_is_checked(archlang: Command, folder: Path) -> None:
+    assert archlang("check", "-", stdin=GOOD.encode()).out == "1 file, no mistakes\n"
+    result = archlang("check", "-", stdin=BAD.encode())
+    assert (result.code, result.out) == (1, "1 file, 1 error\n")
+    assert result.err.startswith("error[E0202]: unknown block `nrom`\n --> <stdin>:2:12\n")
+    (mistake,) = json.loads(archlang("check", "-", "--json", stdin=BAD.encode()).out)
+    assert (mistake["file"], mistake["line"]) == ("<stdin>", 2)
+
+
+def test_a_program_of_standard_input_uses_files_of_the_working_folder(archlang: Command, folder: Path) -> None:
+    user = b'use "./good.arch"\nblock b(h: seq[n, d]) -> seq[n, d] { return layer(h) }\n'
+    assert archlang("check", "-", stdin=user).code == 0
+    result = archlang("check", "-", stdin=user.replace(b"./good.arch", b"../good.arch"))
+    assert result.err.startswith("error[E0233]")
+
+
+@pytest.mark.parametrize(("stdin", "code"), [(b"\xff", "E0109"), (b"block {", "E0101"), (b" " * 2_000_000, "E0110")])
+def test_a_standard_input_that_is_no_program_is_a_diagnostic(archlang: Command, stdin: bytes, code: str) -> None:
+    result = archlang("check", "-", stdin=stdin)
+    assert result.code == 1
+    assert result.err.startswith(f"error[{code}]")
+
+
+@pytest.mark.parametrize("others", [["good.arch"], ["--fix"], ["--plugin", "mine.py"]])
+def test_standard_input_is_checked_alone(archlang: Command, folder: Path, others: list[str]) -> None:
+    result = archlang("check", "-", *others, stdin=GOOD.encode())
+    assert (result.code, result.out) == (2, "")
+    assert "`-` cannot be combined with" in result.err
