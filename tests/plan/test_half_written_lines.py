@@ -11,6 +11,7 @@ from archlang.plan.check import check_text
 
 ROOT = Path(__file__).parents[2]
 _TOKEN = re.compile(r'"[^"]*"|[A-Za-z_][\w.]*|[0-9][\w.]*|\|>|<-|->|\.\.|[=!<>]=|[^\s#]')
+_LOOP = re.compile(r"\s*(?:repeat|stack|scan)\b")
 
 BODY = """block b(h: seq[n, d], x: seq[n, d]) -> seq[n, d] {
     a = h + first
@@ -196,6 +197,8 @@ def check_cuts(path: Path, mistake: tuple[str, str], every: int) -> None:
     seen = 0
     for number in one_line_statements(text):
         for cut in cuts(lines, number):
+            if cut.split("\n")[number].endswith("=") and _LOOP.match(lines[number + 1]):
+                continue  # `y =` is complete with a loop in the next line
             seen += 1
             after = places(cut, str(path)) if seen % every == 0 else []
             if any(code.startswith("E01") for code, *_ in after):
