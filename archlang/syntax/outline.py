@@ -174,7 +174,7 @@ class Outline:
                 self._open.pop()
             self._begin_body(start, start)
             self._open.append(("{", start))
-        if first and (not self._open or self._open[-1][0] == "{"):
+        if first and word != "where" and (not self._open or self._open[-1][0] == "{"):
             self._header = start
         if word in ITEM_WORDS and first and self._begins_item(word, start):
             if self._open:
@@ -217,6 +217,9 @@ class Outline:
             return False
         indent = self._indent(header) or 0
         end = self._next_lines.get(header, len(self.text))
+        while end < start and self.text[end] in ")]":
+            # A header of several lines.
+            end = self._next_lines.get(end, len(self.text))
         is_deeper = (self._indent(start) or 0) > indent
         if not is_deeper or self._indent(end) != indent or self.text[end : end + 1] != "}":
             return False

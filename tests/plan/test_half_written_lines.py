@@ -153,6 +153,21 @@ def test_a_model_whose_result_cannot_be_read_is_not_said_to_see_the_future() -> 
     assert [place[0] for place in places(text)] == ["E0103"]
 
 
+@pytest.mark.parametrize(
+    "header",
+    [
+        "block b[a: int](h: seq[n, d]) -> seq[n, {",
+        "block b[a: int](h: seq[n,",
+        "block b[\n    a: int,\n](h: seq[n,",
+        "block b[\n    a: int, by: symbol,\n](h: seq[n, d]) -> seq[n, d]\n    where by in [left, right",
+    ],
+)
+def test_a_half_written_header_is_one_mistake_in_its_last_line(header: str) -> None:
+    body = "y = linear[d](h)\n    if a > 1 { z = y } else { z = h }\n    repeat 2 { z <- norm(z) }\n    return z\n"
+    (mistake,) = check_text(f"{header}\n    {body}}}\n", "program.arch")
+    assert (mistake.code, mistake.span.line) == ("E0103", header.count("\n") + 1)
+
+
 def test_a_loop_without_its_brace_is_one_mistake() -> None:
     text = REPEAT.replace("        …\n", "")
     expected = [place for place in places(text) if place[0] != "W0201"]
