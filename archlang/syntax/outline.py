@@ -176,6 +176,8 @@ class Outline:
             self._open.append(("{", start))
         if first and word != "where" and (not self._open or self._open[-1][0] == "{"):
             self._header = start
+        if word == "else" and self.text[start - 2 : start] == "} " and self._indent(start - 2) is not None:
+            self._header = start - 2
         if word in ITEM_WORDS and first and self._begins_item(word, start):
             if self._open:
                 self._unclosed(start)

@@ -176,6 +176,23 @@ def test_a_loop_without_its_brace_is_one_mistake() -> None:
         assert [place for place in after if place[1] != 3] == expected, header
 
 
+def test_an_else_without_its_brace_is_one_mistake() -> None:
+    text = """block b[a: int](h: seq[n, d]) -> seq[n, d] {
+    if a > 1 {
+        z = h
+    } else
+        z = first
+    }
+    return z + second
+}
+"""
+    assert [(each.code, each.span.line) for each in check_text(text, "program.arch")] == [
+        ("E0101", 4),
+        ("E0201", 5),
+        ("E0201", 7),
+    ]
+
+
 def test_a_repeat_before_an_update_is_reported_at_its_own_line() -> None:
     text = "block b(h: seq[n, d]) -> seq[n, d] {\n    repeat\n    h <- h\n    return h\n}\n"
     assert places(text)[0] == ("E0101", 2, 5, "repeat")
