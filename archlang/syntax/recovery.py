@@ -11,13 +11,13 @@ from archlang.diagnostics.log import MOST_ERRORS
 from archlang.diagnostics.names import did_you_mean, is_typing_error
 from archlang.source import Source, Span
 from archlang.syntax import mistakes
-from archlang.syntax.builders import DEEPEST, TooDeep, TreeBuilder
+from archlang.syntax.builders import DEEPEST, NextLineTaken, TooDeep, TreeBuilder
 from archlang.syntax.builders.parts import end_of, start_of
 from archlang.syntax.expected import Expected, expected
 from archlang.syntax.grammar import callbacks, grammar, spellings
 from archlang.syntax.line_mistakes import in_line
 from archlang.syntax.misplaced_lines import misplaced_line
-from archlang.syntax.outline import CLOSERS, RESERVED, STATEMENT_WORDS, Outline, Point, Unclosed, Unmatched
+from archlang.syntax.outline import CLOSERS, PART_WORDS, RESERVED, STATEMENT_WORDS, Outline, Point, Unclosed, Unmatched
 from archlang.syntax.tree import Node
 
 if TYPE_CHECKING:
@@ -92,6 +92,10 @@ class Reader:
             except TooDeep as error:
                 self._report(error.span.start, mistakes.nested_too_deep(error.span, DEEPEST))
                 self._resume(error.span.end)
+            except NextLineTaken as error:
+                mistake = self._value_missing_before(error.span)
+                self._report(mistake.span.start, mistake)
+                self._resume(error.span.start)
         self._finish()
         try:
             return self._parse()
@@ -245,19 +249,29 @@ class Reader:
         self._finish()
 
     def _value_missing(self, token: Token) -> Diagnostic | None:
-        """Returns a diagnostic for a line such as `a =` or `a = h +`, after which a statement or a `}` begins the next
-        line: the parser fails there, or takes the name for the value and fails at the `=` after it."""
+        """Returns a diagnostic for a line such as `a =` or `a = h +`, after which a statement, a line of a recipe or a
+        `}` begins the next line: the parser fails there, or takes the first word for the value and fails after it."""
         start, end = token.start_pos or 0, token.end_pos or 0
-        if token in _BINDERS:
+        if token not in (*STATEMENT_WORDS, "}"):
             name = _LAST_NAME.search(self._text, self._line_start(start), len(self._text[:start].rstrip()))
+            is_part = name is not None and name[0] in PART_WORDS and self._brace_around() in self._get_outline().recipes
+            if token not in _BINDERS and not is_part:
+                return None
             start, end = name.span() if name else (start, end)
-        elif token not in (*STATEMENT_WORDS, "}"):
+        if not self._get_outline().is_first(start) or self._unfinished_sign(start) is None:
             return None
-        if not self._get_outline().is_first(start):
-            return None
-        last = self._end_of_code(start)
+        return self._value_missing_before(self._span(start, end))
+
+    def _value_missing_before(self, following: Span) -> Diagnostic:
+        last = self._end_of_code(following.start)
+        sign = self._unfinished_sign(following.start) or self._span(last - 1, last)
+        return mistakes.value_missing(sign, following)
+
+    def _unfinished_sign(self, place: int) -> Span | None:
+        """Returns the sign or word before a place that a value follows."""
+        last = self._end_of_code(place)
         sign = _UNFINISHED.search(self._text, max(0, last - _LONGEST_SIGN), last)
-        return None if sign is None else mistakes.value_missing(self._span(*sign.span()), self._span(start, end))
+        return None if sign is None else self._span(*sign.span())
 
     def _end_of_code(self, place: int) -> int:
         """Returns the end of the last word or sign before a place, without comments; comments may be long, so only the

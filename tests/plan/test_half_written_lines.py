@@ -118,6 +118,19 @@ def test_a_half_written_line_of_a_recipe_leaves_the_mistakes_of_the_other_lines(
     assert [place for place in places(RECIPE.replace("…", half)) if place[1] != line] == places(RECIPE.replace("…", ""))
 
 
+@pytest.mark.parametrize("half", ["vary seed in 1..", "search train.lr in 1e-4..", "test model.d =", "vary model.d in",
+    "test model.d = 2 *"])  # fmt: skip
+@pytest.mark.parametrize("line", ["train adamw[lr = 1e-3, stps = 10]", "task  flipflop[nowher = 3]", "test",
+    "vary model.third in [1]", 'claim test.accurcy = 0.9 from "Table 1"', 'claim test.accuracy = 0.9'])  # fmt: skip
+def test_a_line_of_a_recipe_without_its_value_leaves_the_next_line(half: str, line: str) -> None:
+    others = [f"    {word}" for word in ("task  flipflop", "model m", "train adamw[steps = 1]") if word[:4] != line[:4]]
+    header = "\n".join([RECIPE.partition("recipe")[0], "recipe r {", *others])
+    number = header.count("\n") + 2
+    after = places(f"{header}\n    {half}\n    {line}\n}}\n")
+    assert ("E0101", number) in [place[:2] for place in after]
+    assert [place for place in after if place[1] != number] == places(f"{header}\n\n    {line}\n}}\n")
+
+
 @pytest.mark.parametrize("word", ["task", "model", "train"])
 def test_a_line_of_a_recipe_that_cannot_be_read_is_not_missing(word: str) -> None:
     line = re.search(rf"(?m)^    {word}\b.*$", RECIPE)

@@ -27,6 +27,13 @@ class TooDeep(Exception):
         self.span = span
 
 
+class NextLineTaken(Exception):
+    """The value of a line without one is the first word of the next line, at `span`."""
+
+    def __init__(self, span: Span) -> None:
+        self.span = span
+
+
 class _Comment(TypedDict):
     leading: tuple[str, ...]
     trailing: str

@@ -1,12 +1,16 @@
 """Builds recipes and tables."""
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from archlang.source import Span
 from archlang.syntax import mistakes, tree
-from archlang.syntax.builders.context import Section
+from archlang.syntax.builders.context import NextLineTaken, Section
 from archlang.syntax.builders.parts import Group, N, Parts, end_of, nodes_of, nodes_of_kind, start_of
+from archlang.syntax.outline import PART_WORDS
+
+_PART_ON_NEW_LINE = re.compile(rf"[\r\n][ \t]*({'|'.join(PART_WORDS)})\Z")
 
 
 class Recipes(Section):
@@ -138,7 +142,7 @@ class Recipes(Section):
 
     def variation(self, parts: Parts) -> tree.Variation:
         path, _, values = parts
-        return tree.Variation(path=path, values=values, span=self._context.span(parts))
+        return tree.Variation(path=path, values=values, span=self._span_of_value(parts))
 
     def search(self, parts: Parts) -> tree.Search:
         sought = tuple(part for part in parts if isinstance(part, tree.Sought))
@@ -146,7 +150,7 @@ class Recipes(Section):
 
     def sought(self, parts: Parts) -> tree.Sought:
         path, _, values, log = parts
-        return tree.Sought(path=path, values=values, log=log is not None, span=self._context.span(parts))
+        return tree.Sought(path=path, values=values, log=log is not None, span=self._span_of_value(parts))
 
     def claim(self, parts: Parts) -> tree.Claim:
         _, median, metric, _, index, _, _, value, _, deviation, _, at, *_, origin = parts
@@ -166,4 +170,15 @@ class Recipes(Section):
 
     def setting(self, parts: Parts) -> tree.Setting:
         path, _, value = parts
-        return tree.Setting(path=path, value=value, span=self._context.span(parts))
+        return tree.Setting(path=path, value=value, span=self._span_of_value(parts))
+
+    def _span_of_value(self, parts: Parts) -> Span:
+        """Returns the span of a path and its value.
+
+        Raises:
+            NextLineTaken: the value ends with the first word of a line of a recipe or a table."""
+        span = self._context.span(parts)
+        taken = _PART_ON_NEW_LINE.search(span.text)
+        if taken is not None:
+            raise NextLineTaken(Span(span.source, span.start + taken.start(1), span.end))
+        return span
