@@ -1,5 +1,7 @@
 """Error recovery reports every mistake and parses the correct lines."""
 
+import re
+
 import pytest
 
 from archlang.diagnostics import Diagnostic
@@ -114,3 +116,33 @@ def test_mistakes_are_in_the_order_of_the_text() -> None:
 )
 def test_brackets_are_matched_as_intended(text: str, problems: list[Unclosed | Unmatched]) -> None:
     assert Outline.of(text).problems == problems
+
+
+LISTS = """block b(h: seq[n, d], m: seq[k, d]) -> seq[n, d] {
+    y = scan c after p[m] in chunks[2](h) carry m, h truncated 3 {
+        m <- m + c
+        emit c
+    }
+    return y
+}
+
+recipe r {
+    vary  model.d in [1, 2], seed in 1..3
+    test  model.d = 1, task.length = 3
+    claim median test.accuracy = 0.5 ± 0.1 at model.d = 1, seed = 2 from "a table"
+}
+
+table t {
+    row     "A" r at model.d = 1 best of model.d claims 0.5, 0.4 ± 0.1
+    columns "B" test.accuracy at test.length in [1, 2], model.d = 3
+}
+"""
+
+
+def test_a_text_whose_line_is_cut_anywhere_has_mistakes_and_a_tree() -> None:
+    lines = LISTS.splitlines()
+    for number, line in enumerate(lines):
+        for word in re.finditer(r"\w+|[^\w\s]", line):
+            text = "\n".join((*lines[:number], line[: word.end()], *lines[number + 1 :]))
+            tree, _ = parse_tolerantly(Source("program.arch", text))
+            assert tree.source.text == text

@@ -40,19 +40,23 @@ def clause_nodes(clauses: list[Clause | None], word: str, kind: type[N]) -> tupl
     return tuple(node for node in nodes if isinstance(node, kind))
 
 
-def start_of(part: Any) -> int:  # Any: a token, a node or a group
+def start_of(part: Any) -> int:  # Any: a token, a node, a group, or a tuple that begins with one
     if isinstance(part, Node):
         return part.span.start
     if isinstance(part, Group):
         return part.start
+    if isinstance(part, tuple):
+        return start_of(part[0])
     place: int = part.start_pos
     return place
 
 
-def end_of(part: Any) -> int:  # Any: a token, a node, a group or a clause
+def end_of(part: Any) -> int:  # Any: a token, a node, a group, a clause, or a tuple of these and of what has no place
     if isinstance(part, Node | Clause):
         return part.span.end
     if isinstance(part, Group):
         return part.end
+    if isinstance(part, tuple):
+        return end_of(next(each for each in reversed(part) if each is not None and not isinstance(each, bool)))
     place: int = part.end_pos
     return place
