@@ -10,7 +10,7 @@ _BRACKETS = {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}
 _PIECE = re.compile(r'"[^"\r\n]*"|#[^\r\n]*|[()\[\]{}]')
 _CALLEE = re.compile(r"[A-Za-z_][\w.]*")
 # Words before lists.
-_LIST_WORD = re.compile(r"\s*\b(?:at|best of|carry)$")
+_LIST_WORD = re.compile(r"\s*\b(?:at|best of|carry|vary|search|test)$")
 _USE = re.compile(r"^use\b[^\r\n]*(?:\r?\n|\r|\Z)", re.MULTILINE)
 _SIGNATURE = re.compile(r"^(?:block|model)\b[^{]*\{", re.MULTILINE)
 # A comment about the whole file: an empty line follows it.

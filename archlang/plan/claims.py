@@ -25,7 +25,7 @@ def check_claims(recipe: ResolvedRecipe, measures: Measures | None) -> None:
             recipe.report(mistakes.bad_metric(claim.metric.span, claim.metric.text))
         elif measures is not None:
             measures.check(claim.metric.span, claim.metric.text, recipe.report)
-        report_repeated((setting.path for setting in claim.at), recipe.report)
+        report_repeated(claim.at, recipe.report)
         for number in (claim.value, claim.deviation):
             if number is not None and literal(number) is None:
                 recipe.report(mistakes.claim_without_number(number.span))

@@ -86,7 +86,7 @@ class Planner:
         """Checks the paths of the overrides, of `test` and of `vary`."""
         for setting in (*self.overrides.values(), *self.recipe.parts.at_test):
             self.recipe.has_static(setting.path)
-        report_repeated((setting.path for setting in self.recipe.parts.at_test), self.recipe.report)
+        report_repeated(self.recipe.parts.at_test, self.recipe.report)
         check_variations(self.recipe)
 
     def check_points(self) -> None:

@@ -16,7 +16,18 @@ from archlang.plan import mistakes
 from archlang.plan.charges import weight_parameter
 from archlang.plan.parts import RecipeParts
 from archlang.source import Span
-from archlang.syntax.tree import Call, Choice, Definition, Expression, Extern, Name, StaticParameter
+from archlang.syntax.tree import (
+    Call,
+    Choice,
+    Definition,
+    Expression,
+    Extern,
+    Name,
+    Setting,
+    Sought,
+    StaticParameter,
+    Variation,
+)
 
 SEED = StaticParameter(name="seed", kind="int", span=None)  # type: ignore[arg-type]  # no program declares it
 
@@ -94,12 +105,13 @@ class ResolvedRecipe:
         }
 
 
-def report_repeated(paths: Iterable[Name], report: Report) -> None:
-    """Reports the paths that occur a second time."""
-    first: dict[str, Name] = {}
-    for path in paths:
-        if first.setdefault(path.text, path) is not path:
-            report(name_mistakes.static_set_twice(path.span, path.text, first[path.text].span))
+def report_repeated(settings: Iterable[Setting | Variation | Sought | Name], report: Report) -> None:
+    """Reports the settings whose paths, and the paths that, occur a second time."""
+    first: dict[str, Span] = {}
+    for setting in settings:
+        path = setting if isinstance(setting, Name) else setting.path
+        if first.setdefault(path.text, setting.span) is not setting.span:
+            report(name_mistakes.static_set_twice(setting.span, path.text, first[path.text]))
 
 
 def resolve_recipe(resolved: ResolvedFile, parts: RecipeParts, report: Report) -> ResolvedRecipe:

@@ -119,7 +119,7 @@ class SearchPlan:
 
 def check_search(planner: Planner) -> None:
     """Checks each search space of a recipe on its own."""
-    report_repeated((sought.path for sought in planner.recipe.parts.search), planner.recipe.report)
+    report_repeated(planner.recipe.parts.search, planner.recipe.report)
     for sought in planner.recipe.parts.search:
         if _space(planner, sought) is not None:
             check_repeated_values(planner.recipe, sought.path, sought.values)

@@ -46,7 +46,7 @@ def varied_statics(recipe: ResolvedRecipe) -> tuple[VariedStatic, ...]:
 
 def check_variations(recipe: ResolvedRecipe) -> None:
     """Reports unknown and repeated paths after `vary`, and paths without values."""
-    report_repeated((variation.path for variation in recipe.parts.vary), recipe.report)
+    report_repeated(recipe.parts.vary, recipe.report)
     for variation in recipe.parts.vary:
         path, values = variation.path, variation.values
         if (recipe.has_static(path) and not isinstance(values, ListOf | Range)) or (

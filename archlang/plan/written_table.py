@@ -65,7 +65,7 @@ def check_table(cells: CellPlanner, table: Table) -> None:
             cells.has_statics(row.recipe, row.at)
     _check_best_of(cells, rows, columns)
     for settings in (*(row.at for row in rows), *(column.at for column in columns)):
-        report_repeated((setting.path for setting in settings), cells.report)
+        report_repeated(settings, cells.report)
 
 
 def check_cells(cells: CellPlanner, table: Table) -> None:

@@ -103,6 +103,23 @@ def test_a_static_that_is_set_twice_is_reported(text: str) -> None:
     assert (diagnostic.code, diagnostic.message) == ("E0306", "`seed` is set twice")
 
 
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "vary seed in 1..3, seed in 1..2, train.lr in [1e-3, 1e-2]",
+        "vary seed in 1..3 vary seed in 1..2",
+        "search train.lr in 1e-4..1e-2 log, train.lr in [1e-3, 1e-2]",
+        "test task.length = 3, task.length = 4",
+        'claim test.accuracy = 1.0 at seed = 1, seed = 2 from "p"',
+    ],
+)
+def test_the_edit_deletes_a_second_value_with_its_path(lines: str) -> None:
+    text = MODEL + recipe(rest=lines)
+    (mistake,) = [each for each in check_text(text) if each.code == "E0306"]
+    codes = {each.code for each in check_text(text)} - {"E0306"}
+    assert {each.code for each in check_text(apply_edits(text, mistake.edits))} == codes
+
+
 def test_a_claim_at_the_weight_of_an_unknown_charge_is_reported() -> None:
     model = """model small(x: tokens[n]) -> logits[classes] {
     h = embed[4](x)
