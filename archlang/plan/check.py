@@ -32,8 +32,8 @@ MOST_STEPS_WITH_POINTS = 450_000
 # The codes of `use` lines whose file is not read.
 _UNUSABLE_FILE = frozenset({"E0208", "E0209", "E0211", "E0232", "E0233"})
 _USE_LINE = re.compile(r"[ \t]*use\b")
-# The words before the names of items that others name.
-_ITEM = "block|model|recipe|table"
+# The words of the items that can define an unknown name, by the code of its mistake.
+_DEFINING_WORDS = {"E0202": "block|model", "E0214": "block|model", "E0604": "recipe", "E0612": "table"}
 
 Item = Definition | Extern | Recipe | Table
 Check = Callable[[], None]
@@ -100,18 +100,23 @@ def _follows(diagnostic: Diagnostic, loading: Sequence[Diagnostic]) -> bool:
     name, whose definition may stand where the text could not be read, or in a file that could not be used."""
     if any(_is_syntax_of_line(mistake, diagnostic.span) for mistake in loading):
         return True
-    if diagnostic.code not in ("E0202", "E0214", "E0604", "E0612"):
+    if diagnostic.code not in _DEFINING_WORDS:
         return False
     unparsed = {mistake.span.source for mistake in loading if mistake.code.startswith("E01")}
     is_use_unread = any(_USE_LINE.match(mistake.span.source.line(mistake.span.line)) for mistake in loading)
     is_unusable = is_use_unread or any(mistake.code in _UNUSABLE_FILE for mistake in loading)
-    if is_unusable or (unparsed and diagnostic.code == "E0214"):
+    if is_unusable:
         return True
-    name = re.escape(diagnostic.span.text.rpartition(".")[2])
-    # The name stands after the word of an item, or in a header with another mistake; or an item has no name.
-    header = rf"(?:\b(?:{_ITEM})[ \t]+|^(?=\S)[^\n{{]*(?<!\bfrom ))\b{name}\b"
+    word, name = _DEFINING_WORDS[diagnostic.code], re.escape(diagnostic.span.text.rpartition(".")[2])
+    # The name stands after the word of an item, or in a header with another mistake. An indented `model` without inputs
+    # is a line of a recipe.
+    recipe_line = rf"model[ \t]+{name}\b[ \t]*+(?:\[[^\[\]]*\])?+(?!\s*\()"
+    header = (
+        rf"^[ \t]+(?!{recipe_line})(?:{word})[ \t]+{name}\b|^(?=\S)[^\n{{]*(?<!\bfrom )\b{name}\b|^(?:{word}){name}\b"
+    )
     # An item without a name; an indented `model` may be a half-written line of a recipe.
-    definition = rf"{header}|^(?:{_ITEM})\b(?![ \t]*(?!from\b)[A-Za-z_])|^[ \t]+(?:{_ITEM})\b(?!\s*(?!from\b)[A-Za-z_])"
+    nameless = rf"^(?:{word})\b(?![ \t]*(?!from\b)[A-Za-z_])|^[ \t]+(?:{word})\b(?!\s*(?!from\b)[A-Za-z_}}])"
+    definition = rf"{header}|{nameless}"
     return any(re.search(definition, source.text, re.MULTILINE) for source in unparsed)
 
 

@@ -131,6 +131,31 @@ def test_a_line_of_a_recipe_without_its_value_leaves_the_next_line(half: str, li
     assert [place for place in after if place[1] != number] == places(f"{header}\n\n    {line}\n}}\n")
 
 
+@pytest.mark.parametrize("half", ["vary", "test model.d =", "train adamw[lr =", "claim", "model"])
+def test_an_unknown_model_is_reported_beside_a_half_written_line(half: str) -> None:
+    text = RECIPE.partition("table")[0].replace("model m\n", "model mm\n").replace("…", half)
+    for mistaken in (text, text.replace("mm", "mm[d = 4]")):
+        assert ("E0214", 7, 11, "mm") in places(mistaken)
+
+
+@pytest.mark.parametrize("half", ["table", "recipe", "table = t {", "recipe [\n", "block b(\n", "model q\n"])
+def test_an_unknown_name_is_reported_beside_a_half_written_item_that_cannot_define_it(half: str) -> None:
+    text = RECIPE.replace("…", "").replace("model m\n", "model mm\n").replace("d = 8", "d = nowhere")
+    text = text.replace("embed[d](x)", "embed[d](x) |> foo")
+    found = [place[3] for place in places(f"{text}{half}") if place[0] in ("E0202", "E0214", "E0604")]
+    assert found == ["foo", "mm", *(["missing_recipe"] if "recipe" not in half else [])]
+
+
+@pytest.mark.parametrize("header", ["model q(x: tokens[n] ->", "modl q(x: tokens[n]) ->", "modelq(x: tokens[n]) ->",
+    "model (x: tokens[n]) ->", "  model q(x tokens[n]) ->", "  model q[d = 8](x tokens[n]) ->"])  # fmt: skip
+def test_a_name_may_be_that_of_an_item_whose_header_cannot_be_read(header: str) -> None:
+    recipe = "recipe r {\n    task  flipflop\n    model q\n    train adamw[steps = 10]\n}\n"
+    text = f"{header} logits[n, vocab] {{\n    return embed[8](x) |> linear[vocab]\n}}\n"
+    codes = {place[0] for place in places(text + recipe)}
+    assert codes <= {"E0101", "E0103"}
+    assert codes != set()
+
+
 @pytest.mark.parametrize("word", ["task", "model", "train"])
 def test_a_line_of_a_recipe_that_cannot_be_read_is_not_missing(word: str) -> None:
     line = re.search(rf"(?m)^    {word}\b.*$", RECIPE)
