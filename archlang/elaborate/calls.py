@@ -52,6 +52,11 @@ class Calls:
         declaration = frame.file.find(callee.text)
         if declaration is None:
             possible = frame.file.names() | set(frame.instances())
+            receiver, _, block = callee.text.partition(".")
+            is_value, bound = frame.find(receiver)
+            if block in possible and is_value and not isinstance(bound, InstanceValue):
+                self._report(name_mistakes.method_of_value(callee.span, receiver, block, bool(arguments)))
+                return None
             self._report(name_mistakes.unknown_block(callee.span, callee.text, possible, arguments))
             return None
         return BlockValue(declaration)

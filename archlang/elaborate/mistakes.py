@@ -286,7 +286,8 @@ def shared_with_other_sizes(span: Span, name: str, difference: str, first: Span 
 
 
 def not_applied(span: Span, name: str) -> Diagnostic:
-    remedy = f"apply the block: `{name}(h)`, or `h |> {name}`"
+    block = " ".join(span.text.split())
+    remedy = f"apply the block: `{block}(h)`, or `h |> {block}`"
     return Diagnostic("E0417", f"the block `{name}` is used as a value", span, "a block, not a value", remedy=remedy)
 
 

@@ -14,6 +14,8 @@ from archlang.syntax.tree import Definition, Extern
 from archlang.types import FEATURED, Type
 from archlang.types.dimension import MOST_FACTORS, MOST_TERMS
 
+_STATICS = re.compile(r"\[[^\[\]\r\n]*\]")
+
 # Names
 
 
@@ -24,6 +26,14 @@ def unknown_value(span: Span, name: str, possible: Iterable[str], is_block: bool
         return Diagnostic("E0201", message, span, "not bound here", remedy=remedy)
     remedy = "bind it with `=` first, or add it to the inputs of the block"
     return misspelt(Diagnostic("E0201", message, span, "not bound here", remedy=remedy), name, possible, is_local=True)
+
+
+def method_of_value(span: Span, value: str, block: str, has_arguments: bool) -> Diagnostic:
+    """`span` is a callee that consists of the names of a value and a block."""
+    statics = _STATICS.match(span.source.text, span.end)
+    configured = block + (statics[0] if statics else "")
+    remedy = f"a value has no methods: write `{configured}({value}{', …' if has_arguments else ''})`"
+    return Diagnostic("E0202", f"unknown block `{span.text}`", span, "no such block", remedy=remedy)
 
 
 def unknown_block(

@@ -95,10 +95,12 @@ def _several_values(match: re.Match[str], line: Span) -> Diagnostic:
 
 
 def _varied_by_sign(match: re.Match[str], line: Span) -> Diagnostic:
-    value = re.match(r"\s*([\w.]+)(?![\w.\[(])", line.source.text[line.end : line.end + 100])
-    written = value[1] if value else "1, 2"
+    values = re.match(r"\s*(\[[^\[\]\r\n]*\]|[\w.]+(?![\w.\[(]))", line.source.text[line.end : line.end + 100])
+    written = values[1] if values else "[1, 2]"
+    if written[0] != "[" and ".." not in written:
+        written = f"[{written}]"
     message = "`vary` lists the values of a static after `in`, found `=`"
-    return _unexpected(Span(line.source, line.end - 1, line.end), message, "expected `in`", f"write `in [{written}]`")
+    return _unexpected(Span(line.source, line.end - 1, line.end), message, "expected `in`", f"write `in {written}`")
 
 
 def _comma_before_clause(match: re.Match[str], line: Span) -> Diagnostic:

@@ -88,6 +88,9 @@ _ENDS_NAME = re.compile(r"[ \t]*+(?!(?!(?:in|at|best|claims|from)\b)[\w\"])")
 _BINDER = re.compile(r"[ \t]*(?:=(?!=)|<-)")
 
 _COMPARE = "compare with `==`"
+_STATICS = "put statics in square brackets: `block[name = value](…)`"
+# A sign that a value follows, at the end of a text.
+_BEFORE_VALUE = re.compile(r"(?:\.\.|\|>|[-+*/%=])\Z")
 
 # Operators whose left operand is no pipe without parentheses.
 OPERATORS_AFTER_PIPE = frozenset((*"+-*/%", "==", "!=", "<", "<=", ">", ">=", "and", "or", "when"))
@@ -112,6 +115,8 @@ def unexpected_token(span: Span, token: str, expected: Expected, around: str, is
         diagnostic = Diagnostic("E0101", message, span, label, remedy=f"write `{replacement}`")
         return diagnostic.with_edits(Edit(span, space + replacement))
     remedy = _remedy(token, expected, around, is_reserved, is_bound)
+    if token == "(" and span.source.text.endswith(")", 0, span.start):
+        remedy = _STATICS
     diagnostic = Diagnostic("E0101", message, span, label, remedy=remedy)
     near = did_you_mean(token, expected.words) if token.isidentifier() and not is_reserved else None
     if near is not None:
@@ -144,7 +149,7 @@ def _replacement(token: str, expected: Expected, around: str) -> str | None:
     """Returns what stands for a sign or a word of other languages; None if the token is none."""
     if token == ":":
         is_setting = around == "[" and "`=`" in expected.phrases
-        return "->" if "`->`" in expected.phrases else "=" if is_setting else None
+        return "->" if "`->`" in expected.phrases else "=" if is_setting else "{" if "`{`" in expected.phrases else None
     return _FOREIGN_ITEMS.get(token) if expected.phrases[0] == ITEM else None
 
 
@@ -183,7 +188,9 @@ def _remedy(token: str, expected: Expected, around: str, is_reserved: bool, is_b
     if (is_reserved or is_bound) and expected.phrases[0] == ITEM:
         return "put statements between the braces of a block or a model"
     if token == "=" and around == "(":
-        return "put statics in square brackets: `block[name = value](…)`"
+        return _STATICS
+    if token == "(" and "`[`" in expected.phrases:
+        return "put statics in square brackets: `name[static = value]`"
     if token == "=" and expected.operators:
         return _COMPARE
     if binds:
@@ -265,7 +272,9 @@ def unknown_character(span: Span) -> Diagnostic:
         character = _quoted(text)
     else:
         character = f"the invisible character U+{ord(text[0]):04X}"
-    if text[0] in _INSTEAD:
+    if text == "." and span.source.text.endswith((")", "]"), 0, span.start):
+        remedy = "apply a block with `|>`, as in `norm(h) |> relu`"
+    elif text[0] in _INSTEAD:
         remedy = _INSTEAD[text[0]]
     elif text[0].isalnum():
         remedy = "write names with the letters a to z, digits and `_`"
@@ -288,7 +297,10 @@ def unclosed_bracket(opener: Span, noticed: Span) -> Diagnostic:
         start, _ = noticed.source.line_bounds(noticed.line)
         place = len(text.rstrip()) if at_end else start
         return diagnostic.with_edits(insertion(opener.source, place, "\n}" if at_end else "}\n"))
-    return diagnostic.with_edits(insertion(opener.source, len(text[: noticed.start].rstrip()), closer))
+    end = len(text[: noticed.start].rstrip())
+    if sign := _BEFORE_VALUE.search(text, max(0, end - 2), end):
+        return replace(diagnostic, remedy=f"write a value after `{sign[0]}`, and add `{closer}`")
+    return diagnostic.with_edits(insertion(opener.source, end, closer))
 
 
 def unmatched_closer(closer: Span, opener: Span | None) -> Diagnostic:

@@ -294,3 +294,42 @@ def test_a_line_of_a_recipe_file_that_is_cut_costs_nothing_but_itself(path: str,
 @pytest.mark.parametrize(("path", "mistake"), CASES)
 def test_each_cut_of_a_recipe_file_costs_nothing_but_the_line(path: str, mistake: tuple[str, str]) -> None:
     check_cuts(ROOT / path, mistake, 1)
+
+
+@pytest.mark.parametrize(
+    ("line", "remedy"),
+    [
+        ("y = h.norm()", "a value has no methods: write `norm(h)`"),
+        ("y = h.linear[d]()", "a value has no methods: write `linear[d](h)`"),
+        ("y = x.attention[2](h)", "a value has no methods: write `attention[2](x, …)`"),
+        ("y = norm(h).relu()", "apply a block with `|>`, as in `norm(h) |> relu`"),
+        ("y = linear(d)(h)", "put statics in square brackets: `block[name = value](…)`"),
+        ("y = linear[d]", "apply the block: `linear[d](h)`, or `h |> linear[d]`"),
+        ("repeat 3:", "write `{`"),
+        ("if d > 3:", "write `{`"),
+        ("y = linear[bias =", "write a value after `=`, and add `]`"),
+        ("y = linear[d](h +", "write a value after `+`, and add `)`"),
+    ],
+)
+def test_a_form_of_another_language_has_the_remedy_of_this_one(line: str, remedy: str) -> None:
+    text = BODY.replace("…", line).replace("first", "h").replace("second", "h")
+    mistakes = [each for each in check_text(text, "program.arch") if each.span.line == 3 and each.is_error]
+    assert [each.remedy for each in mistakes] == [remedy]
+    assert [edit.text for edit in mistakes[0].edits] == ([" {"] if ":" in line else [])
+
+
+@pytest.mark.parametrize(
+    ("line", "remedy"),
+    [
+        ("vary model.d = 1..3", "write `in 1..3`"),
+        ("vary model.d = [4, 5]", "write `in [4, 5]`"),
+        ("vary model.d = 4", "write `in [4]`"),
+        ("vary model.d = 4, seed in 1..3", "write `in [4]`"),
+        ("train adamw(lr = 1e-3)", "put statics in square brackets: `name[static = value]`"),
+        ("train adamw[lr =", "write a value after `=`, and add `]`"),
+    ],
+)
+def test_a_line_of_a_recipe_has_the_remedy_that_is_meant(line: str, remedy: str) -> None:
+    text = RECIPE.replace("…", line)
+    number = text[: text.index(line)].count("\n") + 1
+    assert remedy in [each.remedy for each in check_text(text, "program.arch") if each.span.line == number]
