@@ -80,9 +80,10 @@ def _joined(
     base: Sequence[Part], own: Sequence[Part], static_names: Callable[[Choice], Sequence[str] | None]
 ) -> tuple[Part, ...]:
     own_kinds = {_kind(part) for part in own}
-    # What a line takes from one that could not be read is unknown.
-    unread = {part.first_word for part in base if isinstance(part, Missing)}
-    own = [part for part in own if not isinstance(part, Choice) or part.word not in unread]
+    # What a line takes from one that could not be read is unknown, and what such a line takes.
+    unread = [{part.first_word for part in parts if isinstance(part, Missing)} for parts in (base, own)]
+    own = [part for part in own if not isinstance(part, Choice) or part.word not in unread[0]]
+    base = [part for part in base if not isinstance(part, Choice) or part.word not in unread[1]]
     choices = {part.word: part for part in base if isinstance(part, Choice)}
     own_paths = {path for part in own if isinstance(part, Choice) for path in _paths(part, static_names(part) or ())}
     parts: list[Part] = []

@@ -131,6 +131,20 @@ def test_a_line_of_a_recipe_without_its_value_leaves_the_next_line(half: str, li
     assert [place for place in after if place[1] != number] == places(f"{header}\n\n    {line}\n}}\n")
 
 
+@pytest.mark.parametrize(("cut", "whole"), [("task", "model lm"), ("model", "task flipflop"), ("task ctl[", "model lm"),
+    ("train", "task ctl"), ("train adamw[lr =", "test model.nowhere = 3")])  # fmt: skip
+def test_a_line_that_cannot_be_read_is_not_taken_from_the_base(cut: str, whole: str) -> None:
+    text = (
+        "model m[d = 32](x: tokens[n]) -> logits[classes] {\n    return embed[d](x) |> last |> linear[classes]\n}\n"
+        "model lm[d = 32](x: tokens[n]) -> logits[n, vocab] {\n    return embed[d](x) |> linear[vocab]\n}\n"
+        "recipe r {\n    task  ctl\n    model m\n    train adamw[steps = 1]\n}\n"
+        f"recipe q from r {{\n    {whole}\n    {cut}\n}}\n"
+    )
+    expected = ["E0312"] if "nowhere" in whole else []
+    assert [place[0] for place in places(text) if not place[0].startswith("E01")] == expected
+    assert any(place[0].startswith("E01") for place in places(text))
+
+
 @pytest.mark.parametrize("half", ["vary", "test model.d =", "train adamw[lr =", "claim", "model"])
 def test_an_unknown_model_is_reported_beside_a_half_written_line(half: str) -> None:
     text = RECIPE.partition("table")[0].replace("model m\n", "model mm\n").replace("…", half)
