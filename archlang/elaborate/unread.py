@@ -7,8 +7,8 @@ from archlang.syntax.outline import RESERVED
 from archlang.syntax.tree import Body, Emit, Missing, Return, Statement, Unclear
 from archlang.syntax.walk import walk
 
-# The first word, and the words before `=` and `<-`.
-_BOUND = re.compile(r"\A[A-Za-z_]\w*|[A-Za-z_]\w*(?=\s*(?:=(?!=)|<-))")
+# The first word, the word after `let`, and the words before `=` and `<-`.
+_BOUND = re.compile(r"\A[A-Za-z_]\w*|(?<=\blet )[A-Za-z_]\w*|[A-Za-z_]\w*(?=\s*(?:=(?!=)|<-))")
 _WORD = re.compile(r"[A-Za-z_]\w*")
 
 

@@ -347,3 +347,8 @@ def test_a_line_of_a_recipe_has_the_remedy_that_is_meant(line: str, remedy: str)
     text = RECIPE.replace("…", line)
     number = text[: text.index(line)].count("\n") + 1
     assert remedy in [each.remedy for each in check_text(text, "program.arch") if each.span.line == number]
+
+
+def test_a_block_that_a_half_written_let_binds_is_not_unknown() -> None:
+    text = BODY.replace("…", "let g").replace("norm(h)", "g(h)")
+    assert [place[3] for place in places(text) if place[0] != "W0201"] == ["first", "g", "second"]
