@@ -11,7 +11,7 @@ BLOCKS = library_blocks()
 
 
 # They take tens of seconds.
-_SLOW = ("bert", "pointer_unit")
+_SLOW = ("absrel_attention", "bert", "pointer_unit", "relative_attention")
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,7 @@ MODELS = [
 ]
 
 
+@pytest.mark.slow
 def test_the_cost_of_every_block_is_known() -> None:
     blocks = library_blocks()
     assert blocks

@@ -42,6 +42,7 @@ def test_a_composition_needs_no_python(page: Path) -> None:
     assert not any(line.startswith("extern") for line in read(page).text.splitlines())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES, ids=name)
 def test_a_composition_trains_for_some_steps(page: Path, tmp_path: Path) -> None:
     small = {**SMALL_TASK[page.stem], "model.d": "16", "train.batch": "8", "train.steps": "3", "train.every": "3"}

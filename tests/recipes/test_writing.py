@@ -133,6 +133,7 @@ def products(module: Architecture, steps: int, cached: bool) -> int:
     return counter.count
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("page", "recipe"), EVERY)
 def test_with_a_cache_the_cost_of_a_step_does_not_grow(page: Path, recipe: str) -> None:
     module = model(page, recipe)

@@ -161,6 +161,7 @@ def test_a_table_under_ray_that_is_stopped_exits_with_the_code_of_its_signal(
     assert process.wait(60) == 128 + number
 
 
+@pytest.mark.slow
 @installed("submitit")
 def test_slurm_jobs_produce_the_same_table(program: Path, tmp_path: Path) -> None:
     table = plan_table(program, sets={"train.steps": "3"}, seeds=[1, 2])
