@@ -57,7 +57,7 @@ def load(
 
 
 def load_named(
-    path: str | Path,
+    path: str | Path | Source,
     model: str | None,
     recipe: str | None,
     sets: Mapping[str, str],

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from archlang.cli import console
+from archlang.cli import console, standard_input
 from archlang.cli.settings import Allow, Plugin
 from archlang.diagnostics.terminal import text_column
 
@@ -25,6 +25,7 @@ _CODE = 5
 
 
 def hold_blocks(
+    context: typer.Context,
     targets: Annotated[
         list[str] | None,
         typer.Argument(
@@ -51,6 +52,8 @@ def hold_blocks(
     from archlang.plugins import Plugins
 
     names = list(dict.fromkeys(targets or ()))
+    for name in names:
+        standard_input.refuse(Path(name), context.command_path)
     is_program = bool(names) and (names[0].endswith(".arch") or Path(names[0]).is_file())
     blocks = program_blocks(names[0], names[1:], allow or ()) if is_program else library_blocks(names)
     plugins = Plugins.read(plugin or (), Path(names[0]).parent if is_program else "")

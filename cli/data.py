@@ -10,6 +10,7 @@ import typer
 from archlang.cli import console
 from archlang.cli.downloads import fetch_all, size
 from archlang.cli.settings import Allow, Plugin, parse_sets
+from archlang.cli.shipped import program as program_file
 
 if TYPE_CHECKING:
     from archlang.data.registry import OfficialFile
@@ -181,7 +182,9 @@ def show(
     ] = None,
     split: Annotated[list[str] | None, typer.Option("--split", help="A split; may be repeated.")] = None,
     examples: Annotated[int, typer.Option("--examples", "-n", min=0, help="Items to show of each split.")] = 2,
-    program: Annotated[Path | None, typer.Option("--program", help="A program that declares further tasks.")] = None,
+    program: Annotated[
+        Path | None, typer.Option("--program", help="A program that declares further tasks.", callback=program_file)
+    ] = None,
     plugin: Plugin = None,
     allow: Allow = None,
     as_json: AsJson = False,

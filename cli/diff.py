@@ -6,21 +6,19 @@ from typing import Annotated
 import typer
 
 from archlang.cli import completion, console
-from archlang.cli.settings import Allow, parse_sets
-from archlang.cli.shipped import program
+from archlang.cli.settings import Allow, ProgramOrInput, parse_sets
+from archlang.cli.shipped import program_or_input
+from archlang.cli.standard_input import STANDARD_INPUT, text_or_path
 
 
 def diff(
-    before: Annotated[
-        Path,
-        typer.Argument(help="A program.", show_default=False, callback=program, autocompletion=completion.programs),
-    ],
+    before: ProgramOrInput,
     after: Annotated[
         Path,
         typer.Argument(
-            help="The program to compare it with.",
+            help="The program to compare it with, or `-`.",
             show_default=False,
-            callback=program,
+            callback=program_or_input,
             autocompletion=completion.programs,
         ),
     ],
@@ -39,11 +37,13 @@ def diff(
 
     Example: archlang diff recipes/ndr.arch recipes/ndr.arch --recipe baseline -o diff.html
     """
+    if before == after == STANDARD_INPUT:
+        console.fail("both programs are `-`", "name a file for one of them", code=2)
     from archlang.compile import compile_named
     from archlang.pages.pictures.changes import describe_changes
 
-    old = compile_named(before, None, None, {}, allow or ())
-    new = compile_named(after, None, recipe, parse_sets(sets), allow or ())
+    old = compile_named(text_or_path(before), None, None, {}, allow or ())
+    new = compile_named(text_or_path(after), None, recipe, parse_sets(sets), allow or ())
     changes = describe_changes(old, new) or ("nothing changed",)
     console.out.write("\n".join(changes))
     if out is not None:

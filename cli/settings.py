@@ -1,4 +1,4 @@
-"""The options that commands share: `--set path=value`, `--allow FOLDER`, `--plugin FILE.py` and `--for TIME`."""
+"""What commands share: the argument FILE, `--set path=value`, `--allow FOLDER`, `--plugin FILE.py` and `--for TIME`."""
 
 import re
 import time
@@ -8,7 +8,16 @@ from typing import Annotated
 
 import typer
 
-from archlang.cli import console
+from archlang.cli import completion, console
+from archlang.cli.shipped import program_or_input
+
+ProgramOrInput = Annotated[
+    Path,
+    typer.Argument(
+        help="The program; `-` for standard input.", show_default=False, callback=program_or_input,
+        autocompletion=completion.programs,
+    ),
+]  # fmt: skip
 
 Allow = Annotated[
     list[Path] | None,

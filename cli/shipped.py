@@ -3,13 +3,22 @@
 import os
 from pathlib import Path
 
-from archlang.cli import console
+import typer
+
+from archlang.cli import console, standard_input
 from archlang.diagnostics.names import did_you_mean
 from archlang.names.shipped import recipe_files
 
 
-def program(path: Path | None) -> Path | None:
-    """Returns the file that an argument names. Exits if it is a misspelt name of a shipped file."""
+def program(context: typer.Context, path: Path | None) -> Path | None:
+    """Returns the file that an argument names. Exits if it is `-`, or a misspelt name of a shipped file."""
+    if path is not None:
+        standard_input.refuse(path, context.command_path)
+    return program_or_input(path)
+
+
+def program_or_input(path: Path | None) -> Path | None:
+    """Returns the file that an argument names, which may be `-`. Exits if it is a misspelt name of a shipped file."""
     file = named(path)
     if path is not None and file == path and not os.path.lexists(path):
         near = did_you_mean(_name(path), recipe_files())

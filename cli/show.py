@@ -5,16 +5,13 @@ from typing import Annotated
 
 import typer
 
-from archlang.cli import completion, console
-from archlang.cli.settings import Allow, Plugin, parse_sets
-from archlang.cli.shipped import program
+from archlang.cli import console
+from archlang.cli.settings import Allow, Plugin, ProgramOrInput, parse_sets
+from archlang.cli.standard_input import text_or_path
 
 
 def show(
-    file: Annotated[
-        Path,
-        typer.Argument(help="The program.", show_default=False, callback=program, autocompletion=completion.programs),
-    ],
+    file: ProgramOrInput,
     tree: Annotated[bool, typer.Option("--tree", help="The syntax tree.")] = False,
     graph: Annotated[bool, typer.Option("--graph", help="The typed graph (the default).")] = False,
     torch: Annotated[bool, typer.Option("--torch", help="Plain torch code, as `export` writes it.")] = False,
@@ -48,22 +45,23 @@ def show(
     for name in excluded:
         if name not in NAMES:
             console.fail(f"unknown optional pass `{name}`", f"the optional passes are {', '.join(NAMES)}", code=2)
+    program = text_or_path(file)
     if tree:
         from rich.pretty import pretty_repr
 
         from archlang.syntax.parser import parse, read
 
-        console.out.write(pretty_repr(parse(read(file)), max_width=120))
+        console.out.write(pretty_repr(parse(read(program) if isinstance(program, Path) else program), max_width=120))
         return
     settings, used = parse_sets(sets), allow or ()
     if torch:
         from archlang.compile import load_named
         from archlang.export.plain.file import plain_text
 
-        module = load_named(file, model, recipe, settings, plugins=plugin or (), allow=used, without=excluded)
+        module = load_named(program, model, recipe, settings, plugins=plugin or (), allow=used, without=excluded)
         console.out.write(plain_text(module))
         return
-    shown = compile_named(file, model, recipe, settings, used)
+    shown = compile_named(program, model, recipe, settings, used)
     plugins = Plugins.read(plugin or (), file.parent)
     if lowered:
         from archlang.backend.lower.text import print_torch

@@ -6,10 +6,27 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from archlang.cli import console
+
 if TYPE_CHECKING:
     from archlang.source import Source
 
 STANDARD_INPUT = Path("-")
+
+
+def text_or_path(file: Path) -> Source | Path:
+    """Returns the program of standard input if a file is called `-`, else the file.
+
+    Raises:
+        ProgramError: standard input is not UTF-8, or too large."""
+    return read_standard_input() if file == STANDARD_INPUT else file
+
+
+def refuse(file: Path, command: str) -> None:
+    """Exits if a command that needs a file is given `-`."""
+    if file == STANDARD_INPUT:
+        message = f"`{command}` does not read standard input"
+        console.fail(message, "save the program as a file, and name the file", code=2)
 
 
 def read_standard_input() -> Source:

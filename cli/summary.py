@@ -1,23 +1,19 @@
 """`archlang summary`: what an architecture costs."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from archlang.cli import completion, console
-from archlang.cli.settings import Allow, Plugin, parse_sets
-from archlang.cli.shipped import program
+from archlang.cli import console
+from archlang.cli.settings import Allow, Plugin, ProgramOrInput, parse_sets
+from archlang.cli.standard_input import text_or_path
 
 _FLOAT_BYTES = 4
 _DEFAULT_LENGTH = 64  # positions
 
 
 def summary(
-    file: Annotated[
-        Path,
-        typer.Argument(help="The program.", show_default=False, callback=program, autocompletion=completion.programs),
-    ],
+    file: ProgramOrInput,
     batch: Annotated[int, typer.Option("--batch", "-b", min=1, help="Samples per batch.")] = 1,
     length: Annotated[list[int] | None, typer.Option("--length", "-n", min=1, help="Positions per sample.")] = None,
     depth: Annotated[
@@ -44,7 +40,7 @@ def summary(
     from archlang.plugins import Plugins
 
     Plugins.read(plugin or ())  # no Python is needed to count
-    graph = compile_named(file, model, recipe, parse_sets(sets), allow or ())
+    graph = compile_named(text_or_path(file), model, recipe, parse_sets(sets), allow or ())
     depths: list[int | None] = [*depth] if depth else [None]
     summaries = [
         (steps, summarize(graph, positions, steps)) for positions in length or [_DEFAULT_LENGTH] for steps in depths

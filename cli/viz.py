@@ -5,22 +5,13 @@ from typing import Annotated
 
 import typer
 
-from archlang.cli import completion, console
-from archlang.cli.settings import Allow, Plugin, parse_sets
-from archlang.cli.shipped import program
-from archlang.cli.standard_input import STANDARD_INPUT, read_standard_input
+from archlang.cli import console
+from archlang.cli.settings import Allow, Plugin, ProgramOrInput, parse_sets
+from archlang.cli.standard_input import text_or_path
 
 
 def viz(
-    file: Annotated[
-        Path,
-        typer.Argument(
-            help="The program; `-` for standard input.",
-            show_default=False,
-            callback=program,
-            autocompletion=completion.programs,
-        ),
-    ],
+    file: ProgramOrInput,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="The picture: .html, .svg, .png, .dot or .mmd.")
     ] = None,
@@ -45,8 +36,7 @@ def viz(
     if out is not None and out.suffix not in FORMATS:
         console.fail(f"`{out}` has no suffix of a picture", f"use one of {', '.join(FORMATS)}", code=2)
     Plugins.read(plugin or ())  # no Python is needed to draw
-    source = read_standard_input() if file == STANDARD_INPUT else file
-    picture = draw(compile_named(source, model, recipe, parse_sets(sets), allow or ()))
+    picture = draw(compile_named(text_or_path(file), model, recipe, parse_sets(sets), allow or ()))
     if out is None:
         console.out.write(print_tree(picture))
         return

@@ -27,12 +27,6 @@ def test_without_out_it_prints_a_tree_with_types() -> None:
     assert "→ h: seq[n, 64]" in text
 
 
-def test_a_program_of_standard_input_is_drawn() -> None:
-    text = Path(GUTLB).read_text(encoding="utf-8")
-    done = CliRunner().invoke(app, ["viz", "-"], input=text)
-    assert (done.exit_code, done.stdout) == (0, run("viz", GUTLB))
-
-
 def test_svg_is_well_formed_and_shows_the_line_of_every_block(tmp_path: Path) -> None:
     out = tmp_path / "gutlb.svg"
     run("viz", GUTLB, "-o", str(out))
