@@ -7,8 +7,8 @@ from archlang.pages.pictures.box import Box
 from archlang.pages.pictures.label import PADDING
 from archlang.pages.pictures.placement import GAP, PlacedBox, place_boxes
 
-# In pixels: a picture of this width is shown whole on most screens.
-WIDEST = 1400.0
+# In pixels: with the margins of an SVG, 1,400, which most screens show whole.
+WIDEST = 1380.0
 _WIDEST_ROW = 800.0  # of boxes, without the edges that pass it
 
 

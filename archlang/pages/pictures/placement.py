@@ -94,7 +94,7 @@ class _Region:
         self.children = {child.id: place_boxes(child, inside) for child in box.boxes}
         self.ranks = rank(box, {id: child.width + GAP for id, child in self.children.items()}, inside)
         self.row_of = {id: number for number, row in enumerate(self.ranks.rows) for id in row}
-        centres = _centres(self.ranks, {id: child.width for id, child in self.children.items()})
+        centres = _centres(self.ranks, {id: child.width for id, child in self.children.items()}, inside)
         left = min(centre - self._width(id) / 2 for id, centre in centres.items())
         shift = PADDING + GAP / 2 - left
         self.centres = {id: centre + shift for id, centre in centres.items()}
@@ -149,16 +149,18 @@ class _Region:
         return Route(edge.source, edge.target, points, back=True)
 
 
-def _centres(ranks: Ranks, widths: Mapping[str, float]) -> dict[str, float]:
-    """Returns the x of the centre of every box and bend: as near to its neighbours in other rows as its row allows."""
+def _centres(ranks: Ranks, widths: Mapping[str, float], widest: float) -> dict[str, float]:
+    """Returns the x of the centre of every box and bend: as near to its neighbours in other rows as its row allows, and
+    within `widest`, or the width of the widest row if that is more."""
     linked: dict[str, list[list[str]]] = {id: [[], []] for row in ranks.rows for id in row}
     for chain in ranks.chains:
         for upper, lower in pairwise(chain):
             linked[lower][0].append(upper)
             linked[upper][1].append(lower)
     centres: dict[str, float] = {}
-    for row in ranks.rows:
-        offsets = _offsets(row, widths)
+    offsets_of = {row: _offsets(row, widths) for row in ranks.rows}
+    half = max(widest, *(offsets[-1] for offsets in offsets_of.values())) / 2
+    for row, offsets in offsets_of.items():
         centres.update({id: offset - offsets[-1] / 2 for id, offset in zip(row, offsets, strict=True)})
     for sweep in range(SWEEPS):
         side = sweep % 2
@@ -168,7 +170,7 @@ def _centres(ranks: Ranks, widths: Mapping[str, float]) -> dict[str, float]:
                 neighbours = linked[id][side] or linked[id][1 - side]
                 near = [centres[neighbour] for neighbour in neighbours] or [centres[id]]
                 targets.append(sum(near) / len(near))
-            centres.update(zip(row, _spread(targets, _offsets(row, widths)), strict=True))
+            centres.update(zip(row, _spread(targets, offsets_of[row], half), strict=True))
     return centres
 
 
@@ -180,9 +182,9 @@ def _offsets(row: Sequence[str], widths: Mapping[str, float]) -> list[float]:
     return offsets
 
 
-def _spread(targets: Sequence[float], offsets: Sequence[float]) -> list[float]:
-    """Returns the positions nearest to the targets, by least squares, that keep at least the distances of `offsets`
-    (pool adjacent violators)."""
+def _spread(targets: Sequence[float], offsets: Sequence[float], half: float) -> list[float]:
+    """Returns the positions between `-half` and `half` that are nearest to the targets, by least squares, and keep at
+    least the distances of `offsets` (pool adjacent violators)."""
     pools: list[tuple[float, int]] = []  # mean and count
     for target, offset in zip(targets, offsets, strict=True):
         mean, count = target - offset, 1
@@ -191,5 +193,5 @@ def _spread(targets: Sequence[float], offsets: Sequence[float]) -> list[float]:
             mean = (pool_mean * pool_count + mean * count) / (pool_count + count)
             count += pool_count
         pools.append((mean, count))
-    means = [mean for mean, count in pools for _ in range(count)]
+    means = [min(max(mean, -half), half - offsets[-1]) for mean, count in pools for _ in range(count)]
     return [mean + offset for mean, offset in zip(means, offsets, strict=True)]

@@ -18,8 +18,8 @@ class Ranks:
     """The rows of a box from top to bottom.
 
     Args:
-        rows: The ids in each row, from left to right. Besides boxes, a row holds bends such as `~3.1`: the points where
-            an edge passes the row.
+        rows: The ids in each row, from left to right. Besides boxes, a row holds bends such as `~3`: the points where
+            the edges of a value pass the row.
         chains: For each edge that is not a back edge, the ids of its source, its bends and its target: one in each row
             that the edge touches."""
 
@@ -36,12 +36,14 @@ def rank(box: Box, widths: Mapping[str, float] | None = None, widest: float = in
     for child in box.boxes:
         rows[row_of[child.id]].append(child.id)
     chains = []
-    for number, edge in enumerate(forward):
-        passed = range(row_of[edge.source] + 1, row_of[edge.target])
-        bends = [f"~{number}.{row}" for row in passed]
-        for row, bend in zip(passed, bends, strict=True):
-            rows[row].append(bend)
-        chains.append((edge.source, *bends, edge.target))
+    bends: dict[tuple[str, int], str] = {}  # by source and row
+    for edge in forward:
+        passed = [(edge.source, row) for row in range(row_of[edge.source] + 1, row_of[edge.target])]
+        for place in passed:
+            if place not in bends:
+                bends[place] = f"~{len(bends)}"
+                rows[place[1]].append(bends[place])
+        chains.append((edge.source, *(bends[place] for place in passed), edge.target))
     return Ranks(_uncrossed(rows, chains), tuple(chains))
 
 

@@ -5,10 +5,15 @@ from itertools import pairwise
 
 import pytest
 
+from archlang.editor.document import Document
+from archlang.editor.graphs import graph_of, parts
+from archlang.graph.graph import Graph
+from archlang.names.library import PACKAGE
 from archlang.pages.pictures.box import Box, Edge
 from archlang.pages.pictures.columns import WIDEST, place_readably
+from archlang.pages.pictures.picture import draw
 from archlang.pages.pictures.placement import PlacedBox, place_boxes
-from archlang.pages.pictures.svg import print_svg
+from archlang.pages.pictures.svg import MARGIN, print_svg
 from tests.pages.pictures.test_placement import are_apart, parents, random_picture
 
 
@@ -78,3 +83,19 @@ def test_rows_that_are_too_wide_become_several() -> None:
     assert narrow.width < wide.width
     tops = {child.box.id: child.y for child in narrow.children}
     assert all(tops[edge.source] < tops[edge.target] for edge in picture.edges)
+
+
+@pytest.mark.parametrize(
+    ("folder", "word"), [("blocks/models", "model"), pytest.param("recipes", "recipe", marks=pytest.mark.slow)]
+)
+def test_no_picture_of_a_shipped_program_is_too_wide_to_be_read(folder: str, word: str) -> None:
+    widths = {}
+    for path in sorted(PACKAGE.joinpath(folder).rglob("*.arch")):
+        document = Document(str(path), path.read_text(encoding="utf-8"))
+        for part in parts(document):
+            if part.word == word:
+                graph = graph_of(document, part)
+                assert isinstance(graph, Graph), graph
+                widths[f"{part.name} of {path.name}"] = place_readably(draw(graph)).width + 2 * MARGIN
+    assert len(widths) > 30
+    assert {name: width for name, width in widths.items() if width > 1400} == {}

@@ -77,3 +77,20 @@ def test_no_edge_crosses_a_box(widest: float) -> None:
                         x, y = x0 + (x1 - x0) * step / 20, y0 + (y1 - y0) * step / 20
                         inside = child.x < x < child.x + child.width and child.y < y < child.bottom
                         assert not inside, (route, child.box.id)
+
+
+def test_the_edges_of_a_value_pass_a_row_together() -> None:
+    boxes = tuple(Box(id, "call", id) for id in "abcd")
+    edges = (Edge("a", "b"), Edge("b", "c"), Edge("c", "d"), Edge("a", "c"), Edge("a", "d"))
+    (first, second) = (
+        route.points for route in place_boxes(Box("all", "apply", "all", boxes=boxes, edges=edges)).routes[3:]
+    )
+    assert first[2:4] == second[2:4]
+
+
+def test_boxes_that_follow_their_neighbours_stay_within_the_width() -> None:
+    """Rows of two boxes, each of which follows the right box of the row above."""
+    boxes = tuple(Box(f"{side}{row}", "call", "x" * 20) for row in range(40) for side in ("left", "right"))
+    edges = tuple(Edge(f"right{row}", f"{side}{row + 1}") for row in range(39) for side in ("left", "right"))
+    picture = Box("all", "apply", "all", boxes=boxes, edges=edges)
+    assert place_boxes(picture, 400.0).width < 600.0
