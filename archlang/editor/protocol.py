@@ -1,9 +1,11 @@
 """The messages of the Language Server Protocol: each request gets an answer, also one that cannot be read."""
 
 import json
+import logging
 from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import unquote, urlparse
 
 from cattrs import transform_error
 from lsprotocol import types as lsp
@@ -11,7 +13,12 @@ from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams, JsonRpcInva
 from pygls.lsp.server import LanguageServer
 from pygls.protocol import LanguageServerProtocol, lsp_method
 
+_log = logging.getLogger(__name__)
 _UNREADABLE_TEXT = (json.JSONDecodeError, UnicodeDecodeError, RecursionError)
+
+
+class Refused(JsonRpcInvalidParams):
+    """A request that cannot be fulfilled; the editor shows the reason."""
 
 
 @dataclass(frozen=True)
@@ -19,6 +26,14 @@ class _UnreadableRequest:
     """A request that is no message of the protocol."""
 
     id: object
+    error: JsonRpcException
+
+
+@dataclass(frozen=True)
+class _UnreadableNotification:
+    """A notification, or an answer, that is no message of the protocol."""
+
+    method: object
     error: JsonRpcException
 
 
@@ -38,12 +53,13 @@ class Protocol(LanguageServerProtocol):
             return super().structure_message(data)
         except JsonRpcException as error:
             if not _is_request(data):
-                raise
+                return _UnreadableNotification(data.get("method"), _described(error))
             return _UnreadableRequest(data["id"], _described(error))
 
     def handle_message(self, message: Any) -> None:  # Any: the client may send anything
-        refused = self._refused(message)
-        if refused is None:
+        if (reason := self._ignored(message)) is not None:
+            _log.warning("Ignoring %s", reason)
+        elif (refused := self._refused(message)) is None:
             super().handle_message(message)
         else:
             self.refuse(refused.id, refused.error)
@@ -53,6 +69,24 @@ class Protocol(LanguageServerProtocol):
         content = {"code": error.code, "message": error.message}
         named = request if isinstance(request, int | str) else None  # which pygls would leave out
         self._send_data({"jsonrpc": self.VERSION, "id": named, "error": content})
+
+    def _ignored(self, message: object) -> str | None:
+        """Returns what a message is, and why it is ignored; None for other messages."""
+        match message:
+            case dict() if not _is_request(message):
+                return "a message without `jsonrpc`, or without `id` and `method`"
+            case _UnreadableNotification(method=method, error=error):
+                return f"notification {method!r}: {error.message}"
+            case lsp.DidOpenTextDocumentNotification(params=opened) if not _is_uri(opened.text_document.uri):
+                return f"the text of {opened.text_document.uri!r}, which is not a URI"
+            case lsp.DidOpenNotebookDocumentNotification() | lsp.DidChangeNotebookDocumentNotification():
+                return "a notebook, which is not a program"
+            case lsp.DidChangeTextDocumentNotification(params=change):
+                uri = change.text_document.uri
+                return (
+                    None if unquote(uri) in self.workspace.text_documents else f"a change of {uri!r}, which is not open"
+                )
+        return None
 
     def _refused(self, message: object) -> _UnreadableRequest | None:
         """Returns a request that is no valid one; None for other messages."""
@@ -78,6 +112,28 @@ class Server(LanguageServer):
             self.protocol.refuse(None, JsonRpcParseError(f"the message is not JSON: {error}"))
         else:
             super().report_server_error(error, source)
+
+
+def log_briefly() -> None:
+    """Makes pygls log a mistake of the client in a line, without the traceback that it leaves in the server."""
+    for name in ("pygls.protocol.json_rpc", "pygls.server"):
+        logging.getLogger(name).addFilter(_without_traceback)
+
+
+def _without_traceback(record: logging.LogRecord) -> bool:
+    error = record.exc_info[1] if record.exc_info else None
+    if isinstance(error, (JsonRpcException, *_UNREADABLE_TEXT)):
+        record.msg, record.args, record.exc_info = f"{record.getMessage()}: {error}", None, None
+    # The reasons are in the answers.
+    return not isinstance(error, Refused) and not record.getMessage().startswith("Unable to deserialize message")
+
+
+def _is_uri(text: str) -> bool:
+    try:
+        urlparse(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _attributes(message: object) -> dict[str, Any]:

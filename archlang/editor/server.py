@@ -1,16 +1,15 @@
 """The language server: answers an editor over the Language Server Protocol. Needs the extra `lsp`."""
 
 import asyncio
-import logging
 import os
 import typing
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
 from lsprotocol import types as lsp
 from pygls import uris
-from pygls.exceptions import JsonRpcInvalidParams
 from pygls.lsp.server import LanguageServer
 
 from archlang.diagnostics import Diagnostic, Edit, ErrorWithRemedy, ProgramError
@@ -23,7 +22,7 @@ from archlang.editor.graphs import graph_at
 from archlang.editor.hover import hints, hover
 from archlang.editor.navigation import definition, references, renamable, rename
 from archlang.editor.outline import Entry, folds, outline
-from archlang.editor.protocol import Protocol, Server
+from archlang.editor.protocol import Protocol, Refused, Server, log_briefly
 from archlang.editor.semantic_tokens import KINDS, MODIFIERS, semantic_tokens
 from archlang.editor.signature_help import signature_help
 from archlang.editor.used_mistakes import shown_diagnostics
@@ -68,7 +67,7 @@ Draw = Callable[[Graph, str], str]
 def make_server(draw: Draw) -> LanguageServer:
     """Returns the server, which is not started. `draw` returns the picture of a graph in a format, `svg` or `dot`."""
     server = Server("archlang", f"v{package.VERSION}", protocol_cls=Protocol)
-    logging.getLogger("pygls.protocol.json_rpc").addFilter(_is_no_refusal)
+    log_briefly()
     answers = _Answers(server, draw)
     for method, handler in (
         (lsp.INITIALIZED, answers.initialized),
@@ -98,15 +97,6 @@ def make_server(draw: Draw) -> LanguageServer:
     server.feature(lsp.TEXT_DOCUMENT_RENAME, lsp.RenameOptions(prepare_provider=True))(partial(answers.rename))
     server.feature(lsp.TEXT_DOCUMENT_PREPARE_RENAME)(partial(answers.renamable))
     return server
-
-
-class _Refused(JsonRpcInvalidParams):
-    """A request that cannot be fulfilled; the editor shows the reason."""
-
-
-def _is_no_refusal(record: logging.LogRecord) -> bool:
-    """Whether an entry of pygls's log is not the traceback of a request that was refused."""
-    return record.exc_info is None or not isinstance(record.exc_info[1], _Refused)
 
 
 class _HasPlace(typing.Protocol):
@@ -192,7 +182,7 @@ class _Answers:
         try:
             return self._workspace.document(_path(uri))
         except ProgramError as error:  # it is not open, and cannot be read
-            raise _Refused(error.diagnostics[0].message) from error
+            raise Refused(error.diagnostics[0].message) from error
 
     # Requests
 
@@ -303,13 +293,13 @@ class _Answers:
         try:
             return _range(renamable(*self._place(parameters)))
         except ErrorWithRemedy as error:
-            raise _Refused(str(error)) from error
+            raise Refused(str(error)) from error
 
     def rename(self, parameters: lsp.RenameParams) -> lsp.WorkspaceEdit:
         try:
             edits = rename(self._workspace, *self._place(parameters), parameters.new_name)
         except ErrorWithRemedy as error:
-            raise _Refused(str(error)) from error
+            raise Refused(str(error)) from error
         return self._workspace_edit(edits)
 
     def _workspace_edit(self, edits: Iterable[Edit]) -> lsp.WorkspaceEdit:
@@ -339,7 +329,15 @@ def _is_wanted(kind: lsp.CodeActionKind, only: Iterable[lsp.CodeActionKind | str
 
 
 def _path(uri: str) -> str:
-    return uris.to_fs_path(uri) or f"{uri.rpartition(':')[2] or 'untitled'}.arch"
+    """Returns the path of a file, or a path for a document that is none. It is one that a file may have."""
+    with suppress(ValueError):  # `file://[` is no URI
+        if path := uris.to_fs_path(uri):
+            return _possible(path)
+    return _possible(f"{uri.rpartition(':')[2] or 'untitled'}.arch")
+
+
+def _possible(path: str) -> str:
+    return path.replace("\0", "?").encode("utf-8", "replace").decode()
 
 
 def _position(source: Source, offset: int) -> lsp.Position:

@@ -18,9 +18,10 @@ PLACE = {"line": 1, "character": 12}
 class Connection:
     """Sends any message to a server, also wrong ones, and reads its answers."""
 
-    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+    def __init__(self, process: subprocess.Popen[bytes], log: Path) -> None:
         assert process.stdin is not None
         assert process.stdout is not None
+        self._log = log
         self._input: IO[bytes] = process.stdin
         self._output: IO[bytes] = process.stdout
 
@@ -49,6 +50,11 @@ class Connection:
             yield message
         assert "result" in message or message["error"]["code"] == INVALID_REQUEST  # after `shutdown`
 
+    def settled(self) -> str:
+        """Sends a request that is right, and returns what the server has written into its log before the answer."""
+        assert "norm" in str(self.request(HOVER, params={**document("open"), "position": PLACE})["result"])
+        return self._log.read_text(encoding="utf-8")
+
     def _read(self) -> dict[str, Any]:  # Any: JSON
         length = 0
         while header := self._output.readline().strip():
@@ -59,17 +65,25 @@ class Connection:
 
 
 def document(name: str) -> Mapping[str, object]:
-    return {"textDocument": {"uri": f"untitled:{name}"}}
+    return of_uri(f"untitled:{name}")
+
+
+def of_uri(uri: str, **rest: object) -> Mapping[str, object]:
+    return {"textDocument": {"uri": uri, **rest}}
 
 
 @pytest.fixture
 def connection(tmp_path: Path) -> Iterator[Connection]:
-    """A connection to a server with one open file."""
+    """A connection to a server with one open file, which logs no traceback."""
     command = [sys.executable, "-m", "archlang", "lsp"]
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd=tmp_path
-    ) as process:
-        connection = Connection(process)
+    log = tmp_path / "log"
+    with (
+        log.open("wb") as errors,
+        subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, cwd=tmp_path
+        ) as process,
+    ):
+        connection = Connection(process, log)
         item = {"uri": "untitled:open", "languageId": "arch", "version": 1, "text": TEXT}
         start = {"jsonrpc": "2.0", "id": "next", "method": "initialize"}
         connection.send({**start, "params": {"capabilities": {}, "processId": None, "rootUri": None}})
@@ -80,6 +94,7 @@ def connection(tmp_path: Path) -> Iterator[Connection]:
         connection.send({"jsonrpc": "2.0", "id": 0, "method": "shutdown"})
         connection.notify("exit", None)
         assert process.wait(timeout=60) == 0
+    assert "Traceback" not in log.read_text(encoding="utf-8")
 
 
 def test_a_request_with_wrong_parameters_is_answered(connection: Connection) -> None:
@@ -130,11 +145,57 @@ def test_wrong_notifications_are_not_answered_and_the_server_goes_on(connection:
     connection.notify("$/cancelRequest", {"id": 999})
     connection.notify("$/cancelRequest", None)
     connection.notify("textDocument/didOpen", None)
-    connection.notify("textDocument/didClose", document("never opened"))
+    connection.notify("textDocument/didChange", {**of_uri("untitled:open", version=None), "contentChanges": []})
+    connection.notify("textDocument/didChange", {**of_uri("untitled:open", version=2), "contentChanges": None})
+    notebook = {"notebookDocument": {"uri": "untitled:book", "version": 1}, "change": {}}
+    connection.notify("notebookDocument/didChange", notebook)
     connection.notify("unknown", {})
     connection.send({"method": "unknown"})
     connection.send({"jsonrpc": "2.0", "id": 7, "result": None})
-    assert "norm" in str(connection.request(HOVER, params={**document("open"), "position": PLACE})["result"])
+    assert "Ignoring notification 'textDocument/didOpen'" in connection.settled()
+
+
+URIS = (
+    "untitled:never", "untitled:", "file:///folder/never.arch", "file:///nul%00.arch", "", "no URI",
+    "http://example.org/never.arch", "git:/folder/never.arch?ref=1", "file:///\ud800.arch",
+)  # fmt: skip
+
+
+def test_a_document_that_was_never_opened_is_changed_saved_and_closed_without_effect(connection: Connection) -> None:
+    start = {"line": 0, "character": 0}
+    for uri in (*URIS, "file:///", "file://["):
+        named = of_uri(uri, version=2)
+        for change in ({"text": TEXT}, {"text": "x", "range": {"start": start, "end": start}}):
+            connection.notify("textDocument/didChange", {**named, "contentChanges": [change]})
+        connection.notify("textDocument/didSave", named)
+        connection.notify("textDocument/didClose", named)
+        connection.notify("textDocument/didClose", named)
+        assert f"a change of {uri!r}, which is not open" in connection.settled()
+        answer = connection.request(HOVER, params={**named, "position": PLACE})
+        assert answer["error"]["code"] == INVALID_PARAMS
+        assert "cannot be read" in answer["error"]["message"]
+
+
+def test_a_document_of_any_name_can_be_opened(connection: Connection) -> None:
+    for uri in URIS:
+        connection.notify("textDocument/didOpen", of_uri(uri, languageId="arch", version=1, text=TEXT))
+        answer = connection.request(HOVER, params={**of_uri(uri), "position": PLACE})
+        assert "norm" in str(answer), uri
+    connection.notify("textDocument/didOpen", of_uri("file://[", languageId="arch", version=1, text=TEXT))
+    assert "Ignoring the text of 'file://['" in connection.settled()
+
+
+def test_a_change_of_any_version_or_outside_of_the_text_is_made(connection: Connection) -> None:
+    outside = {"start": {"line": 900, "character": 5}, "end": {"line": 2**31 - 1, "character": 0}}
+    for version in (-5, 0, 2):
+        change = {"text": "# end\n", "range": outside}
+        connection.notify(
+            "textDocument/didChange", {**of_uri("untitled:open", version=version), "contentChanges": [change]}
+        )
+    assert connection.settled() == ""
+    for line, character in ((900, 0), (1, 10**6), (2**31 - 1, 2**31 - 1)):
+        place = {"line": line, "character": character}
+        assert connection.request(HOVER, params={**document("open"), "position": place})["result"] is None
 
 
 def test_a_request_after_the_last_one_is_answered(connection: Connection) -> None:
