@@ -103,7 +103,7 @@ class Pieces:
         starts = [start for start, _ in texts]
         items_of: dict[int, list[Node]] = {start: [] for start in starts}
         mistakes_of: dict[int, list[Diagnostic]] = {start: [] for start in starts}
-        for item in program.items:
+        for item in program.all_items:
             items_of[starts[bisect_right(starts, item.span.start) - 1]].append(item)
         for diagnostic in diagnostics:
             mistakes_of[starts[bisect_right(starts, diagnostic.span.start) - 1]].append(diagnostic)
@@ -152,7 +152,7 @@ def _parse_piece(source: Source, text: str, following: str) -> Piece:
         program, diagnostics = parse_tolerantly(alone)
         if not diagnostics:
             break
-    items = tuple(item for item in program.items if item.span.start < len(text))
+    items = tuple(item for item in program.all_items if item.span.start < len(text))
     within = tuple(diagnostic for diagnostic in diagnostics if _is_within(diagnostic.span, len(text)))
     mistakes = within or diagnostics[:1]  # what is missing may show later in the next piece
     if items and not text.partition("\n")[0].strip():
@@ -215,7 +215,7 @@ def _piece(
 
 
 def _program(source: Source, items: list[Node], closing: tuple[str, ...] = ()) -> Program:
-    return Program(items=tuple(items), source=source, closing=closing)  # type: ignore[arg-type]  # all nodes are items
+    return Program.of(items, source, closing)
 
 
 def without_line(source: Source, line: int) -> str:

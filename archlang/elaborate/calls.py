@@ -99,7 +99,7 @@ class Calls:
         block = self.settled(target, statics, callee, frame)
         path = shared.path if shared else frame.paths.unused(callee.parts[-1])
         arguments = [(value, place) for value, place in values if value is not None]
-        if len(arguments) != len(values):
+        if len(arguments) != len(values) or block.declaration.item.signature.unread in ("statics", "inputs"):
             return None
         if not isinstance(block.declaration.item, Extern):
             call = self.bind(block, arguments, span)
@@ -124,7 +124,8 @@ class Calls:
         """Returns the call of an extern block, None after a mistake, and whether nothing was reported."""
         before = self._context.reported
         call = self.bind(block, arguments, span)
-        if call is None:
+        if call is None or not block.declaration.item.is_whole:
+            self._context.is_whole = False  # a clause that could not be read says more of the result
             return None, False
         if gives_probabilities(block.declaration.item):
             self._report(mistakes.halting_block_applied(callee.span, block.declaration.name))

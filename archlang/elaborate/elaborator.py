@@ -10,7 +10,7 @@ from archlang.elaborate.frame import Frame, InstancePaths
 from archlang.elaborate.model_size import TooLarge
 from archlang.elaborate.region_builder import Flow
 from archlang.elaborate.statements import Statements
-from archlang.elaborate.unread import has_unread_statement
+from archlang.elaborate.unread import has_unread_statement, names_used
 from archlang.elaborate.updated_names import updated_names
 from archlang.graph.graph import Graph
 from archlang.names import mistakes as name_mistakes
@@ -58,7 +58,7 @@ class _Elaborator:
                 frame.names[parameter.name] = flow if is_first else None
         binding.finish()
         result = self._body(declaration, frame)
-        if result is None or len(types) < len(item.signature.inputs):
+        if result is None or len(types) < len(item.signature.inputs) or item.signature.unread in ("statics", "inputs"):
             return None, None, ()
         graph = Graph(item.name, builder.finish([result.id]), dict(self._context.instances), self._context.is_whole)
         return graph, result.type, tuple(types)
@@ -67,6 +67,10 @@ class _Elaborator:
         """Elaborates the body of a definition. Returns its result if that has the promised type, else None."""
         item = declaration.item
         assert isinstance(item, Definition)
+        self._context.is_whole &= not item.signature.unread
+        for name in _unread_parameters(declaration):
+            if name not in frame.names and frame.binding.lookup(name) is None:
+                frame.names[name] = None
         self._statements.run(item.body.statements, frame)
         if frame.returned is None:
             if not frame.misplaced and not has_unread_statement(item.body):
@@ -124,6 +128,17 @@ def elaborate(
         report(name_mistakes.too_deep_together(declaration.span, declaration.name))
         return None, None, ()
     return (None if errors else graph), result, types
+
+
+def _unread_parameters(declaration: Declaration) -> set[str]:
+    """The names in a definition that may be statics or inputs that could not be read."""
+    item = declaration.item
+    assert isinstance(item, Definition)
+    if item.signature.unread not in ("statics", "inputs"):
+        return set()
+    values, blocks = names_used(item.body)
+    unknown_blocks = {name for name in blocks if declaration.file.find(name) is None}
+    return values | unknown_blocks if item.signature.unread == "statics" else values
 
 
 def _keeps(promised: Type, actual: Type) -> bool:

@@ -39,7 +39,7 @@ class Frame:
     `names` are the values of this body, None after a mistake; `bound` says where each name was bound. `states` are the
     names that the loop may update, `growing` the lengths of those that grow, `mixture` the name of a halting loop's
     mixture. `returned` and `emitted` are the values of `return` and `emit` with their places. `misplaced` says that a
-    loop contains a `return`."""
+    loop contains a `return`, and `is_unclosed` that the body has no `}`, so later statements may be outside of it."""
 
     binding: Binding
     builder: RegionBuilder
@@ -55,6 +55,7 @@ class Frame:
     returned: tuple[Flow | None, Span] | None = None
     emitted: tuple[Flow | None, Span] | None = None
     misplaced: bool = False
+    is_unclosed: bool = False
 
     @property
     def file(self) -> ResolvedFile:

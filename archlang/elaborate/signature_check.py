@@ -46,7 +46,7 @@ def check_signature(declaration: Declaration, report: Report) -> None:
         if item.word == "model" and static.name in ("classes", "vocab"):
             report(mistakes.static_of_task_model(static.span, static.name, item.name))
     _check_sizes(declaration, report)
-    if isinstance(item, Extern):
+    if isinstance(item, Extern) and not signature.unread:
         _check_extern(declaration, item, report)
 
 
@@ -82,7 +82,8 @@ def _check_names_of_sizes(declaration: Declaration, item: Extern, report: Report
 
 
 def _check_extern(declaration: Declaration, item: Extern, report: Report) -> None:
-    if item.word == "block" and not _CLASS.fullmatch(item.python):
+    is_unread = not item.is_whole and not item.python
+    if item.word == "block" and not is_unread and not _CLASS.fullmatch(item.python):
         report(mistakes.no_class(item.python_span or item.name_span, item.python))
     inputs = {parameter.name for parameter in item.signature.inputs}
     for reads in item.reads:
@@ -115,7 +116,8 @@ def _check_extern(declaration: Declaration, item: Extern, report: Report) -> Non
         conditions += [node.test for node in walk(reads.manner) if isinstance(node, Conditional)]
     for condition in conditions:
         binding.evaluator.truth(condition)
-    Facts(binding, item, report).check()
+    if not any("sizes".startswith(missing.first_word) for missing in item.unread):
+        Facts(binding, item, report).check()
     result = item.signature.result
     if result is not None and item.word == "block":
         for written in _types(result):

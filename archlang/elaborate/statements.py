@@ -10,7 +10,7 @@ from archlang.elaborate.expressions import Expressions
 from archlang.elaborate.frame import Frame
 from archlang.elaborate.loops import Loops
 from archlang.elaborate.region_builder import Flow, named
-from archlang.elaborate.unread import names_bound_by
+from archlang.elaborate.unread import is_end, names_bound_by
 from archlang.graph import operations
 from archlang.graph.graph import ONE_NUMBER
 from archlang.names import mistakes as name_mistakes
@@ -46,6 +46,7 @@ class Statements:
 
     def run(self, statements: Sequence[Statement], frame: Frame) -> None:
         """Elaborates statements in order. Reports those after a `return`."""
+        frame.is_unclosed |= bool(statements) and is_end(statements[-1])
         for statement in statements:
             if frame.returned is not None and not isinstance(statement, Missing):
                 self._report(name_mistakes.unreachable(statement.span, frame.returned[1], statements[-1].span))
@@ -70,7 +71,8 @@ class Statements:
                 if isinstance(statement.value, Missing):
                     return
                 if frame.outer is not None:
-                    self._report(name_mistakes.return_in_loop(statement.span))
+                    if not frame.root.is_unclosed:
+                        self._report(name_mistakes.return_in_loop(statement.span))
                     frame.root.misplaced = True
                 else:
                     frame.returned = (value, statement.span)

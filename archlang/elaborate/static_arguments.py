@@ -54,6 +54,8 @@ def settle(
     statics = dict(settled)
     first: dict[str, Span] = {}
     for position, argument in enumerate(arguments):
+        if item.signature.unread == "statics" and argument.name not in parameters:
+            continue
         if argument.name is None:
             if position >= len(free):
                 report(name_mistakes.too_many_statics(argument.span, item.name, len(free), item.name_span))

@@ -4,7 +4,21 @@ import re
 from collections.abc import Iterator
 
 from archlang.syntax.outline import RESERVED
-from archlang.syntax.tree import Body, Emit, Missing, Return, Statement, Unclear
+from archlang.syntax.tree import (
+    Body,
+    Call,
+    Emit,
+    Halting,
+    Let,
+    Missing,
+    Name,
+    Pipe,
+    Repeat,
+    Return,
+    Statement,
+    Unclear,
+    Update,
+)
 from archlang.syntax.walk import walk
 
 # The first word, the word after `let`, and the words before `=` and `<-`.
@@ -23,6 +37,31 @@ def _is_unread(statement: Statement) -> bool:
         case Missing() | Unclear() | Return(value=Missing()) | Emit(value=Missing()):
             return True
     return False
+
+
+def is_end(statement: Statement) -> bool:
+    """Returns whether a statement is the end of a body that is not closed."""
+    return isinstance(statement, Missing) and not statement.span.text
+
+
+def names_used(body: Body) -> tuple[set[str], set[str]]:
+    """Returns the names that a body uses as values or statics, and those that it uses as blocks."""
+    blocks: list[Name] = []
+    names: list[Name] = []
+    updated: set[str] = set()
+    for node in walk(body):
+        match node:
+            case Name():
+                names.append(node)
+            case Call(callee=block) | Pipe(stage=Name() as block) | Let(value=Name() as block):
+                blocks.append(block)
+            case Halting(by=Name() as block) | Repeat(drawn=Name() as block):
+                blocks.append(block)
+            case Update(name=name):
+                updated.add(name)
+    places = {id(block) for block in blocks}
+    values = {name.parts[0] for name in names if id(name) not in places}
+    return values | updated, {block.parts[0] for block in blocks}
 
 
 def names_bound_by(missing: Missing) -> Iterator[str]:

@@ -163,7 +163,7 @@ def _checks(
         if report.has("E0421"):
             return  # a block that is too large makes every model with it too large
     report.settle()
-    items = resolved.program.items
+    items = resolved.program.all_items
     for task in items:
         if isinstance(task, Extern) and task.word == "task":
             yield task, partial(check_signature, Declaration(task, resolved), report)
@@ -192,11 +192,14 @@ def _own_declarations(resolved: ResolvedFile) -> Sequence[Declaration]:
     items = [item for item in resolved.program.items if isinstance(item, Definition | Extern)]
     declared = {id(declaration.item): declaration for declaration in resolved.own.values()}
     blocks = [item for item in items if isinstance(item, Definition) or item.word == "block"]
+    blocks += [item for item in resolved.program.unnamed if isinstance(item, Definition)]
     return [declared.get(id(item)) or Declaration(item, resolved) for item in blocks]
 
 
 def _check_optimizer(item: Extern, resolved: ResolvedFile, report: DiagnosticLog) -> None:
     if not _is_shipped(item) and not is_complete_optimizer(item):
+        if not item.is_whole:
+            return
         report(incomplete_optimizer(item.name_span, item.name, _python_of_optimizer(item)))
         return
     check_signature(Declaration(library.with_settings(item), resolved), report)

@@ -41,8 +41,12 @@ def with_base(
         static_names: Returns the names of the statics of a line's task, model or optimizer; None if it is unknown."""
     chain = [recipe]
     places = {recipe.name: 0}
+    if not recipe.name:
+        return InheritedRecipe(recipe, False)
     while (name := chain[-1].base) is not None:
         spend()
+        if not name:
+            return InheritedRecipe(replace(recipe, base=None), False)
         span = chain[-1].base_span or chain[-1].name_span
         base = recipes.get(name)
         if base is None:

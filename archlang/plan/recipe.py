@@ -138,7 +138,7 @@ def _find_task(resolved: ResolvedFile, choice: Choice | None, report: Report) ->
         if item.python.startswith("archlang."):
             report(name_mistakes.class_of_archlang(item.name_span, item.name, item.python))
             return None
-        return Declaration(item, resolved)
+        return Declaration(item, resolved) if item.is_whole else None
     names = library.task_names() | frozenset(resolved.tasks)
     return _find_shipped(choice, library.task, name_mistakes.unknown_task, names, report)
 
@@ -147,7 +147,8 @@ def _find_optimizer(resolved: ResolvedFile, choice: Choice | None, report: Repor
     """An optimizer of the file, with the training settings, or a shipped one."""
     if choice is not None and (item := resolved.optimizers.get(_callee(choice).text)) is not None:
         # `check` reports one without the settings.
-        return Declaration(library.with_settings(item), resolved) if is_complete_optimizer(item) else None
+        is_usable = item.is_whole and is_complete_optimizer(item)
+        return Declaration(library.with_settings(item), resolved) if is_usable else None
     names = library.optimizer_names() | frozenset(resolved.optimizers)
     return _find_shipped(choice, library.optimizer, name_mistakes.unknown_optimizer, names, report)
 
@@ -183,7 +184,7 @@ def _find_model(resolved: ResolvedFile, choice: Choice | None, report: Report) -
     name = _callee(choice)
     declaration = resolved.find(name.text)
     if declaration is not None and _is_model(declaration):
-        return declaration
+        return None if declaration.item.signature.unread == "statics" else declaration
     models = [name for name, candidate in {**resolved.used, **resolved.own}.items() if _is_model(candidate)]
     report(name_mistakes.unknown_model(name.span, name.text, models, is_block=declaration is not None))
     return None

@@ -10,7 +10,7 @@ from archlang.diagnostics.names import did_you_mean, is_typing_error
 from archlang.diagnostics.percent import share_of
 from archlang.source import Span
 from archlang.syntax.expected import ITEM, Expected
-from archlang.syntax.outline import PART_WORDS
+from archlang.syntax.outline import CLAUSE_WORDS, ITEM_WORDS, PART_WORDS
 
 _LONGEST = 40
 _NO_POWER = "write a product, as `h * h`; `exp(p * log(h))` is the power p of a positive `h`"
@@ -221,7 +221,7 @@ def value_missing(sign: Span, following: Span) -> Diagnostic:
     """`sign` is the last sign or word of a line, and `following` the name, keyword or `}` that begins the next line."""
     before = sign.text
     found, label = "the next statement", "the next statement begins here"
-    if following.text in PART_WORDS:
+    if following.text in (*PART_WORDS, *CLAUSE_WORDS, *ITEM_WORDS):
         found, label = "the next line", "the next line begins here"
     elif following.text == "}":
         found, label = "`}`", "the body ends here"

@@ -10,6 +10,10 @@ from dataclasses import dataclass, field
 ITEM_WORDS = ("use", "block", "model", "extern", "recipe", "table")
 RECIPE_WORDS = ("task", "model", "train", "test", "vary", "search", "claim")
 TABLE_WORDS = ("row", "column", "columns")
+CLAUSE_WORDS = (
+    *("where", "reads", "depends", "random", "stops", "sizes", "costs", "maps", "records", "cuts", "gives", "pure"),
+    *("causal", "with", "python"),
+)
 PART_WORDS = (*RECIPE_WORDS, *TABLE_WORDS)
 STATEMENT_WORDS = ("let", "charge", "return", "emit", "if", "repeat", "stack")
 # Words that cannot be names.
@@ -44,10 +48,16 @@ MODEL_HEAD = re.compile(r"model\s+[A-Za-z_]\w*\s*(?:\[[^\[\]]*\]\s*)?\(")
 
 @dataclass(frozen=True)
 class Point:
-    """The start of an item (`brace` is None), or of a statement, a recipe part or a `}` inside the brace at `brace`."""
+    """The start of an item or of a clause of an extern (`brace` is None), or of a statement, a recipe part or a `}`
+    inside the brace at `brace`."""
 
     start: int
     brace: int | None
+    is_clause: bool = False
+
+    @property
+    def is_item(self) -> bool:
+        return self.brace is None and not self.is_clause
 
 
 @dataclass(frozen=True)
@@ -97,6 +107,20 @@ class Outline:
     def points_after(self, place: int) -> Iterator[Point]:
         for index in range(bisect_left(self.points, place, key=lambda point: point.start), len(self.points)):
             yield self.points[index]
+
+    def item_after(self, place: int) -> int:
+        """Returns the start of the next item after the one at a place; the end of the text if it is the last."""
+        return next((point.start for point in self.points_after(place + 1) if point.is_item), len(self.text))
+
+    def lines_between(self, start: int, end: int) -> Iterator[int]:
+        """Yields the places of the first words of the lines between two places."""
+        return (line.start("first") for line in _LINE.finditer(self.text, start, end))
+
+    def continues_clause(self, place: int) -> bool:
+        """Returns whether a line of an extern continues the clause before it: it is indented deeper."""
+        clauses = (point.start for point in reversed(self.points) if point.is_clause and point.start < place)
+        clause = next(clauses, None)
+        return clause is not None and (self._indent(place) or 0) > self._line_indent(clause)
 
     def is_first(self, place: int) -> bool:
         """Returns whether only space precedes a place on its line."""
@@ -184,6 +208,10 @@ class Outline:
             self._item = word
             self.points.append(Point(start, None))
             return
+        if first and self._begins_clause(word, binder, start):
+            if self._open:
+                self._unclosed(start)
+            self.points.append(Point(start, None, is_clause=True))
         if not self._open:
             return
         begins = word in STATEMENT_WORDS or bool(binder) or (word == "scan" and first)
@@ -237,6 +265,11 @@ class Outline:
                 if depth == 0:
                     return piece.end()
         return 0
+
+    def _begins_clause(self, word: str, binder: str, start: int) -> bool:
+        """Returns whether the first word of a line begins a clause of an extern."""
+        is_clause = self._item == "extern" and word in CLAUSE_WORDS and not binder and self._brace() is None
+        return is_clause and not self.text.startswith(":", start + len(word))
 
     def _begins_item(self, word: str, start: int) -> bool:
         if not self._open:

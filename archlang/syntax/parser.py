@@ -51,9 +51,7 @@ def parse_tolerantly(source: Source) -> tuple[Program, tuple[Diagnostic, ...]]:
     reader.report_brackets()
     diagnostics += reader.mistakes + builder.mistakes
     offsets = sorted(reader.offsets + [diagnostic.span.start for diagnostic in diagnostics])
-    # Error recovery gives an item without a header an empty name.
-    named_items = (item for item in items if getattr(item, "name", "use"))
-    readable_items = [replace(item, is_whole=False) if _is_broken(item, offsets) else item for item in named_items]
+    readable_items = [replace(item, is_whole=False) if _is_broken(item, offsets) else item for item in items]
     ordered = sorted(set(diagnostics), key=lambda diagnostic: (diagnostic.span.start, diagnostic.code))
     return builder.program(readable_items), tuple(ordered)
 
@@ -111,5 +109,7 @@ def _prepare(source: Source) -> tuple[str, Comments, list[Diagnostic]]:
 
 def _is_broken(item: Item, offsets: list[int]) -> bool:
     """Returns whether an item contains one of the sorted offsets of mistakes."""
+    if not getattr(item, "name", "use"):
+        return True
     first = bisect_right(offsets, item.span.start)  # a mistake at its first word is that of the text before it
     return first < len(offsets) and offsets[first] <= item.span.end

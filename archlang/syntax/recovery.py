@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from archlang.diagnostics import Diagnostic
@@ -12,12 +11,26 @@ from archlang.diagnostics.names import did_you_mean, is_typing_error
 from archlang.source import Source, Span
 from archlang.syntax import mistakes
 from archlang.syntax.builders import DEEPEST, NextLineTaken, TooDeep, TreeBuilder
-from archlang.syntax.builders.parts import end_of, start_of
+from archlang.syntax.builders.parts import start_of
 from archlang.syntax.expected import Expected, expected
 from archlang.syntax.grammar import callbacks, grammar, spellings
+from archlang.syntax.half_headers import HalfHeader
 from archlang.syntax.line_mistakes import in_line
 from archlang.syntax.misplaced_lines import misplaced_line
-from archlang.syntax.outline import CLOSERS, PART_WORDS, RESERVED, STATEMENT_WORDS, Outline, Point, Unclosed, Unmatched
+from archlang.syntax.outline import (
+    CLAUSE_WORDS,
+    CLOSERS,
+    ITEM_WORDS,
+    PART_WORDS,
+    RESERVED,
+    STATEMENT_WORDS,
+    Outline,
+    Point,
+    Unclosed,
+    Unmatched,
+)
+from archlang.syntax.parser_stack import ParserStack, terminal
+from archlang.syntax.resumption import Resumption
 from archlang.syntax.tree import Node
 
 if TYPE_CHECKING:
@@ -41,19 +54,6 @@ _LONGEST_SIGN = 8
 _LONGEST_COMMENT = 1_000
 _MODEL_LINE = re.compile(r"model[ \t]+[A-Za-z_][\w.]*[ \t]*(?:\[[^\[\]]*\])?(?:\s|#[^\r\n]*)*+")
 _LINE_END = re.compile(r"[\r\n]|\Z")
-# Tokens that replace a header with a mistake, so that its body is parsed.
-_RECIPE = (("RECIPE", "recipe"), ("NAME", ""))
-_TABLE = (("TABLE", "table"), ("NAME", ""))
-_BLOCK = (("BLOCK", "block"), ("NAME", ""), ("ARROW", "->"), ("NAME", ""))
-# The terminals with which a statement begins whose value can be missing.
-_HEADS = (
-    ("NAME", "EQUAL"),
-    ("NAME", "UPDATE"),
-    ("LET", "NAME", "EQUAL"),
-    ("CHARGE", "NAME", "EQUAL"),
-    ("RETURN",),
-    ("EMIT",),
-)
 _OPENERS = ("LPAR", "LSQB", "LBRACE")
 _ITEMS_WITH_BODIES = ("BLOCK", "MODEL", "RECIPE", "TABLE")
 
@@ -72,7 +72,8 @@ class Reader:
         # All texts share one parser; each text has its own builder.
         self._run.parser_state.parse_conf.callbacks = callbacks(builder.rules)
         self._outline: Outline | None = None
-        self._resumed = -1
+        self._stack = ParserStack(self._run)
+        self._resumption = Resumption(self._run, self._stack, text)
         self._reported: set[Unclosed | Unmatched] = set()
 
     def read(self) -> Any:  # Any: the node of the start rule
@@ -96,7 +97,7 @@ class Reader:
                 mistake = self._value_missing_before(error.span)
                 self._report(mistake.span.start, mistake)
                 self._resume(error.span.start)
-        self._finish()
+        self._resumption.finish()
         try:
             return self._parse()
         except UnexpectedToken:
@@ -126,7 +127,7 @@ class Reader:
             token = Token("NAME", str(token), start_pos=token.start_pos, end_pos=end)
         else:
             return False
-        if token.type not in self._accepted():
+        if token.type not in self._stack.accepted():
             return False
         self._run.parser_state.feed_token(token)
         self._move_to(end)
@@ -164,7 +165,7 @@ class Reader:
         reserved = self._reserved(token)
         if token in CLOSERS and (unmatched := self._unmatched(place)) is not None:
             # If a value is missing too, parsing cannot continue after the bracket.
-            is_extra = unmatched.opener is None and "NUMBER" not in self._accepted()
+            is_extra = unmatched.opener is None and "NUMBER" not in self._stack.accepted()
             self._report_bracket(unmatched)
             if is_extra:
                 self._move_to(end)
@@ -200,7 +201,7 @@ class Reader:
             self._reported |= self._brackets_on_line(place)
             # A keyword in the middle of a line does not begin a statement.
             self._resume(place if self._get_outline().is_first(place) else end)
-            self._reported |= self._closers_between(place, self._resumed)
+            self._reported |= self._closers_between(place, self._resumption.place)
 
     def _unexpected(self, token: Token, name: Span | None) -> Diagnostic:
         accepted = self._expected()
@@ -215,14 +216,14 @@ class Reader:
         if token in mistakes.OPERATORS_AFTER_PIPE and (pipe := self._pipe_before(span.start)) is not None:
             return mistakes.operator_after_pipe(span, pipe)
         return self._in_recipe_line(token) or mistakes.unexpected_token(
-            span, token, accepted, self._bracket_around(), token in RESERVED
+            span, token, accepted, self._stack.bracket_around(), token in RESERVED
         )
 
     def _pipe_before(self, place: int) -> Span | None:
         """Returns the place of the pipe that ends before an operator, if there is one."""
-        values: Sequence[Any] = self._run.parser_state.value_stack
+        values = self._stack.values
         for index in range(len(values) - 1, 0, -1):
-            kind = _type(values[index])
+            kind = terminal(values[index])
             if kind == "PIPE":
                 return self._span(start_of(values[index - 1]), self._end_of_code(place))
             if kind in _OPENERS or kind in ("EQUAL", "UPDATE"):
@@ -231,7 +232,7 @@ class Reader:
 
     def _in_recipe_line(self, token: Token) -> Diagnostic | None:
         """Returns a diagnostic for an unexpected token in a line of a recipe or a table, by what the line says."""
-        if self._brace_around() not in self._get_outline().recipes:
+        if self._stack.brace_around() not in self._get_outline().recipes:
             return None
         span = self._span(token.start_pos or 0, token.end_pos or 0)
         return in_line(span, token, self._get_outline().is_first(span.start))
@@ -246,7 +247,7 @@ class Reader:
             self._report(misplaced.span.start, misplaced)
         else:
             self._report(end, mistakes.unexpected_end(self._span(end, end), self._expected()))
-        self._finish()
+        self._resumption.finish()
 
     def _value_missing(self, token: Token) -> Diagnostic | None:
         """Returns a diagnostic for a line such as `a =` or `a = h +`, after which a statement, a line of a recipe or a
@@ -254,13 +255,19 @@ class Reader:
         start, end = token.start_pos or 0, token.end_pos or 0
         if token not in (*STATEMENT_WORDS, "}"):
             name = _LAST_NAME.search(self._text, self._line_start(start), len(self._text[:start].rstrip()))
-            is_part = name is not None and name[0] in PART_WORDS and self._brace_around() in self._get_outline().recipes
-            if token not in _BINDERS and not is_part:
+            if token not in _BINDERS and (name is None or not self._begins_part(name[0], name.start())):
                 return None
             start, end = name.span() if name else (start, end)
         if not self._get_outline().is_first(start) or self._unfinished_sign(start) is None:
             return None
         return self._value_missing_before(self._span(start, end))
+
+    def _begins_part(self, word: str, place: int) -> bool:
+        """Returns whether a word at a place begins a part of a recipe or a table, a clause of an extern or an item."""
+        brace = self._stack.brace_around()
+        if brace is None:
+            return word in (*CLAUSE_WORDS, *ITEM_WORDS) and self._get_outline().begins_line(place)
+        return word in PART_WORDS and brace in self._get_outline().recipes
 
     def _value_missing_before(self, following: Span) -> Diagnostic:
         last = self._end_of_code(following.start)
@@ -286,39 +293,64 @@ class Reader:
 
     def _incomplete_line(self, token: Token, name: Span | None) -> Diagnostic | None:
         """Returns a diagnostic for a line such as `row "Prior"` or `repeat 3` that ends too early: the parser fails at
-        the word that begins the next line, or takes the word for a name and fails at what follows it."""
+        the word that begins the next line, or takes the word for a name and fails after it."""
         from lark import Tree
 
+        start = self._first_of_next_line(token, name)
+        following = _WORD.match(self._text, start)
         outline = self._get_outline()
+        if not outline.begins_line(start) and not self._breaks_off(start, is_taken=token.start_pos != start):
+            return None
+        if token.start_pos == start and self._in_recipe_line(token) is not None:
+            return None
+        last = self._last_piece(start)
+        before = self._stack.last_before(start)
+        is_complete = before is None or terminal(before) in ("LBRACE", "RBRACE") or isinstance(before, Tree)
+        if last is None or is_complete or self._same_line(last.start, start):
+            return None
+        missing = expected(self._stack.accepted_at(start), spellings())
+        is_binder_missing = set(missing.phrases) <= {"`=`", "`<-`"}
+        if name is not None and name.start != start and is_binder_missing and did_you_mean(name.text, STATEMENT_WORDS):
+            return None
+        end = following.end() if following else token.end_pos or start + 1
+        return mistakes.line_incomplete(last, missing, self._span(start, end))
+
+    def _first_of_next_line(self, token: Token, name: Span | None) -> int:
+        """Returns the place of an unexpected token, or of a word at the beginning of its line that the parser has taken
+        for a name."""
         place = token.start_pos or 0
-        is_name = name is not None and name.end <= place and outline.begins_line(name.start)
-        start = name.start if name is not None and is_name else place
-        if not is_name and (not outline.begins_line(place) or self._in_recipe_line(token) is not None):
-            return None
-        last = _LAST_PIECE.search(
-            self._text, max(0, self._end_of_code(start) - _LONGEST_COMMENT), self._end_of_code(start)
-        )
-        state = self._run.parser_state
-        before = state.value_stack[-2:-1] if is_name else state.value_stack[-1:]
-        is_complete = not before or _type(before[0]) in ("LBRACE", "RBRACE") or isinstance(before[0], Tree)
-        if last is None or is_complete or self._same_line(last.start(), start):
-            return None
-        if is_name:
-            value, number = state.value_stack.pop(), state.state_stack.pop()
-        missing = self._expected()
-        if is_name:
-            state.value_stack.append(value)
-            state.state_stack.append(number)
-        elif name is not None and set(missing.phrases) <= {"`=`", "`<-`"} and did_you_mean(name.text, STATEMENT_WORDS):
-            return None
-        end = name.end if name is not None and is_name else token.end_pos or place + 1
-        return mistakes.line_incomplete(self._span(*last.span()), missing, self._span(start, end))
+        outline = self._get_outline()
+        first = next(outline.lines_between(self._line_start(place), place + 1), place)
+        word = _WORD.match(self._text, first)
+        is_keyword = self._stack.begins_with_keyword(first)
+        if word is not None and not is_keyword and self._begins_part(word[0], first):
+            return first
+        return first if name is not None and name.start == first and name.end <= place else place
+
+    def _breaks_off(self, place: int, is_taken: bool) -> bool:
+        """Returns whether a line within a header or brackets ends too early before a place: if it ends with a comma or
+        an opening bracket, or if the first word of the next line (`is_taken`) can follow it, the next line has the
+        mistake."""
+        last, outline = self._last_piece(place), self._get_outline()
+        if last is None or not outline.is_first(place) or last.text in (",", "(", "[", "{"):
+            return False
+        if is_taken and last.text != ":" and self._unfinished_sign(place) is None:
+            return False
+        if "MISSING_LINE" in self._stack.accepted() and not outline.continues_clause(place):
+            return False
+        return self._stack.bracket_around() in ("(", "[") or HalfHeader.of(self._stack, self._text) is not None
+
+    def _last_piece(self, place: int) -> Span | None:
+        """Returns the last word or sign before a place."""
+        end = self._end_of_code(place)
+        piece = _LAST_PIECE.search(self._text, max(0, end - _LONGEST_COMMENT), end)
+        return None if piece is None else self._span(*piece.span())
 
     def _misplaced(self, place: int, name: Span | None) -> Diagnostic | None:
         """Returns a diagnostic for a line of a recipe or a table that stands elsewhere: the unexpected token at `place`
         begins it, or a name before that the parser takes for a value, or a `model` without inputs."""
         outline, around = self._get_outline(), self._item_around()
-        if not around and "LBRACE" in self._accepted():
+        if not around and "LBRACE" in self._stack.accepted():
             return None  # the `{` of an item is missing
         model = None if around else self._model_without_inputs(place)
         token = _WORD.match(self._text, place)
@@ -332,7 +364,7 @@ class Reader:
 
     def _model_without_inputs(self, place: int) -> Span | None:
         """Returns the word of a line such as `model gut[d = 8]` before a place, which is no definition."""
-        token = next((value for value in self._run.parser_state.value_stack[::-1] if _type(value) == "MODEL"), None)
+        token = next((value for value in self._stack.values[::-1] if terminal(value) == "MODEL"), None)
         start = None if token is None else token.start_pos
         if start is None or not _MODEL_LINE.fullmatch(self._text, start, place):
             return None
@@ -340,9 +372,9 @@ class Reader:
 
     def _item_around(self) -> str:
         """Returns the word of the item in whose body the parser is; empty outside of bodies."""
-        types = [_type(value) for value in self._run.parser_state.value_stack]
-        if types.count("LBRACE") == types.count("RBRACE"):
+        if not self._stack.open_braces():
             return ""
+        types = [terminal(value) for value in self._stack.values]
         return next((str(kind).lower() for kind in types if kind in _ITEMS_WITH_BODIES), "")
 
     def _foreign_sign(self, place: int) -> Span | None:
@@ -353,26 +385,17 @@ class Reader:
         return None
 
     def _expected(self) -> Expected:
-        return expected(self._accepted(), spellings())
-
-    def _accepted(self) -> set[str]:
-        terminals: set[str] = self._run.accepts()  # type: ignore[no-untyped-call]  # lark has no annotation there
-        return terminals
-
-    def _last(self) -> object:
-        """Returns the top of the parser's stack."""
-        values: Sequence[object] = self._run.parser_state.value_stack
-        return values[-1] if values else None
+        return expected(self._stack.accepted(), spellings())
 
     def _name_before(self) -> Span | None:
-        last = self._last()
+        last = self._stack.last
         if isinstance(last, Node):
             return last.span if _WORD.fullmatch(last.span.text) else None
-        return self._token_span(last) if _type(last) == "NAME" else None
+        return self._token_span(last) if terminal(last) == "NAME" else None
 
     def _reserved(self, token: Token) -> Span | None:
         """Returns the span of a reserved word that the text uses as a name: this token, or the one before it."""
-        last = self._last()
+        last = self._stack.last
         if token in RESERVED and _BINDER.match(self._text, token.end_pos or 0):
             return self._token_span(token)
         is_keyword = isinstance(last, str) and last in RESERVED
@@ -380,14 +403,6 @@ class Reader:
 
     def _token_span(self, token: Any) -> Span:  # Any: a token of lark, which is imported late
         return self._span(token.start_pos, token.end_pos)
-
-    def _bracket_around(self) -> str:
-        values: Sequence[object] = self._run.parser_state.value_stack
-        return next((value for value in reversed(values) if isinstance(value, str) and value in ("(", "[", "{")), "")
-
-    def _brace_around(self) -> int | None:
-        values: Sequence[Any] = self._run.parser_state.value_stack
-        return next((value.start_pos for value in reversed(values) if _type(value) == "LBRACE"), None)
 
     # Brackets
 
@@ -408,19 +423,13 @@ class Reader:
             if isinstance(problem, Unclosed) and problem not in self._reported:
                 begin = problem.noticed if self._text[problem.opener] == "{" else problem.opener + 1
                 is_near = place <= problem.noticed or self._same_line(problem.noticed, place)
-                if begin <= place and (is_near or self._is_open(problem.opener)):
+                if begin <= place and (is_near or self._stack.is_open(problem.opener)):
                     return problem
         return None
 
-    def _is_open(self, opener: int) -> bool:
-        """Returns whether the parser is in the bracket at a place."""
-        return any(
-            _type(value) in _OPENERS and value.start_pos == opener for value in self._run.parser_state.value_stack
-        )
-
     def _end_of_body(self, place: int) -> int | None:
         """Returns the end of the body whose `{` is missing at a place; None if no `}` ends it before the next item."""
-        if self._brace_around() is not None or "LBRACE" not in self._accepted():
+        if self._stack.brace_around() is not None or "LBRACE" not in self._stack.accepted():
             return None
         outline = self._get_outline()
         problem = next((problem for problem in outline.problems if _place(problem) >= place), None)
@@ -428,7 +437,7 @@ class Reader:
             return None
         for point in outline.points_after(place):
             # An indented `model` can be a part of a recipe.
-            if place < point.start < problem.closer and point.brace is None and not self._begins_model(point.start):
+            if place < point.start < problem.closer and point.is_item and not self._begins_model(point.start):
                 return None
         self._reported.add(problem)
         return problem.closer + 1
@@ -486,112 +495,18 @@ class Reader:
             self.mistakes.append(mistake)
 
     def _move_to(self, place: int) -> None:
-        state = self._run.lexer_thread.state
-        assert state is not None, "the lexer has a text"
-        state.line_ctr.char_pos = place
+        self._resumption.move_to(place)
 
     def _resume(self, place: int) -> None:
-        """Resumes parsing at the next statement or item."""
-        for point in self._get_outline().points_after(max(place, self._resumed + 1)):
-            if self._enter(point.brace, min(place, point.start), point.start):
-                self._resumed = point.start
-                self._move_to(point.start)
-                return
-        self._finish()
-
-    def _finish(self) -> None:
-        """Moves to the end of the text and drops incomplete items."""
-        self._cut(0)
-        self._move_to(len(self._text))
-
-    def _enter(self, brace: int | None, start: int, end: int, is_header: bool = False) -> bool:
-        """Brings the parser into the body that begins at `brace` (None: the file), and returns whether it could. If the
-        header has a mistake, it feeds a substitute. The text from `start`, or from the incomplete statement before it,
-        to `end` is skipped; it may be the header of a body."""
-        from lark import Token, UnexpectedToken
-
-        if brace is None:
-            self._cut(0)
-            return True
-        values = self._run.parser_state.value_stack
-        for index in range(len(values) - 1, -1, -1):
-            if _type(values[index]) == "LBRACE" and values[index].start_pos == brace:
-                dropped = [] if self._is_line_complete(start, index) else self._cut(index + 1)
-                self._feed_missing(dropped, max(start, brace + 1), end, is_header)
-                return True
-        outline = self._get_outline()
-        outer = outline.around[brace]
-        if outer in outline.recipes or not self._enter(outer, start, brace, is_header=True):
-            return False
-        # The header of a body within another was fed.
-        header = _header(outline, brace) if outer is None else ()
-        try:
-            for terminal, text in (*header, ("LBRACE", "{")):
-                self._run.parser_state.feed_token(Token(terminal, text, start_pos=brace, end_pos=brace + 1))
-        except UnexpectedToken:
-            return False
-        return True
-
-    def _is_line_complete(self, place: int, index: int) -> bool:
-        """Returns whether the statement before a line that begins at `place` ends there, in the body of the innermost
-        brace, which is at `index` of the parser's stack."""
-        from lark import Tree
-
-        inner = self._run.parser_state.value_stack[index + 1 :]
-        is_inside = all(_type(value) != "LBRACE" for value in inner)
-        is_before = not inner or isinstance(inner[-1], Tree) or end_of(inner[-1]) <= place
-        return is_inside and is_before and self._get_outline().is_first(place) and "MISSING_LINE" in self._accepted()
-
-    def _cut(self, size: int) -> list[Any]:  # Any: tokens and nodes
-        """Keeps the first values on the parser's stack, and the complete statements or items after them. Returns the
-        others."""
-        from lark import Tree
-
-        state = self._run.parser_state
-        if size < len(state.value_stack) and isinstance(state.value_stack[size], Tree):
-            size += 1
-        dropped = state.value_stack[size:]
-        del state.value_stack[size:]
-        del state.state_stack[size + 1 :]
-        return dropped
-
-    def _feed_missing(self, dropped: list[Any], start: int, end: int, is_header: bool) -> None:  # Any: tokens and nodes
-        """Feeds a substitute for the skipped text from `start`, or from the values dropped before it, to `end`. If the
-        values begin a statement such as `y =` or `return`, its value is missing."""
-        from lark import Token
-
-        if dropped:
-            start = min(start, start_of(dropped[0]))
-        end = len(self._text[:end].rstrip())
-        if start >= end and not is_header:
-            return
-        state = self._run.parser_state
-        kinds = [_type(value) for value in dropped[:3]]
-        heads = (("IF",),) if is_header else _HEADS
-        head = next((head for head in heads if kinds[: len(head)] == [*head]), ())
-        missing = Token("MISSING" if head else "MISSING_LINE", self._text[start:end], start_pos=start, end_pos=end)
-        for token in (*dropped[: len(head)], missing):
-            state.feed_token(token)
+        self._resumption.resume(place, self._get_outline())
 
     def _span(self, start: int, end: int) -> Span:
         return Span(self._source, start, end)
 
 
 def _is_item_before(point: Point, place: int) -> bool:
-    return point.brace is None and point.start < place
+    return point.is_item and point.start < place
 
 
 def _place(problem: Unclosed | Unmatched) -> int:
     return problem.closer if isinstance(problem, Unmatched) else problem.noticed
-
-
-def _type(value: object) -> str | None:
-    """The terminal of a token; None for anything else."""
-    return getattr(value, "type", None) if isinstance(value, str) else None
-
-
-def _header(outline: Outline, brace: int) -> tuple[tuple[str, str], ...]:
-    """Returns the tokens that replace the header of an item."""
-    if brace in outline.tables:
-        return _TABLE
-    return _RECIPE if brace in outline.recipes else _BLOCK

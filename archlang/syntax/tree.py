@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from archlang.source import Source, Span
@@ -124,11 +125,12 @@ class Commented(Node):
 
 @dataclass(frozen=True, kw_only=True)
 class Missing(Commented):
-    """A text that cannot be read, in place of a value, a statement, or a line of a recipe or a table."""
+    """A text that cannot be read, in place of a value, a statement, or a line of a recipe or a table. It is empty at
+    the end of a body that is not closed."""
 
     @property
     def first_word(self) -> str:
-        return self.span.text.split(maxsplit=1)[0]
+        return next(iter(self.span.text.split(maxsplit=1)), "")
 
 
 Expression = Number | Boolean | String | Name | ListOf | Range | Unary | Binary | Conditional | Call | Pipe | Missing
@@ -241,10 +243,14 @@ class Cut(Node):
 
 @dataclass(frozen=True, kw_only=True)
 class Signature(Node):
+    """`unread` is the first part that could not be read, `statics`, `inputs` or `result`; empty if all could. Of
+    statics and inputs that could not be read, some may be missing."""
+
     statics: tuple[StaticParameter, ...] = ()
     inputs: tuple[InputParameter, ...] = ()
     result: TypeExpression | None = None
     where: tuple[Expression, ...] = ()
+    unread: str = ""
 
 
 # Statements.
@@ -443,7 +449,8 @@ class Extern(Item):
 
     `reads`, `caveats`, `sizes`, `costs`, `maps`, `records` and `cuts` belong to blocks, `pure` too (no weights, no
     randomness); `gives` (`vocab = 21, classes = 8`) and `causal` (its models must not see the future) belong to tasks;
-    `includes` (the names behind `with`) to optimizers. `python` is "module:Class"; settings have none."""
+    `includes` (the names behind `with`) to optimizers. `unread` are the clauses that could
+    not be read. `python` is "module:Class"; settings have none."""
 
     word: str
     name: str
@@ -461,6 +468,7 @@ class Extern(Item):
     gives: tuple[StaticArgument, ...] = ()
     causal: bool = False
     includes: tuple[Name, ...] = ()
+    unread: tuple[Missing, ...] = ()
     python: str = ""
     python_span: Span = field(compare=False, repr=False)
 
@@ -619,8 +627,27 @@ class Table(Item):
 
 @dataclass(frozen=True)
 class Program:
-    """One file: its items in order; `closing` are comment lines after the last one."""
+    """One file: its items in order; `closing` are comment lines after the last one. `unnamed` are the items whose name
+    could not be read."""
 
     items: tuple[Use | Definition | Extern | Recipe | Table, ...]
     source: Source = field(compare=False, repr=False)
     closing: tuple[str, ...] = field(default=(), compare=False)
+    unnamed: tuple[Definition | Recipe | Table, ...] = ()
+
+    @staticmethod
+    def of(nodes: Iterable[Node], source: Source, closing: tuple[str, ...] = ()) -> Program:
+        """Returns the program that consists of some items, with and without names."""
+        items: list[Use | Definition | Extern | Recipe | Table] = []
+        unnamed: list[Definition | Recipe | Table] = []
+        for node in nodes:
+            if isinstance(node, Use) or (isinstance(node, Definition | Extern | Recipe | Table) and node.name):
+                items.append(node)
+            elif isinstance(node, Definition | Recipe | Table):
+                unnamed.append(node)
+        return Program(items=tuple(items), source=source, closing=closing, unnamed=tuple(unnamed))
+
+    @property
+    def all_items(self) -> tuple[Use | Definition | Extern | Recipe | Table, ...]:
+        """The items with and without names, in order."""
+        return tuple(sorted((*self.items, *self.unnamed), key=lambda item: item.span.start))

@@ -352,3 +352,108 @@ def test_a_line_of_a_recipe_has_the_remedy_that_is_meant(line: str, remedy: str)
 def test_a_block_that_a_half_written_let_binds_is_not_unknown() -> None:
     text = BODY.replace("…", "let g").replace("norm(h)", "g(h)")
     assert [place[3] for place in places(text) if place[0] != "W0201"] == ["first", "g", "second"]
+
+
+MODEL = """model f[d = 8](x: tokens[n]) -> logits[n, vocab] {
+    a = embed[d](x)
+    b = norm[nowhere = 3](a)
+    return linear[vocab](b) |> foo[3]
+}
+
+recipe r {
+    task  flipflop[nowhere = 3]
+    model f[e = 3]
+    train adamw[steps = 10]
+}
+"""
+
+
+@pytest.mark.parametrize("header", ["model f[d = 8](x: tokens[n]) -> logits[n,", "model f[d = 8](x: tokens[n]) -> log",
+    "model f[d = 8](x: tokens[n]) ->", "model f[d = 8](x: tokens[n])", "model f[d = 8](x: tok", "model f[d = 8](",
+    "model f[d = 8]", "model f[d = 8](x tokens[n]) -> logits[n, vocab] {"])  # fmt: skip
+def test_a_half_written_header_leaves_the_mistakes_of_its_body_and_of_its_users(header: str) -> None:
+    whole = places(MODEL)
+    assert [place[3] for place in whole] == ["nowhere = 3", "foo", "nowhere = 3", "e = 3"]
+    after = places(MODEL.replace(MODEL.partition("\n")[0], header))
+    assert [place for place in after if place[1] > 1] == whole
+    assert {place[0] for place in after} & {"E0101", "E0103"}
+
+
+@pytest.mark.parametrize("header", ["model f[d = 8, e", "model f[d =", "model f[", "model f", "model"])
+def test_a_header_that_breaks_off_in_its_statics_may_declare_any_name(header: str) -> None:
+    after = places(MODEL.replace(MODEL.partition("\n")[0], header))
+    assert [place[3] for place in after if place[1] > 1] == ["nowhere = 3", "nowhere = 3"]
+
+
+@pytest.mark.parametrize("header", ["recipe b from a", "recipe b from", "recipe b fro", "recipe b", "recipe", "reci",
+    "recipe b from a ["])  # fmt: skip
+def test_a_half_written_header_of_a_recipe_leaves_the_mistakes_of_its_lines(header: str) -> None:
+    text = RECIPE.replace("    …\n", "").replace("recipe wide from r {\n", "…\n    model m[nowhere = 4]\n")
+    text = text.replace("lr = 1e-3", "stps = 3")
+    line = text[: text.index("…")].count("\n") + 1
+    whole, after = places(text.replace("…", "recipe wide from r {")), places(text.replace("…", header))
+    assert len(whole) == 9
+    # The recipe may have any name, and any base.
+    known = [place for place in whole if place[0] != "E0604" and place[:3] != ("E0312", line + 1, 11)]
+    assert [place for place in after if place[1] != line and place[0] != "E0604"] == known
+    assert any(place[1] == line for place in after)
+
+
+def test_an_item_without_its_closing_brace_keeps_its_mistakes_and_those_of_the_next() -> None:
+    text = BODY.replace("…", "").rstrip("}\n") + "\n\n" + RECIPE.replace("…", "").replace("}\n\ntable", "\ntable")
+    found = [place for place in places(text) if place[0] != "W0201"]
+    assert [place[3] for place in found if place[0] == "E0103"] == ["{", "{"]
+    assert [place[3] for place in found if place[0] != "E0103"] == [
+        "first", "second", "nowhere = 3", "model.first", "model.second", "missing_recipe", "iid.inner"
+    ]  # fmt: skip
+
+
+def test_a_return_after_a_loop_without_its_closing_brace_is_not_said_to_be_in_it() -> None:
+    text = "block b(h: seq[n, d]) -> seq[n, d] {\n    repeat 3 {\n        h <- norm(h)\n    return h + first\n}\n"
+    assert [place[:2] for place in places(text)] == [("E0103", 2), ("E0201", 4)]
+
+
+EXTERN = """extern block blur[width: int, dropout: float = 0.0](q: seq[n, d], kv: seq[m, e] = q) -> seq[n, d]
+    where width > 0, dropout >= 0
+    …
+    reads q pointwise, kw full
+    random in training when drpout > 0
+    costs parameters = 2 * wdth * (d + e), flops = 4 * n
+    records attention
+    python "blur:Blur"
+
+block b(h: seq[n, d]) -> seq[n, d] {
+    return first + blur[width = 3, wdth = 3](h)
+}
+"""
+
+
+@pytest.mark.parametrize("half", ["where", "where width >", "where width > 0,", "reads", "reads q",
+    "reads q pointwise,", "reads q pointwise when", "depends", "depends on", "random in", "random when", "stops",
+    "costs", "costs parameters", "costs parameters =", "costs parameters = 2 *", "costs parameters = (3 +",
+    "costs parameters = 2 when", "maps", "maps query(", "maps query(q)", "maps query(q) =", "records",
+    "records gate =", "cuts", "cuts evenly into", "wher", "python", 'python "'])  # fmt: skip
+def test_a_half_written_clause_of_an_extern_leaves_the_mistakes_of_the_others(half: str) -> None:
+    whole = places(EXTERN.replace("…", ""))
+    assert [place[1] for place in whole] == [4, 5, 6, 11, 11]
+    after = places(EXTERN.replace("…", half))
+    assert [place for place in after if place[1] != 3] == whole
+    assert [place[0][:3] for place in after if place[1] == 3] == ["E01"]
+
+
+@pytest.mark.parametrize("half", ["width", "width:", "width: int, x", "width: int, x:"])
+def test_a_half_written_line_of_statics_is_the_only_mistake_of_the_header(half: str) -> None:
+    text = """block b[
+    heads: int,
+    …
+    ff: int = 3,
+    nowhere: kind,
+](h: seq[n, d]) -> seq[n, d] {
+    return norm[wrong = 3](attention[heads](h)) |> feedforward[width]
+}
+"""
+    whole = [place for place in places(text.replace("…", "width: int,")) if place[1] != 3]
+    assert [place[1] for place in whole] == [5, 7]
+    after = places(text.replace("…", half))
+    assert [place for place in after if place[1] != 3] == whole
+    assert "E0101" in [place[0] for place in after if place[1] == 3]

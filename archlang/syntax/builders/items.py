@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from archlang.source import Span
@@ -72,11 +73,13 @@ class Items(Section):
         statics: Group | None,
         inputs: Group | None,
         result: tree.Node | None,
-        clauses: list[Clause | None],
+        read_clauses: Sequence[Clause | tree.Missing | None],
         python: Token | None,
     ) -> tree.Extern:
         span = self._context.span(parts)
         documentation, comment = self._context.item_comments(span)
+        unread = tuple(clause for clause in read_clauses if isinstance(clause, tree.Missing))
+        clauses = [clause for clause in read_clauses if isinstance(clause, Clause)]
         words = {clause.word: clause.span for clause in clauses if clause is not None}
         return tree.Extern(
             word=str(word),
@@ -95,6 +98,7 @@ class Items(Section):
             gives=clause_nodes(clauses, "gives", tree.StaticArgument),
             causal="causal" in words,
             includes=clause_nodes(clauses, "with", tree.Name),
+            unread=unread,
             python="" if python is None else python[1:-1],
             python_span=self._context.token_span(name if python is None else python),
             span=span,
@@ -103,7 +107,7 @@ class Items(Section):
         )
 
     def _signature(
-        self, name: Token, statics: Group | None, inputs: Group | None, result: Any, clauses: list[Clause | None]
+        self, name: Token, statics: Group | None, inputs: Group | None, result: Any, clauses: Sequence[Clause | None]
     ) -> tree.Signature:  # Any: a type expression
         where = tuple(node for clause in clauses if clause and clause.word == "where" for node in clause.nodes)
         places = [self._context.token_span(name)]
@@ -111,10 +115,19 @@ class Items(Section):
             Span(self._context.source, group.start, group.end) for group in (statics, inputs) if group is not None
         ]
         places += [node.span for node in (result, *where) if node is not None]
+        # Error recovery gives what it could not read an empty name.
+        parameters = nodes_of_kind(tree.StaticParameter, statics)
+        fields = nodes_of_kind(tree.InputParameter, inputs)
+        unread = {
+            "statics": not name or any(not parameter.name for parameter in parameters),
+            "inputs": any(not field.name for field in fields),
+            "result": isinstance(result, tree.TypeName) and not result.name,
+        }
         return tree.Signature(
-            statics=nodes_of_kind(tree.StaticParameter, statics),
-            inputs=nodes_of_kind(tree.InputParameter, inputs),
-            result=result,
+            statics=tuple(parameter for parameter in parameters if parameter.name),
+            inputs=tuple(field for field in fields if field.name),
+            result=None if unread["result"] else result,
             where=where,  # type: ignore[arg-type]  # the grammar has only expressions there
+            unread=next((part for part, is_unread in unread.items() if is_unread), ""),
             span=Span(self._context.source, places[0].start, max(place.end for place in places)),
         )

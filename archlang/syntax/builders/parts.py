@@ -1,5 +1,6 @@
 """The parts that the parser hands to a rule: tokens, nodes, and the groups and clauses made of them."""
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from archlang.source import Span
@@ -35,7 +36,7 @@ def nodes_of_kind(kind: type[N], group: Group | None) -> tuple[N, ...]:
     return () if group is None else tuple(node for node in group.nodes if isinstance(node, kind))
 
 
-def clause_nodes(clauses: list[Clause | None], word: str, kind: type[N]) -> tuple[N, ...]:
+def clause_nodes(clauses: Sequence[Clause | None], word: str, kind: type[N]) -> tuple[N, ...]:
     nodes = (node for clause in clauses if clause and clause.word == word for node in clause.nodes)
     return tuple(node for node in nodes if isinstance(node, kind))
 

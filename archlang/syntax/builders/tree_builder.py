@@ -12,7 +12,7 @@ from archlang.syntax.builders.recipes import Recipes
 from archlang.syntax.builders.signatures import Signatures
 from archlang.syntax.builders.statements import Statements
 from archlang.syntax.comments import Comments
-from archlang.syntax.tree import Definition, Extern, Node, Program, Recipe, Table, Use
+from archlang.syntax.tree import Node, Program
 
 _SECTIONS: tuple[type[Section], ...] = (Items, Signatures, Statements, Recipes, Expressions)
 
@@ -38,5 +38,4 @@ class TreeBuilder:
         """Returns the program that consists of `items`."""
         source = self._context.source
         closing = self._context.comments.within(0, len(source.text))
-        kinds = (Use, Definition, Extern, Recipe, Table)
-        return Program(items=tuple(item for item in items if isinstance(item, kinds)), source=source, closing=closing)
+        return Program.of(items, source, closing)
