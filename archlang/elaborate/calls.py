@@ -7,10 +7,11 @@ from archlang.elaborate import mistakes
 from archlang.elaborate.bound_call import BoundCall
 from archlang.elaborate.context import Context
 from archlang.elaborate.frame import Frame, InstancePaths
+from archlang.elaborate.known_bodies import known_body
 from archlang.elaborate.known_calls import KnownCall, known_call
 from archlang.elaborate.region_builder import Flow
 from archlang.graph import operations
-from archlang.graph.graph import Instance
+from archlang.graph.graph import Instance, Region
 from archlang.names import mistakes as name_mistakes
 from archlang.names.resolve import Declaration
 from archlang.names.values import BlockValue, Bound, InstanceValue, Unknown, describe, show
@@ -142,6 +143,16 @@ class Calls:
         if len(self._context.calls) >= DEEPEST_CALL:
             self._report(name_mistakes.too_deep(span, DEEPEST_CALL))
             return None
+        body = known_body(self._context, call, path, lambda: self._region(declaration, call, path, span))
+        if body is None:
+            return None
+        region, kind = body
+        statics = {name: show(bound.value) for name, bound in call.binding.statics.items() if bound.value is not None}
+        operation = operations.Apply(declaration.name, path, statics, call.binding.written)
+        return frame.builder.add_node(operation, call.arguments, [kind], span, [region])[0]
+
+    def _region(self, declaration: Declaration, call: BoundCall, path: str, span: Span) -> tuple[Region, Type] | None:
+        """Returns the region of a composed block's body and the type of its result; None after a mistake."""
         builder = self._context.new_region()
         inner = Frame(call.binding, builder, InstancePaths(f"{path}."))
         for parameter, value in zip(declaration.item.signature.inputs, call.arguments, strict=True):
@@ -153,11 +164,7 @@ class Calls:
             result = self._elaborate_body(declaration, inner)
         finally:
             self._context.calls.pop()
-        if result is None:
-            return None
-        statics = {name: show(bound.value) for name, bound in call.binding.statics.items() if bound.value is not None}
-        operation = operations.Apply(declaration.name, path, statics, call.binding.written)
-        return frame.builder.add_node(operation, call.arguments, [result.type], span, [builder.finish([result.id])])[0]
+        return None if result is None else (builder.finish([result.id]), result.type)
 
     def bind(self, block: BlockValue, arguments: Sequence[tuple[Flow, Span]], span: Span) -> BoundCall | None:
         """Binds arguments with their places to the inputs of a block. Returns None after a mistake."""

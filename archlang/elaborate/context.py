@@ -32,7 +32,8 @@ class Context:
 
     With `may_be_unknown`, sizes and statics may lack a value, as where a block is checked on its own. `calls` are the
     calls of composed blocks that lead to the statement being elaborated, `reported` is the number of mistakes.
-    `is_whole` is False if a text could not be read."""
+    `is_whole` is False if a text could not be read. `own_lengths` counts the lengths that scans have for themselves, by
+    name; `known_paths` are those of the bodies that the model shares with others."""
 
     def __init__(
         self, report: Callable[[Diagnostic], None], may_be_unknown: bool, observe: Observe | None = None
@@ -45,6 +46,8 @@ class Context:
         self.size = ModelSize()
         self.calls: list[Span] = []
         self.instances: dict[str, Instance] = {}
+        self.own_lengths: dict[str, int] = {}
+        self.known_paths: set[str] = set()
 
     def report(self, diagnostic: Diagnostic) -> None:
         """Reports a mistake, with the last calls that lead to it."""

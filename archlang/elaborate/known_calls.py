@@ -1,13 +1,13 @@
 """Calls of library blocks without mistakes, so that an equal call in any program is not bound again."""
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
 from archlang.diagnostics.effort import is_check, is_limited, spend, spent
 from archlang.graph.graph import Instance
 from archlang.names import library
-from archlang.names.values import BlockValue, InstanceValue, Value
-from archlang.syntax.tree import Extern
+from archlang.names.values import BlockValue, Bound, InstanceValue, Value
+from archlang.syntax.tree import Definition, Extern
 from archlang.types import Type
 
 _MOST = 20_000
@@ -54,14 +54,22 @@ def _key(block: BlockValue, arguments: Sequence[Type], may_be_unknown: bool) -> 
     item = block.declaration.item
     if not isinstance(item, Extern) or library.block(item.name) is not item:
         return None
+    statics = plain_statics(item, block.settled)
+    if statics is None:
+        return None
+    return item.name, statics, tuple(arguments), may_be_unknown, is_check(), is_limited()
+
+
+def plain_statics(item: Definition | Extern, settled: Mapping[str, Bound]) -> Hashable | None:
+    """Returns the values of statics, with their types and texts; None if one is a block or an instance."""
     statics = []
     for parameter in item.signature.statics:
-        bound = block.settled.get(parameter.name)
+        bound = settled.get(parameter.name)
         if bound is not None:
             if not _is_plain(bound.value):
                 return None
             statics.append((parameter.name, type(bound.value), repr(bound.value)))
-    return item.name, tuple(statics), tuple(arguments), may_be_unknown, is_check(), is_limited()
+    return tuple(statics)
 
 
 def _is_plain(value: Value) -> bool:

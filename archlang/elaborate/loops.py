@@ -54,7 +54,6 @@ class Loops:
         self._calls = calls
         self._expressions = expressions
         self._run = run
-        self._own_lengths: dict[str, int] = {}
 
     # repeat and stack
 
@@ -335,7 +334,8 @@ class Loops:
 
     def _own_length(self, name: str) -> Dim:
         """Returns the length of a scan's chunk, of what is before it or of a growing state; no other scan has it."""
-        count = self._own_lengths[name] = self._own_lengths.get(name, 0) + 1
+        lengths = self._context.own_lengths
+        count = lengths[name] = lengths.get(name, 0) + 1
         return own_length(name, count)
 
     def _carry(

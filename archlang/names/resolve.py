@@ -117,6 +117,12 @@ _preludes: dict[str, ResolvedFile] = {}
 _shipped: dict[Path, ResolvedFile] = {}
 
 
+def is_shipped(file: ResolvedFile) -> bool:
+    """Whether a file is one of the library, which does not change."""
+    path = file.program.source.path
+    return _preludes.get(path) is file or _shipped.get(Path(path)) is file
+
+
 def prelude(item: tree.Definition | tree.Extern) -> Declaration:
     """Returns the declaration of a library item, whose names the prelude resolves."""
     path = item.span.source.path

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from archlang.diagnostics import Diagnostic
 from archlang.diagnostics.effort import Memo, spend, spent
 from archlang.elaborate.elaborator import elaborate
-from archlang.graph.causality import Leak, find_leak
+from archlang.graph.causality import KnownHorizons, Leak, find_leak
 from archlang.graph.graph import Graph
 from archlang.names.resolve import Declaration
 from archlang.names.values import BlockValue, Bound, InstanceValue, Unknown, Value, show
@@ -35,6 +35,7 @@ class ModelGraphs:
     definition: Callable[[Declaration], Hashable] = _itself
     _elaborated: dict[Hashable, tuple[_Elaborated, int]] = field(default_factory=dict, init=False, repr=False)
     _leaks: Memo[tuple[Leak | None, Graph]] = field(default_factory=Memo, init=False, repr=False)
+    _horizons: KnownHorizons = field(default_factory=Memo, init=False, repr=False)
     _counted: set[Hashable] = field(default_factory=set, init=False, repr=False)
 
     def begin_text(self) -> None:
@@ -42,7 +43,7 @@ class ModelGraphs:
         self._counted.clear()
         if sum(steps for _, steps in self._elaborated.values()) > _MOST_STEPS:
             self._elaborated.clear()
-            self._leaks = Memo()
+            self._leaks, self._horizons = Memo(), Memo()
 
     def elaborate(
         self,
@@ -79,8 +80,11 @@ class ModelGraphs:
 
     def find_leak(self, graph: Graph, origin: str) -> Leak | None:
         """Returns the leak of a graph as `find_leak` of `archlang.graph.causality` does."""
-        leak, _ = self._leaks.get((id(graph), origin), lambda: (find_leak(graph, origin), graph))  # keeps the id in use
-        return leak
+
+        def leak() -> tuple[Leak | None, Graph]:
+            return find_leak(graph, origin, self._horizons), graph  # keeps the id in use
+
+        return self._leaks.get((id(graph), origin), leak)[0]
 
 
 def _texts(bounds: Mapping[str, Bound]) -> _Texts:
