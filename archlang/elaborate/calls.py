@@ -4,10 +4,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from archlang.elaborate import mistakes
+from archlang.elaborate.body_lookup import known_body
 from archlang.elaborate.bound_call import BoundCall
 from archlang.elaborate.context import Context
 from archlang.elaborate.frame import Frame, InstancePaths
-from archlang.elaborate.known_bodies import known_body
 from archlang.elaborate.known_calls import KnownCall, known_call
 from archlang.elaborate.region_builder import Flow
 from archlang.graph import operations

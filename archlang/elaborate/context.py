@@ -8,6 +8,7 @@ from archlang.diagnostics.effort import spend
 from archlang.elaborate import mistakes
 from archlang.elaborate.binding import Binding
 from archlang.elaborate.frame import Frame
+from archlang.elaborate.known_bodies import KnownBodies
 from archlang.elaborate.model_size import ModelSize
 from archlang.elaborate.region_builder import Flow, RegionBuilder
 from archlang.elaborate.static_arguments import settle
@@ -33,20 +34,27 @@ class Context:
     With `may_be_unknown`, sizes and statics may lack a value, as where a block is checked on its own. `calls` are the
     calls of composed blocks that lead to the statement being elaborated, `reported` is the number of mistakes.
     `is_whole` is False if a text could not be read. `own_lengths` counts the lengths that scans have for themselves, by
-    name; `known_paths` are those of the bodies that the model shares with others."""
+    name; `bodies` are those that other models share, `known_paths` the paths of those in this model, and
+    `applied_paths` those of all composed blocks so far, except inside of known ones."""
 
     def __init__(
-        self, report: Callable[[Diagnostic], None], may_be_unknown: bool, observe: Observe | None = None
+        self,
+        report: Callable[[Diagnostic], None],
+        may_be_unknown: bool,
+        observe: Observe | None = None,
+        bodies: KnownBodies | None = None,
     ) -> None:
         self._report = report
         self._observe = observe
         self.may_be_unknown = may_be_unknown
+        self.bodies = bodies
         self.reported = 0
         self.is_whole = True
         self.size = ModelSize()
         self.calls: list[Span] = []
         self.instances: dict[str, Instance] = {}
         self.own_lengths: dict[str, int] = {}
+        self.applied_paths: set[str] = set()
         self.known_paths: set[str] = set()
 
     def report(self, diagnostic: Diagnostic) -> None:

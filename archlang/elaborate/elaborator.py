@@ -7,6 +7,7 @@ from archlang.elaborate import mistakes
 from archlang.elaborate.calls import Calls
 from archlang.elaborate.context import Context, Observe
 from archlang.elaborate.frame import Frame, InstancePaths
+from archlang.elaborate.known_bodies import KnownBodies
 from archlang.elaborate.model_size import TooLarge
 from archlang.elaborate.region_builder import Flow
 from archlang.elaborate.statements import Statements
@@ -24,8 +25,14 @@ from archlang.types import Axis, Dim, Type
 class _Elaborator:
     """Elaborates one block or model, and the composed blocks that it calls."""
 
-    def __init__(self, report: Callable[[Diagnostic], None], may_be_unknown: bool, observe: Observe | None) -> None:
-        self._context = Context(report, may_be_unknown, observe)
+    def __init__(
+        self,
+        report: Callable[[Diagnostic], None],
+        may_be_unknown: bool,
+        observe: Observe | None,
+        bodies: KnownBodies | None,
+    ) -> None:
+        self._context = Context(report, may_be_unknown, observe, bodies)
         self._statements = Statements(self._context, Calls(self._context, self._body))
 
     def graph(
@@ -102,6 +109,7 @@ def elaborate(
     generic: bool = False,
     may_be_unknown: bool = False,
     observe: Observe | None = None,
+    bodies: KnownBodies | None = None,
 ) -> tuple[Graph | None, Type | None, tuple[Type, ...]]:
     """Returns the graph of a block or model, the type of its result and those of its inputs. After an error, which is
     reported, the graph is None.
@@ -109,7 +117,7 @@ def elaborate(
     `ambient` are the sizes that a task sets; `span` is the place to blame for a missing static. With `generic`, statics
     without a default may be missing. With `may_be_unknown`, the sizes of `ambient` may lack a value, and parts of the
     program that depend on them are checked as far as possible. `observe` is called with the places and the types of its
-    values, also after errors."""
+    values, also after errors. `bodies` are those of blocks of the program that other models share."""
     errors: list[Diagnostic] = []
 
     def note(diagnostic: Diagnostic) -> None:
@@ -117,7 +125,7 @@ def elaborate(
             errors.append(diagnostic)
         report(diagnostic)
 
-    elaborator = _Elaborator(note, generic or may_be_unknown, observe)
+    elaborator = _Elaborator(note, generic or may_be_unknown, observe, bodies)
     try:
         graph, result, types = elaborator.graph(declaration, statics, ambient, span, generic)
     except TooLarge as error:

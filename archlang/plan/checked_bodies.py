@@ -41,6 +41,7 @@ class CheckedBodies:
     _words: dict[str, frozenset[str]] = field(default_factory=dict)
     _contexts: dict[tuple[str, ...], int] = field(default_factory=dict)
     _files: dict[int, tuple[ResolvedFile, Mapping[str, str], int]] = field(default_factory=dict)
+    _definitions: dict[tuple[int, str], Hashable] = field(default_factory=dict)
     _sound: frozenset[_Key] = frozenset()
 
     @cached_property
@@ -70,6 +71,7 @@ class CheckedBodies:
         own = {_text(item) for file in files for item in file.program.items}
         self._words = {text: words for text, words in self._words.items() if text in own}
         self._files.clear()
+        self._definitions.clear()
 
     def is_sound(self, item: Recipe | Table, file: ResolvedFile) -> bool:
         """Returns whether a recipe or a table, and all items that it names, are those of a file without mistakes."""
@@ -109,7 +111,8 @@ class CheckedBodies:
 
         before = spent()
         ambient = model_sizes({}) if item.word == "model" else {}
-        elaborate(declaration, {}, ambient, declaration.span, note, generic=True, observe=observe)
+        bodies = self.model_graphs.bodies
+        elaborate(declaration, {}, ambient, declaration.span, note, generic=True, observe=observe, bodies=bodies)
         for diagnostic in unused_names(item):
             note(diagnostic)
         return CheckedBody(types, bool(mistakes), spent() - before)
@@ -120,11 +123,14 @@ class CheckedBodies:
         return own, self._reached_texts(own, texts, {declaration.item.name}), context
 
     def _trees(self, model: Declaration) -> Hashable:
-        """Returns the trees of a model and of the blocks of its file that it may use, and the number of what `use`
-        lines bring in."""
-        _, texts, context = self._of_file(model.file)
-        names = self._reached(model.item.span.text, texts, {model.item.name})
-        return tuple(_Tree(model.file.own[name].item) for name in (model.item.name, *names)), context
+        """Returns the trees of a model or block, and of the blocks of its file that it may use, and the number of what
+        `use` lines bring in."""
+        file, texts, context = self._of_file(model.file)
+        if (id(file), model.item.name) not in self._definitions:
+            names = self._reached(model.item.span.text, texts, {model.item.name})
+            trees = tuple(_Tree(file.own[name].item) for name in (model.item.name, *names))
+            self._definitions[id(file), model.item.name] = trees, context
+        return self._definitions[id(file), model.item.name]
 
     def _reached_texts(self, text: str, texts: Mapping[str, str], skipped: set[str]) -> tuple[str, ...]:
         return tuple(texts[name] for name in self._reached(text, texts, skipped))

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from archlang.diagnostics import Diagnostic
 from archlang.diagnostics.effort import Memo, spend, spent
 from archlang.elaborate.elaborator import elaborate
+from archlang.elaborate.known_bodies import KnownBodies
 from archlang.graph.causality import KnownHorizons, Leak, find_leak
 from archlang.graph.graph import Graph
 from archlang.names.resolve import Declaration
@@ -33,10 +34,14 @@ class ModelGraphs:
     graphs if it holds the trees of a model and of its blocks: the graphs have the places of these trees."""
 
     definition: Callable[[Declaration], Hashable] = _itself
+    bodies: KnownBodies = field(init=False, repr=False)
     _elaborated: dict[Hashable, tuple[_Elaborated, int]] = field(default_factory=dict, init=False, repr=False)
     _leaks: Memo[tuple[Leak | None, Graph]] = field(default_factory=Memo, init=False, repr=False)
     _horizons: KnownHorizons = field(default_factory=Memo, init=False, repr=False)
     _counted: set[Hashable] = field(default_factory=set, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self.bodies = KnownBodies(self.definition)
 
     def begin_text(self) -> None:
         """Begins the check of another text, which counts the steps of each elaboration once, as if none was known."""
@@ -71,7 +76,7 @@ class ModelGraphs:
             report(diagnostic)
 
         before = spent()
-        elaborated = elaborate(model, statics, sizes, span, note, may_be_unknown=may_be_unknown)
+        elaborated = elaborate(model, statics, sizes, span, note, may_be_unknown=may_be_unknown, bodies=self.bodies)
         # A diagnostic may name the place of the recipe.
         if not diagnostics and all(_is_its_text(bound.value) for bound in bounds.values()):
             self._elaborated[key] = elaborated, spent() - before

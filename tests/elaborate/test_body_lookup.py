@@ -1,10 +1,11 @@
-"""Checks share the body of a library block between models, with the same mistakes and as many steps as without."""
+"""Checks share the body of a block between models, with the same mistakes and as many steps as without."""
 
 from collections.abc import Iterator
 
 import pytest
 
 from archlang.diagnostics.effort import Memo, limited
+from archlang.editor.document import Document, Memory
 from archlang.elaborate import known_bodies
 from archlang.graph.causality import KnownHorizons, find_leak
 from archlang.graph.graph import Graph
@@ -33,9 +34,9 @@ _TASK = "recipe r {\n    task  dyck\n    model several\n    train adamw[steps = 
 
 @pytest.fixture(autouse=True)
 def forgotten() -> Iterator[None]:
-    known_bodies._known.forget()
+    known_bodies.of_library.forget()
     yield
-    known_bodies._known.forget()
+    known_bodies.of_library.forget()
 
 
 def _graph(text: str, needs_costs: bool = False) -> tuple[Graph, int]:
@@ -51,7 +52,7 @@ def _without_ids(graph: Graph) -> list[tuple[object, ...]]:
 
 def test_a_known_body_is_that_of_an_elaboration_and_costs_as_many_steps() -> None:
     (first, steps), (second, steps_again) = _graph(_MODEL), _graph(_MODEL)
-    assert len(known_bodies._known.by_key) > 0
+    assert len(known_bodies.of_library.by_key) > 0
     assert _without_ids(first) == _without_ids(second)
     assert first.instances == second.instances
     assert steps == steps_again
@@ -64,6 +65,21 @@ def test_ids_are_unique_in_a_model_with_known_bodies() -> None:
     graph, _ = _graph(_MODEL)
     ids = [node.id for node in graph.region.walk()]
     assert len(set(ids)) == len(ids)
+
+
+def test_a_block_that_is_applied_again_after_a_mistake_is_not_known() -> None:
+    inner = "block inner(h: seq[n, d]) -> seq[n, d] {\n    a = linear[d](h)\n    return linear[8](a)\n}\n"
+    user = (
+        "block user(h: seq[n, 8], m: seq[n, 4]) -> seq[n, 8] {\n    let f = inner\n    b = f(m)\n    return f(h)\n}\n"
+    )
+    memory = Memory()
+    for text in (inner + user, inner + user.replace("    b = f(m)\n", "")):
+        document = Document("p.arch", text, memory=memory)
+        fresh = Document("p.arch", text)
+        assert [str(each) for each in document.diagnostics] == [str(each) for each in fresh.diagnostics]
+        for known in memory.bodies.model_graphs.bodies.by_key.values():
+            used = {node.instance for node in known.region.walk()} - {None}
+            assert used <= known.instances.keys()
 
 
 def test_a_graph_that_is_drawn_or_built_shares_nothing() -> None:
@@ -95,3 +111,15 @@ def test_a_leak_is_found_with_the_horizons_of_other_graphs() -> None:
         leak = find_leak(graph, "x", known)
         assert leak is not None
         assert leak == find_leak(graph, "x")
+
+
+def test_an_own_block_is_elaborated_again_after_a_change_of_what_it_uses() -> None:
+    inner = "block inner(h: seq[n, d]) -> seq[n, d] {\n    return linear[8](h)\n}\n"
+    outer = "block outer(h: seq[n, d]) -> seq[n, d] {\n    return inner(h)\n}\n"
+    user = "block user(h: seq[n, 8]) -> seq[n, 8] {\n    return outer(h) + h\n}\n"
+    memory = Memory()
+    texts = (inner + outer + user, inner.replace("linear[8]", "linear[d]") + outer + user + "# more\n")
+    for text in (*texts, inner.replace("linear[8]", "lienar[8]") + outer + user, *texts):
+        known, fresh = (Document("p.arch", text, memory=each) for each in (memory, Memory()))
+        assert [str(each) for each in known.diagnostics] == [str(each) for each in fresh.diagnostics]
+    assert memory.bodies.model_graphs.bodies.by_key
