@@ -6,16 +6,16 @@ from dataclasses import dataclass, field
 from archlang.diagnostics import Diagnostic
 from archlang.diagnostics.effort import Memo, spend, spent
 from archlang.elaborate.elaborator import elaborate
-from archlang.elaborate.known_bodies import KnownBodies
+from archlang.elaborate.known_bodies import KnownBodies, of_library
 from archlang.graph.causality import KnownHorizons, Leak, find_leak
 from archlang.graph.graph import Graph
-from archlang.names.resolve import Declaration
+from archlang.names.resolve import Declaration, is_shipped
 from archlang.names.values import BlockValue, Bound, InstanceValue, Unknown, Value, show
 from archlang.source import Span
 from archlang.types import Type
 
 _Elaborated = tuple[Graph | None, Type | None, tuple[Type, ...]]
-_Texts = tuple[tuple[str, type, str], ...]
+_Texts = frozenset[tuple[str, type, str, Hashable]]
 
 
 # The steps of the elaborations that are kept; then the old ones are forgotten.
@@ -62,7 +62,7 @@ class ModelGraphs:
         """Returns the graph of a model, the type of its result and those of its inputs, as `elaborate` does; `sizes`
         are those of the task."""
         bounds = {**sizes, **{f"model.{name}": bound for name, bound in statics.items()}}
-        key = self.definition(model), _texts(bounds), may_be_unknown
+        key = self.definition(model), self._texts(bounds), may_be_unknown
         if key in self._elaborated:
             elaborated, steps = self._elaborated[key]
             if key not in self._counted:
@@ -91,13 +91,24 @@ class ModelGraphs:
 
         return self._leaks.get((id(graph), origin), leak)[0]
 
+    def _texts(self, bounds: Mapping[str, Bound]) -> _Texts:
+        """Returns what values depend on: their types and texts, and for blocks their definitions and statics."""
+        return frozenset(
+            (name, type(bound.value), show(bound.value), self._block(bound.value)) for name, bound in bounds.items()
+        )
 
-def _texts(bounds: Mapping[str, Bound]) -> _Texts:
-    return tuple(sorted((name, type(bound.value), show(bound.value)) for name, bound in bounds.items()))
+    def _block(self, value: Value) -> Hashable:
+        if not isinstance(value, BlockValue):
+            return None
+        declaration = value.declaration
+        definition = of_library.definition if is_shipped(declaration.file) else self.definition
+        return definition(declaration), self._texts(value.settled)
 
 
 def _is_its_text(value: Value) -> bool:
-    """Whether values of one type with equal texts are equal; blocks also have statics."""
+    """Whether values of one type with equal texts are equal. Blocks have definitions and statics, too."""
     if isinstance(value, tuple):
-        return all(_is_its_text(item) for item in value)
-    return not isinstance(value, BlockValue | InstanceValue | Unknown)
+        return not any(isinstance(item, BlockValue) for item in value) and all(_is_its_text(item) for item in value)
+    if isinstance(value, BlockValue):
+        return all(_is_its_text(bound.value) for bound in value.settled.values())
+    return not isinstance(value, InstanceValue | Unknown)

@@ -47,3 +47,16 @@ def test_recipes_with_equal_statics_share_a_graph(tmp_path: Path) -> None:
 def test_blocks_with_other_statics_have_other_graphs(tmp_path: Path) -> None:
     first, second = graphs(tmp_path, "m[layer = twice[0.1]]", "m[layer = twice[0.2]]")
     assert first != second
+
+
+def test_blocks_with_equal_statics_share_a_graph(tmp_path: Path) -> None:
+    first, second, library, other = graphs(
+        tmp_path,
+        "m[layer = twice[0.2]]",
+        "m[layer = twice[rate = 0.1 + 0.1]]",
+        "m[layer = dropout[0.2]]",
+        "m[layer = relu]",
+    )
+    assert first is second
+    assert library != first
+    assert other != library
