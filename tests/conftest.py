@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 Compiled = Callable[..., "Architecture"]
 Becomes = Callable[[Callable[[Graph], Graph], str, str], None]
 
-pytest_plugins = ["tests.tiny_run"]
+pytest_plugins = ["tests.browser", "tests.tiny_run"]
 
 # The hook must be installed before these packages are imported. It decorates with `jaxtyping.jaxtyped`.
 _hook = jaxtyping.install_import_hook(["archlang.blocks", "archlang.backend"], None)

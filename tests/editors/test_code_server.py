@@ -16,7 +16,6 @@ from editors.code_server import PROGRAM, Window, served
 from tests.cli.conftest import MODEL, TINY
 from tests.corpus.test_edits import failing_program
 from tests.editor.test_server import MAIN, NAMED, TEN, USED
-from tests.pages.inspection.test_browser import browser  # noqa: F401 # a fixture
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 SECONDS = 60
@@ -38,14 +37,14 @@ def url(extension: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[s
 
 
 @pytest.fixture
-def open_folder(browser: Any, url: str, tmp_path: Path) -> Iterator[Open]:  # noqa: F811
+def open_folder(browser: Any, url: str, tmp_path: Path) -> Iterator[Open]:
     """Opens a folder with some files."""
     with opened(browser, url, tmp_path) as open_:
         yield open_
 
 
 @contextmanager
-def opened(browser: Any, url: str, folder: Path) -> Iterator[Open]:  # noqa: F811
+def opened(browser: Any, url: str, folder: Path) -> Iterator[Open]:
     windows: list[Window] = []
 
     def open_(files: dict[str, str]) -> Window:
@@ -159,9 +158,7 @@ def test_a_graph_is_shown_beside_the_text_and_a_recipe_trains_in_the_terminal(op
 
 
 def test_a_folder_that_is_not_trusted_is_checked_by_the_users_own_command_and_not_trained(
-    browser: Any,  # noqa: F811
-    extension: Path,
-    tmp_path: Path,
+    browser: Any, extension: Path, tmp_path: Path
 ) -> None:
     own, folder = tmp_path / "own", tmp_path / "folder"
     own.mkdir()

@@ -19,25 +19,19 @@ from archlang.play.service import Service
 from archlang.play.training import Trainer
 from tests.cli.conftest import TINY
 from tests.corpus.test_edits import failing_program
-from tests.pages.inspection.test_browser import browser  # noqa: F401 # a fixture
 from tests.play.test_server import running
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 SECONDS = 60_000  # milliseconds: the machine may be busy
 MODEL = "model m[d = 8](x: tokens[n]) -> logits[classes] {\n    return embed[d](x) |> last |> linear[classes]\n}\n"
 RECIPE = MODEL + "recipe r {\n    task  ctl\n    model m\n    train adamw[steps = 9, select = tset.accuracy]\n}\n"
-VIOLATIONS = """() => {
-    window.violations = [];
-    document.addEventListener("securitypolicyviolation", (event) => window.violations.push(event.violatedDirective));
-}"""
 
 
 class Page:
-    """An open page, and everything that it should not do."""
+    """An open playground."""
 
     def __init__(self, view: Any) -> None:  # Any: playwright's, which may not be installed
         self.view = view
-        self.complaints: list[str] = []
 
     def status(self) -> str:
         text: str = self.view.inner_text("#status")
@@ -61,39 +55,14 @@ class Page:
 
 
 @pytest.fixture
-def open_page(browser: Any) -> Iterator[Any]:  # noqa: F811
-    """Opens an address. Fails if the page logs anything, breaks its policy, or asks another server."""
-    pages: list[Page] = []
-    contexts = []
+def open_playground(open_address: Any) -> Any:
+    """Opens the address of a playground."""
 
     def open_(url: str, width: int = 1280, scheme: str = "light") -> Page:
-        context = browser.new_context(
-            viewport={"width": width, "height": 800}, color_scheme=scheme,
-            permissions=["clipboard-read", "clipboard-write"],
-        )  # fmt: skip
-        contexts.append(context)
-        view = context.new_page()
-        page = Page(view)
         origin = "/".join(url.split("/")[:3])
+        return Page(open_address(url, (origin, "data:", "blob:"), width, scheme))
 
-        def asked(request: Any) -> None:
-            if not request.url.startswith((origin, "data:", "blob:")):
-                page.complaints.append(request.url)
-
-        view.on("console", lambda message: page.complaints.append(message.text))
-        view.on("pageerror", lambda error: page.complaints.append(str(error)))
-        context.on("request", asked)
-        view.add_init_script(f"({VIOLATIONS})()")
-        view.goto(url)
-        pages.append(page)
-        return page
-
-    yield open_
-    for page in pages:
-        page.complaints += page.view.evaluate("window.violations")
-    for context in contexts:
-        context.close()
-    assert not [complaint for page in pages for complaint in page.complaints]
+    return open_
 
 
 @pytest.fixture
@@ -126,8 +95,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     file_server.server_close()
 
 
-def test_a_program_is_checked_drawn_and_counted_as_it_is_typed(server: Server, open_page: Any) -> None:
-    page = open_page(server.url)
+def test_a_program_is_checked_drawn_and_counted_as_it_is_typed(server: Server, open_playground: Any) -> None:
+    page = open_playground(server.url)
     page.ready()
     page.says("No mistakes")
     assert "token" not in page.view.url
@@ -147,16 +116,16 @@ def test_a_program_is_checked_drawn_and_counted_as_it_is_typed(server: Server, o
 
 
 @pytest.mark.parametrize("packed", ["zzzz", ""])
-def test_a_damaged_link_says_that_it_holds_no_program(server: Server, open_page: Any, packed: str) -> None:
-    page = open_page(f"{server.url}&program={packed}")
+def test_a_damaged_link_says_that_it_holds_no_program(server: Server, open_playground: Any, packed: str) -> None:
+    page = open_playground(f"{server.url}&program={packed}")
     page.ready()
     page.says("The link holds no program. No mistakes")
     page.write(MODEL)
     page.says("No mistakes")
 
 
-def test_costs_are_dimmed_once_the_program_has_none(server: Server, open_page: Any) -> None:
-    page = open_page(server.url)
+def test_costs_are_dimmed_once_the_program_has_none(server: Server, open_playground: Any) -> None:
+    page = open_playground(server.url)
     page.ready()
     page.write("model")
     page.until("() => getComputedStyle(document.getElementById('costs')).opacity < 1")
@@ -164,8 +133,8 @@ def test_costs_are_dimmed_once_the_program_has_none(server: Server, open_page: A
     page.until("() => getComputedStyle(document.getElementById('costs')).opacity === '1'")
 
 
-def test_what_is_no_length_is_named(server: Server, open_page: Any) -> None:
-    page = open_page(server.url)
+def test_what_is_no_length_is_named(server: Server, open_playground: Any) -> None:
+    page = open_playground(server.url)
     page.ready()
     page.view.fill("#lengths", "0 -5 abc 64")
     page.view.press("#lengths", "Enter")
@@ -176,8 +145,8 @@ def test_what_is_no_length_is_named(server: Server, open_page: Any) -> None:
     page.until("() => document.getElementById('ignored-lengths').textContent === ''")
 
 
-def test_a_phone_shows_the_left_edge_of_the_picture(server: Server, open_page: Any) -> None:
-    page = open_page(server.url, 390)
+def test_a_phone_shows_the_left_edge_of_the_picture(server: Server, open_playground: Any) -> None:
+    page = open_playground(server.url, 390)
     page.ready()
     left = page.view.evaluate("document.querySelector('#view svg.picture').viewBox.baseVal.x")
     assert left == -10
@@ -186,8 +155,8 @@ def test_a_phone_shows_the_left_edge_of_the_picture(server: Server, open_page: A
 TEN = ("E0101", "E0102", "E0202", "E0212", "E0214", "E0224", "E0301", "E0306", "E0434", "E0502")
 
 
-def test_ten_mistakes_are_mended_by_a_click_on_their_remedies(server: Server, open_page: Any) -> None:
-    page = open_page(server.url)
+def test_ten_mistakes_are_mended_by_a_click_on_their_remedies(server: Server, open_playground: Any) -> None:
+    page = open_playground(server.url)
     page.ready()
     for code in TEN:
         page.write(failing_program(code))
@@ -206,16 +175,16 @@ ONLY_FOLD = """(line) => {
 }"""
 
 
-def test_the_markers_of_folds_follow_the_text(server: Server, open_page: Any) -> None:
-    page = open_page(server.url)
+def test_the_markers_of_folds_follow_the_text(server: Server, open_playground: Any) -> None:
+    page = open_playground(server.url)
     page.ready()
     for line in (1, 4):
         page.write("\n" * (line - 1) + MODEL)
         page.until(ONLY_FOLD, str(line))
 
 
-def test_completion_and_hover_answer(server: Server, open_page: Any) -> None:
-    page = open_page(server.url)
+def test_completion_and_hover_answer(server: Server, open_playground: Any) -> None:
+    page = open_playground(server.url)
     page.ready()
     page.write(MODEL)
     page.says("No mistakes")
@@ -228,8 +197,8 @@ def test_completion_and_hover_answer(server: Server, open_page: Any) -> None:
     page.view.keyboard.press("Escape")
 
 
-def test_a_hundred_edits_leave_the_page_as_it_was(server: Server, open_page: Any) -> None:
-    page = open_page(server.url)
+def test_a_hundred_edits_leave_the_page_as_it_was(server: Server, open_playground: Any) -> None:
+    page = open_playground(server.url)
     page.ready()
     session = page.view.context.new_cdp_session(page.view)
     session.send("Performance.enable")
@@ -264,8 +233,8 @@ recipe r {
 """
 
 
-def test_text_from_a_link_is_data(server: Server, open_page: Any) -> None:
-    page = open_page(server.url)
+def test_text_from_a_link_is_data(server: Server, open_playground: Any) -> None:
+    page = open_playground(server.url)
     page.ready()
     page.write(HOSTILE)
     page.until("() => document.getElementById('mistakes').children.length > 0")
@@ -286,8 +255,8 @@ def test_text_from_a_link_is_data(server: Server, open_page: Any) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_the_page_fits_a_phone(server: Server, open_page: Any, scheme: str) -> None:
-    page = open_page(server.url, 390, scheme)
+def test_the_page_fits_a_phone(server: Server, open_playground: Any, scheme: str) -> None:
+    page = open_playground(server.url, 390, scheme)
     page.ready()
     assert page.view.evaluate("document.documentElement.scrollWidth") <= 390
     for control in page.view.locator("button, select, input, .cm-content").all():
@@ -295,8 +264,8 @@ def test_the_page_fits_a_phone(server: Server, open_page: Any, scheme: str) -> N
         assert box is None or (box["x"] >= 0 and box["x"] + box["width"] <= 391)
 
 
-def test_every_control_has_a_name_and_is_reached_by_the_keyboard(server: Server, open_page: Any) -> None:
-    page = open_page(server.url)
+def test_every_control_has_a_name_and_is_reached_by_the_keyboard(server: Server, open_playground: Any) -> None:
+    page = open_playground(server.url)
     page.ready()
     unnamed = page.view.evaluate(
         """() => [...document.querySelectorAll("button, select, input, [tabindex='0'], section, [role]")]
@@ -313,7 +282,7 @@ def test_every_control_has_a_name_and_is_reached_by_the_keyboard(server: Server,
     assert {"format", "link", "editor", "shown", "fold", "whole"} <= reached
 
 
-def test_a_page_without_the_token_says_how_to_get_it(server: Server, browser: Any) -> None:  # noqa: F811
+def test_a_page_without_the_token_says_how_to_get_it(server: Server, browser: Any) -> None:
     view = browser.new_page()
     view.goto(server.origins[0])
     view.wait_for_selector("#status.error", timeout=SECONDS)
@@ -321,8 +290,8 @@ def test_a_page_without_the_token_says_how_to_get_it(server: Server, browser: An
     view.close()
 
 
-def test_a_recipe_is_trained_before_ones_eyes(server: Server, open_page: Any) -> None:
-    page = open_page(server.url)
+def test_a_recipe_is_trained_before_ones_eyes(server: Server, open_playground: Any) -> None:
+    page = open_playground(server.url)
     page.ready()
     page.write(TINY + "}\n")
     page.until("() => document.querySelector('#view svg').getAttribute('aria-label').includes('tiny')")
@@ -335,8 +304,8 @@ def test_a_recipe_is_trained_before_ones_eyes(server: Server, open_page: Any) ->
     page.view.frame_locator("#inspection").locator("h2", has_text="Prediction").wait_for(timeout=SECONDS)
 
 
-def test_the_static_playground_works_from_a_plain_file_server_on_a_phone(site: str, open_page: Any) -> None:
-    page = open_page(site, 390)
+def test_the_static_playground_works_from_a_plain_file_server_on_a_phone(site: str, open_playground: Any) -> None:
+    page = open_playground(site, 390)
     page.ready()
     page.says("No mistakes")
     page.write(MODEL.replace("embed", "embd"))
@@ -352,8 +321,8 @@ def test_the_static_playground_works_from_a_plain_file_server_on_a_phone(site: s
     page.until("() => document.querySelector('#mistakes .error')?.textContent.includes('`tset`')")
 
 
-def test_a_link_opens_its_program_in_the_static_playground(site: str, open_page: Any) -> None:
-    page = open_page(site)
+def test_a_link_opens_its_program_in_the_static_playground(site: str, open_playground: Any) -> None:
+    page = open_playground(site)
     page.ready()
     page.write(program_text(recipe_files()["ndr"]))
     page.until("() => document.querySelector('#view svg').getAttribute('aria-label').includes('ndr')")
@@ -361,6 +330,6 @@ def test_a_link_opens_its_program_in_the_static_playground(site: str, open_page:
     page.says("The link is copied")
     link = page.view.evaluate("navigator.clipboard.readText()")
     assert len(link) < 4000
-    linked_page = open_page(link)
+    linked_page = open_playground(link)
     linked_page.ready()
     assert "ndr" in linked_page.view.locator("#view svg.picture").get_attribute("aria-label")

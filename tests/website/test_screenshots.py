@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from tests.pages.inspection.test_browser import browser  # noqa: F401 # a fixture
 from website.pages import ROOT
 from website.screenshots import GALLERY, page_screenshot, playground
 
@@ -14,7 +13,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.slow]
 NAMES = {"mistakes.png", "playground.png", "playground_dark.png"}
 
 
-def test_the_screenshots_of_the_playground_are_small_and_shown(browser: Any, tmp_path: Path) -> None:  # noqa: F811
+def test_the_screenshots_of_the_playground_are_small_and_shown(browser: Any, tmp_path: Path) -> None:
     playground(browser, tmp_path)
     assert {file.name for file in tmp_path.iterdir()} == NAMES
     pages = "".join((ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8") for name in ("playground", "editors"))
@@ -26,7 +25,7 @@ def test_the_screenshots_of_the_playground_are_small_and_shown(browser: Any, tmp
             assert made.size == committed.size
 
 
-def test_a_page_is_shown_in_full(browser: Any, tmp_path: Path) -> None:  # noqa: F811
+def test_a_page_is_shown_in_full(browser: Any, tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     page.write_text("<body style='margin: 0'><p style='height: 2000px; margin: 0'>a</p></body>", encoding="utf-8")
     page_screenshot(browser, page, tmp_path / "page.png", width=400, scheme="dark")

@@ -15,7 +15,6 @@ import pytest
 
 from archlang.play.build import build
 from archlang.play.mistakes import PlayError
-from tests.pages.inspection.test_browser import browser  # noqa: F401 # a fixture
 from website.pages import ROOT
 
 pytest.importorskip("material", reason="the extra `site` is not installed")
@@ -83,9 +82,7 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
 
 @pytest.mark.browser
 def test_a_browser_finds_a_block_and_edits_an_example_in_its_page(
-    folder: Path,
-    with_playground: bool,
-    browser: Any,  # noqa: F811
+    folder: Path, with_playground: bool, browser: Any
 ) -> None:
     complaints: list[str] = []
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=folder)) as server:

@@ -1,8 +1,5 @@
 """Pages in a real browser: no errors, no network, no overflow, and keys work."""
 
-import shutil
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,41 +14,6 @@ from archlang.runs.answers import Answer
 
 pytestmark = pytest.mark.browser
 WIDTHS = (1280, 400)
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:  # Any: playwright's, which may not be installed
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    program = shutil.which("chromium") or shutil.which("chromium-browser")
-    if program is None:
-        pytest.skip("chromium is not installed")
-    with playwright.sync_playwright() as manager:
-        opened = manager.chromium.launch(executable_path=program, args=["--no-sandbox"])
-        yield opened
-        opened.close()
-
-
-@pytest.fixture
-def open_page(browser: Any, tmp_path: Path) -> Iterator[Any]:
-    """Opens the text of a page. Fails if the page logs an error or a message, or requests another file."""
-    complaints: list[str] = []
-    opened: list[Any] = []
-
-    def open_(text: str, width: int = 1280, scheme: str = "light") -> Any:
-        place = tmp_path / f"page{len(opened)}.html"
-        place.write_text(text, encoding="utf-8")
-        view = browser.new_page(viewport={"width": width, "height": 800}, color_scheme=scheme)
-        view.on("console", lambda message: complaints.append(message.text))
-        view.on("pageerror", lambda error: complaints.append(str(error)))
-        view.on("request", lambda request: complaints.append(request.url) if request.url != place.as_uri() else None)
-        view.goto(place.as_uri())
-        opened.append(view)
-        return view
-
-    yield open_
-    for view in opened:
-        view.close()
-    assert not complaints
 
 
 def inspection(columns: int = 12) -> Inspection:

@@ -11,7 +11,6 @@ from archlang.pages.pictures.page import print_page
 from archlang.pages.pictures.picture import draw
 from archlang.pages.pictures.placement import PlacedBox, place_boxes
 from archlang.plan.from_file import plan_recipe
-from tests.pages.inspection.test_browser import browser, open_page  # noqa: F401 # fixtures
 
 pytestmark = pytest.mark.browser
 RECIPES = Path(archlang.__file__).parent / "recipes"
@@ -32,7 +31,7 @@ def height(view: Any) -> float:
 @pytest.mark.parametrize("page", FILES, indirect=True)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1280, 400])
-def test_the_page_fits_the_window(open_page: Any, page: str, width: int, scheme: str) -> None:  # noqa: F811
+def test_the_page_fits_the_window(open_page: Any, page: str, width: int, scheme: str) -> None:
     view = open_page(page, width, scheme)
     assert view.evaluate("document.documentElement.scrollWidth") <= width
     for element in view.locator("h1, button, .help").all():
@@ -41,7 +40,7 @@ def test_the_page_fits_the_window(open_page: Any, page: str, width: int, scheme:
 
 
 @pytest.mark.parametrize("file", FILES)
-def test_the_page_places_boxes_as_the_svg_does(open_page: Any, file: str) -> None:  # noqa: F811
+def test_the_page_places_boxes_as_the_svg_does(open_page: Any, file: str) -> None:
     picture = draw(plan_recipe(RECIPES / file).graph)
     view = open_page(print_page(picture))
     view.locator("#unfold").click()
@@ -95,7 +94,7 @@ MISPLACED = """() => {
 
 
 @pytest.mark.parametrize("page", [*FILES, "papers/panm/multi30k.arch"], indirect=True)
-def test_a_folded_box_leaves_no_overlap_and_no_loose_edge(open_page: Any, page: str) -> None:  # noqa: F811
+def test_a_folded_box_leaves_no_overlap_and_no_loose_edge(open_page: Any, page: str) -> None:
     view = open_page(page)
     view.locator("#unfold").click()
     assert view.evaluate(MISPLACED) == []
@@ -112,7 +111,7 @@ def test_a_folded_box_leaves_no_overlap_and_no_loose_edge(open_page: Any, page: 
 
 @pytest.mark.parametrize("page", FILES, indirect=True)
 @pytest.mark.parametrize("width", [1280, 400])
-def test_it_opens_on_its_first_box_in_readable_letters(open_page: Any, page: str, width: int) -> None:  # noqa: F811
+def test_it_opens_on_its_first_box_in_readable_letters(open_page: Any, page: str, width: int) -> None:
     view = open_page(page, width)
     first = view.locator("svg.picture g[data-id=model] > g.inside > g[data-id]").first
     box = first.bounding_box()
@@ -124,7 +123,7 @@ def test_it_opens_on_its_first_box_in_readable_letters(open_page: Any, page: str
 
 
 @pytest.mark.parametrize("page", [*FILES, "field/block_recurrent.arch", "field/moeut.arch"], indirect=True)
-def test_it_opens_whole_in_readable_letters(open_page: Any, page: str) -> None:  # noqa: F811
+def test_it_opens_whole_in_readable_letters(open_page: Any, page: str) -> None:
     view = open_page(page)
     size = "document.querySelector('svg.picture g[data-id=model]').getBoundingClientRect()"
     shown = view.evaluate(f"(({{left, top, right, bottom}}) => [left, top, right, bottom])({size})")
@@ -138,7 +137,7 @@ def test_it_opens_whole_in_readable_letters(open_page: Any, page: str) -> None: 
 
 
 @pytest.mark.parametrize("page", ["gutlb.arch"], indirect=True)
-def test_a_click_on_the_minimap_moves_there(open_page: Any, page: str) -> None:  # noqa: F811
+def test_a_click_on_the_minimap_moves_there(open_page: Any, page: str) -> None:
     view = open_page(page)
     view.locator("#unfold").click()
     minimap, last = (
@@ -155,7 +154,7 @@ def test_a_click_on_the_minimap_moves_there(open_page: Any, page: str) -> None: 
 
 
 @pytest.mark.parametrize("page", ["gutlb.arch"], indirect=True)
-def test_the_minimap_is_there_only_while_the_picture_exceeds_its_view(open_page: Any, page: str) -> None:  # noqa: F811
+def test_the_minimap_is_there_only_while_the_picture_exceeds_its_view(open_page: Any, page: str) -> None:
     view = open_page(page)
     minimap = view.locator("svg.minimap")
     folded = view.locator("svg.picture g.loop[aria-expanded=false]").first.get_attribute("data-id")
@@ -171,7 +170,7 @@ def test_the_minimap_is_there_only_while_the_picture_exceeds_its_view(open_page:
 
 
 @pytest.mark.parametrize("page", ["gutlb.arch"], indirect=True)
-def test_boxes_fold_and_unfold_by_buttons_click_and_key(open_page: Any, page: str) -> None:  # noqa: F811
+def test_boxes_fold_and_unfold_by_buttons_click_and_key(open_page: Any, page: str) -> None:
     view = open_page(page)
     view.locator("#unfold").click()
     unfolded = height(view)
@@ -190,7 +189,7 @@ def test_boxes_fold_and_unfold_by_buttons_click_and_key(open_page: Any, page: st
 
 
 @pytest.mark.parametrize("page", ["gutlb.arch"], indirect=True)
-def test_an_edge_under_the_mouse_highlights_its_paths(open_page: Any, page: str) -> None:  # noqa: F811
+def test_an_edge_under_the_mouse_highlights_its_paths(open_page: Any, page: str) -> None:
     view = open_page(page)
     assert view.locator("path.lit").count() == 0
     view.locator("svg.picture path[data-from]").nth(5).dispatch_event("pointerenter")
@@ -200,7 +199,7 @@ def test_an_edge_under_the_mouse_highlights_its_paths(open_page: Any, page: str)
 
 
 @pytest.mark.parametrize("page", ["gutlb.arch"], indirect=True)
-def test_it_zooms_by_keys_and_shows_the_whole_picture_again(open_page: Any, page: str) -> None:  # noqa: F811
+def test_it_zooms_by_keys_and_shows_the_whole_picture_again(open_page: Any, page: str) -> None:
     view = open_page(page)
     picture = view.locator("svg.picture")
     view.locator("#whole").click()
@@ -213,7 +212,7 @@ def test_it_zooms_by_keys_and_shows_the_whole_picture_again(open_page: Any, page
 
 
 @pytest.mark.parametrize("page", ["gutlb.arch"], indirect=True)
-def test_every_box_that_folds_has_a_name_for_screen_readers(open_page: Any, page: str) -> None:  # noqa: F811
+def test_every_box_that_folds_has_a_name_for_screen_readers(open_page: Any, page: str) -> None:
     view = open_page(page)
     boxes = view.locator("g[role=button]")
     assert boxes.count() > 1
