@@ -40,7 +40,7 @@ def open_address(browser: Any) -> Iterator[Any]:
         view = context.new_page()
         view.on("console", lambda message: complaints.append(message.text))
         view.on("pageerror", lambda error: complaints.append(str(error)))
-        context.on("request", lambda request: request.url.startswith(allowed) or complaints.append(request.url))
+        context.on("request", lambda request: complaints.extend([request.url] * (not request.url.startswith(allowed))))
         view.add_init_script(f"({_VIOLATIONS})()")
         view.goto(url)
         views.append(view)

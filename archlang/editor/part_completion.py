@@ -1,15 +1,21 @@
 """What can be written in the lines of a recipe or a table: items, statics with their values, metrics and keywords."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from archlang.editor.completion_options import Completion, choices, of_item, of_static, static_values
 from archlang.editor.document import Document
 from archlang.editor.recipe_facts import RecipeFacts, recipes_of
+from archlang.syntax.grammar import read_prefix
 from archlang.syntax.outline import PART_WORDS, TABLE_WORDS
-from archlang.syntax.prefix import Token, read_prefix
 from archlang.syntax.tree import Column, Columns, Recipe, Table
+
+if TYPE_CHECKING:
+    from lark import Token
 
 _PART = re.compile(rf"(?:^|(?<=[{{}}]))[ \t]*(?=(?:{'|'.join(PART_WORDS)})[ \t\"])", re.MULTILINE)
 # The keywords within a line, by their terminals.
@@ -45,7 +51,8 @@ def part_completions(document: Document, header: int, brace: int | None, offset:
         prefix = read_prefix(item)  # the line before is half-written
     if prefix is None:
         return
-    place = _Place(document, item_with_header(document, header), prefix.tokens if brace is None else prefix.tokens[3:])
+    tokens, accepted = prefix
+    place = _Place(document, item_with_header(document, header), tokens if brace is None else tokens[3:])
     names = [*place.names()]
     yield from names
     if brace is not None and not names and is_line_start:
@@ -53,7 +60,7 @@ def part_completions(document: Document, header: int, brace: int | None, offset:
         yield from (Completion(word, "keyword") for word in words)
     for terminal, clause in _CLAUSES.items():
         # After a value, `in` compares.
-        if terminal in prefix.accepted and (terminal != "IN" or place.is_after_path()):
+        if terminal in accepted and (terminal != "IN" or place.is_after_path()):
             yield Completion(clause, "keyword")
 
 
@@ -75,17 +82,17 @@ class _Place:
         """Yields the names that can stand here."""
         last, before, outer = self._terminal(-1), self._terminal(-2), self._outer()
         path = self._path_of_value(outer)
-        list_word = next((token.terminal for token in reversed(outer) if token.terminal in _LISTS), "")
+        list_word = next((token.type for token in reversed(outer) if token.type in _LISTS), "")
         if path is not None:
             word, _, name = path.partition(".")
             if (named := self._recipes.item(word)) is not None:
                 yield from static_values(self.document, named, name, self._recipes)
         elif len(outer) < len(self.tokens):
             # Statics, or the number of a group.
-            if last == "LSQB" and outer[-1] == self._metric() and self._terminal(0) in _MEASURED:
-                yield from (Completion(number, "group") for number in self._recipes.group_numbers(outer[-1].text))
+            if last == "LSQB" and outer[-1] is self._metric() and self._terminal(0) in _MEASURED:
+                yield from (Completion(number, "group") for number in self._recipes.group_numbers(str(outer[-1])))
         elif last in ("TASK", "MODEL", "TRAIN"):
-            yield from choices(self.document, self.tokens[-1].text)
+            yield from choices(self.document, str(self.tokens[-1]))
         elif last == "FROM" or (last, before) == ("STRING", "ROW"):
             recipes = self.document.resolved.recipes.values()
             yield from (of_item(recipe.name, recipe) for recipe in recipes if recipe is not self.item)
@@ -107,8 +114,8 @@ class _Place:
     def _paths(self, list_word: str) -> Iterator[Completion]:
         """Yields the paths that can stand in the list after a word."""
         token = self._metric()
-        metric = token.text if token is not None else ""
-        is_average = any(token.terminal == "AVERAGE" for token in self.tokens)
+        metric = str(token or "")
+        is_average = any(token.type == "AVERAGE" for token in self.tokens)
         averaged = self.document.resolved.find_table(metric) if is_average else None
         if list_word == "OF":
             yield from (Completion(path, "static") for path in self._recipes.varied)
@@ -124,30 +131,30 @@ class _Place:
     def _recipes(self) -> RecipeFacts:
         """The recipe around the place, of the row, or of all rows."""
         file = self.document.resolved
-        recipe = file.recipes.get(self.tokens[2].text) if self._terminal(0) == "ROW" else None
+        recipe = file.recipes.get(str(self.tokens[2])) if self._terminal(0) == "ROW" else None
         return recipes_of(file, recipe or self.item)
 
     def _metric(self) -> Token | None:
         """Returns the metric of a claim or a column: the first name of its line."""
-        return next((token for token in self.tokens if token.terminal in _NAMES), None)
+        return next((token for token in self.tokens if token.type in _NAMES), None)
 
     def _terminal(self, index: int) -> str:
-        return self.tokens[index].terminal if -len(self.tokens) <= index < len(self.tokens) else ""
+        return self.tokens[index].type if -len(self.tokens) <= index < len(self.tokens) else ""
 
     def _outer(self) -> Sequence[Token]:
         """Returns the tokens before the outermost bracket that is open."""
         open_at: list[int] = []
         for index, token in enumerate(self.tokens):
-            if token.terminal in ("LSQB", "LPAR"):
+            if token.type in ("LSQB", "LPAR"):
                 open_at.append(index)
-            elif token.terminal in ("RSQB", "RPAR") and open_at:
+            elif token.type in ("RSQB", "RPAR") and open_at:
                 open_at.pop()
         return self.tokens[: open_at[0]] if open_at else self.tokens
 
     def _path_of_value(self, outer: Sequence[Token]) -> str | None:
         """Returns the path of a static whose value, or one of whose values, is written next; None if none is."""
-        if len(outer) < 3 or outer[-1].terminal not in ("EQUAL", "IN") or outer[-3].terminal not in (*_LISTS, "COMMA"):
+        if len(outer) < 3 or outer[-1].type not in ("EQUAL", "IN") or outer[-3].type not in (*_LISTS, "COMMA"):
             return None
         is_in_list = len(outer) < len(self.tokens) and self._terminal(-1) in ("LSQB", "COMMA")
-        is_value = outer[-1].terminal == "EQUAL" and len(outer) == len(self.tokens)
-        return outer[-2].text if is_in_list or is_value else None
+        is_value = outer[-1].type == "EQUAL" and len(outer) == len(self.tokens)
+        return str(outer[-2]) if is_in_list or is_value else None

@@ -14,7 +14,7 @@ from archlang.files.atomic import write_atomically
 from archlang.source.cache_folder import cache_folder
 
 if TYPE_CHECKING:
-    from lark import Lark
+    from lark import Lark, Token
 
 _GRAMMAR = Path(__file__).with_name("arch.lark")
 
@@ -51,6 +51,18 @@ def grammar() -> Lark:
         parser = Lark(text, **_OPTIONS)
         _store(parser, cache_file)
     return _with_whole_keywords(parser)
+
+
+def read_prefix(text: str) -> tuple[list[Token], set[str]] | None:
+    """Returns the tokens of a text with which a program can begin, and the terminals that the grammar accepts after
+    them; None if no program begins so."""
+    from lark import UnexpectedInput
+
+    run = grammar().parse_interactive(text, start="start")
+    try:
+        return [*run.exhaust_lexer()], run.accepts()  # type: ignore[no-untyped-call]  # lark has no annotation there
+    except UnexpectedInput:
+        return None
 
 
 def _with_whole_keywords(parser: Lark) -> Lark:
