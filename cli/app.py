@@ -1,5 +1,6 @@
 """The subcommands of `archlang`."""
 
+from inspect import getdoc
 from typing import Annotated
 
 import typer
@@ -69,6 +70,19 @@ app.command("report")(report.report)
 app.command("export")(export.export)
 app.add_typer(runs.app)
 app.add_typer(data.app)
+
+
+def _join_lines_of_help(app: typer.Typer) -> None:
+    """Joins the lines of each paragraph of a command's help: typer would print the line ends of the docstring."""
+    for command in app.registered_commands:
+        paragraphs = (getdoc(command.callback) or "").split("\n\n")
+        command.help = "\n\n".join(paragraph.replace("\n", " ") for paragraph in paragraphs)
+    for group in app.registered_groups:
+        if group.typer_instance is not None:
+            _join_lines_of_help(group.typer_instance)
+
+
+_join_lines_of_help(app)
 
 
 def _print_version(requested: bool) -> None:

@@ -26,10 +26,9 @@ def fmt(
     check: Annotated[bool, typer.Option("--check", help="Write nothing; exit with 1 if a file would change.")] = False,
     diff: Annotated[bool, typer.Option("--diff", help="Write nothing; print the changes as a unified diff.")] = False,
 ) -> None:
-    """Format programs in place. Comments and meaning stay the same. Line ends become line feeds; a byte order mark
-    stays.
+    """Format programs in place. Comments and meaning stay the same.
 
-    A file with syntax errors is not changed.
+    Line ends become line feeds; a byte order mark stays. A file with syntax errors is not changed.
 
     Example: archlang fmt recipes/
     """

@@ -24,7 +24,11 @@ def new(
     kind: Annotated[
         str,
         typer.Argument(
-            help="project, recipe, block or task.", callback=_kind, show_default=False, autocompletion=completion.kinds
+            metavar="|".join(STARTERS),
+            help="What to write.",
+            callback=_kind,
+            show_default=False,
+            autocompletion=completion.kinds,
         ),
     ],
     name: Annotated[str, typer.Argument(help="Its name, in lower case, as `my_block`.", show_default=False)],

@@ -29,9 +29,9 @@ def summary(
 ) -> None:
     """Count the parameters of an architecture, and the FLOPs and activations of a batch.
 
-    Loops run to their limits, or `--depth` steps if that is less; of experts, those count whose weights may differ from
-    0. FLOPs are those of matrix products, two for each
-    multiplication. Activations are about as many float32 numbers as training keeps until backward.
+    Loops run to their limits, or `--depth` steps if that is less. Of experts, only those count whose weights may differ
+    from 0. FLOPs are those of matrix products, two for each multiplication. Activations are about as many float32
+    numbers as training keeps until backward.
 
     Example: archlang summary recipes/gutlb.arch --length 64 --length 1024
     """

@@ -30,6 +30,15 @@ def test_every_command_explains_itself_with_an_example(archlang: Command, comman
     assert f"Example: archlang {command}" in result.out
 
 
+@pytest.mark.parametrize("command", [("summary",), ("data", "show"), ("new",)])
+def test_the_lines_of_help_are_as_long_as_the_terminal_is_wide(
+    archlang: Command, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "1000")
+    description, *_ = archlang(*command, "--help").out.split("Example:")
+    assert all(line.strip().endswith(".") for line in description.splitlines()[2:] if line.strip())
+
+
 def test_the_version_is_that_of_the_package(archlang: Command) -> None:
     assert archlang("--version").out == f"archlang {package.__version__}\n"
 
