@@ -57,7 +57,7 @@ class Binding:
         item = self.declaration.item
         self.parameters = {parameter.name: parameter for parameter in item.signature.statics}
         file = self.declaration.file
-        self.evaluator = Evaluator(self.lookup, self.known, file, self.report, self.configure)
+        self.evaluator = Evaluator(self.lookup_in_signature, self.known, file, self.report, self.configure)
         # The lengths of types may be computed from lengths; nothing else may.
         self._of_lengths = Evaluator(self._bound, self.known, file, self.report, self.configure)
 
@@ -69,6 +69,15 @@ class Binding:
         if bound is not None and name in self.lengths:
             return Length(bound.span or self.call)
         return bound
+
+    def lookup_in_signature(self, name: str) -> Bound | Data | Length | None:
+        """Returns a name as the expressions of the signature see it: a static or input may not have been read."""
+        item, bound = self.declaration.item, self.lookup(name)
+        is_size_unread = isinstance(item, tree.Extern) and any(
+            "sizes".startswith(each.first_word) for each in item.unread
+        )
+        may_be_unread = item.signature.unread in ("statics", "inputs") or is_size_unread
+        return Bound(None, None) if bound is None and may_be_unread else bound
 
     def _bound(self, name: str) -> Bound | None:
         if name in self.statics:

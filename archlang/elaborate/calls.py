@@ -157,7 +157,7 @@ class Calls:
         inner = Frame(call.binding, builder, InstancePaths(f"{path}."))
         for parameter, value in zip(declaration.item.signature.inputs, call.arguments, strict=True):
             flow = builder.add_input(value.type, parameter.name, parameter.span)
-            if self._context.declare(inner, parameter.name, parameter.span):
+            if self._context.declare(inner, parameter.name, parameter.span, name_mistakes.declared_twice):
                 inner.names[parameter.name] = flow
         self._context.calls.append(span)
         try:

@@ -12,13 +12,14 @@ from archlang.elaborate.known_bodies import KnownBodies
 from archlang.elaborate.model_size import ModelSize
 from archlang.elaborate.region_builder import Flow, RegionBuilder
 from archlang.elaborate.static_arguments import settle
+from archlang.elaborate.unread import names_begun_by, names_bound_by
 from archlang.graph.graph import Instance
-from archlang.names import mistakes as name_mistakes
 from archlang.names.evaluate import Evaluator
+from archlang.names.mistakes import bound_twice
 from archlang.names.resolve import Declaration
 from archlang.names.values import BlockValue, Bound, InstanceValue, Unknown, Value
 from archlang.source import Span
-from archlang.syntax.tree import Call, Definition, Expression, Extern, StaticArgument
+from archlang.syntax.tree import Call, Definition, Expression, Extern, Missing, StaticArgument
 from archlang.types import Dim, Type
 
 # Is called with the places of values and their types.
@@ -78,20 +79,31 @@ class Context:
 
     # Names
 
-    def declare(self, frame: Frame, name: str, span: Span) -> bool:
-        """Binds a name in a frame. Reports a name that is already bound, whose value is unknown then, and returns False
-        for it."""
+    def declare(
+        self, frame: Frame, name: str, span: Span, twice: Callable[[Span, str, Span], Diagnostic] = bound_twice
+    ) -> bool:
+        """Binds a name in a frame. Reports a name that is already bound by the diagnostic `twice`, so its value is
+        unknown, and returns False for it."""
         spend()
         first = frame.binding_span(name)
         if first is None:
             static = frame.binding.parameters.get(name)
             first = static.span if static is not None else None
         if first is not None:
-            self.report(name_mistakes.bound_twice(span, name, first))
+            self.report(twice(span, name, first))
             frame.names[name] = None
             return False
         frame.bound[name] = span
         return True
+
+    def bind_unread(self, missing: Missing, frame: Frame) -> None:
+        """Gives unknown values to the names that a statement may bind that could not be read."""
+        definition = frame.binding.declaration.item
+        assert isinstance(definition, Definition)
+        begun = (name for name in names_begun_by(missing, definition.body) if frame.file.find(name) is None)
+        for name in (*names_bound_by(missing), *begun):
+            if not frame.find(name)[0] and frame.binding.lookup(name) is None:
+                frame.names[name] = None
 
     # Statics
 

@@ -57,7 +57,7 @@ class _Elaborator:
             if parameter.type.name == "data":
                 binding.family = ("seq", (Dim.of("n"),))
             kind = binding.type(parameter.type)
-            is_first = self._context.declare(frame, parameter.name, parameter.span)
+            is_first = self._context.declare(frame, parameter.name, parameter.span, name_mistakes.declared_twice)
             frame.names[parameter.name] = None
             if kind is not None:
                 types.append(kind)

@@ -183,7 +183,7 @@ class Facts:
             value = self._evaluator.value(expression, "int")
             self._sizes[name] = expression
             return Bound(value, expression.span)
-        bound = self._binding.lookup(name)
+        bound = self._binding.lookup_in_signature(name)
         if isinstance(bound, Bound) and isinstance(bound.value, Dim) and bound.value.constant is None:
             return Bound(Unknown("int"), bound.span)
         return bound

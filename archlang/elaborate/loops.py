@@ -9,7 +9,7 @@ from archlang.elaborate.context import Context
 from archlang.elaborate.expressions import Expressions
 from archlang.elaborate.frame import Frame, InstancePaths
 from archlang.elaborate.region_builder import Flow, RegionBuilder, named
-from archlang.elaborate.unread import has_unread_statement, names_bound_by, words_of
+from archlang.elaborate.unread import has_unread_statement, names_in_loop
 from archlang.elaborate.updated_names import updated_names
 from archlang.graph import operations
 from archlang.graph.graph import NUMBER, Region
@@ -378,7 +378,7 @@ class Loops:
         the body updates, are unknown."""
         self._context.is_whole = False
         inner = self._loop_frame(frame, "loop", statement.span, frame.paths)
-        for word in words_of(statement.header):
+        for word in names_in_loop(statement.header, statement.body):
             is_known = frame.find(word)[0] or frame.binding.lookup(word) or frame.file.find(word)
             if not is_known:
                 inner.names[word] = None
@@ -386,9 +386,7 @@ class Loops:
             inner.names[name] = frame.find(name)[1]
         inner.states = frozenset(inner.names)
         self._run(statement.body.statements, inner)
-        for name in names_bound_by(statement.header):
-            if not frame.find(name)[0]:
-                frame.names[name] = None
+        self._context.bind_unread(statement.header, frame)
 
     # experts
 

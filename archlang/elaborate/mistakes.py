@@ -330,6 +330,14 @@ def bad_let(span: Span, name: str) -> Diagnostic:
     return Diagnostic("E0422", f"`let {name}` expects a block", span, "not a block", remedy=remedy)
 
 
+def let_of_value(span: Span, name: str, let: Span) -> Diagnostic:
+    """`span` is a value that a `let` binds, and `let` the place of `let` and the name."""
+    message = f"`let {name}` names a block that shares its weights, and this is a value"
+    remedy = f"bind the value without `let`: `{name} = {span.text}`"
+    diagnostic = Diagnostic("E0422", message, span, "a value", remedy=remedy)
+    return diagnostic.with_edits(Edit(let, name))
+
+
 def needs_instance(span: Span, block: str, name: str) -> Diagnostic:
     message = f"`{block}` expects an instance as `{name}`, to share its weights"
     remedy = "bind an instance first: `let e = embed[d]`, then `unembed[e](y)`"

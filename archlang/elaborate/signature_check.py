@@ -36,7 +36,7 @@ def check_signature(declaration: Declaration, report: Report) -> None:
         _check_names_of_sizes(declaration, item, report)
     for name, span in named:
         if name in first:
-            report(name_mistakes.bound_twice(span, name, first[name]))
+            report(name_mistakes.declared_twice(span, name, first[name]))
         first.setdefault(name, span)
     for static in signature.statics:
         if static.kind is not None and static.kind not in KINDS:
@@ -46,7 +46,7 @@ def check_signature(declaration: Declaration, report: Report) -> None:
         if item.word == "model" and static.name in ("classes", "vocab"):
             report(mistakes.static_of_task_model(static.span, static.name, item.name))
     _check_sizes(declaration, report)
-    if isinstance(item, Extern) and not signature.unread:
+    if isinstance(item, Extern) and signature.unread != "inputs":
         _check_extern(declaration, item, report)
 
 
@@ -116,8 +116,7 @@ def _check_extern(declaration: Declaration, item: Extern, report: Report) -> Non
         conditions += [node.test for node in walk(reads.manner) if isinstance(node, Conditional)]
     for condition in conditions:
         binding.evaluator.truth(condition)
-    if not any("sizes".startswith(missing.first_word) for missing in item.unread):
-        Facts(binding, item, report).check()
+    Facts(binding, item, report).check()
     result = item.signature.result
     if result is not None and item.word == "block":
         for written in _types(result):

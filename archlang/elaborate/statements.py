@@ -10,13 +10,15 @@ from archlang.elaborate.expressions import Expressions
 from archlang.elaborate.frame import Frame
 from archlang.elaborate.loops import Loops
 from archlang.elaborate.region_builder import Flow, named
-from archlang.elaborate.unread import is_end, names_bound_by
+from archlang.elaborate.unread import is_end
 from archlang.graph import operations
 from archlang.graph.graph import ONE_NUMBER
 from archlang.names import mistakes as name_mistakes
 from archlang.names.values import BlockValue, InstanceValue, Unknown
+from archlang.source import Span
 from archlang.syntax.tree import (
     Assign,
+    Call,
     Charge,
     Emit,
     Experts,
@@ -24,6 +26,7 @@ from archlang.syntax.tree import (
     If,
     Let,
     Missing,
+    Name,
     Repeat,
     Return,
     Scan,
@@ -102,6 +105,14 @@ class Statements:
                 self._loops.unclear(statement, frame)
 
     def _let(self, statement: Let, frame: Frame) -> None:
+        is_applied = isinstance(statement.value, Call) and statement.value.arguments is not None
+        if is_applied or (isinstance(statement.value, Name) and isinstance(frame.find(statement.value.text)[1], Flow)):
+            let = Span(statement.span.source, statement.span.start, statement.name_span.end)
+            self._report(mistakes.let_of_value(statement.value.span, statement.name, let))
+            flow = self._expressions.value(statement.value, frame)
+            if self._context.declare(frame, statement.name, statement.name_span):
+                frame.names[statement.name] = named(flow, statement.name)
+            return
         evaluator = self._context.evaluator(frame)
         value = evaluator.value(statement.value, "block")
         instance: InstanceValue | None = None
@@ -138,7 +149,9 @@ class Statements:
             frame.names[name] = named(value, name)
             self._context.observe(span, value)
         elif value is None:
-            frame.names[name] = replace(state, span=span) if isinstance(state, Flow) else None
+            # Whether a growing state grows by an unknown value is unknown.
+            is_kept = isinstance(state, Flow) and name not in frame.growing
+            frame.names[name] = replace(state, span=span) if is_kept and isinstance(state, Flow) else None
 
     def _charge(self, statement: Charge, frame: Frame) -> None:
         value = self._expressions.value(statement.value, frame)
@@ -173,9 +186,7 @@ class Statements:
     def _missing(self, statement: Missing, frame: Frame) -> None:
         """The names that a statement may bind that could not be read have unknown values."""
         self._context.is_whole = False
-        for name in names_bound_by(statement):
-            if not frame.find(name)[0] and frame.binding.lookup(name) is None:
-                frame.names[name] = None
+        self._context.bind_unread(statement, frame)
 
 
 def _differ_in_length(value: Type, state: Type) -> bool:

@@ -24,6 +24,9 @@ from archlang.syntax.walk import walk
 # The first word, the word after `let`, and the words before `=` and `<-`.
 _BOUND = re.compile(r"\A[A-Za-z_]\w*|(?<=\blet )[A-Za-z_]\w*|[A-Za-z_]\w*(?=\s*(?:=(?!=)|<-))")
 _WORD = re.compile(r"[A-Za-z_]\w*")
+_HALF_NAME = re.compile(r"(?:let\s+)?([A-Za-z_]\w*)")
+# The part of the header of a loop after which it binds no more names for its body.
+_WHOLE_BINDERS = re.compile(r"\b(?:stack|in|by|drawn|truncated|as\s+\w+)\b")
 
 
 def has_unread_statement(body: Body) -> bool:
@@ -69,6 +72,18 @@ def names_bound_by(missing: Missing) -> Iterator[str]:
     return (word for word in _BOUND.findall(missing.span.text) if word not in RESERVED)
 
 
-def words_of(missing: Missing) -> Iterator[str]:
-    """Yields the names in a text that could not be read."""
-    return (word for word in _WORD.findall(missing.span.text) if word not in RESERVED)
+def names_begun_by(missing: Missing, body: Body) -> Iterator[str]:
+    """Yields the names in a body that a statement may bind whose text ends within the name, or before it."""
+    text = missing.span.text
+    if half := _HALF_NAME.fullmatch(text):
+        values, blocks = names_used(body)
+        yield from (name for name in values | blocks if name.startswith(half[1]))
+        if "let".startswith(text):
+            yield from blocks
+
+
+def names_in_loop(header: Missing, body: Body) -> Iterator[str]:
+    """Yields the names that may be bound in a loop whose header could not be read."""
+    yield from (word for word in _WORD.findall(header.span.text) if word not in RESERVED)
+    if not _WHOLE_BINDERS.search(header.span.text):
+        yield from names_used(body)[0]

@@ -85,6 +85,12 @@ def bound_twice(span: Span, name: str, first: Span) -> Diagnostic:
     return Diagnostic("E0205", f"`{name}` is bound twice", span, "bound again", (Label(first, "bound here"),), remedy)
 
 
+def declared_twice(span: Span, name: str, first: Span) -> Diagnostic:
+    """Two statics, inputs or sizes of a signature have one name."""
+    message, remedy = f"`{name}` is declared twice", "delete one of the two, or choose another name"
+    return Diagnostic("E0205", message, span, "declared again", (Label(first, "declared here"),), remedy)
+
+
 def update_of_unbound(span: Span, name: str, possible: Iterable[str]) -> Diagnostic:
     message = f"`{name} <-` updates a state, but `{name}` is not bound outside this loop"
     remedy = f"bind the initial state before the loop with `{name} = …`"

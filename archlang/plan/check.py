@@ -31,7 +31,7 @@ MOST_STEPS_WITH_POINTS = 450_000
 
 # The codes of `use` lines whose file is not read.
 _UNUSABLE_FILE = frozenset({"E0208", "E0209", "E0211", "E0232", "E0233"})
-_USE_LINE = re.compile(r"[ \t]*use\b")
+_USE_LINE = re.compile(r"[ \t]*use\b|us?[ \t]*$")
 # The words of the items that can define an unknown name, by the code of its mistake.
 _DEFINING_WORDS = {"E0202": "block|model", "E0214": "block|model", "E0604": "recipe", "E0612": "table"}
 
@@ -104,20 +104,31 @@ def _follows(diagnostic: Diagnostic, loading: Sequence[Diagnostic]) -> bool:
         return False
     unparsed = {mistake.span.source for mistake in loading if mistake.code.startswith("E01")}
     is_use_unread = any(_USE_LINE.match(mistake.span.source.line(mistake.span.line)) for mistake in loading)
-    is_unusable = is_use_unread or any(mistake.code in _UNUSABLE_FILE for mistake in loading)
-    if is_unusable:
+    if is_use_unread or any(mistake.code in _UNUSABLE_FILE for mistake in loading):
         return True
-    word, name = _DEFINING_WORDS[diagnostic.code], re.escape(diagnostic.span.text.rpartition(".")[2])
+    definition = _half_definition(_DEFINING_WORDS[diagnostic.code], diagnostic.span.text.rpartition(".")[2])
+    return any(re.search(definition, source.text, re.MULTILINE) for source in unparsed)
+
+
+def _half_definition(words: str, name: str) -> str:
+    """Returns the pattern of a line that may define a name and cannot be read; `words` are those of its item."""
     # The name stands after the word of an item, or in a header with another mistake. An indented `model` without inputs
     # is a line of a recipe.
     recipe_line = rf"model[ \t]+{name}\b[ \t]*+(?:\[[^\[\]]*\])?+(?!\s*\()"
     header = (
-        rf"^[ \t]+(?!{recipe_line})(?:{word})[ \t]+{name}\b|^(?=\S)[^\n{{]*(?<!\bfrom )\b{name}\b|^(?:{word}){name}\b"
+        rf"^[ \t]+(?!{recipe_line})(?:{words})[ \t]+{name}\b|^(?=\S)[^\n{{]*(?<!\bfrom )\b{name}\b|^(?:{words}){name}\b"
     )
-    # An item without a name; an indented `model` may be a half-written line of a recipe.
-    nameless = rf"^(?:{word})\b(?![ \t]*(?!from\b)[A-Za-z_])|^[ \t]+(?:{word})\b(?!\s*(?!from\b)[A-Za-z_}}])"
-    definition = rf"{header}|{nameless}"
-    return any(re.search(definition, source.text, re.MULTILINE) for source in unparsed)
+    # An item without a name, or whose word or name breaks off; an indented `model` may be a half-written line of a
+    # recipe.
+    nameless = rf"^(?:{words})\b(?![ \t]*(?!from\b)[A-Za-z_])|^[ \t]+(?:{words})\b(?!\s*(?!from\b)[A-Za-z_}}])"
+    begun_word = rf"^(?:{'|'.join(map(_beginnings, words.split('|')))})[ \t]*$"
+    begun_name = rf"^(?:{words})[ \t]+(?:{_beginnings(name)})[ \t]*$"
+    return f"{header}|{nameless}|{begun_word}|{begun_name}"
+
+
+def _beginnings(word: str) -> str:
+    """Returns the pattern of the texts that a word begins with, and of the word."""
+    return "|".join(word[:end] for end in range(1, len(word) + 1))
 
 
 def _is_syntax_of_line(mistake: Diagnostic, place: Span) -> bool:

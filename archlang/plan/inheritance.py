@@ -1,14 +1,17 @@
 """A recipe `b from a` with everything that it takes from its base."""
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
 from archlang.diagnostics import Diagnostic, Report
 from archlang.diagnostics.effort import spend
 from archlang.plan import mistakes
+from archlang.plan.unread_lines import unread_words
 from archlang.syntax.tree import AtTest, Call, Choice, Claim, Missing, Recipe, Search, StaticArgument, Variation, Vary
 
 Part = Choice | AtTest | Vary | Search | Claim | Missing
+_WORDS: Mapping[str | type[Part], str] = {AtTest: "test", Vary: "vary", Search: "search"}
 # The order in which a recipe's lines stand.
 _ORDER = ("task", "model", "train", AtTest, Vary, Search, Claim, Missing)
 
@@ -57,9 +60,10 @@ def with_base(
             return InheritedRecipe(replace(recipe, base=None), False)
         places[name] = len(chain)
         chain.append(base)
-    parts: tuple[Part, ...] = chain[-1].parts
+    joined = chain[-1]
     for link in reversed(chain[:-1]):
-        parts = _joined(parts, link.parts, static_names)
+        joined = replace(link, parts=_joined(joined, link, static_names))
+    parts = joined.parts
     return InheritedRecipe(replace(recipe, base=None, parts=parts), True)
 
 
@@ -81,13 +85,17 @@ def repeats_mistake_of_base(
 
 
 def _joined(
-    base: Sequence[Part], own: Sequence[Part], static_names: Callable[[Choice], Sequence[str] | None]
+    base_recipe: Recipe, recipe: Recipe, static_names: Callable[[Choice], Sequence[str] | None]
 ) -> tuple[Part, ...]:
-    own_kinds = {_kind(part) for part in own}
+    own_kinds = {_kind(part) for part in recipe.parts}
     # What a line takes from one that could not be read is unknown, and what such a line takes.
-    unread = [{part.first_word for part in parts if isinstance(part, Missing)} for parts in (base, own)]
-    own = [part for part in own if not isinstance(part, Choice) or part.word not in unread[0]]
-    base = [part for part in base if not isinstance(part, Choice) or part.word not in unread[1]]
+    unread_of_base, unread = unread_words(base_recipe), unread_words(recipe)
+    own = [
+        part
+        for part in recipe.parts
+        if not isinstance(part, Choice) or part.word not in unread_of_base or _names_another(base_recipe, part)
+    ]
+    base = [part for part in base_recipe.parts if _WORDS.get(_kind(part), _kind(part)) not in unread]
     choices = {part.word: part for part in base if isinstance(part, Choice)}
     own_paths = {path for part in own if isinstance(part, Choice) for path in _paths(part, static_names(part) or ())}
     parts: list[Part] = []
@@ -103,6 +111,13 @@ def _joined(
     if Vary in own_kinds and seeds and not _seeds(own):
         parts.append(Vary(variations=seeds, span=seeds[0].span))
     return tuple(sorted(parts, key=lambda part: _ORDER.index(_kind(part))))
+
+
+def _names_another(base: Recipe, choice: Choice) -> bool:
+    """Returns whether a line names another task, model or optimizer than the line of a base that could not be read."""
+    lines = (part.span.text for part in base.parts if isinstance(part, Missing))
+    names = [match[1] for line in lines if (match := re.match(rf"{choice.word}\s+([\w.]+)\s*\[", line))]
+    return bool(names) and _callee(choice) not in names
 
 
 def _without(part: Part, paths: Set[str]) -> Iterator[Part]:

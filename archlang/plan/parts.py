@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from archlang.diagnostics import Report
 from archlang.plan import mistakes
-from archlang.syntax.tree import AtTest, Choice, Claim, Missing, Recipe, Search, Setting, Sought, Variation, Vary
+from archlang.plan.unread_lines import unread_words
+from archlang.syntax.tree import AtTest, Choice, Claim, Recipe, Search, Setting, Sought, Variation, Vary
 
 _EXAMPLES = {"task": "task ctl", "model": "model gut", "train": "train adamw[lr = 3e-4, steps = 1000]"}
 _MODEL = re.compile(r"^model\s+(\w+)", re.MULTILINE)
@@ -15,8 +16,8 @@ _MODEL = re.compile(r"^model\s+(\w+)", re.MULTILINE)
 @dataclass(frozen=True)
 class RecipeParts:
     """The lines of a recipe. `choices` has the lines `task`, `model` and `train` by their first word. `is_whole` is
-    False if the recipe has further lines of an unknown base, and `unread` are the first words of the lines that could
-    not be read."""
+    False if the recipe has further lines of an unknown base, and `unread` are the words with which the lines may
+    begin that could not be read."""
 
     recipe: Recipe
     choices: Mapping[str, Choice]
@@ -51,7 +52,7 @@ def read_parts(recipe: Recipe, report: Report, is_whole: bool = True) -> RecipeP
                 search.extend(sought)
             case Claim():
                 claims.append(part)
-    unread = frozenset(part.first_word for part in recipe.parts if isinstance(part, Missing))
+    unread = unread_words(recipe)
     for word, example in _EXAMPLES.items():
         if is_whole and word not in choices and word not in unread:
             line = _missing_line(recipe, word)

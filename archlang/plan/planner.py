@@ -73,11 +73,12 @@ class Planner:
     def check(self) -> None:
         """Checks every line of the recipe, and its first point."""
         self.check_paths()
-        plan = self.plan(self.first_point())
-        check_claims(self.recipe, plan.measures if plan else None)
+        point = self.first_point()
+        plan = self.plan(point)
+        check_claims(self.recipe, self.measures(point) if self.recipe.parts.is_whole else None)
         if plan is not None and plan.measures is not None:
             check_claimed_groups(self.recipe, self._measures_at)
-        check_agreement(self.recipe, self._claims_of_tables, self.first_point())
+        check_agreement(self.recipe, self._claims_of_tables, point)
         if plan is not None:
             paths = (setting.path for claim in self.recipe.parts.claims for setting in claim.at)
             check_claimed(paths, plan.graph, plan.model, self.recipe.report)

@@ -121,7 +121,13 @@ def resolve_recipe(resolved: ResolvedFile, parts: RecipeParts, report: Report) -
         "train": _find_optimizer(resolved, parts.choices.get("train"), report),
         "model": _find_model(resolved, parts.choices.get("model"), report),
     }  # fmt: skip
-    return ResolvedRecipe(resolved, parts, declarations, report)
+
+    def report_known(diagnostic: Diagnostic) -> None:
+        # A line `vary` that could not be read may set a static that is missing, or that breaks a condition.
+        if diagnostic.code not in ("E0302", "E0304") or parts.unread.isdisjoint(("vary", "search")):
+            report(diagnostic)
+
+    return ResolvedRecipe(resolved, parts, declarations, report_known)
 
 
 def static_names(resolved: ResolvedFile, choice: Choice) -> list[str] | None:

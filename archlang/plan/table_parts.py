@@ -9,21 +9,10 @@ from archlang.diagnostics import Report
 from archlang.diagnostics.effort import spend
 from archlang.names import mistakes as name_mistakes
 from archlang.plan import mistakes
+from archlang.plan.unread_lines import unread_words
 from archlang.plan.variations import MOST_VARIED
 from archlang.syntax.expression_text import expression_text
-from archlang.syntax.tree import (
-    Column,
-    Columns,
-    Expression,
-    ListOf,
-    Missing,
-    Number,
-    Range,
-    Row,
-    Setting,
-    Table,
-    Variation,
-)
+from archlang.syntax.tree import Column, Columns, Expression, ListOf, Number, Range, Row, Setting, Table, Variation
 
 
 @dataclass(frozen=True)
@@ -41,7 +30,7 @@ def read_table(table: Table, report: Report) -> TableParts:
     """Returns the rows and columns of a table; reports `columns` without values, and with too many."""
     rows = tuple(part for part in table.parts if isinstance(part, Row))
     columns: list[Column] = []
-    is_sound = unread_lines(table) <= {"row"}
+    is_sound = unread_words(table) <= {"row"}
     for part in table.parts:
         if isinstance(part, Column):
             columns.append(part)
@@ -54,11 +43,6 @@ def read_table(table: Table, report: Report) -> TableParts:
             if count <= MOST_VARIED:
                 columns += _spread(part, values)
     return TableParts(table, rows, tuple(columns), is_sound)
-
-
-def unread_lines(table: Table) -> set[str]:
-    """Returns the first words of the lines of a table that could not be read."""
-    return {part.first_word for part in table.parts if isinstance(part, Missing)}
 
 
 def _spread(part: Columns, values: Sequence[Sequence[Setting]]) -> Iterator[Column]:

@@ -21,7 +21,8 @@ from archlang.plan.plan import Plan, PublishedResult
 from archlang.plan.planner import Planner
 from archlang.plan.recipe import report_repeated
 from archlang.plan.table import TableCell, TableColumn, TablePlan, TableRow
-from archlang.plan.table_parts import TableParts, read_table, unread_lines
+from archlang.plan.table_parts import TableParts, read_table
+from archlang.plan.unread_lines import unread_words
 from archlang.source import Span
 from archlang.syntax.expression_text import expression_text
 from archlang.syntax.tree import Column, Name, Published, Row, Setting, Table
@@ -191,7 +192,7 @@ def _check_averages(cells: CellPlanner, rows: Sequence[Row], columns: Sequence[C
     titles = {id(table): [part.title for part in table.parts if isinstance(part, Row)] for table in tables}
     # A title that is there twice stands in place of another, which is then missing.
     complete = [
-        table for table in tables if len(set(titles[id(table)])) == len(titles[id(table)]) and not unread_lines(table)
+        table for table in tables if len(set(titles[id(table)])) == len(titles[id(table)]) and not unread_words(table)
     ]
     checked: set[str] = set()
     for row in rows if tables else ():
@@ -454,7 +455,7 @@ def _columns_that_agree(cells: CellPlanner, rows: Sequence[Row], columns: Sequen
 def _has_parts(cells: CellPlanner, table: Table, parts: Sequence[Row | Column], word: str, example: str) -> bool:
     """Returns whether a table has rows (or columns) with different titles; reports if not."""
     if not parts:
-        if not unread_lines(table):
+        if not unread_words(table):
             cells.report(mistakes.empty_table(table.name_span, table.name, word, example, table.span))
         return False
     first: dict[str, Span] = {}

@@ -22,6 +22,12 @@ _CLAUSES = frozenset(word.upper() for word in CLAUSE_WORDS)
 _PARAMETER = re.compile(r"[A-Za-z_]\w*\s*(?::|=(?!=))")
 
 
+def is_in_header(stack: ParserStack) -> bool:
+    """Returns whether the stack of a parser ends within the header of an item."""
+    kinds = [terminal(value) for value in stack.values[stack.item :]]
+    return kinds[:1] != [] and kinds[0] in _ITEMS and "LBRACE" not in kinds and "$END" not in stack.accepted()
+
+
 class HalfHeader:
     """The header of an item, whose name was read, and after which the stack of a parser ends."""
 
@@ -34,10 +40,9 @@ class HalfHeader:
         """Returns the header on a stack; None if the parser is not in a header, or has not read its name."""
         header = HalfHeader(stack, text)
         kinds = header._kinds
-        is_header = kinds[:1] != [] and kinds[0] in _ITEMS and "LBRACE" not in kinds
         # A name at the end may be cut too.
         has_name = "NAME" in kinds[1:3] and kinds.index("NAME") < len(kinds) - 1
-        return header if is_header and has_name and "$END" not in stack.accepted() else None
+        return header if has_name and is_in_header(stack) else None
 
     @property
     def start(self) -> int:
@@ -132,10 +137,14 @@ class HalfHeader:
     def _close_source(self, place: int) -> None:
         """Completes what follows the name of a recipe or a table: its base or its source."""
         kinds = self._kinds
-        has_source = kinds[2:] in (["FROM", "NAME"], ["FROM", "STRING"])
+        has_source = kinds[2:] in (["FROM", "NAME"], ["FROM", "STRING"]) and self._is_on_one_line()
         self._drop(4 if has_source else 2)
         if kinds[0] == "RECIPE" and not has_source:
             self._feed([("FROM", "from"), _NAME], place)
+
+    def _is_on_one_line(self) -> bool:
+        end: int = self._stack.values[-1].end_pos
+        return "\n" not in self._text[self.start : end]
 
     def _close_parameters(self, place: int) -> None:
         opener = self._drop_parameter(place)

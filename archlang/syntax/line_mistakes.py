@@ -19,6 +19,8 @@ def in_line(span: Span, token: str, begins_line: bool) -> Diagnostic | None:
     """Returns the diagnostic of an unexpected token at a place, if the line before it shows what is meant; None if it
     does not. `begins_line`: the token is the first of its line."""
     start = max(0, span.start - _LONGEST_LINE)
+    if title := re.search(r"(?:^|[\r\n])[ \t]*(row|column)[ \t]+\Z", span.source.text[start : span.start]):
+        return _title_without_quotes(span, title[1])
     line = next(reversed(list(_LINE.finditer(span.source.text, start, span.start))), None)
     if line is None:
         return None
@@ -47,6 +49,33 @@ def _misspelt_line(match: re.Match[str], line: Span) -> Diagnostic | None:
         return None
     message = f"no line of a table begins with `{match[1]}`"
     return _unexpected(_place(line, *match.span(1)), message, "unknown word", f"did you mean `{near}`?", near)
+
+
+def _title_without_quotes(span: Span, word: str) -> Diagnostic | None:
+    if not span.text.replace(".", "").isidentifier():
+        return None
+    message = f"the title of a `{word}` is a string in quotes, found `{span.text}`"
+    if later := re.compile(r'[ \t]+("[^"\r\n]*")').match(span.source.text, span.end):
+        remedy = f"write the title first: `{word} {later[1]} {span.text}`"
+        whole = Span(span.source, span.start, later.end())
+        diagnostic = Diagnostic("E0101", message, span, "expected the title", remedy=remedy)
+        return diagnostic.with_edits(Edit(whole, f"{later[1]} {span.text}"))
+    remedy = f'write `{word} "{span.text}" …`'
+    return _unexpected(span, message, "expected the title", remedy, f'"{span.text}"')
+
+
+def _number_after_at(match: re.Match[str], line: Span) -> Diagnostic:
+    number = line.source.text[line.start + match.end() : line.end]
+    remedy = f"name a static, as in `at model.steps = 8`, or write `claims {number}` for a published result"
+    place = _place(line, match.end(), match.end() + len(number))
+    return _unexpected(place, f"expected a static after `at`, found `{number}`", "a number", remedy)
+
+
+def _number_without_claims(match: re.Match[str], line: Span) -> Diagnostic:
+    number = line.source.text[line.start + match.end() : line.end]
+    place = _place(line, match.end(), match.end() + len(number))
+    message = f"expected `claims` before the number `{number}`"
+    return _unexpected(place, message, "a published result", f"write `claims {number}`", f"claims {number}")
 
 
 def _clause_after_claims(match: re.Match[str], line: Span) -> Diagnostic:
@@ -139,6 +168,8 @@ _FORMS: tuple[tuple[str, str, _Read], ...] = (
     (r"in$", r"(?s)^(row|column|claim)\b.*\bat\b[^{}]*$", _several_values),
     (r"==?$", r"(?s)^(vary)\b[^{}]*$", _varied_by_sign),
     (r"[0-9-]|median$|of$", r"(?s)\bat\b.*(,)\s*(claims|best)\s*$", _comma_before_clause),
+    (r"[0-9]", r'^(?:row|columns?)\b[^"]*"[^"]*"[^"]*\bat\s+$', _number_after_at),
+    (r"[0-9]", r'^row\s+"[^"]*"\s+(?!at\b|best\b|claims\b)\w+\s+$', _number_without_claims),
     (r"[0-9]", rf"(?s){_CLAIMS}(?<![\w.])([A-Za-z_]\w*)\s+$", _word_before_number),
     (r"\($", rf"(?s){_CLAIMS}[0-9]\s*$", _deviation_in_brackets),
 )

@@ -256,6 +256,38 @@ def line_incomplete(span: Span, expected: Expected, following: Span) -> Diagnost
     return Diagnostic("E0101", message, span, "incomplete", labels, remedy).with_edits(Edit(span, ""))
 
 
+def statics_without_bracket(name: Span, following: Span) -> Diagnostic:
+    """`name` is a name in a recipe, and `following` begins the next line, which has statics of it."""
+    message = f"`[` is missing after {_quoted(name.text)}, before its statics"
+    labels = (Label(following, "the statics begin here"),)
+    remedy = f"write `{name.text}[` before the statics, and `]` after them"
+    return Diagnostic("E0101", message, name, "expected `[`", labels, remedy)
+
+
+def application_without_parentheses(block: Span, argument: Span) -> Diagnostic:
+    """`argument` is a name that follows the name of a block, with or without statics, on its line."""
+    message = f"the argument {_quoted(argument.text)} is not in parentheses"
+    remedy = f"write `{block.text}({argument.text})`"
+    diagnostic = Diagnostic("E0101", message, argument, "expected `(`", (Label(block, "the block"),), remedy)
+    between = Span(block.source, block.end, argument.start)
+    return diagnostic.with_edits(Edit(between, "("), insertion(block.source, argument.end, ")"))
+
+
+def arrow_in_expression(arrow: Span) -> Diagnostic:
+    message = "`->` stands only before the type of a result"
+    remedy = "write `|>` to apply a block, as in `h |> norm`"
+    return Diagnostic("E0101", message, arrow, "not an operator", remedy=remedy).with_edits(Edit(arrow, "|>"))
+
+
+def let_of_other(name: Span, token: Span) -> Diagnostic:
+    """`token` is unexpected after `let`, the `name`, and perhaps `=` and a block."""
+    message = f"`let {name.text}` expects a block, found {_quoted(token.text)}"
+    remedy = f"write `let {name.text} = linear[64]`, or bind a value without `let`: `{name.text} = …`"
+    if token.text == "(":
+        remedy = f"declare a block: `block {name.text}(…) -> … {{ … }}`"
+    return Diagnostic("E0101", message, token, "not a block", remedy=remedy)
+
+
 def foreign_comment(span: Span) -> Diagnostic:
     remedy = "begin a comment with `#`; one `/` divides"
     diagnostic = Diagnostic("E0101", "there is no sign `//`", span, "neither a comment nor an operator", remedy=remedy)
@@ -313,6 +345,13 @@ def unmatched_closer(closer: Span, opener: Span | None) -> Diagnostic:
     labels = (Label(opener, "opened here"),)
     diagnostic = Diagnostic("E0104", message, closer, f"expected `{expected}`", labels, f"write `{expected}`")
     return diagnostic.with_edits(Edit(closer, expected))
+
+
+def else_missing(closer: Span) -> Diagnostic:
+    """`closer` is the `}` of an `if`, and what follows it on its line; the lines after it are indented deeper."""
+    message = "the lines after this `}` are indented as a body, which has no header"
+    diagnostic = Diagnostic("E0101", message, closer, "expected `} else {`", remedy="write `} else {`")
+    return diagnostic.with_edits(Edit(closer, "} else {"))
 
 
 def unterminated_string(span: Span) -> Diagnostic:

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 ITEM_WORDS = ("use", "block", "model", "extern", "recipe", "table")
-RECIPE_WORDS = ("task", "model", "train", "test", "vary", "search", "claim")
+CHOICE_WORDS = ("task", "model", "train")
+RECIPE_WORDS = (*CHOICE_WORDS, "test", "vary", "search", "claim")
 TABLE_WORDS = ("row", "column", "columns")
 CLAUSE_WORDS = (
     *("where", "reads", "depends", "random", "stops", "sizes", "costs", "maps", "records", "cuts", "gives", "pure"),
@@ -116,11 +117,13 @@ class Outline:
         """Yields the places of the first words of the lines between two places."""
         return (line.start("first") for line in _LINE.finditer(self.text, start, end))
 
-    def continues_clause(self, place: int) -> bool:
-        """Returns whether a line of an extern continues the clause before it: it is indented deeper."""
-        clauses = (point.start for point in reversed(self.points) if point.is_clause and point.start < place)
-        clause = next(clauses, None)
-        return clause is not None and (self._indent(place) or 0) > self._line_indent(clause)
+    def continues_part(self, place: int) -> bool:
+        """Returns whether a line continues the clause of an extern, or the part of a recipe or a table, before it: it
+        is indented deeper."""
+        index = bisect_left(self.points, place, key=lambda point: point.start) - 1
+        if index < 0 or not (self.points[index].is_clause or self.points[index].brace in self.recipes):
+            return False
+        return (self._indent(place) or 0) > self._line_indent(self.points[index].start)
 
     def is_first(self, place: int) -> bool:
         """Returns whether only space precedes a place on its line."""

@@ -8,6 +8,7 @@ from archlang.diagnostics import Diagnostic
 from archlang.diagnostics.log import DiagnosticLog
 from archlang.source import Source, Span
 from archlang.syntax import mistakes
+from archlang.syntax.braces import repair_braces
 from archlang.syntax.builders import DEEPEST, TreeBuilder
 from archlang.syntax.comments import Comments
 from archlang.syntax.outline import ITEM_WORDS
@@ -45,9 +46,13 @@ def parse_tolerantly(source: Source) -> tuple[Program, tuple[Diagnostic, ...]]:
     if excess is not None:
         return Program(items=(), source=source), (excess,)
     text, comments, diagnostics = _prepare(source)
-    builder = TreeBuilder(source, comments)
-    reader = Reader(source, text, builder, "start")
-    items: list[Item] = reader.read() or []
+    builder, reader, items = _read(source, text, comments)
+    if reader.has_odd_brace:
+        text, odd_braces = repair_braces(source, text)
+        if odd_braces:
+            diagnostics += odd_braces
+            _, comments, _ = _prepare(source)  # the first reading has taken the comments
+            builder, reader, items = _read(source, text, comments)
     reader.report_brackets()
     diagnostics += reader.mistakes + builder.mistakes
     offsets = sorted(reader.offsets + [diagnostic.span.start for diagnostic in diagnostics])
@@ -80,6 +85,12 @@ def _parse_setting(name: str, text: str) -> tuple[Setting | None, tuple[Diagnost
         return None, tuple(diagnostics)
     span = Span(source, 0, len(text))
     return Setting(path=Name(parts=tuple(name.split(".")), span=span), value=value, span=span), ()
+
+
+def _read(source: Source, text: str, comments: Comments) -> tuple[TreeBuilder, Reader, list[Item]]:
+    builder = TreeBuilder(source, comments)
+    reader = Reader(source, text, builder, "start")
+    return builder, reader, reader.read() or []
 
 
 def _prepare(source: Source) -> tuple[str, Comments, list[Diagnostic]]:

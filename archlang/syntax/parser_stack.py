@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from archlang.syntax.builders.parts import start_of
+from archlang.syntax.tree import Name
 
 if TYPE_CHECKING:
     from lark import Token
     from lark.parsers.lalr_interactive_parser import InteractiveParser
 
+_STATIC = re.compile(r"[A-Za-z_][\w.]*\s*=(?!=)|[\])]")
 _OPENERS = ("LPAR", "LSQB", "LBRACE")
 _CLOSERS = ("RPAR", "RSQB", "RBRACE")
 
@@ -59,6 +62,27 @@ class ParserStack:
         """Returns whether a keyword that the parser has read begins at a place."""
         kinds = (terminal(value) for value in self.values if terminal(value) and value.start_pos == place)
         return next(kinds, "NAME") != "NAME"
+
+    def value_of_choice(self) -> int | None:
+        """Returns the place of the value of a line `task`, `model` or `train` that the parser reads; None if it reads
+        another line."""
+        for index in range(len(self.values) - 1, 0, -1):
+            kind = terminal(self.values[index - 1])
+            if kind in ("TASK", "MODEL", "TRAIN"):
+                return start_of(self.values[index])
+            if kind == "LBRACE":
+                return None
+        return None
+
+    def lacks_statics(self, text: str, place: int) -> bool:
+        """Returns whether statics without their `[` begin at a place, as in the line after `train adamw`."""
+        is_bare = terminal(self.last) in ("NAME", "DOTTED") or isinstance(self.last, Name)
+        value = self.value_of_choice()
+        return is_bare and value is not None and value < place and _STATIC.match(text, place) is not None
+
+    def drop_from(self, place: int) -> None:
+        """Drops the values that begin at a place, or after it."""
+        self.drop(self._count_before(place))
 
     def _count_before(self, place: int) -> int:
         from lark import Tree

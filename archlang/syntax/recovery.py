@@ -14,10 +14,11 @@ from archlang.syntax.builders import DEEPEST, NextLineTaken, TooDeep, TreeBuilde
 from archlang.syntax.builders.parts import start_of
 from archlang.syntax.expected import Expected, expected
 from archlang.syntax.grammar import callbacks, grammar, spellings
-from archlang.syntax.half_headers import HalfHeader
+from archlang.syntax.half_headers import is_in_header
 from archlang.syntax.line_mistakes import in_line
 from archlang.syntax.misplaced_lines import misplaced_line
 from archlang.syntax.outline import (
+    CHOICE_WORDS,
     CLAUSE_WORDS,
     CLOSERS,
     ITEM_WORDS,
@@ -56,6 +57,12 @@ _MODEL_LINE = re.compile(r"model[ \t]+[A-Za-z_][\w.]*[ \t]*(?:\[[^\[\]]*\])?(?:\
 _LINE_END = re.compile(r"[\r\n]|\Z")
 _OPENERS = ("LPAR", "LSQB", "LBRACE")
 _ITEMS_WITH_BODIES = ("BLOCK", "MODEL", "RECIPE", "TABLE")
+
+
+_FOREIGN_SIGNS = {"//": mistakes.foreign_comment, "**": mistakes.power_operator, "->": mistakes.arrow_in_expression}
+_WORDS_OF_LOOPS = ("scan", "experts", "after", "carry", "growing", "halting", "as", "by", "drawn", "truncated")
+# A block, with or without statics, before what may be its argument.
+_BLOCK = re.compile(r"(?<=[\s(\[=,])([A-Za-z_][\w.]*(?:\[[^\[\]\r\n]*\])?)[ \t]+\Z")
 
 
 class Reader:
@@ -105,6 +112,12 @@ class Reader:
 
     def _parse(self) -> Any:  # Any: the node of the start rule
         return self._run.resume_parse()  # type: ignore[no-untyped-call]  # lark has no annotation there
+
+    @property
+    def has_odd_brace(self) -> bool:
+        """Whether the text has a `}` without a `{`."""
+        problems = self._outline.problems if self._outline is not None else ()
+        return any(isinstance(problem, Unmatched) and self._text[problem.closer] == "}" for problem in problems)
 
     def report_brackets(self) -> None:
         """Adds the unmatched brackets that parsing did not reach, if the text has mistakes."""
@@ -163,6 +176,7 @@ class Reader:
         name = self._name_before()
         missing = self._value_missing(token)
         reserved = self._reserved(token)
+        unapplied = None if name is None else self._unapplied(name)
         if token in CLOSERS and (unmatched := self._unmatched(place)) is not None:
             # If a value is missing too, parsing cannot continue after the bracket.
             is_extra = unmatched.opener is None and "NUMBER" not in self._stack.accepted()
@@ -176,6 +190,9 @@ class Reader:
             place = min(place, unclosed.noticed)
             self._report_bracket(unclosed, self._span(place, end))
             self._resume(place)
+        elif name is not None and unapplied is not None:
+            self._report(name.start, mistakes.application_without_parentheses(unapplied, name))
+            self._resume(place)
         elif missing is not None:
             self._report(place, missing)
             self._resume(missing.labels[0].span.start)
@@ -186,8 +203,7 @@ class Reader:
             self._report(incomplete.span.start, incomplete)
             self._resume(incomplete.labels[0].span.start)
         elif (sign := self._foreign_sign(place)) is not None:
-            mistake = mistakes.foreign_comment(sign) if sign.text == "//" else mistakes.power_operator(sign)
-            self._report(sign.start, mistake)
+            self._report(sign.start, _FOREIGN_SIGNS[sign.text](sign))
             line_end = _LINE_END.search(self._text, place)
             self._resume(line_end.start() if line_end else end)
         elif reserved is not None:
@@ -201,7 +217,6 @@ class Reader:
             self._reported |= self._brackets_on_line(place)
             # A keyword in the middle of a line does not begin a statement.
             self._resume(place if self._get_outline().is_first(place) else end)
-            self._reported |= self._closers_between(place, self._resumption.place)
 
     def _unexpected(self, token: Token, name: Span | None) -> Diagnostic:
         accepted = self._expected()
@@ -213,6 +228,10 @@ class Reader:
             if near is not None:
                 return mistakes.misspelt_keyword(name, name.text, near, words)
         span = self._span(token.start_pos or 0, token.end_pos or 0)
+        if token in ("(", "|>") or accepted.phrases == ("a name",):
+            let = self._let()
+            if let is not None and self._same_line(let.start, span.start):
+                return mistakes.let_of_other(let, span)
         if token in mistakes.OPERATORS_AFTER_PIPE and (pipe := self._pipe_before(span.start)) is not None:
             return mistakes.operator_after_pipe(span, pipe)
         return self._in_recipe_line(token) or mistakes.unexpected_token(
@@ -304,6 +323,10 @@ class Reader:
         if token.start_pos == start and self._in_recipe_line(token) is not None:
             return None
         last = self._last_piece(start)
+        if last is not None and self._stack.lacks_statics(self._text, start):
+            return mistakes.statics_without_bracket(
+                last, self._span(start, following.end() if following else start + 1)
+            )
         before = self._stack.last_before(start)
         is_complete = before is None or terminal(before) in ("LBRACE", "RBRACE") or isinstance(before, Tree)
         if last is None or is_complete or self._same_line(last.start, start):
@@ -320,11 +343,15 @@ class Reader:
         for a name."""
         place = token.start_pos or 0
         outline = self._get_outline()
+        if name is not None and name.end <= place and outline.begins_line(name.start):
+            return name.start
         first = next(outline.lines_between(self._line_start(place), place + 1), place)
         word = _WORD.match(self._text, first)
         is_keyword = self._stack.begins_with_keyword(first)
         if word is not None and not is_keyword and self._begins_part(word[0], first):
             return first
+        if (value := self._stack.value_of_choice()) is not None and outline.is_first(value):
+            return value
         return first if name is not None and name.start == first and name.end <= place else place
 
     def _breaks_off(self, place: int, is_taken: bool) -> bool:
@@ -334,11 +361,14 @@ class Reader:
         last, outline = self._last_piece(place), self._get_outline()
         if last is None or not outline.is_first(place) or last.text in (",", "(", "[", "{"):
             return False
+        if self._stack.lacks_statics(self._text, place):
+            return True
         if is_taken and last.text != ":" and self._unfinished_sign(place) is None:
+            return last.text in CHOICE_WORDS and self._stack.value_of_choice() == place
+        if "MISSING_LINE" in self._stack.accepted() and not outline.continues_part(place):
             return False
-        if "MISSING_LINE" in self._stack.accepted() and not outline.continues_clause(place):
-            return False
-        return self._stack.bracket_around() in ("(", "[") or HalfHeader.of(self._stack, self._text) is not None
+        is_in_part = self._stack.brace_around() in outline.recipes and outline.continues_part(place)
+        return self._stack.bracket_around() in ("(", "[") or is_in_header(self._stack) or is_in_part
 
     def _last_piece(self, place: int) -> Span | None:
         """Returns the last word or sign before a place."""
@@ -377,10 +407,32 @@ class Reader:
         types = [terminal(value) for value in self._stack.values]
         return next((str(kind).lower() for kind in types if kind in _ITEMS_WITH_BODIES), "")
 
+    def _unapplied(self, name: Span) -> Span | None:
+        """Returns the block before a name with which no statement begins, as in `y = norm h`."""
+        if self._get_outline().is_first(name.start) or self._stack.brace_around() in (
+            None,
+            *self._get_outline().recipes,
+        ):
+            return None
+        start = self._line_start(name.start)
+        block = _BLOCK.search(self._text, max(start, name.start - _LONGEST_COMMENT), name.start)
+        is_block = block is not None and block[1] not in (*RESERVED, *_WORDS_OF_LOOPS)
+        return self._span(*block.span(1)) if block is not None and is_block else None
+
+    def _let(self) -> Span | None:
+        """Returns the name that the parser has read after `let`, if it is in the statement."""
+        values = self._stack.values
+        for index in range(len(values) - 2, -1, -1):
+            if terminal(values[index]) == "LET":
+                return self._token_span(values[index + 1]) if terminal(values[index + 1]) == "NAME" else None
+            if terminal(values[index]) == "LBRACE":
+                return None
+        return None
+
     def _foreign_sign(self, place: int) -> Span | None:
-        """Returns the place of a sign of other languages, `//` or `**`, one of whose characters is at `place`."""
+        """Returns the place of a sign that is no operator, one of whose characters is at `place`."""
         for start in (place - 1, place):
-            if self._text[max(start, 0) : start + 2] in ("//", "**"):
+            if self._text[max(start, 0) : start + 2] in _FOREIGN_SIGNS:
                 return self._span(start, start + 2)
         return None
 
@@ -499,6 +551,7 @@ class Reader:
 
     def _resume(self, place: int) -> None:
         self._resumption.resume(place, self._get_outline())
+        self._reported |= self._closers_between(place, self._resumption.place)
 
     def _span(self, start: int, end: int) -> Span:
         return Span(self._source, start, end)

@@ -45,6 +45,7 @@ class Resumption:
 
     def resume(self, place: int, outline: Outline) -> None:
         """Resumes parsing at the first possible place that is not before `place`, and after the last one."""
+        self._stack.drop_from(place)
         if self._resume_in_header(place, outline):
             return
         for point in outline.points_after(max(place, self.place + 1)):
@@ -139,6 +140,8 @@ class Resumption:
         `place`."""
         from lark import Tree
 
+        if self._stack.lacks_statics(self._text, place):
+            return False
         inner = self._stack.values[index + 1 :]
         is_inside = all(brace <= index for brace in self._stack.open_braces())
         is_before = not inner or isinstance(inner[-1], Tree) or end_of(inner[-1]) <= place
