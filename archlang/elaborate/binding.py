@@ -76,7 +76,7 @@ class Binding:
         is_size_unread = isinstance(item, tree.Extern) and any(
             "sizes".startswith(each.first_word) for each in item.unread
         )
-        may_be_unread = item.signature.unread in ("statics", "inputs") or is_size_unread
+        may_be_unread = item.signature.may_lack_names or is_size_unread
         return Bound(None, None) if bound is None and may_be_unread else bound
 
     def _bound(self, name: str) -> Bound | None:

@@ -100,7 +100,7 @@ class Calls:
         block = self.settled(target, statics, callee, frame)
         path = shared.path if shared else frame.paths.unused(callee.parts[-1])
         arguments = [(value, place) for value, place in values if value is not None]
-        if len(arguments) != len(values) or block.declaration.item.signature.unread in ("statics", "inputs"):
+        if len(arguments) != len(values) or block.declaration.item.signature.may_lack_names:
             return None
         if not isinstance(block.declaration.item, Extern):
             call = self.bind(block, arguments, span)

@@ -65,7 +65,7 @@ class _Elaborator:
                 frame.names[parameter.name] = flow if is_first else None
         binding.finish()
         result = self._body(declaration, frame)
-        if result is None or len(types) < len(item.signature.inputs) or item.signature.unread in ("statics", "inputs"):
+        if result is None or len(types) < len(item.signature.inputs) or item.signature.may_lack_names:
             return None, None, ()
         graph = Graph(item.name, builder.finish([result.id]), dict(self._context.instances), self._context.is_whole)
         return graph, result.type, tuple(types)
@@ -142,11 +142,11 @@ def _unread_parameters(declaration: Declaration) -> set[str]:
     """The names in a definition that may be statics or inputs that could not be read."""
     item = declaration.item
     assert isinstance(item, Definition)
-    if item.signature.unread not in ("statics", "inputs"):
+    if not item.signature.may_lack_names:
         return set()
     values, blocks = names_used(item.body)
     unknown_blocks = {name for name in blocks if declaration.file.find(name) is None}
-    return values | unknown_blocks if item.signature.unread == "statics" else values
+    return values | unknown_blocks if "statics" in item.signature.unread else values
 
 
 def _keeps(promised: Type, actual: Type) -> bool:

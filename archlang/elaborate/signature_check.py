@@ -46,7 +46,7 @@ def check_signature(declaration: Declaration, report: Report) -> None:
         if item.word == "model" and static.name in ("classes", "vocab"):
             report(mistakes.static_of_task_model(static.span, static.name, item.name))
     _check_sizes(declaration, report)
-    if isinstance(item, Extern) and signature.unread != "inputs":
+    if isinstance(item, Extern) and "inputs" not in signature.unread:
         _check_extern(declaration, item, report)
 
 

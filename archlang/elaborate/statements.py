@@ -14,7 +14,7 @@ from archlang.elaborate.unread import is_end
 from archlang.graph import operations
 from archlang.graph.graph import ONE_NUMBER
 from archlang.names import mistakes as name_mistakes
-from archlang.names.values import BlockValue, InstanceValue, Unknown
+from archlang.names.values import BlockValue, Bound, InstanceValue, Unknown
 from archlang.source import Span
 from archlang.syntax.tree import (
     Assign,
@@ -22,6 +22,7 @@ from archlang.syntax.tree import (
     Charge,
     Emit,
     Experts,
+    Expression,
     Halting,
     If,
     Let,
@@ -35,6 +36,7 @@ from archlang.syntax.tree import (
     Unclear,
     Update,
 )
+from archlang.syntax.walk import walk
 from archlang.types import Type
 
 
@@ -180,8 +182,14 @@ class Statements:
             frame.names = {name: value for name, value in then.items() if name in frame.names}
             frame.returned = frame.returned and returned_then
         frame.bound = {**bound_then, **frame.bound}
-        if isinstance(statement.test, Missing):
+        if self._is_mistaken(statement.test, frame):
             frame.names = {**dict.fromkeys(then), **before, **frame.names}
+
+    def _is_mistaken(self, test: Expression, frame: Frame) -> bool:
+        """Whether a condition could not be read, or depends on a static with a mistake."""
+        names = [node.parts[0] for node in walk(test) if isinstance(node, Name)]
+        bounds = (frame.lookup(name) for name in names)
+        return isinstance(test, Missing) or any(isinstance(bound, Bound) and bound.value is None for bound in bounds)
 
     def _missing(self, statement: Missing, frame: Frame) -> None:
         """The names that a statement may bind that could not be read have unknown values."""

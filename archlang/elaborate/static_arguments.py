@@ -54,7 +54,7 @@ def settle(
     statics = dict(settled)
     first: dict[str, Span] = {}
     for position, argument in enumerate(arguments):
-        if item.signature.unread == "statics" and argument.name not in parameters:
+        if "statics" in item.signature.unread and argument.name not in parameters:
             continue
         if argument.name is None:
             if position >= len(free):

@@ -190,7 +190,7 @@ def _find_model(resolved: ResolvedFile, choice: Choice | None, report: Report) -
     name = _callee(choice)
     declaration = resolved.find(name.text)
     if declaration is not None and _is_model(declaration):
-        return None if declaration.item.signature.unread == "statics" else declaration
+        return None if "statics" in declaration.item.signature.unread else declaration
     models = [name for name, candidate in {**resolved.used, **resolved.own}.items() if _is_model(candidate)]
     report(name_mistakes.unknown_model(name.span, name.text, models, is_block=declaration is not None))
     return None

@@ -13,7 +13,6 @@ _NAME = ("NAME", "")
 _STATIC = (_NAME, ("EQUAL", "="), ("MISSING", ""))
 _INPUT = (_NAME, ("COLON", ":"), _NAME)
 _INPUTS: tuple[tuple[str, str], ...] = (("LPAR", "("), *_INPUT, ("RPAR", ")"))
-_NO_INPUTS = (("LPAR", "("), ("RPAR", ")"))
 _RESULT = (("ARROW", "->"), _NAME)
 _PYTHON = (("PYTHON", "python"), ("STRING", '""'))
 _CLOSERS = {"LSQB": ("RSQB", "]"), "LPAR": ("RPAR", ")")}
@@ -150,7 +149,7 @@ class HalfHeader:
         opener = self._drop_parameter(place)
         if opener is not None:
             self._feed([_CLOSERS[opener]], place)
-        inputs = _NO_INPUTS if opener == "LSQB" else () if opener or self._ends_with(")") else _INPUTS
+        inputs = () if opener == "LPAR" or (opener is None and self._ends_with(")")) else _INPUTS
         if not self.is_extern or self._kinds[1] in ("BLOCK", "TASK"):
             self._feed([*inputs, *_RESULT], place)
 

@@ -117,13 +117,14 @@ class Outline:
         """Yields the places of the first words of the lines between two places."""
         return (line.start("first") for line in _LINE.finditer(self.text, start, end))
 
-    def continues_part(self, place: int) -> bool:
-        """Returns whether a line continues the clause of an extern, or the part of a recipe or a table, before it: it
-        is indented deeper."""
+    def continued_part(self, place: int) -> Point | None:
+        """Returns the clause of an extern, or the part of a recipe or a table, that a line continues, as it is indented
+        deeper; None if it continues none."""
         index = bisect_left(self.points, place, key=lambda point: point.start) - 1
-        if index < 0 or not (self.points[index].is_clause or self.points[index].brace in self.recipes):
-            return False
-        return (self._indent(place) or 0) > self._line_indent(self.points[index].start)
+        part = self.points[index] if index >= 0 else None
+        if part is None or not (part.is_clause or part.brace in self.recipes):
+            return None
+        return part if (self._indent(place) or 0) > self._line_indent(part.start) else None
 
     def is_first(self, place: int) -> bool:
         """Returns whether only space precedes a place on its line."""
@@ -211,6 +212,8 @@ class Outline:
             self._item = word
             self.points.append(Point(start, None))
             return
+        if first and word == "where" and self._open and self._item in ("block", "model") and self._brace() is None:
+            self._unclosed(start)
         if first and self._begins_clause(word, binder, start):
             if self._open:
                 self._unclosed(start)

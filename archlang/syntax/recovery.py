@@ -316,6 +316,8 @@ class Reader:
         from lark import Tree
 
         start = self._first_of_next_line(token, name)
+        while self._begins_taken_part(before := self._stack.last_before(start)):
+            start = start_of(before)
         following = _WORD.match(self._text, start)
         outline = self._get_outline()
         if not outline.begins_line(start) and not self._breaks_off(start, is_taken=token.start_pos != start):
@@ -354,6 +356,10 @@ class Reader:
             return value
         return first if name is not None and name.start == first and name.end <= place else place
 
+    def _begins_taken_part(self, value: object) -> bool:
+        """Returns whether a value is the word of a line that the parser has taken for a name."""
+        return terminal(value) == "NAME" and self._begins_part(str(value), start_of(value))
+
     def _breaks_off(self, place: int, is_taken: bool) -> bool:
         """Returns whether a line within a header or brackets ends too early before a place: if it ends with a comma or
         an opening bracket, or if the first word of the next line (`is_taken`) can follow it, the next line has the
@@ -365,9 +371,10 @@ class Reader:
             return True
         if is_taken and last.text != ":" and self._unfinished_sign(place) is None:
             return last.text in CHOICE_WORDS and self._stack.value_of_choice() == place
-        if "MISSING_LINE" in self._stack.accepted() and not outline.continues_part(place):
+        part = outline.continued_part(place)
+        if not is_taken and "MISSING_LINE" in self._stack.accepted() and (part is None or not part.is_clause):
             return False
-        is_in_part = self._stack.brace_around() in outline.recipes and outline.continues_part(place)
+        is_in_part = part is not None and not part.is_clause
         return self._stack.bracket_around() in ("(", "[") or is_in_header(self._stack) or is_in_part
 
     def _last_piece(self, place: int) -> Span | None:

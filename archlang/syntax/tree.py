@@ -243,14 +243,19 @@ class Cut(Node):
 
 @dataclass(frozen=True, kw_only=True)
 class Signature(Node):
-    """`unread` is the first part that could not be read, `statics`, `inputs` or `result`; empty if all could. Of
-    statics and inputs that could not be read, some may be missing."""
+    """`unread` are the parts that could not be read: `statics`, `inputs` and `result`. Of such statics and inputs, some
+    are missing."""
 
     statics: tuple[StaticParameter, ...] = ()
     inputs: tuple[InputParameter, ...] = ()
     result: TypeExpression | None = None
     where: tuple[Expression, ...] = ()
-    unread: str = ""
+    unread: frozenset[str] = frozenset()
+
+    @property
+    def may_lack_names(self) -> bool:
+        """Whether a static or an input may be missing."""
+        return not self.unread.isdisjoint(("statics", "inputs"))
 
 
 # Statements.

@@ -120,7 +120,7 @@ class Items(Section):
         fields = nodes_of_kind(tree.InputParameter, inputs)
         unread = {
             "statics": not name or any(not parameter.name for parameter in parameters),
-            "inputs": any(not field.name for field in fields),
+            "inputs": not name or any(not field.name for field in fields),
             "result": isinstance(result, tree.TypeName) and not result.name,
         }
         return tree.Signature(
@@ -128,6 +128,6 @@ class Items(Section):
             inputs=tuple(field for field in fields if field.name),
             result=None if unread["result"] else result,
             where=where,  # type: ignore[arg-type]  # the grammar has only expressions there
-            unread=next((part for part, is_unread in unread.items() if is_unread), ""),
+            unread=frozenset(part for part, is_unread in unread.items() if is_unread),
             span=Span(self._context.source, places[0].start, max(place.end for place in places)),
         )

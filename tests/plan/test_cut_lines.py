@@ -1,0 +1,146 @@
+"""A line that is cut anywhere costs only itself: a mistake in another line of a shipped file is still reported."""
+
+import random
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from archlang.plan.check import check_text
+
+ROOT = Path(__file__).parents[2]
+FILES = sorted([*(ROOT / "recipes").rglob("*.arch"), *(ROOT / "archlang" / "blocks").rglob("*.arch")])
+# What is replaced by an unknown name: blocks, values, statics, paths, metrics, recipes and models.
+_NAMES = re.compile(
+    r"""
+      (?<=[=(][ ]) (?: norm | linear | feedforward | attention | embed ) (?=[\[(])
+    | (?<=[(]) (?: h | x | a | q | y | u ) (?=[,)])
+    | (?<=[a-z]\[) \w+ (?=[ ]=)
+    | (?<=^[ ]{4}(?:vary|test)[ ]{2}(?:model|train)\.) \w+
+    | (?<=[ ]test\.) \w+
+    | (?<="[ ]) \w+ (?=[ ]claims)
+    | (?<=^[ ]{4}model[ ]) \w+ (?=\n|\[)
+    """,
+    re.MULTILINE | re.VERBOSE,
+)
+_BRACKET = re.compile(r'"[^"\n]*"|#[^\n]*|(?P<bracket>[()\[\]{}])')
+_ITEM = re.compile(r"^(?:use|block|model|extern|recipe|table)\b", re.MULTILINE)
+# What is unknown if a line that defines a name is cut, or one that names a task, a model or an optimizer, or varies.
+_UNKNOWN = {"E0202", "E0214", "E0604", "E0605", "E0612", "E0635"}
+_UNKNOWN_STATICS = {"E0301", "E0302", "E0304", "E0312", "E0605", "E0635"}
+_CHOICE = re.compile(r"\s+(?:task|model|train|vary|search)\b")
+
+Place = tuple[str, int, int, str, str]
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A text with a mistake, and the same text with another line (`number`, from 1) cut at a place. `construct` are the
+    lines of the brackets that the cut leaves unclosed, or whose beginning it removes."""
+
+    path: Path
+    text: str
+    cut: str
+    number: int
+    construct: frozenset[int]
+
+
+def places(text: str, path: Path) -> list[Place]:
+    """Returns the code, the place and the message of each error."""
+    found = [each for each in check_text(text, str(path)) if each.is_error]
+    return [(each.code, each.span.line, each.span.column, each.span.text, each.message) for each in found]
+
+
+def pairs(text: str) -> Iterator[tuple[int, int]]:
+    """Yields the places of each pair of brackets."""
+    openers: list[int] = []
+    for piece in _BRACKET.finditer(text):
+        if piece["bracket"] and piece["bracket"] in "([{":
+            openers.append(piece.start())
+        elif piece["bracket"] and openers:
+            yield openers.pop(), piece.start()
+
+
+def construct(text: str, place: int) -> Iterator[int]:
+    """Yields the lines of the brackets that a cut at a place, up to the end of its line, leaves unclosed, and of those
+    whose beginning it removes; in the header of an item, all lines of the item."""
+    line_end, of_pairs = text.index("\n", place), list(pairs(text))
+    item = max((match.start() for match in _ITEM.finditer(text, 0, line_end)), default=0)
+    bodies = [
+        pair
+        for pair in of_pairs
+        if text[pair[0]] == "{" and item < pair[0] and text.rfind("\n", 0, pair[1]) + 1 == pair[1]
+    ]
+    following = _ITEM.search(text, item + 1)
+    is_extern = text.startswith("extern", item)
+    header_end = min((opener for opener, _ in bodies), default=0)
+    if place <= header_end < (following.start() if following else len(text)):
+        yield from lines_of(text, item, min(bodies)[1])
+    if is_extern and text.rfind("\n", 0, place) < item:
+        yield from lines_of(text, item, following.start() if following else len(text))
+    for opener, closer in of_pairs:
+        is_cut = opener < place <= closer
+        if (is_cut and text[opener] != "{") or place <= opener < line_end < closer:
+            yield from lines_of(text, opener, closer)
+        elif is_cut and closer < line_end:  # a body of one line
+            yield from lines_of(
+                text, opener, min((end for begin, end in of_pairs if begin < opener and end > closer), default=closer)
+            )
+
+
+def lines_of(text: str, start: int, end: int) -> range:
+    return range(text.count("\n", 0, start) + 1, text.count("\n", 0, end) + 2)
+
+
+def cuts(seed: int) -> Iterator[Cut]:
+    """Yields cuts of random files with a random mistake."""
+    generator = random.Random(seed)
+    while True:
+        path = generator.choice(FILES)
+        text = path.read_text("utf-8")
+        names = [match.span() for match in _NAMES.finditer(text)]
+        if not names:
+            continue
+        start, end = generator.choice(names)
+        text = f"{text[:start]}nowhere{text[end:]}"
+        lines = text.split("\n")
+        number = generator.randrange(len(lines))
+        code = lines[number].partition("#")[0].rstrip()
+        if number == text.count("\n", 0, start) or len(code.strip()) < 2:
+            continue
+        column = generator.randrange(len(code) - len(code.lstrip()) + 1, len(code))
+        place = len("\n".join(lines[:number])) + (number > 0) + column
+        cut = "\n".join([*lines[:number], code[:column], *lines[number + 1 :]])
+        yield Cut(path, text, cut, number + 1, frozenset(construct(text, place)))
+
+
+def check_cuts(seed: int, count: int) -> None:
+    """Asserts that in some cuts each mistake outside of the cut construct is that of the uncut text. A cut that leaves
+    a program without syntax mistakes is another program."""
+    cases = cuts(seed)
+    while count:
+        case = next(cases)
+        after = places(case.cut, case.path)
+        if not any(code.startswith("E01") for code, *_ in after):
+            continue
+        count -= 1
+        own = case.construct | {case.number}
+        line = case.text.split("\n")[case.number - 1]
+        unknown = _UNKNOWN if _ITEM.match(line) else _UNKNOWN_STATICS if _CHOICE.match(line) else set()
+        whole = [place for place in places(case.text, case.path) if place[1] not in own and place[0] not in unknown]
+        missing = [place for place in whole if place not in after]
+        elsewhere = [place for place in after if place[1] not in own and place[0] not in unknown]
+        false = [place for place in elsewhere if place not in whole]
+        assert (missing, false) == ([], []), f"{case.path}:{case.number}: {case.cut.split(chr(10))[case.number - 1]}"
+
+
+def test_a_line_that_is_cut_costs_only_itself() -> None:
+    check_cuts(seed=1, count=18)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(2, 12))
+def test_each_of_many_cuts_costs_only_its_line(seed: int) -> None:
+    check_cuts(seed, 200)
