@@ -57,9 +57,10 @@ class Binding:
         item = self.declaration.item
         self.parameters = {parameter.name: parameter for parameter in item.signature.statics}
         file = self.declaration.file
-        self.evaluator = Evaluator(self.lookup_in_signature, self.known, file, self.report, self.configure)
+        report = unless_unread(item, self.report)
+        self.evaluator = Evaluator(self.lookup, self.known, file, report, self.configure)
         # The lengths of types may be computed from lengths; nothing else may.
-        self._of_lengths = Evaluator(self._bound, self.known, file, self.report, self.configure)
+        self._of_lengths = Evaluator(self._bound, self.known, file, report, self.configure)
 
     def known(self) -> frozenset[str]:
         return frozenset(self.parameters) | frozenset(self.sizes) | frozenset(self.ambient)
@@ -69,15 +70,6 @@ class Binding:
         if bound is not None and name in self.lengths:
             return Length(bound.span or self.call)
         return bound
-
-    def lookup_in_signature(self, name: str) -> Bound | Data | Length | None:
-        """Returns a name as the expressions of the signature see it: a static or input may not have been read."""
-        item, bound = self.declaration.item, self.lookup(name)
-        is_size_unread = isinstance(item, tree.Extern) and any(
-            "sizes".startswith(each.first_word) for each in item.unread
-        )
-        may_be_unread = item.signature.may_lack_names or is_size_unread
-        return Bound(None, None) if bound is None and may_be_unread else bound
 
     def _bound(self, name: str) -> Bound | None:
         if name in self.statics:
@@ -368,6 +360,16 @@ class Binding:
             for size, size_axis in zip(written, axes, strict=False)
             if size_axis is axis and isinstance(size, tree.Name) and size.text not in self.parameters
         ]
+
+
+def unless_unread(item: tree.Definition | tree.Extern, report: Report) -> Report:
+    """Returns the report of the expressions of a signature: without unknown names, and blocks in the place of numbers,
+    if a static, an input or a size that could not be read may have the name."""
+    unread = item.unread if isinstance(item, tree.Extern) else ()
+    may_lack_sizes = any("sizes".startswith(each.first_word) for each in unread)
+    if not (item.signature.may_lack_names or may_lack_sizes):
+        return report
+    return lambda diagnostic: None if diagnostic.code in ("E0307", "E0313") else report(diagnostic)
 
 
 def _is_known(value: Value) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterable
 
 from archlang.diagnostics import Diagnostic
 from archlang.elaborate import mistakes
-from archlang.elaborate.binding import Binding
+from archlang.elaborate.binding import Binding, unless_unread
 from archlang.graph.facts import POSITIONS, QUANTITIES, RECORDS, Costs, LinearMap, Record
 from archlang.names.evaluate import Evaluator
 from archlang.names.values import Bound, Data, Length, Unknown, Value, describe
@@ -33,6 +33,7 @@ class Facts:
         self._inputs = [parameter.name for parameter in item.signature.inputs]
         self._sizes = {size.name or "": size.value for size in item.sizes}
         file = binding.declaration.file
+        report = unless_unread(item, report)
         self._evaluator = Evaluator(self._lookup, self._names, file, report, lambda call, target: None)
         self._of_lengths = Evaluator(self._lookup_length, self._names, file, report, lambda call, target: None)
 
@@ -183,7 +184,7 @@ class Facts:
             value = self._evaluator.value(expression, "int")
             self._sizes[name] = expression
             return Bound(value, expression.span)
-        bound = self._binding.lookup_in_signature(name)
+        bound = self._binding.lookup(name)
         if isinstance(bound, Bound) and isinstance(bound.value, Dim) and bound.value.constant is None:
             return Bound(Unknown("int"), bound.span)
         return bound

@@ -30,6 +30,8 @@ _ITEM = re.compile(r"^(?:use|block|model|extern|recipe|table)\b", re.MULTILINE)
 # What is unknown if a line that defines a name is cut, or one that names a task, a model or an optimizer, or varies.
 _UNKNOWN = {"E0202", "E0214", "E0604", "E0605", "E0612", "E0635"}
 _UNKNOWN_STATICS = {"E0301", "E0302", "E0304", "E0312", "E0605", "E0635"}
+# Lines that begin with an operator.
+_CONTINUES = re.compile(r"(?:\n[ ]+(?:[-+*/]|\|>)[^\n]*)+")
 _CHOICE = re.compile(r"\s+(?:task|model|train|vary|search)\b")
 
 Place = tuple[str, int, int, str, str]
@@ -80,6 +82,9 @@ def construct(text: str, place: int) -> Iterator[int]:
         yield from lines_of(text, item, min(bodies)[1])
     if is_extern and text.rfind("\n", 0, place) < item:
         yield from lines_of(text, item, following.start() if following else len(text))
+    continuing = _CONTINUES.match(text, line_end)
+    if continuing or _CONTINUES.match(text, text.rfind("\n", 0, place)):
+        yield from lines_of(text, place, continuing.end() if continuing else place)
     for opener, closer in of_pairs:
         is_cut = opener < place <= closer
         if (is_cut and text[opener] != "{") or place <= opener < line_end < closer:
