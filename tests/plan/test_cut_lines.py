@@ -132,8 +132,10 @@ def check_cuts(seed: int, count: int) -> None:
             continue
         count -= 1
         own = case.construct | {case.number}
-        line = case.text.split("\n")[case.number - 1]
-        unknown = _UNKNOWN if _ITEM.match(line) else _UNKNOWN_STATICS if _CHOICE.match(line) else set()
+        lines = case.text.split("\n")
+        unknown = _UNKNOWN if _ITEM.match(lines[case.number - 1]) else set()
+        if unknown or any(_CHOICE.match(lines[number - 1]) for number in own):
+            unknown = unknown | _UNKNOWN_STATICS
         whole = [place for place in places(case.text, case.path) if place[1] not in own and place[0] not in unknown]
         missing = [place for place in whole if place not in after]
         elsewhere = [place for place in after if place[1] not in own and place[0] not in unknown]
