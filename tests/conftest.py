@@ -16,7 +16,7 @@ from archlang.graph import Graph
 from archlang.graph.text import parse_graph, print_graph
 from archlang.graph.verifier import verify
 from archlang.plugins import Plugins
-from tests.shape_checks import checked
+from tests import shape_checks
 
 if TYPE_CHECKING:
     from archlang.backend import Architecture
@@ -28,7 +28,7 @@ pytest_plugins = ["tests.browser", "tests.tiny_run"]
 
 # The hook must be installed before these packages are imported. It decorates with `jaxtyping.jaxtyped`.
 _hook = jaxtyping.install_import_hook(["archlang.blocks", "archlang.backend"], None)
-jaxtyping.jaxtyped = lambda **_: checked  # type: ignore[assignment] # takes the keyword of the hook only
+jaxtyping.jaxtyped = lambda **_: shape_checks.checked  # type: ignore[assignment] # takes the keyword of the hook only
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 # `nohup` ignores the first signal, a shell's background job the second, and processes inherit that.
 if hasattr(signal, "SIGHUP"):
@@ -38,6 +38,18 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # Without a GPU, Triton runs kernels in its interpreter. Triton reads this variable at its first import.
 if not os.path.exists("/dev/nvidia0"):
     os.environ.setdefault("TRITON_INTERPRET", "1")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
+    """The tests of a file run in one process, and so make what they share once."""
+    from xdist.scheduler import LoadFileScheduling
+
+    return LoadFileScheduling(config, log)
+
+
+def pytest_runtest_setup() -> None:
+    shape_checks.begin_test()
 
 
 @pytest.fixture(scope="session", autouse=True)

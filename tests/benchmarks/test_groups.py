@@ -7,7 +7,7 @@ from benchmarks import GROUPS
 from benchmarks.measure import Group, Setting
 
 # They start processes or train longer.
-_SLOW = ("memory", "start-up", "passes", "dynamic halt")
+_SLOW = ("memory", "start-up", "passes", "dynamic halt", "adversarial files")
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from archlang.record.reading import RECIPE
 from archlang.runs import training
 from tests.cli.conftest import TINY, Command, CommandResult
 from tests.record.damages import Damage, damages_of
+from tests.sampling import one_in
 
 COMMANDS: Mapping[str, Sequence[str]] = {
     "show": ("runs", "show", "run"),
@@ -117,7 +118,7 @@ DETECTED = [
 ]
 
 
-@pytest.mark.parametrize(("name", "command"), DETECTED)
+@pytest.mark.parametrize(("name", "command"), one_in(3, DETECTED))
 def test_a_damage_is_refused_with_its_file(
     name: str, command: str, example: Path, folder: Path, archlang: Command
 ) -> None:

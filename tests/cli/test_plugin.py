@@ -64,6 +64,7 @@ def test_a_run_is_trained_resumed_and_evaluated(archlang: Command, folder: Path)
     assert archlang("eval", "run", "--device", "cpu", "--plugin", "run/plugins/mine.py").code == 0
 
 
+@pytest.mark.slow
 def test_the_points_of_a_table_are_trained_in_other_processes(archlang: Command, folder: Path) -> None:
     result = archlang("table", "r.arch", "--out", "runs", "--seeds", "2", "--device", "cpu", "--plugin", "mine.py")
     assert result.code == 0, result.out + result.err

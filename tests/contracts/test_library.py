@@ -10,8 +10,11 @@ from tests.extras import skip_without_extra
 BLOCKS = library_blocks()
 
 
-# They take tens of seconds.
-_SLOW = ("absrel_attention", "bert", "pointer_unit", "relative_attention")
+# They have many statics or parts, and take seconds.
+_SLOW = (
+    "absrel_attention", "attention", "bert", "embed", "feedforward", "geometric_attention", "integer_arithmetic",
+    "pointer_unit", "relational_read", "relative_attention",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize(

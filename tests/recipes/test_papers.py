@@ -20,6 +20,7 @@ from archlang.types import Type
 from archlang.types.statics import Symbol
 from tests.extras import skip_without_extra
 from tests.recipes.papers import PAPERS, PROGRAMS
+from tests.sampling import one_in
 
 PAGES = list(PROGRAMS)
 RECIPES = [
@@ -142,7 +143,7 @@ def field(kind: Type) -> torch.Tensor:
     return torch.randint(0, size, (3, 9)) if kind.name == "tokens" else torch.randn(3, 9, size)
 
 
-@pytest.mark.parametrize(("page", "recipe"), RECIPES, ids=name)
+@pytest.mark.parametrize(("page", "recipe"), one_in(3, RECIPES), ids=name)
 def test_every_weight_of_a_model_gets_a_gradient(page: Path, recipe: str) -> None:
     for instance in full(page, recipe).graph.instances.values():
         skip_without_extra(instance.block)
@@ -167,7 +168,7 @@ GENERATED = [
 ]
 
 
-@pytest.mark.parametrize(("page", "recipe"), GENERATED, ids=name)
+@pytest.mark.parametrize(("page", "recipe"), one_in(3, GENERATED), ids=name)
 def test_a_recipe_trains_and_is_evaluated(page: Path, recipe: str, tmp_path: Path) -> None:
     settings = {**small(page, recipe), **SHORT}
     outcome = training.train(plan_first_point(loaded(page), recipe, settings), tmp_path / "run", device="cpu")

@@ -60,7 +60,7 @@ def points(program: Path, tmp_path: Path) -> tuple[Point, ...]:
     return TableRuns(table, tmp_path / "runs", device="cpu").points()
 
 
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("workers", [pytest.param(1, marks=pytest.mark.slow), 2])
 def test_a_worker_has_its_share_of_the_cores_and_no_more_threads_than_the_command(
     points: tuple[Point, ...], monkeypatch: pytest.MonkeyPatch, workers: int
 ) -> None:

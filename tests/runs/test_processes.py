@@ -19,6 +19,7 @@ FORK_SERVER = """
 import json, os, sys
 import archlang.runs.training, archlang.runs.progress, torch.utils.tensorboard
 from archlang.cli.main import main
+from tests.sampling import one_in
 
 print("ready", flush=True)
 for line in sys.stdin:
@@ -123,7 +124,7 @@ def test_ten_kills_at_random_moments_change_nothing(
     assert record(tmp_path / "run") == uninterrupted
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("number", one_in(3, [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]))
 def test_a_signal_exits_with_its_code_and_a_checkpoint(
     number: signal.Signals, archlang: Archlang, uninterrupted: dict[str, bytes], program: Path, tmp_path: Path
 ) -> None:

@@ -133,6 +133,7 @@ def test_two_processes_resume_the_run_of_one(alone: Path, tmp_path: Path) -> Non
     assert_same_curve(tmp_path / "run", alone / "run")
 
 
+@pytest.mark.slow
 def test_a_batch_with_fewer_samples_than_processes_is_an_error(alone: Path, tmp_path: Path) -> None:
     shutil.copy(alone / "small.arch", tmp_path)
     options = ["--out", "run", "--device", "cpu", "--devices", "2", "--set", "train.batch=1"]

@@ -477,7 +477,7 @@ def test_a_folder_with_other_files_does_not_change_the_other_runs(program: Progr
 @pytest.mark.parametrize(
     ("recipe", "most", "change"),
     [
-        ("bits", 5, "2 seeds at a time; continuing with 1"),
+        pytest.param("bits", 5, "2 seeds at a time; continuing with 1", marks=pytest.mark.slow),
         ("lookup", 9, "2 seeds at a time; continuing with 1"),
         ("lookup", 3, "8 samples at a time; continuing with 4"),
     ],
