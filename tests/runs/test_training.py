@@ -27,6 +27,7 @@ from archlang.train import score, training_run
 from archlang.train.selection import evaluations_since_best, ranking
 from archlang.train.step.eager import EagerStep
 from archlang.train.stop import Stop
+from tests.sampling import one_in
 
 Train = Callable[..., evaluation.Outcome]
 
@@ -141,7 +142,7 @@ MOMENTS: list[tuple[object, str, int]] = [
 ]
 
 
-@pytest.mark.parametrize(("owner", "name", "number"), MOMENTS)
+@pytest.mark.parametrize(("owner", "name", "number"), one_in(2, MOMENTS))
 def test_a_killed_run_resumes_as_if_it_had_not_been_killed(
     owner: object, name: str, number: int, train: Train, tmp_path: Path, finished_run: Path
 ) -> None:
