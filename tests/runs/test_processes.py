@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.sampling import one_in
+
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are made by fork")
 
 # Imports torch once, and then forks an `archlang` process for each line of its input.
@@ -19,7 +21,6 @@ FORK_SERVER = """
 import json, os, sys
 import archlang.runs.training, archlang.runs.progress, torch.utils.tensorboard
 from archlang.cli.main import main
-from tests.sampling import one_in
 
 print("ready", flush=True)
 for line in sys.stdin:

@@ -81,6 +81,8 @@ def results(module: Architecture, weights: list[Tensor]) -> list[Tensor]:
 def test_no_path_hides_an_attribute_of_the_module() -> None:
     module = Architecture(lower(parse_graph("graph g input %1 x: vec[2] return %1")))
     for name in (*dir(module), *dir(nn.ModuleList())):
+        if name == "smart_apply":  # transformers adds it to torch's class when it loads a model
+            continue
         assert name.startswith("__") or not hasattr(module, name) or attribute_name(name) != name
     assert attribute_name("norm") == "norm"
 
