@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -46,6 +47,12 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
     from xdist.scheduler import LoadFileScheduling
 
     return LoadFileScheduling(config, log)
+
+
+def pytest_collection_finish() -> None:
+    """The garbage collector need not visit what exists for the whole session: torch and the tests themselves."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_runtest_setup() -> None:

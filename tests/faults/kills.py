@@ -49,9 +49,8 @@ def trials(bench: Bench) -> Iterator[Trial]:
 
 
 def sample() -> Iterator[Trial]:
-    """Yields two trials."""
-    for seed in range(2):
-        yield Trial("sample", f"seed {seed}", partial(_killed_twice, seed))
+    """Yields a trial."""
+    yield Trial("sample", "seed 0", partial(_killed_twice, 0))
 
 
 def _killed_twice(seed: int, bench: Bench) -> Verdict:

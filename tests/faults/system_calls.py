@@ -58,11 +58,11 @@ def trials(bench: Bench) -> Iterator[Trial]:
 
 
 def sample(bench: Bench) -> Iterator[Trial]:
-    """Yields six trials of a new training."""
+    """Yields two trials of a new training."""
     counts = _count(bench, "new")
     for orders in (_FULL, _KILL):
         trials = list(_each("sample", "new", orders, counts))
-        yield from trials[7 :: len(trials) // 3]
+        yield trials[len(trials) // 2]
 
 
 def _count(bench: Bench, start: str) -> Mapping[str, int]:

@@ -112,6 +112,7 @@ def uninterrupted(archlang: Archlang, tmp_path_factory: pytest.TempPathFactory, 
     return record(folder / "run")
 
 
+@pytest.mark.slow  # `tests/faults` and `test_training.py` have the claim for fewer kills
 def test_ten_kills_at_random_moments_change_nothing(
     archlang: Archlang, uninterrupted: dict[str, bytes], program: Path, tmp_path: Path
 ) -> None:

@@ -17,7 +17,7 @@ from tests.semantics.shrinker import shrink
 
 CHUNK = 10
 PROGRAMS = 300
-COMPILED = 100
+COMPILED = 50
 # The number of programs that a run checks by default and with `-m slow`, and the share of each kind: how many failures
 # it finds in its time.
 FEW = 50

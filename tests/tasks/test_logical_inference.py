@@ -176,6 +176,7 @@ def true_in(formulas: Ragged) -> np.ndarray:
     return np.asarray(truths[:, 0])
 
 
+@pytest.mark.slow
 def test_every_published_relation_is_reproduced(published_bytes: Callable[[str], bytes], offer: Offer) -> None:
     """Covers all 249,069 pairs."""
     names = [f"logical_inference/{part}{count}" for part in ("train", "test") for count in range(13)]

@@ -21,6 +21,7 @@ from archlang.runs import evaluation, training, training_together
 from archlang.train.step.memory import MemoryWarning
 from archlang.train.step.stacked import StackedStep, StackingWarning
 from archlang.train.stop import Stop
+from tests.sampling import one_in
 from tests.tiny_run import StopAfter
 
 PROGRAM = """
@@ -377,7 +378,7 @@ def test_plans_that_cannot_train_together_train_solo_with_a_warning(
     ],
     ids=["an item is read", "an operation is missing", "an error"],
 )
-@pytest.mark.parametrize("step", [0, 7])
+@pytest.mark.parametrize("step", one_in(2, [0, 7]))
 def test_code_that_cannot_be_stacked_continues_solo_with_a_warning(
     act: Callable[[torch.Tensor], object],
     why: str,
