@@ -10,7 +10,7 @@ import pytest
 
 from archlang.diagnostics import Diagnostic
 from archlang.editor.document import Document, Memory
-from archlang.elaborate import known_calls
+from archlang.elaborate import body_lookup, known_calls
 from archlang.elaborate.elaborator import elaborate
 from archlang.names.library import BLOCKS, PACKAGE
 from archlang.names.resolve import Declaration
@@ -45,9 +45,10 @@ def facts(diagnostics: tuple[Diagnostic, ...]) -> list[tuple[object, ...]]:
 
 @contextmanager
 def new_process() -> Iterator[None]:
-    """Inside, no call is known from elsewhere."""
+    """Inside, no call and no body is known from elsewhere."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(known_calls, "_key", lambda *arguments: None)
+        patch.setattr(body_lookup, "_key", lambda *arguments: None)
         yield
 
 
