@@ -329,7 +329,8 @@ def _block_cycles(resolved: ResolvedFile) -> Iterator[Diagnostic]:
     uses: dict[str, list[str]] = {}
     places: dict[tuple[str, str], Span] = {}
     for user, declaration in resolved.own.items():
-        if not isinstance(declaration.item, tree.Definition):
+        # A name may be that of a static or an input in the part of a header that could not be read.
+        if not isinstance(declaration.item, tree.Definition) or declaration.item.signature.may_lack_names:
             continue
         words = _WORD.findall(declaration.item.span.text)
         if [word for word in words if word in resolved.own] == [user]:

@@ -85,12 +85,15 @@ def _check(resolved: ResolvedFile, diagnostics: Sequence[Diagnostic], bodies: Ch
     return tuple(
         diagnostic
         for diagnostic in mistakes
-        if diagnostic in diagnostics
-        or not (
-            _follows(diagnostic, diagnostics)
-            or follows(diagnostic, doubtful)
-            or repeats_mistake_of_base(diagnostic, mistakes, resolved.recipes)
-            or repeats_mistake_of_averaged(diagnostic, mistakes, resolved)
+        if not _may_be_used(diagnostic, mistakes, resolved)
+        and (
+            diagnostic in diagnostics
+            or not (
+                _follows(diagnostic, diagnostics)
+                or follows(diagnostic, doubtful)
+                or repeats_mistake_of_base(diagnostic, mistakes, resolved.recipes)
+                or repeats_mistake_of_averaged(diagnostic, mistakes, resolved)
+            )
         )
     )
 
@@ -108,6 +111,19 @@ def _follows(diagnostic: Diagnostic, loading: Sequence[Diagnostic]) -> bool:
         return True
     definition = _half_definition(_DEFINING_WORDS[diagnostic.code], diagnostic.span.text.rpartition(".")[2])
     return any(re.search(definition, source.text, re.MULTILINE) for source in unparsed)
+
+
+def _may_be_used(diagnostic: Diagnostic, mistakes: Sequence[Diagnostic], resolved: ResolvedFile) -> bool:
+    """Whether a name without a use may be meant where the body has an error."""
+    if diagnostic.code != "W0201":
+        return False
+    place = diagnostic.span.start
+    bodies = [each.item.span for each in resolved.own.values() if each.item.span.start <= place < each.item.span.end]
+    return any(
+        each.code.startswith("E") and body.start <= each.span.start <= body.end and each.span.source is body.source
+        for body in bodies
+        for each in mistakes
+    )
 
 
 def _half_definition(words: str, name: str) -> str:

@@ -614,3 +614,24 @@ def test_a_name_that_a_signature_declares_twice_is_to_be_deleted_or_renamed(head
     (mistake,) = check_text(f"block {header} -> seq[n, d] {{\n    return norm(h)\n}}\n", "program.arch")
     assert (mistake.code, mistake.span.text) == ("E0205", name)
     assert mistake.remedy == "delete one of the two, or choose another name"
+
+
+def test_a_static_in_a_half_written_header_may_have_the_name_of_its_block() -> None:
+    text = """block gated[f: block = feedforward[64], gated = true
+    u = f(h)
+    if gated { v = u } else { v = h }
+    return v
+}
+
+block other(h: seq[n, d]) -> seq[n, d] {
+    return h |> second
+}
+"""
+    assert [(place[0], place[3]) for place in places(text)] == [("E0103", "["), ("E0202", "second")]
+
+
+@pytest.mark.parametrize("line", ["return norm(h + rrr)", "return norm", "return linear[8]", "return norm(h"])
+def test_a_name_that_a_wrong_line_may_mean_is_not_called_unused(line: str) -> None:
+    codes = {place[0] for place in places(f"block b(h: seq[n, d]) -> seq[n, d] {{\n    r = norm(h)\n    {line}\n}}\n")}
+    assert codes
+    assert "W0201" not in codes
