@@ -54,6 +54,7 @@ SCAN = """block b(h: seq[n, d], x: seq[n, d]) -> seq[n, d] {
     return y + second
 }
 """
+LOOP_REMEDY = "write `repeat n {` for a number of steps, or `scan x in h {` over the positions of `h`"
 RECIPE = """model m[d = 8](x: tokens[n]) -> logits[n, vocab] {
     return embed[d](x) |> linear[vocab]
 }
@@ -346,6 +347,10 @@ def test_each_cut_of_a_recipe_file_costs_nothing_but_the_line(path: str, mistake
         ("y = norm h", "write `norm(h)`"),
         ("y = linear[d] h", "write `linear[d](h)`"),
         ("return norm h", "write `norm(h)`"),
+        ("y == norm(h)", "write `=`"),
+        ("y := norm(h)", "write `=`"),
+        ("for i in 1..3", LOOP_REMEDY),
+        ("while true", LOOP_REMEDY),
         ("return h -> norm", "write `|>` to apply a block, as in `h |> norm`"),
     ],
 )
@@ -353,7 +358,7 @@ def test_a_form_of_another_language_has_the_remedy_of_this_one(line: str, remedy
     text = BODY.replace("…", line).replace("first", "h").replace("second", "h")
     mistakes = [each for each in check_text(text, "program.arch") if each.span.line == 3 and each.is_error]
     assert [each.remedy for each in mistakes] == [remedy]
-    assert ([edit.text for edit in mistakes[0].edits] == [" {"]) == (":" in line)
+    assert ([edit.text for edit in mistakes[0].edits] == [" {"]) == line.endswith(":")
 
 
 @pytest.mark.parametrize(
