@@ -20,6 +20,7 @@ def test_both_sides_are_called_equally_often_and_the_ratio_is_ours_over_theirs()
     assert result.spread[0] <= result.ratio <= result.spread[1]
 
 
+@pytest.mark.slow
 def test_the_unit_of_a_case_determines_the_meaning_of_results() -> None:
     memory = measure(Case("memory", "another", lambda: Sides(lambda: 6.0, lambda: 4.0), MIB), seconds=0.0, least=5)
     assert memory.ratio == pytest.approx(1.5)
@@ -42,6 +43,7 @@ def test_a_call_that_takes_too_long_ends_its_case(monkeypatch: pytest.MonkeyPatc
     assert result.left_out == "a call takes 0 s"
 
 
+@pytest.mark.slow
 def test_modules_are_freed_before_the_next_case() -> None:
     built: list[weakref.ref[nn.Module]] = []
 

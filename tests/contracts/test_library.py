@@ -21,7 +21,7 @@ _SLOW = (
 @pytest.mark.parametrize(
     "block",
     one_in(
-        2,
+        4,
         (
             pytest.param(block, id=block.name, marks=[pytest.mark.slow] if block.name in _SLOW else [])
             for block in BLOCKS

@@ -168,7 +168,7 @@ GENERATED = [
 ]
 
 
-@pytest.mark.parametrize(("page", "recipe"), one_in(3, GENERATED), ids=name)
+@pytest.mark.parametrize(("page", "recipe"), one_in(5, GENERATED), ids=name)
 def test_a_recipe_trains_and_is_evaluated(page: Path, recipe: str, tmp_path: Path) -> None:
     settings = {**small(page, recipe), **SHORT}
     outcome = training.train(plan_first_point(loaded(page), recipe, settings), tmp_path / "run", device="cpu")

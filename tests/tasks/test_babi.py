@@ -10,6 +10,7 @@ from archlang.tasks.kit.mistakes import TaskError
 from archlang.tasks.kit.ragged import Ragged
 from archlang.tasks.kit.task import spell
 from archlang.types.statics import Interval
+from tests.sampling import one_in
 from tests.tasks.conftest import Offer
 
 FOLDER = "babi"
@@ -21,7 +22,7 @@ def name_of(number: int, part: str) -> str:
     return f"qa{number}_{NAMES[number - 1]}_{part}.txt"
 
 
-@pytest.mark.parametrize("number", range(1, 21))
+@pytest.mark.parametrize("number", one_in(4, range(1, 21)))
 def test_published_files_have_the_known_numbers_of_questions_and_stories(
     number: int, published: Callable[[str], list[str]]
 ) -> None:

@@ -202,6 +202,7 @@ def test_every_published_relation_is_reproduced(published_bytes: Callable[[str],
     assert seen == 249_069
 
 
+@pytest.mark.slow
 def test_published_splits_have_the_sizes_of_the_papers(
     published_bytes: Callable[[str], bytes], published: Callable[[str], list[str]], offer: Offer
 ) -> None:

@@ -166,6 +166,7 @@ def test_damaged_results_raise(place: Path, tmp_path: Path, results: str) -> Non
         RunReport.read(folder)
 
 
+@pytest.mark.slow
 def test_the_page_of_a_table_shows_its_finished_runs(place: Path, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason="the extra `view` is not installed")
     runs = tmp_path / "runs"
