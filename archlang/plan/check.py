@@ -117,17 +117,18 @@ def _may_be_used(diagnostic: Diagnostic, mistakes: Sequence[Diagnostic], resolve
     """Whether a name without a use may be meant where the body has an error."""
     if diagnostic.code != "W0201":
         return False
-    place = diagnostic.span.start
-    bodies = [each.item.span for each in resolved.own.values() if each.item.span.start <= place < each.item.span.end]
-    return any(
-        each.code.startswith("E") and body.start <= each.span.start <= body.end and each.span.source is body.source
-        for body in bodies
-        for each in mistakes
-    )
+    items = (each.item.span for each in resolved.own.values())
+    body = next((item for item in items if _is_within(diagnostic.span, item)), None)
+    return body is not None and any(each.is_error and _is_within(each.span, body) for each in mistakes)
+
+
+def _is_within(place: Span, item: Span) -> bool:
+    return place.source is item.source and item.start <= place.start <= item.end
 
 
 def _half_definition(words: str, name: str) -> str:
     """Returns the pattern of a line that may define a name and cannot be read; `words` are those of its item."""
+    beginnings, name = _beginnings(name), re.escape(name)
     # The name stands after the word of an item, or in a header with another mistake. An indented `model` without inputs
     # is a line of a recipe.
     recipe_line = rf"model[ \t]+{name}\b[ \t]*+(?:\[[^\[\]]*\])?+(?!\s*\()"
@@ -138,13 +139,13 @@ def _half_definition(words: str, name: str) -> str:
     # recipe.
     nameless = rf"^(?:{words})\b(?![ \t]*(?!from\b)[A-Za-z_])|^[ \t]+(?:{words})\b(?!\s*(?!from\b)[A-Za-z_}}])"
     begun_word = rf"^(?:{'|'.join(map(_beginnings, words.split('|')))})[ \t]*$"
-    begun_name = rf"^(?:{words})[ \t]+(?:{_beginnings(name)})[ \t]*$"
+    begun_name = rf"^(?:{words})[ \t]+(?:{beginnings})[ \t]*$"
     return f"{header}|{nameless}|{begun_word}|{begun_name}"
 
 
 def _beginnings(word: str) -> str:
     """Returns the pattern of the texts that a word begins with, and of the word."""
-    return "|".join(word[:end] for end in range(1, len(word) + 1))
+    return "|".join(re.escape(word[:end]) for end in range(1, len(word) + 1))
 
 
 def _is_syntax_of_line(mistake: Diagnostic, place: Span) -> bool:

@@ -99,6 +99,7 @@ OPERATORS_AFTER_PIPE = frozenset((*"+-*/%", "==", "!=", "<", "<=", ">", ">=", "a
 _BINDING_SIGN = re.compile(r".?(?P<sign>:=|==)(?!=)")
 # The word of a loop in other languages, at the end of a text.
 _FOREIGN_LOOP = re.compile(r"(?:^|[\r\n{])[ \t]*(?:for|while)[ \t]+\Z")
+_LOOPS = "write `repeat n {` for a number of steps, or `scan x in h {` over the positions of `h`"
 
 # The words with which an item begins in other languages.
 _FOREIGN_ITEMS = {"def": "block", "fn": "block", "func": "block", "function": "block", "import": "use"}
@@ -116,16 +117,14 @@ def unexpected_token(span: Span, token: str, expected: Expected, around: str, is
     if (keyword := keyword_without_space(span, expected.words)) is not None:
         return keywords_without_space(span, keyword)
     if token in ("=", ":") and (sign := _BINDING_SIGN.match(span.source.text, max(0, span.start - 1))):
-        whole = Span(span.source, *sign.span("sign"))
-        diagnostic = Diagnostic("E0101", f"{_quoted(whole.text)} binds no name", whole, label, remedy="write `=`")
-        return diagnostic.with_edits(Edit(whole, "="))
+        return _foreign_binder(Span(span.source, *sign.span("sign")))
     if (replacement := _replacement(token, expected, around)) is not None:
         space = " " if token == ":" and not span.source.text.endswith(" ", 0, span.start) else ""
         diagnostic = Diagnostic("E0101", message, span, label, remedy=f"write `{replacement}`")
         return diagnostic.with_edits(Edit(span, space + replacement))
     remedy = _remedy(token, expected, around, is_reserved, is_bound)
     if _FOREIGN_LOOP.search(span.source.text, max(0, span.start - _LONGEST), span.start):
-        remedy = "write `repeat n {` for a number of steps, or `scan x in h {` over the positions of `h`"
+        remedy = _LOOPS
     if token == "(" and span.source.text.endswith(")", 0, span.start):
         remedy = _STATICS
     diagnostic = Diagnostic("E0101", message, span, label, remedy=remedy)
@@ -154,6 +153,11 @@ def unexpected_token(span: Span, token: str, expected: Expected, around: str, is
     if len(expected.phrases) == 1 and remedy.startswith("put `"):
         return diagnostic.with_edits(insertion(span.source, span.start, f"{str(expected).strip('`')} "))
     return diagnostic
+
+
+def _foreign_binder(sign: Span) -> Diagnostic:
+    diagnostic = Diagnostic("E0101", f"{_quoted(sign.text)} binds no name", sign, "expected `=`", remedy="write `=`")
+    return diagnostic.with_edits(Edit(sign, "="))
 
 
 def _replacement(token: str, expected: Expected, around: str) -> str | None:

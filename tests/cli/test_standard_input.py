@@ -29,8 +29,8 @@ def test_a_program_of_standard_input_is_read_like_a_file(
 
 @pytest.mark.parametrize("command", ["show", "summary", "diff", "viz"])
 def test_a_mistake_in_standard_input_is_one_of_stdin(archlang: Command, folder: Path, command: str) -> None:
-    other = ["model.arch"] if command == "diff" else []
-    result = archlang(command, "-", *other, stdin=MODEL.replace("last", "lsat").encode())
+    second_file = ["model.arch"] if command == "diff" else []
+    result = archlang(command, "-", *second_file, stdin=MODEL.replace("last", "lsat").encode())
     assert result.code == 1
     assert "unknown block `lsat`\n --> <stdin>:2:27\n" in result.err
 

@@ -51,8 +51,8 @@ class Cut:
 
 def places(text: str, path: Path) -> list[Place]:
     """Returns the code, the place and the message of each error."""
-    found = [each for each in check_text(text, str(path)) if each.is_error]
-    return [(each.code, each.span.line, each.span.column, each.span.text, each.message) for each in found]
+    errors = [each for each in check_text(text, str(path)) if each.is_error]
+    return [(each.code, each.span.line, each.span.column, each.span.text, each.message) for each in errors]
 
 
 def pairs(text: str) -> Iterator[tuple[int, int]]:
@@ -136,10 +136,10 @@ def check_cuts(seed: int, count: int) -> None:
         unknown = _UNKNOWN if _ITEM.match(lines[case.number - 1]) else set()
         if unknown or any(_CHOICE.match(lines[number - 1]) for number in own):
             unknown = unknown | _UNKNOWN_STATICS
-        whole = [place for place in places(case.text, case.path) if place[1] not in own and place[0] not in unknown]
-        missing = [place for place in whole if place not in after]
+        complete = [place for place in places(case.text, case.path) if place[1] not in own and place[0] not in unknown]
+        missing = [place for place in complete if place not in after]
         elsewhere = [place for place in after if place[1] not in own and place[0] not in unknown]
-        false = [place for place in elsewhere if place not in whole]
+        false = [place for place in elsewhere if place not in complete]
         assert (missing, false) == ([], []), f"{case.path}:{case.number}: {case.cut.split(chr(10))[case.number - 1]}"
 
 

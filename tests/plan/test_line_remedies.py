@@ -1,0 +1,93 @@
+"""A line with a form of another language, or a misplaced part, has the remedy that is meant."""
+
+import pytest
+
+from archlang.plan.check import check_text
+from tests.plan.test_half_written_lines import BODY, RECIPE, TABLE
+
+LOOP_REMEDY = "write `repeat n {` for a number of steps, or `scan x in h {` over the positions of `h`"
+
+
+def remedies(template: str, line: str) -> list[str]:
+    """Returns the remedies of the mistakes in a line that stands where a template has `…`."""
+    number = template[: template.index("…")].count("\n") + 1
+    mistakes = check_text(template.replace("…", line), "program.arch")
+    return [each.remedy for each in mistakes if each.span.line == number]
+
+
+@pytest.mark.parametrize(
+    ("line", "remedy"),
+    [
+        ("y = h.norm()", "a value has no methods: write `norm(h)`"),
+        ("y = h.linear[d]()", "a value has no methods: write `linear[d](h)`"),
+        ("y = x.attention[2](h)", "a value has no methods: write `attention[2](x, …)`"),
+        ("y = norm(h).relu()", "apply a block with `|>`, as in `norm(h) |> relu`"),
+        ("y = linear(d)(h)", "put statics in square brackets: `block[name = value](…)`"),
+        ("y = linear[d]", "apply the block: `linear[d](h)`, or `h |> linear[d]`"),
+        ("repeat 3:", "write `{`"),
+        ("if d > 3:", "write `{`"),
+        ("y = linear[bias =", "write a value after `=`, and add `]`"),
+        ("y = linear[d](h +", "write a value after `+`, and add `)`"),
+        ("let f = norm(h)", "bind the value without `let`: `f = norm(h)`"),
+        ("let f = h", "bind the value without `let`: `f = h`"),
+        ("let f = 3", "write `let f = linear[64]`, or bind a value without `let`: `f = …`"),
+        ("let f = h |> norm", "write `let f = linear[64]`, or bind a value without `let`: `f = …`"),
+        ("let f(x) = norm", "declare a block: `block f(…) -> … { … }`"),
+        ("y = norm h", "write `norm(h)`"),
+        ("y = linear[d] h", "write `linear[d](h)`"),
+        ("return norm h", "write `norm(h)`"),
+        ("y == norm(h)", "write `=`"),
+        ("y := norm(h)", "write `=`"),
+        ("for i in 1..3", LOOP_REMEDY),
+        ("while true", LOOP_REMEDY),
+        ("return h -> norm", "write `|>` to apply a block, as in `h |> norm`"),
+    ],
+)
+def test_a_form_of_another_language_has_the_remedy_of_this_one(line: str, remedy: str) -> None:
+    text = BODY.replace("…", line).replace("first", "h").replace("second", "h")
+    mistakes = [each for each in check_text(text, "program.arch") if each.span.line == 3 and each.is_error]
+    assert [each.remedy for each in mistakes] == [remedy]
+    assert ([edit.text for edit in mistakes[0].edits] == [" {"]) == line.endswith(":")
+
+
+@pytest.mark.parametrize(
+    ("line", "remedy"),
+    [
+        ("vary model.d = 1..3", "write `in 1..3`"),
+        ("vary model.d = [4, 5]", "write `in [4, 5]`"),
+        ("vary model.d = 4", "write `in [4]`"),
+        ("vary model.d = 4, seed in 1..3", "write `in [4]`"),
+        ("train adamw(lr = 1e-3)", "put statics in square brackets: `name[static = value]`"),
+        ("train adamw[lr =", "write a value after `=`, and add `]`"),
+    ],
+)
+def test_a_line_of_a_recipe_has_the_remedy_that_is_meant(line: str, remedy: str) -> None:
+    assert remedy in remedies(RECIPE, line)
+
+
+@pytest.mark.parametrize(
+    ("line", "remedy"),
+    [
+        ("row A r", 'write `row "A" …`'),
+        ('row r "A"', 'write the title first: `row "A" r`'),
+        ("column x test.accuracy", 'write `column "x" …`'),
+        ('row "A" r at 1.0', "name a static, as in `at model.steps = 8`, or write `claims 1.0` for a published result"),
+        ('row "A" r 1.0', "write `claims 1.0`"),
+    ],
+)
+def test_a_line_of_a_table_has_the_remedy_that_is_meant(line: str, remedy: str) -> None:
+    assert remedies(TABLE, line) == [remedy]
+
+
+@pytest.mark.parametrize(
+    ("header", "name"),
+    [
+        ("b[a = 1, a = 2](h: seq[n, d])", "a = 2"),
+        ("b(h: seq[n, d], h: vec[d])", "h: vec[d]"),
+        ("b[h = 1](h: seq[n, d])", "h: seq[n, d]"),
+    ],
+)
+def test_a_name_that_a_signature_declares_twice_is_to_be_deleted_or_renamed(header: str, name: str) -> None:
+    (mistake,) = check_text(f"block {header} -> seq[n, d] {{\n    return norm(h)\n}}\n", "program.arch")
+    assert (mistake.code, mistake.span.text) == ("E0205", name)
+    assert mistake.remedy == "delete one of the two, or choose another name"
