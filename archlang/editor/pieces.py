@@ -4,21 +4,19 @@ import re
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from itertools import chain
 
 from archlang.diagnostics import Diagnostic
+from archlang.diagnostics.log import MOST_ERRORS
 from archlang.source import Source, Span
 from archlang.syntax.parser import parse_tolerantly
+from archlang.syntax.pieces import Piece, after_piece, join, parse_pieces, split
 from archlang.syntax.reading import LARGEST
 from archlang.syntax.tree import Node, Program
-from archlang.syntax.walk import walk
+from archlang.syntax.whole import parse_sound, parse_whole
 from archlang.syntax.words import find_excess
 
-# The start of an item. An unindented `model` can be a part of a recipe.
-_ITEM = re.compile(
-    r"^(?:(?:use|block|extern|recipe|table)\b|model\s+[A-Za-z_]\w*\s*(?:\[[^\[\]]*\]\s*)?\()", re.MULTILINE
-)
-_NO_CODE = re.compile(r"[ \t\r\f\ufeff]*(?:#.*)?\n")
 # How often lines with syntax errors are removed, to read the rest of their item.
 _MOST_REPAIRS = 4
 # A sign with which a line goes on.
@@ -30,36 +28,10 @@ _PAIR_OF_BRACES = re.compile(r"\{( *)\}")
 
 
 @dataclass
-class Piece:
-    """A parsed piece of a text: its items, the comments after them (`closing`), its mistakes, and all of their spans,
-    which move with the piece. If it has mistakes, they depend on the piece after it, which is `following`."""
-
-    items: tuple[Node, ...]
-    diagnostics: tuple[Diagnostic, ...]
-    spans: list[Span]
-    start: int
-    source: Source
-    following: str
-    closing: tuple[str, ...] = ()
-
-    def move(self, source: Source, start: int) -> None:
-        """Moves the spans to where the piece starts in another text. The trees of the text before are not valid any
-        more: copying them takes longer than parsing."""
-        if start == self.start and source is self.source:
-            return
-        distance = start - self.start
-        for span in self.spans:
-            object.__setattr__(span, "source", source)
-            object.__setattr__(span, "start", span.start + distance)
-            object.__setattr__(span, "end", span.end + distance)
-        self.start, self.source = start, source
-
-
-@dataclass
 class Pieces:
     """The pieces of the last text that was parsed, by their texts."""
 
-    _pieces: dict[tuple[str, int], Piece] = field(default_factory=dict)
+    _pieces: dict[tuple[str, int], list[Piece]] = field(default_factory=dict)
     _repaired: dict[tuple[str, int], Piece] = field(default_factory=dict)
 
     def parse(self, source: Source) -> tuple[Program, tuple[Diagnostic, ...]]:
@@ -67,108 +39,74 @@ class Pieces:
         if len(source.text) > LARGEST or find_excess(source) is not None:
             return parse_tolerantly(source)
         previous, self._pieces = self._pieces, {}
-        texts = list(_split(source.text))
+        texts = list(split(source.text))
         previous_texts = {text for text, _ in previous}
         if sum(text not in previous_texts for _, text in texts) > len(texts) // 2:
-            return self._parse_all(source, texts)
-        items: list[Node] = []
-        diagnostics: list[Diagnostic] = []
-        closing: tuple[str, ...] = ()
-        for key, start, following in _keys(texts):
-            piece = previous.get(key)
-            if piece is None or (piece.diagnostics and piece.following != following):
-                piece = _parse_piece(source, key[0], following)
-            piece.move(source, start)
-            self._pieces[key] = piece
-            items += piece.items
-            diagnostics += piece.diagnostics
-            closing = piece.closing
-        return _program(source, items, closing), tuple(diagnostics)
+            program = parse_sound(source)
+            if program is not None:
+                self._keep(program, texts)
+                return program, ()
+        count = 0
+        for key, start in _keys(texts):
+            if count > MOST_ERRORS:
+                break  # the mistakes of others are not shown
+            pieces = previous.get(key)
+            if pieces is None or _is_changed(pieces, source, start):
+                pieces = parse_pieces(source, start, key[0])
+            distance = start - pieces[0].start
+            for piece in pieces:
+                piece.move(source, piece.start + distance)
+            self._pieces[key] = pieces
+            count += sum(len(piece.diagnostics) for piece in pieces)
+        return join(source, [*chain(*self._pieces.values())])
 
     def readable(self, source: Source) -> Program:
         """Returns the program of the text that was parsed last, without the lines that cannot be parsed."""
         repaired, self._repaired = self._repaired, {}
         items: list[Node] = []
-        for (text, count), piece in self._pieces.items():
+        counts: Counter[str] = Counter()
+        for piece in chain(*self._pieces.values()):
             if piece.diagnostics:
-                without_mistakes = repaired.get((text, count)) or _parse_repaired(piece, text)
+                counts[piece.text] += 1
+                key = piece.text, counts[piece.text]
+                without_mistakes = repaired.get(key) or _parse_repaired(piece)
                 without_mistakes.move(source, piece.start)
-                piece = self._repaired[text, count] = without_mistakes
+                piece = self._repaired[key] = without_mistakes
             items += piece.items
-        return _program(source, items)
+        return Program.of(items, source)
 
-    def _parse_all(self, source: Source, texts: list[tuple[int, str]]) -> tuple[Program, tuple[Diagnostic, ...]]:
-        """Parses a text of which most is new."""
-        program, diagnostics = parse_tolerantly(source)
+    def _keep(self, program: Program, texts: list[tuple[int, str]]) -> None:
+        """Keeps the pieces of a program without mistakes."""
         starts = [start for start, _ in texts]
         items_of: dict[int, list[Node]] = {start: [] for start in starts}
-        mistakes_of: dict[int, list[Diagnostic]] = {start: [] for start in starts}
         for item in program.all_items:
             items_of[starts[bisect_right(starts, item.span.start) - 1]].append(item)
-        for diagnostic in diagnostics:
-            mistakes_of[starts[bisect_right(starts, diagnostic.span.start) - 1]].append(diagnostic)
-        for (key, start, following), after in zip(_keys(texts), [*starts[1:], -1], strict=True):
-            closing = () if following else program.closing
-            # A mistake at the beginning of a piece is that of the piece before, and comments at the end of the text may
-            # be those of other pieces, whose items have mistakes.
-            if mistakes_of[start] or mistakes_of.get(after) or (closing and diagnostics):
-                self._pieces[key] = _parse_piece(source, key[0], following)
-                self._pieces[key].move(source, start)
-            else:
-                self._pieces[key] = _piece(tuple(items_of[start]), (), start, source, following, closing)
-        return program, diagnostics
+        for key, start in _keys(texts):
+            closing = program.closing if start == starts[-1] else ()
+            self._pieces[key] = [Piece.of(key[0], tuple(items_of[start]), (), start, program.source, closing=closing)]
 
 
-def _split(text: str) -> Iterator[tuple[int, str]]:
-    """Yields the pieces of a text with their starts. A piece begins with comments and empty lines above its item."""
-    starts = [0]
-    for match in _ITEM.finditer(text):
-        start = match.start()
-        while start > starts[-1]:
-            line = text.rfind("\n", 0, start - 1) + 1
-            if not _NO_CODE.fullmatch(text, line, start):
-                break
-            start = line
-        if start > starts[-1]:
-            starts.append(start)
-    for start, end in zip(starts, [*starts[1:], len(text)], strict=True):
-        yield start, text[start:end]
-
-
-def _keys(texts: list[tuple[int, str]]) -> Iterator[tuple[tuple[str, int], int, str]]:
-    """Yields the key of each piece, which is its text and how often it was there before, its start, and the piece after
-    it."""
+def _keys(texts: list[tuple[int, str]]) -> Iterator[tuple[tuple[str, int], int]]:
+    """Yields the key of each piece, which is its text and how often it was there before, and its start."""
     counts: Counter[str] = Counter()
-    following = [*(text for _, text in texts[1:]), ""]
-    for (start, text), after in zip(texts, following, strict=True):
+    for start, text in texts:
         counts[text] += 1
-        yield (text, counts[text]), start, after
+        yield (text, counts[text]), start
 
 
-def _parse_piece(source: Source, text: str, following: str) -> Piece:
-    """Parses a piece alone; if it has mistakes, with the piece after it."""
-    for after in ("", following):
-        alone = Source(source.path, text + after)
-        program, diagnostics = parse_tolerantly(alone)
-        if not diagnostics:
-            break
-    items = tuple(item for item in program.all_items if item.span.start < len(text))
-    within = tuple(diagnostic for diagnostic in diagnostics if _is_within(diagnostic.span, len(text)))
-    mistakes = within or diagnostics[:1]  # what is missing may show later in the next piece
-    if items and not text.partition("\n")[0].strip():
-        items = (replace(items[0], blank=True), *items[1:])
-    return _piece(items, mistakes, 0, alone, following, () if following else program.closing)
+def _is_changed(pieces: list[Piece], source: Source, start: int) -> bool:
+    """Whether the text has changed on which the mistakes of pieces depend, the first of which starts there now."""
+    distance = start - pieces[0].start
+    return any(
+        piece.diagnostics and piece.following != after_piece(source.text, piece.start + distance + len(piece.text))
+        for piece in pieces
+    )
 
 
-def _is_within(mistake: Span, end: int) -> bool:
-    """Whether a mistake begins before the end of a piece, or at the first word of the next one, where it shows."""
-    between = mistake.source.text[end : mistake.start]
-    return mistake.start < end or all(not line.strip() or line.lstrip().startswith("#") for line in between.split("\n"))
-
-
-def _parse_repaired(piece: Piece, text: str) -> Piece:
+def _parse_repaired(piece: Piece) -> Piece:
     """Parses a piece with mistakes, without the lines that cannot be parsed: spaces replace them, except their braces.
     Returns the piece itself if no item can be parsed so."""
+    text = piece.text
     has_odd_brace = any(diagnostic.span.text in ("{", "}") for diagnostic in piece.diagnostics)
     source = Source(piece.source.path, _with_braces_by_indentation(text) if has_odd_brace else text)
     items: tuple[Node, ...] = ()
@@ -176,7 +114,7 @@ def _parse_repaired(piece: Piece, text: str) -> Piece:
         spans = (diagnostic.span for diagnostic in piece.diagnostics)
         mistakes = [Span(source, span.start - piece.start, span.end - piece.start) for span in spans]
     else:
-        program, diagnostics = parse_tolerantly(source)
+        program, diagnostics = parse_whole(source)
         items, mistakes = program.items, [diagnostic.span for diagnostic in diagnostics]
     seen = set[int]()
     for _ in range(_MOST_REPAIRS):
@@ -189,33 +127,9 @@ def _parse_repaired(piece: Piece, text: str) -> Piece:
         if repaired == source.text:
             break
         source = Source(source.path, repaired)
-        program, diagnostics = parse_tolerantly(source)
+        program, diagnostics = parse_whole(source)
         items, mistakes = program.items, [diagnostic.span for diagnostic in diagnostics]
-    return _piece(items, (), 0, source, "") if items else piece
-
-
-def _piece(
-    items: tuple[Node, ...],
-    diagnostics: tuple[Diagnostic, ...],
-    start: int,
-    source: Source,
-    following: str,
-    closing: tuple[str, ...] = (),
-) -> Piece:
-    spans: dict[int, Span] = {}
-    for item in items:
-        for node in walk(item):
-            for value in vars(node).values():
-                if isinstance(value, Span):
-                    spans[id(value)] = value
-    for diagnostic in diagnostics:
-        places = (diagnostic.span, *(label.span for label in diagnostic.labels), *(e.span for e in diagnostic.edits))
-        spans.update({id(span): span for span in places})
-    return Piece(items, diagnostics, [*spans.values()], start, source, following, closing)
-
-
-def _program(source: Source, items: list[Node], closing: tuple[str, ...] = ()) -> Program:
-    return Program.of(items, source, closing)
+    return Piece.of(text, items, (), 0, source) if items else piece
 
 
 def without_line(source: Source, line: int) -> str:

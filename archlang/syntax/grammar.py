@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
+from copy import copy
 from functools import cache, partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -76,10 +77,34 @@ def _with_whole_keywords(parser: Lark) -> Lark:
     return parser
 
 
-def callbacks(builders: Mapping[str, object]) -> dict[Any, Any]:  # Any: lark's rules, and functions of their parts
-    """Returns the function of `builders` for each rule; the keys of `builders` are the names of the rules."""
-    functions: dict[Any, Any] = grammar()._parse_tree_builder.create_callback(SimpleNamespace(**builders))  # type: ignore[no-untyped-call]  # lark's
-    return functions
+class Callbacks:
+    """The function of `builders` for each rule; the keys of `builders` are the names of the rules.
+
+    Most texts need few of them, so each is made when it is called first. They are found by the identity of the rule,
+    because lark computes the hash of a rule from all of its symbols."""
+
+    def __init__(self, builders: Mapping[str, object]) -> None:
+        self._builders = SimpleNamespace(**builders)
+        self._functions: dict[int, Any] = {}  # Any: lark's functions of parts
+
+    def __contains__(self, terminal: str) -> bool:
+        return False  # tokens stay as they are
+
+    def __getitem__(self, rule: Any) -> Any:  # Any: a rule of lark
+        function = self._functions.get(id(rule))
+        if function is None:
+            function = self._functions[id(rule)] = _builders_of_rules()[rule].create_callback(self._builders)[rule]
+        return function
+
+
+@cache
+def _builders_of_rules() -> dict[Any, Any]:  # Any: lark's rules and its builders of trees
+    whole = grammar()._parse_tree_builder
+    builders = {}
+    for rule, wrappers in whole.rule_builders:
+        builders[rule] = copy(whole)
+        builders[rule].rule_builders = [(rule, wrappers)]
+    return builders
 
 
 @cache

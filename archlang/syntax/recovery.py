@@ -13,7 +13,7 @@ from archlang.syntax import mistakes
 from archlang.syntax.builders import DEEPEST, NextLineTaken, TooDeep, TreeBuilder
 from archlang.syntax.builders.parts import start_of
 from archlang.syntax.expected import Expected, expected
-from archlang.syntax.grammar import callbacks, grammar, spellings
+from archlang.syntax.grammar import Callbacks, grammar, spellings
 from archlang.syntax.half_headers import is_in_header
 from archlang.syntax.line_mistakes import in_line
 from archlang.syntax.misplaced_lines import misplaced_line
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from lark.parsers.lalr_interactive_parser import InteractiveParser
 
 # One more than is shown, so that the log can report the excess.
-_LIMIT = MOST_ERRORS + 1
+MOST_READ = MOST_ERRORS + 1
 _DEVIATION = "DEVIATION"
 _MALFORMED_NUMBER = re.compile(r"[0-9][\w.]*")
 _BINDERS = ("=", "<-")
@@ -68,7 +68,7 @@ _BLOCK = re.compile(r"(?<=[\s(\[=,])([A-Za-z_][\w.]*(?:\[[^\[\]\r\n]*\])?)[ \t]+
 class Reader:
     """Parses one text: `text` is the text of the source, with spaces in place of the parts to skip."""
 
-    def __init__(self, source: Source, text: str, builder: TreeBuilder, start: str, limit: int = _LIMIT) -> None:
+    def __init__(self, source: Source, text: str, builder: TreeBuilder, start: str, limit: int = MOST_READ) -> None:
         self.mistakes: list[Diagnostic] = []
         # The offsets of the mistakes, where the tree is incorrect.
         self.offsets: list[int] = []
@@ -77,7 +77,7 @@ class Reader:
         self._limit = limit
         self._run: InteractiveParser = grammar().parse_interactive(text, start=start)
         # All texts share one parser; each text has its own builder.
-        self._run.parser_state.parse_conf.callbacks = callbacks(builder.rules)
+        self._run.parser_state.parse_conf.callbacks = Callbacks(builder.rules)  # type: ignore[assignment]  # is not iterated
         self._outline: Outline | None = None
         self._stack = ParserStack(self._run)
         self._resumption = Resumption(self._run, self._stack, text)
@@ -261,7 +261,7 @@ class Reader:
         unclosed = self._unclosed(len(self._text))
         misplaced = self._misplaced(len(self._text), None)
         if unclosed is not None:
-            self._report_bracket(unclosed, self._span(end, end))
+            self._report_bracket(unclosed, self._span(end, end) if unclosed.noticed >= end else None)
         elif misplaced is not None:
             self._report(misplaced.span.start, misplaced)
         else:

@@ -21,6 +21,7 @@ from archlang.syntax.parser import parse_tolerantly
 from archlang.syntax.printer import Item, format_program, item_text
 from archlang.syntax.tree import Definition, Program, Recipe, Table
 from archlang.syntax.walk import walk
+from archlang.syntax.whole import parse_whole
 from benchmarks.editor import texts
 
 SIGNS = ["(", "x", "{", "}", " ", "\n", "norm(", '"', "#", "="]
@@ -150,13 +151,14 @@ def recorded_work(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> tuple[list
 
     def parse(source: Source) -> tuple[Program, tuple[Diagnostic, ...]]:
         parsed.append(source.text)
-        return parse_tolerantly(source)
+        return parse_whole(source)
 
     def check(declaration: Declaration, report: Report) -> CheckedBody:
         checked.append(declaration.name)
         return elaborate(declaration, report)
 
-    monkeypatch.setattr("archlang.editor.pieces.parse_tolerantly", parse)
+    monkeypatch.setattr("archlang.syntax.pieces.parse_whole", parse)
+    monkeypatch.setattr("archlang.editor.pieces.parse_whole", parse)
     monkeypatch.setattr(memory.bodies, "_elaborate", check)
     return parsed, checked
 

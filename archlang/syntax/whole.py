@@ -1,0 +1,89 @@
+"""Parses a text as a whole, with error recovery: a mistake can reach beyond its item."""
+
+import re
+from bisect import bisect_right
+from dataclasses import replace
+
+from archlang.diagnostics import Diagnostic
+from archlang.source import Source, Span
+from archlang.syntax import mistakes
+from archlang.syntax.braces import repair_braces
+from archlang.syntax.builders import DEEPEST, TreeBuilder
+from archlang.syntax.comments import Comments
+from archlang.syntax.outline import ITEM_WORDS
+from archlang.syntax.recovery import MOST_READ, Reader
+from archlang.syntax.tree import Item, Program
+
+_ITEM = re.compile(rf"^(?:{'|'.join(ITEM_WORDS)})\b", re.MULTILINE)
+_VISIBLE = re.compile(r"[^\r\n]")
+_PIECE = re.compile(
+    rf'(?P<string>"[^"\r\n]*")|(?P<comment>#[^\r\n]*)|(?P<bracket>[()\[\]{{}}])|(?P<item>{_ITEM.pattern})', re.MULTILINE
+)
+
+
+def parse_sound(source: Source) -> Program | None:
+    """Parses a text; returns None at its first mistake."""
+    text, comments, diagnostics = prepare(source)
+    if diagnostics:
+        return None
+    builder, reader, items = _read(source, text, comments, limit=1)
+    return None if reader.mistakes or builder.mistakes else builder.program(items)
+
+
+def parse_whole(source: Source) -> tuple[Program, tuple[Diagnostic, ...]]:
+    """Parses a text; returns its items, with `Missing` in place of lines that cannot be read, and the diagnostics."""
+    text, comments, diagnostics = prepare(source)
+    builder, reader, items = _read(source, text, comments)
+    if reader.has_odd_brace:
+        text, odd_braces = repair_braces(source, text)
+        if odd_braces:
+            diagnostics += odd_braces
+            _, comments, _ = prepare(source)  # the first reading has taken the comments
+            builder, reader, items = _read(source, text, comments)
+    reader.report_brackets()
+    diagnostics += reader.mistakes + builder.mistakes
+    offsets = sorted(reader.offsets + [diagnostic.span.start for diagnostic in diagnostics])
+    readable_items = [replace(item, is_whole=False) if _is_broken(item, offsets) else item for item in items]
+    ordered = sorted(set(diagnostics), key=lambda diagnostic: (diagnostic.span.start, diagnostic.code))
+    return builder.program(readable_items), tuple(ordered)
+
+
+def _read(
+    source: Source, text: str, comments: Comments, limit: int = MOST_READ
+) -> tuple[TreeBuilder, Reader, list[Item]]:
+    builder = TreeBuilder(source, comments)
+    reader = Reader(source, text, builder, "start", limit)
+    return builder, reader, reader.read() or []
+
+
+def prepare(source: Source) -> tuple[str, Comments, list[Diagnostic]]:
+    """Returns the text to parse, in which spaces replace items with too deep brackets, and the comments."""
+    comments = Comments(source.text)
+    diagnostics: list[Diagnostic] = []
+    text = source.text
+    depth = place = item = 0
+    while piece := _PIECE.search(text, place):
+        place = piece.end()
+        if piece["comment"]:
+            comments.add(piece.start(), piece[0])
+        elif piece["string"] and "\0" in piece[0]:
+            zero = text.index("\0", piece.start())
+            diagnostics.append(mistakes.unknown_character(Span(source, zero, zero + 1)))
+        elif piece["item"]:
+            depth, item = 0, piece.start()
+        elif piece["bracket"]:
+            depth = depth + 1 if piece[0] in "([{" else max(0, depth - 1)
+            if depth > DEEPEST:
+                diagnostics.append(mistakes.nested_too_deep(Span(source, piece.start(), piece.end()), DEEPEST))
+                following = _ITEM.search(text, place)
+                place = following.start() if following else len(text)
+                text = text[:item] + _VISIBLE.sub(" ", text[item:place]) + text[place:]
+    return text, comments, diagnostics
+
+
+def _is_broken(item: Item, offsets: list[int]) -> bool:
+    """Returns whether an item contains one of the sorted offsets of mistakes."""
+    if not getattr(item, "name", "use"):
+        return True
+    first = bisect_right(offsets, item.span.start)  # a mistake at its first word is that of the text before it
+    return first < len(offsets) and offsets[first] <= item.span.end

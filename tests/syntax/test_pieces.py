@@ -1,0 +1,86 @@
+"""A mistake does not reach beyond its item, and the words of items can be names."""
+
+import pytest
+
+from archlang.editor.pieces import Pieces
+from archlang.source import Source
+from archlang.syntax.parser import parse_tolerantly
+from archlang.syntax.pieces import split
+
+BEFORE = "block before(h: seq[n, d]) -> seq[n, d] {\n    return h\n}\n\n"
+AFTER = "## The last block.\nblock final(h: seq[n, d]) -> seq[n, d] {\n    return norm(h)\n}\n"
+CUT = (
+    "block half",
+    "block half(",
+    "block half(h: seq[n, d]",
+    "block half(h: seq[n, d]) ->",
+    "block half(h: seq[n, d]) -> seq[n, d] {",
+    "block half(h: seq[n, d]) -> seq[n, d] {\n    a = relu({",
+    "block half(h: seq[n, d]) -> seq[n, d] {\n    if true {{\n        a = h\n",
+    "block half(h: seq[n, d]) -> seq[n, d] {\n    return relu(h)\n}\n}",
+    "model half[d = 8,",
+    "extern block half(x: seq[n, d])\n    where",
+    "recipe half {\n    task",
+    "recipe half {\n    task ctl {",
+    'table half from "p" {\n    row "A" at',
+    "use",
+    "block",
+    "table",
+)
+
+
+@pytest.mark.parametrize("cut", CUT)
+def test_a_mistake_does_not_reach_beyond_its_item(cut: str) -> None:
+    text = f"{BEFORE}{cut}\n\n{AFTER}"
+    program, diagnostics = parse_tolerantly(Source("p.arch", text))
+    assert diagnostics
+    alone, _ = parse_tolerantly(Source("p.arch", BEFORE + AFTER))
+    assert program.items[0] == alone.items[0]
+    assert program.items[-1] == alone.items[-1]
+    assert all(text.index(cut) <= each.span.start <= text.index(AFTER) for each in diagnostics)
+
+
+BODY = "block b(h: seq[n, d], use: vec[d]) -> seq[n, d] {{\n{}\n}}\n"
+NAMED_AS_ITEMS = (
+    "table = norm(h)\nreturn table",
+    "table <- norm(h)\nreturn table",
+    "y = h +\ntable\nreturn y",
+    "y = h *\nuse # beside\nz = y\nreturn z",
+    "y =\nuse\nreturn y",
+    "y = h + linear[\nblock](h)\nreturn y",
+    "y = h +\nmodel[4](h)\nreturn y",
+    "y = h when table == 3 and\nblock in [1, 2] else\nrecipe\nreturn y",
+    "y = h +\nblock return y",
+)
+
+
+@pytest.mark.parametrize("body", NAMED_AS_ITEMS)
+def test_a_name_that_is_the_word_of_an_item_can_begin_a_line(body: str) -> None:
+    text = BEFORE + BODY.format(body) + AFTER
+    program, diagnostics = parse_tolerantly(Source("p.arch", text))
+    pieces = Pieces()
+    assert diagnostics == ()
+    assert (program.items, diagnostics) == _parsed(pieces, text)
+    for line in filter(None, text.splitlines()):
+        _, after = text.split(line, 1)
+        for changed in (text.replace(line, line + " ", 1), text.replace(line, "", 1), after, text):
+            changed_program, changed_diagnostics = parse_tolerantly(Source("p.arch", changed))
+            assert (changed_program.items, changed_diagnostics) == _parsed(pieces, changed)
+
+
+def _parsed(pieces: Pieces, text: str) -> tuple[object, object]:
+    program, diagnostics = pieces.parse(Source("p.arch", text))
+    return program.items, diagnostics
+
+
+def test_a_text_is_divided_at_the_heads_of_items_alone() -> None:
+    items = (
+        BEFORE.rstrip() + "\n",
+        "recipe r from s { }\n",
+        "use archlang.models.ndr\n",
+        'use "./a.arch" # beside\n',
+        AFTER,
+    )
+    assert [text for _, text in split("".join(items))] == [*items]
+    in_one = BODY.format("y = h + \ntable\nreturn y")
+    assert [text for _, text in split(f"{in_one}block\n{AFTER}")] == [f"{in_one}block\n", AFTER]
