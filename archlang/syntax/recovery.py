@@ -45,6 +45,7 @@ _MALFORMED_NUMBER = re.compile(r"[0-9][\w.]*")
 _BINDERS = ("=", "<-")
 _BINDER = re.compile(r"\s*(?:=(?!=)|<-)")
 _WORD = re.compile(r"\w+")
+_WORD_OF_LINE = re.compile(r"\w+(?!\s*:)")  # `:` follows a parameter
 _LAST_NAME = re.compile(r"(?<![\w.])[A-Za-z_][\w.]*\Z")
 # A sign or a word that a value follows, at the end of a text.
 _UNFINISHED = re.compile(
@@ -123,8 +124,19 @@ class Reader:
         """Adds the unmatched brackets that parsing did not reach, if the text has mistakes."""
         if self._outline is not None:
             for problem in self._outline.problems:
-                if problem not in self._reported and len(self.mistakes) < self._limit:
+                is_new = problem not in self._reported and not self._ends_half_header(problem)
+                if is_new and len(self.mistakes) < self._limit:
                     self._report_bracket(problem)
+
+    def _ends_half_header(self, problem: Unclosed | Unmatched) -> bool:
+        """Returns whether a problem is the closing bracket of a header that breaks off before its opening bracket."""
+        if not isinstance(problem, Unmatched) or problem.opener is not None or self._text[problem.closer] == "}":
+            return False
+        outline = self._get_outline()
+        items = [point.start for point in outline.points if point.is_item and point.start < problem.closer]
+        start = items[-1] if items else 0
+        braces = any(start < brace < problem.closer for brace in outline.around)
+        return not braces and any(start <= place < problem.closer for place in self.offsets)
 
     def _read_as_name_or_sign(self, token: Token) -> bool:
         """Feeds a keyword as a name, or `+-` as `+`, where the grammar accepts that; returns whether it did.
@@ -390,7 +402,7 @@ class Reader:
         if not around and "LBRACE" in self._stack.accepted():
             return None  # the `{` of an item is missing
         model = None if around else self._model_without_inputs(place)
-        token = _WORD.match(self._text, place)
+        token = _WORD_OF_LINE.match(self._text, place)
         words = [model, name, None if token is None else self._span(*token.span())]
         for word in words:
             if word is not None and outline.is_first(word.start) and (around or word is model or word.text != "model"):
