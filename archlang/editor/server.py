@@ -115,7 +115,8 @@ class _Answers:
         self._server, self._draw = server, draw
         self._workspace = Workspace()
         self._uris: dict[str, str] = {}
-        self._versions: dict[str, int] = {}
+        self._versions: dict[str, int | None] = {}  # those that the editor gives to the texts
+        self._changes: dict[str, int] = {}
 
     # Texts
 
@@ -139,9 +140,9 @@ class _Answers:
     async def changed(self, parameters: lsp.DidChangeTextDocumentParams) -> None:
         uri = parameters.text_document.uri
         self._read(uri)
-        version = self._versions[uri] = self._versions.get(uri, 0) + 1
+        change = self._changes[uri] = self._changes.get(uri, 0) + 1
         await asyncio.sleep(_PAUSE)
-        if self._versions.get(uri) == version:
+        if self._changes.get(uri) == change:
             self._publish()
 
     def closed(self, parameters: lsp.DidCloseTextDocumentParams) -> None:
@@ -149,14 +150,16 @@ class _Answers:
         path = _path(uri)
         self._workspace.close(path)
         self._versions.pop(uri, None)
+        self._changes.pop(uri, None)
         self._uris.pop(path, None)
         self._server.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(uri, []))
         self._publish()
 
     def _read(self, uri: str) -> None:
         path = _path(uri)
-        self._uris[path] = uri
-        self._workspace.open(path, self._server.workspace.get_text_document(uri).source)
+        document = self._server.workspace.get_text_document(uri)
+        self._uris[path], self._versions[uri] = uri, document.version
+        self._workspace.open(path, document.source)
 
     def _publish(self) -> None:
         """Sends the mistakes of every open file, because a file may use the others. Files that use each other have a
@@ -168,7 +171,8 @@ class _Answers:
         for path, uri in list(self._uris.items()):
             places = {(each.code, each.span.start, each.message): each for each in mistakes[path]}
             diagnostics = [_diagnostic(each) for each in places.values()]
-            self._server.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(uri, diagnostics))
+            published = lsp.PublishDiagnosticsParams(uri, diagnostics, self._versions.get(uri))
+            self._server.text_document_publish_diagnostics(published)
 
     def _place(self, parameters: _HasPlace) -> tuple[Document, int]:
         document = self._document(parameters.text_document)

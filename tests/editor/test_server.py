@@ -43,8 +43,8 @@ class Editor:
         item = lsp.TextDocumentItem(self.uri(name), "arch", 1, text)
         self.client.text_document_did_open(lsp.DidOpenTextDocumentParams(item))
 
-    def change(self, name: str, text: str) -> None:
-        identifier = lsp.VersionedTextDocumentIdentifier(2, self.uri(name))
+    def change(self, name: str, text: str, version: int = 2) -> None:
+        identifier = lsp.VersionedTextDocumentIdentifier(version, self.uri(name))
         change = lsp.TextDocumentContentChangeWholeDocument(text)
         self.client.text_document_did_change(lsp.DidChangeTextDocumentParams(identifier, [change]))
 
@@ -57,10 +57,14 @@ class Editor:
 
     async def diagnostics(self, name: str) -> list[lsp.Diagnostic]:
         """Waits for the next diagnostics of a file."""
+        return list((await self.published(name)).diagnostics)
+
+    async def published(self, name: str) -> lsp.PublishDiagnosticsParams:
+        """Waits for the next message with diagnostics of a file."""
         while True:
             received = await self._diagnostics.get()
             if received.uri == self.uri(name):
-                return list(received.diagnostics)
+                return received
 
 
 def edited(text: str, edits: Sequence[lsp.TextEdit]) -> str:
@@ -204,6 +208,24 @@ def test_an_editor_gets_everything_about_unsaved_texts_of_several_files(tmp_path
         editor.open("second.arch", 'use "./first.arch"\n')
         for name in ("first.arch", "second.arch"):
             assert [each.code for each in await editor.diagnostics(name)] == ["E0209"]
+
+    with_editor(tmp_path, session)
+
+
+def test_diagnostics_have_the_version_of_the_text_that_they_are_of(tmp_path: Path) -> None:
+    async def session(editor: Editor) -> None:
+        editor.open("used.arch", USED)
+        editor.open("main.arch", MAIN)
+        assert (await editor.published("main.arch")).version == 1
+        editor.change("main.arch", MAIN.replace("twice(h)", "thrice(h)"), version=7)
+        changed = await editor.published("main.arch")
+        assert (changed.version, [each.code for each in changed.diagnostics]) == (7, ["E0202"])
+        editor.change("used.arch", USED.replace("twice", "thrice"), version=3)
+        assert (await editor.published("used.arch")).version == 3
+        corrected = await editor.published("main.arch")
+        assert (corrected.version, list(corrected.diagnostics)) == (7, [])
+        editor.client.text_document_did_close(lsp.DidCloseTextDocumentParams(editor.document("main.arch")))
+        assert (await editor.published("main.arch")).version is None
 
     with_editor(tmp_path, session)
 
