@@ -6,13 +6,12 @@ from dataclasses import dataclass
 from archlang.diagnostics import codes
 from archlang.editor.details import call_details, item_details, static_details, value_details
 from archlang.editor.document import Document
+from archlang.editor.instances import block_of, let_text
 from archlang.editor.symbols import Item, Names, Symbol
 from archlang.source import Span
 from archlang.syntax.printer import signature_text, unparse
 from archlang.syntax.tree import Extern
 from archlang.types import Type
-
-_WORDS = {"input": "input", "instance": "instance", "size": "size", "value": "value", "static": "static"}
 
 
 @dataclass(frozen=True)
@@ -43,13 +42,17 @@ def hover(document: Document, offset: int) -> Hover | None:
         text = f"{describe(symbol.item)}{details}"
         if is_call:
             text = f"```arch\n{place.span.text}(…): {kind}\n```{details}\n\n{describe(symbol.item)}"
+    elif symbol.kind == "instance":
+        text = _instance(document, symbol)
+        if kind is not None:
+            text = f"```arch\n{symbol.name}(…): {kind}\n```{_listed(call_details(document, place.span))}\n\n{text}"
     elif symbol.kind == "value" or kind is not None:
-        text = f"```arch\n{symbol.name}: {kind if kind is not None else '?'}\n```"
-        text += _listed(value_details(document, symbol))
+        shown = f"{symbol.name}: {kind}" if kind is not None else f"value {symbol.name}"
+        text = f"```arch\n{shown}\n```{_listed(value_details(document, symbol))}"
     elif symbol.kind == "file":
         text = f"`{symbol.span.source.path}`"
     else:
-        text = f"```arch\n{_declaration(symbol)}\n```\n\n{_WORDS.get(symbol.kind, symbol.kind)}"
+        text = f"```arch\n{_declaration(symbol)}\n```\n\n{symbol.kind}"
         if symbol.static is not None:
             text += _listed(static_details(document, symbol))
     return Hover(place.span, text)
@@ -69,6 +72,16 @@ def describe(item: Item) -> str:
         lines.append(f"Python: `{item.python}`")
     lines.append(f"File: `{item.span.source.path}:{item.span.line}`")
     return "\n\n".join(lines)
+
+
+def _instance(document: Document, symbol: Symbol) -> str:
+    """Returns the definition of an instance, and the description of its block."""
+    text = f"```arch\n{let_text(document, symbol)}\n```"
+    block = block_of(document, symbol)
+    if block is None:
+        return f"{text}\n\ninstance"
+    described = f"```arch\n{_declaration(block)}\n```" if block.item is None else describe(block.item)
+    return f"{text}\n\ninstance of `{block.name}`\n\n{described}"
 
 
 def hints(document: Document) -> tuple[Hint, ...]:

@@ -167,6 +167,7 @@ class Loops:
             else:
                 self._report(name_mistakes.update_of_unbound(statement.state_span, halted, frame.visible()))
         inner, initial = self._enter(frame, "halting", statement.span, states, frame.paths)
+        self._context.observe(statement.state_span, frame.find(halted)[1])
         self._declare_mixture(statement, inner)
         with self._context.size.inside_loop(limit, _head(statement)):
             self._run(statement.body.statements, inner)
@@ -200,6 +201,7 @@ class Loops:
                 if isinstance(state, Flow)
                 else None
             )
+            self._context.observe(statement.mixture_span or statement.span, inner.names[statement.mixture])
 
     def _halting_instance(self, statement: Halting, state: Flow | None, frame: Frame) -> str | None:
         """Returns the path of the instance that a loop halts by: its result must be halting probabilities of the
@@ -353,6 +355,7 @@ class Loops:
         for name, span in carried.items():
             is_bound, value = frame.find(name)
             inner.names[name] = None
+            self._context.observe(span, value)
             if not is_bound:
                 self._report(name_mistakes.unknown_value(span, name, frame.visible(), False))
             elif name not in updates:

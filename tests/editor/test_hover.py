@@ -143,3 +143,84 @@ def test_a_mistake_leaves_the_hover_without_costs() -> None:
 def test_a_code_has_its_page() -> None:
     assert explanation("E0501").startswith("# E0501")
     assert explanation("E9999") == ""
+
+
+LOOPS = """block b(h: seq[n, d], q: seq[k, d]) -> seq[n, d] {
+    memory = learned[4, d]()
+    y = scan c in chunks[4](h) carry memory, q growing {
+        memory <- memory + attention[1](memory, c)
+        q <- append(q, c)
+        emit c
+    }
+    repeat 4 halting y as s by global_halt { y <- norm(y + s) }
+    return y
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("place", "text"),
+    [
+        ("y = scan", "y: seq[n, d]"),
+        ("memory, q", "memory: seq[4, d]"),
+        ("q growing", "q: seq[k, d]"),
+        ("y as", "y: seq[n, d]"),
+        ("s by", "s: seq[n, d]"),
+        ("y <- norm", "y: seq[n, d]"),
+        ("s) }", "s: seq[n, d]"),
+    ],
+)
+def test_names_in_the_head_of_a_loop_show_their_types(place: str, text: str) -> None:
+    description = hover(Document("b.arch", LOOPS), LOOPS.index(place))
+    assert description is not None
+    assert f"```arch\n{text}\n```" in description.text
+
+
+def test_a_value_whose_type_is_unknown_is_shown_without_one() -> None:
+    text = LOOPS.replace("4, d", "4, dd")
+    description = hover(Document("b.arch", text), text.index("memory"))
+    assert description is not None
+    assert "?" not in description.text
+    assert description.text.startswith("```arch\nvalue memory\n```")
+
+
+INSTANCES = """block b(h: seq[n, d], v: vec[d], f: seq[n, d]) -> seq[n, d] {
+    let widen = linear[2 * d, bias = false]
+    let halt = token_halt[threshold = 0.9]
+    w = widen(h)
+    u = v |> widen
+    repeat 4 halting h by halt { h <- norm(h + linear[d](w)) }
+    return h
+}
+block c[mixer: block](h: seq[n, d]) -> seq[n, d] {
+    let mix = mixer
+    return mix(mix(h))
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("place", "texts"),
+    [
+        (
+            "widen = ",
+            (
+                "```arch\nlet widen = linear[2 * d, bias = false]\nwiden(seq[n, d]) -> seq[n, 2*d]\n"
+                "widen(vec[d]) -> vec[2*d]\n```\n\ninstance of `linear`",
+                "block linear[",
+            ),
+        ),
+        ("widen(h)", ("widen(…): seq[n, 2*d]", "let widen = linear[2 * d, bias = false]", "block linear[")),
+        ("widen\n    repeat", ("widen(…): vec[2*d]", "let widen = linear")),
+        ("halt = ", ("let halt = token_halt[threshold = 0.9]\n```", "instance of `token_halt`")),
+        ("halt {", ("let halt = token_halt[threshold = 0.9]\n```", "block token_halt[")),
+        ("mix = ", ("let mix = mixer\n```", "instance of `mixer`", "mixer: block")),
+    ],
+)
+def test_an_instance_shows_its_block_with_its_statics_and_the_types_of_its_calls(
+    place: str, texts: tuple[str, ...]
+) -> None:
+    description = hover(Document("b.arch", INSTANCES), INSTANCES.index(place))
+    assert description is not None
+    assert [text for text in texts if text not in description.text] == []
+    assert "?" not in description.text
