@@ -1,6 +1,7 @@
 """Where a name is defined, where it is used, and its change everywhere."""
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 from archlang.diagnostics import Edit, ErrorWithRemedy
@@ -12,6 +13,7 @@ from archlang.source import Span
 from archlang.syntax.outline import ITEM_WORDS, RESERVED
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_PATH = re.compile(r"[\w.]+$")
 
 
 def definition(document: Document, offset: int) -> Span | None:
@@ -53,8 +55,29 @@ def rename(workspace: Workspace, document: Document, offset: int, name: str) -> 
         if taken is not None:
             where = f"{taken.span.source.path}:{taken.span.line}"
             raise ErrorWithRemedy(f"`{name}` already has a meaning at {where}", "choose another name")
+        if (other := _with_other_meaning(names, place.symbol, spans)) is not None:
+            where = f"{other.source.path}:{other.line}"
+            message = f"`{_path_around(other)}` at {where} also names a static of another model"
+            raise ErrorWithRemedy(message, "rename both statics by hand")
         edits += [Edit(span, name) for span in spans]
     return tuple(edits)
+
+
+def _with_other_meaning(names: Names, symbol: Symbol, spans: Iterable[Span]) -> Span | None:
+    """Returns a place of a symbol that also names another one, as a path of a table whose rows differ in their models;
+    None if there is none."""
+    starts = {span.start for span in spans}
+    others = (
+        place.span for place in names.occurrences if place.span.start in starts and place.symbol.key != symbol.key
+    )
+    return next(others, None)
+
+
+def _path_around(span: Span) -> str:
+    """Returns a name with the words and dots before it."""
+    text = span.source.text
+    written = _PATH.search(text, text.rfind("\n", 0, span.start) + 1, span.end)
+    return written[0] if written else span.text
 
 
 def _documents(workspace: Workspace, document: Document, symbol: Symbol) -> list[Names]:

@@ -3,6 +3,7 @@
 import re
 
 from archlang.editor.document import Document
+from archlang.editor.recipe_choices import chosen
 from archlang.editor.symbols import Item
 from archlang.names import library
 
@@ -46,10 +47,8 @@ def callee_before(document: Document, offset: int) -> tuple[str, Item | None]:
 def item_named(document: Document, name: str, line: str, offset: int) -> Item | None:
     """Returns what a name before an offset stands for; `line` is the line before the name."""
     word = line.split()[0] if line.split() else ""
-    if word == "task":
-        return document.resolved.tasks.get(name) or library.task(name)
-    if word == "train":
-        return document.resolved.optimizers.get(name) or library.optimizer(name)
+    if word in ("task", "train"):
+        return chosen(document.resolved, word, name)
     instance = re.search(_LET.format(re.escape(name)), document.text[item_start(document.text, offset) : offset])
     declaration = document.resolved.find(instance[1] if instance else name)
     if declaration is not None:

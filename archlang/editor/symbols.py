@@ -9,7 +9,9 @@ from functools import cached_property
 from weakref import WeakKeyDictionary
 
 from archlang.editor.document import Document
+from archlang.editor.recipe_choices import choices, chosen, recipes_of_rows
 from archlang.names import library
+from archlang.names.resolve import ResolvedFile
 from archlang.source import Source, Span
 from archlang.syntax.tree import (
     Assign,
@@ -127,6 +129,7 @@ _occurrences: WeakKeyDictionary[Document, tuple[Occurrence, ...]] = WeakKeyDicti
 
 Scope = MutableMapping[str, Symbol]
 Item = Definition | Extern
+Choices = Mapping[str, Item]
 
 
 class _Reader:
@@ -136,7 +139,7 @@ class _Reader:
         self._document = document
         self._resolved = document.resolved
         self.occurrences: list[Occurrence] = []
-        self._choices: dict[str, Mapping[str, Item]] = {}
+        self._chosen: dict[tuple[int, str], Choices] = {}
         self._recipes: dict[str, Symbol] = {}
         self._tables: dict[str, Symbol] = {}
         self._aliases: dict[str, Symbol] = {}
@@ -379,70 +382,81 @@ class _Reader:
 
     def _recipe(self, recipe: Recipe) -> None:
         self._add(recipe.name_span, self._recipes[recipe.name])
-        chosen: dict[str, Item] = {}
         if recipe.base and recipe.base_span:
             self._refer(recipe.base, recipe.base_span, self._recipes)
-            chosen.update(self._choices.get(recipe.base, {}))
+        items = (self._choices(self._resolved, recipe.name),)
         for part in recipe.parts:
             match part:
                 case Choice(word=word, value=value):
-                    name = value.callee if isinstance(value, Call) else value
-                    item = self._choice(word, name)
-                    if item is not None:
-                        chosen[word] = item
-                        self._add_item(name, item)
-                    if isinstance(value, Call):
-                        self._statics(item or chosen.get(word), value.statics, ChainMap())
-        self._choices[recipe.name] = chosen
-        for part in recipe.parts:
-            match part:
+                    self._choice(word, value, items[0].get(word))
                 case AtTest(settings=settings) | Claim(at=settings):
-                    self._settings(settings, chosen)
+                    self._settings(settings, items)
                 case Vary(variations=variations):
-                    self._settings(variations, chosen)
+                    self._settings(variations, items)
                 case Search(sought=sought):
-                    self._settings(sought, chosen)
+                    self._settings(sought, items)
 
-    def _choice(self, word: str, name: Name) -> Item | None:
-        if word == "task":
-            return self._resolved.tasks.get(name.text) or library.task(name.text)
-        if word == "train":
-            return self._resolved.optimizers.get(name.text) or library.optimizer(name.text)
-        declaration = self._resolved.find(name.text)
-        return declaration.item if declaration is not None else None
+    def _choice(self, word: str, value: Name | Call, inherited: Item | None) -> None:
+        name = value.callee if isinstance(value, Call) else value
+        item = chosen(self._resolved, word, name.text)
+        if item is not None:
+            self._add_item(name, item)
+        if isinstance(value, Call):
+            self._statics(item or inherited, value.statics, ChainMap())
 
-    def _settings(self, settings: Iterable[Setting | Variation | Sought], chosen: Mapping[str, Item]) -> None:
+    def _settings(self, settings: Iterable[Setting | Variation | Sought], items: Sequence[Choices]) -> None:
+        """Refers to the statics that settings name of what one or more recipes choose."""
         for setting in settings:
-            path = setting.path
-            item = chosen.get(path.parts[0])
-            static = None
-            if item is not None and len(path.parts) > 1:
-                static = next((each for each in item.signature.statics if each.name == path.parts[1]), None)
-            if static is not None:
-                start = path.span.start + len(path.parts[0]) + 1
-                self._add(Span(path.span.source, start, start + len(path.parts[1])), _static_symbol(static))
+            statics = self._path(setting.path, items)
             value: Expression = setting.value if isinstance(setting, Setting) else setting.values
-            self._expression(value, ChainMap(), static.kind if static is not None else None)
+            self._expression(value, ChainMap(), statics[0].kind if statics else None)
+
+    def _path(self, path: Name, items: Sequence[Choices]) -> list[StaticParameter]:
+        """Refers to each static that a path names, and returns them."""
+        if len(path.parts) != 2:
+            return []
+        word, name = path.parts
+        named = [each[word] for each in items if word in each]
+        statics = [static for item in named for static in item.signature.statics if static.name == name]
+        for static in statics:
+            self._add(_tail(path), _static_symbol(static))
+        return statics
 
     def _table(self, table: Table) -> None:
         self._add(table.name_span, self._tables[table.name])
-        rows = [part.recipe for part in table.parts if isinstance(part, Row) and part.recipe]
+        items = self._choices_of_rows(self._resolved, table)
         for part in table.parts:
             match part:
-                case Row(recipe=str(recipe), recipe_span=Span() as span, at=at):
+                case Row(recipe=str(recipe), recipe_span=Span() as span, at=at, best_of=paths):
                     self._refer(recipe, span, self._recipes)
-                    self._settings(at, self._choices.get(recipe, {}))
-                case Column(at=at) | Columns(at=at):
-                    self._settings(at, self._choices.get(rows[0], {}) if rows else {})
-                    if isinstance(part, Column) and part.average:
-                        self._average(part.metric)
+                    self._places(at, paths, (self._choices(self._resolved, recipe),))
+                case Column(average=True, metric=metric, at=at):
+                    self._average(metric, at)
+                case Column(at=at, best_of=paths) | Columns(at=at, best_of=paths):
+                    self._places(at, paths, items)
 
-    def _average(self, name: Name) -> None:
-        """Refers to a table that is averaged, of this file or of one that it uses."""
+    def _places(self, at: Iterable[Setting | Variation], best_of: Iterable[Name], items: Sequence[Choices]) -> None:
+        self._settings(at, items)
+        for path in best_of:
+            self._path(path, items)
+
+    def _choices(self, file: ResolvedFile, recipe: str) -> Choices:
+        key = id(file), recipe
+        if key not in self._chosen:
+            self._chosen[key] = choices(file, recipe)
+        return self._chosen[key]
+
+    def _choices_of_rows(self, file: ResolvedFile, table: Table) -> list[Choices]:
+        return [self._choices(file, recipe) for recipe in recipes_of_rows(table)]
+
+    def _average(self, name: Name, at: Iterable[Setting]) -> None:
+        """Refers to a table that is averaged, of this file or of one that it uses, and to the statics of its rows."""
         averaged = self._resolved.find_table(name.text)
         if averaged is not None:
+            file, table = averaged
             self._alias(name)
-            self._add(_tail(name), Symbol("table", averaged[1].name, averaged[1].name_span))
+            self._add(_tail(name), Symbol("table", table.name, table.name_span))
+            self._settings(at, self._choices_of_rows(file, table))
 
 
 def _symbol(item: Item) -> Symbol:

@@ -1,5 +1,6 @@
 """Definition, references and rename, over the files of a folder."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -246,3 +247,93 @@ def test_a_shipped_file_with_all_its_local_names_changed_has_no_mistake(name: st
         and place.symbol.name not in set_by_tasks
     ]
     assert check_text(text, path) == check_text(apply(text, edits), path) == ()
+
+
+PLANNED = """table early {
+    row    "Wide" wide at model.width = 8 best of model.depth, task.order
+    row    "Deep" deep
+    column "All" test.accuracy at model.depth = 2 best of model.width
+    columns "Each" test.accuracy at model.width in [8, 16], task.order = forward best of train.lr
+}
+
+table averages {
+    row    "Wide" wide
+    column "Mean" average of early at model.width = 8
+}
+
+recipe wide from base {
+    test   model.depth = 8
+    vary   model.depth in [1, 2]
+    search model.width in [8, 16], train.lr in 1e-4..1e-2 log
+    claim  test.accuracy = 1.0 at model.width = 8, task.order = forward from "a paper"
+}
+
+recipe base {
+    task  own_task[order = forward]
+    model layers[width = 4]
+    train own_optimizer[steps = 1, lr = 1e-3]
+}
+
+recipe deep from base { model narrow }
+
+model layers[width = 8, depth = 1](x: tokens[n]) -> logits[classes] {
+    h = embed[width](x)
+    repeat depth { h <- norm(h) }
+    return h |> last |> linear[classes]
+}
+model narrow[width = 8](x: tokens[n]) -> logits[classes] { return embed[width](x) |> last |> linear[classes] }
+extern task own_task[order: symbol = forward](x: tokens[n]) -> logits[classes]
+    gives vocab = 8, classes = 2
+    python "own:Task"
+extern optimizer own_optimizer[lr: float = 1e-3]
+    with training
+    python "own:Optimizer"
+"""
+
+
+@pytest.mark.parametrize(
+    ("static", "path"),
+    [
+        ("width = 8, depth", "model.width"),
+        ("depth = 1]", "model.depth"),
+        ("order: symbol", "task.order"),
+        ("lr: float", "train.lr"),
+    ],
+)
+def test_each_path_of_a_recipe_and_a_table_names_the_static(tmp_path: Path, static: str, path: str) -> None:
+    file, name = tmp_path / "planned.arch", path.partition(".")[2]
+    file.write_text(PLANNED, encoding="utf-8")
+    cursor = place(Workspace(), file, static, name)
+    starts = [span.start for span in references(Workspace(), *cursor)]
+    paths = [match.start(1) for match in re.finditer(rf"{path.partition('.')[0]}\.({name})\b", PLANNED)]
+    assert [start for start in paths if start not in starts] == []
+    for start in paths:
+        defined = definition(cursor[0], start)
+        assert defined is not None
+        assert PLANNED[defined.start :].startswith(name)
+
+
+def test_a_path_of_a_table_names_the_static_of_each_row(tmp_path: Path) -> None:
+    file = tmp_path / "planned.arch"
+    file.write_text(PLANNED, encoding="utf-8")
+    cursor = place(Workspace(), file, "narrow[width", "width")
+    shown = {PLANNED[: span.start].splitlines()[-1].strip() for span in references(Workspace(), *cursor)}
+    assert 'column "All" test.accuracy at model.depth = 2 best of model.' in shown
+    assert 'columns "Each" test.accuracy at model.' in shown
+    assert not any(line.startswith(("row", "search")) for line in shown)
+    for word in ("narrow[width", "layers[width"):
+        with pytest.raises(ErrorWithRemedy, match="`model.width` at .*:4 also names a static of another model"):
+            rename(Workspace(), *place(Workspace(), file, word, "width"), "size")
+
+
+def test_a_static_is_renamed_in_every_path_that_names_it(tmp_path: Path) -> None:
+    file = tmp_path / "planned.arch"
+    file.write_text(PLANNED, encoding="utf-8")
+    for word, path in (("depth = 1]", "model.depth"), ("order: symbol", "task.order")):
+        name = path.partition(".")[2]
+        edits = rename(Workspace(), *place(Workspace(), file, word, name), "other")
+        text = apply(PLANNED, list(edits))
+        assert not re.search(rf"\b{name}\b", text)
+        assert [each.code for each in check_text(text, str(file))] == [
+            each.code for each in check_text(PLANNED, str(file))
+        ]
