@@ -103,19 +103,18 @@ def _result_problem(task: Binding, lengths: dict[str, Dim], result: Type) -> str
     if not isinstance(scored, TypeName):
         return ""
     sizes = list(_scored_sizes(task, scored, lengths))
-    last = scored.dimensions[-1]
+    last = scored.dimensions[-1] if scored.dimensions else None
     if isinstance(last, Name) and last.text in lengths:
         fits = result.name == "map" and result.lengths == tuple(sizes) and result.feature == Dim.of(1)
     else:
-        fits = result.name == ("vec" if len(sizes) == 1 else "seq") and all(
-            size is None or size == actual for size, actual in zip(sizes, result.dims, strict=True)
-        )
+        fits = (result.name, len(result.dims)) in (("vec", 1), ("seq", 2)) and len(sizes) == len(result.dims)
+        fits &= all(size is None or size == actual for size, actual in zip(sizes, result.dims, strict=False))
     if fits:
         return ""
-    shown = ", ".join(
-        unparse(written) if size is None else str(size) for written, size in zip(scored.dimensions, sizes, strict=True)
-    )
-    return f"the task scores `{scored.name}[{shown}]`, and the model gives `{result}`"
+    dimensions = zip(scored.dimensions, sizes, strict=True)
+    shown = ", ".join(unparse(written) if size is None else str(size) for written, size in dimensions)
+    scored_type = f"{scored.name}[{shown}]" if shown else scored.name
+    return f"the task scores `{scored_type}`, and the model gives `{result}`"
 
 
 def _scored_sizes(task: Binding, scored: TypeName, lengths: dict[str, Dim]) -> Iterator[Dim | None]:

@@ -161,3 +161,12 @@ def test_scores_of_positions_do_not_fit_a_task_of_classes() -> None:
         + recipe("bucket_sort", "m")
     )
     assert "the task scores `logits[n, 5]`, and the model gives `map[n, n]`" in diagnostic.message
+
+
+@pytest.mark.parametrize("scored", ["classes", "logits", "prob", "logits[n, 2, classes]", "logits[classes]", "prob[n]"])
+def test_a_scored_type_with_other_dimensions_than_the_result_does_not_fit(scored: str) -> None:
+    task = f'extern task own(x: tokens[n]) -> {scored}\n    gives vocab = 8, classes = 2\n    python "own:Own"\n'
+    model = "model m(x: tokens[n]) -> logits[n, classes] { return embed[4](x) |> linear[classes] }\n"
+    diagnostic = only(task + model + recipe("own", "m"))
+    shown = scored.replace("classes]", "2]")
+    assert f"the task scores `{shown}`, and the model gives `seq[n, 2]`" in diagnostic.message
