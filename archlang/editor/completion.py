@@ -6,29 +6,29 @@ from contextlib import suppress
 from dataclasses import replace
 
 from archlang.diagnostics.effort import TooMuchWork, limited
-from archlang.editor.completion_options import Completion, blocks, static_values
+from archlang.editor.completion_options import Completion, static_values
+from archlang.editor.definition_completion import definition_completions
 from archlang.editor.document import Document
 from archlang.editor.open_brackets import callee_before, item_start, open_brackets
 from archlang.editor.part_completion import item_with_header, part_completions
 from archlang.editor.recipe_facts import RecipeFacts, recipes_of
-from archlang.editor.symbols import Item, Names
-from archlang.elaborate.binding import SIZES_OF_TYPES
+from archlang.editor.signature_help import argument_number
+from archlang.editor.symbols import Item
+from archlang.elaborate.static_arguments import parameter_kind
 from archlang.names import library
 from archlang.plan.check import MOST_STEPS
-from archlang.source import Span
-from archlang.syntax.outline import ITEM_WORDS, STATEMENT_WORDS
 from archlang.syntax.printer import unparse
-from archlang.syntax.tree import Assign, Choice, Experts, Halting, Let, Name, Recipe, Repeat, Scan, Stack, Table
-from archlang.syntax.walk import walk
+from archlang.syntax.tree import Choice, Name, Recipe, Table
 
 _WORD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.]*$")
 _STATIC_VALUE = re.compile(r"([A-Za-z_]\w*)\s*=\s*$")
+_ARGUMENT_START = re.compile(r"(?:^|,)\s*$")
 _USE = re.compile(r"^\s*use\s+$")
 _USE_FILE = re.compile(r'^\s*use\s+"([^"]*)$')
-# The end of a signature that continues with a type.
-_BEFORE_TYPE = re.compile(r"(?:->|\(\s*\w+\s*:|,\s*\w+\s*:)\s*$")
 # The keywords before the items that are no blocks.
 _CHOICES = {"task": "task", "optimizer": "train"}
+# The words before the brackets of a signature.
+_OWN_BRACKET = re.compile(r"(?:extern\s+)?\w+\s+\w+\s*")
 _RECIPE = re.compile(r"(?:recipe|table)\b")
 # A line outside of comments and strings.
 _CODE = re.compile(r'(?:[^"#]|"[^"]*")*+')
@@ -70,28 +70,21 @@ def _completions(document: Document, start: int, files: Callable[[], Iterable[st
     brackets = open_brackets(text, start)
     header = item_start(text, start)
     is_recipe = _RECIPE.match(text, header) is not None and (bool(brackets) or "{" not in text[header:start])
-    is_signature = not is_recipe and "{" not in text[header:start]
-    if is_signature and "[" not in (bracket for bracket, _ in brackets) and _BEFORE_TYPE.search(text, header, start):
-        yield from (Completion(name, "type") for name in SIZES_OF_TYPES)
-        return
     callee, block = callee_before(document, brackets[-1][1]) if brackets else ("", None)
-    if callee and brackets[-1][0] == "[" and not (is_recipe and block is None):
+    kind: str | None = None
+    is_call = bool(callee) and not _OWN_BRACKET.fullmatch(text, header, brackets[-1][1])
+    if is_call and brackets[-1][0] == "[" and not (is_recipe and block is None):
+        written = text[brackets[-1][1] + 1 : start]
         if block is not None:
             recipes = recipes_of(document.resolved, _with_choice(document, header, block)) if is_recipe else None
-            yield from _statics(document, block, text[brackets[-1][1] + 1 : start], recipes)
-        if not block or is_recipe:
+            yield from _statics(document, block, written, recipes)
+            kind = _kind(document, block, written)
+        if is_recipe:
             return
     elif is_recipe:
         yield from part_completions(document, header, brackets[0][1] if brackets else None, start)
         return
-    elif not brackets:
-        if not line.strip():
-            yield from (Completion(word, "keyword") for word in ITEM_WORDS)
-        return
-    yield from _names_in_scope(document, start)
-    if brackets[-1][0] == "{" and not line.strip():
-        yield from (Completion(word, "keyword") for word in STATEMENT_WORDS)
-    yield from blocks(document)
+    yield from definition_completions(document, header, start, kind)
 
 
 def _with_choice(document: Document, header: int, chosen: Item) -> Recipe | Table | None:
@@ -112,6 +105,8 @@ def _statics(document: Document, item: Item, before: str, recipes: RecipeFacts |
     if value:
         yield from static_values(document, item, value[1], recipes)
         return
+    if not _ARGUMENT_START.search(before):
+        return
     written = set(re.findall(r"([A-Za-z_][\w.]*)\s*=(?!=)", before))
     for static in item.signature.statics:
         if static.name not in written:
@@ -120,28 +115,8 @@ def _statics(document: Document, item: Item, before: str, recipes: RecipeFacts |
         yield from (Completion(f"{name} = ", "static", "float") for name in recipes.weights if name not in written)
 
 
-def _names_in_scope(document: Document, offset: int) -> Iterator[Completion]:
-    """The names of the block around an offset that are bound before it, the nearest first."""
-    items = document.program.items
-    item = next((item for item in items if item.span.start <= offset <= item.span.end), None)
-    if item is None:
-        return
-    unfinished: set[Span | None] = set()  # the names that the statements around the offset bind
-    for node in walk(item):
-        if node.span.start <= offset <= node.span.end:
-            if isinstance(node, Assign | Let):
-                unfinished.add(node.name_span)
-            elif isinstance(node, Repeat | Stack | Halting | Scan | Experts):
-                unfinished.add(node.target_span)
-    places = [
-        place
-        for place in Names(document).occurrences
-        if item.span.start <= place.symbol.span.start < offset
-        and place.symbol.span == place.span
-        and place.span not in unfinished
-        and place.symbol.kind in ("value", "instance", "input", "static", "size")
-    ]
-    for place in reversed(places):
-        kind = document.types.get((place.span.start, place.span.end))
-        detail = str(kind) if kind is not None else place.symbol.kind
-        yield Completion(place.symbol.name, place.symbol.kind, detail)
+def _kind(document: Document, item: Item, before: str) -> str | None:
+    """Returns the kind of the static whose value is written after some text between brackets; None if it is unknown."""
+    number = argument_number(item, "[", before)
+    statics = item.signature.statics
+    return parameter_kind(statics[number], document.resolved) if number < len(statics) else None

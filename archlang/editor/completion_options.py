@@ -1,7 +1,8 @@
 """Words that an editor offers: the items that a file can name, and the values of a static."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
 
 from archlang.editor.document import Document
 from archlang.editor.recipe_facts import RecipeFacts
@@ -9,7 +10,7 @@ from archlang.editor.symbols import Item
 from archlang.names import library
 from archlang.plan.recipe import SEED
 from archlang.syntax.printer import unparse
-from archlang.syntax.tree import Binary, Expression, ListOf, Name, Recipe, StaticParameter
+from archlang.syntax.tree import Binary, Expression, ListOf, Name, Node, Recipe, StaticParameter
 from archlang.syntax.walk import walk
 
 
@@ -23,22 +24,27 @@ class Completion:
     detail: str = ""
 
 
-def blocks(document: Document) -> Iterator[Completion]:
+def named_items(document: Document) -> Iterator[tuple[str, Item]]:
     """Yields the blocks and models that a file can name, its own first."""
     resolved = document.resolved
     for name, declaration in (*resolved.own.items(), *resolved.used.items()):
-        yield of_item(name, declaration.item)
+        yield name, declaration.item
     for name in sorted(library.block_names()):
         item = library.block(name)
         if item is not None:
-            yield of_item(name, item)
+            yield name, item
+
+
+def blocks(document: Document) -> Iterator[Completion]:
+    """Yields the blocks that a file can name, its own first."""
+    yield from (of_item(name, item) for name, item in named_items(document) if item.word == "block")
 
 
 def choices(document: Document, word: str) -> Iterator[Completion]:
     """Yields what can follow `task`, `model` or `train`."""
     resolved = document.resolved
     if word == "model":
-        yield from (block for block in blocks(document) if block.kind == "model")
+        yield from (of_item(name, item) for name, item in named_items(document) if item.word == "model")
         return
     own, shipped = (resolved.tasks, library.tasks()) if word == "task" else (resolved.optimizers, library.optimizers())
     items: Mapping[str, Item] = {**shipped, **own}
@@ -68,20 +74,28 @@ def static_values(document: Document, item: Item, name: str, recipes: RecipeFact
 
 def allowed_values(item: Item, static: StaticParameter) -> tuple[str, ...]:
     """Returns the words that a static of an item can be: `true` and `false`, or the symbols that its signature
-    lists."""
+    lists, else those with which its body compares it."""
     if static.kind == "bool" or unparse(static).endswith((" = true", " = false")):
         return ("true", "false")
-    words: dict[str, None] = {}
-    for condition in item.signature.where:
-        for node in walk(condition):
-            if isinstance(node, Binary) and _is_name(node.left, static.name):
-                if node.operator == "in" and isinstance(node.right, ListOf):
-                    words |= {each.text: None for each in node.right.items if isinstance(each, Name)}
-                elif node.operator == "==" and isinstance(node.right, Name):
-                    words[node.right.text] = None
-    if static.kind == "symbol" and isinstance(static.default, Name):
-        words.setdefault(static.default.text)
+    listed = _compared(static, item.signature.where)
+    words = dict(listed)
+    if static.kind == "symbol":
+        if isinstance(static.default, Name):
+            words.setdefault(static.default.text)
+        words |= {} if listed else _compared(static, (item,))
     return tuple(words)
+
+
+def _compared(static: StaticParameter, nodes: Iterable[Node]) -> dict[str, None]:
+    """Returns the words with which expressions compare a static."""
+    words: dict[str, None] = {}
+    for node in chain.from_iterable(map(walk, nodes)):
+        if isinstance(node, Binary) and _is_name(node.left, static.name):
+            if node.operator == "in" and isinstance(node.right, ListOf):
+                words |= {each.text: None for each in node.right.items if isinstance(each, Name)}
+            elif node.operator in ("==", "!=") and isinstance(node.right, Name):
+                words[node.right.text] = None
+    return words
 
 
 def _is_dotted(default: Expression | None) -> bool:

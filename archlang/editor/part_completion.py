@@ -23,6 +23,7 @@ _CLAUSES = {
     "FROM": "from",
     "AT": "at",
     "BEST": "best of",
+    "OF": "of",
     "CLAIMS": "claims",
     "ABSENT": "absent",
     "AVERAGE": "average of",
@@ -51,8 +52,8 @@ def part_completions(document: Document, header: int, brace: int | None, offset:
         prefix = read_prefix(item)  # the line before is half-written
     if prefix is None:
         return
-    tokens, accepted = prefix
-    place = _Place(document, item_with_header(document, header), tokens if brace is None else tokens[3:])
+    tokens = prefix.tokens if brace is None else prefix.tokens[3:]
+    place = _Place(document, item_with_header(document, header), tokens)
     names = [*place.names()]
     yield from names
     if brace is not None and not names and is_line_start:
@@ -60,7 +61,7 @@ def part_completions(document: Document, header: int, brace: int | None, offset:
         yield from (Completion(word, "keyword") for word in words)
     for terminal, clause in _CLAUSES.items():
         # After a value, `in` compares.
-        if terminal in accepted and (terminal != "IN" or place.is_after_path()):
+        if terminal in prefix.accepted and (terminal != "IN" or place.is_after_path()):
             yield Completion(clause, "keyword")
 
 

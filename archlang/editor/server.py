@@ -223,7 +223,7 @@ class _Answers:
         begun = _range(Span(document.source, word_start(document.text, offset), offset))
         return [
             lsp.CompletionItem(
-                completion.word.strip(" ="),
+                completion.word.rstrip(" =<-"),
                 kind=_COMPLETIONS.get(completion.kind, lsp.CompletionItemKind.Value),
                 detail=completion.detail,
                 text_edit=lsp.TextEdit(begun, completion.word),

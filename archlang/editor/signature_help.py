@@ -66,12 +66,13 @@ def _help(item: Item, bracket: str, written: str, is_piped: bool) -> SignatureHe
             label += closer
     if signature.result is not None:
         label += f" -> {unparse(signature.result)}"
-    active = _active(item, bracket, written, is_piped)
+    active = argument_number(item, bracket, written, is_piped)
     documentation = item.documentation[0] if item.documentation else ""
     return SignatureHelp(label, documentation, tuple(places), active if active < len(places) else None)
 
 
-def _active(item: Item, bracket: str, written: str, is_piped: bool) -> int:
+def argument_number(item: Item, bracket: str, written: str, is_piped: bool = False) -> int:
+    """Returns the number of the static, or of the input, that is written next after some text between brackets."""
     arguments = _arguments(written)
     number = len(arguments) - 1
     if bracket == "(":

@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from copy import copy
+from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -54,16 +55,30 @@ def grammar() -> Lark:
     return _with_whole_keywords(parser)
 
 
-def read_prefix(text: str) -> tuple[list[Token], set[str]] | None:
-    """Returns the tokens of a text with which a program can begin, and the terminals that the grammar accepts after
-    them; None if no program begins so."""
-    from lark import UnexpectedInput
+@dataclass(frozen=True)
+class Prefix:
+    """The tokens of a text with which a program can begin. `pending` are the tokens of the rules that the text does not
+    complete, with the names of the completed rules between them; `accepted` are the terminals that the grammar accepts
+    next."""
+
+    tokens: list[Token]
+    pending: list[Token | str]
+    accepted: set[str]
+
+
+def read_prefix(text: str) -> Prefix | None:
+    """Returns the tokens of a text with which a program can begin; None if no program begins so."""
+    from lark import Token, UnexpectedInput
 
     run = grammar().parse_interactive(text, start="start")
     try:
-        return [*run.exhaust_lexer()], run.accepts()  # type: ignore[no-untyped-call]  # lark has no annotation there
+        tokens = [*run.exhaust_lexer()]
+        accepted: set[str] = run.accepts()  # type: ignore[no-untyped-call]  # lark has no annotation there
     except UnexpectedInput:
         return None
+    values = run.parser_state.value_stack
+    pending = [value if isinstance(value, Token) else str(value.data) for value in values]
+    return Prefix(tokens, pending, accepted - {"MISSING", "MISSING_LINE"})
 
 
 def _with_whole_keywords(parser: Lark) -> Lark:

@@ -105,6 +105,8 @@ PLACES: tuple[tuple[str, str, Sequence[str], Sequence[str]], ...] = (
     ("table", 'row "A" heir at task.order = ¦', ("forward", "backward"), STATICS),
     ("table", 'row "A" heir at task.order = forward ¦', ("best of", "claims"), ("at", "in")),
     ("table", 'row "A" heir at task.order = forward, ¦', STATICS, METRICS),
+    ("table", 'row "A" heir best ¦', ("of",), (*STATICS, "best of", "row", *METRICS)),
+    ("table", 'column "A" average ¦', ("of",), (*STATICS, *METRICS)),
     ("table", 'row "A" heir best of ¦', ("model.d", "task.order"), ("seed", "train.lr", *METRICS)),
     ("table", 'row "A" heir best of model.d, ¦', ("task.order",), ("seed", "train.lr", *METRICS)),
     ("table", 'row "A" heir\n        ¦', ("row", "claims"), METRICS),
@@ -167,3 +169,19 @@ def test_the_charges_of_the_model_are_offered_as_weights() -> None:
     for written, is_offered in (("¦", True), ("steps = 1, charges.¦", True), ("charges.balance = 0.1, ¦", False)):
         words = [each.word for each in completions(*at_cursor(UNFINISHED.replace("…", written)))]
         assert ("charges.balance = " in words) is is_offered
+
+
+def test_an_optimizer_of_the_program_offers_the_training_settings() -> None:
+    text = UNFINISHED.replace("adamw[…]", "mine[lr = 1.0, ¦]")
+    text += 'extern optimizer mine[lr: float = 1.0]\n    with training\n    python "mine:Mine"\n'
+    words = [each.word for each in completions(*at_cursor(text))]
+    assert {"steps = ", "batch = "} <= set(words)
+    assert "lr = " not in words
+
+
+def test_the_words_with_which_a_model_compares_a_static_are_offered() -> None:
+    text = UNFINISHED.replace("m(x", "m[pool: symbol = mean](x").replace("adamw[…]", "adamw[steps = 1]")
+    text = text.replace("last |>", "(last when pool == newest else mean) |>").replace(
+        "model m\n", "model m[pool = ¦]\n"
+    )
+    assert [each.word for each in completions(*at_cursor(text))][:2] == ["mean", "newest"]

@@ -1,0 +1,284 @@
+"""What can be written in a block, a model or an `extern`: words that the grammar accepts there, and names in scope."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from archlang.editor.completion_options import Completion, allowed_values, blocks, named_items, of_item
+from archlang.editor.document import Document
+from archlang.editor.expression_places import Names, enclosing, names_at
+from archlang.editor.names_in_scope import item_around, lengths, loops_around, names_in_scope, static_kind
+from archlang.editor.open_brackets import open_brackets
+from archlang.elaborate.binding import SIZES_OF_TYPES, TASK_SIZES
+from archlang.elaborate.calls import gives_probabilities
+from archlang.elaborate.signature_check import CAVEATS
+from archlang.graph.facts import POSITIONS, QUANTITIES, RECORDS
+from archlang.names.values import KINDS
+from archlang.source import Span
+from archlang.syntax.grammar import Prefix, read_prefix, spellings
+from archlang.syntax.outline import CLAUSE_WORDS, ITEM_WORDS, STATEMENT_WORDS
+from archlang.syntax.tree import Definition, Extern
+from archlang.types.causality import MANNERS
+
+if TYPE_CHECKING:
+    from lark import Token
+
+# Keywords with the one that must follow.
+_PAIRS = {"drawn": "drawn by", "stops": "stops gradients", "depends": "depends on", "cuts": "cuts evenly"}
+# How many lines before a place are read, if the item before them cannot be parsed.
+_MOST_LINES = 12
+_COMPARED = re.compile(r"([A-Za-z_]\w*)\s*(?:[!=]=|\bin\s*\[(?:[^\]\[\n]*,)?)\s*$")
+_EXTERN = re.compile(r"extern\s+(block|task|optimizer|settings)\b")
+_NUMERIC = ("int", "float", None)
+# The kinds of statics that a static of a kind can be set to; all if the kind is unknown.
+_FITTING: Mapping[str | None, Collection[str | None]] = {**{kind: (kind, None) for kind in KINDS}, "float": _NUMERIC}
+# The clauses and lists whose parts a comma separates.
+_LISTS = ("CARRY", "READS", "RECORDS", "COSTS", "GIVES", "SIZES", "MAPS", "LSQB", "LPAR")
+
+
+def definition_completions(
+    document: Document, header: int, offset: int, kind: str | None = None
+) -> Iterator[Completion]:
+    """Yields what can be written at an offset of a block, a model or an `extern` whose word is at `header`, or between
+    items. `kind` is that of the static whose value is written, None for an unknown one."""
+    prefix = _prefix(document.text, header, offset)
+    if prefix is not None:
+        place = _Place(document, offset, prefix, kind)
+        yield from place.names()
+        yield from (Completion(_PAIRS.get(word, word), "keyword") for word in place.keywords())
+
+
+def _prefix(text: str, header: int, offset: int) -> Prefix | None:
+    """Returns what the grammar says of the text before an offset; without the lines before that cannot be parsed."""
+    if (prefix := read_prefix(text[header:offset])) is not None:
+        return prefix
+    braces = [place for bracket, place in open_brackets(text, offset) if bracket == "{"]
+    extern = _EXTERN.match(text, header)
+    head = "block b() -> t {" if braces else f"extern {extern[1]} b() -> t " if extern else "block b() -> t "
+    first = braces[-1] + 1 if braces else header
+    if braces and (prefix := read_prefix(head + text[first:offset])) is not None:
+        return prefix
+    start = offset
+    for _ in range(_MOST_LINES):
+        start = text.rfind("\n", first, start)
+        if start < 0:
+            break
+        if (prefix := read_prefix(head + text[start:offset])) is not None:
+            return prefix
+    return None
+
+
+@dataclass(frozen=True)
+class _Place:
+    """A place of a document after the tokens of a prefix. `kind` is that of the static whose value is written there,
+    None for an unknown one."""
+
+    document: Document
+    offset: int
+    prefix: Prefix
+    kind: str | None
+
+    # Keywords
+
+    def keywords(self) -> Iterator[str]:
+        """Yields the keywords that can stand here."""
+        accepted, begins_line = self._accepted, self._begins_line
+        if "USE" in self.prefix.accepted and begins_line:
+            yield from (word for word in accepted if word in CLAUSE_WORDS)
+            yield from ITEM_WORDS
+        elif "LET" in self.prefix.accepted and (begins_line or self._terminal(-1) in ("LBRACE", "RBRACE")):
+            yield from (word for word in STATEMENT_WORDS if word in accepted and word != self._misplaced)
+            yield from (word for word in ("scan", "else") if word in accepted)
+        elif begins_line and "PYTHON" in self.prefix.accepted:
+            yield from (word for word in accepted if word in CLAUSE_WORDS)
+        else:
+            yield from (word for word in accepted if self._may_stand(word))
+
+    def _may_stand(self, word: str) -> bool:
+        """Whether a keyword that the grammar accepts can stand on a line that has begun."""
+        names = names_at(self.prefix.pending)
+        if word in ("true", "false"):
+            is_value = self._terminal(-1) in ("EQUAL", "__ANON_2", "__ANON_3") and self._kind in (None, "bool")
+            return names is Names.STATICS and is_value
+        if word == "in" and "NUMBER" not in self.prefix.accepted and not self._is_after_value:
+            return True  # of a loop, or of `random in training`
+        if word in ("and", "or", "in", "not"):
+            around = enclosing(self.prefix.pending, ("WHERE", "IF", "WHEN", "LSQB", "REPEAT", "STACK", "TRUNCATED"))
+            return names is Names.STATICS and around in ("WHERE", "IF", "WHEN", "LSQB") and self._kind in (None, "bool")
+        if word == "settings":
+            return False  # only archlang's own files declare them
+        if word in STATEMENT_WORDS or word in ITEM_WORDS:
+            return "LET" not in self.prefix.accepted and "USE" not in self.prefix.accepted
+        return True
+
+    @property
+    def _is_after_value(self) -> bool:
+        """Whether an operator can stand here."""
+        return "PLUS" in self.prefix.accepted
+
+    @property
+    def _misplaced(self) -> str:
+        """The statement that cannot stand here: `emit` is for loops, and `return` for what is outside of them."""
+        return "return" if loops_around(self.document, self.offset) else "emit"
+
+    @cached_property
+    def _accepted(self) -> list[str]:
+        words = spellings()
+        return sorted(words[name] for name in self.prefix.accepted if words.get(name, "").isalpha())
+
+    @cached_property
+    def _begins_line(self) -> bool:
+        text = self.document.text
+        return not text[text.rfind("\n", 0, self.offset) + 1 : self.offset].strip()
+
+    # Names
+
+    def names(self) -> Iterator[Completion]:
+        """Yields the names that can stand here, the nearest first."""
+        accepted = self.prefix.accepted
+        if "NAME" not in accepted:
+            return
+        if "LET" in accepted:
+            if self._begins_line or self._terminal(-1) in ("LBRACE", "RBRACE"):
+                yield from self._updates()
+        elif "NUMBER" in accepted:
+            yield from self._of_expression(names_at(self.prefix.pending))
+        else:
+            yield from self._of_clause()
+
+    def _updates(self) -> Iterator[Completion]:
+        """Yields the names that the loop around the place can update: those that are bound outside of it."""
+        loops = loops_around(self.document, self.offset)
+        if loops:
+            states = self._symbols("value", "input", outside=loops[-1].span)
+            yield from (replace(each, word=f"{each.word} <- ") for each in states)
+
+    def _of_expression(self, names: Names) -> Iterator[Completion]:
+        kind = self._kind
+        match names:
+            case Names.VALUES:
+                yield from self._symbols("value", "input", "instance", "static", "size", kinds=(*_NUMERIC, "block"))
+                yield from blocks(self.document)
+            case Names.STATICS:
+                yield from (Completion(word, "word") for word in self._compared())
+                yield from self._symbols("static", *(("size",) if kind in _NUMERIC else ()), kinds=_FITTING.get(kind))
+                if kind == "block":
+                    yield from self._symbols("instance")
+                    yield from blocks(self.document)
+            case Names.DIMENSIONS | Names.COSTS:
+                yield from self._symbols("size", "static", kinds=("int", None), with_lengths=True)
+                if names is Names.COSTS:
+                    yield Completion(POSITIONS, "size")
+            case Names.STAGES | Names.BLOCKS:
+                yield from self._blocks(with_instances=names is Names.STAGES)
+        is_model = getattr(item_around(self.document, self.offset), "word", "") == "model"
+        if is_model and names in (Names.VALUES, Names.STATICS, Names.DIMENSIONS) and kind in _NUMERIC:
+            yield from (Completion(size, "size") for size in TASK_SIZES[::2])
+
+    def _of_clause(self) -> Iterator[Completion]:
+        """Yields the names where no number can stand."""
+        last, before = self._terminal(-1), self._terminal(-2)
+        around = enclosing(self.prefix.pending, _LISTS)
+        names = names_at(self.prefix.pending)
+        if last in ("PIPE", "BY") or (last == "EQUAL" and names is Names.BLOCKS):
+            yield from self._of_blocks(names)
+        elif last == "COLON":
+            words = KINDS if around == "LSQB" else SIZES_OF_TYPES
+            yield from (Completion(word, "type") for word in words)
+        elif last == "ARROW" or (last == "ELSE" and around != "READS"):
+            yield from (Completion(word, "type") for word in SIZES_OF_TYPES)
+        elif around == "READS" and (last == "ELSE" or (last == "NAME" and before in ("READS", "COMMA"))):
+            yield from (Completion(word, "word") for word in MANNERS)
+        elif last == "HALTING" or around == "CARRY":
+            carried = {str(token) for token in self._tokens_since("CARRY")}
+            yield from (each for each in self._symbols("value", "input") if each.word not in carried)
+        elif self._takes_input(last, around):
+            yield from self._symbols("input")
+        elif last in _WORDS_AFTER:
+            yield from (Completion(word, "word") for word in _WORDS_AFTER[last])
+        elif last == "COMMA" and around in _WORDS_AFTER:
+            yield from (Completion(word, "word") for word in _WORDS_AFTER[around])
+
+    def _takes_input(self, last: str, around: str) -> bool:
+        """Whether the name of an input stands next: in `reads x`, `maps query(x)`, `records gate = x` or `y: t = x`."""
+        if around == "LPAR":
+            return last == "EQUAL" or (last == "LPAR" and enclosing(self.prefix.pending, ("MAPS",)) != "")
+        return around == "READS" or (around, last) == ("RECORDS", "EQUAL")
+
+    def _of_blocks(self, names: Names) -> Iterator[Completion]:
+        if names not in (Names.HALTING, Names.DRAWING):
+            yield from self._blocks(with_instances=names is Names.STAGES)
+            return
+        yield from self._symbols("instance", "static", kinds=("block",))
+        fits = gives_probabilities if names is Names.HALTING else _draws
+        for name, item in named_items(self.document):
+            if isinstance(item, Extern) and fits(item):
+                yield of_item(name, item)
+
+    def _blocks(self, with_instances: bool) -> Iterator[Completion]:
+        yield from self._symbols("static", *(("instance",) if with_instances else ()), kinds=("block",))
+        yield from blocks(self.document)
+
+    def _symbols(
+        self,
+        *words: str,
+        kinds: Collection[str | None] | None = None,
+        with_lengths: bool = False,
+        outside: Span | None = None,
+    ) -> Iterator[Completion]:
+        """Yields the names in scope that are one of some things; of the statics those of some kinds, or all. With
+        `outside`, without the names that are bound there."""
+        document = self.document
+        hidden = () if with_lengths else lengths(document, self.offset)
+        for symbol in names_in_scope(document, self.offset):
+            is_unfit = kinds is not None and symbol.static is not None and static_kind(document, symbol) not in kinds
+            if symbol.kind not in words or is_unfit or (outside is not None and outside.contains(symbol.span)):
+                continue
+            if symbol.kind != "size" or symbol.name not in hidden:
+                kind = document.types.get((symbol.span.start, symbol.span.end))
+                yield Completion(symbol.name, symbol.kind, str(kind) if kind is not None else symbol.kind)
+
+    def _compared(self) -> tuple[str, ...]:
+        """Returns the words that a static can be with which the place compares it."""
+        text = self.document.text
+        item = item_around(self.document, self.offset)
+        compared = _COMPARED.search(text, text.rfind("\n", 0, self.offset) + 1, self.offset)
+        statics = item.signature.statics if isinstance(item, Definition | Extern) else ()
+        static = next((each for each in statics if compared and each.name == compared[1]), None)
+        return allowed_values(item, static) if static and isinstance(item, Definition | Extern) else ()
+
+    @property
+    def _kind(self) -> str | None:
+        """The kind of the static whose value is written here; None if it is unknown."""
+        if self._terminal(-1) == "EQUAL" and self._terminal(-3) == "COLON":
+            return str(self.prefix.tokens[-2])
+        return self.kind
+
+    def _tokens_since(self, terminal: str) -> Sequence[Token]:
+        tokens = self.prefix.tokens
+        start = max((index for index, token in enumerate(tokens) if token.type == terminal), default=len(tokens))
+        return tokens[start:]
+
+    def _terminal(self, index: int) -> str:
+        tokens = self.prefix.tokens
+        return str(tokens[index].type) if -len(tokens) <= index < len(tokens) else ""
+
+
+# The words that the grammar takes for names, but of which few have a meaning, by the terminal before them.
+_WORDS_AFTER = {
+    "ON": CAVEATS[:3],
+    "WITH": ("training",),
+    "COSTS": tuple(f"{quantity} = " for quantity in QUANTITIES),
+    "GIVES": tuple(f"{size} = " for size in TASK_SIZES),
+    "RECORDS": RECORDS,
+}
+
+
+def _draws(item: Extern) -> bool:
+    """Whether an `extern block` draws the number of steps of a loop."""
+    result = item.signature.result
+    return not item.signature.inputs and result is not None and result.span.text == "seq[1, 1]"

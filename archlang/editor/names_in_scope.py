@@ -1,0 +1,89 @@
+"""The names that a place of a block, a model or an `extern` can use."""
+
+from collections.abc import Collection, Iterator
+
+from archlang.editor.document import Document
+from archlang.editor.symbols import Names, Symbol
+from archlang.elaborate.binding import Binding
+from archlang.elaborate.static_arguments import parameter_kind
+from archlang.names.resolve import Declaration
+from archlang.source import Span
+from archlang.syntax.tree import Assign, Definition, Experts, Extern, Halting, Item, Let, Repeat, Scan, Stack
+from archlang.syntax.walk import walk
+from archlang.types import Axis
+
+_LOOPS = Repeat | Stack | Halting | Scan | Experts
+
+
+def item_around(document: Document, offset: int) -> Item | None:
+    """Returns the item around an offset; None outside of items."""
+    return next((item for item in document.program.items if item.span.start <= offset <= item.span.end), None)
+
+
+def names_in_scope(document: Document, offset: int) -> Iterator[Symbol]:
+    """Yields the names of the item around an offset that are bound before it and can be used there, the nearest
+    first."""
+    item = item_around(document, offset)
+    if item is None:
+        return
+    hidden = list(_hidden(item, offset))
+    for place in reversed(Names(document).occurrences):
+        symbol = place.symbol
+        is_before = item.span.start <= symbol.span.start < offset and symbol.span == place.span
+        is_name = symbol.kind in ("value", "instance", "input", "static", "size")
+        if is_before and is_name and not any(span.contains(place.span) for span in hidden):
+            yield symbol
+
+
+def static_kind(document: Document, symbol: Symbol) -> str | None:
+    """Returns the kind of a static, written or that of its default; None if it is unknown."""
+    return parameter_kind(symbol.static, document.resolved) if symbol.static is not None else None
+
+
+def lengths(document: Document, offset: int) -> Collection[str]:
+    """Returns the names of lengths in the signature of the item around an offset."""
+    item = item_around(document, offset)
+    if not isinstance(item, Definition | Extern):
+        return ()
+    declaration = Declaration(item, document.resolved)
+    binding = Binding(declaration, item.name_span, {}, lambda mistake: None, lambda call, target: None, generic=True)
+    inputs = item.signature.inputs
+    return {name for parameter in inputs for name in binding.sizes_by_axis(parameter, Axis.LENGTH)}
+
+
+def loops_around(document: Document, offset: int) -> list[Repeat | Stack | Halting | Scan | Experts]:
+    """Returns the loops whose bodies contain an offset, outer before inner."""
+    item = item_around(document, offset)
+    loops = (node for node in walk(item) if isinstance(node, _LOOPS)) if item is not None else ()
+    return [loop for loop in loops if _is_in_body(loop, offset)]
+
+
+def _hidden(item: Item, offset: int) -> Iterator[Span]:
+    """Yields the places of names that an offset cannot use: those that the statements around it bind, and those that
+    only the bodies of other loops know."""
+    for node in walk(item):
+        is_around = node.span.start <= offset <= node.span.end
+        if isinstance(node, Assign | Let) and is_around:
+            yield node.name_span
+        if not isinstance(node, _LOOPS):
+            continue
+        if node.target_span is not None and is_around:
+            yield node.target_span
+        if not _is_in_body(node, offset):
+            yield node.body.span
+            yield from _names_of_head(node)
+
+
+def _names_of_head(loop: _LOOPS) -> Iterator[Span]:
+    """Yields the names that the head of a loop binds for its body."""
+    if isinstance(loop, Scan | Experts):
+        yield loop.variable_span
+    if isinstance(loop, Scan) and loop.before_span is not None:
+        yield loop.before_span
+    if isinstance(loop, Halting) and loop.mixture_span is not None:
+        yield loop.mixture_span
+
+
+def _is_in_body(loop: _LOOPS, offset: int) -> bool:
+    span = loop.body.span
+    return span.start < offset and (offset < span.end or not span.text.endswith("}"))
