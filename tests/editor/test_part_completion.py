@@ -181,7 +181,6 @@ def test_an_optimizer_of_the_program_offers_the_training_settings() -> None:
 
 def test_the_words_with_which_a_model_compares_a_static_are_offered() -> None:
     text = UNFINISHED.replace("m(x", "m[pool: symbol = mean](x").replace("adamw[…]", "adamw[steps = 1]")
-    text = text.replace("last |>", "(last when pool == newest else mean) |>").replace(
-        "model m\n", "model m[pool = ¦]\n"
-    )
+    text = text.replace("    return", "    z = embed[1](x) when pool == newest else embed[2](x)\n    return")
+    text = text.replace("model m\n", "model m[pool = ¦]\n")
     assert [each.word for each in completions(*at_cursor(text))][:2] == ["mean", "newest"]
