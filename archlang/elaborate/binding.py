@@ -58,9 +58,10 @@ class Binding:
         self.parameters = {parameter.name: parameter for parameter in item.signature.statics}
         file = self.declaration.file
         report = unless_unread(item, self.report)
-        self.evaluator = Evaluator(self.lookup, self.known, file, report, self.configure)
+        may_lack_names = item.signature.may_lack_names
+        self.evaluator = Evaluator(self.lookup, self.known, file, report, self.configure, may_lack_names)
         # The lengths of types may be computed from lengths; nothing else may.
-        self._of_lengths = Evaluator(self._bound, self.known, file, report, self.configure)
+        self._of_lengths = Evaluator(self._bound, self.known, file, report, self.configure, may_lack_names)
 
     def known(self) -> frozenset[str]:
         return frozenset(self.parameters) | frozenset(self.sizes) | frozenset(self.ambient)
@@ -68,7 +69,8 @@ class Binding:
     def lookup(self, name: str) -> Bound | Data | Length | None:
         bound = self._bound(name)
         if bound is not None and name in self.lengths:
-            return Length(bound.span or self.call)
+            may_be_static = "statics" in self.declaration.item.signature.unread
+            return Bound(None, bound.span) if may_be_static else Length(bound.span or self.call)
         return bound
 
     def _bound(self, name: str) -> Bound | None:
@@ -117,11 +119,12 @@ class Binding:
 
     def finish(self) -> None:
         """Computes the remaining defaults, and checks every `where`."""
+        report = unless_unread(self.declaration.item, self.report)
         for name in self.parameters:
             self.lookup(name)
         for condition in self.declaration.item.signature.where:
             if self.evaluator.truth(condition) is False:
-                self.report(self._violated(condition))
+                report(self._violated(condition))
 
     def _violated(self, condition: tree.Expression) -> Diagnostic:
         facts: list[tuple[str, str, Span | None]] = []
@@ -300,8 +303,9 @@ class Binding:
                 size = free(written.text)
                 self.bind_size(written.text, Bound(size, written.span), axis)
                 return size
-            name = self.declaration.name
-            self.report(mistakes.size_unknown(written.span, written.text, name, self.declaration.span))
+            if not self.declaration.item.signature.may_lack_names:
+                name = self.declaration.name
+                self.report(mistakes.size_unknown(written.span, written.text, name, self.declaration.span))
             return None
         value = self._evaluator_of(axis).value(written, "int")
         if isinstance(value, Dim):
@@ -362,6 +366,10 @@ class Binding:
         ]
 
 
+# Unknown names, and blocks and run-time values in the place of numbers, where the name may be that of a static.
+_OF_UNREAD_NAMES = frozenset({"E0303", "E0307", "E0309", "E0313"})
+
+
 def unless_unread(item: tree.Definition | tree.Extern, report: Report) -> Report:
     """Returns the report of the expressions of a signature: without unknown names, and blocks in the place of numbers,
     if a static, an input or a size that could not be read may have the name."""
@@ -369,7 +377,7 @@ def unless_unread(item: tree.Definition | tree.Extern, report: Report) -> Report
     may_lack_sizes = any("sizes".startswith(each.first_word) for each in unread)
     if not (item.signature.may_lack_names or may_lack_sizes):
         return report
-    return lambda diagnostic: None if diagnostic.code in ("E0307", "E0313") else report(diagnostic)
+    return lambda diagnostic: None if diagnostic.code in _OF_UNREAD_NAMES else report(diagnostic)
 
 
 def _is_known(value: Value) -> bool:

@@ -1,12 +1,13 @@
 """What the parts of elaboration share: the mistakes, the calls being followed, the instances, and static values."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 
 from archlang.diagnostics import Diagnostic, Label
 from archlang.diagnostics.effort import spend
 from archlang.elaborate import mistakes
-from archlang.elaborate.binding import Binding
+from archlang.elaborate.binding import Binding, unless_unread
 from archlang.elaborate.frame import Frame
 from archlang.elaborate.known_bodies import KnownBodies
 from archlang.elaborate.model_size import ModelSize
@@ -19,7 +20,8 @@ from archlang.names.mistakes import bound_twice
 from archlang.names.resolve import Declaration
 from archlang.names.values import BlockValue, Bound, InstanceValue, Unknown, Value
 from archlang.source import Span
-from archlang.syntax.tree import Call, Definition, Expression, Extern, Missing, StaticArgument
+from archlang.syntax.tree import Assign, Body, Call, Definition, Expression, Extern, Missing, StaticArgument
+from archlang.syntax.walk import walk
 from archlang.types import Dim, Type
 
 # Is called with the places of values and their types.
@@ -57,9 +59,12 @@ class Context:
         self.own_lengths: dict[str, int] = {}
         self.applied_paths: set[str] = set()
         self.known_paths: set[str] = set()
+        self._is_doubtful = False
 
     def report(self, diagnostic: Diagnostic) -> None:
         """Reports a mistake, with the last calls that lead to it."""
+        if self._is_doubtful and not diagnostic.code.startswith("E02"):
+            return
         self.reported += 1
         labels = tuple(
             Label(span, "in this call")
@@ -67,6 +72,14 @@ class Context:
             if all(span != label.span for label in diagnostic.labels) and span != diagnostic.span
         )
         self._report(replace(diagnostic, labels=diagnostic.labels + labels))
+
+    @contextmanager
+    def doubtful(self) -> Iterator[None]:
+        """Inside, only unknown names and the like are reported: a condition that could not be read may exclude the
+        rest."""
+        was, self._is_doubtful = self._is_doubtful, True
+        yield
+        self._is_doubtful = was
 
     def observe(self, span: Span, value: Flow | InstanceValue | None) -> None:
         """Notes the type of a value of the block that is elaborated, not of the blocks that it calls."""
@@ -102,8 +115,17 @@ class Context:
         assert isinstance(definition, Definition)
         begun = (name for name in names_begun_by(missing, definition.body) if frame.file.find(name) is None)
         for name in (*names_bound_by(missing), *begun):
-            if not frame.find(name)[0] and frame.binding.lookup(name) is None:
+            if name in frame.growing or (not frame.find(name)[0] and frame.binding.lookup(name) is None):
                 frame.names[name] = None
+
+    def bind_from(self, body: Body, frame: Frame) -> None:
+        """Gives unknown values to names that are not in sight, and that a statement of a body binds, which may be in a
+        branch that is not taken."""
+        for node in walk(body):
+            if isinstance(node, Missing):
+                self.bind_unread(node, frame)
+            elif isinstance(node, Assign) and not frame.find(node.name)[0]:
+                frame.names[node.name] = None
 
     # Statics
 
@@ -144,7 +166,9 @@ class Context:
         def configure(call: Call, target: Declaration | BlockValue) -> Value:
             return self.configure(target, call.statics, self.evaluator(frame))
 
-        return Evaluator(frame.lookup, frame.binding.known, frame.file, self.report, configure)
+        item = frame.binding.declaration.item
+        report, may_lack_names = unless_unread(item, self.report), item.signature.may_lack_names
+        return Evaluator(frame.lookup, frame.binding.known, frame.file, report, configure, may_lack_names)
 
     def require_known(self, expression: Expression, frame: Frame) -> None:
         """Reports an expression whose value only a task or a static sets, if the model is to be built."""

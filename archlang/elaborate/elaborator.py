@@ -80,7 +80,7 @@ class _Elaborator:
                 frame.names[name] = None
         self._statements.run(item.body.statements, frame)
         if frame.returned is None:
-            if not frame.misplaced and not has_unread_statement(item.body):
+            if item.is_whole and not frame.misplaced and not has_unread_statement(item.body):
                 self._context.report(name_mistakes.no_return(item.name_span, item.name, _last_value(item)))
             return None
         result, span = frame.returned

@@ -100,7 +100,7 @@ class Facts:
                 if record.kind == "attention":
                     self._report(mistakes.attention_of_input(record.span))
         for cut in item.cuts:
-            if "chunks" not in results:
+            if result is not None and "chunks" not in results:
                 self._report(mistakes.cuts_no_chunks(cut.span, item.name))
             if cut.parts is not None:
                 self._check_number(self._evaluator, cut.parts, 1, cut.test)
@@ -116,7 +116,8 @@ class Facts:
     ) -> None:
         value = evaluator.value(expression, "int")
         if value is not None and not isinstance(value, Dim | Unknown):
-            self._report(mistakes.no_integer_in_clause(expression.span, describe(value)))
+            report = unless_unread(self._item, self._report)
+            report(mistakes.no_integer_in_clause(expression.span, describe(value)))
         elif isinstance(value, Dim) and value.constant is not None and least is not None and self._holds(test):
             self._in_range(expression, value, least)
 

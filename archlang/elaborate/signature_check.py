@@ -123,7 +123,7 @@ def _check_extern(declaration: Declaration, item: Extern, report: Report) -> Non
             binding.type(written, features=[Dim.of("d")])
         takes = any(parameter.type.name in ISOLATED for parameter in item.signature.inputs)
         gives = [written for written in _types(result) if written.name not in ISOLATED]
-        if takes and gives and not item.python.startswith("archlang."):
+        if takes and gives and not is_unread and not item.python.startswith("archlang."):
             report(mistakes.address_escapes(gives[0].span, item.name, gives[0].span.text))
 
 

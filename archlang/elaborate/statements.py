@@ -10,7 +10,7 @@ from archlang.elaborate.expressions import Expressions
 from archlang.elaborate.frame import Frame
 from archlang.elaborate.loops import Loops
 from archlang.elaborate.region_builder import Flow, named
-from archlang.elaborate.unread import is_end
+from archlang.elaborate.unread import breaks_off, is_end
 from archlang.graph import operations
 from archlang.graph.graph import ONE_NUMBER
 from archlang.names import mistakes as name_mistakes
@@ -20,6 +20,7 @@ from archlang.syntax.tree import (
     Assign,
     Call,
     Charge,
+    Definition,
     Emit,
     Experts,
     Expression,
@@ -170,9 +171,21 @@ class Statements:
             body = statement.then if truth else statement.otherwise
             if body is not None:
                 self.run(body.statements, frame)
-            return
-        self._context.require_known(statement.test, frame)
-        # The test is unknown: both branches are elaborated, and the names that both bind stay bound.
+        elif self._is_mistaken(statement.test, frame):
+            definition = frame.binding.declaration.item
+            assert isinstance(definition, Definition)
+            self._context.bind_from(definition.body, frame)
+            with self._context.doubtful():
+                self._both(statement, frame)
+        else:
+            self._context.require_known(statement.test, frame)
+            self._both(statement, frame)
+        if statement.otherwise is None and breaks_off(statement.then):
+            self._context.bind_from(statement.then, frame)  # an `else` may be unread too
+
+    def _both(self, statement: If, frame: Frame) -> None:
+        """Elaborates both branches, as the test is unknown. The names that both bind stay bound; all names, if the test
+        has a mistake."""
         before, bound, returned = dict(frame.names), dict(frame.bound), frame.returned
         self.run(statement.then.statements, frame)
         then, bound_then, returned_then = frame.names, frame.bound, frame.returned
@@ -181,15 +194,19 @@ class Statements:
             self.run(statement.otherwise.statements, frame)
             frame.names = {name: value for name, value in then.items() if name in frame.names}
             frame.returned = frame.returned and returned_then
-        frame.bound = {**bound_then, **frame.bound}
-        if self._is_mistaken(statement.test, frame):
+        if not self._is_mistaken(statement.test, frame):
+            frame.bound = {**bound_then, **frame.bound}
+        else:
             frame.names = {**dict.fromkeys(then), **before, **frame.names}
+            frame.returned = frame.returned and (None, frame.returned[1])
 
     def _is_mistaken(self, test: Expression, frame: Frame) -> bool:
         """Whether a condition could not be read, or depends on a static with a mistake."""
         names = [node.parts[0] for node in walk(test) if isinstance(node, Name)]
-        bounds = (frame.lookup(name) for name in names)
-        return isinstance(test, Missing) or any(isinstance(bound, Bound) and bound.value is None for bound in bounds)
+        bounds = [frame.lookup(name) for name in names]
+        may_be_unread = None in bounds and "statics" in frame.binding.declaration.item.signature.unread
+        is_mistaken = any(isinstance(bound, Bound) and bound.value is None for bound in bounds)
+        return isinstance(test, Missing) or may_be_unread or is_mistaken
 
     def _missing(self, statement: Missing, frame: Frame) -> None:
         """The names that a statement may bind that could not be read have unknown values."""

@@ -35,6 +35,11 @@ def has_unread_statement(body: Body) -> bool:
     return any(_is_unread(statement) for each in bodies for statement in each.statements)
 
 
+def breaks_off(body: Body) -> bool:
+    """Returns whether a text in a body could not be read."""
+    return any(isinstance(node, Missing) for node in walk(body))
+
+
 def _is_unread(statement: Statement) -> bool:
     match statement:
         case Missing() | Unclear() | Return(value=Missing()) | Emit(value=Missing()):

@@ -1,18 +1,21 @@
-"""Finds the braces of a text that its indentation shows to be extra, and a missing `else {`."""
+"""Finds the braces of a text that its indentation shows to be extra or missing, and a missing `else {`."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from archlang.diagnostics import Diagnostic
 from archlang.source import Source, Span
 from archlang.syntax import mistakes
 
-_BRACE = re.compile(r'"[^"\r\n]*"|\#[^\r\n]*|(?P<brace>[{}])')
+_BRACKET = re.compile(r'"[^"\r\n]*"|\#[^\r\n]*|(?P<brace>[{}])|(?P<bracket>[()\[\]])')
 _LINE = re.compile(r"^(?P<indent>[ \t]*+)(?!#)(?P<code>\S[^\r\n]*)", re.MULTILINE)
 _IF = re.compile(r"(?:\} else )?if\b")
-_ELSE = "else{"
+_DEFINITION = re.compile(r"(?:block|model)\b")
+_STATEMENT = re.compile(r"[ \t]*(?:(?:if|repeat|stack)\b|[A-Za-z_]\w*[ \t]*=)")
+_ELSE, _ELSE_IF = "else{", "else if true{"
+_CLOSED_BY_ELSE = re.compile(r"\}[ \t]*else\b")
 _HALF_ELSE = re.compile(r"\}[ \t]*(?:e|el|els|else\b[^{}]*)?")
 
 
@@ -30,45 +33,154 @@ class _Line:
 
 @dataclass
 class _Braces:
-    """The open braces of a text, each by the index of its line, and the mistakes that the indentation shows."""
+    """The open braces of a text, each with the index of its line, and the mistakes that the indentation shows. If
+    `adds`, these are also braces that are missing, but for lines whose mistakes are known."""
 
     source: Source
     text: str
     lines: list[_Line]
-    open: list[int]
-    mistakes: list[Diagnostic]
+    adds: bool
+    known: frozenset[int]
+    open: list[tuple[int, int]] = field(default_factory=list)
+    mistakes: list[Diagnostic] = field(default_factory=list)
+    added: list[int] = field(default_factory=list)
+    """the places of `{` that were added"""
+    header: tuple[int, ...] = ()
+    """the line of a header that lacks its `{`, and the next one"""
+    is_balanced: bool = True
+    # The indentation of the statement of each line, which begins before the brackets that are open there.
+    _indents: list[int] = field(default_factory=list)
 
     def read(self) -> None:
+        depth = 0
+        header = self._half_header() if self.adds else None
         for index, line in enumerate(self.lines):
-            for brace in _BRACE.finditer(self.text, line.start, line.end):
-                if brace["brace"] == "{":
-                    self.open.append(index)
-                elif brace["brace"] == "}" and self.open:
-                    self._close(index, brace.start())
+            depth = depth if depth and line.indent > self._indents[-1] else 0
+            self._indents.append(self._indents[-1] if depth else line.indent)
+            if self.adds and depth == 0:
+                self._close_before(index)
+            for bracket in _BRACKET.finditer(self.text, line.start, line.end):
+                if bracket["brace"] == "{":
+                    depth = 0
+                    self.open.append((index, bracket.start()))
+                elif bracket["brace"] == "}" and self.open:
+                    depth = 0
+                    self._close(index, bracket.start())
+                elif bracket["brace"] == "}":
+                    self.is_balanced = False
+                elif bracket["bracket"]:
+                    depth = max(0, depth + (1 if bracket["bracket"] in "([" else -1))
+            if index == header:
+                self.open.append((index, self._add_opener(line)))
+                self.header = tuple(self.source.position(each.start)[0] for each in self.lines[index : index + 2])
+            elif self.adds and self._lacks_brace(index):
+                self._open_after(index)
+        self.is_balanced &= len(self.open) <= 1
 
     def _close(self, index: int, place: int) -> None:
-        opener, line = self.open[-1], self.lines[index]
-        is_last = self.open.count(opener) == 1 and opener < index
+        opener, line = self.open[-1][0], self.lines[index]
+        is_last = sum(each == opener for each, _ in self.open) == 1 and opener < index
         is_deeper = line.indent > self.lines[opener].indent
         if is_last and is_deeper and self._is_closed_after(opener, index):
             self.mistakes.append(mistakes.unmatched_closer(Span(self.source, place, place + 1), None))
-            self.text = f"{self.text[:place]} {self.text[place + 1 :]}"
+            self._replace(place, place + 1, "")
             return
         self.open.pop()
         is_if = _IF.match(self.lines[opener].code) is not None and _HALF_ELSE.fullmatch(line.code) is not None
-        if is_if and not is_deeper and self._is_closed_after(index, index) and self._has_deeper_line(index):
-            end = line.start + len(line.code)
-            self.mistakes.append(mistakes.else_missing(Span(self.source, place, end)))
-            rest = " " * (end - place - 1)
-            self.text = f"{self.text[: place + 1]}{rest}{self.text[end:]}"
-            self.text = f"{self.text[: place + 1]}{_ELSE}{self.text[place + 1 + len(_ELSE) :]}"
-            self.open.append(index)
+        after = self._line_after(index)
+        if is_if and not is_deeper and after is not None and after.closes and self._is_deeper_after(index):
+            end, room = line.start + len(line.code), self.lines[index + 1].start
+            header = _ELSE_IF if _CLOSED_BY_ELSE.match(after.code) else _ELSE
+            if room - place > len(header) and after.indent == line.indent:
+                self.mistakes.append(mistakes.else_missing(Span(self.source, place, end)))
+                self._replace(place + 1, room, header)
+                self.open.append((index, place))
 
-    def _has_deeper_line(self, index: int) -> bool:
+    def _close_before(self, index: int) -> None:
+        """Adds the `}` of each body that is not closed before a line that is not indented deeper than its header,
+        but for that of the item."""
+        line = self.lines[index]
+        while len(self.open) > 1:
+            opener, place = self.open[-1]
+            indent = self._indents[opener]
+            if line.indent > indent or (line.closes and line.indent == indent):
+                return
+            before = self.lines[index - 1]
+            opened, noticed = Span(self.source, place, place + 1), Span(self.source, line.start, line.start + 1)
+            end = before.start + len(before.code)
+            free = next((each for each in range(end, line.start) if self.text[each] not in "}{"), None)
+            if free is None:
+                return
+            if opened.text == "{":  # else it was added
+                self.mistakes.append(mistakes.unclosed_bracket(opened, noticed))
+            self.text = self.text[:free] + "}" + self.text[free + 1 :]
+            self._blank_comment(free + 1, before.end)
+            self.open.pop()
+
+    def _lacks_brace(self, index: int) -> bool:
+        """Returns whether a line has no `{`, and the lines after it are indented as its body and end with a `}`."""
+        line, after = self.lines[index], self._line_after(index)
+        is_header = not line.closes and not line.code.endswith("{") and line.indent > 0
+        is_closed = after is not None and after.closes and after.indent == line.indent
+        return is_header and is_closed and self._is_deeper_after(index)
+
+    def _open_after(self, index: int) -> None:
+        line = self.lines[index]
+        self.open.append((index, line.start + len(line.code)))
+        if not self._is_known(line):
+            self.mistakes.append(mistakes.brace_missing(Span(self.source, line.start, line.start + len(line.code))))
+            self.added.append(self._add_opener(line))
+
+    def _half_header(self) -> int | None:
+        """Returns the line with a known mistake at the end of the header of an item, if it lacks the `{` of the item:
+        then the `}` of the item has none, or that of a statement in its body."""
+        header = next((index for index, line in enumerate(self.lines) if _DEFINITION.match(line.code)), None)
+        if header is None or self.lines[header].indent > 0:
+            return None
+        for index in range(header, len(self.lines)):
+            line = self.lines[index]
+            if line.closes and line.indent == 0:
+                known = [each for each in range(header, index) if self._is_known(self.lines[each])]
+                return known[0] if known and self._is_extra(header, index) else None
+            if index > header and line.indent == 0 and not line.code.startswith(("]", ")", "{")):
+                return None
+        return None
+
+    def _is_extra(self, header: int, closer: int) -> bool:
+        """Returns whether the `}` that begins a line is one more than the `{` from a header on, the first of which is
+        that of a statement."""
+        text = self.text[self.lines[header].start : self.lines[closer].start]
+        braces = [bracket for bracket in _BRACKET.finditer(text) if bracket["brace"]]
+        if not braces:
+            return True
+        first = text.rfind("\n", 0, braces[0].start()) + 1
+        count = sum(1 if brace["brace"] == "{" else -1 for brace in braces)
+        return count == 0 and _STATEMENT.match(text, first) is not None
+
+    def _is_known(self, line: _Line) -> bool:
+        return self.source.position(line.start)[0] in self.known
+
+    def _add_opener(self, line: _Line) -> int:
+        place = line.start + len(line.code)
+        self.text = self.text[:place] + "{" + self.text[place + 1 :]
+        self._blank_comment(place + 1, line.end)
+        return place
+
+    def _blank_comment(self, start: int, end: int) -> None:
+        if start < end:
+            self._replace(start, end, "")
+
+    def _replace(self, start: int, end: int, text: str) -> None:
+        self.text = self.text[:start] + text + " " * (end - start - len(text)) + self.text[end:]
+
+    def _is_deeper_after(self, index: int) -> bool:
         following = self.lines[index + 1] if index + 1 < len(self.lines) else None
-        room = "" if following is None else self.text[self.lines[index].end : following.start]
-        is_deeper = following is not None and following.indent > self.lines[index].indent
-        return is_deeper and len(room) >= len(_ELSE) and room.isspace()
+        return following is not None and following.indent > self.lines[index].indent
+
+    def _line_after(self, index: int) -> _Line | None:
+        """Returns the first line after a line that is not indented deeper."""
+        indent = self.lines[index].indent
+        return next((line for line in self.lines[index + 1 :] if line.indent <= indent), None)
 
     def _is_closed_after(self, opener: int, index: int) -> bool:
         """Returns whether the first line after a line that is not indented deeper than the line of an open brace begins
@@ -78,13 +190,48 @@ class _Braces:
         return after is not None and after.indent == indent and after.closes
 
 
-def repair_braces(source: Source, text: str) -> tuple[str, list[Diagnostic]]:
-    """Returns a text with a space in place of each extra `}`, and with `else{` in place of the space after a `}` where
-    it is missing, and the mistakes."""
+@dataclass(frozen=True)
+class RepairedBraces:
+    """A text with the braces that its indentation shows, and the mistakes in its own; `added` are the places of `{`
+    that are none of the text, after a line that may not be the header of a body; `header` is the line of the header of
+    an item to which a `{` was added, whose mistake is known, and the line after it."""
+
+    text: str
+    mistakes: list[Diagnostic] = field(default_factory=list)
+    added: list[int] = field(default_factory=list)
+    header: tuple[int, ...] = ()
+
+    def mistakes_of(self, first: list[Diagnostic], again: list[Diagnostic]) -> list[Diagnostic]:
+        """Returns the mistakes of a text: its own, and those with which it was read first and `again`, repaired."""
+        shown = [each for each in again if each.span.start not in self.added and each.span.line not in self.header[:1]]
+        if not any(each.span.line in self.header[1:] for each in shown):
+            shown += [each for each in first if each.span.line in self.header[:1]]
+        return self.mistakes + shown
+
+
+def repair_braces(source: Source, text: str, known: frozenset[int]) -> RepairedBraces:
+    """Returns a text with a space in place of each extra `}`, and with `else{`, `{` and `}` in place of spaces, line
+    ends and comments where they are missing. `known` are the lines whose mistakes are known: they may lack a `{`."""
+    if not _has_odd_brace(text):
+        return RepairedBraces(text)
     lines = [
         _Line(line.start("code"), line.end(), len(line["indent"]), line["code"].partition("#")[0].rstrip())
         for line in _LINE.finditer(text)
     ]
-    braces = _Braces(source, text, lines, [], [])
-    braces.read()
-    return braces.text, braces.mistakes
+    for adds in (True, False):
+        braces = _Braces(source, text, lines, adds, known)
+        braces.read()
+        if braces.is_balanced:
+            break
+    return RepairedBraces(braces.text, braces.mistakes, braces.added, braces.header)
+
+
+def _has_odd_brace(text: str) -> bool:
+    """Returns whether a text has a brace without the other one."""
+    depth = 0
+    for bracket in _BRACKET.finditer(text):
+        if bracket["brace"]:
+            depth += 1 if bracket["brace"] == "{" else -1
+            if depth < 0:
+                return True
+    return depth != 0

@@ -343,7 +343,9 @@ def unclosed_bracket(opener: Span, noticed: Span) -> Diagnostic:
     if closer == "}":
         start, _ = noticed.source.line_bounds(noticed.line)
         place = len(text.rstrip()) if at_end else start
-        return diagnostic.with_edits(insertion(opener.source, place, "\n}" if at_end else "}\n"))
+        line = text[opener.source.line_bounds(opener.line)[0] : opener.start]
+        closing = line[: len(line) - len(line.lstrip())] + closer
+        return diagnostic.with_edits(insertion(opener.source, place, f"\n{closing}" if at_end else f"{closing}\n"))
     end = len(text[: noticed.start].rstrip())
     if sign := _BEFORE_VALUE.search(text, max(0, end - 2), end):
         return replace(diagnostic, remedy=f"write a value after `{sign[0]}`, and add `{closer}`")
@@ -367,6 +369,15 @@ def else_missing(closer: Span) -> Diagnostic:
     message = "the lines after this `}` are indented as a body, which has no header"
     diagnostic = Diagnostic("E0101", message, closer, "expected `} else {`", remedy="write `} else {`")
     return diagnostic.with_edits(Edit(closer, "} else {"))
+
+
+def brace_missing(line: Span) -> Diagnostic:
+    """`line` is one without a `{`; the lines after it are indented deeper, and a `}` ends them."""
+    message = "the lines after this one are indented as its body, but it has no `{`"
+    remedy = (
+        "write the header of a body, which ends with `{`, such as `y = repeat 3 {`, or indent the lines as this one"
+    )
+    return Diagnostic("E0101", message, line, "not a header", remedy=remedy)
 
 
 def unterminated_string(span: Span) -> Diagnostic:

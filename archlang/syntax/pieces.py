@@ -169,7 +169,7 @@ def _with_next(piece: Piece, source: Source) -> Piece:
     if not (piece.diagnostics and following):
         return piece
     both = Source(source.path, piece.text + following)
-    program, diagnostics = parse_whole(both)
+    program, diagnostics = parse_whole(both, end)
     mistakes = tuple(each for each in diagnostics if _is_within(each.span, end))
     if not mistakes:
         return replace(piece, following=following)

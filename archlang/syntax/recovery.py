@@ -114,12 +114,6 @@ class Reader:
     def _parse(self) -> Any:  # Any: the node of the start rule
         return self._run.resume_parse()  # type: ignore[no-untyped-call]  # lark has no annotation there
 
-    @property
-    def has_odd_brace(self) -> bool:
-        """Whether the text has a `}` without a `{`."""
-        problems = self._outline.problems if self._outline is not None else ()
-        return any(isinstance(problem, Unmatched) and self._text[problem.closer] == "}" for problem in problems)
-
     def report_brackets(self) -> None:
         """Adds the unmatched brackets that parsing did not reach, if the text has mistakes."""
         if self._outline is not None:

@@ -30,18 +30,18 @@ def parse_sound(source: Source) -> Program | None:
     return None if reader.mistakes or builder.mistakes else builder.program(items)
 
 
-def parse_whole(source: Source) -> tuple[Program, tuple[Diagnostic, ...]]:
-    """Parses a text; returns its items, with `Missing` in place of lines that cannot be read, and the diagnostics."""
+def parse_whole(source: Source, end: int | None = None) -> tuple[Program, tuple[Diagnostic, ...]]:
+    """Parses a text; returns its items, with `Missing` in place of lines that cannot be read, and the diagnostics. What
+    follows `end` only shows where mistakes are."""
     text, comments, diagnostics = prepare(source)
     builder, reader, items = _read(source, text, comments)
-    if reader.has_odd_brace:
-        text, odd_braces = repair_braces(source, text)
-        if odd_braces:
-            diagnostics += odd_braces
-            _, comments, _ = prepare(source)  # the first reading has taken the comments
-            builder, reader, items = _read(source, text, comments)
+    first = reader.mistakes
+    repaired = repair_braces(source, text[:end], frozenset(mistake.span.line for mistake in first))
+    if first and repaired.text != text[:end]:
+        _, comments, _ = prepare(source)  # the first reading has taken the comments
+        builder, reader, items = _read(source, repaired.text + text[len(repaired.text) :], comments)
     reader.report_brackets()
-    diagnostics += reader.mistakes + builder.mistakes
+    diagnostics += repaired.mistakes_of(first, reader.mistakes) + builder.mistakes
     offsets = sorted(reader.offsets + [diagnostic.span.start for diagnostic in diagnostics])
     readable_items = [replace(item, is_whole=False) if _is_broken(item, offsets) else item for item in items]
     ordered = sorted(set(diagnostics), key=lambda diagnostic: (diagnostic.span.start, diagnostic.code))

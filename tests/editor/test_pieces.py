@@ -149,9 +149,9 @@ def recorded_work(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> tuple[list
     checked: list[str] = []
     elaborate = memory.bodies._elaborate
 
-    def parse(source: Source) -> tuple[Program, tuple[Diagnostic, ...]]:
+    def parse(source: Source, end: int | None = None) -> tuple[Program, tuple[Diagnostic, ...]]:
         parsed.append(source.text)
-        return parse_whole(source)
+        return parse_whole(source, end)
 
     def check(declaration: Declaration, report: Report) -> CheckedBody:
         checked.append(declaration.name)

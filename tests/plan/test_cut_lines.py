@@ -32,6 +32,8 @@ _UNKNOWN = {"E0202", "E0214", "E0604", "E0605", "E0612", "E0635"}
 _UNKNOWN_STATICS = {"E0301", "E0302", "E0304", "E0312", "E0605", "E0635"}
 # Lines that begin with an operator.
 _CONTINUES = re.compile(r"(?:\n[ ]+(?:[-+*/]|\|>)[^\n]*)+")
+# Lines that hide a block of the prelude, or bind names on one line.
+_MAY_HIDE = re.compile(r"\s*(?:let\b|if\b.*\}|\} else\b.*\})|recipe\b.*\}")
 _CHOICE = re.compile(r"\s+(?:task|model|train|vary|search)\b")
 
 Place = tuple[str, int, int, str, str]
@@ -121,6 +123,25 @@ def cuts(seed: int) -> Iterator[Cut]:
         yield Cut(path, text, cut, number + 1, frozenset(construct(text, place)))
 
 
+def check_sound_cuts(seed: int, count: int) -> None:
+    """Asserts that a cut in a file without mistakes is no reason for mistakes in other lines, but for those of brackets
+    that the cut leaves open, and those that a new name would have too."""
+    generator = random.Random(seed)
+    while count:
+        path = generator.choice(FILES)
+        lines = path.read_text("utf-8").split("\n")
+        number = generator.randrange(len(lines))
+        code = lines[number].partition("#")[0].rstrip()
+        if len(code.strip()) < 2 or _MAY_HIDE.match(code):
+            continue
+        cut = code[: generator.randrange(len(code) - len(code.lstrip()) + 1, len(code))]
+        after = places("\n".join([*lines[:number], cut, *lines[number + 1 :]]), path)
+        if any(place[0].startswith("E01") for place in after):
+            count -= 1
+            elsewhere = [place for place in after if place[1] != number + 1 and not place[0].startswith("E01")]
+            assert elsewhere == [], f"{path}:{number + 1}: {cut}"
+
+
 def check_cuts(seed: int, count: int) -> None:
     """Asserts that in some cuts each mistake outside of the cut construct is that of the uncut text. A cut that leaves
     a program without syntax mistakes is another program."""
@@ -145,6 +166,52 @@ def check_cuts(seed: int, count: int) -> None:
 
 def test_a_line_that_is_cut_costs_only_itself() -> None:
     check_cuts(seed=1, count=18)
+
+
+def test_a_line_that_is_cut_is_no_mistake_elsewhere() -> None:
+    check_sound_cuts(seed=1, count=100)
+
+
+def cut_once(path: str, line: str, cut: str) -> list[tuple[str, int]]:
+    """Returns the errors of a shipped file, by their distance to a line that is cut."""
+    text = (ROOT / path).read_text("utf-8")
+    number = text[: text.index(f"\n{line}")].count("\n") + 2
+    lines = text.split("\n")
+    after = places("\n".join([*lines[: number - 1], cut, *lines[number:]]), ROOT / path)
+    return [(place[0], place[1] - number) for place in after]
+
+
+BLOCKS = "archlang/blocks"
+
+
+@pytest.mark.parametrize(
+    ("path", "line", "cut"),
+    [
+        (f"{BLOCKS}/models/neural_turing_machine.arch", "    y = scan v in x carry state", "    y = s"),
+        (f"{BLOCKS}/models/dynamic_halt.arch", "    ponder: symbol = code,", "    ponder: symbol"),
+        ("recipes/papers/panm/squad.arch", "model panm_on_bert", "model panm_on_bert[d = 768, heads"),
+        (f"{BLOCKS}/models/panm.arch", "    } else if encoder == lstm {", "    } else if encoder == lst"),
+        (f"{BLOCKS}/models/moeut.arch", "    where layers % group == 0 {", "    wh"),
+        (f"{BLOCKS}/models/pondernet.arch", "    prior: float = 0.2,", "    prior: float ="),
+        (f"{BLOCKS}/models/algorithmic_baselines.arch", "    if system == pointer_network {", "    if system =="),
+        (f"{BLOCKS}/absrel_attention.arch", "    sizes width", "    sizes gate = heads when gates == per_head"),
+        (f"{BLOCKS}/dereference.arch", "    python", '    python "archlang.blocks'),
+        (f"{BLOCKS}/chunks.arch", "extern block chunks", "extern block chunks(x: seq[n, d]) -> chunks[n, d, s"),
+        (f"{BLOCKS}/embed.arch", "    d: int,", "    d: int"),
+        ("archlang/tasks/parity.arch", "extern task parity[", "extern task p"),
+        ("archlang/tasks/multi30k.arch", "extern task multi30k[", "extern task"),
+        ("recipes/field/growing_memory.arch", "        memory <-", "        memo"),
+    ],
+)  # fmt: skip
+def test_a_cut_line_of_a_shipped_file_is_one_mistake(path: str, line: str, cut: str) -> None:
+    ((code, distance),) = set(cut_once(path, line, cut))
+    assert (code[:3], distance) == ("E01", 0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(10, 20))
+def test_each_of_many_lines_that_are_cut_is_no_mistake_elsewhere(seed: int) -> None:
+    check_sound_cuts(seed, 500)
 
 
 @pytest.mark.slow

@@ -75,7 +75,8 @@ def test_indentation_locates_a_missing_brace() -> None:
     text = "block b(h: s) -> s {\n    repeat 3 {\n        h <- f(h)\n    return h\n}" + GOOD
     (mistake,) = diagnostics(text)
     assert (mistake.code, mistake.span.line) == ("E0103", 2)
-    assert mistake.labels[0].span.line == 6
+    assert mistake.labels[0].span.line == 4
+    assert [edit.text for edit in mistake.edits] == ["    }\n"]
     assert readable_items(text) == ["b", "good"]
 
 

@@ -119,7 +119,8 @@ class Items(Section):
         parameters = nodes_of_kind(tree.StaticParameter, statics)
         fields = nodes_of_kind(tree.InputParameter, inputs)
         unread = {
-            "statics": not name or any(not parameter.name for parameter in parameters),
+            # Further statics may follow a value that breaks off.
+            "statics": not name or any(not each.name or isinstance(each.default, tree.Missing) for each in parameters),
             "inputs": not name or any(not field.name for field in fields),
             "result": isinstance(result, tree.TypeName) and not result.name,
         }
