@@ -103,6 +103,8 @@ class Reader:
                 self._resume(error.span.end)
             except NextLineTaken as error:
                 mistake = self._value_missing_before(error.span)
+                if error.word is not None:
+                    mistake = mistakes.line_incomplete(error.word, Expected(error.missing), error.span)
                 self._report(mistake.span.start, mistake)
                 self._resume(error.span.start)
         self._resumption.finish()

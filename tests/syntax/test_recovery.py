@@ -147,3 +147,24 @@ def test_a_text_whose_line_is_cut_anywhere_has_mistakes_and_a_tree() -> None:
             text = "\n".join((*lines[:number], line[: word.end()], *lines[number + 1 :]))
             tree, _ = parse_tolerantly(Source("program.arch", text))
             assert tree.source.text == text
+
+
+@pytest.mark.parametrize(
+    ("text", "words"), [("use\nuse archlang.models.ndr\n", ["use"]), ("use\n\nuse\n" + GOOD, ["use", "use"])]
+)
+def test_a_use_without_a_name_does_not_take_the_next_item(text: str, words: list[str]) -> None:
+    assert [mistake.span.text for mistake in diagnostics(text)] == words
+    assert readable_items(text) == readable_items(text.replace("use\n", "\n"))
+
+
+def test_a_let_without_a_name_does_not_take_the_next_value() -> None:
+    (mistake,) = diagnostics(block("let\na = norm(h)\nlet\nf = norm\nreturn f(a)"))
+    assert (mistake.span.text, mistake.span.line) == ("let", 2)
+    assert mistake.message == "expected a name after `let`, found the next line"
+
+
+def test_a_header_that_breaks_off_before_its_bracket_is_one_mistake() -> None:
+    header = "extern task t[\n    train: int = 1,\n    path: file,\n](x: tokens[n]) -> logits[classes]\n"
+    rest = '    gives vocab = 4\n    python "a:B"\n'
+    for half in ("extern task t", "extern task"):
+        assert places(header.replace("extern task t[", half) + rest) == ["E0101:1"]

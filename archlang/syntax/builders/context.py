@@ -28,10 +28,13 @@ class TooDeep(Exception):
 
 
 class NextLineTaken(Exception):
-    """The value of a line without one is the first word of the next line, at `span`."""
+    """The value of a line without one is the first word of the next line, at `span`. If the line consists of one
+    `word`, `missing` says what follows it."""
 
-    def __init__(self, span: Span) -> None:
+    def __init__(self, span: Span, word: Span | None = None, missing: tuple[str, ...] = ()) -> None:
         self.span = span
+        self.word = word
+        self.missing = missing
 
 
 class _Comment(TypedDict):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from archlang.syntax import tree
-from archlang.syntax.builders.context import Section
+from archlang.syntax.builders.context import NextLineTaken, Section
 from archlang.syntax.builders.parts import N, Parts
 
 if TYPE_CHECKING:
@@ -30,7 +30,14 @@ class Statements(Section):
         return self._context.nested(body, *statements)
 
     def let(self, parts: Parts) -> tree.Let:
-        return self._binding(tree.Let, parts, parts[1])
+        """Raises:
+        NextLineTaken: the name begins the next line, which binds a value."""
+        let = self._binding(tree.Let, parts, parts[1])
+        word = self._context.token_span(parts[0])
+        is_value = isinstance(let.value, tree.Call) and let.value.arguments is not None
+        if is_value and word.line != let.name_span.line:
+            raise NextLineTaken(let.name_span, word, ("a name",))
+        return let
 
     def assign(self, parts: Parts) -> tree.Assign:
         return self._binding(tree.Assign, parts, parts[0])

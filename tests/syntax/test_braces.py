@@ -1,0 +1,79 @@
+"""Where braces and indentation disagree, the indentation shows which brace is missing or extra."""
+
+import pytest
+
+from archlang.source import Source
+from archlang.syntax.parser import parse_tolerantly
+from archlang.syntax.tree import Definition, If, Return, Unclear
+from archlang.syntax.walk import walk
+
+LOOP = "block b(h: seq[n, d]) -> seq[n, d] {{\n    {}\n        h <- norm(h)\n    }}\n    return h\n}}\n"
+
+
+def places(text: str) -> list[tuple[str, int, str]]:
+    return [(each.code, each.span.line, each.span.text) for each in parse_tolerantly(Source("b.arch", text))[1]]
+
+
+@pytest.mark.parametrize("line", ["y = s", "y = scan", "h", "norm(h)", "y = s   # beside", "y = h + f(h)"])
+def test_a_line_before_a_body_is_the_only_mistake_and_the_body_is_read(line: str) -> None:
+    text = LOOP.format(line)
+    ((code, number, _),) = places(text)
+    assert (code, number) == ("E0101", 2)
+    program, _ = parse_tolerantly(Source("b.arch", text))
+    (item,) = program.items
+    assert isinstance(item, Definition)
+    assert isinstance(item.body.statements[-1], Return)
+    assert [node.body.statements[0].span.text for node in walk(item) if isinstance(node, Unclear)] == ["h <- norm(h)"]
+
+
+def test_a_nested_body_ends_before_a_line_that_is_indented_less() -> None:
+    text = """block b[deep: bool = true](h: seq[n, d]) -> seq[n, d] {
+    y = scan c in h carry h {
+        if deep { a = sum(c)
+        h <- h + a
+        emit c
+    }
+    repeat 2 {
+        h <- norm(h)
+    return y
+}
+"""
+    assert places(text) == [("E0103", 3, "{"), ("E0103", 7, "{")]
+    program, diagnostics = parse_tolerantly(Source("b.arch", text))
+    assert [edit.text for mistake in diagnostics for edit in mistake.edits] == ["        }\n", "    }\n"]
+    (item,) = program.items
+    assert isinstance(item, Definition)
+    assert len(item.body.statements) == 3
+
+
+def test_an_else_if_without_its_brace_keeps_the_branches_after_it() -> None:
+    text = """block b[k: int = 1](h: seq[n, d]) -> seq[n, d] {
+    if k == 1 {
+        y = h
+    } else if k ==
+        y = norm(h)
+    } else {
+        y = relu(h)
+    }
+    return y
+}
+"""
+    assert [place[:2] for place in places(text)] == [("E0101", 4)]
+    program, _ = parse_tolerantly(Source("b.arch", text))
+    assert sum(isinstance(node, If) for node in walk(program.items[0])) == 2
+
+
+@pytest.mark.parametrize("half", ["wh", "where k >", "where k > 0"])
+def test_a_header_without_its_brace_is_one_mistake(half: str) -> None:
+    body = "    if k > 1 { g = h } else { g = h }\n    return g\n"
+    text = f"block b[k: int](h: seq[n, d]) -> seq[n, d]\n    {half}\n{body}}}\n"
+    assert [(code, number in (1, 2)) for code, number, _ in places(text)] == [("E0101", True)]
+    program, _ = parse_tolerantly(Source("b.arch", text))
+    (item,) = program.items
+    assert isinstance(item, Definition)
+    assert isinstance(item.body.statements[-1], Return)
+
+
+def test_an_unindented_program_is_read_by_its_braces() -> None:
+    text = "block b(h: seq[n, d]) -> seq[n, d] {\nrepeat 3 {\nh <- norm(h)\n}\nreturn h + )\n}\n"
+    assert [place[:2] for place in places(text)] == [("E0104", 5)]
