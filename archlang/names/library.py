@@ -115,10 +115,15 @@ def library_file(dotted: str) -> Path | None:
 def outside_prelude(name: str) -> tuple[str, Definition | Extern] | None:
     """Returns the module of a block or model outside of the prelude, such as `archlang.models.panm`, and its item; None
     if there is none."""
-    for folder in BLOCKS.iterdir():
-        if folder.is_dir() and (item := _get(folder, name)) is not None:
+    for folder in _subfolders(BLOCKS):
+        if (item := _get(folder, name)) is not None:
             return f"archlang.{folder.name}.{_index(folder)[name].stem}", item
     return None
+
+
+@cache
+def _subfolders(folder: Path) -> tuple[Path, ...]:
+    return tuple(each for each in folder.iterdir() if each.is_dir())
 
 
 def library_files() -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from archlang.plan import mistakes
 from archlang.plan.measures import is_group
 from archlang.plan.model_graphs import ModelGraphs
 from archlang.plan.plan import Plan, PublishedResult
-from archlang.plan.planner import Planner
+from archlang.plan.planner import Bindings, Planner
 from archlang.plan.table import CellOption, TableCell, TableColumn, TableRow
 from archlang.plugins import NO_PLUGINS, Plugins
 from archlang.source import on_command_line
@@ -22,7 +22,8 @@ from archlang.types.statics import StaticValue
 @dataclass
 class CellPlanner:
     """Plans cells of tables over the recipes of a file. `overrides` are settings of every recipe; `seeds`, if any,
-    replace those that the recipes vary. Mistakes go to `report`. `plugins` are those of the plans."""
+    replace those that the recipes vary. Mistakes go to `report`. `plugins` are those of the plans. `bindings` are those
+    of the recipes, by the identity of their trees."""
 
     file: ResolvedFile
     report: Report
@@ -30,6 +31,7 @@ class CellPlanner:
     seeds: Sequence[int] = ()
     plugins: Plugins = NO_PLUGINS
     model_graphs: ModelGraphs = field(default_factory=ModelGraphs)
+    bindings: Mapping[int, Bindings] = field(default_factory=dict)
     _of_used_files: dict[int, "CellPlanner"] = field(default_factory=dict, init=False, repr=False)
     _planners: dict[str, Planner] = field(default_factory=dict, init=False, repr=False)
     _plans: dict[tuple[str, tuple[tuple[str, str], ...]], tuple[Plan, ...]] = field(
@@ -121,7 +123,10 @@ class CellPlanner:
                 path = self.file.program.source.path
                 self.report(mistakes.unknown_recipe(on_command_line(name), name, self.file.recipes, path))
                 return None
-            planner = Planner.of(recipe, self.file, self.report, self.overrides, self.plugins, self.model_graphs)
+            bindings = self.bindings.get(id(recipe))
+            planner = Planner.of(
+                recipe, self.file, self.report, self.overrides, self.plugins, self.model_graphs, bindings
+            )
             planner.check_paths()
             self._planners[name] = planner
         return self._planners[name]

@@ -18,7 +18,7 @@ from archlang.plan.ambiguous_names import follows, items_in_doubt
 from archlang.plan.cells import CellPlanner
 from archlang.plan.checked_bodies import CheckedBodies
 from archlang.plan.inheritance import repeats_mistake_of_base
-from archlang.plan.planner import Planner
+from archlang.plan.planner import Bindings, Planner
 from archlang.plan.recipe import is_complete_optimizer
 from archlang.plan.search import check_search, check_search_points
 from archlang.plan.written_table import check_cells, check_table, repeats_mistake_of_averaged
@@ -202,17 +202,20 @@ def _checks(
             yield item, partial(_refuse_training_settings, item, report)
     model_graphs = bodies.model_graphs
     model_graphs.begin_text()
+    bindings: dict[int, Bindings] = {}
     for recipe in [item for item in items if isinstance(item, Recipe)]:
         if bodies.is_sound(recipe, resolved):
             continue
-        make_planner = partial(Planner.of, recipe, resolved, report, model_graphs=model_graphs)
+        of_recipe = bindings[id(recipe)] = Bindings()
+        make_planner = partial(Planner.of, recipe, resolved, report, model_graphs=model_graphs, bindings=of_recipe)
         yield recipe, partial(_check_recipe, make_planner, points)
-    cells = CellPlanner(resolved, report, model_graphs=model_graphs)
+    checks = bodies.cells.of_text(report)
+    cells = CellPlanner(resolved, checks, model_graphs=model_graphs, bindings=bindings)
     for table in [item for item in items if isinstance(item, Table)]:
         if bodies.is_sound(table, resolved):
             continue
         yield table, partial(check_table, cells, table)
-        points.append(partial(check_cells, cells, table))
+        points.append(partial(check_cells, cells, table, checks, partial(bodies.key_of_cell, file=resolved)))
 
 
 def _own_declarations(resolved: ResolvedFile) -> Sequence[Declaration]:

@@ -11,9 +11,10 @@ from archlang.elaborate.elaborator import elaborate
 from archlang.names.resolve import Declaration, ResolvedFile
 from archlang.names.unused import unused_names
 from archlang.plan.model_graphs import ModelGraphs
+from archlang.plan.sound_cells import SoundCells
 from archlang.plan.statics import model_sizes
 from archlang.source import Span
-from archlang.syntax.tree import Definition, Extern, Item, Recipe, Table, Use
+from archlang.syntax.tree import Definition, Extern, Item, Recipe, Row, Table, Use
 from archlang.types import Type
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
@@ -42,12 +43,31 @@ class CheckedBodies:
     _contexts: dict[tuple[str, ...], int] = field(default_factory=dict)
     _files: dict[int, tuple[ResolvedFile, Mapping[str, str], int]] = field(default_factory=dict)
     _definitions: dict[tuple[int, str], Hashable] = field(default_factory=dict)
+    _items: dict[int, Mapping[str, str]] = field(default_factory=dict)
+    _plans: dict[tuple[int, str, frozenset[str]], int] = field(default_factory=dict)
+    _numbers: dict[_Key, int] = field(default_factory=dict)
     _sound: frozenset[_Key] = frozenset()
 
     @cached_property
     def model_graphs(self) -> ModelGraphs:
         """The graphs of the models of the last texts."""
         return ModelGraphs(self._trees)
+
+    @cached_property
+    def cells(self) -> SoundCells:
+        """The sound cells of the last texts."""
+        return SoundCells(self.model_graphs)
+
+    def key_of_cell(self, recipe: Recipe, words: frozenset[str], file: ResolvedFile) -> Hashable:
+        """Returns what the cells of a recipe depend on, with settings that name some words, besides the settings."""
+        names = frozenset(words & self._texts_of_items(file).keys())
+        key = id(file), recipe.name, names
+        if key not in self._plans:
+            _, _, context = self._of_file(file)
+            text = "\n".join([_text(recipe), *sorted(names)])
+            texts = text, self._reached_texts(text, self._texts_of_items(file), set()), context
+            self._plans[key] = self._numbers.setdefault(texts, len(self._numbers))
+        return self._plans[key]
 
     def check(self, declaration: Declaration, report: Report) -> None:
         """Reports the mistakes in the body of a block or model."""
@@ -72,6 +92,8 @@ class CheckedBodies:
         self._words = {text: words for text, words in self._words.items() if text in own}
         self._files.clear()
         self._definitions.clear()
+        self._items.clear()
+        self._plans.clear()
 
     def is_sound(self, item: Recipe | Table, file: ResolvedFile) -> bool:
         """Returns whether a recipe or a table, and all items that it names, are those of a file without mistakes."""
@@ -84,15 +106,23 @@ class CheckedBodies:
 
     def _key_of_plan(self, item: Recipe | Table, file: ResolvedFile) -> _Key:
         _, _, context = self._of_file(file)
-        texts: dict[str, str] = {}
-        for each in file.program.items:
-            if not isinstance(each, Use):  # a recipe may have the name of its model
-                texts[each.name] = texts.get(each.name, "") + _text(each)
         text = _text(item)
         if isinstance(item, Recipe):  # its claims must agree with those of the tables' rows about it
-            tables = (_text(each) for each in file.program.items if isinstance(each, Table))
-            text = "".join([text, *(table for table in tables if item.name in self._words_of(table))])
-        return text, self._reached_texts(text, texts, set()), context
+            tables = (each for each in file.program.items if isinstance(each, Table))
+            named = (table for table in tables if item.name in self._words_of(_text(table)))
+            text = "".join([text, *(_text_about(table, item.name) for table in named)])
+        return text, self._reached_texts(text, self._texts_of_items(file), set()), context
+
+    def _texts_of_items(self, file: ResolvedFile) -> Mapping[str, str]:
+        """Returns the texts of the items of a file by their names."""
+        self._of_file(file)  # keeps the id in use
+        if id(file) not in self._items:
+            texts: dict[str, str] = {}
+            for each in file.program.items:
+                if not isinstance(each, Use):  # a recipe may have the name of its model
+                    texts[each.name] = texts.get(each.name, "") + _text(each)
+            self._items[id(file)] = texts
+        return self._items[id(file)]
 
     def _elaborate(self, declaration: Declaration, report: Report) -> CheckedBody:
         item = declaration.item
@@ -188,6 +218,12 @@ def _text(item: Item) -> str:
     """Returns the text of an item, with a mark if it has syntax mistakes: the tree without the lines that could not be
     read, of an editor, has the same text."""
     return item.span.text if item.is_whole else item.span.text + "\0"
+
+
+def _text_about(table: Table, recipe: str) -> str:
+    """Returns the text of a table without the rows of other recipes, on which the claims about a recipe depend."""
+    parts = (part for part in table.parts if not isinstance(part, Row) or part.recipe == recipe)
+    return "\n".join([table.name, table.origin, *(part.span.text for part in parts)])
 
 
 def _ignore(diagnostic: Diagnostic) -> None:

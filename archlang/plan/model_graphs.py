@@ -1,6 +1,6 @@
 """The graphs of the models of a file, shared by all points of recipes with equal statics and sizes of their model."""
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Collection, Hashable, Mapping
 from dataclasses import dataclass, field
 
 from archlang.diagnostics import Diagnostic
@@ -22,6 +22,15 @@ _Texts = frozenset[tuple[str, type, str, Hashable]]
 _MOST_STEPS = 1_000_000
 
 
+@dataclass
+class Elaborations:
+    """The elaborations that the check of a cell asks for, None if one of them is not kept, and the steps that they
+    counted."""
+
+    asked: set[Hashable] | None = field(default_factory=set)
+    steps: int = 0
+
+
 def _itself(model: Declaration) -> Hashable:
     return model
 
@@ -39,6 +48,7 @@ class ModelGraphs:
     _leaks: Memo[tuple[Leak | None, Graph]] = field(default_factory=Memo, init=False, repr=False)
     _horizons: KnownHorizons = field(default_factory=Memo, init=False, repr=False)
     _counted: set[Hashable] = field(default_factory=set, init=False, repr=False)
+    _of_cell: Elaborations = field(default_factory=Elaborations, init=False, repr=False)
 
     def __post_init__(self) -> None:
         self.bodies = KnownBodies(self.definition)
@@ -49,6 +59,29 @@ class ModelGraphs:
         if sum(steps for _, steps in self._elaborated.values()) > _MOST_STEPS:
             self._elaborated.clear()
             self._leaks, self._horizons = Memo(), Memo()
+
+    def begin_cell(self) -> Elaborations:
+        """Begins the check of a cell. Returns the elaborations that it asks for, which `elaborate` adds."""
+        self._of_cell = Elaborations()
+        return self._of_cell
+
+    def count(self, keys: Collection[Hashable]) -> bool:
+        """Counts the steps of elaborations that this text has not counted. Returns False if one is not kept."""
+        if not all(key in self._elaborated for key in keys):
+            return False
+        for key in keys:
+            if key not in self._counted:
+                self._counted.add(key)
+                spend(self._elaborated[key][1])
+        return True
+
+    def _note(self, key: Hashable, steps: int) -> None:
+        """Notes an elaboration that a cell asks for, and the steps that it counted."""
+        self._of_cell.steps += steps
+        if key not in self._elaborated:
+            self._of_cell.asked = None
+        elif self._of_cell.asked is not None:
+            self._of_cell.asked.add(key)
 
     def elaborate(
         self,
@@ -65,6 +98,7 @@ class ModelGraphs:
         key = self.definition(model), self._texts(bounds), may_be_unknown
         if key in self._elaborated:
             elaborated, steps = self._elaborated[key]
+            self._note(key, 0 if key in self._counted else steps)
             if key not in self._counted:
                 self._counted.add(key)
                 spend(steps)
@@ -81,6 +115,7 @@ class ModelGraphs:
         if not diagnostics and all(_is_its_text(bound.value) for bound in bounds.values()):
             self._elaborated[key] = elaborated, spent() - before
             self._counted.add(key)
+        self._note(key, spent() - before)
         return elaborated
 
     def find_leak(self, graph: Graph, origin: str) -> Leak | None:

@@ -42,17 +42,24 @@ _MOST_POINTS_OF_CLAIM = 16
 
 
 @dataclass(frozen=True)
+class Bindings:
+    """The bindings of the lines `task` and `train` of a recipe, and what runs with them measure."""
+
+    bound: Memo[tuple[Binding | None, object]] = field(default_factory=Memo)
+    measured: Memo[Measures | None] = field(default_factory=Memo)
+
+
+@dataclass(frozen=True)
 class Planner:
     """Plans the points of one recipe. `overrides` are settings of the command line by their dotted paths; they replace
     those of the recipe and of `vary`. Mistakes go to the recipe's `report`. `plugins` are those of the plans. Planners
-    of a file may share `model_graphs`."""
+    of a file may share `model_graphs`, and those of one recipe that report to one log may share `bindings`."""
 
     recipe: ResolvedRecipe
     overrides: Mapping[str, Setting] = field(default_factory=dict)
     plugins: Plugins = NO_PLUGINS
     model_graphs: ModelGraphs = field(default_factory=ModelGraphs)
-    _bindings: Memo[tuple[Binding | None, object]] = field(default_factory=Memo, init=False, repr=False)
-    _measured: Memo[Measures | None] = field(default_factory=Memo, init=False, repr=False)
+    bindings: Bindings = field(default_factory=Bindings, repr=False)
 
     @staticmethod
     def of(
@@ -62,11 +69,13 @@ class Planner:
         overrides: Mapping[str, Setting] | None = None,
         plugins: Plugins = NO_PLUGINS,
         model_graphs: ModelGraphs | None = None,
+        bindings: Bindings | None = None,
     ) -> Planner:
         """The planner of a recipe of a file; reports missing, repeated and unknown parts."""
         inherited = with_base(recipe, resolved.recipes, resolved.other_items, partial(static_names, resolved), report)
         resolved_recipe = resolve_recipe(resolved, read_parts(inherited.recipe, report, inherited.is_sound), report)
-        return Planner(resolved_recipe, overrides or {}, plugins, model_graphs or ModelGraphs())
+        graphs = model_graphs or ModelGraphs()
+        return Planner(resolved_recipe, overrides or {}, plugins, graphs, bindings or Bindings())
 
     # Checking
 
@@ -171,7 +180,9 @@ class Planner:
         """The binding of the line `task` or `train`; points with the same settings of the line share it."""
         own = {path: setting for path, setting in settings.items() if path.startswith(f"{word}.")}
         key = word, *((path, id(setting.value)) for path, setting in own.items())
-        binding, _ = self._bindings.get(key, lambda: (bind(self.recipe, word, own), own))  # `own` keeps the ids in use
+        binding, _ = self.bindings.bound.get(
+            key, lambda: (bind(self.recipe, word, own), own)
+        )  # `own` keeps the ids in use
         return binding
 
     def charges(self, settings: Mapping[str, Setting]) -> tuple[str, ...]:
@@ -187,7 +198,7 @@ class Planner:
 
     def _measures(self, task: Binding, train: Binding) -> Measures | None:
         """What a run of a point measures, with bindings of `_bind`; reports a `train.select` that names none of it."""
-        return self._measured.get((id(task), id(train)), lambda: self._measures_of(task, train))
+        return self.bindings.measured.get((id(task), id(train)), lambda: self._measures_of(task, train))
 
     def _measures_of(self, task: Binding, train: Binding) -> Measures | None:
         choices = self.recipe.parts.choices

@@ -133,23 +133,24 @@ def resolve_recipe(resolved: ResolvedFile, parts: RecipeParts, report: Report) -
 def static_names(resolved: ResolvedFile, choice: Choice) -> list[str] | None:
     """The names of the statics of a line's task, model or optimizer; None if it is unknown."""
     find = {"task": _find_task, "train": _find_optimizer, "model": _find_model}[choice.word]
-    declaration = find(resolved, choice, lambda diagnostic: None)
+    declaration = find(resolved, choice, None)
     return None if declaration is None else [static.name for static in declaration.item.signature.statics]
 
 
-def _find_task(resolved: ResolvedFile, choice: Choice | None, report: Report) -> Declaration | None:
+def _find_task(resolved: ResolvedFile, choice: Choice | None, report: Report | None) -> Declaration | None:
     """A task of the file, or a shipped one."""
     if choice is not None and (item := resolved.tasks.get(_callee(choice).text)) is not None:
         # archlang's own signatures check the statics of its tasks; a program's signature could let any value through.
         if item.python.startswith("archlang."):
-            report(name_mistakes.class_of_archlang(item.name_span, item.name, item.python))
+            if report is not None:
+                report(name_mistakes.class_of_archlang(item.name_span, item.name, item.python))
             return None
         return Declaration(item, resolved) if item.is_whole else None
     names = library.task_names() | frozenset(resolved.tasks)
     return _find_shipped(choice, library.task, name_mistakes.unknown_task, names, report)
 
 
-def _find_optimizer(resolved: ResolvedFile, choice: Choice | None, report: Report) -> Declaration | None:
+def _find_optimizer(resolved: ResolvedFile, choice: Choice | None, report: Report | None) -> Declaration | None:
     """An optimizer of the file, with the training settings, or a shipped one."""
     if choice is not None and (item := resolved.optimizers.get(_callee(choice).text)) is not None:
         # `check` reports one without the settings.
@@ -172,25 +173,28 @@ def _find_shipped(
     find: Callable[[str], Extern | None],
     unknown: Callable[[Span, str, Iterable[str]], Diagnostic],
     names: Iterable[str],
-    report: Report,
+    report: Report | None,
 ) -> Declaration | None:
     if choice is None:
         return None
     name = _callee(choice)
     item = find(name.text)
     if item is None:
-        report(unknown(name.span, name.text, names))
+        if report is not None:
+            report(unknown(name.span, name.text, names))
         return None
     return prelude(item)
 
 
-def _find_model(resolved: ResolvedFile, choice: Choice | None, report: Report) -> Declaration | None:
+def _find_model(resolved: ResolvedFile, choice: Choice | None, report: Report | None) -> Declaration | None:
     if choice is None:
         return None
     name = _callee(choice)
     declaration = resolved.find(name.text)
     if declaration is not None and _is_model(declaration):
         return None if "statics" in declaration.item.signature.unread else declaration
+    if report is None:
+        return None
     models = [name for name, candidate in {**resolved.used, **resolved.own}.items() if _is_model(candidate)]
     report(name_mistakes.unknown_model(name.span, name.text, models, is_block=declaration is not None))
     return None
