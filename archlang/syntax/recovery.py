@@ -45,7 +45,7 @@ _MALFORMED_NUMBER = re.compile(r"[0-9][\w.]*")
 _BINDERS = ("=", "<-")
 _BINDER = re.compile(r"\s*(?:=(?!=)|<-)")
 _WORD = re.compile(r"\w+")
-_WORD_OF_LINE = re.compile(r"\w+(?!\s*:)")  # `:` follows a parameter
+_WORD_OF_LINE = re.compile(r"\w++(?!\s*:)")  # `:` follows a parameter
 _LAST_NAME = re.compile(r"(?<![\w.])[A-Za-z_][\w.]*\Z")
 # A sign or a word that a value follows, at the end of a text.
 _UNFINISHED = re.compile(
@@ -398,10 +398,12 @@ class Reader:
         if not around and "LBRACE" in self._stack.accepted():
             return None  # the `{` of an item is missing
         model = None if around else self._model_without_inputs(place)
-        token = _WORD_OF_LINE.match(self._text, place)
+        token = _WORD.match(self._text, place)
         words = [model, name, None if token is None else self._span(*token.span())]
         for word in words:
-            if word is not None and outline.is_first(word.start) and (around or word is model or word.text != "model"):
+            if word is None or not outline.is_first(word.start) or not _WORD_OF_LINE.match(self._text, word.start):
+                continue
+            if around or word is model or word.text != "model":
                 items = (point.start for point in reversed(outline.points) if _is_item_before(point, word.start))
                 diagnostic = misplaced_line(word, around, next(items, None))
                 return diagnostic if word is not model or (diagnostic is not None and diagnostic.edits) else None

@@ -166,5 +166,5 @@ def test_a_let_without_a_name_does_not_take_the_next_value() -> None:
 def test_a_header_that_breaks_off_before_its_bracket_is_one_mistake() -> None:
     header = "extern task t[\n    train: int = 1,\n    path: file,\n](x: tokens[n]) -> logits[classes]\n"
     rest = '    gives vocab = 4\n    python "a:B"\n'
-    for half in ("extern task t", "extern task"):
+    for half in ("extern task t", "extern task", "extern"):
         assert places(header.replace("extern task t[", half) + rest) == ["E0101:1"]
