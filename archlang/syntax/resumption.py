@@ -98,7 +98,10 @@ class Resumption:
             header.complete(place)
         for brace in reversed(self._stack.open_braces()):
             if "MISSING_LINE" not in self._stack.accepted():
-                self._stack.cut(brace + 1)
+                dropped = self._stack.cut(brace + 1)
+                if dropped:
+                    start, end = start_of(dropped[0]), len(self._text[:place].rstrip())
+                    self._stack.feed([("MISSING_LINE", self._text[start:end])], start, end)
             self._stack.feed([("MISSING_LINE", ""), ("RBRACE", "}")], place)
         if "$END" not in self._stack.accepted():
             self._stack.cut(0)

@@ -200,6 +200,7 @@ BLOCKS = "archlang/blocks"
         (f"{BLOCKS}/embed.arch", "    d: int,", "    d: int"),
         ("archlang/tasks/parity.arch", "extern task parity[", "extern task p"),
         ("archlang/tasks/multi30k.arch", "extern task multi30k[", "extern task"),
+        ("recipes/papers/panm/dyck.arch", "recipe srnn_3", "recipe srnn_3 from srnn_2 { task dyck[pairs ="),
         ("recipes/field/growing_memory.arch", "        memory <-", "        memo"),
     ],
 )  # fmt: skip
