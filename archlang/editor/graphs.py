@@ -13,7 +13,7 @@ from archlang.editor.symbols import Names
 from archlang.elaborate.elaborator import elaborate
 from archlang.graph.graph import Graph
 from archlang.plan.check import MOST_STEPS
-from archlang.plan.from_file import plan_first_point
+from archlang.plan.from_file import UnreadLine, plan_first_point
 from archlang.plan.model_graph import model_graph
 from archlang.plan.statics import model_sizes
 from archlang.syntax.tree import Choice, Definition, Recipe
@@ -75,6 +75,8 @@ def _graph_of(document: Document, part: Part, sizes: Mapping[str, int]) -> Graph
         if error.diagnostics[0].code in _UNKNOWN_SIZES and (graph := _generic_graph(document, part)) is not None:
             return graph
         return f"{subject} cannot be drawn: {error.diagnostics[0].message}."
+    except UnreadLine:
+        return f"{subject} cannot be drawn: a line of it cannot be read."
     except (TooMuchWork, RecursionError):
         return f"{subject} is too large to be drawn."
 

@@ -46,6 +46,10 @@ def plan_recipe(
     return plan_first_point(load_file(path, allow), recipe, sets, plugins)
 
 
+class UnreadLine(AssertionError):
+    """There is no plan, because a line of the program could not be read. Only an editor plans such a program."""
+
+
 def plan_first_point(
     resolved: ResolvedFile, recipe: str | None, sets: Mapping[str, str] | None, plugins: Iterable[str | Path] = ()
 ) -> Plan:
@@ -251,9 +255,10 @@ def _planner(
 
 
 def _without_errors(planned: Planned | None, report: DiagnosticLog) -> Planned:
-    """Raises the reported errors; without any, there is a plan."""
+    """Raises the reported errors. Without any, there is a plan, unless a line could not be read."""
     report.stop_at_errors()
-    assert planned is not None, "planning failed without an error"
+    if planned is None:
+        raise UnreadLine("planning failed without an error")
     return planned
 
 
