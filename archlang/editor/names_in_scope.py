@@ -24,10 +24,10 @@ def names_in_scope(document: Document, offset: int) -> Iterator[Symbol]:
     """Yields the names of the item around an offset that are bound before it and can be used there, the nearest
     first."""
     item = item_around(document, offset)
-    if item is None:
+    if not isinstance(item, Definition | Extern):
         return
     hidden = list(_hidden(item, offset))
-    for place in reversed(Names(document).occurrences):
+    for place in reversed(Names(document).within(item)):
         symbol = place.symbol
         is_before = item.span.start <= symbol.span.start < offset and symbol.span == place.span
         is_name = symbol.kind in ("value", "instance", "input", "static", "size")

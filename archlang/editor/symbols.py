@@ -118,6 +118,12 @@ class Names:
         places = [place for place in occurrences if place.span.start <= offset <= place.span.end]
         return max(places, key=lambda place: place.span.start, default=None)
 
+    def within(self, item: Definition | Extern) -> list[Occurrence]:
+        """Returns the places of a block, a model or an `extern` that name a symbol, in order."""
+        reader = _Reader(self.document)
+        reader.read([item])
+        return sorted(reader.occurrences, key=lambda each: each.span.start)
+
     def of(self, symbol: Symbol) -> tuple[Span, ...]:
         """Returns the places of the document that name a symbol, its definition included."""
         start, key = symbol.span.start, symbol.key
