@@ -48,8 +48,18 @@ class _Braces:
     header: tuple[int, ...] = ()
     """the line of a header that lacks its `{`, and the next one"""
     is_balanced: bool = True
+    # For each line the next one that is not indented deeper.
+    _following: list[int | None] = field(default_factory=list)
     # The indentation of the statement of each line, which begins before the brackets that are open there.
     _indents: list[int] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._following = [None] * len(self.lines)
+        deeper: list[int] = []
+        for index, line in enumerate(self.lines):
+            while deeper and self.lines[deeper[-1]].indent >= line.indent:
+                self._following[deeper.pop()] = index
+            deeper.append(index)
 
     def read(self) -> None:
         depth = 0
@@ -87,7 +97,7 @@ class _Braces:
             return
         self.open.pop()
         is_if = _IF.match(self.lines[opener].code) is not None and _HALF_ELSE.fullmatch(line.code) is not None
-        after = self._line_after(index)
+        after = self._line_after(index, line.indent)
         if is_if and not is_deeper and after is not None and after.closes and self._is_deeper_after(index):
             end, room = line.start + len(line.code), self.lines[index + 1].start
             header = _ELSE_IF if _CLOSED_BY_ELSE.match(after.code) else _ELSE
@@ -119,10 +129,9 @@ class _Braces:
 
     def _lacks_brace(self, index: int) -> bool:
         """Returns whether a line has no `{`, and the lines after it are indented as its body and end with a `}`."""
-        line, after = self.lines[index], self._line_after(index)
+        line = self.lines[index]
         is_header = not line.closes and not line.code.endswith("{") and line.indent > 0
-        is_closed = after is not None and after.closes and after.indent == line.indent
-        return is_header and is_closed and self._is_deeper_after(index)
+        return is_header and self._is_deeper_after(index) and self._is_closed_after(index, index)
 
     def _open_after(self, index: int) -> None:
         line = self.lines[index]
@@ -177,16 +186,20 @@ class _Braces:
         following = self.lines[index + 1] if index + 1 < len(self.lines) else None
         return following is not None and following.indent > self.lines[index].indent
 
-    def _line_after(self, index: int) -> _Line | None:
-        """Returns the first line after a line that is not indented deeper."""
-        indent = self.lines[index].indent
-        return next((line for line in self.lines[index + 1 :] if line.indent <= indent), None)
+    def _line_after(self, index: int, indent: int) -> _Line | None:
+        """Returns the first line after a line that is not indented deeper than some spaces."""
+        following: int | None = index + 1
+        while following is not None and following < len(self.lines):
+            if self.lines[following].indent <= indent:
+                return self.lines[following]
+            following = self._following[following]
+        return None
 
     def _is_closed_after(self, opener: int, index: int) -> bool:
         """Returns whether the first line after a line that is not indented deeper than the line of an open brace begins
         with a `}` of the same indentation."""
         indent = self.lines[opener].indent
-        after = next((line for line in self.lines[index + 1 :] if line.indent <= indent), None)
+        after = self._line_after(index, indent)
         return after is not None and after.indent == indent and after.closes
 
 
