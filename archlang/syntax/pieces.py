@@ -14,7 +14,7 @@ from archlang.syntax.grammar import spellings
 from archlang.syntax.outline import ITEM_WORDS, MODEL_HEAD
 from archlang.syntax.tree import Node, Program
 from archlang.syntax.walk import walk
-from archlang.syntax.whole import parse_whole
+from archlang.syntax.whole import parse_sound, parse_whole
 
 # The start of an item, or a variable. An unindented `model` can be a part of a recipe.
 _WORDS = "|".join(word for word in ITEM_WORDS if word != "model")
@@ -132,13 +132,13 @@ def after_piece(text: str, end: int) -> str:
 
 def parse_pieces(source: Source, start: int, text: str) -> list[Piece]:
     """Parses a piece of a text alone. If it has mistakes, it is divided also where an item only may begin."""
-    piece = _parse_alone(source, start, text)
-    if not piece.diagnostics:
+    piece = _sound(source, start, text)
+    if piece is not None:
         return [piece]
     parts = list(_split(text, [item.start() for item in _ITEM.finditer(text)]))
     if len(parts) == 1:
-        return [_with_next(piece, source)]
-    pieces = (_with_next(_parse_alone(source, start + place, part), source) for place, part in parts)
+        return [_mistaken(source, start, text)]
+    pieces = (_sound(source, start + place, part) or _mistaken(source, start + place, part) for place, part in parts)
     return _until_too_many_mistakes(pieces)
 
 
@@ -154,28 +154,31 @@ def _until_too_many_mistakes(pieces: Iterator[Piece]) -> list[Piece]:
     return read
 
 
-def _parse_alone(source: Source, start: int, text: str) -> Piece:
+def _sound(source: Source, start: int, text: str) -> Piece | None:
+    """Parses a piece alone; returns None if it has mistakes."""
     alone = Source(source.path, text)
-    program, mistakes = parse_whole(alone)
+    program = parse_sound(alone)
+    if program is None:
+        return None
     closing = () if start + len(text) < len(source.text) else program.closing
-    piece = Piece.of(text, _items(program, text), mistakes, 0, alone, closing=closing)
+    piece = Piece.of(text, _items(program, text), (), 0, alone, closing=closing)
     piece.move(source, start)
     return piece
 
 
-def _with_next(piece: Piece, source: Source) -> Piece:
+def _mistaken(source: Source, start: int, text: str) -> Piece:
     """Parses a piece that has mistakes with the first line of the next piece, which shows some."""
-    end, following = len(piece.text), after_piece(source.text, piece.start + len(piece.text))
-    if not (piece.diagnostics and following):
-        return piece
-    both = Source(source.path, piece.text + following)
-    program, diagnostics = parse_whole(both, end)
-    mistakes = tuple(each for each in diagnostics if _is_within(each.span, end))
+    end, following = len(text), after_piece(source.text, start + len(text))
+    read = Source(source.path, text + following)
+    program, diagnostics = parse_whole(read, end)
+    mistakes = tuple(each for each in diagnostics if _is_within(each.span, end)) if following else diagnostics
     if not mistakes:
-        return replace(piece, following=following)
-    shown = Piece.of(piece.text, _items(program, piece.text), mistakes, 0, both, following)
-    shown.move(source, piece.start)
-    return shown
+        read = Source(source.path, text)
+        program, mistakes = parse_whole(read)
+    closing = () if following else program.closing
+    piece = Piece.of(text, _items(program, text), mistakes, 0, read, following, closing)
+    piece.move(source, start)
+    return piece
 
 
 def _items(program: Program, text: str) -> tuple[Node, ...]:

@@ -21,7 +21,7 @@ from archlang.syntax.parser import parse_tolerantly
 from archlang.syntax.printer import Item, format_program, item_text
 from archlang.syntax.tree import Definition, Program, Recipe, Table
 from archlang.syntax.walk import walk
-from archlang.syntax.whole import parse_whole
+from archlang.syntax.whole import parse_sound, parse_whole
 from benchmarks.editor import texts
 
 SIGNS = ["(", "x", "{", "}", " ", "\n", "norm(", '"', "#", "="]
@@ -157,6 +157,11 @@ def recorded_work(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> tuple[list
         checked.append(declaration.name)
         return elaborate(declaration, report)
 
+    def parse_without_mistakes(source: Source) -> Program | None:
+        parsed.append(source.text)
+        return parse_sound(source)
+
+    monkeypatch.setattr("archlang.syntax.pieces.parse_sound", parse_without_mistakes)
     monkeypatch.setattr("archlang.syntax.pieces.parse_whole", parse)
     monkeypatch.setattr("archlang.editor.pieces.parse_whole", parse)
     monkeypatch.setattr(memory.bodies, "_elaborate", check)
