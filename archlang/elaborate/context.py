@@ -27,6 +27,7 @@ from archlang.types import Dim, Type
 # Is called with the places of values and their types.
 Observe = Callable[[Span, Type], None]
 
+IN_CALL = "in this call"
 # Steps of work for a call, each as long as a small expression takes.
 _CALL = 16
 
@@ -67,7 +68,7 @@ class Context:
             return
         self.reported += 1
         labels = tuple(
-            Label(span, "in this call")
+            Label(span, IN_CALL)
             for span in self.calls[-3:]
             if all(span != label.span for label in diagnostic.labels) and span != diagnostic.span
         )
@@ -186,4 +187,4 @@ def _at_call(diagnostic: Diagnostic, item: Definition | Extern, call: Span) -> D
     if source.path != item.span.source.path or source.path == call.source.path:
         return diagnostic
     labels = (Label(diagnostic.span, diagnostic.label), *diagnostic.labels)
-    return replace(diagnostic, span=call, label="in this call", labels=labels)
+    return replace(diagnostic, span=call, label=IN_CALL, labels=labels)

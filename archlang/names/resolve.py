@@ -268,6 +268,8 @@ class Loader:
             shown = str(target)
         else:
             library_file = library.library_file(use.path)
+            if library_file is None and not use.is_whole:
+                return  # the path breaks off
             if library_file is None:
                 self.diagnostics.append(mistakes.unknown_library_file(use.path_span, use.path, library.library_files()))
                 return

@@ -10,6 +10,7 @@ from types import MappingProxyType
 from archlang.diagnostics import Diagnostic, ProgramError
 from archlang.diagnostics.effort import TooMuchWork, limited
 from archlang.diagnostics.log import DiagnosticLog
+from archlang.elaborate.context import IN_CALL
 from archlang.elaborate.signature_check import check_signature
 from archlang.names import library
 from archlang.names.mistakes import declared_by_library_only, incomplete_optimizer, too_much_work
@@ -86,6 +87,7 @@ def _check(resolved: ResolvedFile, diagnostics: Sequence[Diagnostic], bodies: Ch
         diagnostic
         for diagnostic in mistakes
         if not _may_be_used(diagnostic, mistakes, resolved)
+        and not _is_repeated_by_call(diagnostic, mistakes)
         and (
             diagnostic in diagnostics
             or not (
@@ -96,6 +98,18 @@ def _check(resolved: ResolvedFile, diagnostics: Sequence[Diagnostic], bodies: Ch
             )
         )
     )
+
+
+def _is_repeated_by_call(diagnostic: Diagnostic, mistakes: Sequence[Diagnostic]) -> bool:
+    """Whether a mistake in a block is reported with the sizes of a call too, besides those of the block itself."""
+    if not _is_of_call(diagnostic):
+        return False
+    key = diagnostic.code, diagnostic.span
+    return any((each.code, each.span) == key and not _is_of_call(each) for each in mistakes)
+
+
+def _is_of_call(diagnostic: Diagnostic) -> bool:
+    return any(label.text == IN_CALL for label in diagnostic.labels)
 
 
 def _follows(diagnostic: Diagnostic, loading: Sequence[Diagnostic]) -> bool:

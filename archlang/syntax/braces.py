@@ -45,6 +45,8 @@ class _Braces:
     mistakes: list[Diagnostic] = field(default_factory=list)
     added: list[int] = field(default_factory=list)
     """the places of `{` that were added"""
+    closed: dict[int, int] = field(default_factory=dict)
+    """the places of `}` that were added, and the line before each"""
     header: tuple[int, ...] = ()
     """the line of a header that lacks its `{`, and the next one"""
     is_balanced: bool = True
@@ -124,6 +126,7 @@ class _Braces:
             if opened.text == "{":  # else it was added
                 self.mistakes.append(mistakes.unclosed_bracket(opened, noticed))
             self.text = self.text[:free] + "}" + self.text[free + 1 :]
+            self.closed[free] = self.source.position(end)[0]
             self._blank_comment(free + 1, before.end)
             self.open.pop()
 
@@ -206,17 +209,23 @@ class _Braces:
 @dataclass(frozen=True)
 class RepairedBraces:
     """A text with the braces that its indentation shows, and the mistakes in its own; `added` are the places of `{`
-    that are none of the text, after a line that may not be the header of a body; `header` is the line of the header of
+    that are none of the text, after a line that may not be the header of a body, `closed` those of `}`, each with the
+    line before it; `header` is the line of the header of
     an item to which a `{` was added, whose mistake is known, and the line after it."""
 
     text: str
     mistakes: list[Diagnostic] = field(default_factory=list)
     added: list[int] = field(default_factory=list)
+    closed: dict[int, int] = field(default_factory=dict)
     header: tuple[int, ...] = ()
 
     def mistakes_of(self, first: list[Diagnostic], again: list[Diagnostic]) -> list[Diagnostic]:
         """Returns the mistakes of a text: its own, and those with which it was read first and `again`, repaired."""
-        shown = [each for each in again if each.span.start not in self.added and each.span.line not in self.header[:1]]
+        added = {*self.added, *self.closed}
+        lines = {self.closed[each.span.start] for each in again if each.span.start in self.closed}
+        shown = [each for each in again if each.span.start not in added and each.span.line not in self.header[:1]]
+        known = {each.span for each in (*self.mistakes, *shown)}
+        shown += [each for each in first if each.span.line in lines and each.span not in known]
         if not any(each.span.line in self.header[1:] for each in shown):
             shown += [each for each in first if each.span.line in self.header[:1]]
         return self.mistakes + shown
@@ -236,7 +245,7 @@ def repair_braces(source: Source, text: str, known: frozenset[int]) -> RepairedB
         braces.read()
         if braces.is_balanced:
             break
-    return RepairedBraces(braces.text, braces.mistakes, braces.added, braces.header)
+    return RepairedBraces(braces.text, braces.mistakes, braces.added, braces.closed, braces.header)
 
 
 def _has_odd_brace(text: str) -> bool:

@@ -51,7 +51,7 @@ _LAST_NAME = re.compile(r"(?<![\w.])[A-Za-z_][\w.]*\Z")
 _UNFINISHED = re.compile(
     r"(?:\|>|<-|[=!<>]=|\.\.|[-+*/%=<]|(?<!-)>|(?<![\w.])(?:in|and|or|not|when|return|emit|if|repeat|stack))\Z"
 )
-_LAST_PIECE = re.compile(r'(?:[\w.]+|"[^"\r\n]*"|\S)\Z')
+_LAST_PIECE = re.compile(r'(?:[\w.]+|"[^"\r\n]*"|->|<-|\|>|[=!<>]=|\S)\Z')
 _LONGEST_SIGN = 8
 _LONGEST_COMMENT = 1_000
 _MODEL_LINE = re.compile(r"model[ \t]+[A-Za-z_][\w.]*[ \t]*(?:\[[^\[\]]*\])?(?:\s|#[^\r\n]*)*+")
@@ -182,7 +182,7 @@ class Reader:
     def _at_token(self, token: Token) -> None:
         place, end = token.start_pos or 0, token.end_pos or 0
         name = self._name_before()
-        missing = self._value_missing(token)
+        missing = self._let_without_name(place) or self._value_missing(token)
         reserved = self._reserved(token)
         unapplied = None if name is None else self._unapplied(name)
         if token in CLOSERS and (unmatched := self._unmatched(place)) is not None:
@@ -202,7 +202,7 @@ class Reader:
             self._report(name.start, mistakes.application_without_parentheses(unapplied, name))
             self._resume(place)
         elif missing is not None:
-            self._report(place, missing)
+            self._report(missing.span.start, missing)
             self._resume(missing.labels[0].span.start)
         elif (misplaced := self._misplaced(place, name)) is not None:
             self._report(misplaced.span.start, misplaced)
@@ -445,6 +445,15 @@ class Reader:
             if terminal(values[index]) == "LBRACE":
                 return None
         return None
+
+    def _let_without_name(self, place: int) -> Diagnostic | None:
+        """Returns a diagnostic for a `let` before a place that has taken its name from the next line, whose value goes
+        on there."""
+        name = self._let()
+        if name is None or not self._get_outline().begins_line(name.start) or not self._same_line(name.start, place):
+            return None
+        word = self._span(self._end_of_code(name.start) - len("let"), self._end_of_code(name.start))
+        return mistakes.line_incomplete(word, Expected(("a name",)), name) if word.text == "let" else None
 
     def _foreign_sign(self, place: int) -> Span | None:
         """Returns the place of a sign that is no operator, one of whose characters is at `place`."""

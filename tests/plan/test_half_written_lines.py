@@ -557,3 +557,26 @@ def test_a_name_that_a_wrong_line_may_mean_is_not_called_unused(line: str) -> No
     codes = {place[0] for place in places(f"block b(h: seq[n, d]) -> seq[n, d] {{\n    r = norm(h)\n    {line}\n}}\n")}
     assert codes
     assert "W0201" not in codes
+
+
+def test_the_path_of_a_half_written_use_is_not_unknown() -> None:
+    text = "use archlang.models.\n\nblock b(h: seq[n, d]) -> seq[n, d] {\n    return mine(h)\n}\n"
+    assert [place[0] for place in places(text)] == ["E0101"]
+
+
+def test_a_mistake_in_a_block_is_not_repeated_with_the_sizes_of_a_call() -> None:
+    text = """block b(h: seq[n, d]) -> seq[n, d] {
+    return linear[1](h)
+}
+
+model m[d = 8](x: tokens[n]) -> logits[classes] {
+    return embed[d](x) |> b |> last |> linear[classes]
+}
+
+recipe r {
+    task  ctl
+    model m
+    train adamw[steps = 10]
+}
+"""
+    assert [place[:2] for place in places(text)] == [("E0404", 2)]

@@ -161,6 +161,12 @@ def test_a_let_without_a_name_does_not_take_the_next_value() -> None:
     (mistake,) = diagnostics(block("let\na = norm(h)\nlet\nf = norm\nreturn f(a)"))
     assert (mistake.span.text, mistake.span.line) == ("let", 2)
     assert mistake.message == "expected a name after `let`, found the next line"
+    assert places(block("let\na = norm(h) + h\nreturn a")) == ["E0101:2"]
+
+
+def test_a_type_is_missing_after_its_arrow() -> None:
+    (mistake,) = diagnostics("block b(h: s) ->\n    return h\n}\n")
+    assert (mistake.span.text, mistake.span.line) == ("->", 1)
 
 
 def test_a_header_that_breaks_off_before_its_bracket_is_one_mistake() -> None:
