@@ -101,12 +101,24 @@ class _Braces:
         is_if = _IF.match(self.lines[opener].code) is not None and _HALF_ELSE.fullmatch(line.code) is not None
         after = self._line_after(index, line.indent)
         if is_if and not is_deeper and after is not None and after.closes and self._is_deeper_after(index):
-            end, room = line.start + len(line.code), self.lines[index + 1].start
-            header = _ELSE_IF if _CLOSED_BY_ELSE.match(after.code) else _ELSE
-            if room - place > len(header) and after.indent == line.indent:
-                self.mistakes.append(mistakes.else_missing(Span(self.source, place, end)))
-                self._replace(place + 1, room, header)
-                self.open.append((index, place))
+            self._complete_else(index, opener, place, after)
+
+    def _complete_else(self, index: int, opener: int, place: int, after: _Line) -> None:
+        """Puts `else {` or `else if … {` after the `}` at a place. Spaces replace a body before another `else` that
+        leaves no room for that."""
+        line, room = self.lines[index], self.lines[index + 1].start
+        is_chain = _CLOSED_BY_ELSE.match(after.code) is not None
+        header = _ELSE_IF if is_chain else _ELSE
+        fits = room - place > len(header)
+        if after.indent != line.indent or not (fits or is_chain):
+            return
+        self.mistakes.append(mistakes.else_missing(Span(self.source, place, line.start + len(line.code))))
+        if fits:
+            self._replace(place + 1, room, header)
+            self.open.append((index, place))
+        else:
+            self._replace(place, after.start, "")
+            self.open.append((opener, self.lines[opener].start))
 
     def _close_before(self, index: int) -> None:
         """Adds the `}` of each body that is not closed before a line that is not indented deeper than its header,

@@ -46,21 +46,23 @@ def test_a_nested_body_ends_before_a_line_that_is_indented_less() -> None:
     assert len(item.body.statements) == 3
 
 
-def test_an_else_if_without_its_brace_keeps_the_branches_after_it() -> None:
-    text = """block b[k: int = 1](h: seq[n, d]) -> seq[n, d] {
-    if k == 1 {
+@pytest.mark.parametrize("half", ["}", "} e", "} el", "} els", "} else", "} else i", "} else if", "} else if k =="])
+def test_an_else_if_without_its_brace_keeps_the_branches_after_it(half: str) -> None:
+    text = f"""block b[k: int = 1](h: seq[n, d]) -> seq[n, d] {{
+    if k == 1 {{
         y = h
-    } else if k ==
+    {half}
         y = norm(h)
-    } else {
+    }} else {{
         y = relu(h)
-    }
+    }}
     return y
-}
+}}
 """
     assert [place[:2] for place in places(text)] == [("E0101", 4)]
     program, _ = parse_tolerantly(Source("b.arch", text))
-    assert sum(isinstance(node, If) for node in walk(program.items[0])) == 2
+    branches = [node for node in walk(program.items[0]) if isinstance(node, If)]
+    assert branches[-1].otherwise is not None
 
 
 @pytest.mark.parametrize("half", ["wh", "where k >", "where k > 0"])
