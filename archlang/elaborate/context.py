@@ -63,10 +63,11 @@ class Context:
         self._is_doubtful = False
 
     def report(self, diagnostic: Diagnostic) -> None:
-        """Reports a mistake, with the last calls that lead to it."""
+        """Reports a mistake, with the last calls that lead to it. One that is not shown counts too: what has it is not
+        kept as sound."""
+        self.reported += 1
         if self._is_doubtful and not diagnostic.code.startswith("E02"):
             return
-        self.reported += 1
         labels = tuple(
             Label(span, IN_CALL)
             for span in self.calls[-3:]
@@ -78,9 +79,11 @@ class Context:
     def doubtful(self) -> Iterator[None]:
         """Inside, only unknown names and the like are reported: a condition that could not be read may exclude the
         rest."""
-        was, self._is_doubtful = self._is_doubtful, True
-        yield
-        self._is_doubtful = was
+        outer, self._is_doubtful = self._is_doubtful, True
+        try:
+            yield
+        finally:
+            self._is_doubtful = outer
 
     def observe(self, span: Span, value: Flow | InstanceValue | None) -> None:
         """Notes the type of a value of the block that is elaborated, not of the blocks that it calls."""

@@ -47,9 +47,9 @@ class CellChecks:
     def check(self, recipe: str, key: Hashable, plan: Callable[[], bool]) -> None:
         """Checks a cell of a recipe by `plan`, which returns whether the cell has a plan, unless it is known to be
         sound. A known cell counts the steps of its check again."""
-        known = self.cells.get(key)
-        if known is not None and recipe in self._planned and self.model_graphs.count(known[1]):
-            spend(known[0])
+        steps, elaborations = self.cells.get(key, (0, None))
+        if elaborations is not None and recipe in self._planned and self.model_graphs.count(elaborations):
+            spend(steps)
             return
         count, before, elaborated = self._count, spent(), self.model_graphs.begin_cell()
         has_plan, is_first = plan(), recipe not in self._planned

@@ -40,7 +40,7 @@ class _Braces:
     text: str
     lines: list[_Line]
     adds: bool
-    known: frozenset[int]
+    mistaken_lines: frozenset[int]
     open: list[tuple[int, int]] = field(default_factory=list)
     mistakes: list[Diagnostic] = field(default_factory=list)
     added: list[int] = field(default_factory=list)
@@ -164,8 +164,8 @@ class _Braces:
         for index in range(header, len(self.lines)):
             line = self.lines[index]
             if line.closes and line.indent == 0:
-                known = [each for each in range(header, index) if self._is_known(self.lines[each])]
-                return known[0] if known and self._is_extra(header, index) else None
+                mistaken = next((each for each in range(header, index) if self._is_known(self.lines[each])), None)
+                return mistaken if self._is_extra(header, index) else None
             if index > header and line.indent == 0 and not line.code.startswith(("]", ")", "{")):
                 return None
         return None
@@ -182,7 +182,7 @@ class _Braces:
         return count == 0 and _STATEMENT.match(text, first) is not None
 
     def _is_known(self, line: _Line) -> bool:
-        return self.source.position(line.start)[0] in self.known
+        return self.source.position(line.start)[0] in self.mistaken_lines
 
     def _add_opener(self, line: _Line) -> int:
         place = line.start + len(line.code)
@@ -236,16 +236,17 @@ class RepairedBraces:
         added = {*self.added, *self.closed}
         lines = {self.closed[each.span.start] for each in again if each.span.start in self.closed}
         shown = [each for each in again if each.span.start not in added and each.span.line not in self.header[:1]]
-        known = {each.span for each in (*self.mistakes, *shown)}
-        shown += [each for each in first if each.span.line in lines and each.span not in known]
+        shown_places = {each.span for each in (*self.mistakes, *shown)}
+        shown += [each for each in first if each.span.line in lines and each.span not in shown_places]
         if not any(each.span.line in self.header[1:] for each in shown):
             shown += [each for each in first if each.span.line in self.header[:1]]
         return self.mistakes + shown
 
 
-def repair_braces(source: Source, text: str, known: frozenset[int]) -> RepairedBraces:
+def repair_braces(source: Source, text: str, mistaken_lines: frozenset[int]) -> RepairedBraces:
     """Returns a text with a space in place of each extra `}`, and with `else{`, `{` and `}` in place of spaces, line
-    ends and comments where they are missing. `known` are the lines whose mistakes are known: they may lack a `{`."""
+    ends and comments where they are missing. `mistaken_lines` have known
+    mistakes: they may lack a `{`."""
     if not _has_odd_brace(text):
         return RepairedBraces(text)
     lines = [
@@ -253,7 +254,7 @@ def repair_braces(source: Source, text: str, known: frozenset[int]) -> RepairedB
         for line in _LINE.finditer(text)
     ]
     for adds in (True, False):
-        braces = _Braces(source, text, lines, adds, known)
+        braces = _Braces(source, text, lines, adds, mistaken_lines)
         braces.read()
         if braces.is_balanced:
             break

@@ -114,10 +114,10 @@ class Callbacks:
 
 @cache
 def _builders_of_rules() -> dict[Any, Any]:  # Any: lark's rules and its builders of trees
-    whole = grammar()._parse_tree_builder
+    of_all = grammar()._parse_tree_builder
     builders = {}
-    for rule, wrappers in whole.rule_builders:
-        builders[rule] = copy(whole)
+    for rule, wrappers in of_all.rule_builders:
+        builders[rule] = copy(of_all)
         builders[rule].rule_builders = [(rule, wrappers)]
     return builders
 
