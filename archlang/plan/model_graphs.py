@@ -24,10 +24,10 @@ _MOST_STEPS = 1_000_000
 
 @dataclass
 class Elaborations:
-    """The elaborations that the check of a cell asks for, None if one of them is not kept, and the steps that they
-    counted."""
+    """The keys of the elaborations that the check of a cell asks for, None if one of them is not kept, and the steps
+    that they counted."""
 
-    asked: set[Hashable] | None = field(default_factory=set)
+    keys: set[Hashable] | None = field(default_factory=set)
     steps: int = 0
 
 
@@ -79,9 +79,9 @@ class ModelGraphs:
         """Notes an elaboration that a cell asks for, and the steps that it counted."""
         self._of_cell.steps += steps
         if key not in self._elaborated:
-            self._of_cell.asked = None
-        elif self._of_cell.asked is not None:
-            self._of_cell.asked.add(key)
+            self._of_cell.keys = None
+        elif self._of_cell.keys is not None:
+            self._of_cell.keys.add(key)
 
     def elaborate(
         self,

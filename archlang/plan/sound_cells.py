@@ -57,5 +57,5 @@ class CellChecks:
             self._with_mistakes.add(recipe)
         if has_plan:
             self._planned.add(recipe)
-        if not is_first and recipe not in self._with_mistakes and elaborated.asked is not None:
-            self.cells[key] = spent() - before - elaborated.steps, tuple(elaborated.asked)
+        if not is_first and recipe not in self._with_mistakes and elaborated.keys is not None:
+            self.cells[key] = spent() - before - elaborated.steps, tuple(elaborated.keys)

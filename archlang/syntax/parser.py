@@ -1,4 +1,4 @@
-"""Parses text to a tree, and finds all syntax mistakes of a file in one pass."""
+"""Parses text to a tree, and finds all syntax mistakes of a file."""
 
 from archlang.diagnostics import Diagnostic
 from archlang.diagnostics.log import DiagnosticLog

@@ -222,6 +222,7 @@ def test_what_is_not_reported_beside_an_unread_condition_is_reported_without_it(
     memory = Memory()
     for condition in ("d ==", "true"):
         for call in ("attention[heads = 3](h)", "linear[0](h)", "feedforward[0](h)"):
-            text = f"model m(h: seq[n, 8]) -> seq[n, 8] {{\n    y = h\n    if {condition} {{ z = {call} }}\n    return y\n}}\n"
+            body = f"    y = h\n    if {condition} {{ z = {call} }}\n    return y\n"
+            text = f"model m(h: seq[n, 8]) -> seq[n, 8] {{\n{body}}}\n"
             assert_as_in_a_new_process("m.arch", text, memory)
             assert Document("m.arch", text).diagnostics
