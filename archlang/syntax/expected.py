@@ -50,6 +50,14 @@ _GROUPS: tuple[tuple[str, frozenset[str], frozenset[str]], ...] = (
     ("a number", frozenset(("NUMBER",)), frozenset()),
     ("a string", frozenset(("STRING",)), frozenset()),
 )
+# What a name is after a terminal.
+_NAMED = {
+    "ARROW": "a type",
+    "READS": "an input",
+    "COSTS": "a quantity (such as `parameters`)",
+    "MAPS": "a map (such as `key(x)`)",
+    "RECORDS": "what is recorded (such as `attention`)",
+}
 _OPERATORS = frozenset(("|>", "when", "or", "and", "==", "!=", "<", "<=", ">", ">=", "in", "..", "±", "+-", *"+-*/%"))
 
 
@@ -66,6 +74,12 @@ class Expected:
         return f"{', '.join(first)} or {last}" if first else last
 
 
+def named_after(terminal: str | None, is_read: bool) -> str | None:
+    """Returns what a name is that is missing after a terminal; None if any name can follow, or something else. The
+    terminal `is_read`: it stands in a clause `reads`."""
+    return "what is read of it (such as `causal`)" if is_read and terminal == "NAME" else _NAMED.get(terminal or "")
+
+
 def expected(terminals: Iterable[str], spellings: Mapping[str, str]) -> Expected:
     """Describes terminals; `spellings` maps each terminal of fixed spelling to its spelling."""
     left = set(terminals)
@@ -76,7 +90,7 @@ def expected(terminals: Iterable[str], spellings: Mapping[str, str]) -> Expected
             phrases.append(phrase)
             left -= signs | group
     texts = {spellings[name] for name in left if name in spellings}
-    operators = bool(texts & _OPERATORS)
+    operators = bool(texts & _OPERATORS - {"in"})  # `in` also follows the input of a loop
     # After an expression, a missing terminator is more likely than a missing operator.
     if operators and (phrases or texts - _OPERATORS - set("([")):
         texts -= _OPERATORS | set("([")

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from archlang.diagnostics import Diagnostic, Edit, Label
 from archlang.diagnostics.edits import insertion, without
-from archlang.diagnostics.names import did_you_mean, is_typing_error
+from archlang.diagnostics.names import meant_names, misspelt
 from archlang.diagnostics.percent import share_of
 from archlang.source import Span
 from archlang.syntax.expected import ITEM, Expected
@@ -89,6 +89,7 @@ _BINDER = re.compile(r"[ \t]*(?:=(?!=)|<-)")
 
 _COMPARE = "compare with `==`"
 _STATICS = "put statics in square brackets: `block[name = value](…)`"
+_DIGIT = re.compile(r"[0-9]\Z")
 # A sign that a value follows, at the end of a text.
 _BEFORE_VALUE = re.compile(r"(?:\.\.|\|>|[-+*/%=])\Z")
 
@@ -128,9 +129,8 @@ def unexpected_token(span: Span, token: str, expected: Expected, around: str, is
     if token == "(" and span.source.text.endswith(")", 0, span.start):
         remedy = _STATICS
     diagnostic = Diagnostic("E0101", message, span, label, remedy=remedy)
-    near = did_you_mean(token, expected.words) if token.isidentifier() and not is_reserved else None
-    if near is not None:
-        return diagnostic.with_edits(Edit(span, near), is_safe=is_typing_error(token, near, expected.words))
+    if token.isidentifier() and not is_reserved and meant_names(token, expected.words):
+        return misspelt(diagnostic, token, expected.words)
     clause = _TRUNCATED.search(span.source.text, 0, span.start) if token == "halting" else None
     if clause is not None:
         written = clause[0].rstrip()
@@ -161,7 +161,9 @@ def _foreign_binder(sign: Span) -> Diagnostic:
 
 
 def _replacement(token: str, expected: Expected, around: str) -> str | None:
-    """Returns what stands for a sign or a word of other languages; None if the token is none."""
+    """Returns what stands for a sign or a word of other languages, or for half a sign; None if the token is none."""
+    if token == "-" and expected.phrases == ("`->`",):
+        return "->"
     if token == ":":
         is_setting = around == "[" and "`=`" in expected.phrases
         return "->" if "`->`" in expected.phrases else "=" if is_setting else "{" if "`{`" in expected.phrases else None
@@ -192,10 +194,7 @@ def empty_text(span: Span, what: str) -> Diagnostic:
 
 
 def _remedy(token: str, expected: Expected, around: str, is_reserved: bool, is_bound: bool) -> str:
-    near = did_you_mean(token, expected.words) if token.isidentifier() and not is_reserved else None
     binds = set(expected.phrases) <= {"`=`", "`<-`"}
-    if near:
-        return f"did you mean `{near}`?"
     if token in _STEP_CLAUSES:
         return _STEP_CLAUSES[token]
     if is_reserved and "a name" in expected.phrases:
@@ -226,10 +225,9 @@ def reserved_word(span: Span) -> Diagnostic:
     return Diagnostic("E0101", message, span, "cannot be a name", remedy="choose another name")
 
 
-def misspelt_keyword(span: Span, word: str, near: str, possible: Iterable[str]) -> Diagnostic:
+def misspelt_keyword(span: Span, word: str, possible: Iterable[str]) -> Diagnostic:
     message = f"no statement begins with {_quoted(word)}"
-    diagnostic = Diagnostic("E0101", message, span, "unknown keyword", remedy=f"did you mean `{near}`?")
-    return diagnostic.with_edits(Edit(span, near), is_safe=is_typing_error(word, near, possible))
+    return misspelt(Diagnostic("E0101", message, span, "unknown keyword"), word, possible)
 
 
 def value_missing(sign: Span, following: Span) -> Diagnostic:
@@ -321,6 +319,8 @@ def unknown_character(span: Span) -> Diagnostic:
         character = f"the invisible character U+{ord(text[0]):04X}"
     if text == "." and span.source.text.endswith((")", "]"), 0, span.start):
         remedy = "apply a block with `|>`, as in `norm(h) |> relu`"
+    elif text == "." and _DIGIT.search(span.source.text, max(0, span.start - 1), span.start):
+        remedy = "write a digit after the point, as in `0.5`, or delete the point"
     elif text[0] in _INSTEAD:
         remedy = _INSTEAD[text[0]]
     elif text[0].isalnum():

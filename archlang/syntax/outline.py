@@ -45,6 +45,23 @@ _PART = re.compile(
 _LINE = re.compile(r"^(?P<indent>[ \t]*+)(?!#)(?P<first>\S)", re.MULTILINE)
 # An unindented `model` can be a part of a recipe; only the `model` of an item has inputs.
 MODEL_HEAD = re.compile(r"model\s+[A-Za-z_]\w*\s*(?:\[[^\[\]]*\]\s*)?\(")
+# A line of an extern with a clause that has the form of a value, after a line that ends before a value.
+_TAKEN_CLAUSE = re.compile(
+    r"""
+    (?: = | \b(?: where | not | into | on | records | and | or | when ) ) [ \t]*+ (?: \#[^\r\n]*+ )?+ [\r\n]\s*+
+    (?: \#[^\r\n]*+ \s*+ )*+
+    (?P<clause> random (?= (?: \s+in\s+training )? (?: \s+when\b | [ \t]*(?:\#|[\r\n]|\Z) ) )
+              | pure (?= [ \t]*(?:\#|[\r\n]|\Z) ) )
+    """,
+    re.VERBOSE,
+)
+
+
+def taken_clause(text: str, start: int, end: int) -> tuple[int, int] | None:
+    """Returns the place of the first word of a clause such as `random in training` that begins a line of an extern
+    between two places, and that the grammar takes for the value that is missing in the line before it."""
+    clause = _TAKEN_CLAUSE.search(text, start, end)
+    return None if clause is None else clause.span("clause")
 
 
 @dataclass(frozen=True)

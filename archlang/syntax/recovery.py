@@ -12,9 +12,9 @@ from archlang.source import Source, Span
 from archlang.syntax import mistakes
 from archlang.syntax.builders import DEEPEST, NextLineTaken, TooDeep, TreeBuilder
 from archlang.syntax.builders.parts import start_of
-from archlang.syntax.expected import Expected, expected
+from archlang.syntax.expected import Expected, expected, named_after
 from archlang.syntax.grammar import Callbacks, grammar, spellings
-from archlang.syntax.half_headers import is_in_header
+from archlang.syntax.half_headers import HalfHeader, is_in_header
 from archlang.syntax.line_mistakes import in_line
 from archlang.syntax.misplaced_lines import misplaced_line
 from archlang.syntax.outline import (
@@ -29,6 +29,7 @@ from archlang.syntax.outline import (
     Point,
     Unclosed,
     Unmatched,
+    taken_clause,
 )
 from archlang.syntax.parser_stack import ParserStack, terminal
 from archlang.syntax.resumption import Resumption
@@ -102,11 +103,7 @@ class Reader:
                 self._report(error.span.start, mistakes.nested_too_deep(error.span, DEEPEST))
                 self._resume(error.span.end)
             except NextLineTaken as error:
-                mistake = self._value_missing_before(error.span)
-                if error.word is not None:
-                    mistake = mistakes.line_incomplete(error.word, Expected(error.missing), error.span)
-                self._report(mistake.span.start, mistake)
-                self._resume(error.span.start)
+                self._at_taken_line(error)
         self._resumption.finish()
         try:
             return self._parse()
@@ -179,8 +176,22 @@ class Reader:
             else:
                 self._resume(end)
 
+    def _at_taken_line(self, taken: NextLineTaken) -> None:
+        following = taken.span
+        last = taken.word or self._last_piece(following.start)
+        if taken.word is None and (last is None or self._unfinished_sign(following.start) is not None):
+            mistake = self._value_missing_before(following)
+        else:
+            missing = "a name" if last.text in ("on", "records") else "a value"
+            mistake = mistakes.line_incomplete(last, Expected(taken.missing or (missing,)), following)
+        self._report(mistake.span.start, mistake)
+        self._resume(following.start)
+
     def _at_token(self, token: Token) -> None:
         place, end = token.start_pos or 0, token.end_pos or 0
+        if (taken := self._taken_clause(place)) is not None:
+            self._at_taken_line(NextLineTaken(taken))
+            return
         name = self._name_before()
         missing = self._let_without_name(place) or self._value_missing(token)
         reserved = self._reserved(token)
@@ -234,7 +245,7 @@ class Reader:
             if keyword is not None and (near is None or not is_typing_error(name.text, near, words)):
                 return mistakes.keywords_without_space(name, keyword)
             if near is not None:
-                return mistakes.misspelt_keyword(name, name.text, near, words)
+                return mistakes.misspelt_keyword(name, name.text, words)
         span = self._span(token.start_pos or 0, token.end_pos or 0)
         if token in ("(", "|>") or accepted.phrases == ("a name",):
             let = self._let()
@@ -341,7 +352,7 @@ class Reader:
         is_complete = before is None or terminal(before) in ("LBRACE", "RBRACE") or isinstance(before, Tree)
         if last is None or is_complete or self._same_line(last.start, start):
             return None
-        missing = expected(self._stack.accepted_at(start), spellings())
+        missing = self._expected(start)
         is_binder_missing = set(missing.phrases) <= {"`=`", "`<-`"}
         if name is not None and name.start != start and is_binder_missing and did_you_mean(name.text, STATEMENT_WORDS):
             return None
@@ -462,8 +473,19 @@ class Reader:
                 return self._span(start, start + 2)
         return None
 
-    def _expected(self) -> Expected:
-        return expected(self._stack.accepted(), spellings())
+    def _taken_clause(self, place: int) -> Span | None:
+        """Returns the clause of an extern before a place that was read as a value of the clause before it."""
+        header = HalfHeader.of(self._stack, self._text)
+        start = header.last_clause() if header is not None and header.is_extern else None
+        clause = None if start is None else taken_clause(self._text, start, place)
+        return None if clause is None else self._span(*clause)
+
+    def _expected(self, place: int | None = None) -> Expected:
+        """Returns what the grammar accepts, after all that was read, or at a place instead of what was read since."""
+        last = self._stack.last if place is None else self._stack.last_before(place)
+        kind = named_after(terminal(last), any(terminal(value) == "READS" for value in self._stack.values))
+        accepted = self._stack.accepted() if place is None else self._stack.accepted_at(place)
+        return Expected((kind,)) if kind else expected(accepted, spellings())
 
     def _name_before(self) -> Span | None:
         last = self._stack.last

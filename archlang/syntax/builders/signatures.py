@@ -2,16 +2,18 @@
 
 from typing import Any
 
+from archlang.source import Span
 from archlang.syntax import tree
-from archlang.syntax.builders.context import Section
+from archlang.syntax.builders.context import NextLineTaken, Section
 from archlang.syntax.builders.parts import Clause, Group, Parts, end_of, nodes_of, start_of
+from archlang.syntax.outline import taken_clause
 
 
 class Signatures(Section):
     """Statics, inputs, types and clauses."""
 
     def where(self, parts: Parts) -> Clause:
-        return Clause(parts[0], nodes_of(parts), self._context.span(parts))
+        return Clause(parts[0], nodes_of(parts), self._span_of_clause(parts))
 
     reads = gives = includes = pure = causal = sizes = costs = maps = records = where
 
@@ -47,7 +49,7 @@ class Signatures(Section):
 
     def cuts(self, parts: Parts) -> Clause:
         _, _, _, count, _, test = parts
-        span = self._context.span(parts)
+        span = self._span_of_clause(parts)
         return Clause("cuts", (tree.Cut(parts=count, test=test, span=span),), span)
 
     def depends(self, parts: Parts) -> Clause:
@@ -63,8 +65,17 @@ class Signatures(Section):
         return self._caveat("gradients", test, parts)
 
     def _caveat(self, kind: str, test: Any, parts: Parts) -> Clause:  # Any: an expression, or None
-        span = self._context.span(parts)
+        span = self._span_of_clause(parts)
         return Clause("caveat", (tree.Caveat(kind=kind, test=test, span=span),), span)
+
+    def _span_of_clause(self, parts: Parts) -> Span:
+        """Raises:
+        NextLineTaken: the clause breaks off before a line that is another clause, which was read as a value."""
+        span = self._context.span(parts)
+        taken = taken_clause(span.source.text, span.start, span.end)
+        if taken is not None:
+            raise NextLineTaken(Span(span.source, *taken))
+        return span
 
     def named_static(self, parts: Parts) -> tree.StaticArgument:
         name, _, value = parts

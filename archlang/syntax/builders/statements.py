@@ -46,7 +46,13 @@ class Statements(Section):
         return self._binding(tree.Update, parts, parts[0])
 
     def charge(self, parts: Parts) -> tree.Charge:
-        return self._binding(tree.Charge, parts, parts[1])
+        """Raises:
+        NextLineTaken: the name begins the next line, so that it may be bound there."""
+        charge = self._binding(tree.Charge, parts, parts[1])
+        word = self._context.token_span(parts[0])
+        if word.line != charge.name_span.line:
+            raise NextLineTaken(charge.name_span, word, ("a name",))
+        return charge
 
     def _binding(self, kind: Callable[..., N], parts: Parts, name: Token) -> N:
         name_span = self._context.token_span(name)
