@@ -94,7 +94,8 @@ class _Braces:
         is_last = sum(each == opener for each, _ in self.open) == 1 and opener < index
         is_deeper = line.indent > self.lines[opener].indent
         if is_last and is_deeper and self._is_closed_after(opener, index):
-            self.mistakes.append(mistakes.unmatched_closer(Span(self.source, place, place + 1), None))
+            if not self._is_known(line):  # else its `{` may be missing
+                self.mistakes.append(mistakes.unmatched_closer(Span(self.source, place, place + 1), None))
             self._replace(place, place + 1, "")
             return
         self.open.pop()

@@ -11,7 +11,16 @@ _Read = Callable[[re.Match[str], Span], Diagnostic | None]
 
 # A line is short, and a search through a long text takes time quadratic in its length.
 _LONGEST_LINE = 1_000
-_LINE = re.compile(r'\b(?:row|columns?)\s+"|\bcolumns\s+[A-Za-z_]|\b(?:vary|claim)\s+[A-Za-z_]')
+_LINE = re.compile(
+    r'\b(?:row|columns?)\s+"|\bcolumns\s+[A-Za-z_]|\b(?:vary|claim)\s+[A-Za-z_]'
+    r"|(?<=[\s{])(?:task|model|train)(?=[ \t]+[A-Za-z_]|[ \t]*\Z)"
+)
+# Statics after the name of a task, a model or an optimizer without brackets, up to the end of the line.
+_BARE_STATICS = re.compile(r"[ \t]*,?[ \t]*([A-Za-z_][\w.]*[ \t]*(?:=(?!=)|:)[^\r\n#{}]*[^\r\n#{}\s])")
+_COLON = re.compile(r"(?<=[A-Za-z0-9_])[ \t]*:[ \t]*")
+_VALUE = r'(?:[0-9][0-9_]*(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?|[A-Za-z_]\w*|"[^"\r\n]*")(?![\w.]|\s+in\b)'
+_BARE_VALUES = re.compile(rf"{_VALUE}(?:\s*,\s*{_VALUE})+")
+_END_OF_LINE = re.compile(r"[ \t]*(?:#|[\r\n]|\Z)")
 _FORM = "write a number for each column, as in `claims 0.84 ± 0.01, 0.9, -`"
 
 
@@ -60,8 +69,10 @@ def _title_without_quotes(span: Span, word: str) -> Diagnostic | None:
         whole = Span(span.source, span.start, later.end())
         diagnostic = Diagnostic("E0101", message, span, "expected the title", remedy=remedy)
         return diagnostic.with_edits(Edit(whole, f"{later[1]} {span.text}"))
-    remedy = f'write `{word} "{span.text}" …`'
-    return _unexpected(span, message, "expected the title", remedy, f'"{span.text}"')
+    # The name of a recipe or of a metric must follow the title.
+    rest = f" {span.text}" if _END_OF_LINE.match(span.source.text, span.end) else ""
+    remedy = f'write `{word} "{span.text}"{rest or " …"}`'
+    return _unexpected(span, message, "expected the title", remedy, f'"{span.text}"{rest}')
 
 
 def _number_after_at(match: re.Match[str], line: Span) -> Diagnostic:
@@ -132,6 +143,38 @@ def _varied_by_sign(match: re.Match[str], line: Span) -> Diagnostic:
     return _unexpected(Span(line.source, line.end - 1, line.end), message, "expected `in`", f"write `in {written}`")
 
 
+def _list_without_brackets(match: re.Match[str], line: Span) -> Diagnostic | None:
+    values = _BARE_VALUES.match(line.source.text, line.start + match.start(1))
+    if values is None:
+        return None
+    place = Span(line.source, *values.span())
+    message = f"the values that `vary` lists stand in square brackets, found `{match[1]},`"
+    return _unexpected(place, message, "not in brackets", f"write `[{place.text}]`", f"[{place.text}]")
+
+
+def _statics_without_brackets(match: re.Match[str], line: Span) -> Diagnostic | None:
+    end = line.start + match.end(2)
+    statics = _BARE_STATICS.match(line.source.text, end)
+    if statics is None:
+        return None
+    place, written = Span(line.source, end, statics.end()), _COLON.sub(" = ", statics[1])
+    message = f"the statics of `{match[2]}` stand in square brackets"
+    remedy = f"write `{match[1]} {match[2]}[{written}]`"
+    diagnostic = Diagnostic("E0101", message, Span(line.source, *statics.span(1)), "not in brackets", remedy=remedy)
+    return diagnostic.with_edits(Edit(place, f"[{written}]"))
+
+
+def _sign_before_choice(match: re.Match[str], line: Span) -> Diagnostic:
+    sign = Span(line.source, line.end - 1, line.end)
+    message = f"the name of a {_CHOSEN[match[1]]} follows `{match[1]}`, found `{sign.text}`"
+    name = re.compile(r"[ \t]*([A-Za-z_][\w.]*)").match(line.source.text, line.end)
+    remedy = f"write `{match[1]} {name[1] if name else 'name'}`"
+    place = Span(line.source, line.start + len(match[1]), line.end)
+    return Diagnostic("E0101", message, sign, "not expected here", remedy=remedy).with_edits(
+        Edit(place, "" if line.source.text.startswith((" ", "\t"), line.end) else " ")
+    )
+
+
 def _comma_before_clause(match: re.Match[str], line: Span) -> Diagnostic:
     message = f"expected a setting after `,`, found `{match[2]}`"
     return _unexpected(_place(line, *match.span(1)), message, "not expected here", "delete `,`", "")
@@ -155,6 +198,7 @@ def _deviation_in_brackets(match: re.Match[str], line: Span) -> Diagnostic:
     return _unexpected(place, "expected `,` or `±`, found `(`", "not expected here", "write a deviation after `±`")
 
 
+_CHOSEN = {"task": "task", "model": "model", "train": "optimizer"}
 _CLAIMS = r"^row\b.*\bclaims\b[^\"{}]*"
 # The unexpected token, the line before it, and what is reported.
 _FORMS: tuple[tuple[str, str, _Read], ...] = (
@@ -167,6 +211,9 @@ _FORMS: tuple[tuple[str, str, _Read], ...] = (
     (r"\[$", r'^columns\s+(?:"[^"]*"\s+)?([\w.]+)\s*$', _columns_of_group),
     (r"in$", r"(?s)^(row|column|claim)\b.*\bat\b[^{}]*$", _several_values),
     (r"==?$", r"(?s)^(vary)\b[^{}]*$", _varied_by_sign),
+    (r"", rf"^vary\b(?:[^{{}}\[\]]|\[[^\[\]]*\])*?\bin\s+({_VALUE})\s*,", _list_without_brackets),
+    (r",$|[A-Za-z_]", r"^(task|model|train)\s+([A-Za-z_][\w.]*)\s*,?\s*$", _statics_without_brackets),
+    (r"[=:]$", r"^(task|model|train)\s*$", _sign_before_choice),
     (r"[0-9-]|median$|of$", r"(?s)\bat\b.*(,)\s*(claims|best)\s*$", _comma_before_clause),
     (r"[0-9]", r'^(?:row|columns?)\b[^"]*"[^"]*"[^"]*\bat\s+$', _number_after_at),
     (r"[0-9]", r'^row\s+"[^"]*"\s+(?!at\b|best\b|claims\b)\w+\s+$', _number_without_claims),

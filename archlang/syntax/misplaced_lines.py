@@ -1,6 +1,7 @@
 """Diagnostics of lines of a recipe or a table that stand elsewhere."""
 
 import re
+from dataclasses import replace
 
 from archlang.diagnostics import Diagnostic, Edit
 from archlang.diagnostics.edits import insertion
@@ -37,6 +38,13 @@ def misplaced_line(word: Span, around: str, item_before: int | None) -> Diagnost
     return Diagnostic("E0101", message, word, f"a line of a {belongs}", remedy=remedy).with_edits(
         insertion(word.source, end.start(), indented), Edit(lines, "")
     )
+
+
+def without_header(line: Diagnostic) -> Diagnostic:
+    """Returns the diagnostic of the first of some lines outside of items that end with a `}`."""
+    belongs = line.label.split()[-1]
+    remedy = f"write `{belongs} name {{` before these lines"
+    return replace(line, remedy=remedy, edits=())
 
 
 def _line_start(word: Span) -> int:

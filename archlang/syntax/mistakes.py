@@ -87,6 +87,9 @@ _SECOND_WORDS = ("of", "median", "task", "block", "optimizer", "settings", "grad
 _ENDS_NAME = re.compile(r"[ \t]*+(?!(?!(?:in|at|best|claims|from)\b)[\w\"])")
 _BINDER = re.compile(r"[ \t]*(?:=(?!=)|<-)")
 
+# A `:` after a name, and what ends a list of statics or contains other ones.
+_PIECE_OF_STATICS = re.compile(r",\s*[A-Za-z_][\w.]*[ \t]*(?P<colon>:)|[()\[\]{\r\n]")
+
 _COMPARE = "compare with `==`"
 _STATICS = "put statics in square brackets: `block[name = value](…)`"
 _DIGIT = re.compile(r"[0-9]\Z")
@@ -120,9 +123,9 @@ def unexpected_token(span: Span, token: str, expected: Expected, around: str, is
     if token in ("=", ":") and (sign := _BINDING_SIGN.match(span.source.text, max(0, span.start - 1))):
         return _foreign_binder(Span(span.source, *sign.span("sign")))
     if (replacement := _replacement(token, expected, around)) is not None:
-        space = " " if token == ":" and not span.source.text.endswith(" ", 0, span.start) else ""
+        signs = [span, *(_later_colons(span) if token == ":" and replacement == "=" else ())]
         diagnostic = Diagnostic("E0101", message, span, label, remedy=f"write `{replacement}`")
-        return diagnostic.with_edits(Edit(span, space + replacement))
+        return diagnostic.with_edits(*(Edit(sign, _space_before(sign) + replacement) for sign in signs))
     remedy = _remedy(token, expected, around, is_reserved, is_bound)
     if _FOREIGN_LOOP.search(span.source.text, max(0, span.start - _LONGEST), span.start):
         remedy = _LOOPS
@@ -153,6 +156,22 @@ def unexpected_token(span: Span, token: str, expected: Expected, around: str, is
     if len(expected.phrases) == 1 and remedy.startswith("put `"):
         return diagnostic.with_edits(insertion(span.source, span.start, f"{str(expected).strip('`')} "))
     return diagnostic
+
+
+def _space_before(sign: Span) -> str:
+    return " " if sign.text == ":" and not sign.source.text.endswith(" ", 0, sign.start) else ""
+
+
+def _later_colons(colon: Span) -> list[Span]:
+    """Returns the places of `:` after the names of the statics that follow one, in its brackets and on its line."""
+    depth, colons = 0, []
+    for piece in _PIECE_OF_STATICS.finditer(colon.source.text, colon.end):
+        depth += {"(": 1, "[": 1, ")": -1, "]": -1}.get(piece[0], 0)
+        if depth < 0 or piece[0] in ("\n", "\r", "{"):
+            break
+        if piece["colon"] and depth == 0:
+            colons.append(Span(colon.source, *piece.span("colon")))
+    return colons
 
 
 def _foreign_binder(sign: Span) -> Diagnostic:

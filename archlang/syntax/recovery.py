@@ -16,13 +16,14 @@ from archlang.syntax.expected import Expected, expected, named_after
 from archlang.syntax.grammar import Callbacks, grammar, spellings
 from archlang.syntax.half_headers import HalfHeader, is_in_header
 from archlang.syntax.line_mistakes import in_line
-from archlang.syntax.misplaced_lines import misplaced_line
+from archlang.syntax.misplaced_lines import misplaced_line, without_header
 from archlang.syntax.outline import (
     CHOICE_WORDS,
     CLAUSE_WORDS,
     CLOSERS,
     ITEM_WORDS,
     PART_WORDS,
+    RECIPE_WORDS,
     RESERVED,
     STATEMENT_WORDS,
     Outline,
@@ -216,8 +217,12 @@ class Reader:
             self._report(missing.span.start, missing)
             self._resume(missing.labels[0].span.start)
         elif (misplaced := self._misplaced(place, name)) is not None:
-            self._report(misplaced.span.start, misplaced)
-            self._resume(end)
+            is_outside = not self._item_around()
+            if is_outside:
+                self._stack.drop_from(misplaced.span.start)  # else a line `model` would be a model
+            closer = self._closer_after(place) if is_outside else None
+            self._report(misplaced.span.start, misplaced if closer is None else without_header(misplaced))
+            self._resume(end if closer is None else closer)
         elif (incomplete := self._incomplete_line(token, name)) is not None:
             self._report(incomplete.span.start, incomplete)
             self._resume(incomplete.labels[0].span.start)
@@ -417,7 +422,11 @@ class Reader:
             if around or word is model or word.text != "model":
                 items = (point.start for point in reversed(outline.points) if _is_item_before(point, word.start))
                 diagnostic = misplaced_line(word, around, next(items, None))
-                return diagnostic if word is not model or (diagnostic is not None and diagnostic.edits) else None
+                if word is not model or diagnostic is None:
+                    return diagnostic
+                following = "" if token is None else self._text[token.start() : token.end()]
+                is_line = following in RECIPE_WORDS or (diagnostic.edits and following in ("", *ITEM_WORDS))
+                return diagnostic if is_line else None
         return None
 
     def _model_without_inputs(self, place: int) -> Span | None:
@@ -531,6 +540,11 @@ class Reader:
         """Returns the end of the body whose `{` is missing at a place; None if no `}` ends it before the next item."""
         if self._stack.brace_around() is not None or "LBRACE" not in self._stack.accepted():
             return None
+        return self._closer_after(place)
+
+    def _closer_after(self, place: int) -> int | None:
+        """Returns the end of a `}` without a `{` that ends the lines from a place on; None if there is none before the
+        next item."""
         outline = self._get_outline()
         problem = next((problem for problem in outline.problems if _place(problem) >= place), None)
         if not isinstance(problem, Unmatched) or self._text[problem.closer] != "}":

@@ -24,6 +24,9 @@ from archlang.source import Source, Span
         ("", ["heads"], None),
         ("x" * 1_000_000, ["x"], None),
         ("name", [], None),
+        ("ret", ["let", "repeat", "return"], "return"),
+        ("wh", ["pure", "where"], "where"),
+        ("form", ["format", "from"], "from"),
     ],
 )
 def test_the_most_similar_name_is_suggested(name: str, possible: list[str], meant: str | None) -> None:

@@ -84,3 +84,8 @@ def test_an_unindented_program_is_read_by_its_braces() -> None:
 def test_a_value_that_is_missing_in_a_body_that_is_not_closed_is_missing_on_its_line() -> None:
     text = "block b(h: seq[n, d]) -> seq[n, d] {\n    repeat 3 { h <-\n    return h\n}\n"
     assert places(text) == [("E0103", 2, "{"), ("E0101", 2, "<-")]
+
+
+def test_a_loop_on_a_line_without_its_brace_is_one_mistake() -> None:
+    text = "block b(h: seq[n, d]) -> seq[n, d] {\n    repeat 3 h <- norm(h) }\n    return h\n}\n"
+    assert [place[:2] for place in places(text)] == [("E0101", 2)]

@@ -6,6 +6,7 @@ from archlang.diagnostics import Diagnostic
 from archlang.diagnostics.edits import apply_edits
 from archlang.source import Source
 from archlang.syntax.parser import parse_tolerantly
+from archlang.syntax.tree import Definition
 
 RECIPE = "recipe r {\n    task  ctl\n    model m\n    train adamw[steps = 1]\n}\n"
 TABLE = 'table t {\n    row "A" r\n    column "B" test.accuracy\n}\n'
@@ -79,3 +80,15 @@ def test_a_block_may_have_values_with_the_names_of_lines() -> None:
 )
 def test_a_line_of_no_recipe_says_what_to_write(text: str, remedy: str) -> None:
     assert [mistake.remedy for mistake in mistakes(text)] == [remedy]
+
+
+@pytest.mark.parametrize("first", ["    task ctl\n    model m[d = 8]\n", "    model m[d = 8]\n    task ctl\n"])
+@pytest.mark.parametrize("before", ["", BLOCK, RECIPE])
+def test_the_lines_of_a_recipe_whose_header_is_gone_are_one_mistake_and_no_model(first: str, before: str) -> None:
+    program, found = parse_tolerantly(Source("p.arch", f"{before}{first}    train adamw\n}}\n{TABLE}"))
+    (mistake,) = found
+    assert mistake.span.text == first.split()[0]
+    assert mistake.remedy == "write `recipe name {` before these lines"
+    assert not mistake.edits
+    assert [type(item).__name__ for item in program.items][-1] == "Table"
+    assert not any(isinstance(item, Definition) and item.word == "model" for item in program.items)

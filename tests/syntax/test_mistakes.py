@@ -115,15 +115,16 @@ def test_a_line_of_a_recipe_or_a_table_does_not_swallow_the_next(text: str, plac
         ("block b : s { }", "block b -> s { }"),
         ("block b(h: s) -> s { return f[heads: 2](h) }", "block b(h: s) -> s { return f[heads = 2](h) }"),
         ("recipe r { task t[order:1] }", "recipe r { task t[order =1] }"),
+        ("recipe r { task t[a: 1, b : [2], c: f[d = 3]] }", "recipe r { task t[a = 1, b = [2], c = f[d = 3]] }"),
+        ("block b(h: s) - s { return h }", "block b(h: s) -> s { return h }"),
         ("def b(h: s) -> s { return h }", "block b(h: s) -> s { return h }"),
         ("import archlang.models.panm\n", "use archlang.models.panm\n"),
     ],
 )
 def test_a_sign_or_a_word_of_other_languages_is_replaced(text: str, corrected: str) -> None:
     (mistake,) = mistakes(text)
-    (edit,) = mistake.edits
-    assert mistake.remedy == f"write `{edit.text.strip()}`"
-    assert apply_edits(text, [edit]) == corrected
+    assert {mistake.remedy} == {f"write `{edit.text.strip()}`" for edit in mistake.edits}
+    assert apply_edits(text, mistake.edits) == corrected
     assert not mistakes(corrected)
 
 
@@ -139,6 +140,12 @@ def test_a_truncated_loop_cannot_halt_wherever_its_clause_is() -> None:
     ("text", "message", "remedy"),
     [
         ("modle m(x: s) -> s { return x }", "expected an item (", "did you mean `model`?"),
+        ("block b(h: s) -> s { ret h }", "no statement begins with `ret`", "did you mean `return`?"),
+        ('extern block b(x: s) -> s re x python "m:C"', "expected `costs`", "did you mean `reads` or `records`?"),
+        ("block b(h: s) -> s { y = scan h { } }", "expected `after` or `in`, found `{`", "put one of these before"),
+        ("block b(h: s) -> { return h }", "expected a type, found `{`", "put a type before `{`"),
+        ('extern block b(x: s) -> s reads x python "m:C"', "expected what is read of it (such as `causal`), found", ""),
+        ('extern block b(x: s) -> s costs 3 python "m:C"', "expected a quantity (such as `parameters`), found `3`", ""),
         ("block b(h: s) -> s { retrun h }", "no statement begins with `retrun`", "did you mean `return`?"),
         ("block b(h: s) -> s { repaet 3 { h <- h } }", "no statement begins with `repaet`", "did you mean `repeat`?"),
         ("recipe r { tsak t }", "expected a part of a recipe (", "did you mean `task`?"),
@@ -212,6 +219,7 @@ def test_the_help_suggests_the_likeliest_repair(text: str, message: str, remedy:
         ("$x", "`$`", "delete it, or move it into a string or a comment"),
         ("!x", "`!`", "write `not`, or `!=` for a comparison"),
         (".5", "`.`", "write `0.5` with a digit before the point, and a dotted name without spaces"),
+        ("0. ", "`.`", "write a digit after the point, as in `0.5`, or delete the point"),
         ("\0", "the invisible character U+0000", "delete it, or move it into a string or a comment"),
         ("\u202e", "the invisible character U+202E", "delete it, or move it into a string or a comment"),
         ("\ufeff", "the invisible character U+FEFF", "delete it, or move it into a string or a comment"),

@@ -9,7 +9,7 @@ from archlang.diagnostics.log import MOST_ERRORS
 from archlang.source import Source
 from archlang.syntax.outline import Outline, Unclosed, Unmatched
 from archlang.syntax.parser import parse_tolerantly
-from archlang.syntax.tree import Use
+from archlang.syntax.tree import Extern, Use
 
 GOOD = "\nblock good(h: seq[n, d]) -> seq[n, d] {\n    return h\n}\n"
 
@@ -162,6 +162,48 @@ def test_a_let_without_a_name_does_not_take_the_next_value() -> None:
     assert (mistake.span.text, mistake.span.line) == ("let", 2)
     assert mistake.message == "expected a name after `let`, found the next line"
     assert places(block("let\na = norm(h) + h\nreturn a")) == ["E0101:2"]
+
+
+def test_a_charge_without_a_name_does_not_take_the_next_value() -> None:
+    (mistake,) = diagnostics(block("charge\na = norm(h)\nreturn a"))
+    assert (mistake.span.text, mistake.span.line) == ("charge", 2)
+    assert mistake.message == "expected a name after `charge`, found the next line"
+    assert readable_items(block("charge\na = norm(h)\nreturn a"))
+
+
+@pytest.mark.parametrize(
+    ("half", "sign", "missing"),
+    [
+        ("costs parameters =", "=", "a value"),
+        ("costs flops = 2 *  # so", "*", "a value"),
+        ("where", "where", "a value"),
+        ("where d > 1 and", "and", "a value"),
+        ("where not", "not", "a value"),
+        ("sizes a =", "=", "a value"),
+        ("maps key(x) =", "=", "a value"),
+        ("cuts evenly into", "into", "a value"),
+        ("depends on", "on", "a name"),
+        ("records", "records", "a name"),
+        ("records gate =", "=", "a value"),
+    ],
+)
+@pytest.mark.parametrize(
+    "following", ["random in training when d > 1", "random in training", "random # so", "pure", "random when d > 1"]
+)
+def test_half_a_clause_does_not_take_the_next_one(half: str, sign: str, missing: str, following: str) -> None:
+    text = f'extern block b[d: int](x: s) -> s\n    {half}\n    {following}\n    python "a:B"\n'
+    (mistake,) = diagnostics(text)
+    assert (mistake.span.text, mistake.span.line) == (sign, 2)
+    assert mistake.message.startswith(f"expected {missing}")
+    program, _ = parse_tolerantly(Source("program.arch", text))
+    (item,) = program.items
+    assert isinstance(item, Extern)
+    assert (item.pure, len(item.caveats)) == ((True, 0) if following == "pure" else (False, 1))
+
+
+def test_statics_may_have_the_names_of_clauses() -> None:
+    where = "where\n    random > 3,\n    pure < random\n    costs flops =\n    random * 2"
+    assert not diagnostics(f'extern block b[random: int, pure: int](x: s) -> s\n    {where}\n    python "a:B"\n')
 
 
 def test_a_type_is_missing_after_its_arrow() -> None:
