@@ -48,8 +48,8 @@ MODEL_HEAD = re.compile(r"model\s+[A-Za-z_]\w*\s*(?:\[[^\[\]]*\]\s*)?\(")
 # A line of an extern with a clause that has the form of a value, after a line that ends before a value.
 _TAKEN_CLAUSE = re.compile(
     r"""
-    (?: [-+*/%=<>] | \b(?: where | not | into | on | records | and | or | when ) ) [ \t]*+ (?: \#[^\r\n]*+ )?+ [\r\n]\s*+
-    (?: \#[^\r\n]*+ \s*+ )*+
+    (?: [-+*/%=<>] | \b(?: where | not | into | on | records | and | or | when ) )
+    [ \t]*+ (?: \#[^\r\n]*+ )?+ [\r\n]\s*+ (?: \#[^\r\n]*+ \s*+ )*+
     (?P<clause> random (?= (?: \s+in\s+training )? (?: \s+when\b | [ \t]*(?:\#|[\r\n]|\Z) ) )
               | pure (?= [ \t]*(?:\#|[\r\n]|\Z) ) )
     """,

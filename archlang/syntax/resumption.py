@@ -115,7 +115,8 @@ class Resumption:
             return True
         for index in self._stack.open_braces():
             if self._stack.values[index].start_pos == brace:
-                dropped = [] if self._is_line_complete(start, index, outline) else self._stack.cut(index + 1)
+                is_complete = self._is_line_complete(start, index, outline)
+                dropped = [] if is_complete else self._stack.cut(self._first_unread(index + 1))
                 self._feed_missing(dropped, max(start, brace + 1), end, is_header)
                 return True
         outer = outline.around[brace]
@@ -127,6 +128,12 @@ class Resumption:
             return False
         self._stack.feed([("LBRACE", "{")], brace, brace + 1)
         return True
+
+    def _first_unread(self, index: int) -> int:
+        """Returns the index of the first value that cannot be kept of the line that begins there: a row without its
+        published numbers is one, too."""
+        kinds = [terminal(value) for value in self._stack.values[index:]]
+        return index + kinds.index("CLAIMS") if "ROW" in kinds[:2] and "CLAIMS" in kinds else index
 
     def _feed_header(self, brace: int, outline: Outline) -> None:
         """Completes the header of the item whose body begins at a brace, or feeds a substitute for it."""

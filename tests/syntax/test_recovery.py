@@ -9,7 +9,7 @@ from archlang.diagnostics.log import MOST_ERRORS
 from archlang.source import Source
 from archlang.syntax.outline import Outline, Unclosed, Unmatched
 from archlang.syntax.parser import parse_tolerantly
-from archlang.syntax.tree import Extern, Use
+from archlang.syntax.tree import Extern, Missing, Table, Use
 
 GOOD = "\nblock good(h: seq[n, d]) -> seq[n, d] {\n    return h\n}\n"
 
@@ -216,3 +216,13 @@ def test_a_header_that_breaks_off_before_its_bracket_is_one_mistake() -> None:
     rest = '    gives vocab = 4\n    python "a:B"\n'
     for half in ("extern task t", "extern task", "extern"):
         assert places(header.replace("extern task t[", half) + rest) == ["E0101:1"]
+
+
+@pytest.mark.parametrize("half", ["claims", "claims 1,", "claims 1 ±", "claims median", "claims 1, from"])
+def test_a_row_whose_numbers_break_off_is_a_row(half: str) -> None:
+    text = f'table t {{\n    row "A" a at model.d = 3 {half}\n    column "B" test.accuracy\n}}\n'
+    assert places(text) == ["E0101:2"]
+    program, _ = parse_tolerantly(Source("x.arch", text))
+    (table,) = program.items
+    assert isinstance(table, Table)
+    assert [type(part).__name__ for part in table.parts if not isinstance(part, Missing)] == ["Row", "Column"]
