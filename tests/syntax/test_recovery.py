@@ -218,7 +218,7 @@ def test_a_header_that_breaks_off_before_its_bracket_is_one_mistake() -> None:
         assert places(header.replace("extern task t[", half) + rest) == ["E0101:1"]
 
 
-@pytest.mark.parametrize("half", ["claims", "claims 1,", "claims 1 ±", "claims median", "claims 1, from"])
+@pytest.mark.parametrize("half", ["claims", "claims 1,", "claims 1 ±", "claims median", "claims 1 from"])
 def test_a_row_whose_numbers_break_off_is_a_row(half: str) -> None:
     text = f'table t {{\n    row "A" a at model.d = 3 {half}\n    column "B" test.accuracy\n}}\n'
     assert places(text) == ["E0101:2"]
