@@ -74,9 +74,11 @@ class Expected:
         return f"{', '.join(first)} or {last}" if first else last
 
 
-def named_after(terminal: str | None, is_read: bool) -> str | None:
-    """Returns what a name is that is missing after a terminal; None if any name can follow, or something else. The
-    terminal `is_read`: it stands in a clause `reads`."""
+def named_after(terminal: str | None, around: str, is_read: bool) -> str | None:
+    """Returns what a name is that is missing after a terminal; None if any name can follow, or something else. `around`
+    is the innermost open bracket; the terminal `is_read`: it stands in a clause `reads`."""
+    if terminal == "COLON":
+        return "a type" if around == "(" else "a kind (such as `int`)"
     return "what is read of it (such as `causal`)" if is_read and terminal == "NAME" else _NAMED.get(terminal or "")
 
 

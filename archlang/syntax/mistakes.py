@@ -92,6 +92,8 @@ _PIECE_OF_STATICS = re.compile(r",\s*[A-Za-z_][\w.]*[ \t]*(?P<colon>:)|[()\[\]{\
 
 _COMPARE = "compare with `==`"
 _STATICS = "put statics in square brackets: `block[name = value](…)`"
+# Half a header `} else if … {`.
+_ELSE_IF = re.compile(r"\}\s*else\s+if\b")
 _DIGIT = re.compile(r"[0-9]\Z")
 # A sign that a value follows, at the end of a text.
 _BEFORE_VALUE = re.compile(r"(?:\.\.|\|>|[-+*/%=])\Z")
@@ -123,6 +125,8 @@ def unexpected_token(span: Span, token: str, expected: Expected, around: str, is
     if token in ("=", ":") and (sign := _BINDING_SIGN.match(span.source.text, max(0, span.start - 1))):
         return _foreign_binder(Span(span.source, *sign.span("sign")))
     if (replacement := _replacement(token, expected, around)) is not None:
+        if token == "=" and span.source.text.startswith(">", span.end):
+            span = Span(span.source, span.start, span.end + 1)
         signs = [span, *(_later_colons(span) if token == ":" and replacement == "=" else ())]
         diagnostic = Diagnostic("E0101", message, span, label, remedy=f"write `{replacement}`")
         return diagnostic.with_edits(*(Edit(sign, _space_before(sign) + replacement) for sign in signs))
@@ -181,7 +185,7 @@ def _foreign_binder(sign: Span) -> Diagnostic:
 
 def _replacement(token: str, expected: Expected, around: str) -> str | None:
     """Returns what stands for a sign or a word of other languages, or for half a sign; None if the token is none."""
-    if token == "-" and expected.phrases == ("`->`",):
+    if token in ("-", "=") and expected.phrases == ("`->`",):
         return "->"
     if token == ":":
         is_setting = around == "[" and "`=`" in expected.phrases
@@ -226,6 +230,8 @@ def _remedy(token: str, expected: Expected, around: str, is_reserved: bool, is_b
         return "put statics in square brackets: `name[static = value]`"
     if token == "=" and expected.operators:
         return _COMPARE
+    if binds and token in ("+", "-", "*", "/"):
+        return f"bind the whole value: `name <- name {token} …`"
     if binds:
         return "begin a statement with `name =`, `name <-`, `return` or another keyword"
     if token.replace(".", "").isidentifier() and "." in token and {"a name", "a statement"} & set(expected.phrases):
@@ -386,6 +392,8 @@ def unmatched_closer(closer: Span, opener: Span | None) -> Diagnostic:
 def else_missing(closer: Span) -> Diagnostic:
     """`closer` is the `}` of an `if`, and what follows it on its line; the lines after it are indented deeper."""
     message = "the lines after this `}` are indented as a body, which has no header"
+    if _ELSE_IF.match(closer.text):
+        return Diagnostic("E0101", message, closer, "incomplete", remedy="write a condition and `{` after `} else if`")
     diagnostic = Diagnostic("E0101", message, closer, "expected `} else {`", remedy="write `} else {`")
     return diagnostic.with_edits(Edit(closer, "} else {"))
 

@@ -492,7 +492,8 @@ class Reader:
     def _expected(self, place: int | None = None) -> Expected:
         """Returns what the grammar accepts, after all that was read, or at a place instead of what was read since."""
         last = self._stack.last if place is None else self._stack.last_before(place)
-        kind = named_after(terminal(last), any(terminal(value) == "READS" for value in self._stack.values))
+        is_read = any(terminal(value) == "READS" for value in self._stack.values)
+        kind = named_after(terminal(last), self._stack.bracket_around(), is_read)
         accepted = self._stack.accepted() if place is None else self._stack.accepted_at(place)
         return Expected((kind,)) if kind else expected(accepted, spellings())
 

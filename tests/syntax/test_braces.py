@@ -89,3 +89,11 @@ def test_a_value_that_is_missing_in_a_body_that_is_not_closed_is_missing_on_its_
 def test_a_loop_on_a_line_without_its_brace_is_one_mistake() -> None:
     text = "block b(h: seq[n, d]) -> seq[n, d] {\n    repeat 3 h <- norm(h) }\n    return h\n}\n"
     assert [place[:2] for place in places(text)] == [("E0101", 2)]
+
+
+@pytest.mark.parametrize("half", ["if", "if k ="])
+def test_half_an_else_if_asks_for_its_condition(half: str) -> None:
+    text = f"block b[k: int](h: s) -> s {{\n    if k > 1 {{\n        g = h\n    }} else {half}\n        g = h\n"
+    (mistake,) = parse_tolerantly(Source("b.arch", f"{text}    }}\n    return g\n}}\n"))[1]
+    assert (mistake.span.line, mistake.edits) == (4, ())
+    assert mistake.remedy == "write a condition and `{` after `} else if`"
