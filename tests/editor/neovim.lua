@@ -1,20 +1,13 @@
 -- Drives Neovim for `test_neovim.py`, which sets ARCHLANG_SESSION to a JSON file: the `folder` and what
--- to do. Writes what happened to `result.json` in the folder. In Neovim 0.11 or later, init.lua starts the server.
+-- to do. Writes what happened to `result.json` in the folder. The configuration starts the server.
 local file = assert(io.open(os.getenv("ARCHLANG_SESSION")))
 local session = vim.fn.json_decode(file:read("*a"))
 file:close()
 local LIMIT = 60000 -- milliseconds: the machine may be busy
-local client
+local servers = vim.lsp.get_clients or vim.lsp.get_active_clients
 
 local function open(name)
   vim.cmd("silent edit " .. session.folder .. "/" .. name)
-  if vim.lsp.enable then
-    return -- init.lua starts the server
-  end
-  if not client then
-    client = assert(vim.lsp.start_client({ name = "archlang", cmd = { "archlang", "lsp" }, root_dir = session.folder }))
-  end
-  vim.lsp.buf_attach_client(0, client)
 end
 
 local function await(what, condition)
@@ -46,8 +39,8 @@ end
 local function rename(place)
   open(place.file)
   await("the server", function()
-    local attached = vim.lsp.enable and vim.lsp.get_clients({ bufnr = 0 })[1] or vim.lsp.get_client_by_id(client)
-    return attached and attached.initialized
+    local server = servers()[1]
+    return server and server.initialized and vim.lsp.buf_is_attached(0, server.id)
   end)
   vim.api.nvim_win_set_cursor(0, { place.line, place.column })
   local before = text()
@@ -64,6 +57,7 @@ local ok, result = pcall(function()
   if session.rename then
     rename(session.rename)
   end
+  done.servers = #servers()
   return done
 end)
 local written = assert(io.open(session.folder .. "/result.json", "w"))
