@@ -130,10 +130,11 @@ class Resumption:
         return True
 
     def _first_unread(self, index: int) -> int:
-        """Returns the index of the first value that cannot be kept of the line that begins there: a row without its
-        published numbers is one, too."""
+        """Returns the index of the first value that cannot be kept of the line that begins there, or after the complete
+        lines there: a row without its published numbers is one, too."""
         kinds = [terminal(value) for value in self._stack.values[index:]]
-        return index + kinds.index("CLAIMS") if "ROW" in kinds[:2] and "CLAIMS" in kinds else index
+        has_recipe = ["ROW", "STRING", "NAME"] in (kinds[:3], kinds[1:4])
+        return index + kinds.index("CLAIMS") if has_recipe and "CLAIMS" in kinds else index
 
     def _feed_header(self, brace: int, outline: Outline) -> None:
         """Completes the header of the item whose body begins at a brace, or feeds a substitute for it."""
