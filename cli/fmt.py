@@ -28,7 +28,8 @@ def fmt(
 ) -> None:
     """Format programs in place. Comments and meaning stay the same.
 
-    Line ends become line feeds; a byte order mark stays. A file with syntax errors is not changed.
+    The clauses of an extern are written in one order. Line ends become line feeds; a byte order mark stays. A file
+    with syntax errors is not changed.
 
     Example: archlang fmt recipes/
     """
