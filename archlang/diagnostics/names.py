@@ -30,8 +30,8 @@ def did_you_mean(name: str, possible: Iterable[str]) -> str | None:
 def meant_names(name: str, possible: Iterable[str]) -> tuple[str, ...]:
     """Returns the possible names that a misspelt name can mean, the likeliest first: all that differ by case, or else
     all that differ by one letter or by two letters in another order, or else the most similar one, or else that with
-    which the name begins, as `seq` for `sequence`. A few names that begin with the name, as `return` for `ret`, are
-    likelier than names with another first letter, and than similar ones."""
+    which the name begins, as `seq` for `sequence`, and those of more words that begin with it. If the name is the first
+    half of a few words, as `ret` of `return`, these are likelier than names with another first letter."""
     if not 1 < len(name) <= _LONGEST:
         return ()
     candidates = set(possible) - {name}
@@ -43,11 +43,13 @@ def meant_names(name: str, possible: Iterable[str]) -> tuple[str, ...]:
         return tuple(sorted(same_letters))
     near = get_close_matches(name, sorted(candidates), n=_MOST_MEANT, cutoff=_LIKENESS) if is_compared else []
     one_off = [candidate for candidate in near if _is_one_letter_off(name, candidate)]
-    completions = sorted(sorted(each for each in candidates if each.startswith(name)), key=len)
-    if len(completions) <= _MOST_MEANT and not any(candidate[0] == name[0] for candidate in one_off):
-        one_off = completions or one_off
+    completions = sorted(sorted(each for each in candidates if each.startswith(name)), key=len)[: _MOST_MEANT + 1]
+    words = [candidate for candidate in completions if candidate[len(name)] != "_"]
+    if 0 < len(words) <= _MOST_MEANT and not any(candidate[0] == name[0] for candidate in one_off):
+        return tuple(words)
     beginnings = [candidate for candidate in candidates if len(candidate) > 2 and name.startswith(candidate)]
-    return tuple(one_off or near[:1] or sorted(sorted(beginnings), key=len)[-1:])
+    longest = sorted(sorted(beginnings), key=len)[-1:]
+    return tuple(one_off or near[:1] or [*longest, *completions][:_MOST_MEANT])
 
 
 def suggest(name: str, possible: Iterable[str], otherwise: str) -> str:

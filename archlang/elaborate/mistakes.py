@@ -72,6 +72,8 @@ def wrong_type(span: Span, block: str, parameter: str, expected: str, got: Type,
     message = f"`{block}` expects `{expected}` as `{parameter}`, but this is `{got}`"
     kinds = (expected.split("[")[0], got.name)
     remedy = _TYPE_REMEDY.get(kinds, "apply a block that returns a value of this type")
+    if got.name == "number":
+        remedy = f"numbers are statics, in square brackets: `{block}[{' '.join(span.text.split())}](…)`"
     diagnostic = Diagnostic("E0402", message, span, f"is `{got}`", labels, remedy)
     if got.name == "tokens" and kinds in _TYPE_REMEDY:
         return diagnostic.with_edits(*wrapped(span, "embed[d](" if is_in_signature(span, "d") else "embed[64]("))

@@ -331,6 +331,8 @@ def wrong_kind(span: Span, name: str, expected: str, value: str, declared: Span 
     subject = f"`{name}`" if name.isidentifier() else name
     message = f"{subject} takes {_a(expected)}, not {value}"
     remedy = _KIND_REMEDY.get(expected, "")
+    if name == "a condition" and span.text.replace(".", "").isidentifier():
+        remedy = f"compare it, as in `{span.text} {'>' if value.startswith('the integer') else '=='} …`"
     diagnostic = Diagnostic("E0303", message, span, f"expected {_a(expected)}", labels, remedy)
     text = _in_kind(span.text, expected)
     return diagnostic if text is None else diagnostic.with_edits(Edit(span, text), is_safe=True)

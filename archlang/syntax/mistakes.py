@@ -86,6 +86,7 @@ _SECOND_WORDS = ("of", "median", "task", "block", "optimizer", "settings", "grad
 # What follows a name within a line, where another name or a string does not.
 _ENDS_NAME = re.compile(r"[ \t]*+(?!(?!(?:in|at|best|claims|from)\b)[\w\"])")
 _BINDER = re.compile(r"[ \t]*(?:=(?!=)|<-)")
+_COLON = re.compile(r"[ \t]*:")
 
 # A `:` after a name, and what ends a list of statics or contains other ones.
 _PIECE_OF_STATICS = re.compile(r",\s*[A-Za-z_][\w.]*[ \t]*(?P<colon>:)|[()\[\]{\r\n]")
@@ -131,6 +132,8 @@ def unexpected_token(span: Span, token: str, expected: Expected, around: str, is
         diagnostic = Diagnostic("E0101", message, span, label, remedy=f"write `{replacement}`")
         return diagnostic.with_edits(*(Edit(sign, _space_before(sign) + replacement) for sign in signs))
     remedy = _remedy(token, expected, around, is_reserved, is_bound)
+    if token.isidentifier() and "`(`" in expected.phrases and _COLON.match(span.source.text, span.end):
+        remedy = f"put inputs in parentheses: `({token}: …)`"
     if _FOREIGN_LOOP.search(span.source.text, max(0, span.start - _LONGEST), span.start):
         remedy = _LOOPS
     if token == "(" and span.source.text.endswith(")", 0, span.start):
@@ -226,6 +229,8 @@ def _remedy(token: str, expected: Expected, around: str, is_reserved: bool, is_b
         return "put statements between the braces of a block or a model"
     if token == "=" and around == "(":
         return _STATICS
+    if token == "{" and expected.phrases == ("`else`",):
+        return "write `where` for a condition of the statics, or `else` and another type"
     if token == "(" and "`[`" in expected.phrases:
         return "put statics in square brackets: `name[static = value]`"
     if token == "=" and expected.operators:
@@ -288,6 +293,10 @@ def line_incomplete(span: Span, expected: Expected, following: Span) -> Diagnost
     """`span` is the last word or sign of a line, after which the next line was read on."""
     message = f"expected {expected} after {_quoted(span.text)}, found the next line"
     labels = (Label(following, "the next line begins here"),)
+    if "`{`" in expected.phrases:
+        remedy = "complete the line, and end it with `{`"
+        diagnostic = Diagnostic("E0101", message, span, "incomplete", labels, remedy)
+        return diagnostic.with_edits(insertion(span.source, span.end, " {"))
     if span.text != ",":
         return Diagnostic("E0101", message, span, "incomplete", labels, "complete the line, or delete it")
     remedy = "delete `,`, or write what follows it"
@@ -448,7 +457,10 @@ def file_too_large(place: Span, limit: int) -> Diagnostic:
 
 def unexpected_end(span: Span, expected: Expected) -> Diagnostic:
     message = f"expected {expected}, found the end of the text"
-    return Diagnostic("E0111", message, span, "the text ends here", remedy="complete the item, or delete it")
+    remedy = "complete the item, or delete it"
+    if "python" in expected.words:
+        remedy = 'end the item with its class, as in `python "file:Class"`'
+    return Diagnostic("E0111", message, span, "the text ends here", remedy=remedy)
 
 
 def malformed_number(span: Span) -> Diagnostic:

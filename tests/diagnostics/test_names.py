@@ -27,6 +27,7 @@ from archlang.source import Source, Span
         ("ret", ["let", "repeat", "return"], "return"),
         ("wh", ["pure", "where"], "where"),
         ("form", ["format", "from"], "from"),
+        ("geometric", ["attention", "geometric_attention"], "geometric_attention"),
     ],
 )
 def test_the_most_similar_name_is_suggested(name: str, possible: list[str], meant: str | None) -> None:

@@ -254,3 +254,10 @@ def test_a_misspelt_state_of_a_scan_is_one_mistake() -> None:
     assert (mistake.code, mistake.remedy, mistake.is_safe) == ("E0224", "did you mean `memory`?", True)
     remedies = [each.remedy for each in check_text(text.replace("memory <-", "total <-"))]
     assert remedies == ["write `memory <- …` in the body", "add `carry total` to the scan"]
+
+
+def test_a_number_in_place_of_a_value_belongs_in_square_brackets() -> None:
+    (mistake,) = check_text("block b(h: seq[n, d]) -> seq[n, d] {\n    return h |> linear(8)\n}\n")
+    assert mistake.remedy == "write statics in brackets and values in parentheses"
+    mistake, *_ = check_text("block b(h: seq[n, d]) -> seq[n, d] {\n    y = norm(8)\n    return y\n}\n")
+    assert (mistake.code, mistake.remedy) == ("E0402", "numbers are statics, in square brackets: `norm[8](…)`")

@@ -76,3 +76,11 @@ def test_a_static_of_an_instance_is_an_attribute(statics: str) -> None:
     (diagnostic,) = check_text(TABLE.format(statics, 9))
     assert diagnostic.code == "E0304"
     assert diagnostic.message == "`unembed` requires `d == table.d`, but d = 9, table.d = 8"
+
+
+@pytest.mark.parametrize(
+    ("where", "remedy"), [("width", "compare it, as in `width > …`"), ("mode", "compare it, as in `mode == …`")]
+)
+def test_a_condition_that_is_a_static_without_a_comparison_asks_for_one(where: str, remedy: str) -> None:
+    (mistake,) = check_text(HEAD + TAIL.format(f"where {where}") + USE.format(""))
+    assert (mistake.code, mistake.remedy) == ("E0303", remedy)

@@ -82,7 +82,7 @@ def test_an_unknown_block_of_a_library_module_names_the_use_line(tmp_path: Path)
 @pytest.mark.parametrize(
     ("call", "remedy", "is_safe"),
     [
-        ("absolute(h)", "did you mean `abs`?", False),  # a model of the library has this name
+        ("absolute(h)", "did you mean `abs` or `absolute_positions`?", False),  # a model of the library has this name
         ("transformer_layers[1, 8, 2](h)", "add `use archlang.models.dynamic_halt` at the beginning of the file", True),
         ("transformer_layers[1, 8, 2](h, h)", "choose another block, or add `use archlang.models.dynamic_halt`", False),
         ("answers(h, h, mean(h))", "choose another block, or add `use archlang.models.cells`", False),

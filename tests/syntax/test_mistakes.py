@@ -146,6 +146,8 @@ def test_a_truncated_loop_cannot_halt_wherever_its_clause_is() -> None:
         ("block b(h: s) -> s { y = scan h { } }", "expected `after` or `in`, found `{`", "put one of these before"),
         ("block b(h: s) -> { return h }", "expected a type, found `{`", "put a type before `{`"),
         ("block b(h:) -> s { return h }", "expected a type, found `)`", "put a type before `)`"),
+        ("block b(h: s) -> s when d > 2 { return h }", "expected `else`, found `{`", "write `where` for a condition"),
+        ("block b[d: int] h: s -> s { return h }", "expected `(` or `->`, found `h`", "put inputs in parentheses"),
         ("block b[d:](h: s) -> s { return h }", "expected a kind (such as `int`), found `]`", "put a kind"),
         ("block b(h: s) -> s { h += f(h) return h }", "expected `<-` or `=`, found `+`", "bind the whole value"),
         ('extern block b(x: s) -> s reads x python "m:C"', "expected what is read of it (such as `causal`), found", ""),
@@ -334,6 +336,22 @@ def test_the_text_ends_too_early() -> None:
         "  |              ^ the text ends here",
         "  help: complete the item, or delete it",
     )
+
+
+def test_an_extern_without_its_class_says_how_it_ends() -> None:
+    (mistake,) = mistakes("extern block b(h: s) -> s\n    pure\n")
+    assert (mistake.code, mistake.remedy) == ("E0111", 'end the item with its class, as in `python "file:Class"`')
+
+
+@pytest.mark.parametrize(
+    ("half", "whole"),
+    [("block b(h: s) -> s\n", "block b(h: s) -> s {\n"), ("block b(h: s) -> s {\n    repeat 3\n", "    repeat 3 {\n")],
+)
+def test_a_header_without_its_brace_gets_one(half: str, whole: str) -> None:
+    text = f"{half}        h <- f(h)\n    }}\n"
+    mistake = mistakes(text)[0]
+    assert mistake.remedy == "complete the line, and end it with `{`"
+    assert whole in apply_edits(text, mistake.edits)
 
 
 @pytest.mark.parametrize("text", ["3x", "0x10", "1e", "1_", "1__0", "1.5.2"])
