@@ -157,11 +157,16 @@ def block_cycle(span: Span, cycle: Sequence[str], spans: Sequence[Span]) -> Diag
 
 def unknown_library_file(span: Span, name: str, possible: Iterable[str]) -> Diagnostic:
     # All names begin alike, so their ends are compared.
+    possible = sorted(possible)
+    message = f"unknown library file `{name}`"
+    if inside := [file for file in possible if file.startswith(f"{name}.")]:
+        remedy = f"name one of its files: {listed(file.rpartition('.')[2] for file in inside)}"
+        return Diagnostic("E0211", message, span, "a folder", remedy=remedy)
     by_end = {file.rpartition(".")[2]: file for file in possible}
     end = name.rpartition(".")[2]
     near = end if end in by_end else did_you_mean(end, by_end)
     own = "write the path of your own file in quotes; blocks of the prelude need no `use`"
-    diagnostic = Diagnostic("E0211", f"unknown library file `{name}`", span, "no such library file", remedy=own)
+    diagnostic = Diagnostic("E0211", message, span, "no such library file", remedy=own)
     if near is None:
         return diagnostic
     is_safe = near == end or is_typing_error(end, near, by_end)

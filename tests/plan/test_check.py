@@ -261,3 +261,10 @@ def test_a_condition_without_names_that_does_not_hold_is_the_place_of_its_mistak
     (mistake,) = check_text("block b(h: seq[n, d]) -> seq[n, d]\n    where 1 == 2 {\n    return h\n}\n")
     assert (mistake.code, mistake.message) == ("E0304", "`1 == 2`, which `b` requires, never holds")
     assert mistake.span.text == "1 == 2"
+
+
+def test_a_use_of_a_folder_of_the_library_lists_its_files() -> None:
+    (mistake,) = check_text("use archlang.models\n")
+    assert (mistake.code, mistake.label) == ("E0211", "a folder")
+    assert mistake.remedy.startswith("name one of its files: `")
+    assert "`panm`" in mistake.remedy
