@@ -17,11 +17,13 @@ EXTENSION = ROOT / "editors" / "vscode"
 PROGRAM = "code-server"
 _MILLISECONDS = 60_000  # the machine may be busy
 _SETTINGS = {
+    "chat.disableAIFeatures": True,
     "files.autoSave": "afterDelay",
     "files.autoSaveDelay": 100,
     "security.workspace.trust.startupPrompt": "never",
     "telemetry.telemetryLevel": "off",
     "workbench.colorTheme": "Default Light Modern",
+    "workbench.secondarySideBar.defaultVisibility": "hidden",
     "workbench.startupEditor": "none",
 }
 

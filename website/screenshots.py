@@ -23,12 +23,11 @@ from website.pages import ROOT
 GALLERY = ROOT / "docs" / "gallery"
 _SECONDS = 60_000  # milliseconds: the machine may be busy
 _COLOURS = 128
-# Attention without a mask in a causal task, a misspelt static, and a value without use.
+# Attention without a mask in a causal task, and a misspelt static.
 _MISTAKES = """model reader[d = 64, ff = 256](x: tokens[n])
     -> logits[n, vocab] {
     h = embed[d](x)
     a = h + attention[8](norm(h))
-    b = norm(a)
     u = a + feedforward[ff](norm(a))
     return linear[vocab](u)
 }
