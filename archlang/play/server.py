@@ -8,6 +8,7 @@ import json
 import os
 import secrets
 import socketserver
+import sys
 import threading
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
@@ -91,10 +92,14 @@ class _Handler(BaseHTTPRequestHandler):
         self.close_connection = True
         if not self._names_the_server():
             return
-        if self.headers.get("Origin") not in self.server.origins:
+        origin, token = self.headers.get("Origin"), self.headers.get("Authorization")
+        if origin is None:
+            self._refuse(HTTPStatus.FORBIDDEN, "the request has no header `Origin`, which the page sends")
+        elif origin not in self.server.origins:
             self._refuse(HTTPStatus.FORBIDDEN, "the request comes from another page")
-        elif not hmac.compare_digest(self.headers.get("Authorization", "").encode(), self._expected.encode()):
-            self._refuse(HTTPStatus.UNAUTHORIZED, "the token is wrong; open the address that `archlang play` printed")
+        elif token is None or not hmac.compare_digest(token.encode(), self._expected.encode()):
+            fault = "the request has no token" if token is None else "the token is wrong"
+            self._refuse(HTTPStatus.UNAUTHORIZED, f"{fault}; open the address that `archlang play` printed")
         elif self.path != "/api":
             self._refuse(HTTPStatus.NOT_FOUND, "there is no such address")
         elif self.headers.get_content_type() != "application/json":
@@ -107,17 +112,21 @@ class _Handler(BaseHTTPRequestHandler):
         return f"Bearer {self.server.token}"
 
     def _answer(self) -> None:
-        length = self.headers.get("Content-Length", "")
-        if not length.isascii() or not length.isdecimal() or len(length) > 9:
-            self._refuse(HTTPStatus.LENGTH_REQUIRED, "the request has no length")
+        written = self.headers.get("Content-Length")
+        if written is None or not written.isascii() or not written.isdecimal():
+            fault = (
+                "the request has no length" if written is None else "the length of the request is no number of bytes"
+            )
+            self._refuse(HTTPStatus.LENGTH_REQUIRED, fault)
             return
-        if int(length) > _LARGEST_REQUEST:
+        length = int(written) if len(written) < 19 else sys.maxsize
+        if length > _LARGEST_REQUEST:
             reason = f"the request is too large; at most {_LARGEST_REQUEST:_} bytes are read"
             self._refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, reason)
-            self._discard(int(length))
+            self._discard(length)
             return
         try:
-            fields = json.loads(self.rfile.read(int(length)))
+            fields = json.loads(self.rfile.read(length))
         except (ValueError, RecursionError):
             fields = None
         if not isinstance(fields, dict):
@@ -140,9 +149,11 @@ class _Handler(BaseHTTPRequestHandler):
     def _names_the_server(self) -> bool:
         """Whether the request was sent to this server by its own name: a foreign name may lead to this address."""
         hosts = {origin.removeprefix("http://") for origin in self.server.origins}
-        if self.headers.get_all("Host", []) in [[host] for host in hosts]:
+        named = self.headers.get_all("Host", [])
+        if named in [[host] for host in hosts]:
             return True
-        self._refuse(HTTPStatus.FORBIDDEN, "the request names another host")
+        fault = "the request names another host" if named else "the request has no header `Host`"
+        self._refuse(HTTPStatus.FORBIDDEN, fault)
         return False
 
     def _refuse(self, status: HTTPStatus, reason: str) -> None:
