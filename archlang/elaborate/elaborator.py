@@ -67,7 +67,8 @@ class _Elaborator:
         result = self._body(declaration, frame)
         if result is None or len(types) < len(item.signature.inputs) or item.signature.may_lack_names:
             return None, None, ()
-        graph = Graph(item.name, builder.finish([result.id]), dict(self._context.instances), self._context.is_whole)
+        region, instances = builder.finish([result.id]), dict(self._context.instances)
+        graph = Graph(item.name, region, instances, self._context.is_whole, item.word)
         return graph, result.type, tuple(types)
 
     def _body(self, declaration: Declaration, frame: Frame) -> Flow | None:

@@ -52,7 +52,7 @@ def remove_dead(graph: Graph) -> Graph:
     region = _prune(graph.region)
     paths = _needed_paths(region, graph.instances)
     instances = {path: instance for path, instance in graph.instances.items() if path in paths}
-    return Graph(graph.name, region, instances)
+    return Graph(graph.name, region, instances, word=graph.word)
 
 
 def _prune(region: Region) -> Region:

@@ -185,9 +185,20 @@ def unknown_optimizer(span: Span, name: str, possible: Iterable[str]) -> Diagnos
     return misspelt(Diagnostic("E0213", message, span, "no such optimizer", remedy=remedy), name, possible)
 
 
-def no_model(span: Span) -> Diagnostic:
-    message = "this file has no model"
-    return Diagnostic("E0214", message, span, "no model", remedy="write `model name(x: tokens[n]) -> … { … }`")
+def no_model(span: Span, blocks: Sequence[str]) -> Diagnostic:
+    """`blocks` are those of the file, each of which can be chosen by name."""
+    remedy = "write `model name(x: tokens[n]) -> … { … }`"
+    if blocks:
+        remedy += f", or choose a block, as in `--model {blocks[0]}`; the blocks are {listed(blocks)}"
+    return Diagnostic("E0214", "this file has no model", span, "no model", remedy=remedy)
+
+
+def unknown_choice(span: Span, name: str, models: Sequence[str], blocks: Sequence[str]) -> Diagnostic:
+    """A name of no model or block of a file, where either can be chosen."""
+    parts = [f"the {kind} are {listed(names)}" for kind, names in (("models", models), ("blocks", blocks)) if names]
+    remedy = "; ".join(parts) or "write a `model` or a `block` in the file"
+    diagnostic = Diagnostic("E0214", f"unknown model or block `{name}`", span, "no such model or block", remedy=remedy)
+    return misspelt(diagnostic, name, [*models, *blocks], is_guess=is_short(name))
 
 
 def unknown_model(span: Span, name: str, possible: Iterable[str], is_block: bool = False) -> Diagnostic:

@@ -49,22 +49,14 @@ def _find_model(resolved: ResolvedFile, name: str | None) -> Declaration:
 
     Raises:
         ProgramError: there is none."""
-    models = {
-        key: declaration
-        for key, declaration in resolved.own.items()
-        if isinstance(declaration.item, Definition) and (declaration.item.word == "model" or key == name)
-    }
-    model = models.get(name) if name else next(iter(models.values()), None)
-    if model is None:
-        start = Span(resolved.program.source, 0, 0)
-        raise ProgramError(
-            [
-                name_mistakes.unknown_model(on_command_line(name), name, models)
-                if name
-                else name_mistakes.no_model(start)
-            ]
-        )
-    return model
+    words = {key: each.item.word for key, each in resolved.own.items() if isinstance(each.item, Definition)}
+    models, blocks = ([key for key in words if words[key] == word] for word in ("model", "block"))
+    chosen = name or next(iter(models), None)
+    if chosen is None:
+        raise ProgramError([name_mistakes.no_model(Span(resolved.program.source, 0, 0), blocks)])
+    if chosen not in words:
+        raise ProgramError([name_mistakes.unknown_choice(on_command_line(chosen), chosen, models, blocks)])
+    return resolved.own[chosen]
 
 
 def _require_known(model: Declaration, statics: Mapping[str, StaticValue]) -> None:

@@ -114,9 +114,9 @@ class _Handler(BaseHTTPRequestHandler):
     def _answer(self) -> None:
         written = self.headers.get("Content-Length")
         if written is None or not written.isascii() or not written.isdecimal():
-            fault = (
-                "the request has no length" if written is None else "the length of the request is no number of bytes"
-            )
+            fault = "the request has no length"
+            if written is not None:
+                fault = "the length of the request is no number of bytes"
             self._refuse(HTTPStatus.LENGTH_REQUIRED, fault)
             return
         length = int(written) if len(written) < 19 else sys.maxsize

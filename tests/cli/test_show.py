@@ -50,7 +50,7 @@ def test_a_model_alone_needs_the_sizes_of_a_task(archlang: Command, folder: Path
     ("arguments", "code", "words"),
     [
         (("model.arch", "--tree", "--torch"), 2, "different stages"),
-        (("model.arch", "--model", "other"), 1, "unknown model `other`"),
+        (("model.arch", "--model", "other"), 1, "unknown model or block `other`"),
         (("model.arch", "--recipe", "other"), 1, "unknown recipe `other`"),
         (("model.arch", "--set", "model.width=3"), 1, "`model.width`"),
         (("model.arch", "--set", "model.d"), 2, "path=value"),

@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 import archlang
 from archlang.cli.app import app
+from tests.cli.conftest import MODEL, Command
 
 GUTLB = str(Path(archlang.__file__).parent / "recipes" / "gutlb.arch")
 
@@ -62,6 +63,11 @@ def test_markup_in_a_program_is_text(tmp_path: Path) -> None:
         assert "<img" not in out.read_text()
 
 
+def test_missing_folders_of_a_picture_are_created(tmp_path: Path) -> None:
+    run("viz", GUTLB, "-o", str(tmp_path / "a" / "b" / "gutlb.svg"))
+    assert (tmp_path / "a" / "b" / "gutlb.svg").is_file()
+
+
 def test_an_unknown_suffix_is_an_error() -> None:
     done = CliRunner().invoke(app, ["viz", GUTLB, "-o", "gutlb.gif"])
     assert done.exit_code == 2
@@ -95,3 +101,38 @@ def test_a_summary_grows_with_the_batch() -> None:
     (batch,) = json.loads(run("summary", GUTLB, "--json", "--length", "64", "--batch", "4"))
     assert batch["flops"] == 4 * single["flops"]
     assert single["unique"] == 125_446
+
+
+BLOCKS = """block loops(h: seq[n, d]) -> seq[n, d] {
+    repeat 3 { h <- norm(h) }
+    return h
+}
+block other(h: seq[n, d]) -> seq[n, d] { return loops(h) }
+"""
+
+
+def test_a_block_is_drawn_by_its_name_and_called_a_block(folder: Path) -> None:
+    Path("blocks.arch").write_text(BLOCKS, encoding="utf-8")
+    assert run("viz", "blocks.arch", "--model", "loops").startswith("block loops")
+    assert run("viz", "model.arch").startswith("model m")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message", "remedy"),
+    [
+        (["blocks.arch"], "this file has no model", "`--model loops`; the blocks are `loops`, `other`"),
+        (["blocks.arch", "-m", "x"], "unknown model or block `x`", "help: the blocks are `loops`, `other`"),
+        (["blocks.arch", "-m", "otter"], "unknown model or block `otter`", "did you mean `other`?"),
+        (["model.arch", "-m", "x"], "unknown model or block `x`", "help: the models are `m`"),
+        (["both.arch", "-m", "x"], "unknown model or block `x`", "the models are `m`; the blocks are `loops`, `other`"),
+    ],
+)
+def test_what_can_be_drawn_is_named(
+    archlang: Command, folder: Path, arguments: list[str], message: str, remedy: str
+) -> None:
+    Path("blocks.arch").write_text(BLOCKS, encoding="utf-8")
+    Path("both.arch").write_text(MODEL + BLOCKS, encoding="utf-8")
+    result = archlang("viz", *arguments)
+    assert result.code == 1
+    assert message in result.err
+    assert remedy in result.err

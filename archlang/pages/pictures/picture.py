@@ -56,7 +56,7 @@ def draw(graph: Graph) -> Box:
     kinds = {value.id: "input" for value in graph.region.inputs}
     content = drawer.region(graph.region, kinds, {value.id: value.name for value in graph.region.inputs})
     notes = drawer.costs[""].notes
-    return Box("model", "model", f"model {graph.name}", notes=notes, boxes=content.boxes, edges=content.edges)
+    return Box("model", "model", f"{graph.word} {graph.name}", notes=notes, boxes=content.boxes, edges=content.edges)
 
 
 @dataclass(frozen=True)
