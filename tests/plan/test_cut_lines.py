@@ -35,6 +35,7 @@ _CONTINUES = re.compile(r"(?:\n[ ]+(?:[-+*/]|\|>)[^\n]*)+")
 # Lines that hide a block of the prelude, or bind names on one line.
 _MAY_HIDE = re.compile(r"\s*(?:let\b|if\b.*\}|\} else\b.*\})|recipe\b.*\}")
 _CHOICE = re.compile(r"\s+(?:task|model|train|vary|search)\b")
+_LET = re.compile(r"\s+let\b")
 
 Place = tuple[str, int, int, str, str]
 
@@ -78,12 +79,14 @@ def construct(text: str, place: int) -> Iterator[int]:
         if text[pair[0]] == "{" and item < pair[0] and text.rfind("\n", 0, pair[1]) + 1 == pair[1]
     ]
     following = _ITEM.search(text, item + 1)
+    item_end = following.start() if following else len(text)
     is_extern = text.startswith("extern", item)
+    signature_end = next((end for opener, end in sorted(of_pairs) if text[opener] == "(" and opener > item), item)
     header_end = min((opener for opener, _ in bodies), default=0)
-    if place <= header_end < (following.start() if following else len(text)):
+    if place <= header_end < item_end:
         yield from lines_of(text, item, min(bodies)[1])
-    if is_extern and text.rfind("\n", 0, place) < item:
-        yield from lines_of(text, item, following.start() if following else len(text))
+    if is_extern and (text.rfind("\n", 0, place) < item or place <= signature_end):  # clauses name its inputs
+        yield from lines_of(text, item, item_end)
     continuing = _CONTINUES.match(text, line_end)
     if continuing or _CONTINUES.match(text, text.rfind("\n", 0, place)):
         yield from lines_of(text, place, continuing.end() if continuing else place)
@@ -154,14 +157,24 @@ def check_cuts(seed: int, count: int) -> None:
         count -= 1
         own = case.construct | {case.number}
         lines = case.text.split("\n")
-        unknown = _UNKNOWN if _ITEM.match(lines[case.number - 1]) else set()
+        # In a header, also one of several lines, the construct begins with the line of its item.
+        unknown = _UNKNOWN if any(_ITEM.match(lines[number - 1]) for number in own) else set()
         if unknown or any(_CHOICE.match(lines[number - 1]) for number in own):
             unknown = unknown | _UNKNOWN_STATICS
         complete = [place for place in places(case.text, case.path) if place[1] not in own and place[0] not in unknown]
-        missing = [place for place in complete if place not in after]
+        missing = [place for place in complete if place not in after and not may_be_bound(case, place)]
         elsewhere = [place for place in after if place[1] not in own and place[0] not in unknown]
         false = [place for place in elsewhere if place not in complete]
         assert (missing, false) == ([], []), f"{case.path}:{case.number}: {case.cut.split(chr(10))[case.number - 1]}"
+
+
+def may_be_bound(case: Cut, mistake: Place) -> bool:
+    """Whether a mistake is an unknown block after a cut `let` of its item, which may bind the name of the block."""
+    code, line, *_ = mistake
+    lines = case.text.split("\n")
+    between = lines[case.number : line]
+    is_let = _LET.match(lines[case.number - 1]) is not None
+    return is_let and code == "E0202" and line > case.number and not any(map(_ITEM.match, between))
 
 
 def test_a_line_that_is_cut_costs_only_itself() -> None:
