@@ -234,12 +234,14 @@ class _Place:
         `outside`, without the names that are bound there."""
         document = self.document
         hidden = () if with_lengths else lengths(document, self.offset)
+        item = item_around(document, self.offset)
+        types = document.types_of(item) if isinstance(item, Definition | Extern) else {}
         for symbol in names_in_scope(document, self.offset):
             is_unfit = kinds is not None and symbol.static is not None and static_kind(document, symbol) not in kinds
             if symbol.kind not in words or is_unfit or (outside is not None and outside.contains(symbol.span)):
                 continue
             if symbol.kind != "size" or symbol.name not in hidden:
-                kind = document.types.get((symbol.span.start, symbol.span.end))
+                kind = types.get((symbol.span.start, symbol.span.end))
                 yield Completion(symbol.name, symbol.kind, str(kind) if kind is not None else symbol.kind)
 
     def _compared(self) -> tuple[str, ...]:

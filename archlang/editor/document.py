@@ -13,11 +13,11 @@ from archlang.editor.pieces import Pieces
 from archlang.editor.printed_items import PrintedItems
 from archlang.elaborate.signature_check import check_signature
 from archlang.graph.graph import Graph
-from archlang.names.resolve import Loader, ResolvedFile
+from archlang.names.resolve import Declaration, Loader, ResolvedFile
 from archlang.plan.check import MOST_STEPS, check_loaded
 from archlang.plan.checked_bodies import CheckedBodies
 from archlang.source import Source
-from archlang.syntax.tree import Definition, Program
+from archlang.syntax.tree import Definition, Item, Program
 from archlang.types import Type
 
 # Errors of a file whose bodies cannot be elaborated: blocks that contain themselves, and sizes with two meanings.
@@ -60,7 +60,9 @@ class Document:
     def diagnostics(self) -> tuple[Diagnostic, ...]:
         """All mistakes of the file, by place."""
         loader, resolved = self._loaded
-        return check_loaded(loader, resolved, self.memory.bodies)
+        mistakes = check_loaded(loader, resolved, self.memory.bodies)
+        self.memory.bodies.forget_if_many(self.resolved, resolved)
+        return mistakes
 
     @property
     def program(self) -> Program:
@@ -92,20 +94,35 @@ class Document:
     @cached_property
     def types(self) -> Mapping[tuple[int, int], Type]:
         """The types of the values of the file's own blocks, by the start and the end of their places."""
+        types: dict[tuple[int, int], Type] = {}
+        with suppress(TooMuchWork), limited(MOST_STEPS):
+            for declaration in self.resolved.own.values():
+                types |= self._types_of(declaration)
+        self.memory.bodies.forget_others(self.resolved, self._loaded[1])
+        return types
+
+    def types_of(self, item: Item) -> Mapping[tuple[int, int], Type]:
+        """Returns the types of the values of a block of the file, as `types`, without those of the others."""
+        declaration = self.resolved.own.get(item.name) if isinstance(item, Definition) else None
+        types: Mapping[tuple[int, int], Type] = {}
+        if declaration is not None and declaration.item is item:
+            with suppress(TooMuchWork), limited(MOST_STEPS):
+                types = self._types_of(declaration)
+        self.memory.bodies.forget_if_many(self.resolved, self._loaded[1])
+        return types
+
+    def _types_of(self, declaration: Declaration) -> Mapping[tuple[int, int], Type]:
+        if not isinstance(declaration.item, Definition) or not self._has_types:
+            return {}
+        place = declaration.item.span.start
+        types = self.memory.bodies.types(declaration)
+        return {(place + start, place + end): kind for (start, end), kind in types.items()}
+
+    @cached_property
+    def _has_types(self) -> bool:
+        """Whether the bodies of the file can be elaborated."""
         loader, resolved = self._readable
         codes = {diagnostic.code for diagnostic in loader.diagnostics}
-        types: dict[tuple[int, int], Type] = {}
-
-        def note(diagnostic: Diagnostic) -> None:
-            codes.add(diagnostic.code)
-
-        with suppress(TooMuchWork), limited(MOST_STEPS):
-            for declaration in resolved.own.values():
-                check_signature(declaration, note)
-            for declaration in resolved.own.values() if not codes & _NOT_ELABORATED else ():
-                if isinstance(declaration.item, Definition):
-                    place = declaration.item.span.start
-                    for (start, end), kind in self.memory.bodies.types(declaration).items():
-                        types[place + start, place + end] = kind
-        self.memory.bodies.forget_others(resolved, self._loaded[1])
-        return types
+        for declaration in resolved.own.values():
+            check_signature(declaration, lambda diagnostic: codes.add(diagnostic.code))
+        return not codes & _NOT_ELABORATED

@@ -19,6 +19,9 @@ from archlang.types import Type
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
 
+# After so many files, each the program at another time, the bodies of the earlier ones are forgotten.
+_MOST_FILES = 20
+
 # The texts of a body and of the blocks that it may use, and the number of what `use` lines bring in.
 _Key = tuple[str, tuple[str, ...], int]
 
@@ -94,6 +97,11 @@ class CheckedBodies:
         self._definitions.clear()
         self._items.clear()
         self._plans.clear()
+
+    def forget_if_many(self, *files: ResolvedFile) -> None:
+        """Forgets the bodies that are in none of some files, if there are those of many files."""
+        if len(self._files) > _MOST_FILES:
+            self.forget_others(*files)
 
     def is_sound(self, item: Recipe | Table, file: ResolvedFile) -> bool:
         """Returns whether a recipe or a table, and all items that it names, are those of a file without mistakes."""

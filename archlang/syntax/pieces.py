@@ -78,11 +78,12 @@ class Piece:
         more: copying them takes longer than parsing."""
         if start == self.start and source is self.source:
             return
-        distance = start - self.start
+        distance, set_attribute = start - self.start, object.__setattr__
         for span in self.spans:
-            object.__setattr__(span, "source", source)
-            object.__setattr__(span, "start", span.start + distance)
-            object.__setattr__(span, "end", span.end + distance)
+            set_attribute(span, "source", source)
+            if distance:
+                set_attribute(span, "start", span.start + distance)
+                set_attribute(span, "end", span.end + distance)
         self.start, self.source = start, source
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from archlang.diagnostics import Diagnostic, Report
+from archlang.editor.completion import completions
 from archlang.editor.document import Document, Memory
 from archlang.editor.formatting import formatted
 from archlang.editor.pieces import Pieces
@@ -316,3 +317,23 @@ def test_a_block_without_its_last_brace_ends_before_the_next_item() -> None:
 
 
 CALLER = "block c(h: seq[n, d]) -> seq[n, d] {\n    return b(h)\n}\n"
+
+
+def test_completion_checks_only_the_block_around_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = texts(200)["200 lines"]
+    memory = Memory()
+    _, checked = recorded_work(memory, monkeypatch)
+    offset = text.index("(a)", text.index("block layer7[")) + 1
+    offered = completions(Document("m.arch", text, memory=memory), offset)
+    assert next(each.detail for each in offered if each.word == "a") == "seq[n, d]"
+    assert checked == ["layer7"]
+
+
+def test_checked_bodies_of_earlier_texts_are_forgotten() -> None:
+    text, memory = texts(200)["200 lines"], Memory()
+    for number in range(100):
+        assert Document("m.arch", f"{text}# {number}\n", memory=memory).diagnostics == ()
+        changed = text.replace("repeat 2", f"repeat {number + 3}", 1)
+        assert Document("m.arch", changed, memory=memory).diagnostics == ()
+    assert len(memory.bodies._files) < 30
+    assert len(memory.bodies._bodies) < 50
