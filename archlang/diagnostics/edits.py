@@ -8,6 +8,7 @@ from archlang.source import Source, Span
 
 _BRACKETS = {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}
 _PIECE = re.compile(r'"[^"\r\n]*"|#[^\r\n]*|[()\[\]{}]')
+_COMMENT = re.compile(r'("[^"\r\n]*")|#[^\r\n]*')
 _CALLEE = re.compile(r"[A-Za-z_][\w.]*")
 # Words before lists.
 _LIST_WORD = re.compile(r"\s*\b(?:at|best of|carry|vary|search|test)$")
@@ -106,8 +107,22 @@ def static_set(call: Span, name: str, value: str) -> Edit | None:
     written = re.search(rf"(?<![\w.]){re.escape(name)}\s*=\s*(\w+)", text[place:end])
     if written is not None:
         return Edit(Span(source, place + written.start(1), place + written.end(1)), value)
-    inside = text[place + 1 : end].strip()
-    return insertion(source, end, f", {name} = {value}" if inside else f"{name} = {value}")
+    return last_element(source, place, f"{name} = {value}")
+
+
+def last_element(source: Source, opener: int, element: str) -> Edit | None:
+    """Returns the edit that adds an element to the list in the brackets that open at an offset; None if they are not
+    closed."""
+    end = closing_bracket(source.text, opener)
+    if end is None:
+        return None
+    inside = source.text[opener + 1 : end]
+    elements = _COMMENT.sub(lambda piece: piece[1] or "", inside).rstrip()
+    if elements and not elements.endswith(","):
+        return insertion(source, end, f", {element}")
+    if inside.rstrip().endswith(","):
+        return insertion(source, opener + 1 + len(inside.rstrip()), f" {element}")
+    return insertion(source, end, element)
 
 
 def is_in_signature(place: Span, name: str) -> bool:

@@ -8,9 +8,11 @@ from archlang.diagnostics import Edit, ErrorWithRemedy
 from archlang.editor.document import Document
 from archlang.editor.symbols import Names, Occurrence, Symbol
 from archlang.editor.workspace import Workspace
+from archlang.elaborate.binding import TASK_SIZES
 from archlang.names import library
 from archlang.source import Span
 from archlang.syntax.outline import ITEM_WORDS, RESERVED
+from archlang.syntax.tree import Definition
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _PATH = re.compile(r"[\w.]+$")
@@ -91,13 +93,21 @@ def _own_place(document: Document, offset: int) -> Occurrence:
     place = Names(document).at(offset)
     if place is None:
         raise ErrorWithRemedy("there is no name here that has a meaning", "place the cursor on a name")
-    if not _is_own(place.symbol):
+    if not _is_own(place.symbol) or _is_of_task(document, place.symbol):
         raise ErrorWithRemedy(f"`{place.symbol.name}` is not defined by this program", "rename only names of your own")
     return place
 
 
 def _is_own(symbol: Symbol) -> bool:
     return symbol.kind != "file" and not Path(symbol.span.source.path).is_relative_to(library.PACKAGE)
+
+
+def _is_of_task(document: Document, symbol: Symbol) -> bool:
+    """Whether a symbol is a size of a model that the task gives by this name, such as `vocab`."""
+    if symbol.kind != "size" or symbol.name not in TASK_SIZES:
+        return False
+    items = (item for item in document.program.items if _contains(item.span, symbol.span))
+    return any(isinstance(item, Definition) and item.word == "model" for item in items)
 
 
 def _with_name(names: Names, name: str, symbol: Symbol) -> Occurrence | None:

@@ -8,6 +8,7 @@ from archlang.diagnostics.edits import (
     closing_bracket,
     insertion,
     is_in_signature,
+    last_element,
     without,
     without_item,
     word_in,
@@ -277,8 +278,7 @@ def size_unknown(span: Span, name: str, block: str, declared: Span) -> Diagnosti
     text = declared.source.text
     if text[declared.end : declared.end + 1] != "[":
         return diagnostic.with_edits(insertion(declared.source, declared.end, f"[{name}: int]"))
-    end = closing_bracket(text, declared.end)
-    return diagnostic.with_edits(None if end is None else insertion(declared.source, end, f", {name}: int"))
+    return diagnostic.with_edits(last_element(declared.source, declared.end, f"{name}: int"))
 
 
 def shared_with_other_sizes(span: Span, name: str, difference: str, first: Span | None) -> Diagnostic:

@@ -6,6 +6,7 @@ from archlang.diagnostics import Diagnostic, Edit
 from archlang.diagnostics.edits import (
     apply_edits,
     insertion,
+    last_element,
     static_set,
     used,
     without,
@@ -107,3 +108,26 @@ def test_a_value_is_wrapped_in_a_block_and_a_word_is_deleted_with_its_space() ->
 def test_a_text_of_the_command_line_has_no_edits() -> None:
     span = Span(Source("--set model.d", "wdie", is_command_line=True), 0, 4)
     assert Diagnostic("E0313", "", span).with_edits(Edit(span, "wide")).edits == ()
+
+
+@pytest.mark.parametrize(
+    ("brackets", "expected"),
+    [
+        ("[]", "[a = 1]"),
+        ("[b = 2]", "[b = 2, a = 1]"),
+        ("[b = 2,]", "[b = 2, a = 1]"),
+        ("[\n    b = 2,\n]", "[\n    b = 2, a = 1\n]"),
+        ("[\n    b = 2,  # why\n]", "[\n    b = 2,  # why\na = 1]"),
+        ("[\n    b = 2  # why,\n]", "[\n    b = 2  # why,\n, a = 1]"),
+        ('[b = "#,"]', '[b = "#,", a = 1]'),
+        ("[b = 2", None),
+    ],
+)
+def test_an_element_is_added_after_a_comma_too(brackets: str, expected: str | None) -> None:
+    source = Source("m.arch", f"norm{brackets}(h)")
+    edit = last_element(source, 4, "a = 1")
+    if expected is None:
+        assert edit is None
+        return
+    assert edit is not None
+    assert source.text[: edit.span.start] + edit.text + source.text[edit.span.end :] == f"norm{expected}(h)"

@@ -219,6 +219,13 @@ def test_only_names_of_the_program_can_be_renamed(workspace: Workspace, tmp_path
         renamable(*place(workspace, tmp_path / "layer.arch", "feedforward", "feedforward"))
 
 
+def test_a_size_of_a_model_that_the_task_gives_cannot_be_renamed() -> None:
+    text = "model m(x: tokens[n]) -> logits[n, vocab] {\n    return linear[vocab](embed[8](x))\n}\n"
+    with pytest.raises(ErrorWithRemedy, match="`vocab` is not defined by this program"):
+        renamable(Document("m.arch", text), text.index("vocab"))
+    assert renamable(Document("b.arch", text), text.index("n]")).text == "n"
+
+
 @pytest.mark.parametrize("name", ["recipes/ndr.arch", "blocks/concat.arch"])
 def test_the_name_at_a_place_is_one_of_all_names(name: str) -> None:
     """Of blocks, only the one at the place is read."""
