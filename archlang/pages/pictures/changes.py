@@ -6,12 +6,20 @@ from collections.abc import Iterator
 from archlang.graph.graph import Graph
 from archlang.graph.operations import Loop, step_limit
 from archlang.graph.summary import summarize
+from archlang.pages.pictures.changed_values import changed_values, is_same
 from archlang.types.statics import StaticValue
 
 
 def describe_changes(before: Graph, after: Graph) -> tuple[str, ...]:
-    """Returns a line for each change: blocks added or removed, loops, depths, statics and parameters."""
-    return (*_blocks(before, after), *_loops(before, after), *_statics(before, after), *_parameters(before, after))
+    """Returns a line for each change: blocks added or removed, loops, depths, statics, values that are computed in
+    another way, and parameters. No line: the graphs are equal but for names."""
+    changes = (
+        *_blocks(before, after), *_loops(before, after), *_statics(before, after), *changed_values(before, after)
+    )  # fmt: skip
+    if not changes and is_same(before, after):
+        return ()
+    changes = changes or ("sizes or facts of values changed: `archlang show --graph` prints them",)
+    return (*changes, *_parameters(before, after))
 
 
 def _blocks(before: Graph, after: Graph) -> Iterator[str]:
