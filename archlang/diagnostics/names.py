@@ -43,10 +43,15 @@ def meant_names(name: str, possible: Iterable[str]) -> tuple[str, ...]:
         return tuple(sorted(same_letters))
     near = get_close_matches(name, sorted(candidates), n=_MOST_MEANT, cutoff=_LIKENESS) if is_compared else []
     one_off = [candidate for candidate in near if _is_one_letter_off(name, candidate)]
-    completions = sorted(sorted(each for each in candidates if each.startswith(name)), key=len)[: _MOST_MEANT + 1]
-    words = [candidate for candidate in completions if candidate[len(name)] != "_"]
-    if 0 < len(words) <= _MOST_MEANT and not any(candidate[0] == name[0] for candidate in one_off):
-        return tuple(words)
+    completions = sorted(sorted(each for each in candidates if each.startswith(name)), key=len)
+    words = [
+        candidate
+        for candidate in completions
+        if not any(candidate.startswith(f"{each}_") for each in [name, *completions])
+    ]
+    if 0 < len(words) <= _MOST_MEANT:
+        nearer = [candidate for candidate in one_off if candidate[0] == name[0] and candidate not in words]
+        return (*nearer, *words)[:_MOST_MEANT]
     beginnings = [candidate for candidate in candidates if len(candidate) > 2 and name.startswith(candidate)]
     longest = sorted(sorted(beginnings), key=len)[-1:]
     return tuple(one_off or near[:1] or [*longest, *completions][:_MOST_MEANT])

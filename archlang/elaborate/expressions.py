@@ -42,7 +42,11 @@ class Expressions:
                 self._context.is_whole = False
                 return None
             case Call(callee=callee, arguments=None):
-                self._report(mistakes.not_applied(expression.span, callee.text))
+                is_bound, bound = frame.find(callee.text)
+                if is_bound and not isinstance(bound, InstanceValue):
+                    self._report(mistakes.value_with_brackets(expression.span, callee.text))
+                else:
+                    self._report(mistakes.not_applied(expression.span, callee.text))
                 return None
             case Call(callee=callee, statics=statics, arguments=arguments):
                 values = [(self.value(argument, frame), argument.span) for argument in arguments or ()]

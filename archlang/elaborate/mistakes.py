@@ -287,9 +287,15 @@ def shared_with_other_sizes(span: Span, name: str, difference: str, first: Span 
     return Diagnostic("E0415", message, span, "different sizes", labels, "use one instance for each set of sizes")
 
 
+def value_with_brackets(span: Span, name: str) -> Diagnostic:
+    message = f"`{name}` is a value, which takes no brackets"
+    remedy = f"a block reads positions, such as `first({name})` and `last({name})`; `archlang blocks` lists them"
+    return Diagnostic("E0417", message, span, "a value", remedy=remedy)
+
+
 def not_applied(span: Span, name: str) -> Diagnostic:
     block = " ".join(span.text.split())
-    remedy = f"apply the block: `{block}(h)`, or `h |> {block}`"
+    remedy = f"apply the block: `{block}(h)`, or `h |> {block}`; without inputs, `{block}()`"
     return Diagnostic("E0417", f"the block `{name}` is used as a value", span, "a block, not a value", remedy=remedy)
 
 

@@ -524,6 +524,10 @@ def unknown_path(span: Span, path: str, possible: Iterable[str]) -> Diagnostic:
     return diagnostic.with_edits(Edit(span, of_this_name[0])) if len(of_this_name) == 1 else diagnostic
 
 
+# A line of a recipe, in which no static can be declared.
+_CHOICE = re.compile(r"\s*(?:task|model|train)\b[^({]*$")
+
+
 def unknown_static_name(span: Span, name: str, possible: Iterable[str], kind: str | None = None) -> Diagnostic:
     if span.source.path.startswith("--set "):
         expected = _a(kind or "int")
@@ -532,6 +536,8 @@ def unknown_static_name(span: Span, name: str, possible: Iterable[str], kind: st
         return misspelt(Diagnostic("E0313", message, span, f"expected {expected}", remedy=example), name, possible)
     declare = "declare it as a static of the block: `block name[" + name + ": int](…)`"
     remedy = f"write a list: `[{name}]`" if kind == "list" else declare
+    if _CHOICE.match(span.source.line(span.line)):
+        remedy = f"set a static by its name: `{name} = …`"
     diagnostic = Diagnostic("E0313", f"unknown static or size `{name}`", span, "not bound here", remedy=remedy)
     if name.lower() in _BOOLEANS:
         return misspelt(diagnostic, name, _BOOLEANS)

@@ -151,7 +151,9 @@ def _half_definition(words: str, name: str) -> str:
     )
     # An item without a name, or whose word or name breaks off; an indented `model` may be a half-written line of a
     # recipe.
-    nameless = rf"^(?:{words})\b(?![ \t]*(?!from\b)[A-Za-z_])|^[ \t]+(?:{words})\b(?!\s*(?!from\b)[A-Za-z_}}])"
+    nameless = (
+        rf"^(?:{words})\b(?![ \t]*(?!from\b)[A-Za-z_])|^[ \t]+(?:{words})\b(?!\s*(?!from\b)[A-Za-z_}}]|[ \t]*[=:\[])"
+    )
     begun_word = rf"^(?:{'|'.join(map(_beginnings, words.split('|')))})[ \t]*$"
     begun_name = rf"^(?:{words})[ \t]+(?:{beginnings})[ \t]*$"
     return f"{header}|{nameless}|{begun_word}|{begun_name}"

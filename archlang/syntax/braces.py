@@ -14,6 +14,8 @@ _LINE = re.compile(r"^(?P<indent>[ \t]*+)(?!#)(?P<code>\S[^\r\n]*)", re.MULTILIN
 _IF = re.compile(r"(?:\} else )?if\b")
 _DEFINITION = re.compile(r"(?:block|model)\b")
 _STATEMENT = re.compile(r"[ \t]*(?:(?:if|repeat|stack)\b|[A-Za-z_]\w*[ \t]*=)")
+# A header that ends with a colon, as in Python.
+_COLON_HEADER = re.compile(r"^[ \t]+[^\s#][^#\r\n]*:[ \t]*$", re.MULTILINE)
 _ELSE, _ELSE_IF = "else{", "else if true{"
 _CLOSED_BY_ELSE = re.compile(r"\}[ \t]*else\b")
 _HALF_ELSE = re.compile(r"\}[ \t]*(?:e|el|els|else\b[^{}]*)?")
@@ -147,11 +149,19 @@ class _Braces:
         """Returns whether a line has no `{`, and the lines after it are indented as its body and end with a `}`."""
         line = self.lines[index]
         is_header = not line.closes and not line.code.endswith("{") and line.indent > 0
+        if is_header and line.code.endswith(":"):
+            return self._is_deeper_after(index)
         return is_header and self._is_deeper_after(index) and self._is_closed_after(index, index)
 
     def _open_after(self, index: int) -> None:
         line = self.lines[index]
-        self.open.append((index, line.start + len(line.code)))
+        end = line.start + len(line.code)
+        if line.code.endswith(":"):
+            self.mistakes.append(mistakes.colon_for_brace(Span(self.source, end - 1, end)))
+            self._replace(end - 1, end, "{")
+            self.open.append((index, end - 1))
+            return
+        self.open.append((index, end))
         if not self._is_known(line):
             self.mistakes.append(mistakes.brace_missing(Span(self.source, line.start, line.start + len(line.code))))
             self.added.append(self._add_opener(line))
@@ -248,7 +258,7 @@ def repair_braces(source: Source, text: str, mistaken_lines: frozenset[int]) -> 
     """Returns a text with a space in place of each extra `}`, and with `else{`, `{` and `}` in place of spaces, line
     ends and comments where they are missing. `mistaken_lines` have known
     mistakes: they may lack a `{`."""
-    if not _has_odd_brace(text):
+    if not (_has_odd_brace(text) or _COLON_HEADER.search(text)):
         return RepairedBraces(text)
     lines = [
         _Line(line.start("code"), line.end(), len(line["indent"]), line["code"].partition("#")[0].rstrip())

@@ -15,13 +15,14 @@ from archlang.syntax.expected import Expected
 from archlang.syntax.half_headers import HalfHeader, is_in_header
 from archlang.syntax.outline import CHOICE_WORDS, STATEMENT_WORDS, taken_clause
 from archlang.syntax.parser_stack import terminal
-from archlang.syntax.progress import Progress
+from archlang.syntax.progress import LONGEST_COMMENT, Progress
 
 if TYPE_CHECKING:
     from lark import Token
 
 BINDERS = ("=", "<-")
 _WORD = re.compile(r"\w+")
+_READ = re.compile(r"\breads[ \t]+\w+\Z")
 _LAST_NAME = re.compile(r"(?<![\w.])[A-Za-z_][\w.]*\Z")
 
 
@@ -38,6 +39,8 @@ class EarlyEnds:
         if last is None or (taken.word is None and self._progress.unfinished_sign(following.start) is not None):
             return self._value_missing_before(following)
         missing = "a name" if last.text in ("on", "records") else "a value"
+        if _READ.search(self._progress.text, max(0, last.end - LONGEST_COMMENT), last.end):
+            missing = "what is read of it (such as `causal`)"
         return mistakes.line_incomplete(last, Expected(taken.missing or (missing,)), following)
 
     def value_missing(self, token: Token) -> Diagnostic | None:
@@ -85,7 +88,8 @@ class EarlyEnds:
             return None
         missing = self._progress.expected(start)
         is_binder_missing = set(missing.phrases) <= {"`=`", "`<-`"}
-        if name is not None and name.start != start and is_binder_missing and did_you_mean(name.text, STATEMENT_WORDS):
+        is_keyword = name is not None and name.start != start and self._progress.begins_statement(name)
+        if name is not None and is_keyword and is_binder_missing and did_you_mean(name.text, STATEMENT_WORDS):
             return None
         end = following.end() if following else token.end_pos or start + 1
         return mistakes.line_incomplete(last, missing, self._progress.span(start, end))

@@ -166,7 +166,7 @@ def _statics_without_brackets(match: re.Match[str], line: Span) -> Diagnostic | 
 
 def _sign_before_choice(match: re.Match[str], line: Span) -> Diagnostic:
     sign = Span(line.source, line.end - 1, line.end)
-    message = f"the name of a {_CHOSEN[match[1]]} follows `{match[1]}`, found `{sign.text}`"
+    message = f"the name of {_CHOSEN[match[1]]} follows `{match[1]}`, found `{sign.text}`"
     name = re.compile(r"[ \t]*([A-Za-z_][\w.]*)").match(line.source.text, line.end)
     remedy = f"write `{match[1]} {name[1] if name else 'name'}`"
     place = Span(line.source, line.start + len(match[1]), line.end)
@@ -198,7 +198,7 @@ def _deviation_in_brackets(match: re.Match[str], line: Span) -> Diagnostic:
     return _unexpected(place, "expected `,` or `±`, found `(`", "not expected here", "write a deviation after `±`")
 
 
-_CHOSEN = {"task": "task", "model": "model", "train": "optimizer"}
+_CHOSEN = {"task": "a task", "model": "a model", "train": "an optimizer"}
 _CLAIMS = r"^row\b.*\bclaims\b[^\"{}]*"
 # The unexpected token, the line before it, and what is reported.
 _FORMS: tuple[tuple[str, str, _Read], ...] = (

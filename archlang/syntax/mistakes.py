@@ -91,10 +91,13 @@ _COLON = re.compile(r"[ \t]*:")
 # A `:` after a name, and what ends a list of statics or contains other ones.
 _PIECE_OF_STATICS = re.compile(r",\s*[A-Za-z_][\w.]*[ \t]*(?P<colon>:)|[()\[\]{\r\n]")
 
+_BEGINS_LINE = re.compile(r"[\r\n][ \t]*\Z")
 _COMPARE = "compare with `==`"
+_CLASS = 'end the item with its class, as in `python "file:Class"`'
 _STATICS = "put statics in square brackets: `block[name = value](…)`"
 # Half a header `} else if … {`.
 _ELSE_IF = re.compile(r"\}\s*else\s+if\b")
+_USE = re.compile(r"(?:^|[\r\n])use[ \t]+\Z")
 _DIGIT = re.compile(r"[0-9]\Z")
 # A sign that a value follows, at the end of a text.
 _BEFORE_VALUE = re.compile(r"(?:\.\.|\|>|[-+*/%=])\Z")
@@ -116,7 +119,9 @@ def _quoted(text: str) -> str:
     return f"`{text if len(text) <= _LONGEST else text[: _LONGEST - 1] + '…'}`"
 
 
-def unexpected_token(span: Span, token: str, expected: Expected, around: str, is_reserved: bool) -> Diagnostic:
+def unexpected_token(
+    span: Span, token: str, expected: Expected, around: str, is_reserved: bool, is_in_recipe: bool
+) -> Diagnostic:
     """`token` is unexpected; `around` is the innermost open bracket, or empty."""
     message = f"expected {expected}, found {_quoted(token)}"
     label = f"expected {expected}" if len(expected.phrases) == 1 and str(expected) != ITEM else "not expected here"
@@ -131,7 +136,12 @@ def unexpected_token(span: Span, token: str, expected: Expected, around: str, is
         signs = [span, *(_later_colons(span) if token == ":" and replacement == "=" else ())]
         diagnostic = Diagnostic("E0101", message, span, label, remedy=f"write `{replacement}`")
         return diagnostic.with_edits(*(Edit(sign, _space_before(sign) + replacement) for sign in signs))
-    remedy = _remedy(token, expected, around, is_reserved, is_bound)
+    remedy = _remedy(token, expected, around, is_reserved, is_bound, is_in_recipe)
+    if token == "]" and span.source.text.endswith("[", 0, span.start):
+        diagnostic = Diagnostic(
+            "E0101", message, span, label, remedy="write statics between the brackets, or delete `[]`"
+        )
+        return diagnostic.with_edits(Edit(Span(span.source, span.start - 1, span.end), ""))
     if token.isidentifier() and "`(`" in expected.phrases and _COLON.match(span.source.text, span.end):
         remedy = f"put inputs in parentheses: `({token}: …)`"
     if _FOREIGN_LOOP.search(span.source.text, max(0, span.start - _LONGEST), span.start):
@@ -158,6 +168,8 @@ def unexpected_token(span: Span, token: str, expected: Expected, around: str, is
         if later is not None:
             earlier = "best of" if token == "best" else token
             return replace(diagnostic, remedy=f"`{earlier}` comes before `{' '.join(later[1].split())}`")
+    if remedy == _COMPARE and _BEGINS_LINE.search(span.source.text, max(0, span.start - _LONGEST), span.start):
+        return replace(diagnostic, remedy="bind a name: `name = …`, or delete `=`")
     if remedy == _COMPARE:
         return diagnostic.with_edits(Edit(span, "=="), is_safe=True)
     if len(expected.phrases) == 1 and remedy.startswith("put `"):
@@ -219,8 +231,8 @@ def empty_text(span: Span, what: str) -> Diagnostic:
     return Diagnostic("E0101", message, span, "nothing is written", remedy="write it between the quotes")
 
 
-def _remedy(token: str, expected: Expected, around: str, is_reserved: bool, is_bound: bool) -> str:
-    binds = set(expected.phrases) <= {"`=`", "`<-`"}
+def _remedy(token: str, expected: Expected, around: str, is_reserved: bool, is_bound: bool, is_in_recipe: bool) -> str:
+    binds = set(expected.phrases) <= {"`=`", "`<-`"} and not is_in_recipe
     if token in _STEP_CLAUSES:
         return _STEP_CLAUSES[token]
     if is_reserved and "a name" in expected.phrases:
@@ -289,6 +301,20 @@ def name_missing(span: Span) -> Diagnostic:
     return Diagnostic("E0101", message, span, "a name is missing", remedy="write a name after `.`, or delete `.`")
 
 
+def foreign_else_if(word: Span) -> Diagnostic:
+    message = f"no statement begins with `{word.text}`"
+    diagnostic = Diagnostic("E0101", message, word, "unknown keyword", remedy="write `else if`")
+    return diagnostic.with_edits(Edit(word, "else if"))
+
+
+def if_in_value(word: Span, otherwise: Span) -> Diagnostic:
+    """`word` is an `if` after a value, and `otherwise` the `else` after it."""
+    labels = (Label(otherwise, "and the other value here"),)
+    remedy = "write `when` in place of `if`: `a when condition else b`"
+    diagnostic = Diagnostic("E0101", "`if` begins a statement, not a condition of a value", word, "in a value", labels)
+    return replace(diagnostic, remedy=remedy).with_edits(Edit(word, "when"))
+
+
 def line_incomplete(span: Span, expected: Expected, following: Span) -> Diagnostic:
     """`span` is the last word or sign of a line, after which the next line was read on."""
     message = f"expected {expected} after {_quoted(span.text)}, found the next line"
@@ -297,6 +323,8 @@ def line_incomplete(span: Span, expected: Expected, following: Span) -> Diagnost
         remedy = "complete the line, and end it with `{`"
         diagnostic = Diagnostic("E0101", message, span, "incomplete", labels, remedy)
         return diagnostic.with_edits(insertion(span.source, span.end, " {"))
+    if "python" in expected.words:
+        return Diagnostic("E0101", message, span, "incomplete", labels, _CLASS)
     if span.text != ",":
         return Diagnostic("E0101", message, span, "incomplete", labels, "complete the line, or delete it")
     remedy = "delete `,`, or write what follows it"
@@ -353,6 +381,8 @@ def unknown_character(span: Span) -> Diagnostic:
         character = f"the invisible character U+{ord(text[0]):04X}"
     if text == "." and span.source.text.endswith((")", "]"), 0, span.start):
         remedy = "apply a block with `|>`, as in `norm(h) |> relu`"
+    elif text in (".", "/") and _USE.search(span.source.text, max(0, span.start - _LONGEST), span.start):
+        remedy = "write the path of a file in quotes"
     elif text == "." and _DIGIT.search(span.source.text, max(0, span.start - 1), span.start):
         remedy = "write a digit after the point, as in `0.5`, or delete the point"
     elif text[0] in _INSTEAD:
@@ -407,6 +437,13 @@ def else_missing(closer: Span) -> Diagnostic:
     return diagnostic.with_edits(Edit(closer, "} else {"))
 
 
+def colon_for_brace(colon: Span) -> Diagnostic:
+    """`colon` ends the header of a body without braces."""
+    remedy = "write `{`, and `}` after the body"
+    diagnostic = Diagnostic("E0101", "a body stands between braces, found `:`", colon, "expected `{`", remedy=remedy)
+    return diagnostic.with_edits(Edit(colon, _space_before(colon) + "{"))
+
+
 def brace_missing(line: Span) -> Diagnostic:
     """`line` is one without a `{`; the lines after it are indented deeper, and a `}` ends them."""
     message = "the lines after this one are indented as its body, but it has no `{`"
@@ -459,7 +496,7 @@ def unexpected_end(span: Span, expected: Expected) -> Diagnostic:
     message = f"expected {expected}, found the end of the text"
     remedy = "complete the item, or delete it"
     if "python" in expected.words:
-        remedy = 'end the item with its class, as in `python "file:Class"`'
+        remedy = _CLASS
     return Diagnostic("E0111", message, span, "the text ends here", remedy=remedy)
 
 

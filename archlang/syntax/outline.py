@@ -48,7 +48,7 @@ MODEL_HEAD = re.compile(r"model\s+[A-Za-z_]\w*\s*(?:\[[^\[\]]*\]\s*)?\(")
 # A line of an extern with a clause that has the form of a value, after a line that ends before a value.
 _TAKEN_CLAUSE = re.compile(
     r"""
-    (?: [-+*/%=<>] | \b(?: where | not | into | on | records | and | or | when ) )
+    (?: [-+*/%=<>] | \breads[ \t]+\w+ | \b(?: where | not | into | on | records | and | or | when ) )
     [ \t]*+ (?: \#[^\r\n]*+ )?+ [\r\n]\s*+ (?: \#[^\r\n]*+ \s*+ )*+
     (?P<clause> random (?= (?: \s+in\s+training )? (?: \s+when\b | [ \t]*(?:\#|[\r\n]|\Z) ) )
               | pure (?= [ \t]*(?:\#|[\r\n]|\Z) ) )
@@ -240,7 +240,8 @@ class Outline:
         begins = word in STATEMENT_WORDS or bool(binder) or (word == "scan" and first)
         bracket = self._open[-1][0]
         if bracket == "{":
-            is_part = word in PART_WORDS and first and not binder
+            # `model = name` is a mistake in one line of a recipe.
+            is_part = word in PART_WORDS and first and (not binder or word in CHOICE_WORDS)
             if is_part if self._brace() in self.recipes else begins:
                 self.points.append(Point(start, self._brace()))
             return

@@ -78,6 +78,7 @@ class ParserStack:
         """Returns whether statics without their `[` begin at a place, as in the line after `train adamw`."""
         is_bare = terminal(self.last) in ("NAME", "DOTTED") or isinstance(self.last, Name)
         value = self.value_of_choice()
+        is_bare = is_bare and start_of(self.last) == value  # not a word in the statics
         return is_bare and value is not None and value < place and _STATIC.match(text, place) is not None
 
     def drop_from(self, place: int) -> None:

@@ -93,6 +93,10 @@ class Progress:
             return last.span if _WORD.fullmatch(last.span.text) else None
         return self.token_span(last) if terminal(last) == "NAME" else None
 
+    def begins_statement(self, name: Span) -> bool:
+        """Returns whether a name is the first word of a statement, or of an item."""
+        return terminal(self.stack.last_before(name.start)) in (None, "LBRACE", "RBRACE")
+
     def let(self) -> Span | None:
         """Returns the name that the parser has read after `let`, if it is in the statement."""
         values = self.stack.values

@@ -184,11 +184,19 @@ class Reader:
         elif (end_of_body := self._brackets.end_of_body(place)) is not None:
             self._report(place, self._unexpected.explain(token, name))
             self._resume(end_of_body)
+        elif (end_of_lines := self._end_without_header(place)) is not None:
+            self._report(place, self._unexpected.explain(token, name))
+            self._resume(end_of_lines)
         else:
             self._report(place, self._unexpected.explain(token, name))
             self._brackets.skip_on_line(place)
             # A keyword in the middle of a line does not begin a statement.
             self._resume(place if self._progress.outline.is_first(place) else end)
+
+    def _end_without_header(self, place: int) -> int | None:
+        """Returns the end of the lines of a block whose header is gone, if they begin at a place."""
+        is_outside = self._progress.outline.is_first(place) and "EXTERN" in self._progress.stack.accepted()
+        return self._brackets.closer_after(place) if is_outside else None
 
     def _at_end(self) -> None:
         end = len(self._progress.text.rstrip())

@@ -23,8 +23,10 @@ _BINDER = re.compile(r"\s*(?:=(?!=)|<-)")
 _WORD = re.compile(r"\w+")
 _WORD_OF_LINE = re.compile(r"\w++(?!\s*:)")  # `:` follows a parameter
 _MODEL_LINE = re.compile(r"model[ \t]+[A-Za-z_][\w.]*[ \t]*(?:\[[^\[\]]*\])?(?:\s|#[^\r\n]*)*+")
+_LONGEST_ITEM = 20_000
 _OPENERS = ("LPAR", "LSQB", "LBRACE")
 _FOREIGN_SIGNS = {"//": mistakes.foreign_comment, "**": mistakes.power_operator, "->": mistakes.arrow_in_expression}
+_ELSE_IF = ("elif", "elsif", "elseif")
 _WORDS_OF_LOOPS = ("scan", "experts", "after", "carry", "growing", "halting", "as", "by", "drawn", "truncated")
 # A block, with or without statics, before what may be its argument.
 _BLOCK = re.compile(r"(?<=[\s(\[=,])([A-Za-z_][\w.]*(?:\[[^\[\]\r\n]*\])?)[ \t]+\Z")
@@ -39,7 +41,9 @@ class Unexpected:
     def explain(self, token: Token, name: Span | None) -> Diagnostic:
         """Returns the diagnostic of a token; `name` is the name before it."""
         accepted = self._progress.expected()
-        if name is not None and set(accepted.phrases) <= {"`=`", "`<-`"}:
+        if name is not None and set(accepted.phrases) <= {"`=`", "`<-`"} and self._progress.begins_statement(name):
+            if name.text in _ELSE_IF:
+                return mistakes.foreign_else_if(name)
             words = (*STATEMENT_WORDS, "else")
             near, keyword = did_you_mean(name.text, words), mistakes.keyword_without_space(name, words)
             if keyword is not None and (near is None or not is_typing_error(name.text, near, words)):
@@ -53,9 +57,20 @@ class Unexpected:
                 return mistakes.let_of_other(let, span)
         if token in mistakes.OPERATORS_AFTER_PIPE and (pipe := self._pipe_before(span.start)) is not None:
             return mistakes.operator_after_pipe(span, pipe)
+        if token == "else" and (condition := self._if_in_value(span.start)) is not None:
+            return mistakes.if_in_value(condition, span)
+        is_in_recipe = self._progress.stack.brace_around() in (None, *self._progress.outline.recipes)
         return self._progress.in_recipe_line(token) or mistakes.unexpected_token(
-            span, token, accepted, self._progress.stack.bracket_around(), token in RESERVED
+            span, token, accepted, self._progress.stack.bracket_around(), token in RESERVED, is_in_recipe
         )
+
+    def _if_in_value(self, place: int) -> Span | None:
+        """Returns the `if` after a value on the line of a place, as in `y = a if b else c`."""
+        for value in reversed(self._progress.stack.values):
+            if terminal(value) == "IF" and self._progress.same_line(start_of(value), place):
+                word = self._progress.token_span(value)
+                return None if self._progress.outline.is_first(word.start) else word
+        return None
 
     def _pipe_before(self, place: int) -> Span | None:
         """Returns the place of the pipe that ends before an operator, if there is one."""
@@ -111,8 +126,14 @@ class Unexpected:
             return None
         start = self._progress.line_start(name.start)
         block = _BLOCK.search(self._progress.text, max(start, name.start - LONGEST_COMMENT), name.start)
-        is_block = block is not None and block[1] not in (*RESERVED, *_WORDS_OF_LOOPS)
+        is_block = block is not None and block[1] not in (*RESERVED, *_WORDS_OF_LOOPS) and not self._is_bound(block[1])
         return self._progress.span(*block.span(1)) if block is not None and is_block else None
+
+    def _is_bound(self, name: str) -> bool:
+        """Returns whether a name is an input, or bound with `=` or `<-`, in the item that the parser reads."""
+        start = start_of(self._progress.stack.values[self._progress.stack.item])
+        bound = re.compile(rf"(?<!let )\b{re.escape(name)}[ \t]*(?:=(?!=)|<-|:)")
+        return bound.search(self._progress.text, start, start + _LONGEST_ITEM) is not None
 
     def foreign_sign(self, place: int) -> Diagnostic | None:
         """Returns the diagnostic of a sign that is no operator, one of whose characters is at `place`."""

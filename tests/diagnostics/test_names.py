@@ -81,7 +81,8 @@ def test_a_single_typing_error_is_known_if_it_has_one_correction(
     [
         ("lst", ("lstm", "last", "norm"), "`last` or `lstm`"),
         ("adamv", ("adam", "adamw", "lion"), "`adam` or `adamw`"),
-        ("abx", ("abxyz", "abc"), "`abc`"),  # one letter is nearer than two
+        ("abx", ("abxyz", "abc"), "`abc` or `abxyz`"),  # another letter, or half of a word
+        ("att", ("act", "attention", "attention_weights"), "`act` or `attention`"),
         ("gate", ("gates", "Gate"), "`Gate`"),
     ],
 )
