@@ -261,3 +261,8 @@ def test_a_number_in_place_of_a_value_belongs_in_square_brackets() -> None:
     assert mistake.remedy == "write statics in brackets and values in parentheses"
     mistake, *_ = check_text("block b(h: seq[n, d]) -> seq[n, d] {\n    y = norm(8)\n    return y\n}\n")
     assert (mistake.code, mistake.remedy) == ("E0402", "numbers are statics, in square brackets: `norm[8](…)`")
+
+
+def test_a_value_takes_no_brackets() -> None:
+    (mistake,) = check_text("block b(h: seq[n, d]) -> seq[n, d] {\n    u = h[0]\n    return h + u\n}\n")
+    assert (mistake.code, mistake.message) == ("E0417", "`h` is a value, which takes no brackets")

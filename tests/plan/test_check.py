@@ -263,6 +263,20 @@ def test_a_condition_without_names_that_does_not_hold_is_the_place_of_its_mistak
     assert mistake.span.text == "1 == 2"
 
 
+@pytest.mark.parametrize("line", ["model = small", "model: small", "model [small]"])
+def test_a_sign_in_a_line_of_a_recipe_hides_no_mistake_elsewhere(line: str) -> None:
+    text = f"recipe r {{\n    task ctl\n    {line}\n    train adamw[steps = 3]\n}}\n"
+    text += "block z(h: seq[n, d]) -> seq[n, d] { return nrm(h) }\n"
+    assert [(mistake.code, mistake.span.line) for mistake in check_text(text)] == [("E0101", 3), ("E0202", 6)]
+
+
+def test_each_line_of_a_recipe_with_a_sign_is_a_mistake_of_its_own() -> None:
+    text = "recipe r {\n    task = ctl\n    model = small\n    train = adamw[steps = 3]\n}\n"
+    assert [(mistake.code, mistake.span.line) for mistake in check_text(text)] == [
+        ("E0101", line) for line in (2, 3, 4)
+    ]
+
+
 def test_a_use_of_a_folder_of_the_library_lists_its_files() -> None:
     (mistake,) = check_text("use archlang.models\n")
     assert (mistake.code, mistake.label) == ("E0211", "a folder")

@@ -97,3 +97,28 @@ def test_half_an_else_if_asks_for_its_condition(half: str) -> None:
     (mistake,) = parse_tolerantly(Source("b.arch", f"{text}    }}\n    return g\n}}\n"))[1]
     assert (mistake.span.line, mistake.edits) == (4, ())
     assert mistake.remedy == "write a condition and `{` after `} else if`"
+
+
+@pytest.mark.parametrize(
+    ("body", "lines"),
+    [
+        ("    if g:\n        u = h\n    else:\n        u = f(h)\n", [2, 4]),
+        ("    repeat 3:\n        repeat 2:\n            h <- f(h)\n    u = h\n", [2, 3]),
+        ("    u = repeat 3:\n        # a note\n        emit h\n\n", [2]),
+    ],
+)
+def test_headers_that_end_with_a_colon_have_bodies(body: str, lines: list[int]) -> None:
+    text = f"block b[g: bool](h: s) -> s {{\n{body}    return u\n}}\n"
+    assert [(code, number) for code, number, _ in places(text)] == [("E0101", number) for number in lines]
+    program, _ = parse_tolerantly(Source("b.arch", text))
+    (item,) = program.items
+    assert isinstance(item, Definition)
+    assert isinstance(item.body.statements[-1], Return)
+
+
+def test_the_lines_of_a_block_without_its_header_are_one_mistake() -> None:
+    lines = "    s = 0 * h\n    repeat 3 {\n        s <- norm(s)\n    }\n    return s\n}\n"
+    following = "block b(h: s) -> s {\n    return h\n}\n"
+    assert [place[:2] for place in places(lines + following)] == [("E0101", 1)]
+    program, _ = parse_tolerantly(Source("b.arch", lines + following))
+    assert [item.name for item in program.items if isinstance(item, Definition)] == ["b"]

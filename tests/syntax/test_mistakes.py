@@ -145,6 +145,16 @@ def test_a_truncated_loop_cannot_halt_wherever_its_clause_is() -> None:
         ('extern block b(x: s) -> s re x python "m:C"', "expected `costs`", "did you mean `reads` or `records`?"),
         ("block b(h: s) -> s { y = scan h { } }", "expected `after` or `in`, found `{`", "put one of these before"),
         ("block b(h: s) -> { return h }", "expected a type, found `{`", "put a type before `{`"),
+        (
+            "block b(h: s) -> s { if a { u = h } elif b { } return h }",
+            "no statement begins with `elif`",
+            "write `else if`",
+        ),
+        ("block b(h: s) -> s { u = f[](h) return u }", "expected a value, found `]`", "write statics between"),
+        ("recipe r { test model.d 64 }", "expected `=`, found `64`", "put `=` before `64`"),
+        ("block b(h: s) -> s {\n    let rea\n    return h\n}", "expected `=` after `rea`", "complete the line"),
+        ('table t {\n    column "C" a.b at task\n}', "expected `=` after `task`", "complete the line"),
+        ("block b(h: s) -> s {\n    return h h\n}", "expected `<-` or `=` after `h`", "complete the line"),
         ("block b(h:) -> s { return h }", "expected a type, found `)`", "put a type before `)`"),
         ("block b(h: s) -> s when d > 2 { return h }", "expected `else`, found `{`", "write `where` for a condition"),
         ("block b[d: int] h: s -> s { return h }", "expected `(` or `->`, found `h`", "put inputs in parentheses"),
@@ -352,6 +362,23 @@ def test_a_header_without_its_brace_gets_one(half: str, whole: str) -> None:
     mistake = mistakes(text)[0]
     assert mistake.remedy == "complete the line, and end it with `{`"
     assert whole in apply_edits(text, mistake.edits)
+
+
+def test_a_condition_of_a_value_is_written_with_when() -> None:
+    text = "block b[g: bool](h: s) -> s {\n    u = h if g else f(h)\n    return u\n}"
+    (mistake,) = mistakes(text)
+    assert mistake.message == "`if` begins a statement, not a condition of a value"
+    assert not mistakes(apply_edits(text, mistake.edits))
+
+
+def test_a_word_in_statics_does_not_begin_statics() -> None:
+    (mistake,) = mistakes("recipe r {\n    train adamw[\n        batch\n        steps = 100\n    ]\n}")
+    assert mistake.message == "expected `=`, `]` or `,` after `batch`, found the next line"
+
+
+def test_the_path_of_a_file_is_written_in_quotes() -> None:
+    (mistake,) = mistakes("use ./lib.arch\n")
+    assert (mistake.code, mistake.remedy) == ("E0102", "write the path of a file in quotes")
 
 
 @pytest.mark.parametrize("text", ["3x", "0x10", "1e", "1_", "1__0", "1.5.2"])

@@ -185,6 +185,7 @@ def test_a_charge_without_a_name_does_not_take_the_next_value() -> None:
         ("depends on", "on", "a name"),
         ("records", "records", "a name"),
         ("records gate =", "=", "a value"),
+        ("reads x", "x", "what is read of it"),
     ],
 )
 @pytest.mark.parametrize(
