@@ -16,7 +16,7 @@ from archlang.graph.graph import Graph
 from archlang.names.resolve import Declaration, Loader, ResolvedFile
 from archlang.plan.check import MOST_STEPS, check_loaded
 from archlang.plan.checked_bodies import CheckedBodies
-from archlang.source import Source
+from archlang.source import Source, Span
 from archlang.syntax.tree import Definition, Item, Program
 from archlang.types import Type
 
@@ -74,6 +74,21 @@ class Document:
         """The names of the file without the lines that cannot be parsed."""
         return self._readable[1]
 
+    @property
+    def tolerant_program(self) -> Program:
+        """The tree of the file with `Missing` in place of text that cannot be parsed."""
+        return self._loaded[1].program
+
+    @property
+    def syntax_mistakes(self) -> tuple[Span, ...]:
+        """The places of the mistakes because of which text of the file, or of one that it uses, cannot be parsed."""
+        return tuple(each.span for each in self._loaded[0].diagnostics if _is_of_syntax(each))
+
+    @property
+    def used_paths(self) -> frozenset[str]:
+        """The real paths of the files that this file uses, directly or not."""
+        return frozenset(self._loaded[0].texts())
+
     @cached_property
     def _loaded(self) -> tuple[Loader, ResolvedFile]:
         memory = self.memory
@@ -84,7 +99,7 @@ class Document:
     def _readable(self) -> tuple[Loader, ResolvedFile]:
         """The file without the lines that cannot be parsed; the file itself if there are none."""
         loader, _ = self._loaded
-        if not any(each.code.startswith("E01") and each.span.source is self.source for each in loader.diagnostics):
+        if not any(_is_of_syntax(each) and each.span.source is self.source for each in loader.diagnostics):
             return self._loaded
         program = self.memory.pieces.readable(self.source)
         parse_file = self.memory.used.parse
@@ -126,3 +141,7 @@ class Document:
         for declaration in resolved.own.values():
             check_signature(declaration, lambda diagnostic: codes.add(diagnostic.code))
         return not codes & _NOT_ELABORATED
+
+
+def _is_of_syntax(diagnostic: Diagnostic) -> bool:
+    return diagnostic.code.startswith("E01")

@@ -7,6 +7,7 @@ from pathlib import Path
 from archlang.diagnostics import Edit, ErrorWithRemedy
 from archlang.editor.document import Document
 from archlang.editor.symbols import Names, Occurrence, Symbol
+from archlang.editor.unread_names import LOCAL, OF_FILE, unread_choice, unread_names, unread_with_name
 from archlang.editor.workspace import Workspace
 from archlang.elaborate.binding import TASK_SIZES
 from archlang.names import library
@@ -25,11 +26,15 @@ def definition(document: Document, offset: int) -> Span | None:
 
 
 def references(workspace: Workspace, document: Document, offset: int) -> tuple[Span, ...]:
-    """Returns the places that mean what the name at an offset means, in the files of its folder and the open ones."""
+    """Returns the places that mean what the name at an offset means, in the files of its folder and the open ones, and
+    the words of unread lines that can only mean it."""
     place = Names(document).at(offset)
     if place is None:
         return ()
-    spans = [span for names in _documents(workspace, document, place.symbol) for span in names.of(place.symbol)]
+    spans: list[Span] = []
+    for names in _documents(workspace, document, place.symbol):
+        unread = (word.span for word in unread_names(names, place.symbol) if word.is_sure)
+        spans += sorted([*names.of(place.symbol), *unread], key=lambda span: span.start)
     return tuple(spans)
 
 
@@ -45,7 +50,8 @@ def rename(workspace: Workspace, document: Document, offset: int, name: str) -> 
     """Returns the edits that change the name at an offset everywhere.
 
     Raises:
-        ErrorWithRemedy: there is no name, it is the library's, or the new one is no name or already has a meaning."""
+        ErrorWithRemedy: there is no name, it is the library's, the new one is no name or already has a meaning, or text
+            that cannot be read may contain one of them."""
     place = _own_place(document, offset)
     if not _NAME.fullmatch(name) or name in RESERVED or name in ITEM_WORDS:
         remedy = "write letters, digits and `_`, beginning with a letter, and no keyword"
@@ -61,8 +67,30 @@ def rename(workspace: Workspace, document: Document, offset: int, name: str) -> 
             where = f"{other.source.path}:{other.line}"
             message = f"`{_path_around(other)}` at {where} also names a static of another model"
             raise ErrorWithRemedy(message, "rename both statics by hand")
+        _refuse_unread(names, place.symbol, name, spans)
         edits += [Edit(span, name) for span in spans]
     return tuple(edits)
+
+
+def _refuse_unread(names: Names, symbol: Symbol, name: str, spans: tuple[Span, ...]) -> None:
+    """Refuses a rename of a symbol to a name if text of a document that cannot be read may contain one of them: such
+    text has no meaning yet, so its words cannot be changed with certainty.
+
+    Raises:
+        ErrorWithRemedy: there is such text."""
+    unread = next(unread_names(names, symbol), None)
+    if unread is not None:
+        where = f"{unread.mistake.source.path}:{unread.mistake.line}"
+        use = "" if unread.mistake == unread.span else f" at {unread.span.source.path}:{unread.span.line}"
+        raise ErrorWithRemedy(f"{where} cannot be read, and may use `{symbol.name}`{use}", "correct that line first")
+    mistake = unread_choice(names.document, spans) if symbol.kind == "static" else None
+    if mistake is not None:
+        message = f"{mistake.source.path}:{mistake.line} cannot be read, and may choose whose static `{symbol.name}` is"
+        raise ErrorWithRemedy(message, "correct that line first")
+    taken = unread_with_name(names, symbol, name) if spans else None
+    if taken is not None:
+        where = f"{taken.source.path}:{taken.line}"
+        raise ErrorWithRemedy(f"{where} cannot be read, and may use `{name}`", "correct that line first")
 
 
 def _with_other_meaning(names: Names, symbol: Symbol, spans: Iterable[Span]) -> Span | None:
@@ -84,7 +112,7 @@ def _path_around(span: Span) -> str:
 
 def _documents(workspace: Workspace, document: Document, symbol: Symbol) -> list[Names]:
     """Returns the files that can name a symbol: only its own file knows a value, an input, a size or an alias."""
-    if symbol.kind in ("value", "instance", "input", "size", "recipe", "alias"):
+    if symbol.kind in (*LOCAL, *OF_FILE):
         return [Names(document)]
     return [Names(each) for each in workspace.documents_beside(document.path) if symbol.name in each.text]
 

@@ -1,0 +1,168 @@
+"""A rename never skips the use of a half-written line; references list the uses that are sure."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from archlang.diagnostics import ErrorWithRemedy
+from archlang.editor.navigation import references, rename
+from archlang.editor.workspace import Workspace
+
+HELPER = "block helper[width: int = 8](h: seq[n, d]) -> seq[n, d] {\n    return h + feedforward[width](h)\n}\n"
+MAIN = """
+model small[d = 8](x: tokens[n]) -> logits[classes] {
+    u = embed[d](x)
+    h = helper[width = 4](u)
+    LINE
+    return h |> last |> linear[classes]
+}
+
+block apart[width: int = 8](h: seq[n, d]) -> seq[n, d] {
+    return h + feedforward[width](h)
+}
+
+recipe zed {
+    task  ctl
+    model small[d = 4]
+    train adamw[steps = 1]
+    vary  model.d in [4, 8]
+}
+
+table shown {
+    row    "A" zed
+    column "IID" valid.accuracy
+}
+"""
+
+
+def opened(tmp_path: Path, files: dict[str, str]) -> Workspace:
+    workspace = Workspace()
+    for name, text in files.items():
+        workspace.open(str(tmp_path / name), text)
+    return workspace
+
+
+def uses(tmp_path: Path, files: dict[str, str], file: str, text: str, word: str) -> list[str]:
+    """Returns the places of a word that means what it means within the first occurrence of a text."""
+    workspace = opened(tmp_path, files)
+    offset = files[file].index(text) + text.index(word)
+    spans = references(workspace, workspace.document(str(tmp_path / file)), offset)
+    assert {span.text for span in spans} <= {word}
+    return [f"{Path(span.source.path).name}:{span.line}" for span in spans]
+
+
+def refusal(tmp_path: Path, files: dict[str, str], file: str, text: str, word: str, name: str = "fresh") -> str | None:
+    """Returns why a rename is refused; None if it is not."""
+    workspace = opened(tmp_path, files)
+    offset = files[file].index(text) + text.index(word)
+    try:
+        rename(workspace, workspace.document(str(tmp_path / file)), offset, name)
+    except ErrorWithRemedy as error:
+        return str(error).replace(f"{tmp_path}/", "")
+    return None
+
+
+HALF_WRITTEN = [
+    ("    v = helper(u", "block helper", "helper"),
+    ("    v = helper(u) +", "block helper", "helper"),
+    ("    if helper {", "block helper", "helper"),
+    ("    v = u |> helper |>", "block helper", "helper"),
+    ("    v = helper[width =", "helper[width: int", "width"),
+    ("    if d >", "small[d", "d"),
+    ("    v = h +", "h = helper", "h"),
+]
+
+
+@pytest.mark.parametrize(("line", "text", "word"), HALF_WRITTEN)
+def test_a_half_written_use_of_a_block_is_not_skipped(tmp_path: Path, line: str, text: str, word: str) -> None:
+    files = {"main.arch": HELPER + MAIN.replace("    LINE", line)}
+    message = refusal(tmp_path, files, "main.arch", text, word)
+    assert message is not None
+    assert f"main.arch:8 cannot be read, and may use `{word}`" in message
+    assert "main.arch:8" in uses(tmp_path, files, "main.arch", text, word)
+
+
+@pytest.mark.parametrize(("line", "text", "word"), HALF_WRITTEN[:5])
+def test_a_half_written_use_of_another_file_is_not_skipped(tmp_path: Path, line: str, text: str, word: str) -> None:
+    main = 'use "./lib.arch" as lib\n' + MAIN.replace("    LINE", line).replace("helper", "lib.helper")
+    files = {"lib.arch": HELPER, "main.arch": main}
+    message = refusal(tmp_path, files, "lib.arch", text, word)
+    assert message is not None
+    assert f"main.arch:6 cannot be read, and may use `{word}`" in message
+    assert "main.arch:6" in uses(tmp_path, files, "lib.arch", text, word)
+
+
+@pytest.mark.parametrize(
+    ("whole", "half", "text", "word", "is_sure"),
+    [
+        ("model small[d = 4]", "model small[", "model small", "small", True),
+        ("model small[d = 4]", "model small[d =", "small[d", "d", True),
+        ("vary  model.d in [4, 8]", "vary  model.d in", "small[d", "d", False),
+        ('row    "A" zed', 'row "A" zed claims', "recipe zed", "zed", True),
+        ('row    "A" zed', 'row "B" zed at', "recipe zed", "zed", True),
+    ],
+)
+def test_a_half_written_line_of_a_recipe_or_a_table_is_not_skipped(
+    tmp_path: Path, whole: str, half: str, text: str, word: str, is_sure: bool
+) -> None:
+    main = (HELPER + MAIN.replace("    LINE\n", "")).replace(whole, half)
+    files = {"main.arch": main}
+    line = main[: main.rindex(half)].count("\n") + 1
+    message = refusal(tmp_path, files, "main.arch", text, word)
+    assert message is not None
+    assert f"main.arch:{line} cannot be read, and may use `{word}`" in message
+    assert (f"main.arch:{line}" in uses(tmp_path, files, "main.arch", text, word)) == is_sure
+
+
+@pytest.mark.parametrize(
+    ("line", "text", "word"),
+    [
+        ("    v = norm(u", "block helper", "helper"),
+        ("    v = norm(u # helper", "block helper", "helper"),
+        ("    v = h +", "(h: seq", "h"),
+        ("    v = linear[width](", "helper[width: int", "width"),
+        ("    v = norm(u", "recipe zed", "zed"),
+        ("    v = helper(u", "h = helper", "h"),
+    ],
+)
+def test_a_half_written_line_that_cannot_mean_the_name_does_not_matter(
+    tmp_path: Path, line: str, text: str, word: str
+) -> None:
+    files = {"main.arch": HELPER + MAIN.replace("    LINE", line)}
+    assert refusal(tmp_path, files, "main.arch", text, word) is None
+    assert "main.arch:8" not in uses(tmp_path, files, "main.arch", text, word)
+
+
+def test_a_half_written_line_of_a_file_that_cannot_know_the_name_does_not_matter(tmp_path: Path) -> None:
+    other = HELPER + MAIN.replace("    LINE", "    v = helper(u")
+    files = {"lib.arch": HELPER, "other.arch": other}
+    assert refusal(tmp_path, files, "lib.arch", "block helper", "helper") is None
+    aliases = 'use "./lib.arch" as lib\nuse "./b.arch" as b\n'
+    main = aliases + MAIN.replace("    LINE", "    v = b.helper(u").replace("helper[width", "lib.helper[width")
+    files = {"lib.arch": HELPER, "b.arch": HELPER, "main.arch": main}
+    assert refusal(tmp_path, files, "lib.arch", "block helper", "helper") is None
+    assert refusal(tmp_path, files, "b.arch", "block helper", "helper") is not None
+
+
+def test_a_half_written_use_line_hides_the_uses_of_its_file(tmp_path: Path) -> None:
+    main = 'use "./lib.arch" as\n' + MAIN.replace("    LINE\n", "").replace("helper", "lib.helper")
+    files = {"lib.arch": HELPER, "main.arch": main}
+    message = refusal(tmp_path, files, "lib.arch", "block helper", "helper")
+    assert message is not None
+    assert "main.arch:1 cannot be read, and may use `helper` at main.arch:5" in message
+
+
+def test_a_half_written_line_may_bind_the_new_name(tmp_path: Path) -> None:
+    files = {"main.arch": HELPER + MAIN.replace("    LINE", "    v = norm(u |>")}
+    message = refusal(tmp_path, files, "main.arch", "h = helper", "h", "v")
+    assert message is not None
+    assert "main.arch:8 cannot be read, and may use `v`" in message
+
+
+def test_a_half_written_model_line_may_choose_whose_static_a_path_names(tmp_path: Path) -> None:
+    derived = "recipe b from zed {\n    model other[\n    vary model.d in [4, 8]\n}\n"
+    files = {"main.arch": HELPER + MAIN.replace("    LINE\n", "") + derived}
+    message = refusal(tmp_path, files, "main.arch", "small[d", "d")
+    assert message is not None
+    assert re.search(r"main.arch:27 cannot be read, and may choose", message)
