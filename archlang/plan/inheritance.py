@@ -15,6 +15,9 @@ _WORDS: Mapping[str | type[Part], str] = {AtTest: "test", Vary: "vary", Search: 
 # The order in which a recipe's lines stand.
 _ORDER = ("task", "model", "train", AtTest, Vary, Search, Claim, Missing)
 
+# The mistakes that a recipe can share with its base: a missing line, and a value that a task refuses.
+_SHARED = ("E0601", "E0618")
+
 
 @dataclass(frozen=True)
 class InheritedRecipe:
@@ -70,18 +73,25 @@ def with_base(
 def repeats_mistake_of_base(
     diagnostic: Diagnostic, diagnostics: Sequence[Diagnostic], recipes: Mapping[str, Recipe]
 ) -> bool:
-    """Returns whether a task refuses what a recipe takes from its base, where it is reported too."""
-    if diagnostic.code != "E0618":
+    """Returns whether a recipe lacks what its base lacks, or a task refuses what it takes from its base; the mistake is
+    reported at the base too."""
+    if diagnostic.code not in _SHARED:
         return False
-    refused = [other.span for other in diagnostics if (other.code, other.message) == ("E0618", diagnostic.message)]
+    text = _shared_text(diagnostic)
+    shared = [other.span for other in diagnostics if other.code == diagnostic.code and _shared_text(other) == text]
     recipe = next((recipe for recipe in recipes.values() if recipe.span.contains(diagnostic.span)), None)
     seen: set[str] = set()
     while recipe is not None and recipe.name not in seen:
         seen.add(recipe.name)
         recipe = recipes.get(recipe.base or "")
-        if recipe is not None and recipe.name not in seen and any(recipe.span.contains(span) for span in refused):
+        if recipe is not None and recipe.name not in seen and any(recipe.span.contains(span) for span in shared):
             return True
     return False
+
+
+def _shared_text(diagnostic: Diagnostic) -> str:
+    """Returns what a mistake says without the name of its recipe."""
+    return diagnostic.label if diagnostic.code == "E0601" else diagnostic.message
 
 
 def _joined(
@@ -100,7 +110,7 @@ def _joined(
     own_paths = {path for part in own if isinstance(part, Choice) for path in _paths(part, static_names(part) or ())}
     parts: list[Part] = []
     for part in base:
-        if _kind(part) not in own_kinds and not isinstance(part, Claim):
+        if isinstance(part, Missing) or (_kind(part) not in own_kinds and not isinstance(part, Claim)):
             parts += _without(part, own_paths)
     for part in own:
         spend()

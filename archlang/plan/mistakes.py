@@ -474,3 +474,14 @@ def points_left_out(span: Span, name: str, what: str, checked: int, total: int) 
     message = f"`{name}` has {total:_} {what}, and only {checked:_} of them were checked"
     remedy = "a mistake in one of the others is reported when it runs; reduce the number to check all"
     return Diagnostic("W0202", message, span, "too many to check", remedy=remedy)
+
+
+def not_at_test(span: Span, path: str) -> Diagnostic:
+    message = f"`{path}` has no effect at test: `test` sets statics of the model"
+    word, _, name = path.partition(".")
+    remedy = {
+        "seed": "delete it, or write the seeds after `vary`",
+        "task": f"delete it, or set `{name}` in the line `task`; the task's statics say what its splits hold",
+        "train": f"delete it, or set `{name}` in the line `train`",
+    }[word]
+    return Diagnostic("E0638", message, span, "no effect", remedy=remedy).with_edits(without_item(span))

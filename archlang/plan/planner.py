@@ -94,8 +94,11 @@ class Planner:
 
     def check_paths(self) -> None:
         """Checks the paths of the overrides, of `test` and of `vary`."""
-        for setting in (*self.overrides.values(), *self.recipe.parts.at_test):
+        for setting in self.overrides.values():
             self.recipe.has_static(setting.path)
+        for setting in self.recipe.parts.at_test:
+            if self.recipe.has_static(setting.path) and setting.path.parts[0] != "model":
+                self.recipe.report(mistakes.not_at_test(setting.span, setting.path.text))
         report_repeated(self.recipe.parts.at_test, self.recipe.report)
         check_variations(self.recipe)
 

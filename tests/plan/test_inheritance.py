@@ -168,3 +168,27 @@ def test_a_recipe_is_no_base_of_itself_to_choose_and_recipes_of_used_files_do_no
     file.write_text(model + "recipe deep from one { task ctl }")
     (mistake,) = check(file)
     assert mistake.remedy == "write `recipe name { … }` in this file; recipes of used files do not count"
+
+
+@pytest.mark.parametrize("word", ["task", "model", "train"])
+def test_a_line_that_a_base_lacks_is_reported_once(file: Path, word: str) -> None:
+    base = "".join(line for line in BASE.splitlines(keepends=True) if not line.startswith(f"    {word} "))
+    base = base.replace("    test  model.steps = 4\n", "") if word == "model" else base
+    file.write_text(f"{base}recipe b from base {{}}\nrecipe c from b {{ vary seed in 1..2 }}\n", encoding="utf-8")
+    mistakes = [mistake for mistake in check(file) if mistake.code == "E0601"]
+    assert [mistake.span.text for mistake in mistakes] == ["base"]
+    with pytest.raises(ProgramError, match=f"the recipe `c` has no `{word}`"):
+        plan_recipe(file, "c")
+
+
+@pytest.mark.parametrize("header", ["recipe base", "recipe base from {", "recipe {", "recipebase {"])
+def test_lines_of_a_base_whose_header_cannot_be_read_are_not_missing(file: Path, header: str) -> None:
+    text = BASE.replace("recipe base {", header).replace("    task  ctl[order = backward]\n", "")
+    file.write_text(f"{text}recipe b from base {{}}\n", encoding="utf-8")
+    assert [mistake.span.text for mistake in check(file) if mistake.code == "E0601"] in ([], ["base"])
+
+
+def test_a_half_written_line_of_a_base_is_not_missing_beside_one_of_the_recipe(file: Path) -> None:
+    text = BASE.replace("task  ctl[order = backward]", "task  ctl[order =")
+    file.write_text(f"{text}recipe b from base {{\n    vary seed in\n}}\n", encoding="utf-8")
+    assert {mistake.code[:3] for mistake in check(file)} == {"E01"}
