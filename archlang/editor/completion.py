@@ -9,7 +9,7 @@ from archlang.diagnostics.effort import TooMuchWork, limited
 from archlang.editor.completion_options import Completion, static_values
 from archlang.editor.definition_completion import definition_completions
 from archlang.editor.document import Document
-from archlang.editor.open_brackets import callee_before, item_start, open_brackets
+from archlang.editor.open_brackets import callee_before, is_own_bracket, item_start, open_brackets
 from archlang.editor.part_completion import item_with_header, part_completions
 from archlang.editor.recipe_facts import RecipeFacts, recipes_of
 from archlang.editor.signature_help import argument_number
@@ -27,8 +27,6 @@ _USE = re.compile(r"^\s*use\s+$")
 _USE_FILE = re.compile(r'^\s*use\s+"([^"]*)$')
 # The keywords before the items that are no blocks.
 _CHOICES = {"task": "task", "optimizer": "train"}
-# The words before the brackets of a signature.
-_OWN_BRACKET = re.compile(r"(?:extern\s+)?\w+\s+\w+\s*")
 _RECIPE = re.compile(r"(?:recipe|table)\b")
 # A line outside of comments and strings.
 _CODE = re.compile(r'(?:[^"#]|"[^"]*")*+')
@@ -72,7 +70,7 @@ def _completions(document: Document, start: int, files: Callable[[], Iterable[st
     is_recipe = _RECIPE.match(text, header) is not None and (bool(brackets) or "{" not in text[header:start])
     callee, block = callee_before(document, brackets[-1][1]) if brackets else ("", None)
     kind: str | None = None
-    is_call = bool(callee) and not _OWN_BRACKET.fullmatch(text, header, brackets[-1][1])
+    is_call = bool(callee) and not is_own_bracket(text, brackets[-1][1])
     if is_call and brackets[-1][0] == "[" and not (is_recipe and block is None):
         written = text[brackets[-1][1] + 1 : start]
         if block is not None:

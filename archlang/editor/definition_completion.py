@@ -12,7 +12,7 @@ from archlang.editor.completion_options import Completion, allowed_values, block
 from archlang.editor.document import Document
 from archlang.editor.expression_places import Names, enclosing, names_at
 from archlang.editor.names_in_scope import item_around, lengths, loops_around, names_in_scope, static_kind
-from archlang.editor.open_brackets import open_brackets
+from archlang.editor.open_brackets import loop_start, open_brackets
 from archlang.elaborate.binding import SIZES_OF_TYPES, TASK_SIZES
 from archlang.elaborate.calls import gives_probabilities
 from archlang.elaborate.signature_check import CAVEATS
@@ -109,6 +109,8 @@ class _Place:
         if word in ("and", "or", "in", "not"):
             around = enclosing(self.prefix.pending, ("WHERE", "IF", "WHEN", "LSQB", "REPEAT", "STACK", "TRUNCATED"))
             return names is Names.STATICS and around in ("WHERE", "IF", "WHEN", "LSQB") and self._kind in (None, "bool")
+        if word in ("scan", "else") and "LET" in self.prefix.accepted:
+            return False  # they begin the next statement
         if word == "settings":
             return False  # only archlang's own files declare them
         if word in STATEMENT_WORDS or word in ITEM_WORDS:
@@ -123,7 +125,17 @@ class _Place:
     @property
     def _misplaced(self) -> str:
         """The statement that cannot stand here: `emit` is for loops, and `return` for what is outside of them."""
-        return "return" if loops_around(self.document, self.offset) else "emit"
+        return "return" if self._loop is not None else "emit"
+
+    @cached_property
+    def _loop(self) -> Span | None:
+        """The innermost loop around the place, up to the place if nothing closes it; None outside of loops."""
+        document, offset = self.document, self.offset
+        loops = loops_around(document, offset)
+        start = loop_start(document.text, offset)
+        if start is None or (loops and loops[-1].span.start >= start):
+            return loops[-1].span if loops else None
+        return Span(document.source, start, offset)
 
     @cached_property
     def _accepted(self) -> list[str]:
@@ -152,9 +164,8 @@ class _Place:
 
     def _updates(self) -> Iterator[Completion]:
         """Yields the names that the loop around the place can update: those that are bound outside of it."""
-        loops = loops_around(self.document, self.offset)
-        if loops:
-            states = self._symbols("value", "input", outside=loops[-1].span)
+        if self._loop is not None:
+            states = self._symbols("value", "input", outside=self._loop)
             yield from (replace(each, word=f"{each.word} <- ") for each in states)
 
     def _of_expression(self, names: Names) -> Iterator[Completion]:

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterator
 
 from archlang.editor.document import Document
+from archlang.editor.open_brackets import item_start, open_brackets
 from archlang.editor.symbols import Names, Symbol
 from archlang.elaborate.binding import Binding
 from archlang.elaborate.static_arguments import parameter_kind
@@ -16,7 +17,14 @@ _LOOPS = Repeat | Stack | Halting | Scan | Experts
 
 
 def item_around(document: Document, offset: int) -> Item | None:
-    """Returns the item around an offset; None outside of items."""
+    """Returns the item around an offset, or before it if nothing closes its brackets; None outside of items."""
+    item = _item_at(document, offset)
+    if item is None and open_brackets(document.text, offset):
+        return _item_at(document, item_start(document.text, offset))
+    return item
+
+
+def _item_at(document: Document, offset: int) -> Item | None:
     return next((item for item in document.program.items if item.span.start <= offset <= item.span.end), None)
 
 

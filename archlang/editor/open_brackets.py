@@ -10,6 +10,9 @@ from archlang.names import library
 _PIECE = re.compile(r'"[^"\r\n]*"|#[^\r\n]*|[()\[\]{}]')
 _ITEM = re.compile(r"(?:use|block|extern|recipe|table)\b|model\s+\w+\s*[\[(]")
 _CALLEE = re.compile(r"([A-Za-z_][A-Za-z0-9_.]*)\s*$")
+# An item before the brackets of its signature.
+_HEADER = re.compile(r"(?:extern\s+)?\w+\s+\w+\s*")
+_LOOP = re.compile(r"\b(?:repeat|stack|scan|experts)\b[^{}\n]*$")
 _LET = r"\blet\s+{}\s*=\s*([A-Za-z_][\w.]*)"
 
 
@@ -32,6 +35,22 @@ def item_start(text: str, offset: int) -> int:
             return line_end + 1
         start = line_end
     return 0
+
+
+def is_own_bracket(text: str, bracket: int) -> bool:
+    """Whether a bracket is one of the signature of the item around it."""
+    header = item_start(text, bracket)
+    return _ITEM.match(text, header) is not None and _HEADER.fullmatch(text, header, bracket) is not None
+
+
+def loop_start(text: str, offset: int) -> int | None:
+    """Returns the start of the line that opens the innermost loop around an offset, also of a loop that nothing closes;
+    None if there is none."""
+    for bracket, place in reversed(open_brackets(text, offset)):
+        line = text.rfind("\n", 0, place) + 1
+        if bracket == "{" and _LOOP.search(text[line:place]):
+            return line
+    return None
 
 
 def callee_before(document: Document, offset: int) -> tuple[str, Item | None]:

@@ -94,7 +94,7 @@ class _Place:
                 yield from (Completion(number, "group") for number in self._recipes.group_numbers(str(outer[-1])))
         elif last in ("TASK", "MODEL", "TRAIN"):
             yield from choices(self.document, str(self.tokens[-1]))
-        elif last == "FROM" or (last, before) == ("STRING", "ROW"):
+        elif (last == "FROM" and self._terminal(0) == "RECIPE") or (last, before) == ("STRING", "ROW"):
             recipes = self.document.resolved.recipes.values()
             yield from (of_item(recipe.name, recipe) for recipe in recipes if recipe is not self.item)
         elif (last, before) == ("OF", "AVERAGE"):
@@ -126,7 +126,9 @@ class _Place:
         elif list_word != "CLAIMS":
             if self._terminal(0) in _MEASURED:
                 yield from (Completion(group, "group") for group in self._recipes.groups(metric.partition(".")[0]))
-            yield from (of_static(path, static) for path, static in self._recipes.statics.items())
+            statics = self._recipes.statics.items()
+            is_test = list_word == "TEST"  # which sets statics of the model
+            yield from (of_static(path, static) for path, static in statics if not is_test or path.startswith("model."))
 
     @property
     def _recipes(self) -> RecipeFacts:

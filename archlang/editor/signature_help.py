@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 
 from archlang.editor.document import Document
-from archlang.editor.open_brackets import callee_before, open_brackets
+from archlang.editor.open_brackets import callee_before, is_own_bracket, open_brackets
 from archlang.editor.symbols import Item
 from archlang.syntax.printer import unparse
 
@@ -24,12 +24,14 @@ class SignatureHelp:
 
 
 def signature_help(document: Document, offset: int) -> SignatureHelp | None:
-    """Returns the signature of the innermost call around an offset; None outside of calls."""
+    """Returns the signature of the innermost call around an offset; None outside of calls, as in a signature."""
     text = document.text
     for bracket, place in reversed(open_brackets(text, offset)):
         if bracket == "{":
             return None
         end = _callee_end(text, place) if bracket == "(" else place
+        if is_own_bracket(text, end):
+            return None
         name, item = callee_before(document, end)
         if item is not None:
             is_piped = text[: end - len(name)].rstrip().endswith("|>")

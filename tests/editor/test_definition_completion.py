@@ -26,6 +26,12 @@ BODY = """block b[k = 2, rate: float = 0.5, mode: symbol = plain, deep = false, 
     return a
 }
 """
+OPEN = """block b(h: seq[n, d]) -> seq[n, d] {
+    a = norm(h)
+    …
+
+block other(h: seq[n, d]) -> seq[n, d] { return h }
+"""
 SIGNATURE = """extern block own[size: int, mode: symbol = plain, deep: bool = false](
     x: seq[n, d], memory: seq[m, d]) -> …
     reads x causal
@@ -71,7 +77,12 @@ PLACES: tuple[tuple[str, str, Sequence[str], Sequence[str]], ...] = (
     (BODY, "let ¦", (), (*VALUES, "norm", "return")),
     (BODY, "let g = ¦", ("norm", "linear", "mixer"), ("a", "h", "k", "f", "m")),
     (BODY, "c = ¦", (*VALUES, "norm", "repeat", "stack", "scan", "experts"), ("inner", "n", "return", "mode", "c")),
-    (BODY, "c = a ¦", ("when",), ("return", "and", "or", "in", *VALUES)),
+    (BODY, "c = a ¦", ("when",), ("return", "and", "or", "in", "scan", *VALUES)),
+    (BODY, "c = a + norm(h) ¦", ("when",), ("scan", "experts")),
+    (BODY, "c = repeat 3 {\n        ¦", ("a <- ", "h <- ", "let", "emit", "scan"), ("return", "inner <- ", "c <- ")),
+    (BODY, "repeat 3 {\n        c = norm(a)\n        ¦", ("a <- ", "emit"), ("return", "inner <- ", "c <- ")),
+    (BODY, "if deep {\n        ¦", ("let", "return"), ("emit", "a <- ")),
+    (OPEN, "c = repeat 3 {\n        ¦", ("a <- ", "emit"), ("return", "c <- ")),
     (BODY, "c = a |> ¦", ("norm", "mixer", "f"), ("a", "h", "k", "when")),
     (BODY, "c = a when ¦", (*STATICS, "not"), ("a", "h", "n", "norm")),
     (BODY, "c = a when deep ¦", ("else", "and", "or"), ("return", "a")),

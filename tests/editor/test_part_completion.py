@@ -35,6 +35,7 @@ table results from "a paper" {
 RECIPE_WORDS = ("task", "model", "train", "test", "vary", "search", "claim")
 METRICS = ("valid.accuracy", "test.accuracy", "test.loss", "run.seconds", "run.memory")
 STATICS = ("task.order", "model.d", "model.scaling", "train.lr", "seed")
+OF_MODEL, OTHER_STATICS = STATICS[1:3], (STATICS[0], *STATICS[3:])
 
 
 def offered(place: str, line: str) -> list[str]:
@@ -62,9 +63,9 @@ PLACES: tuple[tuple[str, str, Sequence[str], Sequence[str]], ...] = (
     ("recipe", "train adamw[select = ¦", ("valid.accuracy",), ("run.seconds", "train.lr", "model.d")),
     ("recipe", "train adamw[select = valid.¦", ("valid.accuracy",), ("run.seconds", "train.lr", "model.d")),
     ("recipe", "train adamw[loss = ¦", ("task",), METRICS),
-    ("recipe", "test ¦", STATICS[:-1], METRICS),
+    ("recipe", "test ¦", OF_MODEL, (*OTHER_STATICS, *METRICS)),
     ("recipe", "test model.scaling = ¦", ("none", "depth"), STATICS),
-    ("recipe", "test model.d = 8, ¦", STATICS[:-1], METRICS),
+    ("recipe", "test model.d = 8, ¦", OF_MODEL, (*OTHER_STATICS, *METRICS)),
     ("recipe", "vary ¦", STATICS, METRICS),
     ("recipe", "vary model.¦", STATICS, METRICS),
     ("recipe", "vary model.d ¦", ("in",), (*STATICS, "at", "log")),
@@ -96,6 +97,8 @@ PLACES: tuple[tuple[str, str, Sequence[str], Sequence[str]], ...] = (
     ("item", "recipe heir2 from base { ¦", RECIPE_WORDS, ("row",)),
     ("item", "recipe heir2 from base { vary ¦", STATICS, METRICS),
     ("item", "table new ¦", ("from",), ("row",)),
+    ("item", "table new from ¦", (), ("base", "heir", "results")),
+    ("recipe", "claim test.accuracy = 0.5 from ¦", (), ("base", "heir", "results")),
     ("item", "¦", ("use", "recipe", "table"), ("row", "claim", "base")),
     ("table", "¦", ("row", "column", "columns"), ("task", "claim", "let", "norm", "base")),
     ("table", "row ¦", (), ("base", "row")),

@@ -55,3 +55,13 @@ def test_a_setting_of_a_recipe_has_the_signature_of_its_task() -> None:
     help_ = signature_help(*at_cursor("recipe r {\n    task ctl[order = ¦]\n}\n"))
     assert help_ is not None
     assert help_.label.startswith("ctl[")
+
+
+@pytest.mark.parametrize(
+    "header", ["block mix(¦", "block mix[k: int = 2, ¦", "model m[k = 2](x: ¦", "extern block own(¦"]
+)
+def test_the_header_of_an_item_is_no_call(header: str) -> None:
+    assert signature_help(*at_cursor(f"{BLOCK}\n{header}\n")) is None
+    help_ = signature_help(*at_cursor(f"{BLOCK}\nblock own[f: block = mix[¦\n"))
+    assert help_ is not None
+    assert help_.label.startswith("mix[")
