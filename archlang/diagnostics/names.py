@@ -50,8 +50,8 @@ def meant_names(name: str, possible: Iterable[str]) -> tuple[str, ...]:
         if not any(candidate.startswith(f"{each}_") for each in [name, *completions])
     ]
     if 0 < len(words) <= _MOST_MEANT:
-        nearer = [candidate for candidate in one_off if candidate[0] == name[0] and candidate not in words]
-        return (*nearer, *words)[:_MOST_MEANT]
+        nearer = [candidate for candidate in one_off if candidate[0] == name[0]]
+        return (*nearer, *(word for word in words if word not in nearer))[:_MOST_MEANT]
     beginnings = [candidate for candidate in candidates if len(candidate) > 2 and name.startswith(candidate)]
     longest = sorted(sorted(beginnings), key=len)[-1:]
     return tuple(one_off or near[:1] or [*longest, *completions][:_MOST_MEANT])

@@ -97,6 +97,7 @@ _CLASS = 'end the item with its class, as in `python "file:Class"`'
 _STATICS = "put statics in square brackets: `block[name = value](…)`"
 # Half a header `} else if … {`.
 _ELSE_IF = re.compile(r"\}\s*else\s+if\b")
+_KIND = re.compile(r"[\[,(]\s*\w+[ \t]*:[ \t]*\w+[ \t]*\Z")
 _USE = re.compile(r"(?:^|[\r\n])use[ \t]+\Z")
 _DIGIT = re.compile(r"[0-9]\Z")
 # A sign that a value follows, at the end of a text.
@@ -381,6 +382,8 @@ def unknown_character(span: Span) -> Diagnostic:
         character = f"the invisible character U+{ord(text[0]):04X}"
     if text == "." and span.source.text.endswith((")", "]"), 0, span.start):
         remedy = "apply a block with `|>`, as in `norm(h) |> relu`"
+    elif text == "|" and _KIND.search(span.source.text, max(0, span.start - _LONGEST), span.start):
+        remedy = "write a choice as `kind: symbol = relu` with `where kind in [relu, gelu]`"
     elif text in (".", "/") and _USE.search(span.source.text, max(0, span.start - _LONGEST), span.start):
         remedy = "write the path of a file in quotes"
     elif text == "." and _DIGIT.search(span.source.text, max(0, span.start - 1), span.start):

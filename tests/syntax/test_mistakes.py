@@ -376,6 +376,11 @@ def test_a_word_in_statics_does_not_begin_statics() -> None:
     assert mistake.message == "expected `=`, `]` or `,` after `batch`, found the next line"
 
 
+def test_a_choice_of_words_is_a_symbol_with_a_condition() -> None:
+    mistake, *_ = mistakes("block b[kind: relu | gelu = relu](h: s) -> s {\n    return h\n}\n")
+    assert mistake.remedy == "write a choice as `kind: symbol = relu` with `where kind in [relu, gelu]`"
+
+
 def test_the_path_of_a_file_is_written_in_quotes() -> None:
     (mistake,) = mistakes("use ./lib.arch\n")
     assert (mistake.code, mistake.remedy) == ("E0102", "write the path of a file in quotes")
