@@ -16,6 +16,7 @@ _DEFINITION = re.compile(r"(?:block|model)\b")
 _STATEMENT = re.compile(r"[ \t]*(?:(?:if|repeat|stack)\b|[A-Za-z_]\w*[ \t]*=)")
 # A header that ends with a colon, as in Python.
 _COLON_HEADER = re.compile(r"^[ \t]+[^\s#][^#\r\n]*:[ \t]*$", re.MULTILINE)
+_IF_TRUE = "if true{"
 _ELSE, _ELSE_IF = "else{", "else if true{"
 _CLOSED_BY_ELSE = re.compile(r"\}[ \t]*else\b")
 _HALF_ELSE = re.compile(r"\}[ \t]*(?:e|el|els|else\b[^{}]*)?")
@@ -51,6 +52,8 @@ class _Braces:
     """the places of `}` that were added, and the line before each"""
     header: tuple[int, ...] = ()
     """the line of a header that lacks its `{`, and the next one"""
+    replaced: list[int] = field(default_factory=list)
+    """the lines in place of which `if true{` stands"""
     is_balanced: bool = True
     # For each line the next one that is not indented deeper.
     _following: list[int | None] = field(default_factory=list)
@@ -161,6 +164,11 @@ class _Braces:
             self._replace(end - 1, end, "{")
             self.open.append((index, end - 1))
             return
+        after, room = self._line_after(index, line.indent), self.lines[index + 1].start - line.start
+        is_half_if = after is not None and _CLOSED_BY_ELSE.match(after.code) is not None
+        if self._is_known(line) and is_half_if and room > len(_IF_TRUE):
+            self.replaced.append(self.source.position(line.start)[0])
+            self._replace(line.start, self.lines[index + 1].start, _IF_TRUE)
         self.open.append((index, end))
         if not self._is_known(line):
             self.mistakes.append(mistakes.brace_missing(Span(self.source, line.start, line.start + len(line.code))))
@@ -234,13 +242,15 @@ class RepairedBraces:
     """A text with the braces that its indentation shows, and the mistakes in its own; `added` are the places of `{`
     that are none of the text, after a line that may not be the header of a body, `closed` those of `}`, each with the
     line before it; `header` is the line of the header of
-    an item to which a `{` was added, whose mistake is known, and the line after it."""
+    an item to which a `{` was added, whose mistake is known, and the line after it. `if true{` stands in place of
+    `replaced` lines, whose mistakes are known, too."""
 
     text: str
     mistakes: list[Diagnostic] = field(default_factory=list)
     added: list[int] = field(default_factory=list)
     closed: dict[int, int] = field(default_factory=dict)
     header: tuple[int, ...] = ()
+    replaced: list[int] = field(default_factory=list)
 
     def mistakes_of(self, first: list[Diagnostic], again: list[Diagnostic]) -> list[Diagnostic]:
         """Returns the mistakes of a text: its own, and those with which it was read first and `again`, repaired."""
@@ -248,6 +258,7 @@ class RepairedBraces:
         lines = {self.closed[each.span.start] for each in again if each.span.start in self.closed}
         shown = [each for each in again if each.span.start not in added and each.span.line not in self.header[:1]]
         shown_places = {each.span for each in (*self.mistakes, *shown)}
+        lines.update(self.replaced)
         shown += [each for each in first if each.span.line in lines and each.span not in shown_places]
         if not any(each.span.line in self.header[1:] for each in shown):
             shown += [each for each in first if each.span.line in self.header[:1]]
@@ -269,7 +280,7 @@ def repair_braces(source: Source, text: str, mistaken_lines: frozenset[int]) -> 
         braces.read()
         if braces.is_balanced:
             break
-    return RepairedBraces(braces.text, braces.mistakes, braces.added, braces.closed, braces.header)
+    return RepairedBraces(braces.text, braces.mistakes, braces.added, braces.closed, braces.header, braces.replaced)
 
 
 def _has_odd_brace(text: str) -> bool:

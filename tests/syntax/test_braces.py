@@ -122,3 +122,15 @@ def test_the_lines_of_a_block_without_its_header_are_one_mistake() -> None:
     assert [place[:2] for place in places(lines + following)] == [("E0101", 1)]
     program, _ = parse_tolerantly(Source("b.arch", lines + following))
     assert [item.name for item in program.items if isinstance(item, Definition)] == ["b"]
+
+
+@pytest.mark.parametrize("half", ["i", "if", "if g"])
+@pytest.mark.parametrize("last", ["    }\n", "    } else {\n        u = f(h)\n    }\n"])
+def test_half_the_header_of_an_if_before_its_else_is_one_mistake(half: str, last: str) -> None:
+    chain = f"    {half}\n        u = h\n    }} else if g {{\n        u = f(h)\n{last}"
+    text = f"block b[g: bool](h: s) -> s {{\n{chain}    return u\n}}\n"
+    assert [place[:2] for place in places(text)] == [("E0101", 2)]
+    program, _ = parse_tolerantly(Source("b.arch", text))
+    (item,) = program.items
+    assert isinstance(item, Definition)
+    assert [type(statement) for statement in item.body.statements] == [If, Return]
