@@ -41,6 +41,7 @@ def new(
 
     Example: archlang new block my_block
     """
+    from archlang.names import library
     from archlang.pages.files import write_file
     from archlang.plan.check import check_text
     from archlang.source import Source
@@ -58,7 +59,10 @@ def new(
         console.fail(message, "choose another name; nothing was written")
     program = folder / f"{name}.arch"
     if mistakes := check_text(files[program], str(program)):
-        console.fail(f"`{name}` cannot be a name: {mistakes[0].message}", "choose another name; nothing was written")
+        why = mistakes[0].message
+        if library.block(name) is not None:
+            why = f"the library has a block `{name}`, which the program uses"
+        console.fail(f"`{name}` cannot be a name: {why}", "choose another name; nothing was written")
     # The width of the name decides where lines break.
     files[program] = format_program(parse(Source(str(program), files[program])))
     for path, text in files.items():

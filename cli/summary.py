@@ -1,12 +1,17 @@
 """`archlang summary`: what an architecture costs."""
 
-from typing import Annotated
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from archlang.cli import console
 from archlang.cli.settings import Allow, Plugin, ProgramOrInput, parse_sets
 from archlang.cli.standard_input import text_or_path
+
+if TYPE_CHECKING:
+    from archlang.graph.graph import Graph
 
 _FLOAT_BYTES = 4
 _DEFAULT_LENGTH = 64  # positions
@@ -77,5 +82,15 @@ def summary(
         if blocks:
             reason = "a size is unknown, or the signature does not state them"
             console.out.write(f"The sums do not include the {what} of {', '.join(blocks)}: {reason}.")
-    if first.unknown and recipe is None:
-        console.out.write("`--recipe NAME` or `--set vocab=10` sets sizes that a task sets.")
+    if first.unknown and recipe is None and graph.unknown_sizes:
+        console.out.write(_remedy(graph))
+
+
+def _remedy(graph: Graph) -> str:
+    """Returns how to give a graph its unknown sizes, which a task sets for a model, and the inputs for a block."""
+    from archlang.elaborate.binding import TASK_SIZES
+
+    settings = " ".join(f"--set {size}={10 if size in TASK_SIZES else 16}" for size in graph.unknown_sizes)
+    if graph.word == "model":
+        return f"`--recipe NAME` or `{settings}` sets sizes that a task sets."
+    return f"`{settings}` sets sizes that the inputs have."

@@ -1,10 +1,13 @@
 """Sentences about a name: what it costs, which positions it may depend on, and where a static gets its value."""
 
+import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain, islice
 
 from archlang.editor.document import Document
 from archlang.editor.graphs import Part, concrete_graph, part_around
+from archlang.editor.recipe_choices import choices
 from archlang.editor.symbols import Item, Names, Symbol
 from archlang.graph.causality import horizons
 from archlang.graph.graph import Graph, Node
@@ -14,6 +17,7 @@ from archlang.source import Span
 from archlang.syntax.tree import Definition, Recipe, Table
 from archlang.types.causality import Horizon, Reach
 
+Documents = Callable[[], Iterable[Document]]
 # Positions of the sample whose FLOPs are counted.
 LENGTH = 64
 _MOST_PLACES = 8
@@ -67,15 +71,38 @@ def item_details(document: Document, item: Item) -> Iterator[str]:
     yield from _depends({name: horizons(graph, name, with_length=False).get(result) for name in inputs})
 
 
-def static_details(document: Document, symbol: Symbol) -> Iterator[str]:
-    """Yields where a static is declared, and the recipes and tables of the document that set it."""
+def static_details(document: Document, symbol: Symbol, beside: Documents) -> Iterator[str]:
+    """Yields where a static is declared, and the recipes and tables that set it, of the document and, for a static of a
+    program, of the files beside it."""
     yield f"Declared at `{symbol.span.source.path}:{symbol.span.line}`"
+    others = () if symbol.is_of_library else beside()
+    distinct = (other for other in others if other.real_path != document.real_path and symbol.name in other.text)
+    lines = (_settings(each, symbol, document) for each in chain((document,), distinct))
+    yield from islice(chain.from_iterable(lines), _MOST_PLACES)
+
+
+def _settings(document: Document, symbol: Symbol, shown_in: Document) -> Iterator[str]:
+    """Yields the lines of a document's recipes and tables that name a static."""
     items = [item for item in document.program.items if isinstance(item, Recipe | Table)]
-    for span in Names(document).of(symbol)[:_MOST_PLACES]:
+    folder = os.path.dirname(shown_in.real_path)
+    place = "" if document is shown_in else f" of `{os.path.relpath(document.real_path, folder)}`"
+    for span in Names(document).of(symbol) if items else ():
         for item in items:
             if item.span.start <= span.start < item.span.end:
                 line = " ".join(document.source.line(span.line).split())
-                yield f"Line {span.line}, `{item.name}`: `{line}`"
+                yield f"Line {span.line}{place}, `{item.name}`: `{line}`"
+
+
+def recipe_details(document: Document, name: str) -> Iterator[str]:
+    """Yields what a recipe of the document trains, and the recipe that it is based on."""
+    named = {word: f"`{item.name}`" for word, item in choices(document.resolved, name).items()}
+    parts = (("model", "trains the model {}"), ("task", "on the task {}"), ("train", "with the optimizer {}"))
+    sentence = " ".join(text.format(named[word]) for word, text in parts if word in named)
+    if sentence:
+        yield sentence[0].upper() + sentence[1:]
+    recipe = document.resolved.recipes.get(name)
+    if recipe is not None and recipe.base:
+        yield f"Takes from `{recipe.base}` what it does not say"
 
 
 def _nodes_around(document: Document, place: Span) -> Iterator[tuple[Node, Graph, str]]:

@@ -4,13 +4,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from archlang.diagnostics import codes
-from archlang.editor.details import call_details, item_details, static_details, value_details
+from archlang.editor.details import Documents, call_details, item_details, recipe_details, static_details, value_details
 from archlang.editor.document import Document
 from archlang.editor.instances import block_of, let_text
 from archlang.editor.symbols import Item, Names, Symbol
 from archlang.source import Span
 from archlang.syntax.printer import signature_text, unparse
-from archlang.syntax.tree import Extern
+from archlang.syntax.tree import Extern, Use
 from archlang.types import Type
 
 
@@ -30,8 +30,9 @@ class Hint:
     text: str
 
 
-def hover(document: Document, offset: int) -> Hover | None:
-    """Returns what is known about the name at an offset; None if there is no name, or none that has a meaning."""
+def hover(document: Document, offset: int, beside: Documents = tuple) -> Hover | None:
+    """Returns what is known about the name at an offset; None if there is no name, or none that has a meaning. `beside`
+    lists the files whose recipes may set a static of the document."""
     place = Names(document).at(offset)
     if place is None:
         return None
@@ -51,11 +52,26 @@ def hover(document: Document, offset: int) -> Hover | None:
         text = f"```arch\n{shown}\n```{_listed(value_details(document, symbol))}"
     elif symbol.kind == "file":
         text = f"`{symbol.span.source.path}`"
+    elif symbol.kind == "alias":
+        text = _alias(document, symbol)
     else:
         text = f"```arch\n{_declaration(symbol)}\n```\n\n{symbol.kind}"
         if symbol.static is not None:
-            text += _listed(static_details(document, symbol))
+            text += _listed(static_details(document, symbol, beside))
+        elif symbol.kind == "recipe":
+            text += _listed(recipe_details(document, symbol.name))
     return Hover(place.span, text)
+
+
+def _alias(document: Document, symbol: Symbol) -> str:
+    """Returns the `use` line that gives an alias, and the file that it names."""
+    uses = (item for item in document.program.items if isinstance(item, Use) and item.alias_span == symbol.span)
+    use = next(uses, None)
+    if use is None:
+        return f"alias `{symbol.name}`"
+    files = (place.symbol for place in Names(document).occurrences if place.span == use.path_span)
+    file = next((f"\n\nFile: `{file.span.source.path}`" for file in files), "")
+    return f"```arch\nuse {use.path_span.text} as {symbol.name}\n```\n\nalias{file}"
 
 
 def _listed(details: Iterable[str]) -> str:

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterable
-from pathlib import Path
 
 from archlang.diagnostics import Edit, ErrorWithRemedy
 from archlang.editor.document import Document
@@ -10,7 +9,6 @@ from archlang.editor.symbols import Names, Occurrence, Symbol
 from archlang.editor.unread_names import LOCAL, OF_FILE, unread_choice, unread_names, unread_with_name
 from archlang.editor.workspace import Workspace
 from archlang.elaborate.binding import TASK_SIZES
-from archlang.names import library
 from archlang.source import Span
 from archlang.syntax.outline import ITEM_WORDS, RESERVED
 from archlang.syntax.tree import Definition
@@ -127,7 +125,7 @@ def _own_place(document: Document, offset: int) -> Occurrence:
 
 
 def _is_own(symbol: Symbol) -> bool:
-    return symbol.kind != "file" and not Path(symbol.span.source.path).is_relative_to(library.PACKAGE)
+    return symbol.kind != "file" and not symbol.is_of_library
 
 
 def _is_of_task(document: Document, symbol: Symbol) -> bool:

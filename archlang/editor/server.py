@@ -191,7 +191,8 @@ class _Answers:
     # Requests
 
     def hover(self, parameters: lsp.HoverParams) -> lsp.Hover | None:
-        description = hover(*self._place(parameters))
+        document, offset = self._place(parameters)
+        description = hover(document, offset, partial(self._workspace.documents_beside, document.path))
         if description is None:
             return None
         return lsp.Hover(lsp.MarkupContent(lsp.MarkupKind.Markdown, description.text), _range(description.span))

@@ -6,6 +6,7 @@ from collections import ChainMap
 from collections.abc import Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from weakref import WeakKeyDictionary
 
 from archlang.editor.document import Document
@@ -77,6 +78,10 @@ class Symbol:
     def key(self) -> tuple[str, int]:
         """The real path of the file of the definition, and its offset."""
         return os.path.realpath(self.span.source.path), self.span.start
+
+    @property
+    def is_of_library(self) -> bool:
+        return Path(self.span.source.path).is_relative_to(library.PACKAGE)
 
 
 @dataclass(frozen=True)

@@ -89,5 +89,15 @@ def test_the_name_of_an_importable_module_is_refused(name: str, archlang: Comman
     assert not list(folder.iterdir())
 
 
+@pytest.mark.parametrize("name", ["linear", "embed"])
+def test_the_name_of_a_library_block_that_the_program_uses_is_refused(
+    name: str, archlang: Command, folder: Path
+) -> None:
+    result = archlang("new", "block", name)
+    assert result.code == 1
+    assert f"`{name}` cannot be a name: the library has a block `{name}`, which the program uses" in result.err
+    assert not list(folder.iterdir())
+
+
 def test_an_unknown_kind_is_refused(archlang: Command) -> None:
     assert archlang("new", "model", "mine").code == 2

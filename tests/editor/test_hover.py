@@ -1,9 +1,13 @@
 """The text about the name under the cursor, and the types after bound names."""
 
+from functools import partial
+from pathlib import Path
+
 import pytest
 
 from archlang.editor.document import Document
 from archlang.editor.hover import explanation, hints, hover
+from archlang.editor.workspace import Workspace
 from tests.editor.conftest import at_cursor
 
 MODEL = """model m[d = 8](x: tokens[n]) -> logits[classes] {
@@ -224,3 +228,36 @@ def test_an_instance_shows_its_block_with_its_statics_and_the_types_of_its_calls
     assert description is not None
     assert [text for text in texts if text not in description.text] == []
     assert "?" not in description.text
+
+
+def test_a_static_lists_the_recipes_of_other_files_that_set_it(tmp_path: Path) -> None:
+    lib = f"{MODEL}recipe own {{\n    task ctl\n    model m[d = 4]\n    train adamw[steps = 1]\n}}\n"
+    main = 'use "../lib.arch"\nrecipe r {\n    task ctl\n    model m[d = 4]\n    train adamw[steps = 1]\n}\n'
+    (tmp_path / "saved.arch").write_text(main.replace("../", "./"), encoding="utf-8")
+    workspace = Workspace()
+    workspace.open(str(tmp_path / "lib.arch"), lib)
+    workspace.open(str(tmp_path / "open.arch"), main.replace("../", "./").replace("d = 4", "d = 5"))
+    document = workspace.document(str(tmp_path / "lib.arch"))
+    description = hover(document, lib.index("d = 8"), partial(workspace.documents_beside, document.path))
+    assert description is not None
+    lines = [line for line in description.text.splitlines() if line.startswith("- Line")]
+    assert lines == [
+        "- Line 8, `own`: `model m[d = 4]`.",
+        "- Line 4 of `saved.arch`, `r`: `model m[d = 4]`.",
+        "- Line 4 of `open.arch`, `r`: `model m[d = 5]`.",
+    ]
+
+
+def test_a_recipe_says_what_it_trains_and_an_alias_which_file_it_names(tmp_path: Path) -> None:
+    (tmp_path / "lib.arch").write_text(MODEL, encoding="utf-8")
+    text = (
+        'use "./lib.arch" as lib\nrecipe r {\n    task ctl\n    model lib.m\n    train adamw[steps = 1]\n}\n'
+        "recipe s from r { train sgd[steps = 2] }\n"
+    )
+    document = Document(str(tmp_path / "p.arch"), text)
+    shown = [hover(document, text.index(place)) for place in ("s from r", "r {", "lib.m")]
+    derived, base, alias = (each.text if each is not None else "" for each in shown)
+    assert "- Trains the model `m` on the task `ctl` with the optimizer `sgd`.\n- Takes from `r` what it" in derived
+    assert base.endswith("- Trains the model `m` on the task `ctl` with the optimizer `adamw`.")
+    assert 'use "./lib.arch" as lib' in alias
+    assert alias.endswith(f"File: `{tmp_path}/lib.arch`")
