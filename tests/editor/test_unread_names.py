@@ -6,8 +6,11 @@ from pathlib import Path
 import pytest
 
 from archlang.diagnostics import ErrorWithRemedy
+from archlang.editor.document import Document
 from archlang.editor.navigation import references, rename
+from archlang.editor.symbols import Names
 from archlang.editor.workspace import Workspace
+from archlang.names.library import PACKAGE
 
 HELPER = "block helper[width: int = 8](h: seq[n, d]) -> seq[n, d] {\n    return h + feedforward[width](h)\n}\n"
 MAIN = """
@@ -166,3 +169,25 @@ def test_a_half_written_model_line_may_choose_whose_static_a_path_names(tmp_path
     message = refusal(tmp_path, files, "main.arch", "small[d", "d")
     assert message is not None
     assert re.search(r"main.arch:27 cannot be read, and may choose", message)
+
+
+@pytest.mark.parametrize("tail", ["", " +", "(", ":", " |>"])
+def test_no_use_at_the_end_of_a_cut_line_is_left_behind(tmp_path: Path, tail: str) -> None:
+    """Each line of a shipped program is cut after each name of the program, which is then renamed."""
+    path, text = str(tmp_path / "p.arch"), (PACKAGE / "recipes" / "gutlb.arch").read_text(encoding="utf-8")
+    places = [place for place in Names(Document(path, text)).occurrences if place.symbol.span.source.path == path]
+    tried = 0
+    for place in places[::4]:
+        line_end, defined = text.index("\n", place.span.end), place.symbol.span.start
+        if place.span.start <= defined < line_end:
+            continue
+        cut = text[: place.span.end] + tail + text[line_end:]
+        start = defined if defined < place.span.start else defined - (line_end - place.span.end) + len(tail)
+        workspace = opened(tmp_path, {"p.arch": cut})
+        try:
+            edits = rename(workspace, workspace.document(path), start, "fresh")
+        except ErrorWithRemedy:
+            tried += 1
+            continue
+        assert place.span.start in {edit.span.start for edit in edits}
+    assert tried > 10
