@@ -54,6 +54,8 @@ class _Braces:
     """the line of a header that lacks its `{`, and the next one"""
     replaced: list[int] = field(default_factory=list)
     """the lines in place of which `if true{` stands"""
+    conditions: list[int] = field(default_factory=list)
+    """the places of the `if` that were added"""
     is_balanced: bool = True
     # For each line the next one that is not indented deeper.
     _following: list[int | None] = field(default_factory=list)
@@ -121,6 +123,7 @@ class _Braces:
         self.mistakes.append(mistakes.else_missing(Span(self.source, place, line.start + len(line.code))))
         if fits:
             self._replace(place + 1, room, header)
+            self.conditions += [place + 1 + header.index("if")] if is_chain else []
             self.open.append((index, place))
         else:
             self._replace(place, after.start, "")
@@ -169,6 +172,7 @@ class _Braces:
         if self._is_known(line) and is_half_if and room > len(_IF_TRUE):
             self.replaced.append(self.source.position(line.start)[0])
             self._replace(line.start, self.lines[index + 1].start, _IF_TRUE)
+            self.conditions.append(line.start)
         self.open.append((index, end))
         if not self._is_known(line):
             self.mistakes.append(mistakes.brace_missing(Span(self.source, line.start, line.start + len(line.code))))
@@ -239,11 +243,12 @@ class _Braces:
 
 @dataclass(frozen=True)
 class RepairedBraces:
-    """A text with the braces that its indentation shows, and the mistakes in its own; `added` are the places of `{`
-    that are none of the text, after a line that may not be the header of a body, `closed` those of `}`, each with the
-    line before it; `header` is the line of the header of
-    an item to which a `{` was added, whose mistake is known, and the line after it. `if true{` stands in place of
-    `replaced` lines, whose mistakes are known, too."""
+    """A text with the braces that its indentation shows, and the mistakes in its own.
+
+    `added` are the places of `{` that are none of the text, after a line that may not be the header of a body, `closed`
+    those of `}`, each with the line before it. `header` is the line of the header of an item to which a `{` was added,
+    whose mistake is known, and the line after it. `if true{` stands in place of `replaced` lines, whose mistakes are
+    known, too. `conditions` are the places of each `if` that is none of the text."""
 
     text: str
     mistakes: list[Diagnostic] = field(default_factory=list)
@@ -251,6 +256,7 @@ class RepairedBraces:
     closed: dict[int, int] = field(default_factory=dict)
     header: tuple[int, ...] = ()
     replaced: list[int] = field(default_factory=list)
+    conditions: list[int] = field(default_factory=list)
 
     def mistakes_of(self, first: list[Diagnostic], again: list[Diagnostic]) -> list[Diagnostic]:
         """Returns the mistakes of a text: its own, and those with which it was read first and `again`, repaired."""
@@ -280,7 +286,9 @@ def repair_braces(source: Source, text: str, mistaken_lines: frozenset[int]) -> 
         braces.read()
         if braces.is_balanced:
             break
-    return RepairedBraces(braces.text, braces.mistakes, braces.added, braces.closed, braces.header, braces.replaced)
+    return RepairedBraces(
+        braces.text, braces.mistakes, braces.added, braces.closed, braces.header, braces.replaced, braces.conditions
+    )
 
 
 def _has_odd_brace(text: str) -> bool:

@@ -39,7 +39,9 @@ def parse_whole(source: Source, end: int | None = None) -> tuple[Program, tuple[
     repaired = repair_braces(source, text[:end], frozenset(mistake.span.line for mistake in first))
     if first and repaired.text != text[:end]:
         _, comments, _ = prepare(source)  # the first reading has taken the comments
-        builder, reader, items = _read(source, repaired.text + text[len(repaired.text) :], comments)
+        builder, reader, items = _read(
+            source, repaired.text + text[len(repaired.text) :], comments, conditions=frozenset(repaired.conditions)
+        )
     reader.report_brackets()
     diagnostics += repaired.mistakes_of(first, reader.mistakes) + builder.mistakes
     offsets = sorted(reader.offsets + [diagnostic.span.start for diagnostic in diagnostics])
@@ -49,9 +51,9 @@ def parse_whole(source: Source, end: int | None = None) -> tuple[Program, tuple[
 
 
 def _read(
-    source: Source, text: str, comments: Comments, limit: int = MOST_READ
+    source: Source, text: str, comments: Comments, limit: int = MOST_READ, conditions: frozenset[int] = frozenset()
 ) -> tuple[TreeBuilder, Reader, list[Item]]:
-    builder = TreeBuilder(source, comments)
+    builder = TreeBuilder(source, comments, conditions)
     reader = Reader(source, text, builder, "start", limit)
     return builder, reader, reader.read() or []
 

@@ -4,7 +4,7 @@ import pytest
 
 from archlang.source import Source
 from archlang.syntax.parser import parse_tolerantly
-from archlang.syntax.tree import Definition, If, Return, Unclear
+from archlang.syntax.tree import Definition, If, Missing, Return, Unclear
 from archlang.syntax.walk import walk
 
 LOOP = "block b(h: seq[n, d]) -> seq[n, d] {{\n    {}\n        h <- norm(h)\n    }}\n    return h\n}}\n"
@@ -133,4 +133,7 @@ def test_half_the_header_of_an_if_before_its_else_is_one_mistake(half: str, last
     program, _ = parse_tolerantly(Source("b.arch", text))
     (item,) = program.items
     assert isinstance(item, Definition)
-    assert [type(statement) for statement in item.body.statements] == [If, Return]
+    branch, result = item.body.statements
+    assert isinstance(branch, If)
+    assert isinstance(branch.test, Missing)
+    assert isinstance(result, Return)

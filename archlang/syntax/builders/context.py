@@ -9,7 +9,7 @@ from archlang.diagnostics import Diagnostic
 from archlang.source import Source, Span
 from archlang.syntax.builders.parts import N, Parts, end_of, start_of
 from archlang.syntax.comments import Comments
-from archlang.syntax.tree import Node
+from archlang.syntax.tree import Expression, Missing, Node
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -51,9 +51,11 @@ class _Documentation(TypedDict):
 class Context:
     """Gives spans, comments and depths to the nodes of one text."""
 
-    def __init__(self, source: Source, comments: Comments) -> None:
+    def __init__(self, source: Source, comments: Comments, added: frozenset[int]) -> None:
         self.source = source
         self.comments = comments
+        # The places of `if` with a condition, both of which the text lacks.
+        self._added = added
         self.mistakes: list[Diagnostic] = []
         # Holds the nodes too, so that no later node reuses an id.
         self._depths: dict[int, tuple[int, Node]] = {}
@@ -66,6 +68,10 @@ class Context:
 
     def token_span(self, token: Token) -> Span:
         return Span(self.source, token.start_pos or 0, token.end_pos or 0)
+
+    def condition(self, word: Token, test: Expression) -> Expression:
+        """Returns the condition of an `if`, which could not be read if the text lacks it."""
+        return Missing(span=test.span) if word.start_pos in self._added else test
 
     def nested(self, node: N, *children: Node | None) -> N:
         """Records the depth of a node and returns the node. Only nodes that can contain their own kind count.

@@ -65,13 +65,15 @@ class Statements(Section):
         return self._commented(tree.Emit, parts, value=parts[1])
 
     def if_(self, parts: Parts) -> tree.If:
-        _, test, then, _, otherwise = parts
+        word, test, then, _, otherwise = parts
+        test = self._context.condition(word, test)
         node = self._commented(tree.If, parts, test=test, then=then, otherwise=otherwise)
         return self._context.nested(node, then, otherwise)
 
     def else_if(self, parts: Parts) -> tree.Body:
         # Its comments stay for the `if` that it belongs to.
-        _, test, then, _, otherwise = parts
+        word, test, then, _, otherwise = parts
+        test = self._context.condition(word, test)
         span = self._context.span(parts)
         node = self._context.nested(tree.If(test=test, then=then, otherwise=otherwise, span=span), then, otherwise)
         return self._context.nested(tree.Body(statements=(node,), span=span), node)
