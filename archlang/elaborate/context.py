@@ -117,7 +117,7 @@ class Context:
         """Gives unknown values to the names that a statement may bind that could not be read."""
         definition = frame.binding.declaration.item
         assert isinstance(definition, Definition)
-        begun = (name for name in names_begun_by(missing, definition.body) if frame.file.find(name) is None)
+        begun = names_begun_by(missing, definition.body, lambda name: frame.file.find(name) is not None)
         for name in (*names_bound_by(missing), *begun):
             if name in frame.growing or (not frame.find(name)[0] and frame.binding.lookup(name) is None):
                 frame.names[name] = None

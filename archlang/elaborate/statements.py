@@ -10,6 +10,7 @@ from archlang.elaborate.expressions import Expressions
 from archlang.elaborate.frame import Frame
 from archlang.elaborate.loops import Loops
 from archlang.elaborate.region_builder import Flow, named
+from archlang.elaborate.static_arguments import parameter_kind
 from archlang.elaborate.unread import breaks_off, is_end
 from archlang.graph import operations
 from archlang.graph.graph import ONE_NUMBER
@@ -120,12 +121,29 @@ class Statements:
         value = evaluator.value(statement.value, "block")
         instance: InstanceValue | None = None
         if isinstance(value, BlockValue):
-            path = frame.paths.unused(statement.name)
-            instance = InstanceValue(statement.name, value, path, statement.value.span)
+            if not self._lacks_static(value, statement, frame):
+                path = frame.paths.unused(statement.name)
+                instance = InstanceValue(statement.name, value, path, statement.value.span)
         elif value is not None and not isinstance(value, Unknown):
             self._report(mistakes.bad_let(statement.value.span, statement.name))
         if self._context.declare(frame, statement.name, statement.name_span):
             frame.names[statement.name] = instance
+
+    def _lacks_static(self, block: BlockValue, let: Let, frame: Frame) -> bool:
+        """Reports the first static that an instance requires and that is not set. What a static of the block around
+        is, only its calls know."""
+        callee = let.value.callee if isinstance(let.value, Call) else let.value
+        if isinstance(callee, Name) and frame.file.find(callee.text) is None:
+            return False
+        declaration = block.declaration
+        signature = declaration.item.signature
+        for parameter in () if "statics" in signature.unread else signature.statics:
+            if parameter.default is None and parameter.name not in block.settled:
+                kind = parameter_kind(parameter, declaration.file) or "static"
+                place, name = let.value.span, declaration.name
+                self._report(name_mistakes.missing_static(place, parameter.name, kind, name, parameter.span))
+                return True
+        return False
 
     def _update(self, statement: Update, frame: Frame) -> None:
         value = self._expressions.value(statement.value, frame)

@@ -1,7 +1,7 @@
 """What a text that could not be read may contain: a statement such as `return`, and names that it binds."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from archlang.syntax.outline import RESERVED
 from archlang.syntax.tree import (
@@ -16,6 +16,7 @@ from archlang.syntax.tree import (
     Repeat,
     Return,
     Statement,
+    StaticArgument,
     Unclear,
     Update,
 )
@@ -77,14 +78,17 @@ def names_bound_by(missing: Missing) -> Iterator[str]:
     return (word for word in _BOUND.findall(missing.span.text) if word not in RESERVED)
 
 
-def names_begun_by(missing: Missing, body: Body) -> Iterator[str]:
-    """Yields the names in a body that a statement may bind whose text ends within the name, or before it."""
+def names_begun_by(missing: Missing, body: Body, is_block: Callable[[str], bool]) -> Iterator[str]:
+    """Yields the names in a body that a statement may bind whose text ends within the name, or before it. A name of a
+    block is one of them if it is a value in the body."""
     text = missing.span.text
     if half := _HALF_NAME.fullmatch(text):
         values, blocks = names_used(body)
-        yield from (name for name in values | blocks if name.startswith(half[1]))
-        if "let".startswith(text):
-            yield from blocks
+        settings = (node for node in walk(body) if isinstance(node, StaticArgument))
+        in_statics = {name.parts[0] for setting in settings for name in walk(setting) if isinstance(name, Name)}
+        begun = {name for name in values | blocks if name.startswith(half[1])}
+        begun |= blocks if "let".startswith(text) else set()
+        yield from (name for name in begun if not is_block(name) or name in values - blocks - in_statics)
 
 
 def names_in_loop(header: Missing, body: Body) -> Iterator[str]:

@@ -198,6 +198,8 @@ def measured_as_a_whole(span: Span, name: str, what: str) -> Diagnostic:
 
 def claim_without_number(span: Span, *, of_row: bool = False) -> Diagnostic:
     remedy = f"write {_EXAMPLE_OF_ROW if of_row else _EXAMPLE_OF_CLAIM}"
+    last_line = span.text.rpartition("\n")[2].lstrip()  # a `-` before it is no number of its own
+    span = Span(span.source, span.end - len(last_line), span.end)
     return Diagnostic("E0606", "the value of a claim is not a number", span, "not a number", remedy=remedy)
 
 
@@ -225,6 +227,8 @@ def not_a_fraction(numbers: Sequence[Span], metric: str) -> Diagnostic:
 
 def negative_deviation(span: Span, *, of_row: bool = False) -> Diagnostic:
     remedy = f"write {_EXAMPLE_OF_ROW if of_row else _EXAMPLE_OF_CLAIM}"
+    last_line = span.text.rpartition("\n")[2].lstrip()  # a `-` before it is no number of its own
+    span = Span(span.source, span.end - len(last_line), span.end)
     return Diagnostic("E0606", "the deviation of a claim is negative", span, "less than 0", remedy=remedy)
 
 

@@ -16,7 +16,7 @@ _DEFINITION = re.compile(r"(?:block|model)\b")
 _STATEMENT = re.compile(r"[ \t]*(?:(?:if|repeat|stack)\b|[A-Za-z_]\w*[ \t]*=)")
 # A header that ends with a colon, as in Python.
 _COLON_HEADER = re.compile(r"^[ \t]+[^\s#][^#\r\n]*:[ \t]*$", re.MULTILINE)
-_IF_TRUE = "if true{"
+_IF_ZERO = "if 0{"
 _ELSE, _ELSE_IF = "else{", "else if true{"
 _CLOSED_BY_ELSE = re.compile(r"\}[ \t]*else\b")
 _HALF_ELSE = re.compile(r"\}[ \t]*(?:e|el|els|else\b[^{}]*)?")
@@ -53,7 +53,7 @@ class _Braces:
     header: tuple[int, ...] = ()
     """the line of a header that lacks its `{`, and the next one"""
     replaced: list[int] = field(default_factory=list)
-    """the lines in place of which `if true{` stands"""
+    """the lines in place of which `if 0{` stands"""
     conditions: list[int] = field(default_factory=list)
     """the places of the `if` that were added"""
     is_balanced: bool = True
@@ -92,7 +92,7 @@ class _Braces:
             if index == header:
                 self.open.append((index, self._add_opener(line)))
                 self.header = tuple(self.source.position(each.start)[0] for each in self.lines[index : index + 2])
-            elif self.adds and self._lacks_brace(index):
+            elif self.adds and self._lacks_brace(index) and not (depth and self._is_continued(index)):
                 self._open_after(index)
         self.is_balanced &= len(self.open) <= 1
 
@@ -159,6 +159,20 @@ class _Braces:
             return self._is_deeper_after(index)
         return is_header and self._is_deeper_after(index) and self._is_closed_after(index, index)
 
+    def _is_continued(self, index: int) -> bool:
+        """Returns whether a bracket of a line is closed in one of the deeper lines after it, before any brace."""
+        following = self._following[index]
+        end = len(self.text) if following is None else self.lines[following].start
+        depth = 0
+        for bracket in _BRACKET.finditer(self.text, self.lines[index].start, end):
+            if bracket["brace"]:
+                return False
+            if bracket["bracket"]:
+                depth += 1 if bracket["bracket"] in "([" else -1
+                if depth == 0 and bracket.start() > self.lines[index].end:
+                    return True
+        return False
+
     def _open_after(self, index: int) -> None:
         line = self.lines[index]
         end = line.start + len(line.code)
@@ -169,9 +183,9 @@ class _Braces:
             return
         after, room = self._line_after(index, line.indent), self.lines[index + 1].start - line.start
         is_half_if = after is not None and _CLOSED_BY_ELSE.match(after.code) is not None
-        if self._is_known(line) and is_half_if and room > len(_IF_TRUE):
+        if self._is_known(line) and is_half_if and room > len(_IF_ZERO):
             self.replaced.append(self.source.position(line.start)[0])
-            self._replace(line.start, self.lines[index + 1].start, _IF_TRUE)
+            self._replace(line.start, self.lines[index + 1].start, _IF_ZERO)
             self.conditions.append(line.start)
         self.open.append((index, end))
         if not self._is_known(line):
@@ -247,7 +261,7 @@ class RepairedBraces:
 
     `added` are the places of `{` that are none of the text, after a line that may not be the header of a body, `closed`
     those of `}`, each with the line before it. `header` is the line of the header of an item to which a `{` was added,
-    whose mistake is known, and the line after it. `if true{` stands in place of `replaced` lines, whose mistakes are
+    whose mistake is known, and the line after it. `if 0{` stands in place of `replaced` lines, whose mistakes are
     known, too. `conditions` are the places of each `if` that is none of the text."""
 
     text: str

@@ -13,7 +13,7 @@ from archlang.syntax.builders import NextLineTaken
 from archlang.syntax.builders.parts import start_of
 from archlang.syntax.expected import Expected
 from archlang.syntax.half_headers import HalfHeader, is_in_header
-from archlang.syntax.outline import CHOICE_WORDS, STATEMENT_WORDS, taken_clause
+from archlang.syntax.outline import CHOICE_WORDS, CONTINUING_WORDS, STATEMENT_WORDS, taken_clause
 from archlang.syntax.parser_stack import terminal
 from archlang.syntax.progress import LONGEST_COMMENT, Progress
 
@@ -73,7 +73,8 @@ class EarlyEnds:
             start = start_of(before)
         following = _WORD.match(self._progress.text, start)
         outline = self._progress.outline
-        if not outline.begins_line(start) and not self._breaks_off(start, is_taken=token.start_pos != start):
+        is_taken = token.start_pos != start
+        if not (outline.begins_line(start) or self._breaks_off(start, is_taken) or self._lacks_binder(start)):
             return None
         if token.start_pos == start and self._progress.in_recipe_line(token) is not None:
             return None
@@ -106,9 +107,18 @@ class EarlyEnds:
         is_keyword = self._progress.stack.begins_with_keyword(first)
         if word is not None and not is_keyword and self._progress.begins_part(word[0], first):
             return first
+        if word is not None and not is_keyword and self._continues_part(word[0], first):
+            return first
         if (value := self._progress.stack.value_of_choice()) is not None and outline.is_first(value):
             return value
         return first if name is not None and name.start == first and name.end <= place else place
+
+    def _continues_part(self, word: str, place: int) -> bool:
+        """Returns whether a word at a place continues a part of a recipe or a table, or a header, in a line of its
+        own."""
+        brace = self._progress.stack.brace_around()
+        continues = word == "where" if brace is None else brace in self._progress.outline.recipes
+        return word in CONTINUING_WORDS and continues and self._progress.outline.is_first(place)
 
     def _begins_taken_part(self, value: object) -> bool:
         """Returns whether a value is the word of a line that the parser has taken for a name."""
@@ -119,17 +129,27 @@ class EarlyEnds:
         an opening bracket, or if the first word of the next line (`is_taken`) can follow it, the next line has the
         mistake."""
         last, outline = self._progress.last_piece(place), self._progress.outline
-        if last is None or not outline.is_first(place) or last.text in (",", "(", "[", "{"):
+        if last is None or not outline.is_first(place):
             return False
+        if last.text in (",", "(", "[", "{"):
+            return last.text == "," and self._progress.text[place] in "{}"
         if self._progress.stack.lacks_statics(self._progress.text, place):
             return True
         if is_taken and last.text != ":" and self._progress.unfinished_sign(place) is None:
-            return last.text in CHOICE_WORDS and self._progress.stack.value_of_choice() == place
+            is_choice = last.text in CHOICE_WORDS and self._progress.stack.value_of_choice() == place
+            following = _WORD.match(self._progress.text, place)
+            return is_choice or (following is not None and self._continues_part(following[0], place))
         part = outline.continued_part(place)
         if not is_taken and "MISSING_LINE" in self._progress.stack.accepted() and (part is None or not part.is_clause):
             return False
         is_in_part = part is not None and not part.is_clause
         return self._progress.stack.bracket_around() in ("(", "[") or is_in_header(self._progress.stack) or is_in_part
+
+    def _lacks_binder(self, place: int) -> bool:
+        """Returns whether a line of one name ends before a place, at which a line begins that is none either."""
+        point = next(self._progress.outline.points_after(place), None)
+        is_line = point is not None and point.start == place and point.is_unknown
+        return is_line and set(self._progress.expected(place).phrases) <= {"`=`", "`<-`"}
 
     def let_without_name(self, place: int) -> Diagnostic | None:
         """Returns a diagnostic for a `let` before a place that has taken its name from the next line, whose value goes

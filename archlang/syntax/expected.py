@@ -59,6 +59,8 @@ _NAMED = {
     "RECORDS": "what is recorded (such as `attention`)",
 }
 _OPERATORS = frozenset(("|>", "when", "or", "and", "==", "!=", "<", "<=", ">", ">=", "in", "..", "±", "+-", *"+-*/%"))
+# Those that can also follow what is no value: the input of a loop, `random` and the number of a claim.
+_OF_OTHERS = frozenset(("in", "when", "±", "+-"))
 
 
 @dataclass(frozen=True)
@@ -92,10 +94,11 @@ def expected(terminals: Iterable[str], spellings: Mapping[str, str]) -> Expected
             phrases.append(phrase)
             left -= signs | group
     texts = {spellings[name] for name in left if name in spellings}
-    operators = bool(texts & _OPERATORS - {"in"})  # `in` also follows the input of a loop
+    operators = bool(texts & _OPERATORS - _OF_OTHERS)
     # After an expression, a missing terminator is more likely than a missing operator.
     if operators and (phrases or texts - _OPERATORS - set("([")):
         texts -= _OPERATORS | set("([")
+    texts -= {"+-"}  # `±` in other signs
     phrases += [f"`{text}`" for text in sorted(texts, key=lambda text: (not text.isalpha(), text == ",", text))]
     if not phrases:
         phrases.append("the end of the text")

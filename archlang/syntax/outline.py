@@ -11,6 +11,8 @@ ITEM_WORDS = ("use", "block", "model", "extern", "recipe", "table")
 CHOICE_WORDS = ("task", "model", "train")
 RECIPE_WORDS = (*CHOICE_WORDS, "test", "vary", "search", "claim")
 TABLE_WORDS = ("row", "column", "columns")
+# What can begin a line that continues a part of a recipe or a table, or the header of a block.
+CONTINUING_WORDS = ("claims", "best", "from", "where")
 CLAUSE_WORDS = (
     *("where", "reads", "depends", "random", "stops", "sizes", "costs", "maps", "records", "cuts", "gives", "pure"),
     *("causal", "with", "python"),
@@ -41,6 +43,9 @@ _PART = re.compile(
     """,
     re.VERBOSE,
 )
+_COMMENT = re.compile(r"#[^\r\n]*")
+# The end of code that the next line continues.
+_IS_CONTINUED = re.compile(r"(?:[^\w\s)\]{}\"]|\b(?:at|from|in|of|by|carry|claims|median|and|or|not|when|else))\s*\Z")
 # The first word of a line, or another character there.
 _LINE = re.compile(r"^(?P<indent>[ \t]*+)(?!#)(?P<first>\S)", re.MULTILINE)
 # An unindented `model` can be a part of a recipe; only the `model` of an item has inputs.
@@ -67,11 +72,12 @@ def taken_clause(text: str, start: int, end: int) -> tuple[int, int] | None:
 @dataclass(frozen=True)
 class Point:
     """The start of an item or of a clause of an extern (`brace` is None), or of a statement, a recipe part or a `}`
-    inside the brace at `brace`."""
+    inside the brace at `brace`. A line that `is_unknown` begins as none of these, though its indentation is theirs."""
 
     start: int
     brace: int | None
     is_clause: bool = False
+    is_unknown: bool = False
 
     @property
     def is_item(self) -> bool:
@@ -113,6 +119,10 @@ class Outline:
     _header: int | None = None
     # The end of the open bracket in whose lines no body begins.
     _bracket_end: int = 0
+    # The indentation of the first line of each body.
+    _body_indents: dict[int, int] = field(default_factory=dict)
+    # The start of the last word, string or bracket.
+    _last: int = 0
     # The next line that is not indented deeper, by the start of each line.
     _next_lines: dict[int, int] = field(default_factory=dict)
 
@@ -150,10 +160,12 @@ class Outline:
     def begins_line(self, place: int) -> bool:
         """Returns whether an item, a statement, a part or a `}` begins at a place, and only space precedes it."""
         point = next(self.points_after(place), None)
-        return point is not None and point.start == place and self.is_first(place)
+        return point is not None and point.start == place and not point.is_unknown and self.is_first(place)
 
     def _read(self) -> None:
         for piece in _PIECE.finditer(self.text):
+            if piece[0].startswith("#"):
+                continue
             if piece["bracket"]:
                 if piece[0] in CLOSERS:
                     self._close(piece[0], piece.start())
@@ -161,6 +173,7 @@ class Outline:
                     self._push(piece[0], piece.start())
             elif piece["word"]:
                 self._word(piece["word"], piece["binder"] or "", piece.start())
+            self._last = piece.start()
         if self._open:
             self._unclosed(len(self.text))
 
@@ -240,16 +253,31 @@ class Outline:
         begins = word in STATEMENT_WORDS or bool(binder) or (word == "scan" and first)
         bracket = self._open[-1][0]
         if bracket == "{":
+            if first:
+                self._body_indents.setdefault(self._open[-1][1], self._indent(start) or 0)
             # `model = name` is a mistake in one line of a recipe.
             is_part = word in PART_WORDS and first and (not binder or word in CHOICE_WORDS)
             if is_part if self._brace() in self.recipes else begins:
                 self.points.append(Point(start, self._brace()))
+            elif first and self._is_unknown_line(word, start):
+                self.points.append(Point(start, self._brace(), is_unknown=True))
             return
         if first and self._brace() is not None and self._begins_line(word, binder, start):
             self._problem(Unclosed(self._open[-1][1], start))
             while self._open[-1][0] != "{":
                 self._open.pop()
             self.points.append(Point(start, self._brace()))
+
+    def _is_unknown_line(self, word: str, start: int) -> bool:
+        """Returns whether a line in a body is neither a known one nor continues the line before it."""
+        brace = self._brace()
+        is_as_deep = brace is not None and self._indent(start) == self._body_indents[brace]
+        is_word = word not in (*RESERVED, *CONTINUING_WORDS, "at", "by", "carry")
+        return is_as_deep and is_word and not self._is_continued(start)
+
+    def _is_continued(self, start: int) -> bool:
+        """Returns whether the code before the line that begins at a place ends before a value."""
+        return _IS_CONTINUED.search(_COMMENT.sub("", self.text[self._last : start])) is not None
 
     def _begins_line(self, word: str, binder: str, start: int) -> bool:
         """Returns whether the first word of a line between brackets begins a statement, or a part of a recipe."""

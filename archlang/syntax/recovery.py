@@ -134,7 +134,7 @@ class Reader:
     def _at_taken_line(self, taken: NextLineTaken) -> None:
         mistake = self._early.at_taken_line(taken)
         self._report(mistake.span.start, mistake)
-        self._resume(taken.span.start)
+        self._resume(taken.span.start, None if taken.word is None else taken.word.start)
 
     def _at_token(self, token: Token) -> None:
         place, end = token.start_pos or 0, token.end_pos or 0
@@ -220,8 +220,8 @@ class Reader:
     def _move_to(self, place: int) -> None:
         self._resumption.move_to(place)
 
-    def _resume(self, place: int) -> None:
-        self._resumption.resume(place, self._progress.outline)
+    def _resume(self, place: int, start: int | None = None) -> None:
+        self._resumption.resume(place, self._progress.outline, start)
         self._brackets.skip_between(place, self._resumption.place)
 
     def _report_bracket(self, problem: Unclosed | Unmatched, noticed: Span | None = None) -> None:

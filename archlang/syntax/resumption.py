@@ -43,13 +43,14 @@ class Resumption:
         assert state is not None, "the lexer has a text"
         state.line_ctr.char_pos = place
 
-    def resume(self, place: int, outline: Outline) -> None:
-        """Resumes parsing at the first possible place that is not before `place`, and after the last one."""
+    def resume(self, place: int, outline: Outline, start: int | None = None) -> None:
+        """Resumes parsing at the first possible place that is not before `place`, and after the last one. A line begins
+        at `start` that a rule has read, which the text before `place` does not complete."""
         self._stack.drop_from(place)
         if self._resume_in_header(place, outline):
             return
         for point in outline.points_after(max(place, self.place + 1)):
-            if self._enter_point(point, min(place, point.start), outline):
+            if self._enter_point(point, min(place if start is None else start, point.start), outline):
                 self._resume_at(point.start)
                 return
         self.finish()

@@ -87,7 +87,8 @@ class Unexpected:
         """Returns a diagnostic for a line of a recipe or a table that stands elsewhere: the unexpected token at `place`
         begins it, or a name before that the parser takes for a value, or a `model` without inputs."""
         outline, around = self._progress.outline, self._progress.item_around()
-        if not around and "LBRACE" in self._progress.stack.accepted():
+        is_header = terminal(self._progress.stack.last) == "FROM" or "LBRACE" in self._progress.stack.accepted()
+        if not around and is_header:
             return None  # the `{` of an item is missing
         model = None if around else self._model_without_inputs(place)
         token = _WORD.match(self._progress.text, place)

@@ -256,6 +256,13 @@ def test_a_misspelt_state_of_a_scan_is_one_mistake() -> None:
     assert remedies == ["write `memory <- …` in the body", "add `carry total` to the scan"]
 
 
+def test_a_static_that_an_instance_lacks_is_reported_where_let_binds_it() -> None:
+    body = "let f = linear\nlet e = f\nreturn f(f[d](h)) + g(h)"
+    (mistake,) = check_text(f"block b[g: block](h: seq[n, d]) -> seq[n, d] {{ {body} }}")
+    assert (mistake.code, mistake.span.text, mistake.span.line) == ("E0302", "linear", 1)
+    assert [(edit.span.start, edit.text) for edit in mistake.edits] == [(mistake.span.end, "[out = 1]")]
+
+
 def test_a_number_in_place_of_a_value_belongs_in_square_brackets() -> None:
     (mistake,) = check_text("block b(h: seq[n, d]) -> seq[n, d] {\n    return h |> linear(8)\n}\n")
     assert mistake.remedy == "write statics in brackets and values in parentheses"

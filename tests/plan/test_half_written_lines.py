@@ -325,6 +325,25 @@ def test_each_cut_of_a_recipe_file_costs_nothing_but_the_line(path: str, mistake
     check_cuts(ROOT / path, mistake, 1)
 
 
+@pytest.mark.parametrize("following", ["a = norm(h)", "let f = norm", "a = norm(h) + h"])
+def test_a_block_that_a_let_alone_may_bind_is_not_unknown(following: str) -> None:
+    text = f"block b(h: seq[n, d]) -> seq[n, d] {{\n    let\n    {following}\n    return e(h)\n}}\n"
+    assert [(each.code, each.span.line) for each in check_text(text) if each.is_error] == [("E0101", 2)]
+
+
+def test_half_a_name_may_be_that_of_a_value_with_the_name_of_a_block() -> None:
+    loop = "    repeat 3 {\n        norms <- norms + norm(h)\n    }\n"
+    body = f"    nor\n{loop}    return norms + scores\n"
+    header = "(h: seq[n, d]) -> seq[n, d]"
+    text = f"block norms{header} {{\n    return h\n}}\nblock b{header} {{\n{body}}}\n"
+    assert [(each.code, each.span.text) for each in check_text(text)] == [("E0101", "nor"), ("E0201", "scores")]
+
+
+def test_a_row_before_half_a_line_does_not_take_its_first_word() -> None:
+    table = 'table t {\n    row "A" claims 0.1, -\n    r\n    column "B" test.accuracy\n    column "C" test.loss\n}\n'
+    assert [each.span.line for each in check_text(table)] == [3]
+
+
 def test_a_block_that_a_half_written_let_binds_is_not_unknown() -> None:
     text = BODY.replace("…", "let g").replace("norm(h)", "g(h)")
     assert [place[3] for place in places(text) if place[0] != "W0201"] == ["first", "g", "second"]

@@ -137,3 +137,16 @@ def test_half_the_header_of_an_if_before_its_else_is_one_mistake(half: str, last
     assert isinstance(branch, If)
     assert isinstance(branch.test, Missing)
     assert isinstance(result, Return)
+
+
+@pytest.mark.parametrize("half", ["i", "if"])
+def test_half_the_header_of_an_if_may_be_short(half: str) -> None:
+    text = f"block b[g: bool](h: s) -> s {{\n  {half}\n    u = h\n  }} else {{\n    u = f(h)\n  }}\n  return u\n}}\n"
+    assert [place[:2] for place in places(text)] == [("E0101", 2)]
+
+
+def test_a_loop_whose_header_takes_two_lines_has_its_brace_beside_half_an_if() -> None:
+    branches = "        if for\n            u = h\n        } else {\n            u = f(h)\n        }\n"
+    loop = f"    y = scan c in concat(\n        h, h) carry u {{\n{branches}        emit u\n    }}\n"
+    text = f"block b[g: bool](h: s, u: s) -> s {{\n{loop}    return y\n}}\n"
+    assert [place[:2] for place in places(text)] == [("E0101", 4)]

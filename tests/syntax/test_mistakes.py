@@ -168,7 +168,7 @@ def test_a_truncated_loop_cannot_halt_wherever_its_clause_is() -> None:
         (
             'extern block b(x: s) -> s pyhton "m:C"',
             "expected `costs`, `cuts`, `depends`, `maps`, `pure`, `python`, `random`, `reads`, `records`, `sizes`, "
-            "`stops` or `where`",
+            "`stops`, `when`, `where` or `[`",
             "did you mean `python`?",
         ),
         ("block b(h: s) -> s { in = h }", "`in` is a reserved word", "choose another name"),
@@ -213,7 +213,7 @@ def test_a_truncated_loop_cannot_halt_wherever_its_clause_is() -> None:
             "expected a part of a recipe",
             "`at` comes before `from`",
         ),
-        ("recipe r { claim a = 3 }", "expected `at`, `from` or `,`, found `}`", "put one of these before"),
+        ("recipe r { claim a = 3 }", "expected `at`, `from`, `±` or `,`, found `}`", "put one of these before"),
         ("use 3", "expected a name or a string, found `3`", "put one of these before"),
         ("block b(h: s) -> s { a = b < c < d }", "expected a statement or `}`, found `<`", "comparisons do not chain"),
     ],

@@ -232,3 +232,67 @@ def test_a_row_whose_numbers_break_off_is_a_row(half: str) -> None:
 
 def test_the_numbers_of_a_row_without_a_recipe_break_off() -> None:
     assert places('table t {\n    row "A" claims 0.9.train\n    row "B" b\n}\n') == ["E0102:2"]
+
+
+@pytest.mark.parametrize(
+    ("half", "following"),
+    [
+        ('row "A" a at', "claims 0.1, 0.2"),
+        ('row "A" a at', "best of model.d"),
+        ('row "A" a best of', "claims 0.1"),
+        ("columns test.loss at", "best of model.d"),
+    ],
+)
+def test_a_line_that_lacks_a_name_does_not_take_the_first_word_of_the_line_that_continues_it(
+    half: str, following: str
+) -> None:
+    text = f'table t {{\n    {half}\n        {following}\n    row "B" b\n}}\n'
+    (mistake,) = diagnostics(text)
+    assert (mistake.span.text, mistake.span.line) == (half.rpartition(" ")[2], 2)
+    assert mistake.message.endswith("found the next line")
+
+
+def test_a_claim_that_lacks_its_settings_does_not_take_the_origin_for_one() -> None:
+    assert places('recipe r {\n    claim test.loss = 1 at\n        from "p"\n    task t\n}\n') == ["E0101:2"]
+
+
+@pytest.mark.parametrize("header", ["block", "block b(h: s) ->", "block b", "block b[w = 3]", "block b(h: s)"])
+def test_half_a_header_does_not_take_the_where_of_the_next_line(header: str) -> None:
+    assert places(f"{header}\n    where w > 0 {{\n    y h\n    return h\n}}{GOOD}") == ["E0101:1", "E0101:3"]
+
+
+@pytest.mark.parametrize(
+    ("text", "sign"),
+    [
+        ("block b(h: s) -> s where w > 0,\n{\n    return h\n}\n", ","),
+        ("recipe r {\n    vary model.d in 8,\n}\n", ","),
+        ('table t from\n    row "A" a\n    column "B" test.loss\n}\n', "from"),
+        ("recipe r from\n    task a\n    model b\n}\n", "from"),
+    ],
+)
+def test_what_a_line_lacks_is_its_own_mistake(text: str, sign: str) -> None:
+    (mistake,) = diagnostics(text)
+    assert mistake.span.text == sign
+    assert mistake.message.endswith("found the next line")
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("recipe r {\n    task a\n    optimizer adamw\n    epochs 3\n    seed 4\n    model b\n}\n", [3, 4, 5]),
+        (block("y = norm(h)\nnorm h\nlinear h # so,\nz\nb c\nreturn h"), [3, 4, 5, 6]),
+        (block("    y = norm(h]\n      + f(h)\n    y + 3\n    z = h\n    + 3\n    a\n    return h"), [2, 4, 7]),
+        ('table t {\n    rw "A" a\n    rw "B" b\n        at model.d = 3\n    column "B" test.loss\n}\n', [2, 3]),
+    ],
+)
+def test_each_line_that_is_no_statement_and_no_part_is_reported(text: str, lines: list[int]) -> None:
+    assert [mistake.span.line for mistake in diagnostics(text)] == lines
+
+
+@pytest.mark.parametrize(
+    ("line", "words"), [("random so", ("`in`", "`when`")), ("stops gradients so", ("`when`",)), ("pure so", ())]
+)
+def test_the_words_that_may_go_on_a_clause_are_expected(line: str, words: tuple[str, ...]) -> None:
+    (mistake,) = diagnostics(f'extern block b(x: s) -> s\n    {line}\n    python "a:B"\n')
+    assert all(word in mistake.message for word in words)
+    assert words or "`when`" not in mistake.message
