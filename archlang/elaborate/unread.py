@@ -55,22 +55,22 @@ def is_end(statement: Statement) -> bool:
 
 def names_used(body: Body) -> tuple[set[str], set[str]]:
     """Returns the names that a body uses as values or statics, and those that it uses as blocks."""
-    blocks: list[Name] = []
-    names: list[Name] = []
-    updated: set[str] = set()
-    for node in walk(body):
-        match node:
-            case Name():
-                names.append(node)
-            case Call(callee=block) | Pipe(stage=Name() as block) | Let(value=Name() as block):
-                blocks.append(block)
-            case Halting(by=Name() as block) | Repeat(drawn=Name() as block):
-                blocks.append(block)
-            case Update(name=name):
-                updated.add(name)
+    names = [node for node in walk(body) if isinstance(node, Name)]
+    updated = {node.name for node in walk(body) if isinstance(node, Update)}
+    blocks = list(_blocks(body))
     places = {id(block) for block in blocks}
     values = {name.parts[0] for name in names if id(name) not in places}
     return values | updated, {block.parts[0] for block in blocks}
+
+
+def _blocks(body: Body) -> Iterator[Name]:
+    """Yields the names that a body uses as blocks, in their order."""
+    for node in walk(body):
+        match node:
+            case Call(callee=block) | Pipe(stage=Name() as block) | Let(value=Name() as block):
+                yield block
+            case Halting(by=Name() as block) | Repeat(drawn=Name() as block):
+                yield block
 
 
 def names_bound_by(missing: Missing) -> Iterator[str]:
@@ -80,7 +80,7 @@ def names_bound_by(missing: Missing) -> Iterator[str]:
 
 def names_begun_by(missing: Missing, body: Body, is_block: Callable[[str], bool]) -> Iterator[str]:
     """Yields the names in a body that a statement may bind whose text ends within the name, or before it. A name of a
-    block is one of them if it is a value in the body."""
+    block is one of them if it is a value in the body, or an instance that the statement names in part."""
     text = missing.span.text
     if half := _HALF_NAME.fullmatch(text):
         values, blocks = names_used(body)
@@ -88,7 +88,11 @@ def names_begun_by(missing: Missing, body: Body, is_block: Callable[[str], bool]
         in_statics = {name.parts[0] for setting in settings for name in walk(setting) if isinstance(name, Name)}
         begun = {name for name in values | blocks if name.startswith(half[1])}
         begun |= blocks if "let".startswith(text) else set()
-        yield from (name for name in begun if not is_block(name) or name in values - blocks - in_statics)
+        likely = values - blocks - in_statics
+        if text != half[1]:  # no block of the library is hidden after its first use
+            before = {block.parts[0] for block in _blocks(body) if block.span.start < missing.span.start}
+            likely |= blocks - before
+        yield from (name for name in begun if not is_block(name) or name in likely)
 
 
 def names_in_loop(header: Missing, body: Body) -> Iterator[str]:

@@ -29,7 +29,8 @@ _BRACKET = re.compile(r'"[^"\n]*"|#[^\n]*|(?P<bracket>[()\[\]{}])')
 _ITEM = re.compile(r"^(?:use|block|model|extern|recipe|table)\b", re.MULTILINE)
 # What is unknown if a line that defines a name is cut, or one that names a task, a model or an optimizer, or varies.
 _UNKNOWN = {"E0202", "E0214", "E0604", "E0605", "E0612", "E0635"}
-_UNKNOWN_STATICS = {"E0301", "E0302", "E0304", "E0312", "E0605", "E0635"}
+# A name in the statics of an unknown block may be a symbol.
+_UNKNOWN_STATICS = {"E0301", "E0302", "E0304", "E0312", "E0313", "E0605", "E0635"}
 # Lines that begin with an operator.
 _CONTINUES = re.compile(r"(?:\n[ ]+(?:[-+*/]|\|>)[^\n]*)+")
 # Lines that hide a block of the prelude, or bind names on one line.

@@ -339,6 +339,14 @@ def test_half_a_name_may_be_that_of_a_value_with_the_name_of_a_block() -> None:
     assert [(each.code, each.span.text) for each in check_text(text)] == [("E0101", "nor"), ("E0201", "scores")]
 
 
+def test_an_instance_that_half_a_let_names_may_have_the_name_of_a_block() -> None:
+    calls = "    a = gate(h)\n    return norm[d, d, d](a)\n"
+    text = f"block b(h: seq[n, d]) -> seq[n, d] {{\n    x = norm(h)\n    let …\n{calls}}}\n"
+    halves = ("ga", "no", "h")
+    codes = [[each.code for each in check_text(text.replace("…", half)) if each.is_error] for half in halves]
+    assert codes == [["E0101", "E0305"], ["E0101", "E0302", "E0305"], ["E0101", "E0302", "E0305"]]
+
+
 def test_a_row_before_half_a_line_does_not_take_its_first_word() -> None:
     table = 'table t {\n    row "A" claims 0.1, -\n    r\n    column "B" test.accuracy\n    column "C" test.loss\n}\n'
     assert [each.span.line for each in check_text(table)] == [3]
