@@ -37,8 +37,9 @@ class Context:
 
     With `may_be_unknown`, sizes and statics may lack a value, as where a block is checked on its own. `calls` are the
     calls of composed blocks that lead to the statement being elaborated, `reported` is the number of mistakes.
-    `is_whole` is False if a text could not be read. `own_lengths` counts the lengths that scans have for themselves, by
-    name; `bodies` are those that other models share, `known_paths` the paths of those in this model, and
+    `is_whole` is False if a text could not be read. With `every_branch`, the conditions in the block that is elaborated
+    count as unknown, not those in the blocks that it calls. `own_lengths` counts the lengths that scans have for
+    themselves, by name; `bodies` are those that other models share, `known_paths` the paths of those in this model, and
     `applied_paths` those of all composed blocks so far, except inside of known ones."""
 
     def __init__(
@@ -47,8 +48,10 @@ class Context:
         may_be_unknown: bool,
         observe: Observe | None = None,
         bodies: KnownBodies | None = None,
+        every_branch: bool = False,
     ) -> None:
         self._report = report
+        self._every_branch = every_branch
         self._observe = observe
         self.may_be_unknown = may_be_unknown
         self.bodies = bodies
@@ -74,6 +77,10 @@ class Context:
             if all(span != label.span for label in diagnostic.labels) and span != diagnostic.span
         )
         self._report(replace(diagnostic, labels=diagnostic.labels + labels))
+
+    @property
+    def takes_every_branch(self) -> bool:
+        return self._every_branch and not self.calls
 
     @contextmanager
     def doubtful(self) -> Iterator[None]:
@@ -172,7 +179,9 @@ class Context:
 
         item = frame.binding.declaration.item
         report, may_lack_names = unless_unread(item, self.report), item.signature.may_lack_names
-        return Evaluator(frame.lookup, frame.binding.known, frame.file, report, configure, may_lack_names)
+        return Evaluator(
+            frame.lookup, frame.binding.known, frame.file, report, configure, may_lack_names, self.takes_every_branch
+        )
 
     def require_known(self, expression: Expression, frame: Frame) -> None:
         """Reports an expression whose value only a task or a static sets, if the model is to be built."""

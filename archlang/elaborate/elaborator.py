@@ -31,8 +31,9 @@ class _Elaborator:
         may_be_unknown: bool,
         observe: Observe | None,
         bodies: KnownBodies | None,
+        every_branch: bool,
     ) -> None:
-        self._context = Context(report, may_be_unknown, observe, bodies)
+        self._context = Context(report, may_be_unknown, observe, bodies, every_branch)
         self._statements = Statements(self._context, Calls(self._context, self._body))
 
     def graph(
@@ -46,6 +47,7 @@ class _Elaborator:
         item = declaration.item
         assert isinstance(item, Definition)
         binding = self._context.binding(declaration, dict(statics), span, ambient, generic)
+        binding.evaluator.every_branch = self._context.takes_every_branch
         builder = self._context.new_region()
         frame = Frame(binding, builder, InstancePaths(""))
         types = []
@@ -111,6 +113,7 @@ def elaborate(
     may_be_unknown: bool = False,
     observe: Observe | None = None,
     bodies: KnownBodies | None = None,
+    every_branch: bool = False,
 ) -> tuple[Graph | None, Type | None, tuple[Type, ...]]:
     """Returns the graph of a block or model, the type of its result and those of its inputs. After an error, which is
     reported, the graph is None.
@@ -126,7 +129,7 @@ def elaborate(
             errors.append(diagnostic)
         report(diagnostic)
 
-    elaborator = _Elaborator(note, generic or may_be_unknown, observe, bodies)
+    elaborator = _Elaborator(note, generic or may_be_unknown, observe, bodies, every_branch)
     try:
         graph, result, types = elaborator.graph(declaration, statics, ambient, span, generic)
     except TooLarge as error:

@@ -1,6 +1,7 @@
 """Statements: names bound and updated, results returned and emitted, and branches chosen."""
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 
 from archlang.elaborate import mistakes
@@ -185,15 +186,16 @@ class Statements:
 
     def _if(self, statement: If, frame: Frame) -> None:
         truth = self._context.evaluator(frame).truth(statement.test)
-        if truth is not None:
+        is_unknown = self._context.takes_every_branch
+        if truth is not None and not is_unknown:
             body = statement.then if truth else statement.otherwise
             if body is not None:
                 self.run(body.statements, frame)
-        elif self._is_mistaken(statement.test, frame):
+        elif is_unknown or self._is_mistaken(statement.test, frame):
             definition = frame.binding.declaration.item
             assert isinstance(definition, Definition)
             self._context.bind_from(definition.body, frame)
-            with self._context.doubtful():
+            with nullcontext() if is_unknown else self._context.doubtful():
                 self._both(statement, frame)
         else:
             self._context.require_known(statement.test, frame)
@@ -212,7 +214,7 @@ class Statements:
             self.run(statement.otherwise.statements, frame)
             frame.names = {name: value for name, value in then.items() if name in frame.names}
             frame.returned = frame.returned and returned_then
-        if not self._is_mistaken(statement.test, frame):
+        if not (self._context.takes_every_branch or self._is_mistaken(statement.test, frame)):
             frame.bound = {**bound_then, **frame.bound}
         else:
             frame.names = {**dict.fromkeys(then), **before, **frame.names}

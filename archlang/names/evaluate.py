@@ -35,7 +35,8 @@ class Evaluator:
 
     `lookup` resolves the names in scope, which `names` lists, and `file` resolves blocks. `configure` turns
     `attention[heads = 4]` into a block with some statics set. `report` receives mistakes; a value with a mistake is
-    None. If `may_lack_names`, a name that is not in scope may be that of a static that could not be read."""
+    None. If `may_lack_names`, a name that is not in scope may be that of a static that could not be read. With
+    `every_branch`, mistakes in the part of `a when c else b` that is not chosen are reported too."""
 
     lookup: Lookup
     names: Callable[[], frozenset[str]]
@@ -43,6 +44,7 @@ class Evaluator:
     report: Report
     configure: Callable[[tree.Call, Declaration | BlockValue], Value]
     may_lack_names: bool = False
+    every_branch: bool = False
 
     def value(self, expression: tree.Expression, kind: str | None) -> Value:
         """Returns the value of an expression in the place of a static of `kind` (None: of any kind)."""
@@ -71,7 +73,10 @@ class Evaluator:
                 holds = self.truth(test)
                 if holds is None:
                     return Unknown(kind or "int")
-                return self.value(then if holds else otherwise, kind)
+                chosen, other = (then, otherwise) if holds else (otherwise, then)
+                if self.every_branch:
+                    self.value(other, kind)
+                return self.value(chosen, kind)
             case tree.Call(callee=callee, arguments=None):
                 return self._configured(expression, callee)
             case tree.Missing():

@@ -10,14 +10,19 @@ from archlang.diagnostics.effort import spend, spent
 from archlang.elaborate.elaborator import elaborate
 from archlang.names.resolve import Declaration, ResolvedFile
 from archlang.names.unused import unused_names
+from archlang.names.values import Bound
 from archlang.plan.model_graphs import ModelGraphs
 from archlang.plan.sound_cells import SoundCells
 from archlang.plan.statics import model_sizes
 from archlang.source import Span
-from archlang.syntax.tree import Definition, Extern, Item, Recipe, Row, Table, Use
+from archlang.syntax.tree import Conditional, Definition, Extern, If, Item, Recipe, Row, Table, Use
+from archlang.syntax.walk import walk
 from archlang.types import Type
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
+
+# Values, blocks and statics without a definition.
+_UNKNOWN_NAMES = ("E0201", "E0202", "E0313")
 
 # After so many files, each the program at another time, the bodies of the earlier ones are forgotten.
 _MOST_FILES = 20
@@ -151,6 +156,9 @@ class CheckedBodies:
         ambient = model_sizes({}) if item.word == "model" else {}
         bodies = self.model_graphs.bodies
         elaborate(declaration, {}, ambient, declaration.span, note, generic=True, observe=observe, bodies=bodies)
+        if any(isinstance(node, If | Conditional) for node in walk(item)):
+            for diagnostic in _unknown_names(declaration, ambient, {each.span for each in mistakes}):
+                note(diagnostic)
         for diagnostic in unused_names(item):
             note(diagnostic)
         return CheckedBody(types, bool(mistakes), spent() - before)
@@ -207,6 +215,17 @@ class _Tree:
 
     def __hash__(self) -> int:
         return id(self.item)
+
+
+def _unknown_names(declaration: Declaration, ambient: Mapping[str, Bound], reported: set[Span]) -> Iterator[Diagnostic]:
+    """Yields the mistakes in names of the branches that the defaults of a block's statics exclude."""
+    found: list[Diagnostic] = []
+    elaborate(declaration, {}, ambient, declaration.span, found.append, generic=True, every_branch=True)
+    place = declaration.item.span
+    for each in found:
+        is_within = each.span.source is place.source and place.start <= each.span.start < place.end
+        if each.code in _UNKNOWN_NAMES and is_within and each.span not in reported:
+            yield each
 
 
 def _used_texts(file: ResolvedFile) -> Iterator[str]:

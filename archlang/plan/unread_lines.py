@@ -1,6 +1,7 @@
 """Which lines of a recipe or a table the texts that could not be read may be."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 
 from archlang.diagnostics.names import did_you_mean
 from archlang.syntax.outline import RECIPE_WORDS, TABLE_WORDS
@@ -10,8 +11,16 @@ from archlang.syntax.tree import Missing, Recipe, Table
 def unread_words(item: Recipe | Table) -> frozenset[str]:
     """Returns the words with which the lines of an item may begin that could not be read."""
     words = RECIPE_WORDS if isinstance(item, Recipe) else TABLE_WORDS
-    first_words = {part.first_word for part in item.parts if isinstance(part, Missing) and part.first_word}
-    return frozenset(word for first in first_words for word in _meant(first, words))
+    return frozenset(word for first in set(_first_words(item)) for word in _meant(first, words))
+
+
+def _first_words(item: Recipe | Table) -> Iterator[str]:
+    """Yields the first words of the lines that could not be read. A text that begins with a comma is the rest of the
+    line before it."""
+    for before, part in pairwise((None, *item.parts)):
+        if isinstance(part, Missing) and part.first_word:
+            is_rest = part.first_word.startswith(",") and before is not None
+            yield before.span.text.split(maxsplit=1)[0] if is_rest and before is not None else part.first_word
 
 
 def _meant(first: str, words: Sequence[str]) -> Iterable[str]:

@@ -132,10 +132,16 @@ class Resumption:
 
     def _first_unread(self, index: int) -> int:
         """Returns the index of the first value that cannot be kept of the line that begins there, or after the complete
-        lines there: a row without its published numbers is one, too."""
+        lines there: a row without its published numbers is one, too, and so are the first parts of `vary`."""
         kinds = [terminal(value) for value in self._stack.values[index:]]
         has_recipe = ["ROW", "STRING", "NAME"] in (kinds[:3], kinds[1:4])
-        return index + kinds.index("CLAIMS") if has_recipe and "CLAIMS" in kinds else index
+        if has_recipe and "CLAIMS" in kinds:
+            return index + kinds.index("CLAIMS")
+        if not {"VARY", "SEARCH"}.isdisjoint(kinds[:2]):
+            brackets = [each for each in self._stack.open_brackets() if each > index]
+            commas = [each for each, kind in enumerate(kinds, index) if kind == "COMMA"]
+            return next((each for each in commas[::-1] if not brackets or each < brackets[0]), index)
+        return index
 
     def _feed_header(self, brace: int, outline: Outline) -> None:
         """Completes the header of the item whose body begins at a brace, or feeds a substitute for it."""

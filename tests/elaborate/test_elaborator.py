@@ -69,6 +69,38 @@ def test_a_static_block_serves_every_row_of_a_table(tmp_path: Path) -> None:
     assert graph.instances["layer_2.mix"].block == "norm"
 
 
+def test_unknown_names_are_reported_in_branches_that_the_defaults_exclude() -> None:
+    program = """block z[g = true, mode: symbol = a](h: seq[n, d]) -> seq[n, d] where mode in [a, b] {
+    if g { x = h } else { x = nowhere }
+    if not g {
+        let f = linear[d]
+        u = f(h)
+    }
+    if not g {
+        x2 = f(u) + unknown(h)
+        if mode == b { y = x2 + gone }
+    } else { x2 = x }
+    return linear[d when g else lost](x2)
+}"""
+    mistakes = [each for each in check_text(program) if each.is_error]
+    assert [(each.code, each.span.text) for each in mistakes] == [
+        ("E0201", "nowhere"),
+        ("E0202", "unknown"),
+        ("E0201", "gone"),
+        ("E0313", "lost"),
+    ]
+
+
+def test_sizes_and_names_bound_twice_in_excluded_branches_are_no_mistakes() -> None:
+    program = """block b[g = true](h: seq[n, d]) -> seq[n, d] {
+    if g { x = h }
+    if not g { x = linear[d + 1](h) }
+    if not g { y = linear[d](x) } else { y = x + h }
+    return y
+}"""
+    assert codes(program) == []
+
+
 def test_a_static_if_leaves_no_dead_branch(tmp_path: Path) -> None:
     program = (
         "model m[d = 8, gated = true](x: tokens[n]) -> logits[classes] { h = embed[d](x)\n"

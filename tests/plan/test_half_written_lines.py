@@ -347,6 +347,15 @@ def test_an_instance_that_half_a_let_names_may_have_the_name_of_a_block() -> Non
     assert codes == [["E0101", "E0305"], ["E0101", "E0302", "E0305"], ["E0101", "E0302", "E0305"]]
 
 
+@pytest.mark.parametrize("word", ["vary", "search"])
+@pytest.mark.parametrize("half", ["see", "seed in", "model.ff in [3,", "task."])
+def test_the_first_parts_of_a_vary_are_read_before_half_a_part(word: str, half: str) -> None:
+    parts = f"{word} model.nowhere in [3],\n        model.d in [true],\n        {half}"
+    recipe = f"recipe r {{\n    task ctl\n    model ndr\n    train adamw[steps = 3]\n    {parts}\n}}\n"
+    mistakes = [each for each in check_text(f"use archlang.models.data_router\n{recipe}") if each.is_error]
+    assert [(each.code[:3], each.span.line) for each in mistakes] == [("E03", 6), ("E03", 7), ("E01", 8)]
+
+
 def test_a_row_before_half_a_line_does_not_take_its_first_word() -> None:
     table = 'table t {\n    row "A" claims 0.1, -\n    r\n    column "B" test.accuracy\n    column "C" test.loss\n}\n'
     assert [each.span.line for each in check_text(table)] == [3]
