@@ -10,6 +10,7 @@ from archlang.elaborate.context import Context
 from archlang.elaborate.frame import Frame, InstancePaths
 from archlang.elaborate.known_calls import KnownCall, known_call
 from archlang.elaborate.region_builder import Flow
+from archlang.elaborate.static_arguments import missing_static
 from archlang.graph import operations
 from archlang.graph.graph import Instance, Region
 from archlang.names import mistakes as name_mistakes
@@ -100,7 +101,11 @@ class Calls:
         block = self.settled(target, statics, callee, frame)
         path = shared.path if shared else frame.paths.unused(callee.parts[-1])
         arguments = [(value, place) for value, place in values if value is not None]
-        if len(arguments) != len(values) or block.declaration.item.signature.may_lack_names:
+        if block.declaration.item.signature.may_lack_names:
+            return None
+        if len(arguments) != len(values):
+            if (mistake := missing_static(block, span)) is not None:
+                self._context.report(mistake)
             return None
         if not isinstance(block.declaration.item, Extern):
             call = self.bind(block, arguments, span)

@@ -11,7 +11,7 @@ from archlang.elaborate.expressions import Expressions
 from archlang.elaborate.frame import Frame
 from archlang.elaborate.loops import Loops
 from archlang.elaborate.region_builder import Flow, named
-from archlang.elaborate.static_arguments import parameter_kind
+from archlang.elaborate.static_arguments import missing_static
 from archlang.elaborate.unread import breaks_off, is_end
 from archlang.graph import operations
 from archlang.graph.graph import ONE_NUMBER
@@ -136,15 +136,10 @@ class Statements:
         callee = let.value.callee if isinstance(let.value, Call) else let.value
         if isinstance(callee, Name) and frame.file.find(callee.text) is None:
             return False
-        declaration = block.declaration
-        signature = declaration.item.signature
-        for parameter in () if "statics" in signature.unread else signature.statics:
-            if parameter.default is None and parameter.name not in block.settled:
-                kind = parameter_kind(parameter, declaration.file) or "static"
-                place, name = let.value.span, declaration.name
-                self._report(name_mistakes.missing_static(place, parameter.name, kind, name, parameter.span))
-                return True
-        return False
+        mistake = missing_static(block, let.value.span)
+        if mistake is not None:
+            self._report(mistake)
+        return mistake is not None
 
     def _update(self, statement: Update, frame: Frame) -> None:
         value = self._expressions.value(statement.value, frame)

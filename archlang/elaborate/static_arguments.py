@@ -3,13 +3,13 @@
 import os
 from collections.abc import Mapping, Sequence
 
-from archlang.diagnostics import Report
+from archlang.diagnostics import Diagnostic, Report
 from archlang.diagnostics.names import did_you_mean
 from archlang.graph.operations import CHARGES
 from archlang.names import mistakes as name_mistakes
 from archlang.names.evaluate import Evaluator
 from archlang.names.resolve import Declaration, ResolvedFile
-from archlang.names.values import KINDS, MISFIT, Bound, InstanceValue, Unknown, Value, coerce, describe
+from archlang.names.values import KINDS, MISFIT, BlockValue, Bound, InstanceValue, Unknown, Value, coerce, describe
 from archlang.source import Span
 from archlang.syntax import tree
 from archlang.types import Dim
@@ -90,6 +90,17 @@ def _weights_of_charges(name: str, item: tree.Definition | tree.Extern) -> tuple
     family, dot, charge = name.partition(".")
     is_weight = dot and isinstance(item, tree.Extern) and item.word == "optimizer"
     return (f"{CHARGES}{charge}",) if is_weight and did_you_mean(family, (CHARGES.rstrip("."),)) else ()
+
+
+def missing_static(block: BlockValue, place: Span) -> Diagnostic | None:
+    """Returns the mistake of the first static that a block requires, and that is not set; None if there is none."""
+    declaration = block.declaration
+    signature = declaration.item.signature
+    for parameter in () if "statics" in signature.unread else signature.statics:
+        if parameter.default is None and parameter.name not in block.settled:
+            kind = parameter_kind(parameter, declaration.file) or "static"
+            return name_mistakes.missing_static(place, parameter.name, kind, declaration.name, parameter.span)
+    return None
 
 
 def static_value(

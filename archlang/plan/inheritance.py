@@ -103,7 +103,10 @@ def _joined(
     own = [
         part
         for part in recipe.parts
-        if not isinstance(part, Choice) or part.word not in unread_of_base or _names_another(base_recipe, part)
+        if not isinstance(part, Choice)
+        or part.word not in unread_of_base
+        or _names_another(base_recipe, part)
+        or static_names(part) is None  # an unknown model
     ]
     base = [part for part in base_recipe.parts if _WORDS.get(_kind(part), _kind(part)) not in unread]
     choices = {part.word: part for part in base if isinstance(part, Choice)}

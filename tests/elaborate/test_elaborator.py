@@ -288,6 +288,14 @@ def test_a_misspelt_state_of_a_scan_is_one_mistake() -> None:
     assert remedies == ["write `memory <- …` in the body", "add `carry total` to the scan"]
 
 
+def test_a_static_that_a_call_lacks_is_reported_beside_an_unknown_argument() -> None:
+    mistakes = check_text("block b(h: seq[n, d]) -> seq[n, d] { return linear(nowhere) + h }")
+    assert sorted((each.code, each.span.text) for each in mistakes) == [
+        ("E0201", "nowhere"),
+        ("E0302", "linear(nowhere)"),
+    ]
+
+
 def test_a_static_that_an_instance_lacks_is_reported_where_let_binds_it() -> None:
     body = "let f = linear\nlet e = f\nreturn f(f[d](h)) + g(h)"
     (mistake,) = check_text(f"block b[g: block](h: seq[n, d]) -> seq[n, d] {{ {body} }}")

@@ -356,6 +356,14 @@ def test_the_first_parts_of_a_vary_are_read_before_half_a_part(word: str, half: 
     assert [(each.code[:3], each.span.line) for each in mistakes] == [("E03", 6), ("E03", 7), ("E01", 8)]
 
 
+@pytest.mark.parametrize("half", ["mod", "model ndr\n        d = 8]"])
+def test_the_unknown_model_of_an_heir_is_reported_beside_half_the_line_of_its_base(half: str) -> None:
+    base = f"recipe base {{\n    task ctl\n    {half}\n    train adamw[steps = 3]\n}}\n"
+    heir = "recipe heir from base {\n    model nowhere[d = 4]\n}\n"
+    mistakes = check_text(f"use archlang.models.data_router\n{base}{heir}")
+    assert [each.code for each in mistakes] == ["E0101", "E0214"]
+
+
 def test_a_row_before_half_a_line_does_not_take_its_first_word() -> None:
     table = 'table t {\n    row "A" claims 0.1, -\n    r\n    column "B" test.accuracy\n    column "C" test.loss\n}\n'
     assert [each.span.line for each in check_text(table)] == [3]
