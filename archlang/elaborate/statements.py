@@ -1,7 +1,6 @@
 """Statements: names bound and updated, results returned and emitted, and branches chosen."""
 
 from collections.abc import Sequence
-from contextlib import nullcontext
 from dataclasses import replace
 
 from archlang.elaborate import mistakes
@@ -181,22 +180,28 @@ class Statements:
 
     def _if(self, statement: If, frame: Frame) -> None:
         truth = self._context.evaluator(frame).truth(statement.test)
-        is_unknown = self._context.takes_every_branch
-        if truth is not None and not is_unknown:
+        if self._context.takes_every_branch:
+            self._either(statement, frame)
+        elif truth is not None:
             body = statement.then if truth else statement.otherwise
             if body is not None:
                 self.run(body.statements, frame)
-        elif is_unknown or self._is_mistaken(statement.test, frame):
-            definition = frame.binding.declaration.item
-            assert isinstance(definition, Definition)
-            self._context.bind_from(definition.body, frame)
-            with nullcontext() if is_unknown else self._context.doubtful():
-                self._both(statement, frame)
+        elif self._is_mistaken(statement.test, frame):
+            with self._context.doubtful():
+                self._either(statement, frame)
         else:
             self._context.require_known(statement.test, frame)
             self._both(statement, frame)
         if statement.otherwise is None and breaks_off(statement.then):
             self._context.bind_from(statement.then, frame)  # an `else` may be unread too
+
+    def _either(self, statement: If, frame: Frame) -> None:
+        """Elaborates both branches, where nothing is known of the test: other branches may bind the names that they
+        use."""
+        definition = frame.binding.declaration.item
+        assert isinstance(definition, Definition)
+        self._context.bind_from(definition.body, frame)
+        self._both(statement, frame)
 
     def _both(self, statement: If, frame: Frame) -> None:
         """Elaborates both branches, as the test is unknown. The names that both bind stay bound; all names, if the test
