@@ -45,6 +45,8 @@ class Document:
     text: str
     unsaved: Mapping[str, str] = field(default_factory=dict)
     memory: Memory = field(default_factory=Memory, repr=False)
+    # Whether the text is being written; that of another file was parsed where a file uses it.
+    is_open: bool = True
     # The graphs of its parts, or why they have none, as `graph_of` has computed them.
     graphs: dict[object, Graph | str] = field(default_factory=dict, repr=False)
 
@@ -92,8 +94,12 @@ class Document:
     @cached_property
     def _loaded(self) -> tuple[Loader, ResolvedFile]:
         memory = self.memory
-        loader = Loader(unsaved=self.unsaved, parse=memory.pieces.parse, parse_file=memory.used.parse)
+        loader = Loader(unsaved=self.unsaved, parse=self._parse, parse_file=memory.used.parse)
         return loader, loader.load_source(self.source)
+
+    def _parse(self, source: Source) -> tuple[Program, tuple[Diagnostic, ...]]:
+        parsed = None if self.is_open else self.memory.used.parse(source)
+        return parsed if parsed is not None and not parsed[1] else self.memory.pieces.parse(source)
 
     @cached_property
     def _readable(self) -> tuple[Loader, ResolvedFile]:

@@ -7,7 +7,7 @@ from archlang.editor.open_brackets import item_start, open_brackets
 from archlang.editor.symbols import Names, Symbol
 from archlang.elaborate.binding import Binding
 from archlang.elaborate.static_arguments import parameter_kind
-from archlang.names.resolve import Declaration
+from archlang.names.resolve import Declaration, ResolvedFile
 from archlang.source import Span
 from archlang.syntax.tree import Assign, Definition, Experts, Extern, Halting, Item, Let, Repeat, Scan, Stack
 from archlang.syntax.walk import walk
@@ -51,9 +51,12 @@ def static_kind(document: Document, symbol: Symbol) -> str | None:
 def lengths(document: Document, offset: int) -> Collection[str]:
     """Returns the names of lengths in the signature of the item around an offset."""
     item = item_around(document, offset)
-    if not isinstance(item, Definition | Extern):
-        return ()
-    declaration = Declaration(item, document.resolved)
+    return lengths_of(item, document.resolved) if isinstance(item, Definition | Extern) else ()
+
+
+def lengths_of(item: Definition | Extern, file: ResolvedFile) -> Collection[str]:
+    """Returns the names of lengths in the signature of an item of a file."""
+    declaration = Declaration(item, file)
     binding = Binding(declaration, item.name_span, {}, lambda mistake: None, lambda call, target: None, generic=True)
     inputs = item.signature.inputs
     return {name for parameter in inputs for name in binding.sizes_by_axis(parameter, Axis.LENGTH)}

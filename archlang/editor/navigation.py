@@ -1,17 +1,17 @@
 """Where a name is defined, where it is used, and its change everywhere."""
 
 import re
-from collections.abc import Iterable
 
 from archlang.diagnostics import Edit, ErrorWithRemedy
 from archlang.editor.document import Document
-from archlang.editor.symbols import Names, Occurrence, Symbol
+from archlang.editor.rename_conflicts import attribute_of_any, contains, other_meaning, python_use, use_of_name
+from archlang.editor.symbols import INSTANCES, Names, Occurrence, Symbol
 from archlang.editor.unread_names import LOCAL, OF_FILE, unread_choice, unread_names, unread_with_name
 from archlang.editor.workspace import Workspace
 from archlang.elaborate.binding import TASK_SIZES
 from archlang.source import Span
 from archlang.syntax.outline import ITEM_WORDS, RESERVED
-from archlang.syntax.tree import Definition
+from archlang.syntax.tree import Definition, Extern
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _PATH = re.compile(r"[\w.]+$")
@@ -30,7 +30,7 @@ def references(workspace: Workspace, document: Document, offset: int) -> tuple[S
     if place is None:
         return ()
     spans: list[Span] = []
-    for names in _documents(workspace, document, place.symbol):
+    for names in _documents(workspace, document, place.symbol, place.symbol.name):
         unread = (word.span for word in unread_names(names, place.symbol) if word.is_sure)
         spans += sorted([*names.of(place.symbol), *unread], key=lambda span: span.start)
     return tuple(spans)
@@ -55,16 +55,16 @@ def rename(workspace: Workspace, document: Document, offset: int, name: str) -> 
         remedy = "write letters, digits and `_`, beginning with a letter, and no keyword"
         raise ErrorWithRemedy(f"`{name}` cannot be a name", remedy)
     edits = []
-    for names in _documents(workspace, document, place.symbol):
+    for names in _documents(workspace, document, place.symbol, name):
         spans = names.of(place.symbol)
-        taken = _with_name(names, name, place.symbol) if spans else None
-        if taken is not None:
-            where = f"{taken.span.source.path}:{taken.span.line}"
-            raise ErrorWithRemedy(f"`{name}` already has a meaning at {where}", "choose another name")
-        if (other := _with_other_meaning(names, place.symbol, spans)) is not None:
-            where = f"{other.source.path}:{other.line}"
-            message = f"`{_path_around(other)}` at {where} also names a static of another model"
+        if (taken := use_of_name(names, name, place.symbol, spans)) is not None:
+            raise ErrorWithRemedy(f"`{name}` already has a meaning at {_where(taken)}", "choose another name")
+        if (other := other_meaning(names, place.symbol, spans)) is not None:
+            message = f"`{_path_around(other)}` at {_where(other)} also names a static of another model"
             raise ErrorWithRemedy(message, "rename both statics by hand")
+        if (attribute := attribute_of_any(names, place.symbol)) is not None:
+            message = f"`{_path_around(attribute)}` at {_where(attribute)} may name it, by the block that is passed"
+            raise ErrorWithRemedy(message, "rename it by hand")
         _refuse_unread(names, place.symbol, name, spans)
         edits += [Edit(span, name) for span in spans]
     return tuple(edits)
@@ -91,14 +91,8 @@ def _refuse_unread(names: Names, symbol: Symbol, name: str, spans: tuple[Span, .
         raise ErrorWithRemedy(f"{where} cannot be read, and may use `{name}`", "correct that line first")
 
 
-def _with_other_meaning(names: Names, symbol: Symbol, spans: Iterable[Span]) -> Span | None:
-    """Returns a place of a symbol that also names another one, as a path of a table whose rows differ in their models;
-    None if there is none."""
-    starts = {span.start for span in spans}
-    others = (
-        place.span for place in names.occurrences if place.span.start in starts and place.symbol.key != symbol.key
-    )
-    return next(others, None)
+def _where(span: Span) -> str:
+    return f"{span.source.path}:{span.line}"
 
 
 def _path_around(span: Span) -> str:
@@ -108,44 +102,33 @@ def _path_around(span: Span) -> str:
     return written[0] if written else span.text
 
 
-def _documents(workspace: Workspace, document: Document, symbol: Symbol) -> list[Names]:
-    """Returns the files that can name a symbol: only its own file knows a value, an input, a size or an alias."""
+def _documents(workspace: Workspace, document: Document, symbol: Symbol, name: str) -> list[Names]:
+    """Returns the files that can name a symbol, or that may use a new name of it: only its own file knows a value, an
+    input or an alias; other files may know a size as an attribute, and an instance by a setting."""
+    own_path, beside = document.real_path, workspace.documents_beside(document.path)
+    if symbol.kind in ("instance", "size"):
+        text = INSTANCES if symbol.kind == "instance" else f".{symbol.name}"
+        return [Names(each) for each in beside if each.real_path == own_path or text in each.text]
     if symbol.kind in (*LOCAL, *OF_FILE):
         return [Names(document)]
-    return [Names(each) for each in workspace.documents_beside(document.path) if symbol.name in each.text]
+    return [Names(each) for each in beside if symbol.name in each.text or name in each.text]
 
 
 def _own_place(document: Document, offset: int) -> Occurrence:
     place = Names(document).at(offset)
     if place is None:
         raise ErrorWithRemedy("there is no name here that has a meaning", "place the cursor on a name")
-    if not _is_own(place.symbol) or _is_of_task(document, place.symbol):
-        raise ErrorWithRemedy(f"`{place.symbol.name}` is not defined by this program", "rename only names of your own")
+    symbol = place.symbol
+    if symbol.kind == "file" or symbol.is_of_library or _is_of_task(document, symbol):
+        raise ErrorWithRemedy(f"`{symbol.name}` is not defined by this program", "rename only names of your own")
+    if (use := python_use(document, symbol)) is not None:
+        raise ErrorWithRemedy(use, "rename it in Python too, by hand")
     return place
 
 
-def _is_own(symbol: Symbol) -> bool:
-    return symbol.kind != "file" and not symbol.is_of_library
-
-
 def _is_of_task(document: Document, symbol: Symbol) -> bool:
-    """Whether a symbol is a size of a model that the task gives by this name, such as `vocab`."""
+    """Whether a symbol is a size that a task gives by this name, such as `vocab`."""
     if symbol.kind != "size" or symbol.name not in TASK_SIZES:
         return False
-    items = (item for item in document.program.items if _contains(item.span, symbol.span))
-    return any(isinstance(item, Definition) and item.word == "model" for item in items)
-
-
-def _with_name(names: Names, name: str, symbol: Symbol) -> Occurrence | None:
-    """Returns a place where the new name already has a meaning: in the same block, or for a block, anywhere."""
-    items = [item for item in names.document.program.items if _contains(item.span, symbol.span)]
-    is_local = symbol.item is None and symbol.kind not in ("recipe", "table", "alias")
-    scope = items[0].span if is_local and items else None
-    for place in names.occurrences:
-        if place.symbol.name == name and (scope is None or _contains(scope, place.span)):
-            return place
-    return None
-
-
-def _contains(outer: Span, inner: Span) -> bool:
-    return outer.source.path == inner.source.path and outer.start <= inner.start and inner.end <= outer.end
+    items = (item for item in document.program.items if contains(item.span, symbol.span))
+    return any(isinstance(item, Definition | Extern) and item.word in ("model", "task") for item in items)

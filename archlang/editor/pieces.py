@@ -3,7 +3,7 @@
 import re
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from itertools import chain
 
@@ -23,6 +23,7 @@ _MOST_REPAIRS = 4
 _CONTINUES = re.compile(r"\|>|,")
 _BRACE = re.compile(r'(?P<skipped>"[^"\r\n]*"|#[^\r\n]*)|[{}]')
 _LINE = re.compile(r"([ \t]*+)[^\r\n]*+")
+_WORD = re.compile(r"#[^\r\n]*|(?P<code>[^\s#]+)")
 _NO_BRACE = re.compile(r"[^{}\r\n]")
 _PAIR_OF_BRACES = re.compile(r"\{( *)\}")
 
@@ -142,31 +143,54 @@ def without_line(source: Source, line: int) -> str:
 
 
 def _with_braces_by_indentation(text: str) -> str:
-    """Returns the text of a piece with the braces that its indentation shows. Spaces replace lines with a `{` that no
-    line of their indentation closes, and each `}` that is indented deeper than the line of its `{`. If the brace of the
-    item is not closed, a `}` replaces the space at its end."""
+    """Returns the text of a piece with the braces that its indentation shows: `}` replaces a space where the body of an
+    open `{` ends, and spaces replace each `}` that is indented deeper than the line of its `{`. If there is no such
+    space, spaces replace the line of the `{`."""
     opened: list[tuple[int, re.Match[str]]] = []  # the indentation and the line of each open brace
     extra: list[tuple[int, int]] = []
+    unclosed: list[tuple[int, re.Match[str]]] = []
     for line in _LINE.finditer(text):
         indentation = len(line[1])
         for brace in _BRACE.finditer(text, *line.span()):
             is_first = brace.start() == line.end(1)
             if brace[0] == "{":
-                opened.append((indentation, line))
+                # The header of an item may end on an indented line.
+                opened.append((indentation if opened else 0, line))
             elif brace[0] == "}":
                 while is_first and opened and opened[-1][0] > indentation:
-                    extra.append(opened.pop()[1].span())
+                    unclosed.append(opened.pop())
                 if opened and (opened[-1][0] == indentation or not is_first):
                     opened.pop()
                 else:
                     extra.append(brace.span())
-    extra += [line.span() for indentation, line in opened if indentation > 0]
+    closing: set[int] = set()
+    for indentation, line in (*unclosed, *reversed(opened)):
+        place = _end_of_body(text, line.end(), indentation, closing)
+        if place is not None:
+            closing.add(place)
+        elif indentation > 0:
+            extra.append(line.span())
     characters = list(text)
     for start, end in set(extra):
         characters[start:end] = " " * (end - start)
-    if any(indentation == 0 for indentation, _ in opened) and text[-1:].isspace():
-        characters[-1] = "}"
+    for place in closing:
+        characters[place] = "}"
     return "".join(characters)
+
+
+def _end_of_body(text: str, start: int, indentation: int, taken: Collection[int]) -> int | None:
+    """Returns the place of a space at which a body ends that begins at an offset: before the first line that is not
+    indented deeper than its header. None if all spaces there are taken."""
+    following = re.compile(rf"^[ \t]{{0,{indentation}}}(?=[^\s#])", re.MULTILINE).search(text, start)
+    end = len(text) if following is None or indentation == 0 else following.end()
+    words = [word for word in _WORD.finditer(text, start, end) if word["code"]]
+    first = words[-1].end() if words else start
+    comment = text.find("#", first, end)
+    if comment >= 0 and "\n" not in text[first:comment]:  # it takes the rest of the line
+        first = text.find("\n", comment, end) + 1 or end
+        comment = text.find("#", first, end)
+    last = comment if comment >= 0 else end
+    return next((place for place in range(last - 1, first - 1, -1) if place not in taken), None)
 
 
 def _half_written(mistake: Span) -> int:

@@ -10,9 +10,11 @@ from pathlib import Path
 from weakref import WeakKeyDictionary
 
 from archlang.editor.document import Document
-from archlang.editor.recipe_choices import choices, chosen, recipes_of_rows
+from archlang.editor.instances_of_models import lets
+from archlang.editor.recipe_choices import choices, chosen, recipes_of_rows, recipes_with
+from archlang.elaborate.static_arguments import parameter_kind
 from archlang.names import library
-from archlang.names.resolve import ResolvedFile
+from archlang.names.resolve import Declaration, ResolvedFile
 from archlang.source import Source, Span
 from archlang.syntax.tree import (
     Assign,
@@ -141,6 +143,8 @@ _occurrences: WeakKeyDictionary[Document, tuple[Occurrence, ...]] = WeakKeyDicti
 Scope = MutableMapping[str, Symbol]
 Item = Definition | Extern
 Choices = Mapping[str, Item]
+# The training setting that names instances of the model.
+INSTANCES = "sign_sgd"
 
 
 class _Reader:
@@ -151,6 +155,7 @@ class _Reader:
         self._resolved = document.resolved
         self.occurrences: list[Occurrence] = []
         self._chosen: dict[tuple[int, str], Choices] = {}
+        self._blocks: dict[Symbol, Item] = {}  # those of the instances
         self._recipes: dict[str, Symbol] = {}
         self._tables: dict[str, Symbol] = {}
         self._aliases: dict[str, Symbol] = {}
@@ -199,19 +204,34 @@ class _Reader:
             start = node.span.start + match.start()
             self._refer(name, Span(node.span.source, start, start + len(name)), scope)
 
-    def _name(self, name: Name, scope: Scope, kind: str | None = None) -> Item | None:
+    def _name(self, name: Name, scope: Scope, kind: str | None = None) -> Declaration | None:
         """Refers to a name in an expression, of a static of a kind; returns the block that it names."""
         first = name.parts[0]
-        if kind in ("path", "file"):
-            return None
-        if first in scope and (kind != "symbol" or _may_be_symbol(scope[first])):
+        if first in scope and self._may_refer(name, scope[first], kind):
             self._add(_head(name.span, first), scope[first])
+            self._attribute(name, scope[first])
             return None
         declaration = self._resolved.find(name.text) if kind in (None, "block") else None
         if declaration is None:
             return None
         self._add_item(name, declaration.item)
-        return declaration.item
+        return declaration
+
+    def _may_refer(self, name: Name, symbol: Symbol, kind: str | None) -> bool:
+        """Whether a name in the value of a static of a kind means a symbol in scope: another name of a symbol, a path
+        or a file is the value itself."""
+        if kind not in ("symbol", "path", "file"):
+            return True
+        own_kind = parameter_kind(symbol.static, self._resolved) if symbol.static is not None else ""
+        return own_kind in (kind, None) and kind != "path" and (kind == "symbol" or len(name.parts) == 1)
+
+    def _attribute(self, name: Name, owner: Symbol) -> None:
+        """Refers to the static, or the size, of the block whose instance a name begins with, as in `table.vocab`."""
+        block = self._blocks.get(owner)
+        if block is not None and len(name.parts) == 2:
+            scope: Scope = ChainMap()
+            _Reader(self._document)._signature(block.signature, scope)
+            self._refer(name.parts[1], _tail(name), scope)
 
     def _add_item(self, name: Name, item: Item) -> None:
         """Refers to an item, and to the alias of its file if the name begins with one."""
@@ -278,7 +298,7 @@ class _Reader:
         for static in signature.statics:
             self._define("static", static.name, _head(static.span, static.name), scope, static)
             if static.default is not None:
-                self._expression(static.default, scope, static.kind)
+                self._expression(static.default, scope, parameter_kind(static, self._resolved))
         for parameter in signature.inputs:
             self._define("input", parameter.name, _head(parameter.span, parameter.name), scope)
         for parameter in signature.inputs:
@@ -333,15 +353,16 @@ class _Reader:
                 for child in children(node):
                     self._expression(child, scope)
 
-    def _statics(self, item: Item | None, statics: Iterable[StaticArgument], scope: Scope) -> None:
-        parameters = item.signature.statics if item is not None else ()
+    def _statics(self, block: Declaration | None, statics: Iterable[StaticArgument], scope: Scope) -> None:
+        parameters = block.item.signature.statics if block is not None else ()
         for place, argument in enumerate(statics):
             static = next((each for each in parameters if each.name == argument.name), None)
             if argument.name is None and place < len(parameters):
                 static = parameters[place]
             if argument.name is not None and static is not None:
                 self._add(_head(argument.span, argument.name), _static_symbol(static))
-            self._expression(argument.value, scope, static.kind if static is not None else None)
+            kind = parameter_kind(static, block.file) if static is not None and block is not None else None
+            self._expression(argument.value, scope, kind)
 
     def _statements(self, statements: Sequence[Statement], scope: Scope) -> None:
         for statement in statements:
@@ -368,13 +389,22 @@ class _Reader:
                 return
             case Missing():
                 return
+        if isinstance(statement, Let):
+            self._let(statement, scope)
+            return
         self._expression(statement.value, scope)
         if isinstance(statement, Update):
             self._refer(statement.name, statement.name_span, scope)
-        elif isinstance(statement, Let):
-            self._define("instance", statement.name, statement.name_span, scope)
         elif isinstance(statement, Assign):
             self._define("value", statement.name, statement.name_span, scope)
+
+    def _let(self, let: Let, scope: Scope) -> None:
+        callee = let.value.callee if isinstance(let.value, Call) else let.value
+        block = self._resolved.find(callee.text) if callee.parts[0] not in scope else None
+        self._expression(let.value, scope)
+        self._define("instance", let.name, let.name_span, scope)
+        if block is not None:
+            self._blocks[scope[let.name]] = block.item
 
     def _loop_head(self, loop: Repeat | Stack | Halting | Scan | Experts, scope: Scope, inner: Scope) -> None:
         for child in children(loop):
@@ -395,25 +425,36 @@ class _Reader:
         self._add(recipe.name_span, self._recipes[recipe.name])
         if recipe.base and recipe.base_span:
             self._refer(recipe.base, recipe.base_span, self._recipes)
-        items = (self._choices(self._resolved, recipe.name),)
+        items = self._choices(self._resolved, recipe.name)
         for part in recipe.parts:
             match part:
-                case Choice(word=word, value=value):
-                    self._choice(word, value, items[0].get(word))
+                case Choice():
+                    self._choice(part, items)
                 case AtTest(settings=settings) | Claim(at=settings):
-                    self._settings(settings, items)
+                    self._settings_of(recipe, part, settings)
                 case Vary(variations=variations):
-                    self._settings(variations, items)
+                    self._settings_of(recipe, part, variations)
                 case Search(sought=sought):
-                    self._settings(sought, items)
+                    self._settings_of(recipe, part, sought)
 
-    def _choice(self, word: str, value: Name | Call, inherited: Item | None) -> None:
+    def _choice(self, choice: Choice, items: Choices) -> None:
+        value = choice.value
         name = value.callee if isinstance(value, Call) else value
-        item = chosen(self._resolved, word, name.text)
+        item = chosen(self._resolved, choice.word, name.text)
         if item is not None:
             self._add_item(name, item)
         if isinstance(value, Call):
-            self._statics(item or inherited, value.statics, ChainMap())
+            item = item or items.get(choice.word)
+            self._statics(Declaration(item, self._resolved) if item is not None else None, value.statics, ChainMap())
+            for static in value.statics:
+                if static.name == INSTANCES:
+                    self._instances(static.value, (items,))
+
+    def _settings_of(self, recipe: Recipe, line: Node, settings: Iterable[Setting | Variation | Sought]) -> None:
+        """Refers to the statics that a line of a recipe sets, for each recipe that has the line."""
+        for setting in settings:
+            names = recipes_with(self._resolved, recipe, line, setting.path)
+            self._settings([setting], [self._choices(self._resolved, name) for name in names])
 
     def _settings(self, settings: Iterable[Setting | Variation | Sought], items: Sequence[Choices]) -> None:
         """Refers to the statics that settings name of what one or more recipes choose."""
@@ -421,6 +462,18 @@ class _Reader:
             statics = self._path(setting.path, items)
             value: Expression = setting.value if isinstance(setting, Setting) else setting.values
             self._expression(value, ChainMap(), statics[0].kind if statics else None)
+            if setting.path.parts[-1] == INSTANCES:
+                self._instances(value, items)
+
+    def _instances(self, value: Expression, items: Sequence[Choices]) -> None:
+        """Refers to the instances of models that a training setting names."""
+        models = [each["model"] for each in items if "model" in each]
+        named = [*self._resolved.own.values(), *self._resolved.used.values()]
+        declarations = [each for each in named if any(each.item is model for model in models)]
+        for node in walk(value):
+            if isinstance(node, Name):
+                for let in lets(node.text, declarations):
+                    self._add(node.span, Symbol("instance", let.name, let.name_span))
 
     def _path(self, path: Name, items: Sequence[Choices]) -> list[StaticParameter]:
         """Refers to each static that a path names, and returns them."""
@@ -484,11 +537,3 @@ def _head(span: Span, name: str) -> Span:
 
 def _tail(name: Name) -> Span:
     return Span(name.span.source, name.span.end - len(name.parts[-1]), name.span.end)
-
-
-def _may_be_symbol(symbol: Symbol) -> bool:
-    """Whether a name that is set as a symbol means a static of that kind; another name is the symbol itself."""
-    static = symbol.static
-    return static is not None and (
-        static.kind == "symbol" or (static.kind is None and isinstance(static.default, Name))
-    )

@@ -8,10 +8,10 @@ from functools import cached_property
 
 from archlang.editor.document import Document
 from archlang.editor.open_brackets import callee_before, open_brackets
-from archlang.editor.symbols import Names, Symbol
+from archlang.editor.symbols import INSTANCES, Names, Symbol
 from archlang.plan.unread_lines import unread_words
 from archlang.source import Span
-from archlang.syntax.tree import Choice, Definition, Extern, Missing, Recipe, Table
+from archlang.syntax.tree import Choice, Definition, Extern, Missing, Node, Recipe, Table
 from archlang.syntax.walk import children, walk
 
 # The kinds of names that only the item knows which binds them.
@@ -43,6 +43,8 @@ def unread_names(names: Names, symbol: Symbol) -> Iterator[UnreadName]:
     for word in text.words(symbol.name):
         if text.may_mean(word):
             yield UnreadName(word, text.mistake_of(word), text.is_sure(word))
+    for word in text.words_elsewhere():
+        yield UnreadName(word, text.mistake_of(word), False)
 
 
 def unread_with_name(names: Names, symbol: Symbol, name: str) -> Span | None:
@@ -86,8 +88,7 @@ class _Unread:
     @cached_property
     def _known(self) -> tuple[int, int]:
         """The start and the end of the text that knows the symbol."""
-        whole = (0, len(self._document.text))
-        return self._own_place or whole if self._symbol.kind in LOCAL else whole
+        return self._own_place or (0, 0) if self._symbol.kind in LOCAL else (0, len(self._document.text))
 
     @cached_property
     def _mistakes(self) -> list[Span]:
@@ -95,6 +96,8 @@ class _Unread:
         start, end = self._known
         mistakes = self._document.syntax_mistakes
         own = [span for span in mistakes if span.source.path == self._document.path]
+        if self._symbol.kind in ("size", "instance"):
+            return own
         if self._symbol.kind in (*LOCAL, *OF_FILE):
             return [span for span in own if start <= span.start <= end]
         items = [item.span for item in self._document.program.items]
@@ -105,20 +108,38 @@ class _Unread:
 
     def words(self, name: str) -> Iterator[Span]:
         """Yields the places of a name outside of strings and comments that have no meaning, if there are mistakes."""
+        return self._words(name, *self._known)
+
+    def words_elsewhere(self) -> Iterator[Span]:
+        """Yields the words of unread lines outside of the item that binds the symbol which may be an attribute of a
+        block's instance, or an instance in a setting."""
+        if self._symbol.kind in ("size", "instance"):
+            start, end = self._known
+            for word in self._words(self._symbol.name, 0, len(self._document.text)):
+                is_named = self.path(word) if self._symbol.kind == "size" else INSTANCES in self._line_before(word)
+                if is_named and self.is_unread(word) and not start <= word.start < end:
+                    yield word
+
+    def _words(self, name: str, start: int, end: int) -> Iterator[Span]:
         if not self._mistakes:
             return
-        meant = {place.span.start for place in self._names.occurrences}
         for piece in re.finditer(_PIECE.format(re.escape(name)), self._document.text):
-            start, end = self._known
-            if piece["word"] and start <= piece.start() < end and piece.start() not in meant:
+            if piece["word"] and start <= piece.start() < end and piece.start() not in self._meant:
                 yield Span(self._document.source, piece.start(), piece.end())
+
+    @cached_property
+    def _meant(self) -> set[int]:
+        """The starts of the words of the document that have a meaning."""
+        return {place.span.start for place in self._names.occurrences}
 
     def path(self, word: Span) -> str:
         """Returns the names and dots before a word."""
-        text = self._document.text
-        line = text.rfind("\n", 0, word.start) + 1
-        written = _PATH.search(text, line, word.start)
+        written = _PATH.search(self._line_before(word))
         return written[0] if written else ""
+
+    def _line_before(self, word: Span) -> str:
+        text = self._document.text
+        return text[text.rfind("\n", 0, word.start) + 1 : word.start]
 
     def mistake_of(self, word: Span) -> Span:
         """Returns the line that cannot be read because of which a word has no meaning."""
@@ -151,10 +172,43 @@ class _Unread:
         if kind in OF_FILE:
             return not path
         if kind == "static":
-            start, end = self._own_place or (0, 0)
-            is_inside = start <= word.start < end and not path
-            return is_inside or bool(path) or _SET.match(self._document.text, word.end) is not None
+            return self._may_be_static(word, path)
         return self._declared(word) in (None, self._symbol.key)
+
+    def _may_be_static(self, word: Span, path: str) -> bool:
+        """Whether a word without a meaning may be the static that is the symbol: on a line that is read, only what
+        chooses the block, the task or the optimizer may be hidden."""
+        is_set = _SET.match(self._document.text, word.end) is not None
+        item, is_inside = self._item_around(word), self._is_in_own_place(word)
+        if is_inside and not path:
+            return self.is_unread(word)
+        if isinstance(item, Definition | Extern) and self._is_of_model:
+            return False  # a block calls no model
+        if self.is_unread(word) or not isinstance(item, Definition | Extern):
+            return bool(path) or is_set
+        if path:
+            return word.start - len(path) not in self._meant
+        return is_set and self._has_unknown_callee(word)
+
+    @cached_property
+    def _is_of_model(self) -> bool:
+        """Whether the symbol is a static of a model."""
+        own = [item for item in self._document.program.items if isinstance(item, Definition)]
+        items = [*own, *(each.item for each in self._document.resolved.used.values())]
+        models = [item for item in items if item.word == "model"]
+        return any(static is self._symbol.static for item in models for static in item.signature.statics)
+
+    def _has_unknown_callee(self, word: Span) -> bool:
+        """Whether a word is between the brackets of a call of what is not known."""
+        brackets = open_brackets(self._document.text, word.start)
+        if not brackets or brackets[-1][0] != "[":
+            return False
+        name, item = callee_before(self._document, brackets[-1][1])
+        return item is None and brackets[-1][1] - len(name) not in self._meant
+
+    def _item_around(self, word: Span) -> Node | None:
+        items = self._document.program.items
+        return next((item for item in items if item.span.start <= word.start < item.span.end), None)
 
     def _declared(self, word: Span) -> tuple[str, int] | None:
         """Returns the key of the block or model that a word names with its path; None if it names none."""
@@ -165,12 +219,10 @@ class _Unread:
         """Whether a word of an unread line can only be the symbol."""
         if not self.is_unread(word):
             return False
-        text, kind = self._document.text, self._symbol.kind
-        before = text[text.rfind("\n", 0, word.start) + 1 : word.start]
+        text, kind, before = self._document.text, self._symbol.kind, self._line_before(word)
         if kind == "alias":
             return text[word.end : word.end + 1] == "."
-        items = [item for item in self._document.program.items if item.span.start <= word.start < item.span.end]
-        item = items[0] if items else None
+        item = self._item_around(word)
         if isinstance(item, Table):
             return kind == "recipe" and _RECIPE_NAME.fullmatch(before) is not None
         if isinstance(item, Recipe) and kind != "static":
@@ -198,8 +250,7 @@ class _Unread:
 
     def _is_only_one(self, word: Span) -> bool:
         """Whether the item around a word binds no other name that is spelled so."""
-        items = (item for item in self._document.program.items if item.span.start <= word.start < item.span.end)
-        item = next(items, None)
+        item = self._item_around(word)
         if not isinstance(item, Definition | Extern):
             return False
         return all(

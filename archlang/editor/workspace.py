@@ -7,6 +7,7 @@ from pathlib import Path
 
 from archlang.diagnostics import ProgramError
 from archlang.editor.document import Document, Memory
+from archlang.editor.parsed_files import ParsedFiles
 from archlang.syntax.reading import read
 
 # The largest number of files of a folder that are searched or listed.
@@ -26,6 +27,7 @@ class Workspace:
         self._texts: dict[str, str] = {}
         self._documents: dict[str, Document] = {}
         self._memories: dict[str, Memory] = {}
+        self._used = ParsedFiles()
 
     def open(self, path: str, text: str) -> None:
         """Sets the text of a file, saved or not."""
@@ -50,8 +52,9 @@ class Workspace:
         if path not in self._documents:
             text = self._texts.get(os.path.realpath(path))
             text = read(path).text if text is None else text
-            memory = self._memories.setdefault(path, Memory())
-            self._documents[path] = Document(path, text, dict(self._texts), memory)
+            memory = self._memories.setdefault(path, Memory(used=self._used))
+            is_open = os.path.realpath(path) in self._texts
+            self._documents[path] = Document(path, text, dict(self._texts), memory, is_open=is_open)
         return self._documents[path]
 
     def usable_files(self, path: str) -> Iterator[str]:

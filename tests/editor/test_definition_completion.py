@@ -206,6 +206,26 @@ def test_a_place_is_offered_what_can_stand_there(
     assert words or not found
 
 
+@pytest.mark.parametrize(
+    "tail", ["\n", "\n}\n", "\n    return a\n}\n", "\n  # a comment\n}\n", OPEN[OPEN.index("\n\n") :]]
+)
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("y = scan c after before[2] in chunks[8](h) carry a {\n        z = ¦", ("c", "before", "a", "h")),
+        ("y = experts chosen in h by h {\n        emit norm(¦", ("chosen", "a", "h")),
+        ("repeat 8 halting a as mixture by token_halt {\n        a <- ¦", ("mixture", "a", "h")),
+        ("y = scan c in h {\n        repeat 2 {\n            z = norm(c)\n            z <- z + ¦", ("c", "z", "h")),
+    ],
+)
+def test_the_names_that_a_loop_binds_are_offered_before_it_is_closed(
+    line: str, words: Sequence[str], tail: str
+) -> None:
+    begin = OPEN[: OPEN.index("    …")]
+    found = offered(f"{begin}    {line}{tail}", "")
+    assert [word for word in words if word not in found] == []
+
+
 def test_a_half_written_line_before_leaves_what_is_offered() -> None:
     for before in ("c = attention[2", "c = = a", "x = norm(h", "repeat 2 halting"):
         assert {"a", "h", "norm"} <= set(offered(BODY, f"{before}\n    z = ¦"))

@@ -336,11 +336,18 @@ def test_a_path_of_a_table_names_the_static_of_each_row(tmp_path: Path) -> None:
 def test_a_static_is_renamed_in_every_path_that_names_it(tmp_path: Path) -> None:
     file = tmp_path / "planned.arch"
     file.write_text(PLANNED, encoding="utf-8")
-    for word, path in (("depth = 1]", "model.depth"), ("order: symbol", "task.order")):
-        name = path.partition(".")[2]
-        edits = rename(Workspace(), *place(Workspace(), file, word, name), "other")
-        text = apply(PLANNED, list(edits))
-        assert not re.search(rf"\b{name}\b", text)
-        assert [each.code for each in check_text(text, str(file))] == [
-            each.code for each in check_text(PLANNED, str(file))
-        ]
+    text = apply(PLANNED, list(rename(Workspace(), *place(Workspace(), file, "depth = 1]", "depth"), "other")))
+    assert not re.search(r"\bdepth\b", text)
+    assert [each.code for each in check_text(text, str(file))] == [each.code for each in check_text(PLANNED, str(file))]
+
+
+def test_a_used_file_is_parsed_once_for_a_check_and_a_rename(
+    workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workspace.open(str(tmp_path / "model.arch"), FILES["model.arch"])
+    assert workspace.document(str(tmp_path / "model.arch")).diagnostics == ()
+    monkeypatch.setattr("archlang.editor.pieces.parse_sound", lambda source: pytest.fail(f"{source.path} again"))
+    monkeypatch.setattr("archlang.editor.parsed_files.parse_tolerantly", lambda source: pytest.fail(source.path))
+    for name in ("named.arch", "model_with_alias.arch", "average.arch"):
+        (tmp_path / name).unlink()
+    assert len(rename(workspace, *place(workspace, tmp_path / "model.arch", "layer[width", "layer"), "other")) == 2

@@ -69,7 +69,6 @@ def refusal(tmp_path: Path, files: dict[str, str], file: str, text: str, word: s
 HALF_WRITTEN = [
     ("    v = helper(u", "block helper", "helper"),
     ("    v = helper(u) +", "block helper", "helper"),
-    ("    if helper {", "block helper", "helper"),
     ("    v = u |> helper |>", "block helper", "helper"),
     ("    v = helper[width =", "helper[width: int", "width"),
     ("    if d >", "small[d", "d"),
@@ -86,7 +85,16 @@ def test_a_half_written_use_of_a_block_is_not_skipped(tmp_path: Path, line: str,
     assert "main.arch:8" in uses(tmp_path, files, "main.arch", text, word)
 
 
-@pytest.mark.parametrize(("line", "text", "word"), HALF_WRITTEN[:5])
+def test_a_use_in_the_header_of_an_unclosed_statement_is_renamed(tmp_path: Path) -> None:
+    """The indentation shows where its body ends."""
+    text = HELPER + MAIN.replace("    LINE", "    if helper {")
+    workspace = opened(tmp_path, {"main.arch": text})
+    document = workspace.document(str(tmp_path / "main.arch"))
+    assert 8 in {edit.span.line for edit in rename(workspace, document, text.index("helper"), "fresh")}
+    assert "main.arch:8" in uses(tmp_path, {"main.arch": text}, "main.arch", "block helper", "helper")
+
+
+@pytest.mark.parametrize(("line", "text", "word"), HALF_WRITTEN[:4])
 def test_a_half_written_use_of_another_file_is_not_skipped(tmp_path: Path, line: str, text: str, word: str) -> None:
     main = 'use "./lib.arch" as lib\n' + MAIN.replace("    LINE", line).replace("helper", "lib.helper")
     files = {"lib.arch": HELPER, "main.arch": main}
@@ -135,6 +143,50 @@ def test_a_half_written_line_that_cannot_mean_the_name_does_not_matter(
     files = {"main.arch": HELPER + MAIN.replace("    LINE", line)}
     assert refusal(tmp_path, files, "main.arch", text, word) is None
     assert "main.arch:8" not in uses(tmp_path, files, "main.arch", text, word)
+
+
+READ = """
+block scaled[mix: block = helper](h: seq[n, d]) -> seq[n, d] {
+    charge width = mean(linear[1](h))
+    return feedforward[8, activation = relu](mix(h))
+}
+
+block cut(h: seq[n, d]) -> seq[n, d] {
+    v = norm(h +
+    return h
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "word"), [("helper[width: int", "width"), ("small[d", "d"), ("apart[width: int", "width")]
+)
+def test_a_word_of_a_line_that_is_read_does_not_matter(tmp_path: Path, text: str, word: str) -> None:
+    """Such as the name of a charge, whose meaning no other line can change."""
+    files = {"main.arch": HELPER + MAIN.replace("    LINE\n", "") + READ.replace("width", word)}
+    assert refusal(tmp_path, files, "main.arch", text, word) is None
+    assert refusal(tmp_path, files, "main.arch", "(h: seq[n, d]) -> seq[n, d] {\n    v", "h") is not None
+
+
+@pytest.mark.parametrize(
+    ("line", "text", "word"),
+    [("    v = linear[one.k](h", "tokens[n, k]", "k"), ("    v = linear[one.k", "tokens[n, k]", "k")],
+)
+def test_a_half_written_attribute_may_name_a_size_of_a_block(tmp_path: Path, line: str, text: str, word: str) -> None:
+    table = "block table(x: tokens[n, k]) -> seq[n, k] { return embed[k](x) }\n"
+    main = (HELPER + table + MAIN).replace("    u = embed[d](x)", "    let one = table\n    u = one(x)")
+    files = {"main.arch": main.replace("    LINE", line)}
+    message = refusal(tmp_path, files, "main.arch", text, "k]")
+    assert message is not None
+    assert "cannot be read, and may use `k`" in message
+
+
+def test_a_half_written_setting_may_name_an_instance(tmp_path: Path) -> None:
+    main = (HELPER + MAIN).replace("    LINE\n", "    let rows = norm\n")
+    files = {"main.arch": main.replace("adamw[steps = 1]", "adamw[sign_sgd = [rows")}
+    message = refusal(tmp_path, files, "main.arch", "rows = norm", "rows")
+    assert message is not None
+    assert "cannot be read, and may use `rows`" in message
 
 
 def test_a_half_written_line_of_a_file_that_cannot_know_the_name_does_not_matter(tmp_path: Path) -> None:
