@@ -16,12 +16,13 @@ from archlang.editor.open_brackets import loop_start, open_brackets
 from archlang.elaborate.binding import SIZES_OF_TYPES, TASK_SIZES
 from archlang.elaborate.calls import gives_probabilities
 from archlang.elaborate.signature_check import CAVEATS
+from archlang.elaborate.static_arguments import parameter_kind
 from archlang.graph.facts import POSITIONS, QUANTITIES, RECORDS
 from archlang.names.values import KINDS
 from archlang.source import Span
 from archlang.syntax.grammar import Prefix, read_prefix, spellings
 from archlang.syntax.outline import CLAUSE_WORDS, ITEM_WORDS, STATEMENT_WORDS
-from archlang.syntax.tree import Definition, Extern
+from archlang.syntax.tree import Definition, Extern, StaticParameter
 from archlang.types.causality import MANNERS
 
 if TYPE_CHECKING:
@@ -169,7 +170,7 @@ class _Place:
             yield from (replace(each, word=f"{each.word} <- ") for each in states)
 
     def _of_expression(self, names: Names) -> Iterator[Completion]:
-        kind = self._kind
+        kind = self._compared_kind or self._kind
         match names:
             case Names.VALUES:
                 yield from self._symbols("value", "input", "instance", "static", "size", kinds=(*_NUMERIC, "block"))
@@ -257,12 +258,24 @@ class _Place:
 
     def _compared(self) -> tuple[str, ...]:
         """Returns the words that a static can be with which the place compares it."""
-        text = self.document.text
         item = item_around(self.document, self.offset)
+        static = self._compared_static
+        return allowed_values(item, static) if static and isinstance(item, Definition | Extern) else ()
+
+    @cached_property
+    def _compared_static(self) -> StaticParameter | None:
+        """The static with which the place is compared; None if there is none."""
+        text, item = self.document.text, item_around(self.document, self.offset)
         compared = _COMPARED.search(text, text.rfind("\n", 0, self.offset) + 1, self.offset)
         statics = item.signature.statics if isinstance(item, Definition | Extern) else ()
-        static = next((each for each in statics if compared and each.name == compared[1]), None)
-        return allowed_values(item, static) if static and isinstance(item, Definition | Extern) else ()
+        return next((each for each in statics if compared and each.name == compared[1]), None)
+
+    @property
+    def _compared_kind(self) -> str | None:
+        """The kind of the static with which the place is compared, if it is a symbol."""
+        static = self._compared_static
+        is_symbol = static is not None and parameter_kind(static, self.document.resolved) == "symbol"
+        return "symbol" if is_symbol else None
 
     @property
     def _kind(self) -> str | None:

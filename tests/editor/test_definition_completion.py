@@ -149,6 +149,8 @@ PLACES: tuple[tuple[str, str, Sequence[str], Sequence[str]], ...] = (
     (BODY.replace("mode in [plain, fancy]", "¦"), "", STATICS, ("h", "n", "norm")),
     (BODY.replace("mode in [plain, fancy]", "k > 2, ¦"), "", STATICS, ("h", "n", "norm")),
     (BODY.replace("[plain, fancy]", "[plain, fancy], k > 2 ¦"), "", ("and", "or"), ("h", "k")),
+    (CLAUSES, "where mode in [plain, ¦", ("plain", "mode"), ("size", "deep", "d", "x")),
+    (CLAUSES, "where mode == ¦", ("plain", "mode"), ("size", "deep", "d", "x")),
     (CLAUSES, "where ¦", ("size", "mode", "deep", "d"), ("m", "x", "n", "norm")),
     # Clauses
     ("extern ¦", "", ("block", "task", "optimizer"), ("model", "use", "settings")),
