@@ -92,11 +92,12 @@ class Binding:
         kind = parameter_kind(parameter, file)
         if self.generic:
             return Bound(Dim.of(parameter.name) if kind == "int" else Unknown(kind or ""), parameter.span)
-        self.report(
-            name_mistakes.missing_static(
-                self.call, parameter.name, kind or "static", self.declaration.name, parameter.span
+        if kind is not None or parameter.kind is None:
+            self.report(
+                name_mistakes.missing_static(
+                    self.call, parameter.name, kind or "static", self.declaration.name, parameter.span
+                )
             )
-        )
         return Bound(None, None)
 
     @property
@@ -303,7 +304,7 @@ class Binding:
                 size = free(written.text)
                 self.bind_size(written.text, Bound(size, written.span), axis)
                 return size
-            if not self.declaration.item.signature.may_lack_names:
+            if not may_lack_sizes(self.declaration.item):
                 name = self.declaration.name
                 self.report(mistakes.size_unknown(written.span, written.text, name, self.declaration.span))
             return None
@@ -374,10 +375,18 @@ def unless_unread(item: tree.Definition | tree.Extern, report: Report) -> Report
     """Returns the report of the expressions of a signature: without unknown names, and blocks in the place of numbers,
     if a static, an input or a size that could not be read may have the name."""
     unread = item.unread if isinstance(item, tree.Extern) else ()
-    may_lack_sizes = any("sizes".startswith(each.first_word) for each in unread)
-    if not (item.signature.may_lack_names or may_lack_sizes):
+    if not (may_lack_sizes(item) or any("sizes".startswith(each.first_word) for each in unread)):
         return report
     return lambda diagnostic: None if diagnostic.code in _OF_UNREAD_NAMES else report(diagnostic)
+
+
+def may_lack_sizes(item: tree.Definition | tree.Extern) -> bool:
+    """Returns whether a name in a signature may be that of a static, of an input, or of a size of one that could not be
+    read."""
+    types = (parameter.type for parameter in item.signature.inputs)
+    return item.signature.may_lack_names or any(
+        len(each.dimensions) not in SIZES_OF_TYPES.get(each.name, ()) for each in types
+    )
 
 
 def _is_known(value: Value) -> bool:

@@ -97,9 +97,12 @@ def missing_static(block: BlockValue, place: Span) -> Diagnostic | None:
     declaration = block.declaration
     signature = declaration.item.signature
     for parameter in () if "statics" in signature.unread else signature.statics:
-        if parameter.default is None and parameter.name not in block.settled:
-            kind = parameter_kind(parameter, declaration.file) or "static"
-            return name_mistakes.missing_static(place, parameter.name, kind, declaration.name, parameter.span)
+        kind = parameter_kind(parameter, declaration.file)
+        is_read = kind is not None or parameter.kind is None
+        if parameter.default is None and is_read and parameter.name not in block.settled:
+            return name_mistakes.missing_static(
+                place, parameter.name, kind or "static", declaration.name, parameter.span
+            )
     return None
 
 

@@ -101,6 +101,8 @@ class _Braces:
         is_last = sum(each == opener for each, _ in self.open) == 1 and opener < index
         is_deeper = line.indent > self.lines[opener].indent
         if is_last and is_deeper and self._is_closed_after(opener, index):
+            if _CLOSED_BY_ELSE.match(line.code) and self._begin_if(index):
+                return
             if not self._is_known(line):  # else its `{` may be missing
                 self.mistakes.append(mistakes.unmatched_closer(Span(self.source, place, place + 1), None))
             self._replace(place, place + 1, "")
@@ -183,6 +185,9 @@ class _Braces:
             return
         after, room = self._line_after(index, line.indent), self.lines[index + 1].start - line.start
         is_half_if = after is not None and _CLOSED_BY_ELSE.match(after.code) is not None
+        if not self._is_known(line) and after is not None and is_half_if and self._begin_if(self.lines.index(after)):
+            self.open.append((index, end))
+            return
         if self._is_known(line) and is_half_if and room > len(_IF_ZERO):
             self.replaced.append(self.source.position(line.start)[0])
             self._replace(line.start, self.lines[index + 1].start, _IF_ZERO)
@@ -191,6 +196,24 @@ class _Braces:
         if not self._is_known(line):
             self.mistakes.append(mistakes.brace_missing(Span(self.source, line.start, line.start + len(line.code))))
             self.added.append(self._add_opener(line))
+
+    def _begin_if(self, index: int) -> bool:
+        """Puts `if 0{` before the deeper lines before the `} else` that begins a line; returns whether there is
+        room."""
+        closer, first = self.lines[index], index
+        while first > 0 and self.lines[first - 1].indent > closer.indent:
+            first -= 1
+        before = self.lines[first - 1]
+        start, end = before.start + len(before.code), self.lines[first].start
+        place = end - len(_IF_ZERO)
+        if first in (0, index) or place < start + self.text[start - 1].isalnum():
+            return False
+        self.mistakes.append(mistakes.if_missing(Span(self.source, closer.start, closer.start + len(closer.code))))
+        if "\n" in self.text[place:end]:
+            self._replace(start, place, "")  # else it may be in a comment
+        self._replace(place, end, _IF_ZERO)
+        self.conditions.append(place)
+        return True
 
     def _half_header(self) -> int | None:
         """Returns the line with a known mistake at the end of the header of an item, if it lacks the `{` of the item:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from archlang.diagnostics import Diagnostic, Edit, Label
 from archlang.diagnostics.edits import insertion, without
-from archlang.diagnostics.names import meant_names, misspelt
+from archlang.diagnostics.names import is_typing_error, meant_names, misspelt
 from archlang.diagnostics.percent import share_of
 from archlang.source import Span
 from archlang.syntax.expected import ITEM, Expected
@@ -121,9 +121,9 @@ def _quoted(text: str) -> str:
 
 
 def unexpected_token(
-    span: Span, token: str, expected: Expected, around: str, is_reserved: bool, is_in_recipe: bool
+    span: Span, token: str, expected: Expected, around: str, is_reserved: bool, is_keyword: bool, is_in_recipe: bool
 ) -> Diagnostic:
-    """`token` is unexpected; `around` is the innermost open bracket, or empty."""
+    """`token` is unexpected; `around` is the innermost open bracket, or empty. A keyword need not be reserved."""
     message = f"expected {expected}, found {_quoted(token)}"
     label = f"expected {expected}" if len(expected.phrases) == 1 and str(expected) != ITEM else "not expected here"
     is_bound = _BINDER.match(span.source.text, span.end) is not None
@@ -150,7 +150,7 @@ def unexpected_token(
     if token == "(" and span.source.text.endswith(")", 0, span.start):
         remedy = _STATICS
     diagnostic = Diagnostic("E0101", message, span, label, remedy=remedy)
-    if token.isidentifier() and not is_reserved and meant_names(token, expected.words):
+    if token.isidentifier() and not is_keyword and meant_names(token, expected.words):
         return misspelt(diagnostic, token, expected.words)
     clause = _TRUNCATED.search(span.source.text, 0, span.start) if token == "halting" else None
     if clause is not None:
@@ -308,6 +308,12 @@ def foreign_else_if(word: Span) -> Diagnostic:
     return diagnostic.with_edits(Edit(word, "else if"))
 
 
+def misspelt_else(word: Span) -> Diagnostic:
+    message = f"no statement begins with `{word.text}`"
+    diagnostic = Diagnostic("E0101", message, word, "unknown keyword", remedy="did you mean `else`?")
+    return diagnostic.with_edits(Edit(word, "else"), is_safe=is_typing_error(word.text, "else", ()))
+
+
 def if_in_value(word: Span, otherwise: Span) -> Diagnostic:
     """`word` is an `if` after a value, and `otherwise` the `else` after it."""
     labels = (Label(otherwise, "and the other value here"),)
@@ -438,6 +444,14 @@ def else_missing(closer: Span) -> Diagnostic:
         return Diagnostic("E0101", message, closer, "incomplete", remedy="write a condition and `{` after `} else if`")
     diagnostic = Diagnostic("E0101", message, closer, "expected `} else {`", remedy="write `} else {`")
     return diagnostic.with_edits(Edit(closer, "} else {"))
+
+
+def if_missing(closer: Span) -> Diagnostic:
+    """`closer` is the `}` before an `else`, and what follows it on its line; the lines before it are indented
+    deeper."""
+    message = "this `else` has no `if`: the lines before it are indented as its body, which has no header"
+    remedy = "write `if`, a condition and `{` before these lines"
+    return Diagnostic("E0101", message, closer, "without `if`", remedy=remedy)
 
 
 def colon_for_brace(colon: Span) -> Diagnostic:

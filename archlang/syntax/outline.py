@@ -21,6 +21,8 @@ PART_WORDS = (*RECIPE_WORDS, *TABLE_WORDS)
 STATEMENT_WORDS = ("let", "charge", "return", "emit", "if", "repeat", "stack")
 # Words that cannot be names.
 RESERVED = (*STATEMENT_WORDS, "else", "in", "when", "and", "or", "not", "true", "false")
+# `else if` in other languages.
+FOREIGN_ELSE_IF = ("elif", "elsif", "elseif")
 CLOSERS = {")": "(", "]": "[", "}": "{"}
 # Brackets nested deeper than this are not matched.
 _DEEPEST = 200

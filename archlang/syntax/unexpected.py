@@ -11,8 +11,9 @@ from archlang.source import Span
 from archlang.syntax import mistakes
 from archlang.syntax.builders.parts import start_of
 from archlang.syntax.early_ends import BINDERS
+from archlang.syntax.grammar import spellings
 from archlang.syntax.misplaced_lines import misplaced_line
-from archlang.syntax.outline import ITEM_WORDS, RECIPE_WORDS, RESERVED, STATEMENT_WORDS, Point
+from archlang.syntax.outline import FOREIGN_ELSE_IF, ITEM_WORDS, RECIPE_WORDS, RESERVED, STATEMENT_WORDS, Point
 from archlang.syntax.parser_stack import terminal
 from archlang.syntax.progress import LONGEST_COMMENT, Progress
 
@@ -26,7 +27,6 @@ _MODEL_LINE = re.compile(r"model[ \t]+[A-Za-z_][\w.]*[ \t]*(?:\[[^\[\]]*\])?(?:\
 _LONGEST_ITEM = 20_000
 _OPENERS = ("LPAR", "LSQB", "LBRACE")
 _FOREIGN_SIGNS = {"//": mistakes.foreign_comment, "**": mistakes.power_operator, "->": mistakes.arrow_in_expression}
-_ELSE_IF = ("elif", "elsif", "elseif")
 _WORDS_OF_LOOPS = ("scan", "experts", "after", "carry", "growing", "halting", "as", "by", "drawn", "truncated")
 # A block, with or without statics, before what may be its argument.
 _BLOCK = re.compile(r"(?<=[\s(\[=,])([A-Za-z_][\w.]*(?:\[[^\[\]\r\n]*\])?)[ \t]+\Z")
@@ -42,7 +42,7 @@ class Unexpected:
         """Returns the diagnostic of a token; `name` is the name before it."""
         accepted = self._progress.expected()
         if name is not None and set(accepted.phrases) <= {"`=`", "`<-`"} and self._progress.begins_statement(name):
-            if name.text in _ELSE_IF:
+            if name.text in FOREIGN_ELSE_IF:
                 return mistakes.foreign_else_if(name)
             words = (*STATEMENT_WORDS, "else")
             near, keyword = did_you_mean(name.text, words), mistakes.keyword_without_space(name, words)
@@ -60,8 +60,9 @@ class Unexpected:
         if token == "else" and (condition := self._if_in_value(span.start)) is not None:
             return mistakes.if_in_value(condition, span)
         is_in_recipe = self._progress.stack.brace_around() in (None, *self._progress.outline.recipes)
+        around, is_keyword = self._progress.stack.bracket_around(), token in spellings().values()
         return self._progress.in_recipe_line(token) or mistakes.unexpected_token(
-            span, token, accepted, self._progress.stack.bracket_around(), token in RESERVED, is_in_recipe
+            span, token, accepted, around, token in RESERVED, is_keyword, is_in_recipe
         )
 
     def _if_in_value(self, place: int) -> Span | None:

@@ -12,6 +12,7 @@ from archlang.syntax.builders import DEEPEST, TreeBuilder
 from archlang.syntax.comments import Comments
 from archlang.syntax.outline import ITEM_WORDS
 from archlang.syntax.recovery import MOST_READ, Reader
+from archlang.syntax.substitutes import Substitutes
 from archlang.syntax.tree import Item, Program
 
 _ITEM = re.compile(rf"^(?:{'|'.join(ITEM_WORDS)})\b", re.MULTILINE)
@@ -34,14 +35,16 @@ def parse_whole(source: Source, end: int | None = None) -> tuple[Program, tuple[
     """Parses a text; returns its items, with `Missing` in place of lines that cannot be read, and the diagnostics. What
     follows `end` only shows where mistakes are."""
     text, comments, diagnostics = prepare(source)
-    builder, reader, items = _read(source, text, comments)
+    substitutes = Substitutes.of(source, text)
+    text, added = substitutes.text, frozenset(substitutes.values)
+    diagnostics += substitutes.mistakes
+    builder, reader, items = _read(source, text, comments, added=added)
     first = reader.mistakes
     repaired = repair_braces(source, text[:end], frozenset(mistake.span.line for mistake in first))
     if first and repaired.text != text[:end]:
         _, comments, _ = prepare(source)  # the first reading has taken the comments
-        builder, reader, items = _read(
-            source, repaired.text + text[len(repaired.text) :], comments, conditions=frozenset(repaired.conditions)
-        )
+        text = repaired.text + text[len(repaired.text) :]
+        builder, reader, items = _read(source, text, comments, added=added.union(repaired.conditions))
     reader.report_brackets()
     diagnostics += repaired.mistakes_of(first, reader.mistakes) + builder.mistakes
     offsets = sorted(reader.offsets + [diagnostic.span.start for diagnostic in diagnostics])
@@ -51,9 +54,9 @@ def parse_whole(source: Source, end: int | None = None) -> tuple[Program, tuple[
 
 
 def _read(
-    source: Source, text: str, comments: Comments, limit: int = MOST_READ, conditions: frozenset[int] = frozenset()
+    source: Source, text: str, comments: Comments, limit: int = MOST_READ, added: frozenset[int] = frozenset()
 ) -> tuple[TreeBuilder, Reader, list[Item]]:
-    builder = TreeBuilder(source, comments, conditions)
+    builder = TreeBuilder(source, comments, added)
     reader = Reader(source, text, builder, "start", limit)
     return builder, reader, reader.read() or []
 

@@ -65,6 +65,28 @@ def test_an_else_if_without_its_brace_keeps_the_branches_after_it(half: str) -> 
     assert branches[-1].otherwise is not None
 
 
+@pytest.mark.parametrize("before", ["", "    z = relu(h)\n", "    repeat 2 {\n        h <- norm(h)\n    }\n", "    # a comment\n"])
+@pytest.mark.parametrize("after", ["} else {", "} else if k == 2 {"])
+def test_an_if_whose_header_is_gone_is_one_mistake(before: str, after: str) -> None:
+    text = f"""block b[k: int = 1](h: seq[n, d]) -> seq[n, d] {{
+{before}        y = h
+        y = norm(y)
+    {after}
+        y = norm(h)
+    }}
+    return y
+}}
+"""
+    ((code, _, place),) = places(text)
+    assert (code, place) == ("E0101", after)
+    program, (mistake,) = parse_tolerantly(Source("b.arch", text))
+    assert mistake.remedy == "write `if`, a condition and `{` before these lines"
+    branch = next(node for node in walk(program.items[0]) if isinstance(node, If))
+    assert isinstance(branch.test, Missing)
+    assert len(branch.then.statements) == 2
+    assert branch.otherwise is not None
+
+
 @pytest.mark.parametrize("half", ["wh", "where k >", "where k > 0"])
 def test_a_header_without_its_brace_is_one_mistake(half: str) -> None:
     body = "    if k > 1 { g = h } else { g = h }\n    return g\n"

@@ -54,7 +54,7 @@ class Context:
     def __init__(self, source: Source, comments: Comments, added: frozenset[int]) -> None:
         self.source = source
         self.comments = comments
-        # The places of `if` with a condition, both of which the text lacks.
+        # The places of values, and of `if` with a condition, that the text lacks.
         self._added = added
         self.mistakes: list[Diagnostic] = []
         # Holds the nodes too, so that no later node reuses an id.
@@ -72,6 +72,10 @@ class Context:
     def condition(self, word: Token, test: Expression) -> Expression:
         """Returns the condition of an `if`, which could not be read if the text lacks it."""
         return Missing(span=test.span) if word.start_pos in self._added else test
+
+    def is_added(self, place: int) -> bool:
+        """Returns whether the text lacks the value at a place."""
+        return place in self._added
 
     def nested(self, node: N, *children: Node | None) -> N:
         """Records the depth of a node and returns the node. Only nodes that can contain their own kind count.

@@ -41,9 +41,11 @@ class Expressions(Section):
         node = tree.Unary(operator=str(operator), operand=operand, span=self._context.span(parts))
         return self._context.nested(node, operand)
 
-    def number(self, parts: Parts) -> tree.Number:
+    def number(self, parts: Parts) -> tree.Number | tree.Missing:
         (token,) = parts
         text, span = str(token), self._context.span(parts)
+        if self._context.is_added(span.start):
+            return tree.Missing(span=span)
         value: int | float = 0
         digits = text.replace("_", "")
         if set("eE.").isdisjoint(digits):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from archlang.syntax import tree
+from archlang.syntax import mistakes, tree
 from archlang.syntax.builders.context import NextLineTaken, Section
 from archlang.syntax.builders.parts import N, Parts
 
@@ -79,23 +79,23 @@ class Statements(Section):
         return self._context.nested(tree.Body(statements=(node,), span=span), node)
 
     def repeat(self, parts: Parts) -> tree.Repeat:
-        target, _, _, count, _, _, drawn, truncated, body = parts
+        target, _, word, count, _, _, drawn, truncated, body = parts
         steps = {"count": count, "drawn": drawn, "truncated": truncated}
-        node = self._commented(tree.Repeat, parts, **self._target(target), **steps, body=body)
+        node = self._commented(tree.Repeat, parts, **self._target(target, word), **steps, body=body)
         return self._context.nested(node, body)
 
     def stack(self, parts: Parts) -> tree.Stack:
-        target, _, _, count, body = parts
+        target, _, word, count, body = parts
         return self._context.nested(
-            self._commented(tree.Stack, parts, **self._target(target), count=count, body=body), body
+            self._commented(tree.Stack, parts, **self._target(target, word), count=count, body=body), body
         )
 
     def halting(self, parts: Parts) -> tree.Halting:
-        target, _, _, count, _, state, _, mixture, _, by, truncated, body = parts
+        target, _, word, count, _, state, _, mixture, _, by, truncated, body = parts
         node = self._commented(
             tree.Halting,
             parts,
-            **self._target(target),
+            **self._target(target, word),
             count=count,
             state=str(state),
             state_span=self._context.token_span(state),
@@ -108,12 +108,12 @@ class Statements(Section):
         return self._context.nested(node, body)
 
     def scan(self, parts: Parts) -> tree.Scan:
-        target, _, _, variable, after, _, over, carry, truncated, body = parts
+        target, _, word, variable, after, _, over, carry, truncated, body = parts
         before, reach = after or (None, None)
         node = self._commented(
             tree.Scan,
             parts,
-            **self._target(target),
+            **self._target(target, word),
             variable=str(variable),
             variable_span=self._context.token_span(variable),
             before=None if before is None else str(before),
@@ -128,12 +128,11 @@ class Statements(Section):
         return self._context.nested(node, body)
 
     def experts(self, parts: Parts) -> tree.Experts:
-        target, _, variable, _, over, _, by, body = [part for part in parts if part != "="]
+        target, word, variable, _, over, _, by, body = [part for part in parts if part != "="]
         node = self._commented(
             tree.Experts,
             parts,
-            target=str(target),
-            target_span=self._context.token_span(target),
+            **self._target(target, word),
             variable=str(variable),
             variable_span=self._context.token_span(variable),
             over=over,
@@ -149,11 +148,15 @@ class Statements(Section):
     def missing_line(self, parts: Parts) -> tree.Missing:
         return self._commented(tree.Missing, parts)
 
-    def _target(self, name: Token | None) -> dict[str, str | Span | None]:
-        """The name that a loop binds to what it emits, and its place."""
+    def _target(self, name: Token | None, word: Token) -> dict[str, str | Span | None]:
+        """The name that a loop binds to what it emits, and its place. The name stands on the line of the `word` of the
+        loop: another line that ends with `=` lacks its value."""
         if name is None:
             return {"target": None, "target_span": None}
-        return {"target": str(name), "target_span": self._context.token_span(name)}
+        span, loop = self._context.token_span(name), self._context.token_span(word)
+        if span.line != loop.line:
+            self._context.mistakes.append(mistakes.value_missing(span, loop))
+        return {"target": str(name), "target_span": span}
 
     def truncated(self, parts: Parts) -> tree.Node:
         expression: tree.Node = parts[1]

@@ -19,7 +19,7 @@ _SECTIONS: tuple[type[Section], ...] = (Items, Signatures, Statements, Recipes, 
 
 class TreeBuilder:
     """Builds the tree of one text. When a rule is complete, the parser calls its function in `rules` with its parts.
-    The conditions of the `if` at the places `added` are none of the text."""
+    The values, and the conditions of the `if`, at the places `added` are none of the text."""
 
     def __init__(self, source: Source, comments: Comments, added: frozenset[int] = frozenset()) -> None:
         self._context = Context(source, comments, added)

@@ -1,0 +1,73 @@
+"""Half a line that the words after it would complete is a mistake of its own, and costs nothing but itself."""
+
+import pytest
+
+from archlang.diagnostics import Diagnostic
+from archlang.diagnostics.edits import apply_edits
+from archlang.source import Source
+from archlang.syntax.parser import parse_tolerantly
+from archlang.syntax.tree import Assign, Definition, If, Missing, Repeat, Scan, Statement
+
+HEADER = "block b[a: bool = true](h: seq[n, d]) -> seq[n, d] {\n"
+
+
+def read(body: str) -> tuple[tuple[Statement, ...], tuple[Diagnostic, ...]]:
+    program, mistakes = parse_tolerantly(Source("b.arch", f"{HEADER}{body}    return h\n}}\n"))
+    (item,) = program.items
+    assert isinstance(item, Definition)
+    return item.body.statements, mistakes
+
+
+@pytest.mark.parametrize("word", ["e", "el", "els", "esle", "elsee", "Else"])
+@pytest.mark.parametrize("gap", [" ", "\n    "])
+def test_a_misspelt_else_keeps_its_branch(word: str, gap: str) -> None:
+    statements, (mistake,) = read(f"    if a {{\n        u = h\n    }}{gap}{word} {{\n        u = relu(h)\n    }}\n")
+    assert (mistake.code, mistake.span.text) == ("E0101", word)
+    assert mistake.remedy == "did you mean `else`?"
+    branch = statements[0]
+    assert isinstance(branch, If)
+    assert branch.otherwise is not None
+    assert not parse_tolerantly(Source("b.arch", apply_edits(mistake.span.source.text, mistake.edits)))[1]
+
+
+@pytest.mark.parametrize("words", ["elif", "elsif", "elseif", "els if", "esle if"])
+@pytest.mark.parametrize("indent", ["  ", "    "])
+def test_another_word_for_else_if_keeps_the_branches_after_it(words: str, indent: str) -> None:
+    lines = ["if a {", "  u = h", f"}} {words} a {{", "  u = norm(h)", "} else {", "  u = relu(h)", "}"]
+    statements, (mistake,) = read("".join(f"{indent}{line}\n" for line in lines))
+    assert mistake.span.text == words.split()[0]
+    branch = statements[0]
+    assert isinstance(branch, If)
+    assert branch.otherwise is not None
+    chained = branch.otherwise.statements[0]
+    assert isinstance(chained, If)
+    assert chained.otherwise is not None
+    assert not parse_tolerantly(Source("b.arch", apply_edits(mistake.span.source.text, mistake.edits)))[1]
+
+
+def test_several_half_branches_on_one_line_are_a_mistake_each() -> None:
+    statements, mistakes = read("if a { u = h } elsif a { u = norm(h) } els { u = relu(h) }\n")
+    assert [mistake.span.text for mistake in mistakes] == ["elsif", "els"]
+    assert len(statements) == 2
+
+
+@pytest.mark.parametrize("loop", ["repeat 3 {\n        h <- h\n    }", "scan c in h carry h {\n        emit c\n    }"])
+@pytest.mark.parametrize("end", ["", " ", "  # later", "\n\n    # a comment\n"])
+def test_a_value_that_is_missing_before_a_loop_is_not_the_loop(loop: str, end: str) -> None:
+    statements, (mistake,) = read(f"    s ={end}\n    {loop}\n")
+    assert mistake.code == "E0101"
+    assert mistake.span.text == "="
+    assert mistake.span.line == 2
+    assert [edge.span.text for edge in mistake.labels] == [loop.split()[0]]
+    assert mistake.remedy == "write a value after `=`, or delete `=`"
+    half, whole, _ = statements
+    assert isinstance(half, Assign)
+    assert isinstance(half.value, Missing)
+    assert isinstance(whole, (Repeat, Scan))
+    assert whole.target is None
+
+
+def test_a_value_on_the_next_line_that_is_no_loop_is_the_value() -> None:
+    statements, mistakes = read("    s =\n        norm(h)\n")
+    assert not mistakes
+    assert isinstance(statements[0], Assign)
