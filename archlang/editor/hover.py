@@ -7,6 +7,7 @@ from archlang.diagnostics import codes
 from archlang.editor.details import Documents, call_details, item_details, recipe_details, static_details, value_details
 from archlang.editor.document import Document
 from archlang.editor.instances import block_of, let_text
+from archlang.editor.open_brackets import callee_at
 from archlang.editor.symbols import Item, Names, Symbol
 from archlang.source import Span
 from archlang.syntax.printer import signature_text, unparse
@@ -32,10 +33,12 @@ class Hint:
 
 def hover(document: Document, offset: int, beside: Documents = tuple) -> Hover | None:
     """Returns what is known about the name at an offset; None if there is no name, or none that has a meaning. `beside`
-    lists the files whose recipes may set a static of the document."""
+    lists the files whose recipes may set a static of the document. On a line that cannot be read, the blocks that it
+    calls are known."""
     place = Names(document).at(offset)
     if place is None:
-        return None
+        callee = callee_at(document, offset)
+        return None if callee is None else Hover(callee[0], describe(callee[1]))
     symbol, kind = place.symbol, _type_at(document, place.span)
     if symbol.item is not None:
         is_call = kind is not None

@@ -4,6 +4,7 @@ import re
 
 from archlang.diagnostics import Edit, ErrorWithRemedy
 from archlang.editor.document import Document
+from archlang.editor.open_brackets import callee_at
 from archlang.editor.rename_conflicts import attribute_of_any, contains, other_meaning, python_use, use_of_name
 from archlang.editor.symbols import INSTANCES, Names, Occurrence, Symbol
 from archlang.editor.unread_names import LOCAL, OF_FILE, unread_choice, unread_names, unread_with_name
@@ -18,9 +19,13 @@ _PATH = re.compile(r"[\w.]+$")
 
 
 def definition(document: Document, offset: int) -> Span | None:
-    """Returns the place that defines the name at an offset; None if there is no name with a meaning."""
+    """Returns the place that defines the name at an offset; None if there is no name with a meaning. On a line that
+    cannot be read, the blocks that it calls have one."""
     place = Names(document).at(offset)
-    return place.symbol.span if place is not None else None
+    if place is None:
+        callee = callee_at(document, offset)
+        return None if callee is None else callee[1].name_span
+    return place.symbol.span
 
 
 def references(workspace: Workspace, document: Document, offset: int) -> tuple[Span, ...]:

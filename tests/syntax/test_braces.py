@@ -65,7 +65,9 @@ def test_an_else_if_without_its_brace_keeps_the_branches_after_it(half: str) -> 
     assert branches[-1].otherwise is not None
 
 
-@pytest.mark.parametrize("before", ["", "    z = relu(h)\n", "    repeat 2 {\n        h <- norm(h)\n    }\n", "    # a comment\n"])
+@pytest.mark.parametrize(
+    "before", ["", "    z = relu(h)\n", "    repeat 2 {\n        h <- norm(h)\n    }\n", "    # a comment\n"]
+)
 @pytest.mark.parametrize("after", ["} else {", "} else if k == 2 {"])
 def test_an_if_whose_header_is_gone_is_one_mistake(before: str, after: str) -> None:
     text = f"""block b[k: int = 1](h: seq[n, d]) -> seq[n, d] {{
