@@ -237,7 +237,7 @@ class Loader:
         used: dict[str, Declaration] = {}
         used_tables: dict[str, tuple[ResolvedFile, tree.Table]] = {}
         resolved = ResolvedFile(program, own, used, self._readable, used_tables)
-        first: dict[tuple[str, str], Span] = {}
+        first: dict[tuple[str, str], tree.Definition | tree.Extern | tree.Recipe | tree.Table] = {}
         for item in program.items:
             if isinstance(item, tree.Use):
                 self._uses += 1
@@ -248,10 +248,15 @@ class Loader:
                 continue
             # A recipe may have the name of the model that it trains, and a table the name of either.
             kind = type(item).__name__ if isinstance(item, tree.Recipe | tree.Table) else ""
-            first_span = first.setdefault((kind, item.name), item.name_span)
-            if first_span is not item.name_span:
-                self.diagnostics.append(mistakes.defined_twice(item.name_span, item.name, first_span))
-            elif isinstance(item, tree.Definition) or (isinstance(item, tree.Extern) and item.word == "block"):
+            other = first.setdefault((kind, item.name), item)
+            is_half_copy = other is not item and not (other.is_whole and item.is_whole)
+            if other is not item and not is_half_copy:
+                self.diagnostics.append(mistakes.defined_twice(item.name_span, item.name, other.name_span))
+                continue
+            if is_half_copy and not item.is_whole:
+                continue
+            first[kind, item.name] = item
+            if isinstance(item, tree.Definition) or (isinstance(item, tree.Extern) and item.word == "block"):
                 own[item.name] = Declaration(item, resolved)
         self.diagnostics.extend(_block_cycles(resolved))
         return resolved

@@ -312,7 +312,7 @@ def repair_braces(source: Source, text: str, mistaken_lines: frozenset[int]) -> 
     """Returns a text with a space in place of each extra `}`, and with `else{`, `{` and `}` in place of spaces, line
     ends and comments where they are missing. `mistaken_lines` have known
     mistakes: they may lack a `{`."""
-    if not (_has_odd_brace(text) or _COLON_HEADER.search(text)):
+    if not (has_odd_brace(text) or _COLON_HEADER.search(text)):
         return RepairedBraces(text)
     lines = [
         _Line(line.start("code"), line.end(), len(line["indent"]), line["code"].partition("#")[0].rstrip())
@@ -328,7 +328,7 @@ def repair_braces(source: Source, text: str, mistaken_lines: frozenset[int]) -> 
     )
 
 
-def _has_odd_brace(text: str) -> bool:
+def has_odd_brace(text: str) -> bool:
     """Returns whether a text has a brace without the other one."""
     depth = 0
     for bracket in _BRACKET.finditer(text):

@@ -18,6 +18,7 @@ _PYTHON = (("PYTHON", "python"), ("STRING", '""'))
 _CLOSERS = {"LSQB": ("RSQB", "]"), "LPAR": ("RPAR", ")")}
 _ITEMS = ("BLOCK", "MODEL", "EXTERN", "RECIPE", "TABLE")
 _CLAUSES = frozenset(word.upper() for word in CLAUSE_WORDS)
+_BRACKET = re.compile(r'"[^"\r\n]*"|#[^\r\n]*|[()\[\]]')
 _PARAMETER = re.compile(r"[A-Za-z_]\w*\s*(?::|=(?!=))")
 
 
@@ -59,13 +60,32 @@ class HalfHeader:
 
     # Parameters
 
-    def next_parameter(self, lines: Iterable[int]) -> int | None:
-        """Returns the first of the places at which lines begin where the parameters go on; None if they do not."""
+    def next_parameter(self, lines: Iterable[int], end: int) -> int | None:
+        """Returns the first of the places at which `lines` begin where the parameters go on, or the place of the
+        bracket before `end` that closes them before; None if they do not go on."""
         opener = self._opener()
         if opener is None or "ARROW" in self._kinds:
             return None
         _, bracket = _CLOSERS[self._kinds[opener] or ""]
-        return next((line for line in lines if self._text[line] == bracket or _PARAMETER.match(self._text, line)), None)
+        closer = self._closer(self._stack.values[self._stack.item + opener].start_pos, end)
+        for line in lines:
+            if closer is not None and closer < line:
+                return closer
+            if self._text[line] == bracket or _PARAMETER.match(self._text, line):
+                return line
+        return closer
+
+    def _closer(self, opener: int, end: int) -> int | None:
+        """Returns the place of the bracket that closes another one; None if it is not before `end`."""
+        closers: list[str] = []
+        for bracket in _BRACKET.finditer(self._text, opener, end):
+            if bracket[0] in ("(", "["):
+                closers.append({"(": ")", "[": "]"}[bracket[0]])
+            elif bracket[0] in (")", "]") and bracket[0] != closers.pop():
+                return None
+            if not closers:
+                return bracket.start()
+        return None
 
     def skip_to(self, parameter: int) -> None:
         """Puts a substitute in place of the parameter that breaks off before the next one, or a closing bracket."""

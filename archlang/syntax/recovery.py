@@ -148,6 +148,7 @@ class Reader:
         if token in CLOSERS and (unmatched := self._brackets.unmatched(place)) is not None:
             # If a value is missing too, parsing cannot continue after the bracket.
             is_extra = unmatched.opener is None and "NUMBER" not in self._progress.stack.accepted()
+            is_extra &= not self._progress.text.startswith(("(", "["), end)  # else its opener is missing
             self._report_bracket(unmatched)
             if is_extra:
                 self._move_to(end)

@@ -71,8 +71,8 @@ class Resumption:
             return False
         place = max(place, self.place + 1)
         end = next((point.start for point in outline.points_after(place)), len(self._text))
-        parameter = header.next_parameter(outline.lines_between(place, end))
-        if parameter is None:
+        parameter = header.next_parameter(outline.lines_between(place, end), end)
+        if parameter is None or parameter <= self.place:
             return False
         header.skip_to(parameter)
         self._resume_at(parameter)

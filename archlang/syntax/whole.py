@@ -3,20 +3,24 @@
 import re
 from bisect import bisect_right
 from dataclasses import replace
+from itertools import takewhile
 
 from archlang.diagnostics import Diagnostic
 from archlang.source import Source, Span
 from archlang.syntax import mistakes
-from archlang.syntax.braces import repair_braces
+from archlang.syntax.braces import has_odd_brace, repair_braces
 from archlang.syntax.builders import DEEPEST, TreeBuilder
 from archlang.syntax.comments import Comments
 from archlang.syntax.outline import ITEM_WORDS
 from archlang.syntax.recovery import MOST_READ, Reader
 from archlang.syntax.substitutes import Substitutes
-from archlang.syntax.tree import Item, Program
+from archlang.syntax.tree import Definition, Item, Missing, Program, Recipe, Table
 
 _ITEM = re.compile(rf"^(?:{'|'.join(ITEM_WORDS)})\b", re.MULTILINE)
 _VISIBLE = re.compile(r"[^\r\n]")
+# What is empty, or only comments.
+_EMPTY = re.compile(r"(?:\s|#[^\r\n]*)*+")
+_LINE = re.compile(r"^(?P<indent>[ \t]*+)(?P<code>[^\s#][^\r\n]*+)", re.MULTILINE)
 _PIECE = re.compile(
     rf'(?P<string>"[^"\r\n]*")|(?P<comment>#[^\r\n]*)|(?P<bracket>[()\[\]{{}}])|(?P<item>{_ITEM.pattern})', re.MULTILINE
 )
@@ -48,6 +52,8 @@ def parse_whole(source: Source, end: int | None = None) -> tuple[Program, tuple[
     reader.report_brackets()
     diagnostics += repaired.mistakes_of(first, reader.mistakes) + builder.mistakes
     offsets = sorted(reader.offsets + [diagnostic.span.start for diagnostic in diagnostics])
+    if not has_odd_brace(source.text[:end]):  # else the lines after a `}` may be those of an item without a header
+        items = [_with_stray_lines(item, source, offsets) for item in items]
     readable_items = [replace(item, is_whole=False) if _is_broken(item, offsets) else item for item in items]
     ordered = sorted(set(diagnostics), key=lambda diagnostic: (diagnostic.span.start, diagnostic.code))
     return builder.program(readable_items), tuple(ordered)
@@ -84,6 +90,22 @@ def prepare(source: Source) -> tuple[str, Comments, list[Diagnostic]]:
                 place = following.start() if following else len(text)
                 text = text[:item] + _VISIBLE.sub(" ", text[item:place]) + text[place:]
     return text, comments, diagnostics
+
+
+def _with_stray_lines(item: Item, source: Source, offsets: list[int]) -> Item:
+    """Returns an item with the indented lines after its `}` that are mistakes: they may belong to it."""
+    first = _EMPTY.match(source.text, item.span.end)
+    if first is None or first.end() not in offsets or not first[0].endswith((" ", "\t")):
+        return item
+    start, _ = source.line_bounds(source.position(first.end())[0])
+    lines = takewhile(lambda line: line["indent"], _LINE.finditer(source.text, start))
+    stray = tuple(Missing(span=Span(source, line.start("code"), line.end("code"))) for line in lines)
+    if isinstance(item, Definition):
+        body = replace(item.body, statements=(*item.body.statements, *stray))
+        return replace(item, body=body, is_whole=False)
+    if isinstance(item, Recipe | Table):
+        return replace(item, parts=(*item.parts, *stray), is_whole=False)  # type: ignore[arg-type]  # of either kind
+    return item
 
 
 def _is_broken(item: Item, offsets: list[int]) -> bool:

@@ -60,3 +60,13 @@ def test_what_may_follow_from_two_definitions_is_not_reported() -> None:
     other = "block b(h: seq[n, d]) -> vec[d] {\n    return mean(h)\n}\n"
     caller = "block c(h: seq[n, d]) -> seq[n, d] {\n    return mean(b(h))\n}\n"
     assert mistakes(BLOCK.replace(" + unknown", "") + other + caller) == [("E0204", 4)]
+
+
+def test_half_a_definition_beside_a_whole_one_is_no_second_definition() -> None:
+    caller = "block c(h: seq[n, d]) -> seq[n, d] {\n    return b(h) + missing\n}\n"
+    whole = BLOCK.replace(" + unknown", "")
+    for half in ("block b(h: seq[n, d]) -> seq[n, d] {\n", "block b[\n"):
+        assert mistakes(half + whole + caller) == [("E0103", 1), ("E0201", 6)]
+        assert mistakes(whole + half + caller) == [("E0103", 4), ("E0201", 6)]
+    assert mistakes("recipe r {\n" + MODEL + RECIPE)[0] == ("E0103", 1)
+    assert "E0204" not in [code for code, _ in mistakes(MODEL + "recipe r {\n" + RECIPE)]

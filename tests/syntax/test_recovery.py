@@ -9,7 +9,7 @@ from archlang.diagnostics.log import MOST_ERRORS
 from archlang.source import Source
 from archlang.syntax.outline import Outline, Unclosed, Unmatched
 from archlang.syntax.parser import parse_tolerantly
-from archlang.syntax.tree import Extern, Missing, Table, Use
+from archlang.syntax.tree import Definition, Extern, Missing, Table, Use
 
 GOOD = "\nblock good(h: seq[n, d]) -> seq[n, d] {\n    return h\n}\n"
 
@@ -296,3 +296,38 @@ def test_the_words_that_may_go_on_a_clause_are_expected(line: str, words: tuple[
     (mistake,) = diagnostics(f'extern block b(x: s) -> s\n    {line}\n    python "a:B"\n')
     assert all(word in mistake.message for word in words)
     assert words or "`when`" not in mistake.message
+
+
+@pytest.mark.parametrize(
+    "header", ["block c[d: int = 64, slots  4, bits: int = 10]({})", "block c[d: int, slots](\n    {})"]
+)
+def test_inputs_after_statics_with_a_mistake_are_no_statics(header: str) -> None:
+    first, second = diagnostics(f"{header.format('h: s, x s')} -> s {{\n    return h\n}}\n")
+    assert first.span.line == 1
+    assert (second.span.text, second.remedy) == ("s", "put `:` before `s`")
+
+
+def test_an_opening_bracket_that_is_missing_after_a_block_is_one_mistake() -> None:
+    (mistake,) = diagnostics(block("y = embed](h)\nreturn y"))
+    assert (mistake.code, mistake.span.text) == ("E0104", "]")
+
+
+@pytest.mark.parametrize(
+    ("items", "kind", "lines"),
+    [
+        (
+            "block b(h: s) -> s {\n    y = h\n}  # ends\n\n    z = y\n    return z\nblock c(h: s) -> s { return h }\n",
+            "body",
+            2,
+        ),
+        ("recipe r {\n    task a\n}\n    model b\n", "parts", 1),
+        ('table t {\n    row "A" a\n}\n    # more\n    column "B" test.loss\n', "parts", 1),
+    ],
+)
+def test_indented_lines_after_an_item_are_missing_in_it(items: str, kind: str, lines: int) -> None:
+    program, mistakes = parse_tolerantly(Source("b.arch", items))
+    assert len(mistakes) == 1
+    item = program.items[0]
+    assert not item.is_whole
+    parts = item.body.statements if isinstance(item, Definition) else getattr(item, kind)
+    assert [isinstance(part, Missing) for part in parts] == [False] + [True] * lines
