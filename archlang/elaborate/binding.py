@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from archlang.diagnostics import Diagnostic, Report
+from archlang.diagnostics.names import did_you_mean
 from archlang.elaborate import mistakes
 from archlang.elaborate.static_arguments import parameter_kind, static_value
 from archlang.names import mistakes as name_mistakes
@@ -12,6 +13,7 @@ from archlang.names.resolve import Declaration
 from archlang.names.values import BlockValue, Bound, Data, Length, Unknown, Value, describe, show
 from archlang.source import Span
 from archlang.syntax import tree
+from archlang.syntax.outline import CLAUSE_WORDS
 from archlang.syntax.printer import unparse
 from archlang.syntax.walk import walk
 from archlang.types import CONSTRUCTORS, FEATURED, ISOLATED, Axis, Dim, Type
@@ -375,7 +377,7 @@ def unless_unread(item: tree.Definition | tree.Extern, report: Report) -> Report
     """Returns the report of the expressions of a signature: without unknown names, and blocks in the place of numbers,
     if a static, an input or a size that could not be read may have the name."""
     unread = item.unread if isinstance(item, tree.Extern) else ()
-    if not (may_lack_sizes(item) or any("sizes".startswith(each.first_word) for each in unread)):
+    if not (may_lack_sizes(item) or any(_may_be_sizes(each.first_word) for each in unread)):
         return report
     return lambda diagnostic: None if diagnostic.code in _OF_UNREAD_NAMES else report(diagnostic)
 
@@ -387,6 +389,10 @@ def may_lack_sizes(item: tree.Definition | tree.Extern) -> bool:
     return item.signature.may_lack_names or any(
         len(each.dimensions) not in SIZES_OF_TYPES.get(each.name, ()) for each in types
     )
+
+
+def _may_be_sizes(word: str) -> bool:
+    return "sizes".startswith(word) or did_you_mean(word, CLAUSE_WORDS) == "sizes"
 
 
 def _is_known(value: Value) -> bool:

@@ -82,8 +82,10 @@ def names_begun_by(missing: Missing, body: Body, is_block: Callable[[str], bool]
     """Yields the names in a body that a statement may bind whose text ends within the name, or before it. A name of a
     block is one of them if it is a value in the body, or an instance that the statement names in part."""
     text = missing.span.text
-    if half := _HALF_NAME.fullmatch(text):
-        values, blocks = names_used(body)
+    values, blocks = names_used(body)
+    if text.startswith(("=", "<-")):
+        yield from (name for name in values - blocks if not is_block(name))
+    elif half := _HALF_NAME.fullmatch(text):
         settings = (node for node in walk(body) if isinstance(node, StaticArgument))
         in_statics = {name.parts[0] for setting in settings for name in walk(setting) if isinstance(name, Name)}
         begun = {name for name in values | blocks if name.startswith(half[1])}

@@ -119,12 +119,20 @@ def _follows(diagnostic: Diagnostic, loading: Sequence[Diagnostic]) -> bool:
         return True
     if diagnostic.code not in _DEFINING_WORDS:
         return False
+    name = diagnostic.span.text.rpartition(".")[2]
+    if any(mistake.code == "E0101" and mistake.span.text == name for mistake in loading):
+        return True  # the word before the name of an item is missing
     unparsed = {mistake.span.source for mistake in loading if mistake.code.startswith("E01")}
-    is_use_unread = any(_USE_LINE.match(mistake.span.source.line(mistake.span.line)) for mistake in loading)
-    if is_use_unread or any(mistake.code in _UNUSABLE_FILE for mistake in loading):
+    if any(_is_of_use(mistake) for mistake in loading) or any(mistake.code in _UNUSABLE_FILE for mistake in loading):
         return True
-    definition = _half_definition(_DEFINING_WORDS[diagnostic.code], diagnostic.span.text.rpartition(".")[2])
+    definition = _half_definition(_DEFINING_WORDS[diagnostic.code], name)
     return any(re.search(definition, source.text, re.MULTILINE) for source in unparsed)
+
+
+def _is_of_use(mistake: Diagnostic) -> bool:
+    """Whether a mistake is that of a `use` line, whose first word may be misspelt."""
+    is_misspelt = any(edit.text == "use" for edit in mistake.edits)
+    return is_misspelt or _USE_LINE.match(mistake.span.source.line(mistake.span.line)) is not None
 
 
 def _may_be_used(diagnostic: Diagnostic, mistakes: Sequence[Diagnostic], resolved: ResolvedFile) -> bool:

@@ -99,7 +99,7 @@ class _Braces:
     def _close(self, index: int, place: int) -> None:
         opener, line = self.open[-1][0], self.lines[index]
         is_last = sum(each == opener for each, _ in self.open) == 1 and opener < index
-        is_deeper = line.indent > self.lines[opener].indent
+        is_deeper = line.indent > self._indents[opener]
         if is_last and is_deeper and self._is_closed_after(opener, index):
             if _CLOSED_BY_ELSE.match(line.code) and self._begin_if(index):
                 return
@@ -273,7 +273,7 @@ class _Braces:
     def _is_closed_after(self, opener: int, index: int) -> bool:
         """Returns whether the first line after a line that is not indented deeper than the line of an open brace begins
         with a `}` of the same indentation."""
-        indent = self.lines[opener].indent
+        indent = self._indents[opener]
         after = self._line_after(index, indent)
         return after is not None and after.indent == indent and after.closes
 

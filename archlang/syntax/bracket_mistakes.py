@@ -22,6 +22,10 @@ class BracketMistakes:
                 return problem
         return None
 
+    def is_reported(self, problem: Unmatched) -> bool:
+        """Returns whether a bracket was reported, or follows from a mistake before it on its line."""
+        return problem in self._reported
+
     def unclosed(self, place: int) -> Unclosed | None:
         """Returns the unclosed bracket that explains an unexpected token at this place, if any."""
         for problem in self._progress.outline.problems:

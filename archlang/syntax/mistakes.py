@@ -454,6 +454,21 @@ def if_missing(closer: Span) -> Diagnostic:
     return Diagnostic("E0101", message, closer, "without `if`", remedy=remedy)
 
 
+def if_missing_before(header: Span, word: Span) -> Diagnostic:
+    """`header` stands before the `{` of a body that an `else` follows, and `word` is its first word."""
+    if sorted(word.text) == ["f", "i"] and header != word:
+        return misspelt_keyword(word, word.text, ("if",))
+    message = f"expected `if` before {_quoted(header.text)}: an `else` follows its body"
+    diagnostic = Diagnostic("E0101", message, header, "not a header", remedy="write `if` before the condition")
+    return diagnostic.with_edits(insertion(header.source, header.start, "if "))
+
+
+def closer_missing_before_else(word: Span) -> Diagnostic:
+    message = "expected `}` before `else`"
+    diagnostic = Diagnostic("E0101", message, word, "the body before it is not closed", remedy="write `} else`")
+    return diagnostic.with_edits(insertion(word.source, word.start, "} "))
+
+
 def colon_for_brace(colon: Span) -> Diagnostic:
     """`colon` ends the header of a body without braces."""
     remedy = "write `{`, and `}` after the body"

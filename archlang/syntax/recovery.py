@@ -30,6 +30,8 @@ _DEVIATION = "DEVIATION"
 _MALFORMED_NUMBER = re.compile(r"[0-9][\w.]*")
 _WORD = re.compile(r"\w+")
 _LAST_NAME = re.compile(r"(?<![\w.])[A-Za-z_][\w.]*\Z")
+# What follows an extra closing bracket, unless a value goes on there.
+_NO_VALUE = re.compile(r"[ \t]*(?:[{}#\r\n]|\Z)")
 _LINE_END = re.compile(r"[\r\n]|\Z")
 
 
@@ -148,8 +150,9 @@ class Reader:
         if token in CLOSERS and (unmatched := self._brackets.unmatched(place)) is not None:
             # If a value is missing too, parsing cannot continue after the bracket.
             is_extra = unmatched.opener is None and "NUMBER" not in self._progress.stack.accepted()
-            is_extra &= not self._progress.text.startswith(("(", "["), end)  # else its opener is missing
-            self._report_bracket(unmatched)
+            is_extra &= _NO_VALUE.match(self._progress.text, end) is not None  # else its opener may be missing
+            if not self._brackets.is_reported(unmatched):
+                self._report_bracket(unmatched)
             if is_extra:
                 self._move_to(end)
             else:

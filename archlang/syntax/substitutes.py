@@ -1,5 +1,5 @@
-"""Completes half a line where the words after it would change what the lines around it mean: a misspelt `else`, and a
-line that ends with `=` before a loop."""
+"""Completes half a line where the words after it would change what the lines around it mean: a misspelt `else`, an
+`else` without `if` or without the `}` before it, and a line that ends with `=` before a loop."""
 
 import re
 from dataclasses import dataclass, field
@@ -8,9 +8,10 @@ from archlang.diagnostics import Diagnostic
 from archlang.diagnostics.names import did_you_mean
 from archlang.source import Source, Span
 from archlang.syntax import mistakes
+from archlang.syntax.braces import has_odd_brace
 from archlang.syntax.outline import FOREIGN_ELSE_IF
 
-_BRACE = re.compile(r'"[^"\r\n]*"|\#[^\r\n]*|(?P<brace>[{}])')
+_BRACE = re.compile(r'"[^"\r\n]*"|\#[^\r\n]*|(?P<brace>[{}])|(?P<space>[ \t])else(?=[ \t]*\{|[ \t]+if\b[^{}\r\n]*\{)')
 # A line up to a `{`, if that begins the body of an `if`.
 _IF = re.compile(r"(?:[^\r\n]*[{}])?[ \t]*(?:else[ \t]+)?if\b[^{}]*")
 # A word after a `}`, before a `{`, or before an `if` or the condition of one.
@@ -23,22 +24,28 @@ _VALUE_BEFORE_LOOP = re.compile(
     """,
     re.MULTILINE | re.VERBOSE,
 )
+# A line up to a `{` that binds nothing.
+_HEADER = re.compile(r"[ \t]*+(?P<code>(?P<word>\w+)(?:[^{}<=\r\n]|[<=]=|<(?!-))*?)[ \t]*")
+_LOOP = re.compile(r"\b(?:repeat|stack|scan|experts|else)\b")
+_IF_ZERO = "if 0"
 _WORD = re.compile(r"\w+")
 
 
 @dataclass
 class Substitutes:
     """A text of the same length as the text of a source, with substitutes, the mistakes that these stand for, and the
-    places of the values that are none of the source."""
+    places of the values that are none of the source. `is_balanced` says that each brace has its other one."""
 
     source: Source
     text: str
+    is_balanced: bool
     mistakes: list[Diagnostic] = field(default_factory=list)
     values: set[int] = field(default_factory=set)
 
     @staticmethod
-    def of(source: Source, text: str) -> "Substitutes":
-        substitutes = Substitutes(source, text)
+    def of(source: Source, text: str, end: int | None) -> "Substitutes":
+        """Completes the half lines of a text; the braces after `end` do not count."""
+        substitutes = Substitutes(source, text, not has_odd_brace(text[:end]))
         substitutes._complete_values()
         substitutes._complete_else()
         return substitutes
@@ -56,13 +63,25 @@ class Substitutes:
 
     def _complete_else(self) -> None:
         openers: list[int] = []
+        closed = 0  # the end of the last `}`, and of the comments after it
         for brace in list(_BRACE.finditer(self.text)):
-            if brace["brace"] == "{":
+            is_next = self.text[closed : brace.start()].strip() == ""
+            if brace["brace"] == "}" or (is_next and brace[0].startswith("#")):
+                closed = brace.end()
+            if brace["space"] and openers and not is_next and self._is_if(openers[-1]):
+                openers.pop()
+                self._replace(brace.start(), brace.end("space"), "}")
+                word = Span(self.source, brace.end("space"), brace.end())
+                self.mistakes.append(mistakes.closer_missing_before_else(word))
+            elif brace["brace"] == "{":
                 openers.append(brace.start())
-            elif brace["brace"] and openers and self._is_if(openers.pop()):
+            elif brace["brace"] and openers:
+                opener = openers.pop()
                 half = _AFTER_BRACE.match(self.text, brace.end())
-                if half is not None:
+                if half is not None and self._is_if(opener):
                     self._complete_half(brace.start(), half)
+                elif half is not None and half["word"] == "else" and self.is_balanced:
+                    self._complete_if(opener)
 
     def _complete_half(self, closer: int, half: re.Match[str]) -> None:
         """Puts `else` or `else if` in place of a word after a `}`, which moves to the left if there is no room."""
@@ -79,6 +98,18 @@ class Substitutes:
         if start >= closer or self.text[start:closer].strip(" \t") == "":
             self.mistakes.append(mistake)
             self._replace(min(start, closer), half.end(), "}" + " " * max(0, start - closer) + keywords)
+
+    def _complete_if(self, opener: int) -> None:
+        """Puts an `if` in place of the header of a body before an `else`, unless that is the header of a loop."""
+        start = self._line_start(opener)
+        header = _HEADER.fullmatch(self.text, start, opener)
+        place = opener - len(_IF_ZERO)
+        if header is not None and place >= start and not _LOOP.search(header["code"]):
+            code = Span(self.source, *header.span("code"))
+            self.mistakes.append(mistakes.if_missing_before(code, Span(self.source, *header.span("word"))))
+            self._replace(start, place, "")
+            self._replace(place, opener, _IF_ZERO)
+            self.values.add(place)
 
     def _is_if(self, opener: int) -> bool:
         return _IF.fullmatch(self.text, self._line_start(opener), opener) is not None

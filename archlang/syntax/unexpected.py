@@ -104,7 +104,7 @@ class Unexpected:
             if around or word is model or word.text != "model":
                 items = (point.start for point in reversed(outline.points) if _is_item_before(point, word.start))
                 diagnostic = misplaced_line(word, around, next(items, None))
-                if word is not model or diagnostic is None:
+                if word is not model or diagnostic is None or self._is_indented(model):
                     return diagnostic
                 following = "" if token is None else self._progress.text[token.start() : token.end()]
                 is_line = following in RECIPE_WORDS or (diagnostic.edits and following in ("", *ITEM_WORDS))
@@ -112,12 +112,18 @@ class Unexpected:
         return None
 
     def _model_without_inputs(self, place: int) -> Span | None:
-        """Returns the word of a line such as `model gut[d = 8]` before a place, which is no definition."""
+        """Returns the word of a line such as `model gut[d = 8]` before a place, which is no definition; an indented
+        one need not end before the place."""
         token = next((value for value in self._progress.stack.values[::-1] if terminal(value) == "MODEL"), None)
-        start = None if token is None else token.start_pos
-        if start is None or not _MODEL_LINE.fullmatch(self._progress.text, start, place):
+        if token is None:
             return None
-        return self._progress.token_span(token)
+        word = self._progress.token_span(token)
+        is_line = _MODEL_LINE.fullmatch(self._progress.text, word.start, place)
+        return word if is_line or (self._is_indented(word) and self._progress.stack.bracket_around() == "[") else None
+
+    def _is_indented(self, word: Span) -> bool:
+        line = self._progress.line_start(word.start)
+        return line < word.start and self._progress.text[line : word.start].isspace()
 
     def unapplied(self, name: Span) -> Span | None:
         """Returns the block before a name with which no statement begins, as in `y = norm h`."""

@@ -39,7 +39,7 @@ def parse_whole(source: Source, end: int | None = None) -> tuple[Program, tuple[
     """Parses a text; returns its items, with `Missing` in place of lines that cannot be read, and the diagnostics. What
     follows `end` only shows where mistakes are."""
     text, comments, diagnostics = prepare(source)
-    substitutes = Substitutes.of(source, text)
+    substitutes = Substitutes.of(source, text, end)
     text, added = substitutes.text, frozenset(substitutes.values)
     diagnostics += substitutes.mistakes
     builder, reader, items = _read(source, text, comments, added=added)

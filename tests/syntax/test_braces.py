@@ -89,6 +89,16 @@ def test_an_if_whose_header_is_gone_is_one_mistake(before: str, after: str) -> N
     assert branch.otherwise is not None
 
 
+@pytest.mark.parametrize("header", ["block b[k: int = 1](h: s) -> s {", "block b[k: int = 1](\n    h: s) -> s {"])
+def test_a_brace_that_is_there_twice_does_not_end_the_block(header: str) -> None:
+    text = f"{header}\n    if k == 1 {{\n        h <- f(h)\n    }}\n    }}\n    return h\n}}\n"
+    assert [(code, place) for code, _, place in places(text)] == [("E0104", "}")]
+    program, _ = parse_tolerantly(Source("b.arch", text))
+    (item,) = program.items
+    assert isinstance(item, Definition)
+    assert isinstance(item.body.statements[-1], Return)
+
+
 @pytest.mark.parametrize("half", ["wh", "where k >", "where k > 0"])
 def test_a_header_without_its_brace_is_one_mistake(half: str) -> None:
     body = "    if k > 1 { g = h } else { g = h }\n    return g\n"

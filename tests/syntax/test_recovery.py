@@ -307,9 +307,18 @@ def test_inputs_after_statics_with_a_mistake_are_no_statics(header: str) -> None
     assert (second.span.text, second.remedy) == ("s", "put `:` before `s`")
 
 
-def test_an_opening_bracket_that_is_missing_after_a_block_is_one_mistake() -> None:
-    (mistake,) = diagnostics(block("y = embed](h)\nreturn y"))
-    assert (mistake.code, mistake.span.text) == ("E0104", "]")
+@pytest.mark.parametrize(
+    "line", ["embed](h)", "fembed[3](h)) * f(h)", "embed3, init = normal](h) + h", "fembed(h), h)"]
+)
+def test_an_opening_bracket_that_is_missing_after_a_block_is_one_mistake(line: str) -> None:
+    (mistake,) = diagnostics(block(f"y = {line}\nreturn y"))
+    assert mistake.span.line == 2
+
+
+def test_a_line_of_a_recipe_without_a_header_may_have_long_statics() -> None:
+    model = "    model siamese[\n        layers[\n            heads = 8], last, framed = true]\n"
+    (mistake,) = diagnostics(f"{model}    train adam[steps = 3]\n}}\n")
+    assert (mistake.code, mistake.span.line) == ("E0101", 1)
 
 
 @pytest.mark.parametrize(

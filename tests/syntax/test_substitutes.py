@@ -51,6 +51,33 @@ def test_several_half_branches_on_one_line_are_a_mistake_each() -> None:
     assert len(statements) == 2
 
 
+@pytest.mark.parametrize("word", ["else", "else if a"])
+@pytest.mark.parametrize(("before", "indent"), [("\n        u = h\n", "    "), (" u = h", " ")])
+def test_an_else_without_the_brace_before_it_keeps_its_branch(word: str, before: str, indent: str) -> None:
+    statements, (mistake,) = read(f"    if a {{{before}{indent}{word} {{ u = relu(h) }}\n")
+    assert (mistake.message, mistake.span.text) == ("expected `}` before `else`", "else")
+    (branch, _) = statements
+    assert isinstance(branch, If)
+    assert branch.otherwise is not None
+    assert not parse_tolerantly(Source("b.arch", apply_edits(mistake.span.source.text, mistake.edits)))[1]
+
+
+@pytest.mark.parametrize("header", ["a", "fi a", "ifa", "a and not a", "iff (a)"])
+def test_an_if_whose_word_is_missing_keeps_its_branches(header: str) -> None:
+    statements, (mistake,) = read(f"    {header} {{\n        u = h\n    }} else {{\n        u = relu(h)\n    }}\n")
+    assert mistake.span.text in (header, header.split()[0])
+    (branch, _) = statements
+    assert isinstance(branch, If)
+    assert isinstance(branch.test, Missing)
+    assert branch.otherwise is not None
+
+
+def test_comments_may_stand_between_a_brace_and_its_else() -> None:
+    statements, mistakes = read("    if a { if a { u = h }  # so\n    # and\n    else { u = f(h) }\n    }\n    y h\n")
+    assert [mistake.span.line for mistake in mistakes] == [6]
+    assert len(statements) == 3
+
+
 @pytest.mark.parametrize("loop", ["repeat 3 {\n        h <- h\n    }", "scan c in h carry h {\n        emit c\n    }"])
 @pytest.mark.parametrize("end", ["", " ", "  # later", "\n\n    # a comment\n"])
 def test_a_value_that_is_missing_before_a_loop_is_not_the_loop(loop: str, end: str) -> None:
