@@ -11,9 +11,9 @@ from archlang.syntax import mistakes
 from archlang.syntax.braces import has_odd_brace
 from archlang.syntax.outline import FOREIGN_ELSE_IF
 
-_BRACE = re.compile(r'"[^"\r\n]*"|\#[^\r\n]*|(?P<brace>[{}])|(?P<space>[ \t])else(?=[ \t]*\{|[ \t]+if\b[^{}\r\n]*\{)')
-# A line up to a `{`, if that begins the body of an `if`.
-_IF = re.compile(r"(?:[^\r\n]*[{}])?[ \t]*(?:else[ \t]+)?if\b[^{}]*")
+_PIECE = re.compile(r'"[^"\r\n]*"|\#[^\r\n]*|(?P<brace>[{}])|(?P<space>[ \t])else(?=[ \t]*\{|[ \t]+if\b[^{}\r\n]*\{)')
+# What stands before the `{` of an `if`.
+_IF = re.compile(r"[ \t]*(?:else[ \t]+)?if\b[^{}]*")
 # A word after a `}`, before a `{`, or before an `if` or the condition of one.
 _AFTER_BRACE = re.compile(r"\s*+(?P<word>[A-Za-z]+)(?:[ \t]*+(?=\{)|(?P<chained>[ \t]+if\b[ \t]*+|[ \t]+)(?=[\w(]))")
 _VALUE_BEFORE_LOOP = re.compile(
@@ -24,7 +24,7 @@ _VALUE_BEFORE_LOOP = re.compile(
     """,
     re.MULTILINE | re.VERBOSE,
 )
-# A line up to a `{` that binds nothing.
+# What stands before a `{` and binds nothing.
 _HEADER = re.compile(r"[ \t]*+(?P<code>(?P<word>\w+)(?:[^{}<=\r\n]|[<=]=|<(?!-))*?)[ \t]*")
 _LOOP = re.compile(r"\b(?:repeat|stack|scan|experts|else)\b")
 _IF_ZERO = "if 0"
@@ -62,29 +62,32 @@ class Substitutes:
             self.values.add(start + 1)
 
     def _complete_else(self) -> None:
-        openers: list[int] = []
-        closed = 0  # the end of the last `}`, and of the comments after it
-        for brace in list(_BRACE.finditer(self.text)):
-            is_next = self.text[closed : brace.start()].strip() == ""
-            if brace["brace"] == "}" or (is_next and brace[0].startswith("#")):
-                closed = brace.end()
-            if brace["space"] and openers and not is_next and self._is_if(openers[-1]):
-                openers.pop()
-                self._replace(brace.start(), brace.end("space"), "}")
-                word = Span(self.source, brace.end("space"), brace.end())
+        headers: list[tuple[int, int]] = []  # of the open braces: where the line or the text after a brace begins
+        before = 0  # the end of the last brace
+        closed: int | None = None  # the end of the last `}` and the comments after it, if nothing else follows
+        for piece in list(_PIECE.finditer(self.text)):
+            is_next = closed is not None and not self.text[closed : piece.start()].strip()
+            is_comment = piece[0].startswith("#")
+            closed = piece.end() if piece["brace"] == "}" or (is_next and is_comment) else None
+            if piece["space"] and headers and not is_next and self._is_if(headers[-1]):
+                headers.pop()
+                self._replace(piece.start(), piece.end("space"), "}")
+                word = Span(self.source, piece.end("space"), piece.end())
                 self.mistakes.append(mistakes.closer_missing_before_else(word))
-            elif brace["brace"] == "{":
-                openers.append(brace.start())
-            elif brace["brace"] and openers:
-                opener = openers.pop()
-                half = _AFTER_BRACE.match(self.text, brace.end())
-                if half is not None and self._is_if(opener):
-                    self._complete_half(brace.start(), half)
+            elif piece["brace"] == "{":
+                headers.append((max(before, self._line_start(piece.start())), piece.start()))
+            before = piece.end() if piece["brace"] else before
+            if piece["brace"] == "}" and headers:
+                header = headers.pop()
+                half = _AFTER_BRACE.match(self.text, piece.end())
+                if half is not None and self._is_if(header):
+                    before = self._complete_half(piece.start(), half)
                 elif half is not None and half["word"] == "else" and self.is_balanced:
-                    self._complete_if(opener)
+                    self._complete_if(header)
 
-    def _complete_half(self, closer: int, half: re.Match[str]) -> None:
-        """Puts `else` or `else if` in place of a word after a `}`, which moves to the left if there is no room."""
+    def _complete_half(self, closer: int, half: re.Match[str]) -> int:
+        """Puts `else` or `else if` in place of a word after a `}`, which moves to the left if there is no room. Returns
+        the end of the `}`."""
         word = Span(self.source, *half.span("word"))
         chained = half["chained"]
         if word.text in FOREIGN_ELSE_IF and chained is not None and chained.isspace():
@@ -92,27 +95,29 @@ class Substitutes:
         elif _is_near_else(word.text) and (chained is None or not chained.isspace()):
             mistake = mistakes.misspelt_else(word)
         else:
-            return
+            return closer + 1
         keywords = "else" if chained is None else "else if "
         start = half.end() - len(keywords) - 1
-        if start >= closer or self.text[start:closer].strip(" \t") == "":
-            self.mistakes.append(mistake)
-            self._replace(min(start, closer), half.end(), "}" + " " * max(0, start - closer) + keywords)
+        if start < closer and self.text[start:closer].strip(" \t"):
+            return closer + 1
+        self.mistakes.append(mistake)
+        self._replace(min(start, closer), half.end(), "}" + " " * max(0, start - closer) + keywords)
+        return min(start, closer) + 1
 
-    def _complete_if(self, opener: int) -> None:
+    def _complete_if(self, header: tuple[int, int]) -> None:
         """Puts an `if` in place of the header of a body before an `else`, unless that is the header of a loop."""
-        start = self._line_start(opener)
-        header = _HEADER.fullmatch(self.text, start, opener)
+        start, opener = header
+        written = _HEADER.fullmatch(self.text, start, opener)
         place = opener - len(_IF_ZERO)
-        if header is not None and place >= start and not _LOOP.search(header["code"]):
-            code = Span(self.source, *header.span("code"))
-            self.mistakes.append(mistakes.if_missing_before(code, Span(self.source, *header.span("word"))))
+        if written is not None and place >= start and not _LOOP.search(written["code"]):
+            code = Span(self.source, *written.span("code"))
+            self.mistakes.append(mistakes.if_missing_before(code, Span(self.source, *written.span("word"))))
             self._replace(start, place, "")
             self._replace(place, opener, _IF_ZERO)
             self.values.add(place)
 
-    def _is_if(self, opener: int) -> bool:
-        return _IF.fullmatch(self.text, self._line_start(opener), opener) is not None
+    def _is_if(self, header: tuple[int, int]) -> bool:
+        return _IF.fullmatch(self.text, *header) is not None
 
     def _line_start(self, place: int) -> int:
         return self.source.line_bounds(self.source.position(place)[0])[0]
