@@ -66,7 +66,9 @@ class Statements:
                 self._let(statement, frame)
             case Assign():
                 value = self._expressions.value(statement.value, frame)
-                if self._context.declare(frame, statement.name, statement.name_span):
+                if isinstance(statement.value, Missing) and frame.binding_span(statement.name) is None:
+                    frame.names[statement.name] = None  # a second line may bind it
+                elif self._context.declare(frame, statement.name, statement.name_span):
                     frame.names[statement.name] = named(value, statement.name)
                 self._context.observe(statement.name_span, value)
             case Update():

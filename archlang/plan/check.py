@@ -163,7 +163,8 @@ def _half_definition(words: str, name: str) -> str:
         rf"^(?:{words})\b(?![ \t]*(?!from\b)[A-Za-z_])|^[ \t]+(?:{words})\b(?!\s*(?!from\b)[A-Za-z_}}]|[ \t]*[=:\[])"
     )
     begun_word = rf"^(?:{'|'.join(map(_beginnings, words.split('|')))})[ \t]*$"
-    begun_name = rf"^(?:{words})[ \t]+(?:{beginnings})[ \t]*$"
+    # After the second, the opening bracket of the statics or the inputs is missing.
+    begun_name = rf"^(?:{words})[ \t]+(?:(?:{beginnings})[ \t]*$|{name}\w*[ \t]*:)"
     return f"{header}|{nameless}|{begun_word}|{begun_name}"
 
 

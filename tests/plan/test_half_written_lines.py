@@ -161,7 +161,8 @@ def test_an_unknown_name_is_reported_beside_a_half_written_item_that_cannot_defi
 
 
 @pytest.mark.parametrize("header", ["model q(x: tokens[n] ->", "modl q(x: tokens[n]) ->", "modelq(x: tokens[n]) ->",
-    "model (x: tokens[n]) ->", "  model q(x tokens[n]) ->", "  model q[d = 8](x tokens[n]) ->"])  # fmt: skip
+    "model (x: tokens[n]) ->", "  model q(x tokens[n]) ->", "  model q[d = 8](x tokens[n]) ->",
+    "model q: int](x: tokens[n]) ->"])  # fmt: skip
 def test_a_name_may_be_that_of_an_item_whose_header_cannot_be_read(header: str) -> None:
     recipe = "recipe r {\n    task  flipflop\n    model q\n    train adamw[steps = 10]\n}\n"
     text = f"{header} logits[n, vocab] {{\n    return embed[8](x) |> linear[vocab]\n}}\n"
@@ -372,6 +373,11 @@ def test_a_row_before_half_a_line_does_not_take_its_first_word() -> None:
 def test_a_block_that_a_half_written_let_binds_is_not_unknown() -> None:
     text = BODY.replace("…", "let g").replace("norm(h)", "g(h)")
     assert [place[3] for place in places(text) if place[0] != "W0201"] == ["first", "g", "second"]
+
+
+def test_a_half_written_binding_before_its_whole_line_is_no_second_binding() -> None:
+    text = BODY.replace("…", "q = norm(\n    q = norm(h)")
+    assert [place[3] for place in places(text) if place[0] != "W0201"] == ["first", "(", "second"]
 
 
 MODEL = """model f[d = 8](x: tokens[n]) -> logits[n, vocab] {
