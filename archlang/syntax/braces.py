@@ -14,6 +14,8 @@ _LINE = re.compile(r"^(?P<indent>[ \t]*+)(?!#)(?P<code>\S[^\r\n]*)", re.MULTILIN
 _IF = re.compile(r"(?:\} else )?if\b")
 _DEFINITION = re.compile(r"(?:block|model)\b")
 _STATEMENT = re.compile(r"[ \t]*(?:(?:if|repeat|stack)\b|[A-Za-z_]\w*[ \t]*=)")
+# The first line of a body: a static after `name =` ends with a comma.
+_BODY = re.compile(r"(?:let|if|repeat|stack|return)\b|[A-Za-z_]\w*[ \t]*(?:<-|=[^\r\n]*(?<![,\r\n])\Z)")
 # A header that ends with a colon, as in Python.
 _COLON_HEADER = re.compile(r"^[ \t]+[^\s#][^#\r\n]*:[ \t]*$", re.MULTILINE)
 _IF_ZERO = "if 0{"
@@ -51,7 +53,7 @@ class _Braces:
     closed: dict[int, int] = field(default_factory=dict)
     """the places of `}` that were added, and the line before each"""
     header: tuple[int, ...] = ()
-    """the line of a header that lacks its `{`, and the next one"""
+    """the last lines of a header that lacks its `{`, and the next one"""
     replaced: list[int] = field(default_factory=list)
     """the lines in place of which `if 0{` stands"""
     conditions: list[int] = field(default_factory=list)
@@ -89,9 +91,11 @@ class _Braces:
                     self.is_balanced = False
                 elif bracket["bracket"]:
                     depth = max(0, depth + (1 if bracket["bracket"] in "([" else -1))
-            if index == header:
+            if header and index == header[-1]:
+                depth = 0
                 self.open.append((index, self._add_opener(line)))
-                self.header = tuple(self.source.position(each.start)[0] for each in self.lines[index : index + 2])
+                lines = self.lines[header[0] : index + 2]
+                self.header = tuple(self.source.position(each.start)[0] for each in lines)
             elif self.adds and self._lacks_brace(index) and not (depth and self._is_continued(index)):
                 self._open_after(index)
         self.is_balanced &= len(self.open) <= 1
@@ -215,9 +219,9 @@ class _Braces:
         self.conditions.append(place)
         return True
 
-    def _half_header(self) -> int | None:
-        """Returns the line with a known mistake at the end of the header of an item, if it lacks the `{` of the item:
-        then the `}` of the item has none, or that of a statement in its body."""
+    def _half_header(self) -> range | None:
+        """Returns the lines from one with a known mistake to the end of the header of an item, if they lack the `{` of
+        the item: then the `}` of the item has none, or that of a statement in its body."""
         header = next((index for index, line in enumerate(self.lines) if _DEFINITION.match(line.code)), None)
         if header is None or self.lines[header].indent > 0:
             return None
@@ -225,10 +229,22 @@ class _Braces:
             line = self.lines[index]
             if line.closes and line.indent == 0:
                 mistaken = next((each for each in range(header, index) if self._is_known(self.lines[each])), None)
-                return mistaken if self._is_extra(header, index) else None
+                if mistaken is None or not self._is_extra(header, index):
+                    return None
+                return range(mistaken, self._end_of_parameters(mistaken, index) + 1)
             if index > header and line.indent == 0 and not line.code.startswith(("]", ")", "{")):
                 return None
         return None
+
+    def _end_of_parameters(self, index: int, closer: int) -> int:
+        """Returns the last line of the parameters that go on after a line of a header, the end of which is cut."""
+        while (
+            index + 2 < closer
+            and self.lines[index].code.endswith((",", "(", "["))
+            and not _BODY.match(self.lines[index + 1].code)
+        ):
+            index += 1
+        return index
 
     def _is_extra(self, header: int, closer: int) -> bool:
         """Returns whether the `}` that begins a line is one more than the `{` from a header on, the first of which is
@@ -283,9 +299,9 @@ class RepairedBraces:
     """A text with the braces that its indentation shows, and the mistakes in its own.
 
     `added` are the places of `{` that are none of the text, after a line that may not be the header of a body, `closed`
-    those of `}`, each with the line before it. `header` is the line of the header of an item to which a `{` was added,
-    whose mistake is known, and the line after it. `if 0{` stands in place of `replaced` lines, whose mistakes are
-    known, too. `conditions` are the places of each `if` that is none of the text."""
+    those of `}`, each with the line before it. `header` are the last lines of the header of an item to which a `{` was
+    added, the mistake of which is known, and the line after them. `if 0{` stands in place of `replaced` lines, whose
+    mistakes are known, too. `conditions` are the places of each `if` that is none of the text."""
 
     text: str
     mistakes: list[Diagnostic] = field(default_factory=list)
@@ -299,12 +315,12 @@ class RepairedBraces:
         """Returns the mistakes of a text: its own, and those with which it was read first and `again`, repaired."""
         added = {*self.added, *self.closed}
         lines = {self.closed[each.span.start] for each in again if each.span.start in self.closed}
-        shown = [each for each in again if each.span.start not in added and each.span.line not in self.header[:1]]
+        shown = [each for each in again if each.span.start not in added and each.span.line not in self.header[:-1]]
         shown_places = {each.span for each in (*self.mistakes, *shown)}
         lines.update(self.replaced)
         shown += [each for each in first if each.span.line in lines and each.span not in shown_places]
-        if not any(each.span.line in self.header[1:] for each in shown):
-            shown += [each for each in first if each.span.line in self.header[:1]]
+        if not any(each.span.line in self.header[-1:] for each in shown):
+            shown += [each for each in first if each.span.line in self.header[:-1]]
         return self.mistakes + shown
 
 

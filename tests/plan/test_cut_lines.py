@@ -231,6 +231,11 @@ def test_a_cut_line_of_a_shipped_file_is_one_mistake(path: str, line: str, cut: 
     assert (code[:3], distance) == ("E01", 0)
 
 
+def test_a_cut_line_of_inputs_is_a_mistake_of_their_bracket_alone() -> None:
+    line = "    source: tokens[n], target: tokens"
+    assert cut_once("recipes/mixed/halting_decoder.arch", line, line) == [("E0103", -1)]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(10, 20))
 def test_each_of_many_lines_that_are_cut_is_no_mistake_elsewhere(seed: int) -> None:
