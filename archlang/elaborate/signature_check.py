@@ -66,7 +66,7 @@ def _check_sizes(declaration: Declaration, report: Report) -> None:
     features = dict.fromkeys(TASK_SIZES, item.name_span) if item.word == "model" else {}
     features.update(places[Axis.FEATURE])
     for name, span in places[Axis.LENGTH].items():
-        if name in features:
+        if name in features and "statics" not in item.signature.unread:  # else it may be a static
             report(mistakes.length_and_feature(span, name, features[name]))
 
 

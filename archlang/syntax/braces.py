@@ -97,6 +97,7 @@ class _Braces:
                 lines = self.lines[header[0] : index + 2]
                 self.header = tuple(self.source.position(each.start)[0] for each in lines)
             elif self.adds and self._lacks_brace(index) and not (depth and self._is_continued(index)):
+                depth = 0
                 self._open_after(index)
         self.is_balanced &= len(self.open) <= 1
 

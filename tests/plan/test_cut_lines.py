@@ -220,6 +220,8 @@ BLOCKS = "archlang/blocks"
         (f"{BLOCKS}/dereference.arch", "    python", '    python "archlang.blocks'),
         (f"{BLOCKS}/chunks.arch", "extern block chunks", "extern block chunks(x: seq[n, d]) -> chunks[n, d, s"),
         (f"{BLOCKS}/embed.arch", "    d: int,", "    d: int"),
+        (f"{BLOCKS}/models/neural_random_access_machine.arch", "    cells: int,", "    cel"),
+        (f"{BLOCKS}/models/block_recurrent_shared_keys.arch", "    y = scan c", "    y = scan c in chunks[window](e[d"),
         ("archlang/tasks/parity.arch", "extern task parity[", "extern task p"),
         ("archlang/tasks/multi30k.arch", "extern task multi30k[", "extern task"),
         ("recipes/papers/panm/dyck.arch", "recipe srnn_3", "recipe srnn_3 from srnn_2 { task dyck[pairs ="),
