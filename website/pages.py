@@ -10,6 +10,10 @@ from archlang.names.shipped import summary
 
 ROOT = Path(__file__).parent.parent
 _START = "README.md"
+# The search shows what explains a word, before its mistakes, and without the programs and folders that use it.
+_NOT_FOUND = "---\nsearch:\n  exclude: true\n---\n\n"
+_FOUND_LATER = "---\nsearch:\n  boost: 0.3\n---\n\n"
+_ERROR_PAGE = re.compile(r"docs/errors/[EW]\d+\.md")
 # Files that browsers show or save; other files get a page with their text.
 _COPIED = {".ipynb", ".png", ".svg"}
 # A fence, code within a line, or the target of a link.
@@ -81,17 +85,16 @@ def _text(path: str) -> str:
         return address.read_text(encoding="utf-8") if address.exists() else _listing(path)
     text = place.read_text(encoding="utf-8")
     if place.suffix == ".md":
-        return text
+        return f"{_FOUND_LATER}{text}" if _ERROR_PAGE.fullmatch(path) else text
     language = {".arch": "arch", ".py": "python", ".cff": "yaml"}.get(place.suffix, "text")
-    # The search shows what explains a word, before the programs that use it.
-    return f"---\nsearch:\n  exclude: true\n---\n\n# {place.name}\n\n`{path}`\n\n```{language}\n{text.rstrip()}\n```\n"
+    return f"{_NOT_FOUND}# {place.name}\n\n`{path}`\n\n```{language}\n{text.rstrip()}\n```\n"
 
 
 def _listing(path: str) -> str:
     """Returns a page that lists the contents of a folder."""
     files = [file for file in sorted((ROOT / path).iterdir()) if not file.name.startswith(("_", "."))]
     lines = [f"- [{file.name.removesuffix('.md')}]({file.name}){_title(file)}" for file in files]
-    return "\n".join([f"# {Path(path).name.capitalize()}", "", *lines, ""])
+    return _NOT_FOUND + "\n".join([f"# {Path(path).name.capitalize()}", "", *lines, ""])
 
 
 def _title(file: Path) -> str:

@@ -44,6 +44,10 @@ def already_trains() -> RequestError:
     return RequestError("another recipe is being trained", "stop it first")
 
 
+def no_number_of_steps(most: int) -> RequestError:
+    return RequestError("a recipe is trained for a whole number of steps", f"write a number from 1 to {most:,}")
+
+
 def no_training() -> RequestError:
     return RequestError("nothing has been trained", "start a training first")
 

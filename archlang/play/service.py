@@ -33,6 +33,7 @@ from archlang.play.mistakes import (
     RequestError,
     is_missing,
     is_too_large,
+    no_number_of_steps,
     trains_elsewhere,
     unknown_method,
     unknown_program,
@@ -136,6 +137,8 @@ class Training(Protocol):
     def start(self, text: str, recipe: str, steps: int) -> None: ...
     def progress(self, after: int) -> Mapping[str, Json]: ...
     def stop(self) -> None: ...
+    @property
+    def is_started(self) -> bool: ...
 
 
 class Service:
@@ -176,6 +179,8 @@ class Service:
         return {
             "version": package.VERSION,
             "trains": self._trainer is not None,
+            # By an earlier page of this server, which may have been closed.
+            "is_started": self._trainer is not None and self._trainer.is_started,
             "highlighting": [{"pattern": rule.pattern, "kinds": rule.kinds} for rule in rules()],
             "programs": [
                 {"name": name, "summary": summary(text), "items": items(text)}
@@ -206,19 +211,20 @@ class Service:
         shown = [*parts(program.document)]
         if not shown:
             return {"choices": [], "reason": "The program has no model and no block yet."}
-        chosen = next((each for each in shown if each.name == name), shown[0])
+        chosen = next((each for each in shown if each.name == name), None) or _first_drawn(program.document, shown)
         facts: Facts = {"choices": [each.name for each in shown], "shown": chosen.name}
         graph = graph_of(program.document, chosen)
         if isinstance(graph, str):
             return facts | {"reason": graph}
-        picture = draw(graph)
+        path = program.document.path
+        picture = draw(graph, path)
         facts["costs"] = _costs(program.document, chosen, graph, lengths)
         before = self._earlier_graph(before_text, request, chosen) if before_text else None
         if before is not None:
             changes = describe_changes(before, graph)
             facts["changes"] = [*changes]
             if together and changes:
-                picture = side_by_side(draw(before), picture, changes)
+                picture = side_by_side(draw(before, path), picture, changes)
         boxes = sum(1 for _ in picture.walk())
         if boxes > _MOST_BOXES:
             return facts | {"reason": f"The picture would have {boxes:,} boxes; {_MOST_BOXES:,} are drawn at most."}
@@ -251,11 +257,14 @@ class Service:
     def train(self, request: Request) -> Facts:
         """Begins to train a recipe."""
         assert self._trainer is not None
-        text, recipe, steps = request.text("text"), request.text("recipe"), request.number("steps")
+        text, recipe = request.text("text"), request.text("recipe")
         if request.text("beside", ""):
             raise trains_elsewhere(request.text("beside"))
-        if not _NAME.fullmatch(recipe) or not 1 <= steps <= MOST_STEPS_OF_TRAINING:
-            raise is_missing("steps", f"number up to {MOST_STEPS_OF_TRAINING:,}")
+        if not _NAME.fullmatch(recipe):
+            raise is_missing("recipe", "name")
+        steps = request.fields.get("steps")
+        if not isinstance(steps, int) or isinstance(steps, bool) or not 1 <= steps <= MOST_STEPS_OF_TRAINING:
+            raise no_number_of_steps(MOST_STEPS_OF_TRAINING)
         self._trainer.start(text, recipe, steps)
         return {}
 
@@ -293,6 +302,11 @@ class Service:
             return None
         graph = graph_of(document, next((each for each in shown if each == chosen), shown[0]))
         return None if isinstance(graph, str) else graph
+
+
+def _first_drawn(document: Document, shown: Sequence[Part]) -> Part:
+    """Returns the first part that has a graph: a block with a required static has none."""
+    return next((each for each in shown if not isinstance(graph_of(document, each), str)), shown[0])
 
 
 def _costs(document: Document, shown: Part, graph: Graph, lengths: Sequence[int]) -> Facts:

@@ -42,6 +42,11 @@ class Trainer:
         self.close()
         self._run = _Run(text, recipe, steps)
 
+    @property
+    def is_started(self) -> bool:
+        """Whether a recipe is being trained, or was."""
+        return self._run is not None
+
     def progress(self, after: int) -> Mapping[str, Json]:
         """Returns the state of the run, its curve from the step after `after` on, and its evaluations.
 

@@ -171,6 +171,8 @@ def unexpected_token(
             return replace(diagnostic, remedy=f"`{earlier}` comes before `{' '.join(later[1].split())}`")
     if remedy == _COMPARE and _BEGINS_LINE.search(span.source.text, max(0, span.start - _LONGEST), span.start):
         return replace(diagnostic, remedy="bind a name: `name = …`, or delete `=`")
+    if remedy == _COMPARE and "`]`" in expected.phrases:
+        return replace(diagnostic, remedy="separate the statics with `,`, each as `name = value`")
     if remedy == _COMPARE:
         return diagnostic.with_edits(Edit(span, "=="), is_safe=True)
     if len(expected.phrases) == 1 and remedy.startswith("put `"):

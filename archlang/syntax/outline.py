@@ -218,9 +218,10 @@ class Outline:
     def _match(self, closer: str, start: int) -> None:
         if closer == "}":
             self.points.append(Point(start, self._open[-1][1]))
-            indent = self._indent(start)
-            if indent is not None and indent < self._line_indent(self._open[-1][1]):
-                self._doubtful.append(self._open[-1][1])
+            indent, opener = self._indent(start), self._open[-1][1]
+            # The body of an item may begin in an indented line of its header.
+            if indent is not None and indent < self._line_indent(opener) and self.around[opener] is not None:
+                self._doubtful.append(opener)
         self._open.pop()
 
     def _word(self, word: str, binder: str, start: int) -> None:

@@ -1,6 +1,6 @@
 // The editor of a program: CodeMirror, asking the service for completions and what names mean.
 import { autocompletion, closeBrackets, closeBracketsKeymap, completionKeymap } from "@codemirror/autocomplete";
-import { defaultKeymap, history, historyKeymap } from "@codemirror/commands";
+import { defaultKeymap, history, historyKeymap, isolateHistory } from "@codemirror/commands";
 import { bracketMatching, codeFolding, foldGutter, foldKeymap, foldService, indentUnit, syntaxHighlighting } from "@codemirror/language";
 import { lintGutter, lintKeymap, setDiagnostics } from "@codemirror/lint";
 import { highlightSelectionMatches, searchKeymap } from "@codemirror/search";
@@ -121,11 +121,16 @@ export const makeEditor = (host, ask, highlighting, changed) => {
       view.dispatch({ selection: { anchor: from, head: Math.min(to, view.state.doc.length) }, scrollIntoView: true });
       view.focus();
     },
-    // Replaces the whole text. A new program begins a history of its own.
+    // Replaces the whole text, in one step to undo. The first program begins the history.
     replace: (text, isNew) => {
-      if (isNew) view.setState(EditorState.create({ doc: text, extensions }));
-      else view.dispatch({ changes: { from: 0, to: view.state.doc.length, insert: text }, annotations: Transaction.userEvent.of("input.format") });
-      if (isNew) changed();
+      const { length } = view.state.doc, isFirst = isNew && !length;
+      if (isFirst) view.setState(EditorState.create({ doc: text, extensions }));
+      else view.dispatch({
+        changes: { from: 0, to: length, insert: text },
+        annotations: [Transaction.userEvent.of("input.format"), isolateHistory.of("full")],
+        ...(isNew && { selection: { anchor: 0 }, scrollIntoView: true }),
+      });
+      if (isFirst || text === "") changed();
     },
     mark: (mistakes) => {
       const { length } = view.state.doc;

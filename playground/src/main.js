@@ -29,6 +29,8 @@ const call = isServed ? server(fragment) : worker((text) => say(text));
 let beside = ""; // the shipped program whose files this one may use
 let base = { text: "", name: "" }; // what the program is compared with
 let editor, leave = null, title = "";
+// What each program that was begun with may use and is compared with, by its text: undoing returns to such a program.
+const begun = new Map();
 let damagedLink = null; // of a link without a program: the text that is shown in its place, once it is known
 
 const fields = () => ({ text: editor.text(), beside });
@@ -37,6 +39,7 @@ const ask = (method, more) => call(method, { ...fields(), ...more });
 // Checks and draws the newest text, one request at a time.
 let timer = 0, isBusy = false, isOutdated = false;
 const later = () => {
+  ({ beside, base } = begun.get(editor.text()) ?? { beside, base });
   isOutdated = true;
   clearTimeout(timer);
   timer = setTimeout(update, PAUSE);
@@ -160,11 +163,23 @@ const recipe = () => {
 };
 
 const begin = (text, name, besideName) => {
+  if (editor.text()) begun.set(editor.text(), { beside, base });
   beside = besideName;
   base = { text, name };
-  title = "";
+  begun.set(text, { beside, base });
   at("explanation").hidden = true;
+  clearDrawing();
   editor.replace(text, true);
+};
+
+const clearDrawing = () => {
+  if (leave) leave();
+  leave = null;
+  title = "";
+  at("view").replaceChildren();
+  at("costs").tBodies[0].replaceChildren();
+  for (const id of ["parameters", "uncounted", "reason", "base"]) at(id).textContent = "";
+  at("changes").replaceChildren();
 };
 
 const load = trying(async (name) => {
@@ -196,6 +211,7 @@ const first = async () => {
   if (kept === null) return load(FIRST);
   begin(kept.text, "", kept.beside);
   base = kept.base;
+  begun.set(kept.text, { beside, base });
 };
 
 const copyLink = trying(async () => {
@@ -212,9 +228,9 @@ const copyLink = trying(async () => {
 const start = trying(async () => {
   // A token is no part of the address to copy, and a reload keeps the program as it is by then.
   if (location.hash) history.replaceState(null, "", location.pathname);
-  const { highlighting, programs, trains } = await call("start", {});
+  const { highlighting, programs, trains, is_started } = await call("start", {});
   fill(programs);
-  if (trains) makeTraining(call, fields, recipe, trying);
+  if (trains) makeTraining(call, fields, recipe, trying, is_started);
   editor = makeEditor(at("editor"), ask, highlighting, later);
   at("programs").onchange = () => at("programs").value && load(at("programs").value);
   at("format").onclick = trying(async () => {
@@ -230,6 +246,7 @@ const start = trying(async () => {
   at("link").onclick = copyLink;
   at("keep").onclick = () => {
     base = { text: editor.text(), name: "the last “Compare from here”" };
+    begun.set(base.text, { beside, base });
     later();
   };
   for (const id of ["shown", "lengths", "together"]) at(id).onchange = later;

@@ -6,8 +6,8 @@ const WIDTH = 600, HEIGHT = 180, MARGIN = 8;
 const at = (id) => document.getElementById(id);
 const digits = (value) => (value === null ? "" : value.toLocaleString("en", { maximumSignificantDigits: 4 }));
 
-// `recipe` returns the recipe to train, or null.
-export const makeTraining = (call, program, recipe, trying) => {
+// `recipe` returns the recipe to train, or null. If `isStarted`, a page before this one has started a training.
+export const makeTraining = (call, program, recipe, trying, isStarted) => {
   let curve = [], isWatched = false, shown = "";
   at("training-part").hidden = false;
 
@@ -74,4 +74,5 @@ export const makeTraining = (call, program, recipe, trying) => {
     await call("stop", {});
     watch();
   });
+  if (isStarted) watch();
 };

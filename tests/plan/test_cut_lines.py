@@ -233,6 +233,11 @@ def test_a_cut_line_of_a_shipped_file_is_one_mistake(path: str, line: str, cut: 
     assert (code[:3], distance) == ("E01", 0)
 
 
+def test_a_cut_list_of_statics_in_a_header_is_one_mistake() -> None:
+    line = "model sorter[d = 64, layers = 3, mix: block = sinkhorn_attention[heads = 4, buckets = 5, size = 4, noise"
+    assert cut_once("recipes/field/sinkhorn.arch", line, line) == [("E0103", 0)]
+
+
 def test_a_cut_line_of_inputs_is_a_mistake_of_their_bracket_alone() -> None:
     line = "    source: tokens[n], target: tokens"
     assert cut_once("recipes/mixed/halting_decoder.arch", line, line) == [("E0103", -1)]

@@ -238,7 +238,6 @@ def test_text_from_a_link_is_data(server: Server, open_playground: Any) -> None:
     page.ready()
     page.write(HOSTILE)
     page.until("() => document.getElementById('mistakes').children.length > 0")
-    page.view.select_option("#shown", "model m")
     page.until("() => document.querySelector('#view svg').getAttribute('aria-label') === 'model m'")
     page.view.click("#link")
     page.says("The link is copied: it opens in this tab only, which has the token")
@@ -247,7 +246,6 @@ def test_text_from_a_link_is_data(server: Server, open_playground: Any) -> None:
     page.view.goto("about:blank")
     page.view.goto(link)
     page.until("() => document.getElementById('shown').children.length === 2")
-    page.view.select_option("#shown", "model m")
     page.ready()
     assert page.view.evaluate("window.hacked") is None
     assert "onerror" in page.view.inner_text(".cm-content")
@@ -302,6 +300,46 @@ def test_a_recipe_is_trained_before_ones_eyes(server: Server, open_playground: A
     assert "step 40 of 40" in page.view.inner_text("#progress")
     assert page.view.locator("#evaluations tbody tr").count() >= 2
     page.view.frame_locator("#inspection").locator("h2", has_text="Prediction").wait_for(timeout=SECONDS)
+
+
+def test_a_reload_finds_the_training_that_it_left(server: Server, open_playground: Any) -> None:
+    page = open_playground(server.url)
+    page.ready()
+    page.write(TINY + "}\n")
+    page.until("() => document.querySelector('#view svg').getAttribute('aria-label').includes('tiny')")
+    page.view.fill("#steps", "10000")
+    page.view.click("#train")
+    page.until("() => document.querySelector('#curve polyline')", timeout=2 * SECONDS)
+    page.view.reload()
+    page.until("() => document.getElementById('progress').textContent.startsWith('training tiny')")
+    page.view.click("#stop")
+    page.until("() => document.getElementById('progress').textContent.startsWith('stopped')", timeout=2 * SECONDS)
+
+
+def test_a_program_that_another_one_replaced_comes_back(server: Server, open_playground: Any) -> None:
+    page = open_playground(server.url)
+    page.ready()
+    page.write(MODEL)
+    page.until("() => document.querySelector('#view svg')?.getAttribute('aria-label') === 'model m'")
+    page.view.select_option("#programs", "papers/panm/table1")
+    page.until("() => document.getElementById('base').textContent.includes('table1')")
+    page.view.locator(".cm-content").focus()
+    page.view.keyboard.press("Control+Z")
+    page.until("() => document.querySelector('#view svg')?.getAttribute('aria-label') === 'model m'")
+    page.until("() => document.getElementById('base').textContent.includes('gutlb')")
+
+
+def test_every_box_is_reached_by_the_keyboard_and_shows_its_defaults(server: Server, open_playground: Any) -> None:
+    page = open_playground(server.url)
+    page.ready()
+    page.write(MODEL)
+    page.until("() => document.querySelector('#view svg')?.getAttribute('aria-label') === 'model m'")
+    page.view.locator("#view [role=treeitem]", has_text="linear").last.focus()
+    page.view.keyboard.press("Shift+Tab")
+    page.view.keyboard.press("Tab")
+    shown = page.view.inner_text(".about-box")
+    assert "defaults: bias = true" in shown
+    assert "line 2" in shown
 
 
 def test_the_static_playground_works_from_a_plain_file_server_on_a_phone(site: str, open_playground: Any) -> None:

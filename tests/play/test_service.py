@@ -89,6 +89,20 @@ def test_a_program_that_cannot_be_drawn_says_why(service: Service) -> None:
     assert reason == "Model m cannot be drawn: unknown block `embd`."
 
 
+def test_a_picture_names_the_lines_of_the_program_and_no_file(service: Service) -> None:
+    svg = ask(service, "draw", text=GOOD, lengths=[])["svg"]
+    assert "line 2" in svg
+    assert "/nowhere" not in svg
+
+
+def test_the_first_part_that_can_be_drawn_is_shown(service: Service) -> None:
+    with_choice = "block b[k: symbol](x: seq[n, d]) -> seq[n, d] {\n    return residual[k](x)\n}\n"
+    assert "svg" not in ask(service, "draw", text=with_choice, lengths=[])
+    drawn = ask(service, "draw", text=with_choice + GOOD.replace("model m", "block g"), lengths=[])
+    assert drawn["shown"] == "block g"
+    assert "svg" in drawn
+
+
 def test_completion_and_formatting_answer(service: Service) -> None:
     at = GOOD.index("embed") + 3
     assert "embed" in [option["word"] for option in ask(service, "complete", text=GOOD, offset=at)["options"]]

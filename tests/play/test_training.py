@@ -110,6 +110,10 @@ class Noted:
     def __init__(self) -> None:
         self.trained: list[tuple[str, str, int]] = []
 
+    @property
+    def is_started(self) -> bool:
+        return bool(self.trained)
+
     def start(self, text: str, recipe: str, steps: int) -> None:
         self.trained.append((text, recipe, steps))
 
@@ -127,11 +131,15 @@ def test_the_page_trains_where_the_service_has_a_trainer() -> None:
     request = {"method": "train", "text": "t", "recipe": "r", "steps": 300}
     assert service.answer(request) == {"result": {}}
     assert noted.trained == [("t", "r", 300)]
+    assert service.answer({"method": "start"})["result"]["is_started"] is True  # type: ignore[call-overload, index] # JSON
     assert service.answer({"method": "progress", "after": 4}) == {"result": {"after": 4}}
     service.answer({"method": "stop"})
     for change in ({"steps": 0}, {"steps": 10**6}, {"recipe": "--help"}, {"beside": "papers/panm/table1"}):
         assert "error" in service.answer({**request, **change})
     assert noted.trained == []
+    for steps in (0, -5, 1.5, None, 99_999):
+        error = service.answer({**request, "steps": steps})["error"]
+        assert error["remedy"] == "write a number from 1 to 10,000"  # type: ignore[call-overload, index] # JSON
     assert "error" in Service("/nowhere").answer(request)
 
 

@@ -185,6 +185,11 @@ def test_a_truncated_loop_cannot_halt_wherever_its_clause_is() -> None:
         ("block b(h: s) -> s { return h ** 2 }", "there is no operator `**`", "write a product, as `h * h`"),
         ("block b[d = 2 ** 4](h: s) -> s { return h }", "there is no operator `**`", "write a product, as `h * h`"),
         ("block b(h: s) -> s { if h = 3 { } }", "expected `{`, found `=`", "compare with `==`"),
+        (
+            "block b(h: s) -> s { return dropout[0.1 = 3](h) }",
+            "expected `]` or `,`, found `=`",
+            "separate the statics with `,`, each as `name = value`",
+        ),
         ("block b(h: s) -> s { a = f(h, x = 3) }", "expected `)` or `,`, found `=`", "put statics in square brackets"),
         ("block b(h: s) -> s { f(h) }", "expected `<-` or `=`, found `(`", "begin a statement with `name =`"),
         ("block b(h: s) -> s { a.b = h }", "expected a statement or `}`, found `a.b`", "bind a name without dots"),

@@ -45,7 +45,8 @@ def test_a_folder_becomes_a_list_and_a_program_a_page(repository: Path) -> None:
     assert built.pages["docs/a.md"] == (
         "[all](programs/index.md) [b](programs/b.arch.md) [c](c.png) [home](../README.md)"
     )
-    assert built.pages["docs/programs/index.md"] == "# Programs\n\n- [b.arch](b.arch.md): What b does.\n"
+    unsearched = "---\nsearch:\n  exclude: true\n---\n\n"
+    assert built.pages["docs/programs/index.md"] == f"{unsearched}# Programs\n\n- [b.arch](b.arch.md): What b does.\n"
     assert "```arch\n## What b does.\nblock b() {}\n```" in built.pages["docs/programs/b.arch.md"]
 
 

@@ -223,7 +223,7 @@ const showPicture = (view, keys, { folded = null, part = null } = {}) => {
   });
   listen(keys, "keydown", (event) => {
     const step = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[event.key];
-    const g = event.target.closest && event.target.closest("g[aria-expanded]");
+    const g = event.target.matches && event.target.matches("g[aria-expanded]") ? event.target : null;
     if (event.target.matches && event.target.matches("button")) return;
     if ((event.key === "Enter" || event.key === " ") && g) {
       event.preventDefault();
@@ -236,6 +236,19 @@ const showPicture = (view, keys, { folded = null, part = null } = {}) => {
     else if (event.key === "-") zoom(1.2);
     else if (event.key === "0") showAll();
   });
+
+  // What hovering shows of a box, also for the keyboard. Screen readers read the title of the box itself.
+  const about = document.createElement("pre");
+  about.className = "about-box";
+  about.setAttribute("aria-hidden", "true");
+  about.hidden = true;
+  view.append(about);
+  listen(svg, "focusin", ({ target }) => {
+    const [title] = children(target, "title");
+    about.textContent = title ? title.textContent.trim() : "";
+    about.hidden = !title || !target.matches(":focus-visible");
+  });
+  listen(svg, "focusout", () => (about.hidden = true));
 
   // Highlights the paths from the model's inputs to its results through an edge, in every box around the edge.
   const highlight = (path) => {

@@ -1,4 +1,4 @@
-// Written by playground/build.mjs, from sources 599a1520f5ef5ab6a1db66f88024c06e9e029c8245465067ac18b0d084650efb
+// Written by playground/build.mjs, from sources cd6e484fcf835a7ae660c6a299a9b34a7b345541af8da144a9880a14a004113d
 import{loadPyodide as i}from"./pyodide/pyodide.mjs";var n=async()=>{self.postMessage({progress:"Loading Python …"});let[e,r]=await Promise.all([i({indexURL:new URL("pyodide/",self.location.href).href}),fetch("packages.zip").then(s=>{if(!s.ok)throw new Error("packages.zip is missing");return s.arrayBuffer()})]);return self.postMessage({progress:"Loading the compiler …"}),e.unpackArchive(r,"zip",{extractDir:"/packages"}),e.runPython(`
 import sys, json
 sys.path.insert(0, "/packages")

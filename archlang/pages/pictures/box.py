@@ -25,7 +25,7 @@ class Box:
         output: The names and types of the values that the box computes.
         notes: Lines below the title.
         details: Lines that are shown on hover: the statics with their defaults, and exact costs.
-        location: `file:line` of the program.
+        location: `file:line`, or `line …` of a program that the reader sees.
         source: The text of that line.
         badge: A number that all boxes with the same weights share, or 0 if no other box has these weights.
         boxes: In the order of computation.

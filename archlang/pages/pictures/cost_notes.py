@@ -1,6 +1,6 @@
 """Lines about parameters and FLOPs for the boxes of a picture."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from archlang.graph.graph import Graph
@@ -39,11 +39,16 @@ def cost_notes(graph: Graph) -> Mapping[str, CostNotes]:
             exact.append(f"{cost.flops:,} FLOPs")
         notes[node.id] = CostNotes((", ".join(short),) if short else (), tuple(exact))
     model = (
-        f"{'at least ' if summary.unknown else ''}{summary.unique:,} parameters, {summary.executed:,} executed",
-        f"{'at least ' if summary.uncounted else ''}{summary.flops:,} FLOPs for a sample of {LENGTH} positions",
+        f"{summary.unique:,} parameters, {summary.executed:,} executed{_without(summary.unknown)}",
+        f"{summary.flops:,} FLOPs for a sample of {LENGTH} positions{_without(summary.uncounted)}",
     )
     notes[""] = CostNotes(model)
     return notes
+
+
+def _without(blocks: Sequence[str]) -> str:
+    """Returns what a count lacks: the blocks with an unknown size."""
+    return f", without {', '.join(blocks)}" if blocks else ""
 
 
 def rounded(number: float) -> str:

@@ -50,9 +50,10 @@ _LINE_WIDTH = 44  # characters of statics
 _LONGEST_NUMBER = 8  # characters
 
 
-def draw(graph: Graph) -> Box:
-    """Returns the picture of a graph, with the parameters and FLOPs of each box."""
-    drawer = _GraphDrawer(graph)
+def draw(graph: Graph, program: str = "") -> Box:
+    """Returns the picture of a graph, with the parameters and FLOPs of each box. `program` is the path of a file that
+    the reader sees: the places of its lines are without it."""
+    drawer = _GraphDrawer(graph, program)
     kinds = {value.id: "input" for value in graph.region.inputs}
     content = drawer.region(graph.region, kinds, {value.id: value.name for value in graph.region.inputs})
     notes = drawer.costs[""].notes
@@ -69,8 +70,9 @@ class _Content:
 
 
 class _GraphDrawer:
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, program: str) -> None:
         self.instances = graph.instances
+        self.program = program
         self.costs = cost_notes(graph)
         self.applied: set[tuple[str, ...]] = set()  # the blocks whose content is drawn
         uses = Counter(path for node in graph.region.walk() for path in self._weight_paths(node))
@@ -142,7 +144,7 @@ class _GraphDrawer:
             repeats = (title, *written) in self.applied
             self.applied.add((title, *written))
         costs = self.costs.get(node.id, CostNotes())
-        location, line = _location(node.span)
+        location, line = _location(node.span, self.program)
         return Box(
             node.id,
             node.operation.mnemonic,
@@ -244,10 +246,12 @@ def _heading(node: Node, body: Region, instance: Instance | None) -> tuple[str, 
     return "scan", tuple(notes)
 
 
-def _location(span: Span | None) -> tuple[str, str]:
-    """Returns `file:line` and the text of the line."""
+def _location(span: Span | None, program: str) -> tuple[str, str]:
+    """Returns `file:line`, or `line …` of the program, and the text of the line."""
     if span is None:
         return "", ""
+    if span.source.path == program:
+        return f"line {span.line}", span.source.line(span.line).strip()
     path = Path(span.source.path)
     # A file of the library has the same name on every machine.
     name = path.relative_to(PACKAGE.parent).as_posix() if path.is_relative_to(PACKAGE) else span.source.path

@@ -214,6 +214,6 @@ def test_it_zooms_by_keys_and_shows_the_whole_picture_again(open_page: Any, page
 @pytest.mark.parametrize("page", ["gutlb.arch"], indirect=True)
 def test_every_box_that_folds_has_a_name_for_screen_readers(open_page: Any, page: str) -> None:
     view = open_page(page)
-    boxes = view.locator("g[role=button]")
+    boxes = view.locator("g[role=treeitem]")
     assert boxes.count() > 1
     assert all(box.get_attribute("aria-label") for box in boxes.all())
