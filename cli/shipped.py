@@ -28,8 +28,8 @@ def program_or_input(path: Path | None) -> Path | None:
 
 
 def programs(paths: list[Path]) -> list[Path]:
-    """Returns the files that arguments name."""
-    return [named(path) or path for path in paths]
+    """Returns the files that arguments name. Exits if one is a misspelt name of a shipped file."""
+    return [program_or_input(path) or path for path in paths]
 
 
 def named(path: Path | None) -> Path | None:

@@ -79,10 +79,15 @@ class SearchPlan:
             parts.append(tree.Vary(variations=(variation,), span=seed.span))
         return unparse(replace(recipe, parts=tuple(parts)))
 
+    @property
+    def base(self) -> str:
+        """The recipe as text with the overrides and without searched values: what all trials have in common."""
+        return self.text({})
+
     def _settings(self, values: Mapping[str, float | str]) -> dict[str, tree.Setting]:
         span = self._planner.recipe.parts.recipe.span
         settings = {}
-        for space in self.spaces:
+        for space in (each for each in self.spaces if each.path in values):
             value = values[space.path]
             expression = self._choices[space.path][str(value)] if space.choices else _number(value, span)
             path = tree.Name(parts=tuple(space.path.split(".")), span=span)

@@ -1,5 +1,6 @@
 """The wording of errors about seeds, splits, metrics and engines."""
 
+import difflib
 import shlex
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -21,6 +22,13 @@ def stored_model_fails(path: Path, reason: str) -> RunError:
 def study_fails(path: Path, reason: str) -> RunMachineError:
     message = f"{path} cannot be read or written: {reason}"
     return RunMachineError(message, "free space, or check the disk; then rerun the command: its trials resume")
+
+
+def other_study(folder: Path, recipe: str, own: str) -> RunError:
+    """`recipe` is that of the trials in the folder, and `own` the one to search for, each as text."""
+    lines = [line for line in difflib.ndiff(recipe.splitlines(), own.splitlines()) if line.startswith(("- ", "+ "))]
+    message = f"the trials in {folder} have other settings:\n" + "\n".join(lines)
+    return RunError(message, "name another folder with `--out`, or search with the same settings")
 
 
 def seed_out_of_bounds(seed: int, highest: int) -> RunError:

@@ -13,12 +13,14 @@ from archlang.record import mistakes
 from archlang.record.mistakes import RunError
 from archlang.record.reading import read_results
 from archlang.runs.engines import Engine
-from archlang.runs.mistakes import study_fails
+from archlang.runs.mistakes import other_study, study_fails
 from archlang.runs.points import JOBS, Point, PointResult, folder_name, make_folder
 from archlang.tasks.kit.metrics import LOWER_IS_BETTER
 from archlang.train.settings import Settings
 
 _STUDY = "study.sqlite"
+_BASE = "recipe"
+"""the attribute of a study with the recipe of its trials, without the searched values"""
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,7 @@ class Tuning:
         """Opens the study, and queues the trials again whose process has died: their runs resume.
 
         Raises:
-            RunError: Optuna is not installed, or the folder cannot be used."""
+            RunError: Optuna is not installed, the folder cannot be used, or its trials had other settings."""
         try:
             import optuna
         except ImportError:
@@ -77,6 +79,10 @@ class Tuning:
             direction="minimize" if self.metric in LOWER_IS_BETTER else "maximize",
             load_if_exists=True,
         )
+        base = study.user_attrs.get(_BASE, self.search.base)
+        if base != self.search.base:
+            raise other_study(self.folder, base, self.search.base)
+        study.set_user_attr(_BASE, base)
         # With the same seed, a reopened study would sample its first trials again.
         seed = self.seed + len(study.get_trials(deepcopy=False))
         study.sampler = optuna.samplers.TPESampler(seed=seed, constant_liar=True)

@@ -108,6 +108,8 @@ OPERATORS_AFTER_PIPE = frozenset((*"+-*/%", "==", "!=", "<", "<=", ">", ">=", "a
 
 # A sign that binds in other languages, or is doubled.
 _BINDING_SIGN = re.compile(r".?(?P<sign>:=|==)(?!=)")
+# A setting of a recipe with its line.
+_SETTING = re.compile(r"(task|model|train)\.([A-Za-z_][\w.]*)")
 # The word of a loop in other languages, at the end of a text.
 _FOREIGN_LOOP = re.compile(r"(?:^|[\r\n{])[ \t]*(?:for|while)[ \t]+\Z")
 _LOOPS = "write `repeat n {` for a number of steps, or `scan x in h {` over the positions of `h`"
@@ -150,8 +152,10 @@ def unexpected_token(
     if token == "(" and span.source.text.endswith(")", 0, span.start):
         remedy = _STATICS
     diagnostic = Diagnostic("E0101", message, span, label, remedy=remedy)
-    if token.isidentifier() and not is_keyword and meant_names(token, expected.words):
-        return misspelt(diagnostic, token, expected.words)
+    # A word of two letters is similar to most short names.
+    possible = [word for word in expected.words if len(word) > 2 or len(token) <= 3]
+    if token.isidentifier() and not is_keyword and meant_names(token, possible):
+        return misspelt(diagnostic, token, possible)
     clause = _TRUNCATED.search(span.source.text, 0, span.start) if token == "halting" else None
     if clause is not None:
         written = clause[0].rstrip()
@@ -216,7 +220,11 @@ def keyword_without_space(span: Span, words: Iterable[str]) -> str | None:
     or a string follows, before which the word may be a misspelt keyword."""
     for word in sorted(words, key=len, reverse=True):
         rest = span.text.removeprefix(word)
-        if rest not in ("", span.text) and (rest in _SECOND_WORDS or _ENDS_NAME.match(span.source.text, span.end)):
+        if (
+            rest not in ("", span.text)
+            and not rest.startswith(".")
+            and (rest in _SECOND_WORDS or _ENDS_NAME.match(span.source.text, span.end))
+        ):
             return word
     return None
 
@@ -250,6 +258,12 @@ def _remedy(token: str, expected: Expected, around: str, is_reserved: bool, is_b
         return "put statics in square brackets: `name[static = value]`"
     if token == "=" and expected.operators:
         return _COMPARE
+    if "a value" in expected.phrases and token in ("repeat", "stack"):
+        return f"write the loop before this line, as in `y = {token} n carry h {{ … emit h }}`, and use its result here"
+    if "a value" in expected.phrases and token == "if":
+        return "write `a when condition else b` in place of `if`"
+    if is_in_recipe and (setting := _SETTING.fullmatch(token)):
+        return f"write it in the line `{setting[1]}`, as in `{setting[1]} …[{setting[2]} = …]`"
     if binds and token in ("+", "-", "*", "/"):
         return f"bind the whole value: `name <- name {token} …`"
     if binds:
@@ -272,6 +286,10 @@ def reserved_word(span: Span) -> Diagnostic:
 
 def misspelt_keyword(span: Span, word: str, possible: Iterable[str]) -> Diagnostic:
     message = f"no statement begins with {_quoted(word)}"
+    for keyword in ("return", "emit"):
+        if word.startswith(keyword):
+            # The rest is a value, without a space before it.
+            return keywords_without_space(span, keyword)
     return misspelt(Diagnostic("E0101", message, span, "unknown keyword"), word, possible)
 
 

@@ -56,15 +56,15 @@ class Progress:
         return None if sign is None else self.span(*sign.span())
 
     def end_of_code(self, place: int) -> int:
-        """Returns the end of the last word or sign before a place, without comments; comments may be long, so only the
-        last characters are searched."""
-        begin = max(0, place - LONGEST_COMMENT)
+        """Returns the end of the last word or sign before a place, without comments, of which there may be many."""
         while True:
+            begin = max(0, place - LONGEST_COMMENT)
             code = self.text[begin:place].rstrip()
-            comment = code.find("#", max(0, self.line_start(begin + len(code)) - begin))
+            end = begin + len(code)
+            comment = self.text.find("#", self.line_start(end), end)
             if comment < 0:
-                return begin + len(code)
-            place = begin + comment
+                return end
+            place = comment
 
     def last_piece(self, place: int) -> Span | None:
         """Returns the last word or sign before a place."""

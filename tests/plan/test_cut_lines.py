@@ -220,6 +220,7 @@ BLOCKS = "archlang/blocks"
         (f"{BLOCKS}/dereference.arch", "    python", '    python "archlang.blocks'),
         (f"{BLOCKS}/chunks.arch", "extern block chunks", "extern block chunks(x: seq[n, d]) -> chunks[n, d, s"),
         (f"{BLOCKS}/embed.arch", "    d: int,", "    d: int"),
+        (f"{BLOCKS}/models/panm.arch", "use ", "use"),
         (f"{BLOCKS}/models/neural_random_access_machine.arch", "    cells: int,", "    cel"),
         (f"{BLOCKS}/models/block_recurrent_shared_keys.arch", "    y = scan c", "    y = scan c in chunks[window](e[d"),
         ("archlang/tasks/parity.arch", "extern task parity[", "extern task p"),

@@ -54,6 +54,15 @@ def test_a_reopened_study_resumes_running_trials(search: SearchPlan, tmp_path: P
     assert len(reopened.trials()) == 3
 
 
+def test_a_study_has_one_recipe_for_all_trials(program: Path, search: SearchPlan, tmp_path: Path) -> None:
+    tune.Tuning(search, tmp_path / "study", device="cpu")
+    longer = plan_search(program, sets={"train.steps": "6"})
+    with pytest.raises(RunError, match=r"have other settings:\n- .*steps = 5.*\n\+ .*steps = 6") as error:
+        tune.Tuning(longer, tmp_path / "study", device="cpu")
+    assert "--out" in error.value.remedy
+    tune.Tuning(search, tmp_path / "study", device="cpu")
+
+
 @pytest.mark.parametrize("name", ["study.sqlite", "study.sqlite-journal", ".jobs"])
 def test_a_study_is_not_written_through_a_link(name: str, search: SearchPlan, tmp_path: Path) -> None:
     (tmp_path / "study").mkdir()

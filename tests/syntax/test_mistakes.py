@@ -186,6 +186,17 @@ def test_a_truncated_loop_cannot_halt_wherever_its_clause_is() -> None:
         ("block b[d = 2 ** 4](h: s) -> s { return h }", "there is no operator `**`", "write a product, as `h * h`"),
         ("block b(h: s) -> s { if h = 3 { } }", "expected `{`, found `=`", "compare with `==`"),
         (
+            "block b(h: s) -> s {\n    return repeat 3 { h <- norm(h) }\n}",
+            "expected a value, found `repeat`",
+            "write the loop before",
+        ),
+        ("block b(h: s) -> s {\n    returnh\n}", "a space is missing in `returnh`", "write `return h`"),
+        (
+            "recipe r {\n    task t\n    model m\n    model.d = 4\n}",
+            "expected a part of a recipe",
+            "write it in the line `model`, as in `model …[d = …]`",
+        ),
+        (
             "block b(h: s) -> s { return dropout[0.1 = 3](h) }",
             "expected `]` or `,`, found `=`",
             "separate the statics with `,`, each as `name = value`",
