@@ -7,6 +7,7 @@ from rich.text import Text
 from archlang.cli import console
 from archlang.diagnostics.names import suggest
 from archlang.names import library
+from archlang.syntax.comments import first_sentence
 from archlang.syntax.printer import signature_text, unparse
 from archlang.syntax.tree import Definition, Extern
 
@@ -58,7 +59,7 @@ def _list(items: Mapping[str, Item]) -> None:
             module = head
             console.out.print(Text(f"\nuse archlang.{head}", "dim"))
         line = Text(name.ljust(width), "bold")
-        line.append(item.documentation[0] if item.documentation else "", "not bold")
+        line.append(first_sentence(item.documentation), "not bold")
         if console.out.is_terminal:
             console.out.print(line, no_wrap=True, overflow="ellipsis", soft_wrap=False)
         else:

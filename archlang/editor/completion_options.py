@@ -9,6 +9,7 @@ from archlang.editor.recipe_facts import RecipeFacts
 from archlang.editor.symbols import Item
 from archlang.names import library
 from archlang.plan.recipe import SEED
+from archlang.syntax.comments import first_sentence
 from archlang.syntax.printer import unparse
 from archlang.syntax.tree import Binary, Expression, ListOf, Name, Node, Recipe, StaticParameter
 from archlang.syntax.walk import walk
@@ -52,7 +53,7 @@ def choices(document: Document, word: str) -> Iterator[Completion]:
 
 
 def of_item(name: str, item: Item | Recipe) -> Completion:
-    detail = item.documentation[0] if item.documentation else ""
+    detail = first_sentence(item.documentation)
     return Completion(name, "recipe" if isinstance(item, Recipe) else item.word, detail)
 
 

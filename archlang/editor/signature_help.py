@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from archlang.editor.document import Document
 from archlang.editor.open_brackets import callee_before, is_own_bracket, open_brackets
 from archlang.editor.symbols import Item
+from archlang.syntax.comments import first_sentence
 from archlang.syntax.printer import unparse
 
 _PIECE = re.compile(r'"[^"\r\n]*"|#[^\r\n]*|[()\[\]{},]')
@@ -69,7 +70,7 @@ def _help(item: Item, bracket: str, written: str, is_piped: bool) -> SignatureHe
     if signature.result is not None:
         label += f" -> {unparse(signature.result)}"
     active = argument_number(item, bracket, written, is_piped)
-    documentation = item.documentation[0] if item.documentation else ""
+    documentation = first_sentence(item.documentation)
     return SignatureHelp(label, documentation, tuple(places), active if active < len(places) else None)
 
 

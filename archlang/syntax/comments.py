@@ -1,7 +1,11 @@
 """Assigns each comment of a file to a statement, an item or a closing brace."""
 
+import re
 from bisect import bisect_left
+from collections.abc import Sequence
+from itertools import takewhile
 
+_SENTENCE = re.compile(r".*?[.?!](?= [A-Z`]|$)")
 _SPACE = " \t\r\f\ufeff"
 _BLANK = _SPACE + "\n"
 
@@ -74,3 +78,10 @@ class Comments:
             place -= 1
             newlines += self._text[place] == "\n"
         return place, newlines
+
+
+def first_sentence(documentation: Sequence[str]) -> str:
+    """Returns the first sentence of a documentation, which may take several lines; empty if there is none."""
+    paragraph = " ".join(takewhile(str.strip, documentation))
+    sentence = _SENTENCE.match(paragraph)
+    return paragraph if sentence is None else sentence[0]

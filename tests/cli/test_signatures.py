@@ -8,6 +8,7 @@ import pytest
 from archlang.cli.signatures import Item
 from archlang.names import library
 from archlang.source import Source
+from archlang.syntax.comments import first_sentence
 from archlang.syntax.parser import parse
 from archlang.syntax.printer import signature_text
 from archlang.syntax.tree import Extern
@@ -21,7 +22,7 @@ def test_blocks_lists_every_block_on_a_line_with_its_first_sentence(archlang: Co
     assert result.code == 0
     shown = " ".join(result.out.split())
     for item in library.blocks().values():
-        assert f"{item.name} {item.documentation[0]}" in shown
+        assert f"{item.name} {first_sentence(item.documentation)}" in shown
 
 
 def test_a_block_of_a_library_module_is_found_by_its_own_name(archlang: Command) -> None:
@@ -41,6 +42,12 @@ def test_tasks_lists_every_task(archlang: Command) -> None:
     result = archlang("tasks")
     assert result.code == 0
     assert {"ctl", "listops", "flipflop"} <= {line.split(" ")[0] for line in result.out.splitlines()}
+
+
+def test_a_first_sentence_of_two_lines_is_shown_whole(archlang: Command) -> None:
+    shown = {line.split(" ")[0]: line for line in archlang("tasks").out.splitlines()}
+    assert shown["cogs"].endswith("COGS: translate English sentences into logical forms.")
+    assert shown["logical_inference"].endswith(".")
 
 
 def test_one_block_is_shown_with_signature_documentation_and_source(archlang: Command) -> None:
