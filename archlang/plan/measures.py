@@ -85,7 +85,8 @@ class Measures:
         `statics` are the paths that could stand in its place."""
         split = metric.partition(".")[0]
         possible = [f"{split}.{group}" for group in self.groups]
-        if path.text in possible:
+        is_split_unknown = bool(self.splits) and split not in self.splits  # which is reported
+        if path.text in possible or (is_split_unknown and path.parts[0] in self.splits):
             return
         is_static = did_you_mean(path.text, statics) or any(
             path.text == static.rpartition(".")[2] for static in statics

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from itertools import takewhile
 
 _SENTENCE = re.compile(r".*?[.?!](?= [A-Z`]|$)")
+_LONE_RETURN = re.compile(r"\r(?!\n)")
 _SPACE = " \t\r\f\ufeff"
 _BLANK = _SPACE + "\n"
 
@@ -14,7 +15,7 @@ class Comments:
     """The comments of one text, in order. Each comment is taken once, by the node that it belongs to."""
 
     def __init__(self, text: str) -> None:
-        self._text = text
+        self._text = _LONE_RETURN.sub("\n", text)  # also a line end
         self._starts: list[int] = []
         self._lines: list[str] = []
         self._taken: list[bool] = []

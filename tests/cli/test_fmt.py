@@ -43,10 +43,12 @@ def test_a_program_with_another_mistake_is_formatted(archlang: Command, folder: 
     assert archlang("fmt", "--check", "bad.arch").code == 0
 
 
-def test_line_endings_become_line_feeds(archlang: Command, folder: Path) -> None:
-    (folder / "good.arch").write_bytes(GOOD.replace("\n", "\r\n").encode())
+@pytest.mark.parametrize("line_end", ["\r\n", "\r"])
+def test_line_endings_become_line_feeds(archlang: Command, folder: Path, line_end: str) -> None:
+    text = f"## What it is for.\n{GOOD}"
+    (folder / "good.arch").write_bytes(text.replace("\n", line_end).encode())
     assert archlang("fmt", "good.arch").code == 0
-    assert (folder / "good.arch").read_bytes() == GOOD.encode()
+    assert (folder / "good.arch").read_bytes() == text.encode()
 
 
 def test_the_standard_input_is_formatted_to_the_standard_output(archlang: Command) -> None:

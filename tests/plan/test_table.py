@@ -139,6 +139,7 @@ def test_a_group_of_a_split_is_no_static_of_the_recipe(file: Path) -> None:
         ('column "c" test.accuracy', "E0610"),
         ('row "a" small\n row "a" other\n column "c" test.accuracy', "E0611"),
         ('row "a" small\n column "c" accuracy', "E0605"),
+        ('row "a" small\n column "c" tst.accuracy at test.length = 9', "E0605"),
         ('row "a" small at model.dd = 3\n column "c" test.accuracy', "E0312"),
         ('row "a" small\n column "c" test.accuracy at model.d = wide', "E0313"),
         ('row "a" small at model.d = 8\n column "c" test.accuracy at model.d = 4', "E0616"),
