@@ -253,8 +253,9 @@ class Outline:
             self.points.append(Point(start, None, is_clause=True))
         if not self._open:
             return
-        begins = word in STATEMENT_WORDS or bool(binder) or (word == "scan" and first)
         bracket = self._open[-1][0]
+        binds = bool(binder) and not (bracket == "{" and self._continues_list(start))
+        begins = word in STATEMENT_WORDS or binds or (word == "scan" and first)
         if bracket == "{":
             if first:
                 self._body_indents.setdefault(self._open[-1][1], self._indent(start) or 0)
@@ -270,6 +271,16 @@ class Outline:
             while self._open[-1][0] != "{":
                 self._open.pop()
             self.points.append(Point(start, self._brace()))
+
+    def _continues_list(self, start: int) -> bool:
+        """Returns whether a comma precedes a `name =` in a body: it is a static in a list without its bracket, unless it
+        begins a line that is indented as the body."""
+        before = start
+        while before > 0 and self.text[before - 1] in " \t\r\n":
+            before -= 1
+        brace, indent = self._brace(), self._indent(start)
+        is_deeper = indent is None or (brace is not None and indent > self._body_indents.get(brace, indent))
+        return is_deeper and self.text[before - 1 : before] == ","
 
     def _is_unknown_line(self, word: str, start: int) -> bool:
         """Returns whether a line in a body is neither a known one nor continues the line before it."""

@@ -239,6 +239,12 @@ def test_a_cut_list_of_statics_in_a_header_is_one_mistake() -> None:
     assert cut_once("recipes/field/sinkhorn.arch", line, line) == [("E0103", 0)]
 
 
+@pytest.mark.parametrize(("cut", "distance"), [("        + ", 1), ("        + attention", 1)])
+def test_a_lost_bracket_of_statics_in_several_lines_is_one_syntax_mistake(cut: str, distance: int) -> None:
+    after = cut_once(f"{BLOCKS}/models/dynamic_halt.arch", "        + attention[", cut)
+    assert [place for place in after if place[0].startswith("E01")] == [("E0101", distance)]
+
+
 def test_a_cut_line_of_inputs_is_a_mistake_of_their_bracket_alone() -> None:
     line = "    source: tokens[n], target: tokens"
     assert cut_once("recipes/mixed/halting_decoder.arch", line, line) == [("E0103", -1)]
