@@ -273,8 +273,8 @@ class Outline:
             self.points.append(Point(start, self._brace()))
 
     def _continues_list(self, start: int) -> bool:
-        """Returns whether a comma precedes a `name =` in a body: it is a static in a list without its bracket, unless it
-        begins a line that is indented as the body."""
+        """Returns whether a comma precedes a `name =` in a body: it is a static in a list without its bracket, unless
+        it begins a line that is indented as the body."""
         before = start
         while before > 0 and self.text[before - 1] in " \t\r\n":
             before -= 1
