@@ -100,10 +100,10 @@ class GeometricAttention(nn.Module):
         direction = mapped(self.direction, "direction", q, products)  # all heads' left, then all heads' right
         sides = self.direction_scale * direction + self.score_bias
         # torch.compile traces the plain form, and transforms differentiate it.
-        by_hand = q.device.type == "cpu" and not torch.compiler.is_compiling() and not needs_plain_form()
-        if by_hand and m <= kernel.SHORT:
+        by_hand = not torch.compiler.is_compiling() and not needs_plain_form()
+        if by_hand and m <= kernel.SHORT and q.device.type in ("cpu", "cuda"):
             weights = kernel.weights_of_short(query, key, sides, mask_m, start, self.causal)
-        elif by_hand and n == m and start == 0:
+        elif by_hand and n == m and start == 0 and q.device.type == "cpu":
             weights = kernel.weights_of_long(query, key, sides, mask_m, self.causal)
         else:
             weights = plain_weights(query, key, sides, mask_m, start, self.causal)
@@ -162,7 +162,8 @@ class GeometricAttention(nn.Module):
         products: Products = NO_PRODUCTS,
     ) -> Float[Tensor, "b n d"]:
         value = self._values(kv, products)
-        if value.is_cuda and has_kernel(value.dtype) and not needs_plain_form():
+        # The score matrices of few keys are small, and few products of torch take less time than the kernel.
+        if value.is_cuda and value.shape[2] > kernel.SHORT and has_kernel(value.dtype) and not needs_plain_form():
             heads = self.by_kernel(q, kv, value, mask_m, products)
         else:
             heads = self.weights(q, kv, mask_m=mask_m, products=products).to(value.dtype) @ value

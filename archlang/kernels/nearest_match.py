@@ -1,4 +1,5 @@
-"""The weights of geometric attention on a CPU, from queries and keys, with few passes over the scores.
+"""The weights of geometric attention from queries and keys, with few passes over the scores: of few keys on any device,
+of many keys on a CPU.
 
 Both forms equal `plain_weights`, which computes their second derivatives."""
 

@@ -18,7 +18,7 @@ from archlang.train.devices import explaining_out_of_memory, make_fabric
 from archlang.train.loop import Loop
 from archlang.train.optimizers import is_stackable, make_optimizer
 from archlang.train.step.protocol import CannotStack
-from archlang.train.step.stacked import StackedStep, StackingWarning
+from archlang.train.step.stacked import WEIGHTS_APART, StackedStep, StackingWarning
 from archlang.train.stop import Stop
 from archlang.train.training_run import TrainingRun
 
@@ -82,7 +82,9 @@ def _train_stacked(
                     raise CannotStack(f"the optimizer `{first.train.name}` needs the weights of each seed alone")
                 stacked = StackedStep(group, partial(make_optimizer, first.train, precision=precision))
                 stacked.resume(step)
-                group_ends = Loop(group, stacked).run(stop)
+                with warnings.catch_warnings():
+                    warnings.filterwarnings("ignore", WEIGHTS_APART)
+                    group_ends = Loop(group, stacked).run(stop)
             except CannotStack as error:
                 message = f"`{first.model}` cannot train together: {error}; its seeds train one after another"
                 warnings.warn(message, StackingWarning, stacklevel=3)

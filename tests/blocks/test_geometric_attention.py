@@ -252,3 +252,21 @@ def test_half_precision_on_a_cpu_keeps_single_precision_sums_for_short_sequences
         weights = block.weights(x, x)
     assert weights.dtype == torch.float32
     torch.testing.assert_close(weights, block.weights(x, x), atol=0.05, rtol=0)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
+@pytest.mark.parametrize("n", [12, 64, 65, 100])
+def test_a_gpu_has_the_results_and_gradients_of_the_cpu(n: int) -> None:
+    torch.manual_seed(0)
+    block = geometric(d=32, e=32)
+    x, mask = torch.randn(3, n, 32), torch.arange(n) < torch.tensor([n, 2, n // 2])[:, None]
+
+    def run(device: str) -> list[Tensor]:
+        module, leaf = block.to(device), x.to(device).requires_grad_()
+        y = module(leaf, leaf, mask_m=mask.to(device))
+        gradients = torch.autograd.grad(y.square().sum(), [leaf, *module.parameters()])
+        return [y.detach().cpu(), *(gradient.cpu() for gradient in gradients)]
+
+    for actual, expected in zip(run("cuda"), run("cpu"), strict=True):
+        torch.testing.assert_close(actual, expected, atol=1e-4, rtol=1e-4)

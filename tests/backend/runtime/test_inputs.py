@@ -136,7 +136,8 @@ def test_each_sample_can_have_its_own_gradient(compiled: Compiled) -> None:
             torch.testing.assert_close(together[name][sample], value)
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
 def test_a_call_does_not_wait_for_a_gpu(compiled: Compiled) -> None:
     module = compiled(ONE).cuda()
     fields, lengths = SOURCE.cuda(), torch.tensor([4, 2]).cuda()
