@@ -73,7 +73,8 @@ def train(
     graphs: Annotated[
         bool,
         typer.Option(
-            "--graphs", help="Run steps as CUDA graphs, for models without halting loops; not yet tested on a GPU."
+            "--graphs",
+            help="Run steps as CUDA graphs, which saves the host's time: in 32 bits, for models without halting loops.",
         ),
     ] = False,
     track: Annotated[
