@@ -8,6 +8,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from archlang.backend.decode.block_cache import BlockCache
+from archlang.backend.runtime.call_cache import cached_in_call
 from archlang.backend.runtime.graph_loops import is_exporting
 from archlang.backend.runtime.joined_linear import NO_PRODUCTS, Products, mapped
 from archlang.backend.runtime.stacking import in_one_batch
@@ -44,23 +45,37 @@ def visible(
     return earlier if real is None else earlier & real
 
 
-def rotate(
-    x: Float[Tensor, "b h n c"], positions: Float[Tensor, " n"], base: float = 10000.0
-) -> Float[Tensor, "b h n c"]:
-    """Rotates the pair of channels (2i, 2i+1) at position p by the angle p base^(-2i/c)."""
-    c = x.shape[-1]
-    frequency = base ** (-torch.arange(0, c, 2, dtype=positions.dtype, device=x.device) / c)
+def turns(positions: Float[Tensor, " n"], c: int, base: float = 10000.0) -> Float[Tensor, "n k 2"]:
+    """Returns cosine and sine of the angle p base^(-2i/c) for the pair of channels i at position p."""
+    frequency = base ** (-torch.arange(0, c, 2, dtype=positions.dtype, device=positions.device) / c)
     angle = positions[:, None] * frequency
-    cos, sin = angle.cos().to(x.dtype), angle.sin().to(x.dtype)
+    return torch.stack((angle.cos(), angle.sin()), dim=-1)
+
+
+def decay(positions: Float[Tensor, " n"], c: int, scale: float, floor: float) -> Float[Tensor, "n k"]:
+    """ζ_i^(p / scale) for the pair of channels i at position p, ζ_i = (2i/c + floor) / (1 + floor)."""
+    pairs = torch.arange(0, c, 2, dtype=positions.dtype, device=positions.device)
+    zeta = (pairs / c + floor) / (1 + floor)
+    return zeta ** (positions[:, None] / scale)
+
+
+def rotate(x: Float[Tensor, "b h n c"], turns: Float[Tensor, "n k 2"]) -> Float[Tensor, "b h n c"]:
+    """Multiplies the pair of channels (2i, 2i+1) by a turn as complex numbers: (x + iy) (cos + i sin)."""
+    # Exported and compiled models cannot use complex numbers, which need one pass over x instead of eight.
+    if x.device.type in ("cpu", "cuda") and not is_exporting() and not torch.compiler.is_compiling():
+        return _rotate_complex(x, turns)
+    cos, sin = turns.to(x.dtype).unbind(-1)
     even, odd = x[..., 0::2], x[..., 1::2]
     return torch.stack((even * cos - odd * sin, odd * cos + even * sin), dim=-1).flatten(-2)
 
 
-def decay(positions: Float[Tensor, " n"], c: int, scale: float, floor: float) -> Float[Tensor, "n c"]:
-    """ζ_i^(p / scale) for the pair of channels i at position p, ζ_i = (2i/c + floor) / (1 + floor)."""
-    pairs = torch.arange(0, c, 2, dtype=positions.dtype, device=positions.device)
-    zeta = (pairs / c + floor) / (1 + floor)
-    return (zeta ** (positions[:, None] / scale)).repeat_interleave(2, dim=-1)
+def _rotate_complex(x: Float[Tensor, "b h n c"], turns: Float[Tensor, "n k 2"]) -> Float[Tensor, "b h n c"]:
+    pairs = x.to(turns.dtype).view(*x.shape[:-1], x.shape[-1] // 2, 2)
+    *outer, last = pairs.stride()
+    if last != 1 or pairs.storage_offset() % 2 or any(stride % 2 for stride in outer):
+        pairs = pairs.clone(memory_format=torch.contiguous_format)
+    product = torch.view_as_complex(pairs) * torch.view_as_complex(turns)
+    return torch.view_as_real(product).flatten(-2).to(x.dtype)
 
 
 class Attention(nn.Module):
@@ -142,7 +157,7 @@ class Attention(nn.Module):
         if self.position == "absolute":
             q = q + sinusoid(counted(q.shape[1], q, start), q.shape[2], self.base).to(q.dtype)
         query = split_heads(mapped(self.query, "query", q, products), self.heads)
-        return self._encoded(query, counted(q.shape[1], q, start - middle), 1)
+        return self._encoded(query, start - middle, 1)
 
     def _keys_and_values(
         self, kv: Float[Tensor, "b m e"], start: int, middle: int, products: Products
@@ -151,16 +166,23 @@ class Attention(nn.Module):
             kv = kv + sinusoid(counted(kv.shape[1], kv, start), kv.shape[2], self.base).to(kv.dtype)
         key = split_heads(mapped(self.key, "key", kv, products), self.heads)
         value = split_heads(mapped(self.value, "value", kv, products), self.heads)
-        return self._encoded(key, counted(kv.shape[1], kv, start - middle), -1), value
+        return self._encoded(key, start - middle, -1), value
 
-    def _encoded(
-        self, x: Float[Tensor, "b h n c"], positions: Float[Tensor, " n"], sign: int
-    ) -> Float[Tensor, "b h n c"]:
-        if self.position in ("rotary", "xpos"):
-            x = rotate(x, positions, self.base)
-        if self.position == "xpos":
-            x = x * decay(sign * positions, x.shape[-1], self.decay_scale, self.decay_floor).to(x.dtype)
-        return x
+    def _encoded(self, x: Float[Tensor, "b h n c"], start: int, sign: int) -> Float[Tensor, "b h n c"]:
+        """Rotates queries (sign 1) or keys (sign -1) at the positions from `start`; with xpos, it scales them too."""
+        if self.position not in ("rotary", "xpos"):
+            return x
+        n, c = x.shape[2:]
+
+        def of_positions() -> Tensor:
+            positions = counted(n, x, start)
+            turn = turns(positions, c, self.base)
+            if self.position == "rotary":
+                return turn
+            return turn * decay(sign * positions, c, self.decay_scale, self.decay_floor)[..., None]
+
+        scaling = (sign, self.decay_scale, self.decay_floor) if self.position == "xpos" else None
+        return rotate(x, cached_in_call(("turns", n, c, start, self.base, scaling, x.dtype, x.device), of_positions))
 
     def _is_causal(self, n: int, m: int) -> bool:
         # Under torch.compile a comparison of lengths is a symbol, and the kernels take a bool.

@@ -4,11 +4,13 @@ import math
 import sys
 from collections.abc import Callable
 from math import sqrt
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
 
+from archlang.backend.runtime.call_cache import call_scope
 from archlang.blocks import attention as blocks_attention
 from archlang.blocks.attention import Attention
 from archlang.blocks.positions import AbsolutePositions
@@ -268,3 +270,56 @@ def test_the_result_has_the_dtype_of_the_states(dtype: torch.dtype) -> None:
     block = attention(position="xpos").to(dtype)
     x = torch.randn(2, 5, 8, dtype=dtype)
     assert block(x, x, mask_n=REAL, mask_m=REAL).dtype == dtype
+
+
+def in_pairs(x: Tensor, turns: Tensor) -> Tensor:
+    """Rotates pairs of channels in real numbers, as exported models do."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(blocks_attention, "is_exporting", lambda: True)
+        return blocks_attention.rotate(x, turns)
+
+
+def drawn_with_layout(layout: str) -> Tensor:
+    storage = torch.randn(481, dtype=torch.float64)
+    if layout == "heads":
+        return storage[:480].view(2, 5, 6, 8).transpose(1, 2)
+    if layout == "odd offset":
+        return storage[1:].view(2, 6, 5, 8)
+    return storage[:480].view(2, 6, 8, 5).transpose(2, 3)
+
+
+@pytest.mark.parametrize("layout", ["heads", "odd offset", "channels apart"])
+def test_complex_products_rotate_as_real_ones_for_any_layout(layout: str) -> None:
+    turns = blocks_attention.turns(torch.arange(-2, 3, dtype=torch.float64), 8)
+    x = drawn_with_layout(layout).requires_grad_()
+    probe = torch.randn(2, 6, 5, 8, dtype=torch.float64)
+    results = [rotated(x, turns) for rotated in (blocks_attention.rotate, in_pairs)]
+    torch.testing.assert_close(*results, atol=1e-12, rtol=0)
+    gradients = [torch.autograd.grad((result * probe).square().sum(), x, create_graph=True)[0] for result in results]
+    torch.testing.assert_close(*gradients, atol=1e-12, rtol=0)
+    torch.testing.assert_close(*[torch.autograd.grad(first.square().sum(), x)[0] for first in gradients])
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_half_precision_is_rotated_in_single_precision(dtype: torch.dtype) -> None:
+    turns = blocks_attention.turns(torch.arange(5.0), 8)
+    x = torch.randn(2, 6, 5, 8).to(dtype)
+    rotated = blocks_attention.rotate(x, turns)
+    assert rotated.dtype == dtype
+    assert torch.equal(rotated, blocks_attention.rotate(x.float(), turns).to(dtype))
+
+
+def test_steps_of_a_call_share_the_turns_of_positions(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[int] = []
+    turns = blocks_attention.turns
+
+    def counted_turns(*arguments: Any) -> Tensor:
+        calls.append(1)
+        return turns(*arguments)
+
+    monkeypatch.setattr(blocks_attention, "turns", counted_turns)
+    block, x = attention(position="xpos"), torch.randn(2, 5, 8)
+    with call_scope():
+        expected = block(x, x)
+        torch.testing.assert_close(block(x, x), expected)
+    assert len(calls) == 2  # of queries and of keys
