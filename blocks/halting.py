@@ -17,6 +17,8 @@ class Account(Tally):
 
     remaining: Tensor
     """1 - Σ α at the last accepted step"""
+    room: Tensor | None
+    """int [b]: how many steps the length of a sample allows; None if any number"""
     step: int
     """l, the number of computed steps"""
     rest: Tensor
@@ -88,6 +90,7 @@ class _Halt(HaltingBlock):
             ponder=zeros.new_zeros(state.shape[0]),
             steps=torch.zeros_like(live, dtype=torch.int64),
             remaining=torch.ones_like(zeros),
+            room=mask.sum(1) + 1 if self.length_cap else None,
             step=0,
             rest=torch.ones_like(zeros),
             spent=zeros,
@@ -108,19 +111,23 @@ class _Halt(HaltingBlock):
             cost = charged + step * (1 - spent)
         else:
             charged = cost = tally.charged + (step - 1) * alpha
-        room = self._room(step, state, mask)
-        accepted = tally.live & (spent < self.threshold) & room
+        accepted = tally.live & (spent < self.threshold)
         moved = accepted[..., None] if self.per_position else accepted[:, None, None]
         mixture = (self._beside(1 - spent) * state + weighted).to(state.dtype)
         cost = torch.where(accepted, cost, tally.cost)
+        live = accepted
+        if tally.room is not None:
+            has_room = step < tally.room
+            live = accepted & (has_room[:, None] if self.per_position else has_room)
         return Account(
             state=torch.where(moved, state, tally.state),
             mixture=torch.where(moved, mixture, tally.mixture),
-            live=accepted & self._room(step + 1, state, mask),
+            live=live,
             accepted=accepted,
             ponder=self._per_sample(cost, mask),
             steps=tally.steps + accepted,
             remaining=torch.where(accepted, 1 - spent, tally.remaining),
+            room=tally.room,
             step=step,
             rest=tally.rest * (1 - halt),
             spent=spent,
@@ -128,14 +135,6 @@ class _Halt(HaltingBlock):
             charged=charged,
             cost=cost,
         )
-
-    def _room(
-        self, step: int, state: Float[Tensor, "b n d"], mask: Bool[Tensor, "b n"] | None
-    ) -> Bool[Tensor, " b"] | Bool[Tensor, "b 1"]:
-        """Returns which samples are long enough for a step: n real positions allow n + 1 steps."""
-        length = mask.sum(1) if mask is not None else torch.full((state.shape[0],), state.shape[1], device=state.device)
-        room = step <= length + 1 if self.length_cap else torch.ones_like(length, dtype=torch.bool)
-        return room[:, None] if self.per_position else room
 
     def _per_sample(self, cost: Float[Tensor, "b ..."], mask: Bool[Tensor, "b n"] | None) -> Float[Tensor, " b"]:
         if not self.per_position:
