@@ -10,9 +10,10 @@ from pathlib import Path
 from weakref import WeakKeyDictionary
 
 from archlang.editor.document import Document
-from archlang.editor.instances_of_models import lets
+from archlang.editor.named_in_models import charges, lets
 from archlang.editor.recipe_choices import choices, chosen, recipes_of_rows, recipes_with
 from archlang.elaborate.static_arguments import parameter_kind
+from archlang.graph.operations import CHARGES
 from archlang.names import library
 from archlang.names.resolve import Declaration, ResolvedFile
 from archlang.source import Source, Span
@@ -20,6 +21,7 @@ from archlang.syntax.tree import (
     Assign,
     AtTest,
     Call,
+    Charge,
     Choice,
     Claim,
     Column,
@@ -67,8 +69,8 @@ from archlang.syntax.walk import children, walk
 @dataclass(frozen=True)
 class Symbol:
     """What a name means. `kind` is a keyword such as `block`, or one of `value`, `instance`, `input`, `static`, `size`,
-    `alias` (of a `use` line) and `file`; `span` is the place of the name in the definition. `item` is a definition,
-    `static` a parameter."""
+    `charge`, `alias` (of a `use` line) and `file`; `span` is the place of the name in the definition. `item` is a
+    definition, `static` a parameter."""
 
     kind: str
     name: str
@@ -143,8 +145,8 @@ _occurrences: WeakKeyDictionary[Document, tuple[Occurrence, ...]] = WeakKeyDicti
 Scope = MutableMapping[str, Symbol]
 Item = Definition | Extern
 Choices = Mapping[str, Item]
-# The training setting that names instances of the model.
-INSTANCES = "sign_sgd"
+# The training settings that name instances of the model, and one of its charges.
+INSTANCES, CHARGE = "sign_sgd", "halt"
 
 
 class _Reader:
@@ -156,6 +158,7 @@ class _Reader:
         self.occurrences: list[Occurrence] = []
         self._chosen: dict[tuple[int, str], Choices] = {}
         self._blocks: dict[Symbol, Item] = {}  # those of the instances
+        self._charges: Scope = ChainMap()  # those of the item that is read
         self._recipes: dict[str, Symbol] = {}
         self._tables: dict[str, Symbol] = {}
         self._aliases: dict[str, Symbol] = {}
@@ -257,6 +260,7 @@ class _Reader:
     def _item(self, item: Item) -> None:
         self._add(item.name_span, _symbol(item))
         scope: Scope = ChainMap()
+        self._charges = ChainMap()
         self._signature(item.signature, scope)
         if isinstance(item, Definition):
             self._statements(item.body.statements, scope)
@@ -397,6 +401,8 @@ class _Reader:
             self._refer(statement.name, statement.name_span, scope)
         elif isinstance(statement, Assign):
             self._define("value", statement.name, statement.name_span, scope)
+        elif isinstance(statement, Charge):
+            self._define("charge", statement.name, statement.name_span, self._charges)
 
     def _let(self, let: Let, scope: Scope) -> None:
         callee = let.value.callee if isinstance(let.value, Call) else let.value
@@ -447,8 +453,11 @@ class _Reader:
             item = item or items.get(choice.word)
             self._statics(Declaration(item, self._resolved) if item is not None else None, value.statics, ChainMap())
             for static in value.statics:
-                if static.name == INSTANCES:
-                    self._instances(static.value, (items,))
+                self._named_in_models(static.name or "", static.value, (items,))
+                if choice.word == "train" and static.name and static.name.startswith(CHARGES):
+                    charge = static.name.removeprefix(CHARGES)
+                    start = static.span.start + len(CHARGES)
+                    self._charge(charge, Span(static.span.source, start, start + len(charge)), (items,))
 
     def _settings_of(self, recipe: Recipe, line: Node, settings: Iterable[Setting | Variation | Sought]) -> None:
         """Refers to the statics that a line of a recipe sets, for each recipe that has the line."""
@@ -462,21 +471,31 @@ class _Reader:
             statics = self._path(setting.path, items)
             value: Expression = setting.value if isinstance(setting, Setting) else setting.values
             self._expression(value, ChainMap(), statics[0].kind if statics else None)
-            if setting.path.parts[-1] == INSTANCES:
-                self._instances(value, items)
+            self._named_in_models(setting.path.parts[-1], value, items)
 
-    def _instances(self, value: Expression, items: Sequence[Choices]) -> None:
-        """Refers to the instances of models that a training setting names."""
+    def _named_in_models(self, setting: str, value: Expression, items: Sequence[Choices]) -> None:
+        """Refers to the instances or to the charge of models that a training setting names."""
+        for node in walk(value) if setting in (INSTANCES, CHARGE) else ():
+            if isinstance(node, Name) and setting == CHARGE:
+                self._charge(node.text, node.span, items)
+            elif isinstance(node, Name):
+                for let in lets(node.text, self._models(items)):
+                    self._add(node.span, Symbol("instance", let.name, let.name_span))
+
+    def _charge(self, name: str, span: Span, items: Sequence[Choices]) -> None:
+        """Refers to the charges of a name of models."""
+        for charge in charges(name, self._models(items)):
+            self._add(span, Symbol("charge", name, charge.name_span))
+
+    def _models(self, items: Sequence[Choices]) -> list[Declaration]:
         models = [each["model"] for each in items if "model" in each]
         named = [*self._resolved.own.values(), *self._resolved.used.values()]
-        declarations = [each for each in named if any(each.item is model for model in models)]
-        for node in walk(value):
-            if isinstance(node, Name):
-                for let in lets(node.text, declarations):
-                    self._add(node.span, Symbol("instance", let.name, let.name_span))
+        return [each for each in named if any(each.item is model for model in models)]
 
     def _path(self, path: Name, items: Sequence[Choices]) -> list[StaticParameter]:
         """Refers to each static that a path names, and returns them."""
+        if path.text.startswith(f"train.{CHARGES}"):
+            self._charge(path.parts[-1], _tail(path), items)
         if len(path.parts) != 2:
             return []
         word, name = path.parts
