@@ -49,6 +49,18 @@ def block(name: str) -> Definition | Extern | None:
     return _get(BLOCKS, name)
 
 
+def block_called(name: str) -> str | None:
+    """Returns the block of the prelude that other libraries or papers call by a name, as `layer_norm` is `norm`; an
+    empty string for one that the prelude does not have, such as `cos`; None for a name that they do not use either."""
+    return _other_names().get(name.lower().replace("_", ""))
+
+
+@cache
+def _other_names() -> Mapping[str, str]:
+    lines = Path(__file__).with_name("other_names.tsv").read_text(encoding="utf-8").splitlines()
+    return dict(line.split("\t") for line in lines[1:])
+
+
 def task(name: str) -> Extern | None:
     """Returns the signature of a shipped task, or None."""
     item = _get(PACKAGE / "tasks", name)

@@ -6,15 +6,25 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
 from archlang.diagnostics import Diagnostic, Edit, Label
-from archlang.diagnostics.edits import insertion, is_in_signature, static_set, used, without_item, without_lines
+from archlang.diagnostics.edits import (
+    insertion,
+    is_in_signature,
+    static_set,
+    used,
+    without_item,
+    without_lines,
+    word_in,
+)
 from archlang.diagnostics.names import did_you_mean, is_short, is_typing_error, listed, meant_names, misspelt, plural
-from archlang.names.library import outside_prelude
+from archlang.names.library import block_called, outside_prelude
 from archlang.source import Span
 from archlang.syntax.tree import Definition, Extern
 from archlang.types import FEATURED, Type
 from archlang.types.dimension import MOST_FACTORS, MOST_TERMS
 
 _STATICS = re.compile(r"\[[^\[\]\r\n]*\]")
+_RANGE = re.compile(r"[\w.]+?\s*\.\.\s*[\w.]+")
+_DIFFERENCE = re.compile(r"(\w+)\s*-\s*(\w+)")
 
 # Names
 
@@ -44,7 +54,14 @@ def unknown_block(
     diagnostic = Diagnostic("E0202", f"unknown block `{name}`", span, "no such block", remedy=remedy)
     possible, outside = tuple(possible), outside_prelude(name)
     if outside is None:
-        return misspelt(diagnostic, name, possible, is_guess=is_short(name))
+        called = block_called(name)
+        if called is None:
+            return misspelt(diagnostic, name, possible, is_guess=is_short(name))
+        if called not in possible:
+            return diagnostic
+        place = word_in(span, name)
+        diagnostic = replace(diagnostic, remedy=f"here it is called `{called}`")
+        return diagnostic.with_edits(None if place is None else Edit(place, called))
     module, item = outside
     fits, near = _fits(item, arguments), did_you_mean(name, possible)
     if near is not None and (not fits or is_typing_error(name, near, possible)):
@@ -350,6 +367,10 @@ def wrong_kind(span: Span, name: str, expected: str, value: str, declared: Span 
     if name == "a condition" and span.text.replace(".", "").isidentifier():
         remedy = f"compare it, as in `{span.text} {'>' if value.startswith('the integer') else '=='} …`"
     diagnostic = Diagnostic("E0303", message, span, f"expected {_a(expected)}", labels, remedy)
+    around = Span(span.source, max(0, span.start - 1), min(span.end + 1, len(span.source.text)))
+    if around.text == f"[{span.text}]" and _RANGE.fullmatch(span.text):
+        diagnostic = replace(diagnostic, remedy=f"write the range without brackets: `{span.text}`")
+        return diagnostic.with_edits(Edit(around, span.text), is_safe=True)
     text = _in_kind(span.text, expected)
     return diagnostic if text is None else diagnostic.with_edits(Edit(span, text), is_safe=True)
 
@@ -494,7 +515,12 @@ def length_in_static(span: Span, name: str, bound: Span) -> Diagnostic:
 
 def nothing_to_vary(span: Span) -> Diagnostic:
     remedy = "write a list such as `[true, false]`, or a range such as `1..5`"
-    return Diagnostic("E0310", "no values to vary", span, "empty", remedy=remedy)
+    if span.text.startswith("["):
+        return Diagnostic("E0310", "no values to vary", span, "empty", remedy=remedy)
+    diagnostic = Diagnostic("E0310", "the values to vary are a list or a range", span, "one value", remedy=remedy)
+    difference = _DIFFERENCE.fullmatch(span.text)
+    text = f"{difference[1]}..{difference[2]}" if difference else f"[{span.text}]"
+    return replace(diagnostic, remedy=f"write `{text}`").with_edits(Edit(span, text))
 
 
 def unknown_kind(span: Span, kind: str, possible: Iterable[str]) -> Diagnostic:

@@ -98,7 +98,8 @@ _STATICS = "put statics in square brackets: `block[name = value](…)`"
 # Half a header `} else if … {`.
 _ELSE_IF = re.compile(r"\}\s*else\s+if\b")
 _KIND = re.compile(r"[\[,(]\s*\w+[ \t]*:[ \t]*\w+[ \t]*\Z")
-_USE = re.compile(r"(?:^|[\r\n])use[ \t]+\Z")
+_USE = re.compile(r"(?:^|[\r\n])[ \t]*use[ \t]+\Z")
+_RETURNED = re.compile(r"[ \t]*(return|emit)\b")
 _DIGIT = re.compile(r"[0-9]\Z")
 # A sign that a value follows, at the end of a text.
 _BEFORE_VALUE = re.compile(r"(?:\.\.|\|>|[-+*/%=])\Z")
@@ -133,7 +134,10 @@ def unexpected_token(
         return keywords_without_space(span, keyword)
     if token in ("=", ":") and (sign := _BINDING_SIGN.match(span.source.text, max(0, span.start - 1))):
         return _foreign_binder(Span(span.source, *sign.span("sign")))
-    if (replacement := _replacement(token, expected, around)) is not None:
+    is_part = any(phrase.startswith("a part of a recipe") for phrase in expected.phrases)
+    if is_part and is_bound and not is_keyword and not any(is_typing_error(token, word, ()) for word in expected.words):
+        return _setting_alone(Diagnostic("E0101", message, span, label))
+    if (replacement := _replacement(token, expected, around, is_in_recipe)) is not None:
         if token == "=" and span.source.text.startswith(">", span.end):
             span = Span(span.source, span.start, span.end + 1)
         signs = [span, *(_later_colons(span) if token == ":" and replacement == "=" else ())]
@@ -151,6 +155,11 @@ def unexpected_token(
         remedy = _LOOPS
     if token == "(" and span.source.text.endswith(")", 0, span.start):
         remedy = _STATICS
+    line = span.source.text[max(span.source.line_bounds(span.line)[0], span.start - _LONGEST) : span.start]
+    if token == "," and (returned := _RETURNED.match(line)):
+        remedy = f"`{returned[1]}` takes one value: join several, as in `{returned[1]} concat(a, b)`"
+    if set(expected.phrases) <= {"`=`", "`<-`"} and _USE.search(line):
+        remedy = "move the line `use` to the beginning of the file"
     diagnostic = Diagnostic("E0101", message, span, label, remedy=remedy)
     # A word of two letters is similar to most short names.
     possible = [word for word in expected.words if len(word) > 2 or len(token) <= 3]
@@ -184,6 +193,21 @@ def unexpected_token(
     return diagnostic
 
 
+def _setting_alone(diagnostic: Diagnostic) -> Diagnostic:
+    """Completes the diagnostic of a line of a recipe that begins with a name and `=`."""
+    span, word = diagnostic.span, diagnostic.span.text
+    if setting := _SETTING.fullmatch(word):
+        remedy = f"write it in the line `{setting[1]}`, as in `{setting[1]} …[{setting[2]} = …]`"
+    elif word in ("seed", "seeds"):
+        remedy = "write `vary seed in 1..3`"
+    elif "." in word:
+        remedy = f'write `claim {word} = … from "…"` for a published result'
+        return replace(diagnostic, remedy=remedy).with_edits(insertion(span.source, span.start, "claim "))
+    else:
+        remedy = f"write a setting in its line `task`, `model` or `train`, as in `train adamw[{word} = …]`"
+    return replace(diagnostic, remedy=remedy)
+
+
 def _space_before(sign: Span) -> str:
     return " " if sign.text == ":" and not sign.source.text.endswith(" ", 0, sign.start) else ""
 
@@ -205,12 +229,12 @@ def _foreign_binder(sign: Span) -> Diagnostic:
     return diagnostic.with_edits(Edit(sign, "="))
 
 
-def _replacement(token: str, expected: Expected, around: str) -> str | None:
+def _replacement(token: str, expected: Expected, around: str, is_in_recipe: bool) -> str | None:
     """Returns what stands for a sign or a word of other languages, or for half a sign; None if the token is none."""
     if token in ("-", "=") and expected.phrases == ("`->`",):
         return "->"
     if token == ":":
-        is_setting = around == "[" and "`=`" in expected.phrases
+        is_setting = "`=`" in expected.phrases and (around == "[" or is_in_recipe)
         return "->" if "`->`" in expected.phrases else "=" if is_setting else "{" if "`{`" in expected.phrases else None
     return _FOREIGN_ITEMS.get(token) if expected.phrases[0] == ITEM else None
 
@@ -532,6 +556,11 @@ def in_setting(diagnostic: Diagnostic, name: str) -> Diagnostic:
 def file_unreadable(place: Span, reason: str) -> Diagnostic:
     message = f"the file `{place.source.path}` cannot be read: {reason}"
     return Diagnostic("E0108", message, place, remedy="check the path and its permissions")
+
+
+def file_missing(place: Span) -> Diagnostic:
+    remedy = "check the path; `archlang recipes` lists the programs that come with archlang"
+    return replace(file_unreadable(place, "there is no such file"), remedy=remedy)
 
 
 def not_utf8(place: Span, offset: int) -> Diagnostic:

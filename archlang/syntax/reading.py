@@ -39,7 +39,7 @@ def _read(path: str | Path, read_bytes: Callable[[], bytes]) -> Source:
     except IsADirectoryError:
         raise ProgramError([mistakes.file_unreadable(nowhere, "it is a folder")]) from None
     except FileNotFoundError:
-        raise ProgramError([mistakes.file_unreadable(nowhere, "there is no such file")]) from None
+        raise ProgramError([mistakes.file_missing(nowhere)]) from None
     except RefusedFile:
         raise ProgramError([mistakes.file_unreadable(nowhere, "it is not a regular file")]) from None
     except PermissionError:

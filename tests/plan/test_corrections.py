@@ -1,5 +1,9 @@
 """Safe edits are made until none is left."""
 
+import pytest
+
+from archlang.diagnostics.edits import apply_edits
+from archlang.plan.check import check_text
 from archlang.plan.corrections import correct
 
 TEXT = """block b(h: seq[n, d]) -> seq[n, d] {
@@ -23,3 +27,17 @@ def test_a_guess_is_left() -> None:
 def test_a_program_without_mistakes_stays() -> None:
     text = "block b(h: seq[n, d]) -> seq[n, d] {\n    return norm(h)\n}\n"
     assert correct(text, "b.arch").text == text
+
+
+@pytest.mark.parametrize(
+    ("values", "written", "code"),
+    [("[1..3]", "1..3", "E0303"), ("1-3", "1..3", "E0310"), ("1 - 3", "1..3", "E0310"), ("3", "[3]", "E0310")],
+)
+def test_values_to_vary_become_a_range_or_a_list(values: str, written: str, code: str) -> None:
+    recipe = "model m[d = 8](x: tokens[n]) -> logits[classes] { return embed[d](x) |> last |> linear[classes] }\n"
+    recipe += f"recipe r {{\n    task ctl\n    model m\n    train adamw[steps = 1]\n    vary seed in {values}\n}}\n"
+    (mistake,) = check_text(recipe, "r.arch")
+    assert mistake.code == code
+    assert mistake.remedy is not None
+    assert f"`{written}`" in mistake.remedy
+    assert not check_text(apply_edits(recipe, mistake.edits), "r.arch")

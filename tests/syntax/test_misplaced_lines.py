@@ -76,6 +76,24 @@ def test_a_block_may_have_values_with_the_names_of_lines() -> None:
     [
         (f"{BLOCK}\nh = norm(x)\n", "put statements between the braces of a block or a model"),
         (RECIPE.replace("}", "    seeds = 3\n}"), "write `vary seed in 1..3`"),
+        (
+            RECIPE.replace("}", "    steps = 3\n}"),
+            "write a setting in its line `task`, `model` or `train`, as in `train adamw[steps = …]`",
+        ),
+        (RECIPE.replace("}", "    model.d = 3\n}"), "write it in the line `model`, as in `model …[d = …]`"),
+        (
+            RECIPE.replace("}", "    test.accuracy = 1.0\n}"),
+            'write `claim test.accuracy = … from "…"` for a published result',
+        ),
+        (RECIPE.replace("}", "    test model.d: 4\n}"), "write `=`"),
+        (
+            BLOCK.replace("return norm(h)", "return h, h"),
+            "`return` takes one value: join several, as in `return concat(a, b)`",
+        ),
+        (
+            BLOCK.replace("return norm(h)", "use archlang.models.panm\n    return h"),
+            "move the line `use` to the beginning of the file",
+        ),
     ],
 )
 def test_a_line_of_no_recipe_says_what_to_write(text: str, remedy: str) -> None:
