@@ -80,6 +80,22 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
         pass
 
 
+LIGHT, DARK = "rgb(255, 255, 255)", "rgb(15, 18, 22)"
+
+
+def ground(page: Any) -> str:
+    """Returns the colour of the ground of the playground in a page."""
+    body = page.frame_locator("iframe.playground").locator("body")
+    colour: str = body.evaluate("body => getComputedStyle(body).backgroundColor")
+    return colour
+
+
+def switched(page: Any) -> str:
+    """Switches the page between light and dark, and returns the colour of its playground."""
+    page.locator("label[for^='__palette']:visible").click()
+    return ground(page)
+
+
 @pytest.mark.browser
 def test_a_browser_finds_a_block_and_edits_an_example_in_its_page(
     folder: Path, with_playground: bool, browser: Any
@@ -99,6 +115,7 @@ def test_a_browser_finds_a_block_and_edits_an_example_in_its_page(
             page.locator("p.playground a").first.click()
             status = page.frame_locator("iframe.playground").locator("#status")
             status.get_by_text("No mistakes").wait_for(timeout=3 * SECONDS)
+            assert [ground(page), *(switched(page) for _ in range(2))] == [LIGHT, DARK, LIGHT]
         page.close()
         server.shutdown()
     assert complaints == []
