@@ -22,6 +22,10 @@ def diff(
             autocompletion=completion.programs,
         ),
     ],
+    model: Annotated[str | None, typer.Option("--model", "-m", help="A model or block of the second program.")] = None,
+    model_before: Annotated[
+        str | None, typer.Option("--model-before", help="A model or block of the first program.")
+    ] = None,
     recipe: Annotated[str | None, typer.Option("--recipe", "-r", help="A recipe of the second program.")] = None,
     sets: Annotated[
         list[str] | None, typer.Option("--set", help="A static of the second program, such as `model.d=128`.")
@@ -33,7 +37,7 @@ def diff(
 ) -> None:
     """Print what changed between two architectures. With `--out`, also draw both side by side.
 
-    The first recipe of the first program is compared. `--recipe` and `--set` apply to the second program.
+    The models are those of the first recipes. `--model`, `--recipe` and `--set` apply to the second program.
 
     Example: archlang diff recipes/ndr.arch recipes/ndr.arch --recipe baseline -o diff.html
     """
@@ -42,8 +46,8 @@ def diff(
     from archlang.compile import compile_named
     from archlang.pages.pictures.changes import describe_changes
 
-    old = compile_named(text_or_path(before), None, None, {}, allow or ())
-    new = compile_named(text_or_path(after), None, recipe, parse_sets(sets), allow or ())
+    old = compile_named(text_or_path(before), model_before, None, {}, allow or ())
+    new = compile_named(text_or_path(after), model, recipe, parse_sets(sets), allow or ())
     changes = describe_changes(old, new) or ("nothing changed",)
     console.out.write("\n".join(changes))
     if out is not None:
