@@ -10,7 +10,7 @@ from archlang.graph.operations import Arithmetic, Literal
 from archlang.names import mistakes as name_mistakes
 from archlang.names.values import InstanceValue, Unknown, describe
 from archlang.source import Span
-from archlang.syntax.tree import Binary, Call, Conditional, Expression, Missing, Name, Number, Pipe, Unary
+from archlang.syntax.tree import Binary, Call, Conditional, Expression, ListOf, Missing, Name, Number, Pipe, Unary
 from archlang.types import ISOLATED, Dim
 
 # Ids and lists of parts.
@@ -72,6 +72,9 @@ class Expressions:
                 if truth is None:
                     self._context.require_known(test, frame)
                 return self.value(otherwise if truth is False else then, frame)
+        if isinstance(expression, ListOf):
+            self._report(mistakes.list_as_value(expression.span))
+            return None
         static = self._context.evaluator(frame).value(expression, None)
         if static is not None:
             self._report(mistakes.static_as_value(expression.span, describe(static)))

@@ -299,6 +299,11 @@ def not_applied(span: Span, name: str) -> Diagnostic:
     return Diagnostic("E0417", f"the block `{name}` is used as a value", span, "a block, not a value", remedy=remedy)
 
 
+def list_as_value(span: Span) -> Diagnostic:
+    remedy = "join values with a block, as in `concat(a, b)`; a list is the value of a static"
+    return Diagnostic("E0418", "a list cannot be used as a value", span, "a static", remedy=remedy)
+
+
 def static_as_value(span: Span, what: str) -> Diagnostic:
     remedy = "write statics in brackets; only numbers combine with tensors"
     return Diagnostic("E0418", f"{what} cannot be used as a value", span, "a static", remedy=remedy)

@@ -268,6 +268,12 @@ def empty_text(span: Span, what: str) -> Diagnostic:
 
 def _remedy(token: str, expected: Expected, around: str, is_reserved: bool, is_bound: bool, is_in_recipe: bool) -> str:
     binds = set(expected.phrases) <= {"`=`", "`<-`"} and not is_in_recipe
+    if binds and token == ",":
+        return "a statement binds one name: write a line for each"
+    if token == "{" and expected.phrases == ("`->`",):
+        return "write the type of the result before `{`, as in `-> seq[n, d]`"
+    if token in (",", ")") and around == "(" and expected.phrases == ("`:`",):
+        return "write the type of the input after its name, as in `h: seq[n, d]`"
     if token in _STEP_CLAUSES:
         return _STEP_CLAUSES[token]
     if is_reserved and "a name" in expected.phrases:
@@ -364,6 +370,20 @@ def if_in_value(word: Span, otherwise: Span) -> Diagnostic:
     remedy = "write `when` in place of `if`: `a when condition else b`"
     diagnostic = Diagnostic("E0101", "`if` begins a statement, not a condition of a value", word, "in a value", labels)
     return replace(diagnostic, remedy=remedy).with_edits(Edit(word, "when"))
+
+
+def if_as_value(word: Span, name: str | None) -> Diagnostic:
+    """`word` is an `if` with a body in place of a value, which a statement binds to a name or returns."""
+    message = "`if` with a body is a statement, not a value"
+    bound = "y" if name is None else name
+    remedy = f"bind the name in both bodies, as in `if … {{ {bound} = … }} else {{ {bound} = … }}`, or write "
+    remedy += "`a when condition else b`"
+    return Diagnostic("E0101", message, word, "in place of a value", remedy=remedy)
+
+
+def else_without_if(word: Span) -> Diagnostic:
+    remedy = "write the `if` before it, or delete the line"
+    return Diagnostic("E0101", "`else` follows no `if`", word, "no `if` before it", remedy=remedy)
 
 
 def line_incomplete(span: Span, expected: Expected, following: Span) -> Diagnostic:

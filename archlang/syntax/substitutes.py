@@ -1,5 +1,6 @@
 """Completes half a line where the words after it would change what the lines around it mean: a misspelt `else`, an
-`else` without `if` or without the `}` before it, and a line that ends with `=` before a loop."""
+`else` without `if` or without the `}` before it, a line that ends with `=` before a loop, and an `if` with bodies in
+place of a value."""
 
 import re
 from dataclasses import dataclass, field
@@ -24,9 +25,17 @@ _VALUE_BEFORE_LOOP = re.compile(
     """,
     re.MULTILINE | re.VERBOSE,
 )
+# An `if` with a body in place of a value.
+_VALUE_IF = re.compile(
+    r"^[ \t]*+(?:(?P<name>[A-Za-z_]\w*+)[ \t]*+(?:=(?!=)|<-)|return\b|emit\b)[ \t]*+(?P<word>if)\b[^{}#\r\n]*+\{",
+    re.MULTILINE,
+)
+_BRACE = re.compile(r'"[^"\r\n]*"|\#[^\r\n]*|(?P<brace>[{}])')
+_ELSE = re.compile(r"\s*+else\b(?:[ \t]+if\b[^{}#\r\n]*+)?[ \t]*+\{")
 # What stands before a `{` and binds nothing.
 _HEADER = re.compile(r"[ \t]*+(?P<code>(?P<word>\w+)(?:[^{}<=\r\n]|[<=]=|<(?!-))*?)[ \t]*")
 _LOOP = re.compile(r"\b(?:repeat|stack|scan|experts|else)\b")
+_ITEM = re.compile(r"(?:extern[ \t]+)?(?:block|model|recipe|table|task|optimizer)\b")
 _IF_ZERO = "if 0"
 _WORD = re.compile(r"\w+")
 
@@ -47,6 +56,7 @@ class Substitutes:
         """Completes the half lines of a text; the braces after `end` do not count."""
         substitutes = Substitutes(source, text, not has_odd_brace(text[:end]))
         substitutes._complete_values()
+        substitutes._replace_conditional_values()
         substitutes._complete_else()
         return substitutes
 
@@ -61,11 +71,38 @@ class Substitutes:
             self._replace(start, end, "=0")
             self.values.add(start + 1)
 
+    def _replace_conditional_values(self) -> None:
+        start = 0
+        while (line := _VALUE_IF.search(self.text, start)) is not None:
+            end = start = line.end()
+            closer = self._closer(line.end() - 1)
+            while closer is not None:
+                end = closer + 1
+                other = _ELSE.match(self.text, end)
+                closer = None if other is None else self._closer(other.end() - 1)
+            if end > line.end():
+                word = Span(self.source, *line.span("word"))
+                self.mistakes.append(mistakes.if_as_value(word, line["name"]))
+                self._replace(word.start, end, "0")
+                self.values.add(word.start)
+
+    def _closer(self, opener: int) -> int | None:
+        """Returns the place of the `}` of the `{` at a place, if there is one."""
+        depth = 0
+        for piece in _BRACE.finditer(self.text, opener):
+            depth += {"{": 1, "}": -1}.get(piece["brace"] or "", 0)
+            if depth == 0:
+                return piece.start()
+        return None
+
     def _complete_else(self) -> None:
         headers: list[tuple[int, int]] = []  # of the open braces: where the line or the text after a brace begins
         before = 0  # the end of the last brace
         closed: int | None = None  # the end of the last `}` and the comments after it, if nothing else follows
+        dropped = -1  # the place of a `{` after an `else` that follows the body of an item
         for piece in list(_PIECE.finditer(self.text)):
+            if piece.start() == dropped:
+                continue
             is_next = closed is not None and not self.text[closed : piece.start()].strip()
             is_comment = piece[0].startswith("#")
             closed = piece.end() if piece["brace"] == "}" or (is_next and is_comment) else None
@@ -83,7 +120,11 @@ class Substitutes:
                 if half is not None and self._is_if(header):
                     before = self._complete_half(piece.start(), half)
                 elif half is not None and half["word"] == "else" and self.is_balanced:
-                    self._complete_if(header)
+                    if _ITEM.match(self.text, header[0]):
+                        dropped = self._drop_else(piece.start(), half)
+                        headers.append(header)
+                    else:
+                        self._complete_if(header)
 
     def _complete_half(self, closer: int, half: re.Match[str]) -> int:
         """Puts `else` or `else if` in place of a word after a `}`, which moves to the left if there is no room. Returns
@@ -103,6 +144,13 @@ class Substitutes:
         self.mistakes.append(mistake)
         self._replace(min(start, closer), half.end(), "}" + " " * max(0, start - closer) + keywords)
         return min(start, closer) + 1
+
+    def _drop_else(self, closer: int, half: re.Match[str]) -> int:
+        """Puts spaces in place of `} else … {`. Returns the place of the `{`."""
+        opener = self.text.find("{", half.end())
+        self.mistakes.append(mistakes.else_without_if(Span(self.source, *half.span("word"))))
+        self._replace(closer, opener + 1, "")
+        return opener
 
     def _complete_if(self, header: tuple[int, int]) -> None:
         """Puts an `if` in place of the header of a body before an `else`, unless that is the header of a loop."""

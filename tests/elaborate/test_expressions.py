@@ -49,3 +49,9 @@ def test_operands_that_do_not_fit_have_a_remedy_for_what_differs(inputs: str, re
 def test_a_state_keeps_its_type_when_it_meets_a_wider_value() -> None:
     text = "block b(h: seq[n, d]) -> seq[n, 1] {\n    g = linear[1](h)\n    repeat 2 { g <- g * h }\n    return g\n}\n"
     assert [mistake.code for mistake in check_text(text)] == ["E0405"]
+
+
+def test_a_list_in_place_of_a_value_is_one_mistake_with_its_remedy() -> None:
+    (mistake,) = check_text("block b(h: seq[n, d]) -> seq[n, d] { return [h, h] }", "b.arch")
+    assert (mistake.code, mistake.span.text) == ("E0418", "[h, h]")
+    assert mistake.remedy.startswith("join values with a block, as in `concat(a, b)`")

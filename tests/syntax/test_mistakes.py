@@ -206,8 +206,10 @@ def test_a_truncated_loop_cannot_halt_wherever_its_clause_is() -> None:
         ("block b(h: s) -> s { a.b = h }", "expected a statement or `}`, found `a.b`", "bind a name without dots"),
         ("block b(h: s) -> s { let a.b = h }", "expected a name, found `a.b`", "bind a name without dots"),
         ("return h", "expected an item (", "put statements between the braces"),
-        ("block b(h: s) { return h }", "expected `->`, found `{`", "put `->` before `{`"),
-        ("block b(h) -> s { return h }", "expected `:`, found `)`", "put `:` before `)`"),
+        ("block b(h: s) { return h }", "expected `->`, found `{`", "write the type of the result before `{`"),
+        ("block b(h) -> s { return h }", "expected `:`, found `)`", "write the type of the input after its name"),
+        ("block b(h, g: s) -> s { return h }", "expected `:`, found `,`", "write the type of the input after its name"),
+        ("block b(h: s) -> s { a, b = h, h }", "expected `<-` or `=`, found `,`", "a statement binds one name"),
         ("block b[d](h: s) -> s { return h }", "expected `:` or `=`, found `]`", "put one of these before"),
         (
             'table t { row "A" r best of model.d at seed = 1 column "B" test.accuracy }',

@@ -98,3 +98,32 @@ def test_a_value_on_the_next_line_that_is_no_loop_is_the_value() -> None:
     statements, mistakes = read("    s =\n        norm(h)\n")
     assert not mistakes
     assert isinstance(statements[0], Assign)
+
+
+@pytest.mark.parametrize("before", ["y =", "y <-", "return", "emit"])
+@pytest.mark.parametrize(
+    "bodies",
+    [
+        "{ h }",
+        "{ relu(h) } else { h }",
+        "{\n        relu(h)  # {\n    } else if b {\n        h\n    } else {\n        norm(h)\n    }",
+    ],
+)
+def test_an_if_with_bodies_in_place_of_a_value_is_one_mistake(before: str, bodies: str) -> None:
+    statements, (mistake,) = read(f"    z = h\n    {before} if a {bodies}\n")
+    assert (mistake.message, mistake.span.text) == ("`if` with a body is a statement, not a value", "if")
+    assert mistake.span.line == 3
+    assert mistake.remedy.startswith("bind the name in both bodies, as in `if … { y = … } else { y = … }`")
+    assert [type(each).__name__ for each in statements][::2] == ["Assign", "Return"]
+
+
+@pytest.mark.parametrize("header", ["} else {", "} else if a {", "}\n    else {"])
+def test_an_else_without_any_if_is_one_mistake(header: str) -> None:
+    program, (mistake,) = parse_tolerantly(
+        Source("b.arch", f"{HEADER}    y = norm(h)\n    {header}\n    return y\n}}\n{HEADER}    return h\n}}\n")
+    )
+    assert (mistake.message, mistake.span.text) == ("`else` follows no `if`", "else")
+    first, second = program.items
+    assert isinstance(first, Definition)
+    assert isinstance(second, Definition)
+    assert len(first.body.statements) == 2
