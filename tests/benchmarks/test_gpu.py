@@ -78,6 +78,14 @@ def test_without_a_gpu_the_rehearsal_is_named(monkeypatch: pytest.MonkeyPatch, t
         gpu.main(["--out", str(tmp_path)])
 
 
+def test_trainings_on_a_gpu_ask_for_nothing_that_cuda_graphs_refuse(tmp_path: Path) -> None:
+    trainings = [each.command for each in gpu.stages("cuda", tmp_path) if "archlang" in each.command]
+    assert len(trainings) == 2
+    for command in trainings:
+        assert "--graphs" in command
+        assert "--precision" not in command  # they need 32 bits
+
+
 @pytest.mark.slow
 def test_every_stage_passes_in_a_rehearsal_on_the_cpu(tmp_path: Path) -> None:
     assert set(run(tmp_path, 60).values()) == {"passed"}
