@@ -4,14 +4,23 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from archlang.diagnostics import codes
-from archlang.editor.details import Documents, call_details, item_details, recipe_details, static_details, value_details
+from archlang.editor.details import (
+    Documents,
+    call_details,
+    item_details,
+    metric_details,
+    recipe_details,
+    static_details,
+    value_details,
+)
 from archlang.editor.document import Document
 from archlang.editor.instances import block_of, let_text
 from archlang.editor.open_brackets import callee_at
 from archlang.editor.symbols import Item, Names, Symbol
 from archlang.source import Span
 from archlang.syntax.printer import signature_text, unparse
-from archlang.syntax.tree import Extern, Use
+from archlang.syntax.tree import Extern, Name, Recipe, Table, Use
+from archlang.syntax.walk import walk
 from archlang.types import Type
 
 
@@ -38,7 +47,7 @@ def hover(document: Document, offset: int, beside: Documents = tuple) -> Hover |
     place = Names(document).at(offset)
     if place is None:
         callee = callee_at(document, offset)
-        return None if callee is None else Hover(callee[0], describe(callee[1]))
+        return _metric(document, offset) if callee is None else Hover(callee[0], describe(callee[1]))
     symbol, kind = place.symbol, _type_at(document, place.span)
     if symbol.item is not None:
         is_call = kind is not None
@@ -64,6 +73,18 @@ def hover(document: Document, offset: int, beside: Documents = tuple) -> Hover |
         elif symbol.kind == "recipe":
             text += _listed(recipe_details(document, symbol.name))
     return Hover(place.span, text)
+
+
+def _metric(document: Document, offset: int) -> Hover | None:
+    """Returns what the metric at an offset in a recipe or a table measures."""
+    for item in document.program.items:
+        if isinstance(item, Recipe | Table) and item.span.start <= offset <= item.span.end:
+            for node in walk(item):
+                if isinstance(node, Name) and node.span.start <= offset <= node.span.end:
+                    details = list(metric_details(document, item, node.text))
+                    text = f"```arch\n{node.text}\n```\n\nmetric{_listed(details)}"
+                    return Hover(node.span, text) if details else None
+    return None
 
 
 def _alias(document: Document, symbol: Symbol) -> str:
