@@ -93,7 +93,7 @@ def _stages(device: str, out: Path) -> Iterator[Stage]:
         if name == "geometric attention":
             few = ["--warm", "1", "--steps", "2", "--rounds", "1"] if is_rehearsal else ["--rounds", "2"]
             for model in steps.MODELS:
-                # The first one generates the data of its task: those of ListOps take a minute.
+                # A first run generates the data of its task; those of ListOps take a minute.
                 yield _speed(f"steps of {model}", "benchmarks.steps", model, *on_device, *few, longest=180.0)
             small = [text for pair in _SMALL.items() for text in ("--set", "=".join(pair))] if is_rehearsal else []
             yield _speed("five seeds together", "benchmarks.together", "--device", device, *small, *few)

@@ -59,22 +59,22 @@ def decay(positions: Float[Tensor, " n"], c: int, scale: float, floor: float) ->
     return zeta ** (positions[:, None] / scale)
 
 
-def rotate(x: Float[Tensor, "b h n c"], turns: Float[Tensor, "n k 2"]) -> Float[Tensor, "b h n c"]:
+def rotate(x: Float[Tensor, "b h n c"], turn: Float[Tensor, "n k 2"]) -> Float[Tensor, "b h n c"]:
     """Multiplies the pair of channels (2i, 2i+1) by a turn as complex numbers: (x + iy) (cos + i sin)."""
     # Exported and compiled models cannot use complex numbers, which need one pass over x instead of eight.
     if x.device.type in ("cpu", "cuda") and not is_exporting() and not torch.compiler.is_compiling():
-        return _rotate_complex(x, turns)
-    cos, sin = turns.to(x.dtype).unbind(-1)
+        return _rotate_complex(x, turn)
+    cos, sin = turn.to(x.dtype).unbind(-1)
     even, odd = x[..., 0::2], x[..., 1::2]
     return torch.stack((even * cos - odd * sin, odd * cos + even * sin), dim=-1).flatten(-2)
 
 
-def _rotate_complex(x: Float[Tensor, "b h n c"], turns: Float[Tensor, "n k 2"]) -> Float[Tensor, "b h n c"]:
-    pairs = x.to(turns.dtype).view(*x.shape[:-1], x.shape[-1] // 2, 2)
+def _rotate_complex(x: Float[Tensor, "b h n c"], turn: Float[Tensor, "n k 2"]) -> Float[Tensor, "b h n c"]:
+    pairs = x.to(turn.dtype).view(*x.shape[:-1], x.shape[-1] // 2, 2)
     *outer, last = pairs.stride()
     if last != 1 or pairs.storage_offset() % 2 or any(stride % 2 for stride in outer):
         pairs = pairs.clone(memory_format=torch.contiguous_format)
-    product = torch.view_as_complex(pairs) * torch.view_as_complex(turns)
+    product = torch.view_as_complex(pairs) * torch.view_as_complex(turn)
     return torch.view_as_real(product).flatten(-2).to(x.dtype)
 
 

@@ -40,7 +40,8 @@ def tune(
         list[str] | None, typer.Option("--set", help="A static of the recipe, as in `train.steps=100`.")
     ] = None,
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="The folder of the study; one with the same settings is continued.")
+        Path | None,
+        typer.Option("--out", "-o", help="The folder of the study; one with the same settings is continued."),
     ] = None,
     engine: Annotated[str, typer.Option("--engine", help="local, ray or slurm.")] = "local",
     options: Annotated[

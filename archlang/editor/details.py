@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, islice
 
 from archlang.editor.document import Document
@@ -61,17 +61,14 @@ def metric_details(document: Document, item: Recipe | Table, metric: str) -> Ite
     if split == RUN:
         yield _OF_RUN[name]
         return
-    task = facts.item("task")
+    task = facts.item("task") if isinstance(item, Recipe) else None  # the rows of a table may have several
     yield f"of the split `{split}`" + (f" of `{task.name}`" if task is not None else "")
     if name in FRACTIONS:
         yield "a fraction from 0 to 1"
     numbers = facts.group_numbers(metric)
-    if numbers:
-        yield f"broken down by {facts.breakdown}: {_in_short(numbers)}"
-
-
-def _in_short(numbers: Sequence[str]) -> str:
-    return ", ".join(numbers) if len(numbers) <= _MOST_PLACES else f"{numbers[0]} to {numbers[-1]}"
+    if numbers and facts.breakdown:
+        shown = ", ".join(numbers[:_MOST_PLACES])
+        yield f"broken down by {facts.breakdown}: {shown}{', …' if len(numbers) > _MOST_PLACES else ''}"
 
 
 def value_details(document: Document, symbol: Symbol) -> Iterator[str]:

@@ -1,6 +1,7 @@
 """The instances and the charges that a model names, also in the blocks of its program that it calls."""
 
 from collections.abc import Iterable, Iterator
+from itertools import islice
 
 from archlang.names.resolve import Declaration, is_shipped
 from archlang.syntax.tree import Charge, Definition, Let, Name
@@ -18,7 +19,7 @@ def charges(name: str, models: Iterable[Declaration]) -> Iterator[Charge]:
     """Yields the first charge of a name in each of some models and the blocks that they use."""
     for declaration in _definitions(models):
         named = (node for node in walk(declaration.item) if isinstance(node, Charge) and node.name == name)
-        yield from [node for node in [next(named, None)] if node is not None]
+        yield from islice(named, 1)
 
 
 def _definitions(models: Iterable[Declaration]) -> Iterator[Declaration]:

@@ -328,7 +328,7 @@ def _constants(q: Tensor, causal: bool, mask: Tensor | None) -> dict[str, Any]: 
 
 def _precision(q: Tensor) -> str:
     """Returns how matrix products are computed. TF32 rounds float32 to a mantissa of ten bits; three products of the
-    high and the low bits have the precision of float32, and take a seventh of its time on an H200."""
+    high and the low bits have the precision of float32, and take a quarter to a half of its time on an H200."""
     if q.dtype != torch.float32:
         return "tf32"
     has_tf32 = q.is_cuda and torch.version.hip is None and torch.cuda.get_device_capability(q.device) >= (8, 0)

@@ -196,16 +196,19 @@ def unexpected_token(
 def _setting_alone(diagnostic: Diagnostic) -> Diagnostic:
     """Completes the diagnostic of a line of a recipe that begins with a name and `=`."""
     span, word = diagnostic.span, diagnostic.span.text
-    if setting := _SETTING.fullmatch(word):
-        remedy = f"write it in the line `{setting[1]}`, as in `{setting[1]} …[{setting[2]} = …]`"
-    elif word in ("seed", "seeds"):
-        remedy = "write `vary seed in 1..3`"
-    elif "." in word:
+    remedy = _line_of(word)
+    if remedy is None and "." in word:
         remedy = f'write `claim {word} = … from "…"` for a published result'
         return replace(diagnostic, remedy=remedy).with_edits(insertion(span.source, span.start, "claim "))
-    else:
-        remedy = f"write a setting in its line `task`, `model` or `train`, as in `train adamw[{word} = …]`"
-    return replace(diagnostic, remedy=remedy)
+    otherwise = f"write a setting in its line `task`, `model` or `train`, as in `train adamw[{word} = …]`"
+    return replace(diagnostic, remedy=remedy or otherwise)
+
+
+def _line_of(word: str) -> str | None:
+    """Returns where a recipe says what a path or `seed` says; None for another word."""
+    if setting := _SETTING.fullmatch(word):
+        return f"write it in the line `{setting[1]}`, as in `{setting[1]} …[{setting[2]} = …]`"
+    return "write `vary seed in 1..3`" if word in ("seed", "seeds") else None
 
 
 def _space_before(sign: Span) -> str:
@@ -292,8 +295,8 @@ def _remedy(token: str, expected: Expected, around: str, is_reserved: bool, is_b
         return f"write the loop before this line, as in `y = {token} n carry h {{ … emit h }}`, and use its result here"
     if "a value" in expected.phrases and token == "if":
         return "write `a when condition else b` in place of `if`"
-    if is_in_recipe and (setting := _SETTING.fullmatch(token)):
-        return f"write it in the line `{setting[1]}`, as in `{setting[1]} …[{setting[2]} = …]`"
+    if is_in_recipe and (line := _line_of(token)) is not None:
+        return line
     if binds and token in ("+", "-", "*", "/"):
         return f"bind the whole value: `name <- name {token} …`"
     if binds:
@@ -302,8 +305,6 @@ def _remedy(token: str, expected: Expected, around: str, is_reserved: bool, is_b
         return "bind a name without dots"
     if token in ("<", "<=", ">", ">=", "==", "!=", "in") and "a value" not in expected.phrases:
         return "comparisons do not chain: join them with `and`"
-    if token in ("seed", "seeds") and any(phrase.startswith("a part of a recipe") for phrase in expected.phrases):
-        return "write `vary seed in 1..3`"
     if len(expected.phrases) == 1:
         return f"put {expected} before {_quoted(token)}" if str(expected) != ITEM else f"delete {_quoted(token)}"
     return f"put one of these before {_quoted(token)}, or delete it"

@@ -78,8 +78,8 @@ class Substitutes:
             closer = self._closer(line.end() - 1)
             while closer is not None:
                 end = closer + 1
-                other = _ELSE.match(self.text, end)
-                closer = None if other is None else self._closer(other.end() - 1)
+                otherwise = _ELSE.match(self.text, end)
+                closer = None if otherwise is None else self._closer(otherwise.end() - 1)
             if end > line.end():
                 word = Span(self.source, *line.span("word"))
                 self.mistakes.append(mistakes.if_as_value(word, line["name"]))
