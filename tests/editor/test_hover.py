@@ -314,10 +314,7 @@ model m[d = 8](x: tokens[n]) -> logits[classes] {
             "test.accuracy[10]",
             ["of the split `test` of `ctl`", "a fraction from 0 to 1", "broken down by length: 9, 10"],
         ),
-        (
-            "test.accuracy at",
-            ["of the split `test`", "a fraction from 0 to 1", "broken down by length: 9, 10"],
-        ),
+        ("test.accuracy at", ["of the split `test`", "a fraction from 0 to 1", "broken down by length: 9, 10"]),
         ("iid.loss", ["of the split `iid`", "broken down by length: 2, 3, 4, 5"]),
         ("run.seconds", ["the seconds of the training steps of the run"]),
     ],
