@@ -6,6 +6,7 @@ from collections.abc import Callable
 from archlang.diagnostics import Diagnostic, Edit
 from archlang.diagnostics.names import did_you_mean
 from archlang.source import Span
+from archlang.syntax.mistakes import statics_without_bracket
 
 _Read = Callable[[re.Match[str], Span], Diagnostic | None]
 
@@ -18,6 +19,11 @@ _LINE = re.compile(
 # Statics after the name of a task, a model or an optimizer without brackets, up to the end of the line.
 _BARE_STATICS = re.compile(r"[ \t]*,?[ \t]*([A-Za-z_][\w.]*[ \t]*(?:=(?!=)|:)[^\r\n#{}]*[^\r\n#{}\s])")
 _COLON = re.compile(r"(?<=[A-Za-z0-9_])[ \t]*:[ \t]*")
+# The name of a task, a model or an optimizer without statics, in the line before a place.
+_CHOICE_BEFORE = re.compile(
+    r"(?<![^\r\n])(?P<indent>[ \t]*)(?:task|model|train)[ \t]+(?P<name>[A-Za-z_][\w.]*)[ \t]*(?:#[^\r\n]*)?"
+    r"(?:\r\n?|\n)(?P<deeper>[ \t]*)\Z"
+)
 _VALUE = r'(?:[0-9][0-9_]*(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?|[A-Za-z_]\w*|"[^"\r\n]*")(?![\w.]|\s+in\b)'
 _BARE_VALUES = re.compile(rf"{_VALUE}(?:\s*,\s*{_VALUE})+")
 _END_OF_LINE = re.compile(r"[ \t]*(?:#|[\r\n]|\Z)")
@@ -165,6 +171,9 @@ def _statics_without_brackets(match: re.Match[str], line: Span) -> Diagnostic | 
 
 
 def _sign_before_choice(match: re.Match[str], line: Span) -> Diagnostic:
+    before = _CHOICE_BEFORE.search(line.source.text, max(0, line.start - _LONGEST_LINE), line.start)
+    if before is not None and len(before["deeper"]) > len(before["indent"]):
+        return statics_without_bracket(Span(line.source, *before.span("name")), _place(line, *match.span(1)))
     sign = Span(line.source, line.end - 1, line.end)
     message = f"the name of {_CHOSEN[match[1]]} follows `{match[1]}`, found `{sign.text}`"
     name = re.compile(r"[ \t]*([A-Za-z_][\w.]*)").match(line.source.text, line.end)

@@ -259,8 +259,9 @@ class Outline:
         if bracket == "{":
             if first:
                 self._body_indents.setdefault(self._open[-1][1], self._indent(start) or 0)
-            # `model = name` is a mistake in one line of a recipe.
-            is_part = word in PART_WORDS and first and (not binder or word in CHOICE_WORDS)
+            # `model = name` is a mistake in one line of a recipe, but deeper than its parts it is a static.
+            is_choice = word in CHOICE_WORDS and self._indent(start) == self._body_indents.get(self._open[-1][1])
+            is_part = word in PART_WORDS and first and (not binder or is_choice)
             if is_part if self._brace() in self.recipes else begins:
                 self.points.append(Point(start, self._brace()))
             elif first and self._is_unknown_line(word, start):

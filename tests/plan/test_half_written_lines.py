@@ -531,6 +531,15 @@ def test_statics_in_lines_of_their_own_without_a_bracket_are_one_mistake(half: s
     assert [place[:2] for place in after] == [("E0101", 8), ("E0301", 16)]
 
 
+@pytest.mark.parametrize(
+    "statics", ["train = 5, iid = 6]", "train = 1..4,\n        iid = 6]", "train = [5],\n        iid = 6]"]
+)
+def test_statics_that_are_called_as_a_part_do_not_begin_a_part(statics: str) -> None:
+    text = f"recipe r {{\n    task ctl\n        {statics}\n    model lookup\n    train adamw[stps = 3]\n}}\n"
+    after = [place for place in places(text) if place[0].startswith("E01")]
+    assert [(place[1], place[3]) for place in after] == [(2, "ctl")]
+
+
 STRAY = """recipe q {
     model missing
     task  flipflop…
