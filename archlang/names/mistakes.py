@@ -23,6 +23,8 @@ from archlang.types import FEATURED, Type
 from archlang.types.dimension import MOST_FACTORS, MOST_TERMS
 
 _STATICS = re.compile(r"\[[^\[\]\r\n]*\]")
+# What ends before the bracket of a call.
+_NAME_END = re.compile(r"\w\Z")
 _RANGE = re.compile(r"[\w.]+?\s*\.\.\s*[\w.]+")
 _DIFFERENCE = re.compile(r"(\w+)\s*-\s*(\w+)")
 
@@ -368,7 +370,10 @@ def wrong_kind(span: Span, name: str, expected: str, value: str, declared: Span 
         remedy = f"compare it, as in `{span.text} {'>' if value.startswith('the integer') else '=='} …`"
     diagnostic = Diagnostic("E0303", message, span, f"expected {_a(expected)}", labels, remedy)
     around = Span(span.source, max(0, span.start - 1), min(span.end + 1, len(span.source.text)))
-    if around.text == f"[{span.text}]" and _RANGE.fullmatch(span.text):
+    is_list = around.text == f"[{span.text}]" and not _NAME_END.search(
+        span.source.text, max(0, around.start - 1), around.start
+    )
+    if is_list and _RANGE.fullmatch(span.text):
         diagnostic = replace(diagnostic, remedy=f"write the range without brackets: `{span.text}`")
         return diagnostic.with_edits(Edit(around, span.text), is_safe=True)
     text = _in_kind(span.text, expected)

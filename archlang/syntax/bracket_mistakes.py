@@ -26,6 +26,19 @@ class BracketMistakes:
         """Returns whether a bracket was reported, or follows from a mistake before it on its line."""
         return problem in self._reported
 
+    def closer_on_line(self, place: int) -> str:
+        """Returns the first bracket after a place on its line that is unmatched, if it is `)` or `]`; else an empty
+        text. It counts as reported."""
+        problems = self._progress.outline.problems
+        problem = next((problem for problem in problems if _place(problem) > place), None)
+        if not isinstance(problem, Unmatched) or not self._progress.same_line(place, problem.closer):
+            return ""
+        closer = self._progress.text[problem.closer]
+        if closer == "}":
+            return ""
+        self._reported.add(problem)
+        return closer
+
     def unclosed(self, place: int) -> Unclosed | None:
         """Returns the unclosed bracket that explains an unexpected token at this place, if any."""
         for problem in self._progress.outline.problems:

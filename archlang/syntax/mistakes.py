@@ -1,7 +1,7 @@
 """Diagnostics of the text itself: unknown characters, unmatched brackets, and words in the wrong place."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 
 from archlang.diagnostics import Diagnostic, Edit, Label
@@ -13,51 +13,7 @@ from archlang.syntax.expected import ITEM, Expected
 from archlang.syntax.outline import CLAUSE_WORDS, ITEM_WORDS, PART_WORDS
 
 _LONGEST = 40
-_NO_POWER = "write a product, as `h * h`; `exp(p * log(h))` is the power p of a positive `h`"
-_INSTEAD: Mapping[str, str] = {
-    ";": "delete it: statements need no separator",
-    "'": 'write strings in double quotes: `"…"`',
-    "`": 'write strings in double quotes: `"…"`',
-    "“": 'write straight quotes: `"…"`',
-    "”": 'write straight quotes: `"…"`',
-    "„": 'write straight quotes: `"…"`',
-    "‘": 'write straight quotes: `"…"`',
-    "’": 'write straight quotes: `"…"`',
-    "−": "write `-`",
-    "–": "write `-`",
-    "—": "write `-`",
-    "→": "write `->`",
-    "←": "write `<-`",
-    "×": "write `*`",
-    "·": "write `*`",
-    "÷": "write `/`",
-    "≤": "write `<=`",
-    "≥": "write `>=`",
-    "≠": "write `!=`",
-    "…": "write `..` in a range, and `...` after the type of a variadic input",
-    "&": "write `and`",
-    "|": "write `or`, or `|>` for a pipe",
-    "!": "write `not`, or `!=` for a comparison",
-    "^": _NO_POWER,
-    ".": "write `0.5` with a digit before the point, and a dotted name without spaces",
-    "\\": "delete it: a statement can span several lines",
-}
-
-
-# What replaces a character wherever it stands; an empty text deletes it.
-_REPLACEMENTS: Mapping[str, str] = {
-    **dict.fromkeys(";\\", ""),
-    **dict.fromkeys("'`“”„‘’", '"'),
-    **dict.fromkeys("−–—", "-"),
-    **dict.fromkeys("×·", "*"),
-    "→": "->",
-    "←": "<-",
-    "÷": "/",
-    "≤": "<=",
-    "≥": ">=",
-    "≠": "!=",
-    "\u00a0": " ",
-}
+NO_POWER = "write a product, as `h * h`; `exp(p * log(h))` is the power p of a positive `h`"
 
 # Clauses of loops whose steps share their weights, where no such loop can have them.
 _STEP_CLAUSES = {
@@ -97,10 +53,8 @@ _CLASS = 'end the item with its class, as in `python "file:Class"`'
 _STATICS = "put statics in square brackets: `block[name = value](…)`"
 # Half a header `} else if … {`.
 _ELSE_IF = re.compile(r"\}\s*else\s+if\b")
-_KIND = re.compile(r"[\[,(]\s*\w+[ \t]*:[ \t]*\w+[ \t]*\Z")
-_USE = re.compile(r"(?:^|[\r\n])[ \t]*use[ \t]+\Z")
+USE_LINE = re.compile(r"(?:^|[\r\n])[ \t]*use[ \t]+\Z")
 _RETURNED = re.compile(r"[ \t]*(return|emit)\b")
-_DIGIT = re.compile(r"[0-9]\Z")
 # A sign that a value follows, at the end of a text.
 _BEFORE_VALUE = re.compile(r"(?:\.\.|\|>|[-+*/%=])\Z")
 
@@ -119,7 +73,7 @@ _LOOPS = "write `repeat n {` for a number of steps, or `scan x in h {` over the 
 _FOREIGN_ITEMS = {"def": "block", "fn": "block", "func": "block", "function": "block", "import": "use"}
 
 
-def _quoted(text: str) -> str:
+def quoted(text: str) -> str:
     return f"`{text if len(text) <= _LONGEST else text[: _LONGEST - 1] + '…'}`"
 
 
@@ -127,7 +81,7 @@ def unexpected_token(
     span: Span, token: str, expected: Expected, around: str, is_reserved: bool, is_keyword: bool, is_in_recipe: bool
 ) -> Diagnostic:
     """`token` is unexpected; `around` is the innermost open bracket, or empty. A keyword need not be reserved."""
-    message = f"expected {expected}, found {_quoted(token)}"
+    message = f"expected {expected}, found {quoted(token)}"
     label = f"expected {expected}" if len(expected.phrases) == 1 and str(expected) != ITEM else "not expected here"
     is_bound = _BINDER.match(span.source.text, span.end) is not None
     if (keyword := keyword_without_space(span, expected.words)) is not None:
@@ -158,7 +112,7 @@ def unexpected_token(
     line = span.source.text[max(span.source.line_bounds(span.line)[0], span.start - _LONGEST) : span.start]
     if token == "," and (returned := _RETURNED.match(line)):
         remedy = f"`{returned[1]}` takes one value: join several, as in `{returned[1]} concat(a, b)`"
-    if set(expected.phrases) <= {"`=`", "`<-`"} and _USE.search(line):
+    if set(expected.phrases) <= {"`=`", "`<-`"} and USE_LINE.search(line):
         remedy = "move the line `use` to the beginning of the file"
     diagnostic = Diagnostic("E0101", message, span, label, remedy=remedy)
     # A word of two letters is similar to most short names.
@@ -228,7 +182,7 @@ def _later_colons(colon: Span) -> list[Span]:
 
 
 def _foreign_binder(sign: Span) -> Diagnostic:
-    diagnostic = Diagnostic("E0101", f"{_quoted(sign.text)} binds no name", sign, "expected `=`", remedy="write `=`")
+    diagnostic = Diagnostic("E0101", f"{quoted(sign.text)} binds no name", sign, "expected `=`", remedy="write `=`")
     return diagnostic.with_edits(Edit(sign, "="))
 
 
@@ -258,7 +212,7 @@ def keyword_without_space(span: Span, words: Iterable[str]) -> str | None:
 
 def keywords_without_space(span: Span, keyword: str) -> Diagnostic:
     rest = span.text.removeprefix(keyword)
-    message = f"a space is missing in {_quoted(span.text)}"
+    message = f"a space is missing in {quoted(span.text)}"
     diagnostic = Diagnostic("E0101", message, span, "two words", remedy=f"write `{keyword} {rest}`")
     # One letter more may also be a typing error.
     return diagnostic.with_edits(insertion(span.source, span.start + len(keyword), " "), is_safe=len(rest) > 1)
@@ -280,7 +234,7 @@ def _remedy(token: str, expected: Expected, around: str, is_reserved: bool, is_b
     if token in _STEP_CLAUSES:
         return _STEP_CLAUSES[token]
     if is_reserved and "a name" in expected.phrases:
-        return f"{_quoted(token)} is a reserved word; choose another name"
+        return f"{quoted(token)} is a reserved word; choose another name"
     if (is_reserved or is_bound) and expected.phrases[0] == ITEM:
         return "put statements between the braces of a block or a model"
     if token == "=" and around == "(":
@@ -306,8 +260,8 @@ def _remedy(token: str, expected: Expected, around: str, is_reserved: bool, is_b
     if token in ("<", "<=", ">", ">=", "==", "!=", "in") and "a value" not in expected.phrases:
         return "comparisons do not chain: join them with `and`"
     if len(expected.phrases) == 1:
-        return f"put {expected} before {_quoted(token)}" if str(expected) != ITEM else f"delete {_quoted(token)}"
-    return f"put one of these before {_quoted(token)}, or delete it"
+        return f"put {expected} before {quoted(token)}" if str(expected) != ITEM else f"delete {quoted(token)}"
+    return f"put one of these before {quoted(token)}, or delete it"
 
 
 def reserved_word(span: Span) -> Diagnostic:
@@ -316,7 +270,7 @@ def reserved_word(span: Span) -> Diagnostic:
 
 
 def misspelt_keyword(span: Span, word: str, possible: Iterable[str]) -> Diagnostic:
-    message = f"no statement begins with {_quoted(word)}"
+    message = f"no statement begins with {quoted(word)}"
     for keyword in ("return", "emit"):
         if word.startswith(keyword):
             # The rest is a value, without a space before it.
@@ -349,7 +303,7 @@ def operator_after_pipe(operator: Span, pipe: Span) -> Diagnostic:
 
 def name_missing(span: Span) -> Diagnostic:
     """`span` is a name and the dot after it."""
-    message = f"expected a name after {_quoted(span.text)}"
+    message = f"expected a name after {quoted(span.text)}"
     return Diagnostic("E0101", message, span, "a name is missing", remedy="write a name after `.`, or delete `.`")
 
 
@@ -389,7 +343,7 @@ def else_without_if(word: Span) -> Diagnostic:
 
 def line_incomplete(span: Span, expected: Expected, following: Span) -> Diagnostic:
     """`span` is the last word or sign of a line, after which the next line was read on."""
-    message = f"expected {expected} after {_quoted(span.text)}, found the next line"
+    message = f"expected {expected} after {quoted(span.text)}, found the next line"
     labels = (Label(following, "the next line begins here"),)
     if "`{`" in expected.phrases:
         remedy = "complete the line, and end it with `{`"
@@ -405,19 +359,25 @@ def line_incomplete(span: Span, expected: Expected, following: Span) -> Diagnost
 
 def statics_without_bracket(name: Span, following: Span) -> Diagnostic:
     """`name` is a name in a recipe, and `following` begins the next line, which has statics of it."""
-    message = f"`[` is missing after {_quoted(name.text)}, before its statics"
+    message = f"`[` is missing after {quoted(name.text)}, before its statics"
     labels = (Label(following, "the statics begin here"),)
     remedy = f"write `{name.text}[` before the statics, and `]` after them"
     return Diagnostic("E0101", message, name, "expected `[`", labels, remedy)
 
 
-def application_without_parentheses(block: Span, argument: Span) -> Diagnostic:
-    """`argument` is a name that follows the name of a block, with or without statics, on its line."""
-    message = f"the argument {_quoted(argument.text)} is not in parentheses"
-    remedy = f"write `{block.text}({argument.text})`"
-    diagnostic = Diagnostic("E0101", message, argument, "expected `(`", (Label(block, "the block"),), remedy)
-    between = Span(block.source, block.end, argument.start)
-    return diagnostic.with_edits(Edit(between, "("), insertion(block.source, argument.end, ")"))
+def application_without_brackets(block: Span, argument: Span, closer: str) -> Diagnostic:
+    """`argument` is a name that follows the name of a block, with or without statics, on its line; `closer` is the
+    closing bracket after it whose opening bracket is missing, if there is one."""
+    message = f"the argument {quoted(argument.text)} is not in parentheses"
+    expected, remedy = "(", f"write `{block.text}({argument.text})`"
+    if closer == "]":
+        message = f"`[` is missing after {quoted(block.text)}, before its statics"
+        expected, remedy = "[", f"write `{block.text}[{argument.text}`"
+    elif closer:
+        remedy = f"write `{block.text}({argument.text}`"
+    diagnostic = Diagnostic("E0101", message, argument, f"expected `{expected}`", (Label(block, "the block"),), remedy)
+    edits = [Edit(Span(block.source, block.end, argument.start), expected)]
+    return diagnostic.with_edits(*edits, *([] if closer else [insertion(block.source, argument.end, ")")]))
 
 
 def arrow_in_expression(arrow: Span) -> Diagnostic:
@@ -428,7 +388,7 @@ def arrow_in_expression(arrow: Span) -> Diagnostic:
 
 def let_of_other(name: Span, token: Span) -> Diagnostic:
     """`token` is unexpected after `let`, the `name`, and perhaps `=` and a block."""
-    message = f"`let {name.text}` expects a block, found {_quoted(token.text)}"
+    message = f"`let {name.text}` expects a block, found {quoted(token.text)}"
     remedy = f"write `let {name.text} = linear[64]`, or bind a value without `let`: `{name.text} = …`"
     if token.text == "(":
         remedy = f"declare a block: `block {name.text}(…) -> … {{ … }}`"
@@ -442,33 +402,7 @@ def foreign_comment(span: Span) -> Diagnostic:
 
 
 def power_operator(span: Span) -> Diagnostic:
-    return Diagnostic("E0101", "there is no operator `**`", span, "no operator", remedy=_NO_POWER)
-
-
-def unknown_character(span: Span) -> Diagnostic:
-    text = span.text
-    if text[0].isprintable():
-        character = _quoted(text)
-    else:
-        character = f"the invisible character U+{ord(text[0]):04X}"
-    if text == "." and span.source.text.endswith((")", "]"), 0, span.start):
-        remedy = "apply a block with `|>`, as in `norm(h) |> relu`"
-    elif text == "|" and _KIND.search(span.source.text, max(0, span.start - _LONGEST), span.start):
-        remedy = "write a choice as `kind: symbol = relu` with `where kind in [relu, gelu]`"
-    elif text in (".", "/") and _USE.search(span.source.text, max(0, span.start - _LONGEST), span.start):
-        remedy = "write the path of a file in quotes"
-    elif text == "." and _DIGIT.search(span.source.text, max(0, span.start - 1), span.start):
-        remedy = "write a digit after the point, as in `0.5`, or delete the point"
-    elif text[0] in _INSTEAD:
-        remedy = _INSTEAD[text[0]]
-    elif text[0].isalnum():
-        remedy = "write names with the letters a to z, digits and `_`"
-    else:
-        remedy = "delete it, or move it into a string or a comment"
-    message = f"{character} is not allowed outside strings and comments"
-    diagnostic = Diagnostic("E0102", message, span, "unknown character", remedy=remedy)
-    replacement = _REPLACEMENTS.get(text, None if text.isprintable() else "")
-    return diagnostic if replacement is None else diagnostic.with_edits(Edit(span, replacement), is_safe=True)
+    return Diagnostic("E0101", "there is no operator `**`", span, "no operator", remedy=NO_POWER)
 
 
 def unclosed_bracket(opener: Span, noticed: Span) -> Diagnostic:
@@ -523,7 +457,7 @@ def if_missing_before(header: Span, word: Span) -> Diagnostic:
     """`header` stands before the `{` of a body that an `else` follows, and `word` is its first word."""
     if sorted(word.text) == ["f", "i"] and header != word:
         return misspelt_keyword(word, word.text, ("if",))
-    message = f"expected `if` before {_quoted(header.text)}: an `else` follows its body"
+    message = f"expected `if` before {quoted(header.text)}: an `else` follows its body"
     diagnostic = Diagnostic("E0101", message, header, "not a header", remedy="write `if` before the condition")
     return diagnostic.with_edits(insertion(header.source, header.start, "if "))
 
@@ -565,7 +499,7 @@ def nested_too_deep(span: Span, limit: int) -> Diagnostic:
 
 def number_out_of_range(span: Span) -> Diagnostic:
     remedy = "integers go up to 2^63 - 1, other numbers from 1e-308 to 1e308"
-    return Diagnostic("E0107", f"the number {_quoted(span.text)} is out of range", span, "out of range", remedy=remedy)
+    return Diagnostic("E0107", f"the number {quoted(span.text)} is out of range", span, "out of range", remedy=remedy)
 
 
 def in_setting(diagnostic: Diagnostic, name: str) -> Diagnostic:
@@ -603,7 +537,7 @@ def unexpected_end(span: Span, expected: Expected) -> Diagnostic:
 
 
 def malformed_number(span: Span) -> Diagnostic:
-    message = f"{_quoted(span.text)} is neither a number nor a name"
+    message = f"{quoted(span.text)} is neither a number nor a name"
     remedy = "write numbers as `14`, `30_000`, `0.5` or `1.5e-4`; begin names with a letter"
     return Diagnostic("E0112", message, span, "not a number", remedy=remedy)
 
@@ -614,5 +548,5 @@ def too_many_words(span: Span, limit: int) -> Diagnostic:
 
 
 def word_too_long(span: Span, limit: int) -> Diagnostic:
-    message = f"{_quoted(span.text)} is longer than {limit:_} characters"
+    message = f"{quoted(span.text)} is longer than {limit:_} characters"
     return Diagnostic("E0114", message, span, "too long", remedy="shorten it, or move long explanations into comments")

@@ -11,6 +11,7 @@ from archlang.source import Source, Span
 from archlang.syntax import mistakes
 from archlang.syntax.bracket_mistakes import BracketMistakes
 from archlang.syntax.builders import DEEPEST, NextLineTaken, TooDeep, TreeBuilder
+from archlang.syntax.character_mistakes import unknown_character
 from archlang.syntax.early_ends import EarlyEnds
 from archlang.syntax.grammar import Callbacks, grammar, spellings
 from archlang.syntax.misplaced_lines import without_header
@@ -126,7 +127,7 @@ class Reader:
         else:
             word = _WORD.match(self._progress.text, place)
             end = word.end() if word else place + 1
-            self._report(place, mistakes.unknown_character(self._progress.span(place, end)))
+            self._report(place, unknown_character(self._progress.span(place, end)))
             if character == ";":
                 # Skipping the character is enough.
                 self._move_to(end)
@@ -146,8 +147,15 @@ class Reader:
         name = self._progress.name_before()
         missing = self._early.let_without_name(place) or self._early.value_missing(token)
         reserved = self._unexpected.reserved(token)
-        unapplied = None if name is None else self._unexpected.unapplied(name)
-        if token in CLOSERS and (unmatched := self._brackets.unmatched(place)) is not None:
+        # In parentheses, the argument is the token itself.
+        is_argument = token.type == "NAME" and self._progress.stack.bracket_around() == "("
+        argument = self._progress.span(place, end) if is_argument else name
+        unapplied = None if argument is None else self._unexpected.unapplied(argument)
+        if argument is not None and unapplied is not None:
+            bracket = self._brackets.closer_on_line(argument.start)
+            self._report(argument.start, mistakes.application_without_brackets(unapplied, argument, bracket))
+            self._resume(end if is_argument else place)
+        elif token in CLOSERS and (unmatched := self._brackets.unmatched(place)) is not None:
             # If a value is missing too, parsing cannot continue after the bracket.
             is_extra = unmatched.opener is None and "NUMBER" not in self._progress.stack.accepted()
             is_extra &= _NO_VALUE.match(self._progress.text, end) is not None  # else its opener may be missing
@@ -161,9 +169,6 @@ class Reader:
             # An item inside an open body is parsed as a statement, and fails at its second word.
             place = min(place, unclosed.noticed)
             self._report_bracket(unclosed, self._progress.span(place, end))
-            self._resume(place)
-        elif name is not None and unapplied is not None:
-            self._report(name.start, mistakes.application_without_parentheses(unapplied, name))
             self._resume(place)
         elif missing is not None:
             self._report(missing.span.start, missing)

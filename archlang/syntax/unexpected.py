@@ -29,7 +29,7 @@ _OPENERS = ("LPAR", "LSQB", "LBRACE")
 _FOREIGN_SIGNS = {"//": mistakes.foreign_comment, "**": mistakes.power_operator, "->": mistakes.arrow_in_expression}
 _WORDS_OF_LOOPS = ("scan", "experts", "after", "carry", "growing", "halting", "as", "by", "drawn", "truncated")
 # A block, with or without statics, before what may be its argument.
-_BLOCK = re.compile(r"(?<=[\s(\[=,])([A-Za-z_][\w.]*(?:\[[^\[\]\r\n]*\])?)[ \t]+\Z")
+_BLOCK = re.compile(r"(?<=[\s(\[=,])([A-Za-z_][\w.]*(?:\[[^\[\]\r\n]*\]|(?=[ \t])))[ \t]*\Z")
 
 
 class Unexpected:

@@ -10,6 +10,7 @@ from archlang.source import Source, Span
 from archlang.syntax import mistakes
 from archlang.syntax.braces import has_odd_brace, repair_braces
 from archlang.syntax.builders import DEEPEST, TreeBuilder
+from archlang.syntax.character_mistakes import unknown_character
 from archlang.syntax.comments import Comments
 from archlang.syntax.outline import ITEM_WORDS
 from archlang.syntax.recovery import MOST_READ, Reader
@@ -79,7 +80,7 @@ def prepare(source: Source) -> tuple[str, Comments, list[Diagnostic]]:
             comments.add(piece.start(), piece[0])
         elif piece["string"] and "\0" in piece[0]:
             zero = text.index("\0", piece.start())
-            diagnostics.append(mistakes.unknown_character(Span(source, zero, zero + 1)))
+            diagnostics.append(unknown_character(Span(source, zero, zero + 1)))
         elif piece["item"]:
             depth, item = 0, piece.start()
         elif piece["bracket"]:

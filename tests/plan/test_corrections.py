@@ -41,3 +41,8 @@ def test_values_to_vary_become_a_range_or_a_list(values: str, written: str, code
     assert mistake.remedy is not None
     assert f"`{written}`" in mistake.remedy
     assert not check_text(apply_edits(recipe, mistake.edits), "r.arch")
+
+
+def test_the_brackets_of_a_call_are_not_those_of_a_list() -> None:
+    (mistake,) = check_text("block b(h: seq[n, d]) -> seq[n, d] {\n    return dropout[1..3](h)\n}\n", "b.arch")
+    assert (mistake.code, mistake.remedy, mistake.edits) == ("E0303", "write a number such as `0.1`", ())

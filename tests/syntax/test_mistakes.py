@@ -243,28 +243,6 @@ def test_the_help_suggests_the_likeliest_repair(text: str, message: str, remedy:
     assert mistake.remedy.startswith(remedy)
 
 
-@pytest.mark.parametrize(
-    ("character", "shown", "remedy"),
-    [
-        ("'", "`'`", 'write strings in double quotes: `"…"`'),
-        ("“x”", "`“`", 'write straight quotes: `"…"`'),
-        ("−1", "`−`", "write `-`"),
-        ("größe", "`größe`", "write names with the letters a to z, digits and `_`"),
-        ("$x", "`$`", "delete it, or move it into a string or a comment"),
-        ("!x", "`!`", "write `not`, or `!=` for a comparison"),
-        (".5", "`.`", "write `0.5` with a digit before the point, and a dotted name without spaces"),
-        ("0. ", "`.`", "write a digit after the point, as in `0.5`, or delete the point"),
-        ("\0", "the invisible character U+0000", "delete it, or move it into a string or a comment"),
-        ("\u202e", "the invisible character U+202E", "delete it, or move it into a string or a comment"),
-        ("\ufeff", "the invisible character U+FEFF", "delete it, or move it into a string or a comment"),
-    ],
-)
-def test_unknown_characters_are_shown(character: str, shown: str, remedy: str) -> None:
-    (mistake,) = parse_tolerantly(Source("x.arch", f"block b(h: s) -> s {{ a = {character}\n}}"))[1]
-    assert (mistake.code, mistake.message) == ("E0102", f"{shown} is not allowed outside strings and comments")
-    assert mistake.remedy == remedy
-
-
 def test_a_bracket_is_not_closed() -> None:
     assert in_block("a = f(h\n    return a") == lines(
         "error[E0103]: `(` is never closed",

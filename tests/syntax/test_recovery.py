@@ -5,6 +5,7 @@ import re
 import pytest
 
 from archlang.diagnostics import Diagnostic
+from archlang.diagnostics.edits import apply_edits
 from archlang.diagnostics.log import MOST_ERRORS
 from archlang.source import Source
 from archlang.syntax.outline import Outline, Unclosed, Unmatched
@@ -313,6 +314,27 @@ def test_inputs_after_statics_with_a_mistake_are_no_statics(header: str) -> None
 def test_an_opening_bracket_that_is_missing_after_a_block_is_one_mistake(line: str) -> None:
     (mistake,) = diagnostics(block(f"y = {line}\nreturn y"))
     assert mistake.span.line == 2
+
+
+@pytest.mark.parametrize(
+    ("line", "corrected", "remedy"),
+    [
+        ("norm h", "norm(h)", "write `norm(h)`"),
+        ("norm h)", "norm(h)", "write `norm(h`"),
+        ("linear[d]h)", "linear[d](h)", "write `linear[d](h`"),
+        ("linear d](h)", "linear[d](h)", "write `linear[d`"),
+        ("linear d, bias = true](h)", "linear[d, bias = true](h)", "write `linear[d`"),
+        ("norm(linear[d] h)", "norm(linear[d](h))", "write `linear[d](h)`"),
+        ("norm(linear[d]h))", "norm(linear[d](h))", "write `linear[d](h`"),
+        ("norm(linear d](h))", "norm(linear[d](h))", "write `linear[d`"),
+        ("concat(h, norm h)", "concat(h, norm(h))", "write `norm(h)`"),
+    ],
+)
+def test_a_lost_bracket_before_a_name_is_written_there(line: str, corrected: str, remedy: str) -> None:
+    text = block(f"y = {line}\nreturn y")
+    (mistake,) = diagnostics(text)
+    assert (mistake.code, mistake.remedy) == ("E0101", remedy)
+    assert apply_edits(text, mistake.edits) == block(f"y = {corrected}\nreturn y")
 
 
 def test_a_line_of_a_recipe_without_a_header_may_have_long_statics() -> None:

@@ -1,0 +1,99 @@
+"""Diagnostics of characters that no word or sign of the language has."""
+
+import re
+from collections.abc import Mapping
+
+from archlang.diagnostics import Diagnostic, Edit
+from archlang.source import Span
+from archlang.syntax.mistakes import NO_POWER, USE_LINE, quoted
+
+_LONGEST = 40
+_INSTEAD: Mapping[str, str] = {
+    ";": "delete it: statements need no separator",
+    "'": 'write strings in double quotes: `"…"`',
+    "`": 'write strings in double quotes: `"…"`',
+    "“": 'write straight quotes: `"…"`',
+    "”": 'write straight quotes: `"…"`',
+    "„": 'write straight quotes: `"…"`',
+    "‘": 'write straight quotes: `"…"`',
+    "’": 'write straight quotes: `"…"`',
+    "−": "write `-`",
+    "–": "write `-`",
+    "—": "write `-`",
+    "→": "write `->`",
+    "←": "write `<-`",
+    "×": "write `*`",
+    "·": "write `*`",
+    "÷": "write `/`",
+    "≤": "write `<=`",
+    "≥": "write `>=`",
+    "≠": "write `!=`",
+    "…": "write `..` in a range, and `...` after the type of a variadic input",
+    "&": "write `and`",
+    "|": "write `or`, or `|>` for a pipe",
+    "!": "write `not`, or `!=` for a comparison",
+    "^": NO_POWER,
+    ".": "write `0.5` with a digit before the point, and a dotted name without spaces",
+    "\\": "delete it: a statement can span several lines",
+}
+
+
+# What replaces a character wherever it stands; an empty text deletes it.
+_REPLACEMENTS: Mapping[str, str] = {
+    **dict.fromkeys(";\\", ""),
+    **dict.fromkeys("'`“”„‘’", '"'),
+    **dict.fromkeys("−–—", "-"),
+    **dict.fromkeys("×·", "*"),
+    "→": "->",
+    "←": "<-",
+    "÷": "/",
+    "≤": "<=",
+    "≥": ">=",
+    "≠": "!=",
+    "\u00a0": " ",
+}
+_KIND = re.compile(r"[\[,(]\s*\w+[ \t]*:[ \t]*\w+[ \t]*\Z")
+# A number whose digits before or after the point are missing.
+_HALF_NUMBER = re.compile(r"(?<![\w.])(?P<whole>[0-9_]*)\.(?P<digits>[0-9_]*)(?![\w.])")
+_WHOLE_DIGITS = re.compile(r"[0-9_]*\Z")
+
+
+def unknown_character(span: Span) -> Diagnostic:
+    text, edit, is_safe = span.text, None, True
+    if text[0].isprintable():
+        character = quoted(text)
+    else:
+        character = f"the invisible character U+{ord(text[0]):04X}"
+    if text == "." and span.source.text.endswith((")", "]"), 0, span.start):
+        remedy = "apply a block with `|>`, as in `norm(h) |> relu`"
+    elif text == "|" and _KIND.search(span.source.text, max(0, span.start - _LONGEST), span.start):
+        remedy = "write a choice as `kind: symbol = relu` with `where kind in [relu, gelu]`"
+    elif text in (".", "/") and USE_LINE.search(span.source.text, max(0, span.start - _LONGEST), span.start):
+        remedy = "write the path of a file in quotes"
+    elif text == "." and span.source.text.endswith("..", 0, span.start):
+        remedy, edit = "a range has two points, as in `1..3`", Edit(span, "")
+    elif text == "." and (number := _number_at(span)) is not None:
+        edit, is_safe = number, number.span.text[0] == "."
+        remedy = f"write `{number.text}`" + ("" if is_safe else ", or delete the point")
+    elif text[0] in _INSTEAD:
+        remedy = _INSTEAD[text[0]]
+    elif text[0].isalnum():
+        remedy = "write names with the letters a to z, digits and `_`"
+    else:
+        remedy = "delete it, or move it into a string or a comment"
+    message = f"{character} is not allowed outside strings and comments"
+    diagnostic = Diagnostic("E0102", message, span, "unknown character", remedy=remedy)
+    if edit is None:
+        replacement = _REPLACEMENTS.get(text, None if text.isprintable() else "")
+        edit = None if replacement is None else Edit(span, replacement)
+    return diagnostic if edit is None else diagnostic.with_edits(edit, is_safe=is_safe)
+
+
+def _number_at(point: Span) -> Edit | None:
+    """Returns the edit that completes a number without digits on one side of its point."""
+    text = point.source.text
+    digits = _WHOLE_DIGITS.search(text, max(0, point.start - _LONGEST), point.start)
+    number = _HALF_NUMBER.match(text, point.start if digits is None else digits.start())
+    if number is None or not (number["whole"] or number["digits"]):
+        return None
+    return Edit(Span(point.source, *number.span()), f"{number['whole'] or '0'}.{number['digits'] or '0'}")

@@ -1,0 +1,46 @@
+import pytest
+
+from archlang.diagnostics.edits import apply_edits
+from archlang.source import Source
+from archlang.syntax.parser import parse_tolerantly
+
+
+@pytest.mark.parametrize(
+    ("character", "shown", "remedy"),
+    [
+        ("'", "`'`", 'write strings in double quotes: `"…"`'),
+        ("“x”", "`“`", 'write straight quotes: `"…"`'),
+        ("−1", "`−`", "write `-`"),
+        ("größe", "`größe`", "write names with the letters a to z, digits and `_`"),
+        ("$x", "`$`", "delete it, or move it into a string or a comment"),
+        ("!x", "`!`", "write `not`, or `!=` for a comparison"),
+        (".5", "`.`", "write `0.5`"),
+        ("0. ", "`.`", "write `0.0`, or delete the point"),
+        ("\0", "the invisible character U+0000", "delete it, or move it into a string or a comment"),
+        ("\u202e", "the invisible character U+202E", "delete it, or move it into a string or a comment"),
+        ("\ufeff", "the invisible character U+FEFF", "delete it, or move it into a string or a comment"),
+    ],
+)
+def test_unknown_characters_are_shown(character: str, shown: str, remedy: str) -> None:
+    (mistake,) = parse_tolerantly(Source("x.arch", f"block b(h: s) -> s {{ a = {character}\n}}"))[1]
+    assert (mistake.code, mistake.message) == ("E0102", f"{shown} is not allowed outside strings and comments")
+    assert mistake.remedy == remedy
+
+
+@pytest.mark.parametrize(
+    ("half", "whole", "is_safe"),
+    [
+        ("f[.5](h)", "f[0.5](h)", True),
+        ("f[rate = .1, b = 2](h)", "f[rate = 0.1, b = 2](h)", True),
+        ("f[0.](h)", "f[0.0](h)", False),
+        ("f[1_0.](h)", "f[1_0.0](h)", False),
+        ("f[1...3](h)", "f[1..3](h)", True),
+    ],
+)
+def test_a_number_or_a_range_with_a_misplaced_point_is_completed(half: str, whole: str, is_safe: bool) -> None:
+    source = Source("x.arch", f"block b(h: s) -> s {{ return {half} }}")
+    (mistake,) = parse_tolerantly(source)[1]
+    assert (mistake.code, mistake.is_safe) == ("E0102", is_safe)
+    corrected = apply_edits(source.text, mistake.edits)
+    assert corrected == source.text.replace(half, whole)
+    assert not parse_tolerantly(Source("x.arch", corrected))[1]
