@@ -45,6 +45,8 @@ class Expressions:
                 is_bound, bound = frame.find(callee.text)
                 if is_bound and not isinstance(bound, InstanceValue):
                     self._report(mistakes.value_with_brackets(expression.span, callee.text))
+                elif (inside := _input_in_brackets(expression, frame)) is not None:
+                    self._report(mistakes.input_in_brackets(expression.span, callee.text, inside))
                 else:
                     self._report(mistakes.not_applied(expression.span, callee.text))
                 return None
@@ -133,3 +135,15 @@ class Expressions:
             self._report(mistakes.unlike_operands(expression.span, expression.operator, left.type, right.type, sides))
             return None
         return frame.builder.add_node(_OPERATIONS[expression.operator], [left, right], [kind], expression.span)[0]
+
+
+def _input_in_brackets(call: Call, frame: Frame) -> Span | None:
+    """Returns the place of the last static of a call, if it is a value."""
+    last = call.statics[-1] if call.statics else None
+    if last is None or last.name is not None:
+        return None
+    value = last.value
+    if isinstance(value, Name):
+        return value.span if frame.find(value.text)[0] else None
+    is_applied = isinstance(value, Pipe) or (isinstance(value, Call) and value.arguments is not None)
+    return value.span if is_applied else None

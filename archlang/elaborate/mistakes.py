@@ -293,6 +293,16 @@ def value_with_brackets(span: Span, name: str) -> Diagnostic:
     return Diagnostic("E0417", message, span, "a value", remedy=remedy)
 
 
+def input_in_brackets(span: Span, name: str, last: Span) -> Diagnostic:
+    """`last` is the last static of a call without parentheses, and a value."""
+    statics = span.source.text[span.start : last.start].rstrip().removesuffix(",").rstrip()
+    written = (statics[:-1] if statics.endswith("[") else f"{statics}]") + f"({last.text})"
+    message = f"the input of `{name}` stands in the brackets of its statics"
+    remedy = f"write `{' '.join(written.split())}`"
+    diagnostic = Diagnostic("E0417", message, last, "a value", remedy=remedy)
+    return diagnostic.with_edits(Edit(span, written))
+
+
 def not_applied(span: Span, name: str) -> Diagnostic:
     block = " ".join(span.text.split())
     remedy = f"apply the block: `{block}(h)`, or `h |> {block}`; without inputs, `{block}()`"

@@ -107,7 +107,7 @@ def unexpected_token(
         remedy = f"put inputs in parentheses: `({token}: …)`"
     if _FOREIGN_LOOP.search(span.source.text, max(0, span.start - _LONGEST), span.start):
         remedy = _LOOPS
-    if token == "(" and span.source.text.endswith(")", 0, span.start):
+    if token in ("(", "[") and span.source.text.endswith(")", 0, span.start):
         remedy = _STATICS
     line = span.source.text[max(span.source.line_bounds(span.line)[0], span.start - _LONGEST) : span.start]
     if token == "," and (returned := _RETURNED.match(line)):

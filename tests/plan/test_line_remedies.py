@@ -23,6 +23,8 @@ def remedies(template: str, line: str) -> list[str]:
         ("y = x.attention[2](h)", "a value has no methods: write `attention[2](x, …)`"),
         ("y = norm(h).relu()", "apply a block with `|>`, as in `norm(h) |> relu`"),
         ("y = linear(d)(h)", "put statics in square brackets: `block[name = value](…)`"),
+        ("y = linear(h)[d]", "put statics in square brackets: `block[name = value](…)`"),
+        ("y = linear[d, norm(h)]", "write `linear[d](norm(h))`"),
         ("y = linear[d]", "apply the block: `linear[d](h)`, or `h |> linear[d]`; without inputs, `linear[d]()`"),
         ("repeat 3:", "write `{`"),
         ("if d > 3:", "write `{`"),
