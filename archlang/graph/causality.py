@@ -392,8 +392,10 @@ class _Analysis:
         states = _fixed([state.enter(depth) for state in initial], depth + 1, step)
         results = run_body(states)
         self._single.discard(depth + 1)
+        # A state after the last step also depends on how many parts there are.
+        by_number = within(depth) if self._with_length and parts != NOTHING else NOTHING
         outside = [
-            before if result_id == inside.id else state.join(result, depth + 1).last(depth)
+            before if result_id == inside.id else state.join(result, depth + 1).last(depth).join(by_number, depth)
             for before, inside, state, result, result_id in zip(
                 initial, body.inputs[len(part_inputs) :], states, results, body.results, strict=False
             )
