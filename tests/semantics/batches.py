@@ -10,9 +10,13 @@ from torch import Tensor, nn
 
 from archlang.backend.architecture import Architecture
 from archlang.backend.runtime.halting import HaltingBlock
+from archlang.backend.runtime.loops import drawn_loops, resolve
 from archlang.compile import build
 from archlang.graph.graph import Graph
 from archlang.types import Dim, Type
+
+# A loop with more steps would take long.
+MOST_DRAWN = 6
 
 
 @dataclass(frozen=True)
@@ -41,7 +45,21 @@ class Outcome:
 def randomised(graph: Graph, seed: int, without: Sequence[str] = ()) -> Architecture:
     """Returns a module in float64 whose weights are not 0, and for which samples halt at different steps."""
     torch.manual_seed(seed)
-    return spread_out(build(graph, without=without), seed)
+    return spread_out(with_fixed_draws(build(graph, without=without)), seed)
+
+
+def with_fixed_draws(module: Architecture) -> Architecture:
+    """Returns the module, whose loops take the same number of steps in each training step."""
+    for loop in drawn_loops(module):
+        loop.drawn_count = drawn_count(resolve(loop.owner, loop.drawn.split(".")))
+    return module
+
+
+def drawn_count(block: nn.Module) -> int:
+    """Returns the number of steps that a block draws first, always the same, and at most `MOST_DRAWN`."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        return min(int(block(1).item()), MOST_DRAWN)
 
 
 def spread_out(module: Architecture, seed: int) -> Architecture:

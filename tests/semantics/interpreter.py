@@ -13,6 +13,7 @@ from archlang.backend.lower.names import module_path
 from archlang.backend.runtime.halting import HaltingBlock, Tally
 from archlang.graph.graph import Graph, Node, Region
 from archlang.graph.operations import Arithmetic, Call, Charge, Experts, Halting, Literal, Part, Repeat, Scan, Stack
+from tests.semantics.batches import drawn_count
 from tests.semantics.needs import Needs, is_idle, needs_of, state_count
 
 # Of one sample: a tensor without a batch axis, a number, or the list of a sequence's chunks.
@@ -138,14 +139,16 @@ class _Interpreter:
         self, node: Node, loop: Repeat | Stack, inputs: Sequence[Value], steps: tuple[int, ...]
     ) -> tuple[list[Value], _Cost]:
         """s⁰ = the states before the loop, (sᵗ, eᵗ) = body(sᵗ⁻¹)."""
-        count = len(node.types) - loop.emits
+        count, last = len(node.types) - loop.emits, loop.count
+        if isinstance(loop, Repeat) and loop.drawn and self._module.training:
+            last = drawn_count(self._weights(loop.drawn, steps))
         results, captured = list(inputs[:count]), inputs[count:]
         totals = []
-        for t in range(loop.count):
+        for t in range(last):
             inner = (*steps, t) if isinstance(loop, Stack) else steps
             results, costs = self.region(node.regions[0], [*results[:count], *captured], inner)
             total = self.total(costs)
-            if isinstance(loop, Repeat) and loop.truncated is not None and t < loop.count - loop.truncated:
+            if isinstance(loop, Repeat) and loop.truncated is not None and t < last - loop.truncated:
                 results = [_detached(value) for value in results]
                 charges = {name: charge.detach() for name, charge in total.charges.items()}
                 total = replace(total, ponder=total.ponder.detach(), charges=charges)

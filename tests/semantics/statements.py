@@ -235,9 +235,8 @@ class Writer(Expressions):
             inner.write(f"emit {_bare(emission.text)}")
         count = self.chance.choice(counts)
         if word == "repeat" and count in "123" and self.chance.happens(0.3):
-            # Both draw what the interpreter takes.
             is_one = count == "1" and self.chance.happens(0.5)
-            count += f" drawn by {'log_normal_poisson[1, 100.0]' if is_one else f'uniform_steps[{count}, {count}]'}"
+            count += f" drawn by {'log_normal_poisson[1, 100.0]' if is_one else f'uniform_steps[1, {count}]'}"
         truncated = f" truncated {self.chance.choice('0112')}" if word == "repeat" and self.chance.happens(0.3) else ""
         head = f"{f'{target} = ' if target else ''}{word} {count}{truncated}"
         self.close(head, inner)

@@ -117,9 +117,10 @@ CAUSAL = {
     "chunks of one position": "y = scan c in chunks[1](h) { emit attention[1](c) } return linear[vocab](y)",
     "reversed twice": "return linear[vocab](reverse(reverse(h)))",
     "memory of as many cells as positions": "g = learned[1, d]() scan c in h carry g growing {"
-    " g <- append(g, slice[0, 1](linear[d](g))) } v = shift[1](attention[1](h, g)) return linear[vocab](v + shift[1](v))",
-    "state moved as often as there are positions": "let f = linear[d] g = f(first(learned[1, d]())) scan c in h carry g {"
-    " g <- f(g) } v = shift[1](h * g) return linear[vocab](v + shift[1](v))",
+    " g <- append(g, slice[0, 1](linear[d](g))) } v = shift[1](attention[1](h, g))"
+    " return linear[vocab](v + shift[1](v))",
+    "state moved as often as there are positions": "let f = linear[d] g = f(first(learned[1, d]()))"
+    " scan c in h carry g { g <- f(g) } v = shift[1](h * g) return linear[vocab](v + shift[1](v))",
     "value called self": "self = embed[d](x) return linear[vocab](self + linear[d](self) + h)",
 }
 
