@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -57,8 +57,24 @@ def block_called(name: str) -> str | None:
 
 @cache
 def _other_names() -> Mapping[str, str]:
-    lines = Path(__file__).with_name("other_names.tsv").read_text(encoding="utf-8").splitlines()
-    return dict(line.split("\t") for line in lines[1:])
+    return dict(_lines_of("other_names.tsv"))
+
+
+def static_called(name: str, possible: Iterable[str]) -> str | None:
+    """The static that other libraries call by a name, as `learning_rate` is `lr`; None if it is not possible."""
+    own = {static for called, static in _other_static_names() if called == name.lower().replace("_", "")}
+    return next((static for static in possible if static in own), None)
+
+
+@cache
+def _other_static_names() -> tuple[tuple[str, str], ...]:
+    return tuple(_lines_of("other_static_names.tsv"))
+
+
+def _lines_of(table: str) -> Iterator[tuple[str, str]]:
+    for line in Path(__file__).with_name(table).read_text(encoding="utf-8").splitlines()[1:]:
+        name, own = line.split("\t")
+        yield name, own
 
 
 def task(name: str) -> Extern | None:

@@ -16,7 +16,7 @@ from archlang.diagnostics.edits import (
     word_in,
 )
 from archlang.diagnostics.names import did_you_mean, is_short, is_typing_error, listed, meant_names, misspelt, plural
-from archlang.names.library import block_called, outside_prelude
+from archlang.names.library import block_called, outside_prelude, static_called
 from archlang.source import Span
 from archlang.syntax.tree import Definition, Extern
 from archlang.types import FEATURED, Type
@@ -26,6 +26,8 @@ _STATICS = re.compile(r"\[[^\[\]\r\n]*\]")
 # What ends before the bracket of a call.
 _NAME_END = re.compile(r"\w\Z")
 _RANGE = re.compile(r"[\w.]+?\s*\.\.\s*[\w.]+")
+# `range(3)` and `range(1, 4)` of Python, without the last.
+_PYTHON_RANGE = re.compile(r"range\(\s*(?:([0-9]+)\s*,)?\s*([0-9]{1,9})\s*\)")
 _DIFFERENCE = re.compile(r"(\w+)\s*-\s*(\w+)")
 
 # Names
@@ -344,7 +346,13 @@ def unknown_static(
     remedy = f"`{block}` has {listed(possible)}" if possible else f"`{block}` has no statics"
     labels = (Label(declared, f"`{block}` is declared here"),) if declared else ()
     message = f"`{block}` has no static `{name}`"
-    return misspelt(Diagnostic("E0301", message, span, "unknown static", labels, remedy), name, (*possible, *unlisted))
+    diagnostic = Diagnostic("E0301", message, span, "unknown static", labels, remedy)
+    called = static_called(name, possible)
+    if called is None:
+        return misspelt(diagnostic, name, (*possible, *unlisted))
+    diagnostic = replace(diagnostic, remedy=f"here it is called `{called}`")
+    place = word_in(span, name)
+    return diagnostic.with_edits(None if place is None else Edit(place, called))
 
 
 def missing_static(span: Span, name: str, kind: str, block: str, declared: Span) -> Diagnostic:
@@ -525,6 +533,8 @@ def nothing_to_vary(span: Span) -> Diagnostic:
     diagnostic = Diagnostic("E0310", "the values to vary are a list or a range", span, "one value", remedy=remedy)
     difference = _DIFFERENCE.fullmatch(span.text)
     text = f"{difference[1]}..{difference[2]}" if difference else f"[{span.text}]"
+    if python_range := _PYTHON_RANGE.fullmatch(span.text):
+        text = f"{python_range[1] or 0}..{int(python_range[2]) - 1}"
     return replace(diagnostic, remedy=f"write `{text}`").with_edits(Edit(span, text))
 
 

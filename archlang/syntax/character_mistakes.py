@@ -29,6 +29,7 @@ _INSTEAD: Mapping[str, str] = {
     "≥": "write `>=`",
     "≠": "write `!=`",
     "…": "write `..` in a range, and `...` after the type of a variadic input",
+    "@": "write `linear[d](h)` for a product with weights; `scores` and `weigh` multiply sequences",
     "&": "write `and`",
     "|": "write `or`, or `|>` for a pipe",
     "!": "write `not`, or `!=` for a comparison",

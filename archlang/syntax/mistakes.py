@@ -70,7 +70,14 @@ _FOREIGN_LOOP = re.compile(r"(?:^|[\r\n{])[ \t]*(?:for|while)[ \t]+\Z")
 _LOOPS = "write `repeat n {` for a number of steps, or `scan x in h {` over the positions of `h`"
 
 # The words with which an item begins in other languages.
-_FOREIGN_ITEMS = {"def": "block", "fn": "block", "func": "block", "function": "block", "import": "use"}
+_FOREIGN_ITEMS = {
+    "def": "block",
+    "fn": "block",
+    "func": "block",
+    "function": "block",
+    "class": "model",
+    "import": "use",
+}
 
 
 def quoted(text: str) -> str:
@@ -112,6 +119,9 @@ def unexpected_token(
     line = span.source.text[max(span.source.line_bounds(span.line)[0], span.start - _LONGEST) : span.start]
     if token == "," and (returned := _RETURNED.match(line)):
         remedy = f"`{returned[1]}` takes one value: join several, as in `{returned[1]} concat(a, b)`"
+    if token == "," and expected.phrases == ("`)`",) and around == "(":
+        remedy = "join several values, as in `concat(a, b)`"
+        remedy = "write a list in square brackets: `[1, 2]`" if is_in_recipe else remedy
     if set(expected.phrases) <= {"`=`", "`<-`"} and USE_LINE.search(line):
         remedy = "move the line `use` to the beginning of the file"
     diagnostic = Diagnostic("E0101", message, span, label, remedy=remedy)

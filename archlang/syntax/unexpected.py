@@ -27,7 +27,19 @@ _MODEL_LINE = re.compile(r"model[ \t]+[A-Za-z_][\w.]*[ \t]*(?:\[[^\[\]]*\])?(?:\
 _LONGEST_ITEM = 20_000
 _OPENERS = ("LPAR", "LSQB", "LBRACE")
 _FOREIGN_SIGNS = {"//": mistakes.foreign_comment, "**": mistakes.power_operator, "->": mistakes.arrow_in_expression}
-_WORDS_OF_LOOPS = ("scan", "experts", "after", "carry", "growing", "halting", "as", "by", "drawn", "truncated")
+_WORDS_OF_LOOPS = (
+    "scan",
+    "experts",
+    "after",
+    "carry",
+    "growing",
+    "halting",
+    "as",
+    "by",
+    "drawn",
+    "truncated",
+    "lambda",
+)
 # A block, with or without statics, before what may be its argument.
 _BLOCK = re.compile(r"(?<=[\s(\[=,])([A-Za-z_][\w.]*(?:\[[^\[\]\r\n]*\]|(?=[ \t])))[ \t]*\Z")
 

@@ -31,7 +31,14 @@ def test_a_program_without_mistakes_stays() -> None:
 
 @pytest.mark.parametrize(
     ("values", "written", "code"),
-    [("[1..3]", "1..3", "E0303"), ("1-3", "1..3", "E0310"), ("1 - 3", "1..3", "E0310"), ("3", "[3]", "E0310")],
+    [
+        ("[1..3]", "1..3", "E0303"),
+        ("1-3", "1..3", "E0310"),
+        ("1 - 3", "1..3", "E0310"),
+        ("3", "[3]", "E0310"),
+        ("range(3)", "0..2", "E0310"),
+        ("range(1, 4)", "1..3", "E0310"),
+    ],
 )
 def test_values_to_vary_become_a_range_or_a_list(values: str, written: str, code: str) -> None:
     recipe = "model m[d = 8](x: tokens[n]) -> logits[classes] { return embed[d](x) |> last |> linear[classes] }\n"
