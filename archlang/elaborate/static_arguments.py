@@ -53,14 +53,20 @@ def settle(
     free = [parameter for parameter in item.signature.statics if parameter.name not in settled]
     statics = dict(settled)
     first: dict[str, Span] = {}
+    are_in_place = True  # else a value without a name would be that of any static
     for position, argument in enumerate(arguments):
         if "statics" in item.signature.unread and argument.name not in parameters:
             continue
+        are_in_place &= argument.name is None or (position < len(free) and free[position].name == argument.name)
         if argument.name is None:
             if position >= len(free):
                 report(name_mistakes.too_many_statics(argument.span, item.name, len(free), item.name_span))
                 break
             parameter = free[position]
+            if not are_in_place:
+                before = arguments[position - 1].value.span
+                report(name_mistakes.static_without_name(argument.span, parameter.name, before))
+                break
         elif argument.name in parameters:
             parameter = parameters[argument.name]
         else:

@@ -298,6 +298,11 @@ class Evaluator:
             right = self.value(node.right, kind)
         if left is None or right is None:
             return None
+        for value, other, side in ((left, right, node.right), (right, left, node.left)):
+            texts = other if isinstance(other, tuple) else (other,)
+            if isinstance(value, Symbol) and any(isinstance(text, str) for text in texts):
+                self.report(mistakes.string_for_symbol(side.span))
+                return None
         if isinstance(left, Unknown) or isinstance(right, Unknown):
             return Unknown("bool")
         if node.operator != "in":

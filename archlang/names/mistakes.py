@@ -388,6 +388,14 @@ def wrong_kind(span: Span, name: str, expected: str, value: str, declared: Span 
     return diagnostic if text is None else diagnostic.with_edits(Edit(span, text), is_safe=True)
 
 
+def string_for_symbol(span: Span) -> Diagnostic:
+    """`span` is a string, or a list with one, that is compared with a symbol."""
+    message = "a symbol is never equal to a string"
+    written = re.sub(r'"([A-Za-z_]\w*)"', r"\1", span.text)
+    diagnostic = Diagnostic("E0303", message, span, "expected a symbol", remedy=f"write `{written}`, without quotes")
+    return diagnostic.with_edits(Edit(span, written), is_safe=True) if '"' not in written else diagnostic
+
+
 def _in_kind(written: str, kind: str) -> str | None:
     """Returns the same value as another kind of static is written; None if it has none."""
     if kind == "symbol" and re.fullmatch(r'"[A-Za-z_]\w*"', written):
@@ -470,6 +478,20 @@ def too_many_statics(span: Span, block: str, count: int, declared: Span | None) 
     end = re.compile(r"[^\]\n]*\]").match(span.source.text, span.end)
     extra = span if end is None or "[" in end[0] else Span(span.source, span.start, end.end() - 1)
     return diagnostic.with_edits(without_item(extra))
+
+
+def static_without_name(span: Span, name: str, before: Span) -> Diagnostic:
+    """A value without a name follows a static that is set by name at another place than its own; `name` is the static
+    of this place, and `before` the value before it."""
+    message = "a value without a name follows statics that are set by name, in another order than they are declared"
+    written = re.compile(r"[1-9][0-9]{0,2}(?:,[0-9]{3})+(?![0-9_.])").match(span.source.text, before.start)
+    if written is not None and written.end() >= span.end:
+        whole = Span(span.source, *written.span())
+        number = whole.text.replace(",", "_")
+        diagnostic = Diagnostic("E0305", message, span, "which static?", remedy=f"write `{number}`, without a comma")
+        return diagnostic.with_edits(Edit(whole, number))
+    remedy = f"write its name, as in `{name} = {' '.join(span.text.split())}`"
+    return Diagnostic("E0305", message, span, "which static?", remedy=remedy)
 
 
 def static_set_twice(span: Span, name: str, first: Span) -> Diagnostic:

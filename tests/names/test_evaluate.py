@@ -2,6 +2,7 @@
 
 import pytest
 
+from archlang.diagnostics.edits import apply_edits
 from archlang.plan.check import check_text
 
 HEAD = "extern block b[mode: symbol = none, width: int = 3, wide: int = 4, rate: float = 0.5]"
@@ -84,3 +85,13 @@ def test_a_static_of_an_instance_is_an_attribute(statics: str) -> None:
 def test_a_condition_that_is_a_static_without_a_comparison_asks_for_one(where: str, remedy: str) -> None:
     (mistake,) = check_text(HEAD + TAIL.format(f"where {where}") + USE.format(""))
     assert (mistake.code, mistake.remedy) == ("E0303", remedy)
+
+
+@pytest.mark.parametrize("condition", ['kind == "relu"', '"gelu" != kind', 'kind in ["relu", gelu]'])
+def test_a_symbol_is_not_compared_with_a_string(condition: str) -> None:
+    text = (
+        f"block b[kind: symbol = relu](h: seq[n, d]) -> seq[n, d] {{\n    return norm(h) when {condition} else h\n}}\n"
+    )
+    (mistake,) = check_text(text, "b.arch")
+    assert (mistake.code, mistake.span.line) == ("E0303", 2)
+    assert not check_text(apply_edits(text, mistake.edits), "b.arch")

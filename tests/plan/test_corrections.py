@@ -53,3 +53,21 @@ def test_values_to_vary_become_a_range_or_a_list(values: str, written: str, code
 def test_the_brackets_of_a_call_are_not_those_of_a_list() -> None:
     (mistake,) = check_text("block b(h: seq[n, d]) -> seq[n, d] {\n    return dropout[1..3](h)\n}\n", "b.arch")
     assert (mistake.code, mistake.remedy, mistake.edits) == ("E0303", "write a number such as `0.1`", ())
+
+
+@pytest.mark.parametrize(
+    ("settings", "corrected", "remedy"),
+    [
+        ("steps = 1,000", "steps = 1_000", "write `1_000`, without a comma"),
+        ("batch = 8, steps = 1,000,000", "batch = 8, steps = 1_000_000", "write `1_000_000`, without a comma"),
+        ("steps = 8, lr = 1e-3, 0.5", None, "write its name, as in `beta1 = 0.5`"),
+    ],
+)
+def test_a_value_without_a_name_after_statics_out_of_order_is_a_mistake(
+    settings: str, corrected: str | None, remedy: str
+) -> None:
+    recipe = "model m[d = 8](x: tokens[n]) -> logits[classes] { return embed[d](x) |> last |> linear[classes] }\n"
+    recipe += f"recipe r {{\n    task ctl\n    model m\n    train adamw[{settings}]\n}}\n"
+    mistakes = [mistake for mistake in check_text(recipe, "r.arch") if mistake.is_error]
+    assert [(mistake.code, mistake.remedy) for mistake in mistakes] == [("E0305", remedy)]
+    assert apply_edits(recipe, mistakes[0].edits) == recipe.replace(settings, corrected or settings)
