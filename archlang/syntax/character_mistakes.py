@@ -53,6 +53,9 @@ _REPLACEMENTS: Mapping[str, str] = {
     "≠": "!=",
     "\u00a0": " ",
 }
+_QUOTES = "'`“”„‘’"
+# A string in other quotes.
+_STRING = re.compile(rf"[{_QUOTES}]([^{_QUOTES}\"\r\n]*)[{_QUOTES}]")
 _KIND = re.compile(r"[\[,(]\s*\w+[ \t]*:[ \t]*\w+[ \t]*\Z")
 # A number whose digits before or after the point are missing.
 _HALF_NUMBER = re.compile(r"(?<![\w.])(?P<whole>[0-9_]*)\.(?P<digits>[0-9_]*)(?![\w.])")
@@ -83,6 +86,10 @@ def unknown_character(span: Span) -> Diagnostic:
     else:
         remedy = "delete it, or move it into a string or a comment"
     message = f"{character} is not allowed outside strings and comments"
+    if text[0] in _QUOTES:
+        string = _STRING.match(span.source.text, span.start)
+        edit = None if string is None else Edit(Span(span.source, *string.span()), f'"{string[1]}"')
+        is_safe = string is not None
     diagnostic = Diagnostic("E0102", message, span, "unknown character", remedy=remedy)
     if edit is None:
         replacement = _REPLACEMENTS.get(text, None if text.isprintable() else "")

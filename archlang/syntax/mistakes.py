@@ -406,6 +406,10 @@ def let_of_other(name: Span, token: Span) -> Diagnostic:
 
 
 def foreign_comment(span: Span) -> Diagnostic:
+    before = span.source.text[span.source.line_bounds(span.line)[0] : span.start]
+    if before.count("[") > before.count("]") or before.count("(") > before.count(")"):
+        diagnostic = Diagnostic("E0101", "there is no operator `//`", span, "no operator", remedy="write `/`")
+        return diagnostic.with_edits(Edit(span, "/"))
     remedy = "begin a comment with `#`; one `/` divides"
     diagnostic = Diagnostic("E0101", "there is no sign `//`", span, "neither a comment nor an operator", remedy=remedy)
     return diagnostic.with_edits(Edit(span, "#"))

@@ -24,6 +24,7 @@ def remedies(template: str, line: str) -> list[str]:
         ("y = norm(h).relu()", "apply a block with `|>`, as in `norm(h) |> relu`"),
         ("y = linear(d)(h)", "put statics in square brackets: `block[name = value](…)`"),
         ("y = norm((h, h))", "join several values, as in `concat(a, b)`"),
+        ("y = linear[d // 2](h)", "write `/`"),
         ("y = h @ h", "write `linear[d](h)` for a product with weights; `scores` and `weigh` multiply sequences"),
         ("y = linear(h)[d]", "put statics in square brackets: `block[name = value](…)`"),
         ("y = linear[d, norm(h)]", "write `linear[d](norm(h))`"),

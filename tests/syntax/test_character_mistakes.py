@@ -35,12 +35,19 @@ def test_unknown_characters_are_shown(character: str, shown: str, remedy: str) -
         ("f[0.](h)", "f[0.0](h)", False),
         ("f[1_0.](h)", "f[1_0.0](h)", False),
         ("f[1...3](h)", "f[1..3](h)", True),
+        ("f['a b'](h)", 'f["a b"](h)', True),
+        ("f[“a”](h)", 'f["a"](h)', True),
     ],
 )
-def test_a_number_or_a_range_with_a_misplaced_point_is_completed(half: str, whole: str, is_safe: bool) -> None:
+def test_the_edit_of_an_unknown_character_leaves_a_sound_text(half: str, whole: str, is_safe: bool) -> None:
     source = Source("x.arch", f"block b(h: s) -> s {{ return {half} }}")
     (mistake,) = parse_tolerantly(source)[1]
     assert (mistake.code, mistake.is_safe) == ("E0102", is_safe)
     corrected = apply_edits(source.text, mistake.edits)
     assert corrected == source.text.replace(half, whole)
     assert not parse_tolerantly(Source("x.arch", corrected))[1]
+
+
+def test_the_edit_of_half_a_string_in_other_quotes_is_not_safe() -> None:
+    (mistake, *_) = parse_tolerantly(Source("x.arch", "block b(h: s) -> s { return f['a](h) }"))[1]
+    assert (mistake.code, mistake.is_safe) == ("E0102", False)
