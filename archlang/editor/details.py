@@ -23,6 +23,8 @@ Documents = Callable[[], Iterable[Document]]
 # Positions of the sample whose FLOPs are counted.
 LENGTH = 64
 _MOST_PLACES = 8
+# The longest space around `<-` in an update.
+_LONGEST_UPDATE = 200
 _BINDER = re.compile(r"\s*(?:=|<-)\s*")
 _OF_RUN = {
     "seconds": "the seconds of the training steps of the run",
@@ -72,13 +74,24 @@ def metric_details(document: Document, item: Recipe | Table, metric: str) -> Ite
 
 
 def value_details(document: Document, symbol: Symbol) -> Iterator[str]:
-    """Yields what a value may depend on."""
-    end = symbol.span.end
+    """Yields what a value may depend on: for each line that binds or updates it, if they differ."""
+    end, name = symbol.span.end, symbol.name
+    update = re.compile(rf"(?<![\w.]){re.escape(name)}[ \t]*<-\s*\Z")
+    by_line: dict[int, list[str]] = {}
+    last = next((item.span.end for item in document.program.items if item.span.start <= end < item.span.end), end)
     for node, graph, _ in _nodes_around(document, symbol.span):
-        start = node.span.start if node.span is not None and node.name == symbol.name else 0
-        if start > end and _BINDER.fullmatch(document.text, end, start):
-            yield from _dependence(node, graph)
-            return
+        if node.span is None or not end < node.span.start < last:  # a block of the file may be part of the graph
+            continue
+        start = node.span.start
+        is_first = node.name == name and _BINDER.fullmatch(document.text, end, start) is not None
+        if is_first or update.search(document.text, max(end, start - _LONGEST_UPDATE - len(name)), start):
+            by_line.setdefault(node.span.line, list(_dependence(node, graph)))
+    if len({tuple(sentences) for sentences in by_line.values()}) == 1:
+        yield from next(iter(by_line.values()))
+        return
+    for line, sentences in by_line.items():
+        for sentence in sentences:
+            yield f"Line {line}: {sentence[0].lower()}{sentence[1:]}"
 
 
 def item_details(document: Document, item: Item) -> Iterator[str]:

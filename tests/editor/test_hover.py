@@ -325,3 +325,31 @@ def test_a_metric_shows_what_it_measures(place: str, lines: list[str]) -> None:
     metric = place.partition("[")[0].split()[0]
     assert description.span.text == metric
     assert description.text == f"```arch\n{metric}\n```\n\nmetric\n\n" + "\n".join(f"- {line}." for line in lines)
+
+
+UPDATED = """block mix(h: seq[n, d]) -> seq[n, d] {
+    a = norm(h)
+    repeat 2 {
+        a <- a + attention[1](a)
+    }
+    return a
+}
+
+model m[d = 8](x: tokens[n]) -> logits[n, vocab] {
+    h = embed[d](x)
+    repeat 2 { h <- mix(h) }
+    return linear[vocab](h)
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "after"), [("", "h = embed"), ("{ ", "h <- mix"), ("mix(", "h) }"), ("vocab](", "h)")]
+)
+def test_a_value_that_a_loop_updates_shows_what_each_line_may_depend_on(before: str, after: str) -> None:
+    document, offset = at_cursor(UPDATED.replace(before + after, f"{before}¦{after}"))
+    description = hover(document, offset)
+    assert description is not None
+    text = description.text
+    assert "Line 10: position i may depend on position i of `x`" in text
+    assert "Line 11: position i may depend on every position of `x`" in text
