@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain, islice
 
 from archlang.editor.document import Document
@@ -78,6 +78,7 @@ def value_details(document: Document, symbol: Symbol) -> Iterator[str]:
     end, name = symbol.span.end, symbol.name
     update = re.compile(rf"(?<![\w.]){re.escape(name)}[ \t]*<-\s*\Z")
     by_line: dict[int, list[str]] = {}
+    known: dict[str, Mapping[str, Horizon]] = {}
     last = next((item.span.end for item in document.program.items if item.span.start <= end < item.span.end), end)
     for node, graph, _ in _nodes_around(document, symbol.span):
         if node.span is None or not end < node.span.start < last:  # a block of the file may be part of the graph
@@ -85,12 +86,16 @@ def value_details(document: Document, symbol: Symbol) -> Iterator[str]:
         start = node.span.start
         is_first = node.name == name and _BINDER.fullmatch(document.text, end, start) is not None
         if is_first or update.search(document.text, max(end, start - _LONGEST_UPDATE - len(name)), start):
-            by_line.setdefault(node.span.line, list(_dependence(node, graph)))
-    if len({tuple(sentences) for sentences in by_line.values()}) == 1:
+            known = known or {
+                value.name: horizons(graph, value.name, with_length=False) for value in graph.region.inputs
+            }
+            sentences = _depends({of: horizon_of.get(node.id) for of, horizon_of in known.items()})
+            by_line.setdefault(node.span.line, list(sentences))
+    if len({tuple(parts) for parts in by_line.values()}) == 1:
         yield from next(iter(by_line.values()))
         return
-    for line, sentences in by_line.items():
-        for sentence in sentences:
+    for line, parts in by_line.items():
+        for sentence in parts:
             yield f"Line {line}: {sentence[0].lower()}{sentence[1:]}"
 
 
