@@ -51,7 +51,7 @@ def call_details(document: Document, callee: Span) -> Iterator[str]:
     if calls:
         node, graph, words = min(calls, key=lambda call: call[0].span.end if call[0].span else 0)
         yield from _costs_of_call(node, graph, words)
-        yield from _dependence(node, graph)
+        yield from _dependence(node, _horizons(graph))
 
 
 def metric_details(document: Document, item: Recipe | Table, metric: str) -> Iterator[str]:
@@ -78,7 +78,7 @@ def value_details(document: Document, symbol: Symbol) -> Iterator[str]:
     end, name = symbol.span.end, symbol.name
     update = re.compile(rf"(?<![\w.]){re.escape(name)}[ \t]*<-\s*\Z")
     by_line: dict[int, list[str]] = {}
-    known: dict[str, Mapping[str, Horizon]] = {}
+    horizons_in: dict[str, Mapping[str, Horizon]] = {}  # by the name of the input
     last = next((item.span.end for item in document.program.items if item.span.start <= end < item.span.end), end)
     for node, graph, _ in _nodes_around(document, symbol.span):
         if node.span is None or not end < node.span.start < last:  # a block of the file may be part of the graph
@@ -86,11 +86,8 @@ def value_details(document: Document, symbol: Symbol) -> Iterator[str]:
         start = node.span.start
         is_first = node.name == name and _BINDER.fullmatch(document.text, end, start) is not None
         if is_first or update.search(document.text, max(end, start - _LONGEST_UPDATE - len(name)), start):
-            known = known or {
-                value.name: horizons(graph, value.name, with_length=False) for value in graph.region.inputs
-            }
-            sentences = _depends({of: horizon_of.get(node.id) for of, horizon_of in known.items()})
-            by_line.setdefault(node.span.line, list(sentences))
+            horizons_in = horizons_in or _horizons(graph)
+            by_line.setdefault(node.span.line, list(_dependence(node, horizons_in)))
     if len({tuple(parts) for parts in by_line.values()}) == 1:
         yield from next(iter(by_line.values()))
         return
@@ -110,8 +107,8 @@ def item_details(document: Document, item: Item) -> Iterator[str]:
     summary = summarize(graph, LENGTH)
     counts = [(summary.unique, "parameters", summary.unknown), (summary.flops, "FLOPs", summary.uncounted)]
     yield from _sentence([f"{count:,} {noun}" for count, noun, unknown in counts if count and not unknown], words)
-    inputs, result = [value.name for value in graph.region.inputs], graph.region.results[0]
-    yield from _depends({name: horizons(graph, name, with_length=False).get(result) for name in inputs})
+    result = graph.region.results[0]
+    yield from _depends({name: values.get(result) for name, values in _horizons(graph).items()})
 
 
 def static_details(document: Document, symbol: Symbol, beside: Documents) -> Iterator[str]:
@@ -171,9 +168,13 @@ def _sentence(counts: list[str], words: str) -> Iterator[str]:
         yield f"{' and '.join(counts)} for {LENGTH} positions" + (f", {words}" if words else "")
 
 
-def _dependence(node: Node, graph: Graph) -> Iterator[str]:
-    inputs = [value.name for value in graph.region.inputs]
-    yield from _depends({name: horizons(graph, name, with_length=False).get(node.id) for name in inputs})
+def _horizons(graph: Graph) -> dict[str, Mapping[str, Horizon]]:
+    """Returns the horizon of each value in each input, by the name of the input."""
+    return {value.name: horizons(graph, value.name, with_length=False) for value in graph.region.inputs}
+
+
+def _dependence(node: Node, horizons_in: Mapping[str, Mapping[str, Horizon]]) -> Iterator[str]:
+    yield from _depends({name: values.get(node.id) for name, values in horizons_in.items()})
 
 
 def _depends(horizon_of_input: dict[str, Horizon | None]) -> Iterator[str]:

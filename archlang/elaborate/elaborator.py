@@ -15,6 +15,7 @@ from archlang.elaborate.unread import has_unread_statement, names_used
 from archlang.elaborate.updated_names import updated_names
 from archlang.graph.graph import Graph
 from archlang.names import mistakes as name_mistakes
+from archlang.names.compared_symbols import unlisted_symbols
 from archlang.names.resolve import Declaration
 from archlang.names.values import Bound
 from archlang.source import Span
@@ -78,6 +79,8 @@ class _Elaborator:
         item = declaration.item
         assert isinstance(item, Definition)
         self._context.is_whole &= not item.signature.unread
+        for mistake in unlisted_symbols(item):
+            self._context.report(mistake)
         for name in _unread_parameters(declaration):
             if name not in frame.names and frame.binding.lookup(name) is None:
                 frame.names[name] = None

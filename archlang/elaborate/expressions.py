@@ -1,5 +1,7 @@
 """Expressions that flow: names, numbers, arithmetic, pipes and calls."""
 
+from collections.abc import Sequence
+
 from archlang.elaborate import mistakes
 from archlang.elaborate.calls import Calls
 from archlang.elaborate.context import Context
@@ -10,7 +12,19 @@ from archlang.graph.operations import Arithmetic, Literal
 from archlang.names import mistakes as name_mistakes
 from archlang.names.values import InstanceValue, Unknown, describe
 from archlang.source import Span
-from archlang.syntax.tree import Binary, Call, Conditional, Expression, ListOf, Missing, Name, Number, Pipe, Unary
+from archlang.syntax.tree import (
+    Binary,
+    Call,
+    Conditional,
+    Expression,
+    ListOf,
+    Missing,
+    Name,
+    Number,
+    Pipe,
+    StaticArgument,
+    Unary,
+)
 from archlang.types import ISOLATED, Dim
 
 # Ids and lists of parts.
@@ -41,12 +55,13 @@ class Expressions:
             case Missing():
                 self._context.is_whole = False
                 return None
-            case Call(callee=callee, arguments=None):
+            case Call(callee=callee, statics=statics, arguments=None):
                 is_bound, bound = frame.find(callee.text)
                 if is_bound and not isinstance(bound, InstanceValue):
                     self._report(mistakes.value_with_brackets(expression.span, callee.text))
                 elif (inside := _input_in_brackets(expression, frame)) is not None:
-                    self._report(mistakes.input_in_brackets(expression.span, callee.text, inside))
+                    required = _required(callee, statics[:-1], frame)
+                    self._report(mistakes.input_in_brackets(expression.span, callee.text, inside, required))
                 else:
                     self._report(mistakes.not_applied(expression.span, callee.text))
                 return None
@@ -147,3 +162,11 @@ def _input_in_brackets(call: Call, frame: Frame) -> Span | None:
         return value.span if frame.find(value.text)[0] else None
     is_applied = isinstance(value, Pipe) or (isinstance(value, Call) and value.arguments is not None)
     return value.span if is_applied else None
+
+
+def _required(callee: Name, given: Sequence[StaticArgument], frame: Frame) -> tuple[str, ...]:
+    """Returns the statics of a block without a default that a call does not give."""
+    declaration = frame.file.find(callee.text)
+    parameters = () if declaration is None else declaration.item.signature.statics
+    names = {argument.name or parameter.name for argument, parameter in zip(given, parameters, strict=False)}
+    return tuple(each.name for each in parameters if each.default is None and each.name not in names)

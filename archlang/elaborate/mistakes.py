@@ -1,7 +1,7 @@
 """Diagnostics about types and signatures."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from archlang.diagnostics import Diagnostic, Edit, Label
 from archlang.diagnostics.edits import (
@@ -293,14 +293,17 @@ def value_with_brackets(span: Span, name: str) -> Diagnostic:
     return Diagnostic("E0417", message, span, "a value", remedy=remedy)
 
 
-def input_in_brackets(span: Span, name: str, last: Span) -> Diagnostic:
-    """`last` is the last static of a call without parentheses, and a value."""
+def input_in_brackets(span: Span, name: str, last: Span, required: Sequence[str]) -> Diagnostic:
+    """`last` is the last static of a call without parentheses, and a value; `required` are statics that the call
+    lacks."""
     statics = span.source.text[span.start : last.start].rstrip().removesuffix(",").rstrip()
-    written = (statics[:-1] if statics.endswith("[") else f"{statics}]") + f"({last.text})"
+    separator = "" if statics.endswith("[") else ", "
+    lacking = separator + ", ".join(f"{static} = …" for static in required) if required else ""
+    written = (statics[:-1] if statics.endswith("[") and not lacking else f"{statics}{lacking}]") + f"({last.text})"
     message = f"the input of `{name}` stands in the brackets of its statics"
     remedy = f"write `{' '.join(written.split())}`"
     diagnostic = Diagnostic("E0417", message, last, "a value", remedy=remedy)
-    return diagnostic.with_edits(Edit(span, written))
+    return diagnostic if required else diagnostic.with_edits(Edit(span, written))
 
 
 def not_applied(span: Span, name: str) -> Diagnostic:

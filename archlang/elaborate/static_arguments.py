@@ -53,7 +53,7 @@ def settle(
     free = [parameter for parameter in item.signature.statics if parameter.name not in settled]
     statics = dict(settled)
     first: dict[str, Span] = {}
-    are_in_place = True  # else a value without a name would be that of any static
+    are_in_place = True  # all values so far
     for position, argument in enumerate(arguments):
         if "statics" in item.signature.unread and argument.name not in parameters:
             continue
@@ -71,9 +71,15 @@ def settle(
             parameter = parameters[argument.name]
         else:
             unlisted = _weights_of_charges(argument.name, item)
+            beside = {each.name for each in arguments if _are_beside(each, argument)}
             report(
                 name_mistakes.unknown_static(
-                    argument.span, argument.name, item.name, parameters, item.name_span, unlisted
+                    argument.span,
+                    argument.name,
+                    item.name,
+                    [name for name in parameters if name not in beside],
+                    item.name_span,
+                    unlisted,
                 )
             )
             meant = did_you_mean(argument.name, parameters)
@@ -88,6 +94,12 @@ def settle(
             static_value(parameter, argument.value, evaluator, declaration.file, report), argument.value.span
         )
     return statics
+
+
+def _are_beside(first: tree.StaticArgument, second: tree.StaticArgument) -> bool:
+    """Returns whether two statics stand in the same brackets; a recipe also has those of its base."""
+    start, end = sorted((first.span.start, second.span.start))
+    return first.span.source is second.span.source and "]" not in first.span.source.text[start:end]
 
 
 def _weights_of_charges(name: str, item: tree.Definition | tree.Extern) -> tuple[str, ...]:

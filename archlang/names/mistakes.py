@@ -23,9 +23,10 @@ from archlang.types import FEATURED, Type
 from archlang.types.dimension import MOST_FACTORS, MOST_TERMS
 
 _STATICS = re.compile(r"\[[^\[\]\r\n]*\]")
-# What ends before the bracket of a call.
-_NAME_END = re.compile(r"\w\Z")
 _RANGE = re.compile(r"[\w.]+?\s*\.\.\s*[\w.]+")
+# What precedes the bracket of a list; a name precedes that of a call.
+_BEFORE_LIST = re.compile(r"(?<!\w)\[\Z")
+_WITH_COMMAS = re.compile(r"[1-9][0-9]{0,2}(?:,[0-9]{3})+(?![0-9_.])")
 # `range(3)` and `range(1, 4)` of Python, without the last.
 _PYTHON_RANGE = re.compile(r"range\(\s*(?:([0-9]+)\s*,)?\s*([0-9]{1,9})\s*\)")
 _DIFFERENCE = re.compile(r"(\w+)\s*-\s*(\w+)")
@@ -378,9 +379,7 @@ def wrong_kind(span: Span, name: str, expected: str, value: str, declared: Span 
         remedy = f"compare it, as in `{span.text} {'>' if value.startswith('the integer') else '=='} …`"
     diagnostic = Diagnostic("E0303", message, span, f"expected {_a(expected)}", labels, remedy)
     around = Span(span.source, max(0, span.start - 1), min(span.end + 1, len(span.source.text)))
-    is_list = around.text == f"[{span.text}]" and not _NAME_END.search(
-        span.source.text, max(0, around.start - 1), around.start
-    )
+    is_list = around.text.endswith("]") and _BEFORE_LIST.search(span.source.text, around.start, span.start)
     if is_list and _RANGE.fullmatch(span.text):
         diagnostic = replace(diagnostic, remedy=f"write the range without brackets: `{span.text}`")
         return diagnostic.with_edits(Edit(around, span.text), is_safe=True)
@@ -469,6 +468,12 @@ def where_violated(
     return diagnostic if near is None else misspelt(diagnostic, facts[0][1], possible)
 
 
+def unlisted_symbol(span: Span, symbol: str, static: str, allowed: Sequence[str]) -> Diagnostic:
+    message = f"`{static}` is never `{symbol}`: the signature allows {listed(allowed)}"
+    diagnostic = Diagnostic("E0304", message, span, "not allowed", remedy="compare with one of these, or add it there")
+    return misspelt(diagnostic, symbol, allowed)
+
+
 def too_many_statics(span: Span, block: str, count: int, declared: Span | None) -> Diagnostic:
     labels = (Label(declared, f"`{block}` is declared here"),) if declared else ()
     allowed = "no statics" if count == 0 else f"at most {plural(count, 'static')}"
@@ -484,12 +489,11 @@ def static_without_name(span: Span, name: str, before: Span) -> Diagnostic:
     """A value without a name follows a static that is set by name at another place than its own; `name` is the static
     of this place, and `before` the value before it."""
     message = "a value without a name follows statics that are set by name, in another order than they are declared"
-    written = re.compile(r"[1-9][0-9]{0,2}(?:,[0-9]{3})+(?![0-9_.])").match(span.source.text, before.start)
-    if written is not None and written.end() >= span.end:
-        whole = Span(span.source, *written.span())
-        number = whole.text.replace(",", "_")
+    thousands = _WITH_COMMAS.match(span.source.text, before.start)
+    if thousands is not None and thousands.end() >= span.end:
+        number = thousands[0].replace(",", "_")
         diagnostic = Diagnostic("E0305", message, span, "which static?", remedy=f"write `{number}`, without a comma")
-        return diagnostic.with_edits(Edit(whole, number))
+        return diagnostic.with_edits(Edit(Span(span.source, *thousands.span()), number))
     remedy = f"write its name, as in `{name} = {' '.join(span.text.split())}`"
     return Diagnostic("E0305", message, span, "which static?", remedy=remedy)
 
@@ -555,7 +559,8 @@ def nothing_to_vary(span: Span) -> Diagnostic:
     diagnostic = Diagnostic("E0310", "the values to vary are a list or a range", span, "one value", remedy=remedy)
     difference = _DIFFERENCE.fullmatch(span.text)
     text = f"{difference[1]}..{difference[2]}" if difference else f"[{span.text}]"
-    if python_range := _PYTHON_RANGE.fullmatch(span.text):
+    python_range = _PYTHON_RANGE.fullmatch(span.text)
+    if python_range is not None and int(python_range[1] or 0) < int(python_range[2]):
         text = f"{python_range[1] or 0}..{int(python_range[2]) - 1}"
     return replace(diagnostic, remedy=f"write `{text}`").with_edits(Edit(span, text))
 

@@ -48,6 +48,8 @@ _COLON = re.compile(r"[ \t]*:")
 _PIECE_OF_STATICS = re.compile(r",\s*[A-Za-z_][\w.]*[ \t]*(?P<colon>:)|[()\[\]{\r\n]")
 
 _BEGINS_LINE = re.compile(r"[\r\n][ \t]*\Z")
+# An operand after a bracket that is open, at the end of a text.
+_IN_BRACKETS = re.compile(r"[(\[][^()\[\]]*\w[ \t]*\Z")
 _COMPARE = "compare with `==`"
 _CLASS = 'end the item with its class, as in `python "file:Class"`'
 _STATICS = "put statics in square brackets: `block[name = value](…)`"
@@ -120,8 +122,8 @@ def unexpected_token(
     if token == "," and (returned := _RETURNED.match(line)):
         remedy = f"`{returned[1]}` takes one value: join several, as in `{returned[1]} concat(a, b)`"
     if token == "," and expected.phrases == ("`)`",) and around == "(":
-        remedy = "join several values, as in `concat(a, b)`"
-        remedy = "write a list in square brackets: `[1, 2]`" if is_in_recipe else remedy
+        list_remedy = "write a list in square brackets: `[1, 2]`"
+        remedy = list_remedy if is_in_recipe else "join several values, as in `concat(a, b)`"
     if set(expected.phrases) <= {"`=`", "`<-`"} and USE_LINE.search(line):
         remedy = "move the line `use` to the beginning of the file"
     diagnostic = Diagnostic("E0101", message, span, label, remedy=remedy)
@@ -406,8 +408,7 @@ def let_of_other(name: Span, token: Span) -> Diagnostic:
 
 
 def foreign_comment(span: Span) -> Diagnostic:
-    before = span.source.text[span.source.line_bounds(span.line)[0] : span.start]
-    if before.count("[") > before.count("]") or before.count("(") > before.count(")"):
+    if _IN_BRACKETS.search(span.source.text, span.source.line_bounds(span.line)[0], span.start):
         diagnostic = Diagnostic("E0101", "there is no operator `//`", span, "no operator", remedy="write `/`")
         return diagnostic.with_edits(Edit(span, "/"))
     remedy = "begin a comment with `#`; one `/` divides"

@@ -27,19 +27,9 @@ _MODEL_LINE = re.compile(r"model[ \t]+[A-Za-z_][\w.]*[ \t]*(?:\[[^\[\]]*\])?(?:\
 _LONGEST_ITEM = 20_000
 _OPENERS = ("LPAR", "LSQB", "LBRACE")
 _FOREIGN_SIGNS = {"//": mistakes.foreign_comment, "**": mistakes.power_operator, "->": mistakes.arrow_in_expression}
-_WORDS_OF_LOOPS = (
-    "scan",
-    "experts",
-    "after",
-    "carry",
-    "growing",
-    "halting",
-    "as",
-    "by",
-    "drawn",
-    "truncated",
-    "lambda",
-)
+_WORDS_OF_LOOPS = ("scan", "experts", "after", "carry", "growing", "halting", "as", "by", "drawn", "truncated")
+# Words before a name that are no blocks.
+_NO_BLOCKS = (*RESERVED, *_WORDS_OF_LOOPS, "lambda")
 # A block, with or without statics, before what may be its argument.
 _BLOCK = re.compile(r"(?<=[\s(\[=,])([A-Za-z_][\w.]*(?:\[[^\[\]\r\n]*\]|(?=[ \t])))[ \t]*\Z")
 
@@ -146,7 +136,7 @@ class Unexpected:
             return None
         start = self._progress.line_start(name.start)
         block = _BLOCK.search(self._progress.text, max(start, name.start - LONGEST_COMMENT), name.start)
-        is_block = block is not None and block[1] not in (*RESERVED, *_WORDS_OF_LOOPS) and not self._is_bound(block[1])
+        is_block = block is not None and block[1] not in _NO_BLOCKS and not self._is_bound(block[1])
         return self._progress.span(*block.span(1)) if block is not None and is_block else None
 
     def _is_bound(self, name: str) -> bool:

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from archlang.blocks.norm import Norm
+from archlang.plan.check import check_text
 
 
 @pytest.mark.parametrize("shape", [(2, 3, 4), (2, 4)])
@@ -31,3 +32,9 @@ def test_it_starts_as_the_plain_normalisation() -> None:
     y = block(3 + 2 * torch.randn(5, 64))
     torch.testing.assert_close(y.mean(-1), torch.zeros(5), atol=1e-5, rtol=0)
     torch.testing.assert_close(y.var(-1, unbiased=False), torch.ones(5), atol=1e-3, rtol=0)
+
+
+def test_a_width_is_no_epsilon() -> None:
+    text = "model m[d = 8](x: tokens[n]) -> logits[n, vocab] { return embed[d](x) |> norm[d] |> linear[vocab] }"
+    recipe = "recipe r { task flipflop model m train adamw[steps = 1] }"
+    assert [mistake.code for mistake in check_text(f"{text}\n{recipe}\n", "m.arch")] == ["E0304"]

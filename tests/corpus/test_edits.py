@@ -81,3 +81,9 @@ def test_other_mistakes_of_a_code_have_edits_too(code: str, before: str, after: 
     mistakes = [mistake for mistake in check_text(before, "b.arch") if mistake.code == code]
     assert mistakes
     assert apply_edits(before, [edit for mistake in mistakes for edit in mistake.edits]) == after
+
+
+def test_a_static_that_is_set_is_not_meant_by_another_name() -> None:
+    (mistake,) = check_text(CALL.format("attention[heads = 1, head = 2](h)"), "b.arch")
+    assert (mistake.code, mistake.is_safe) == ("E0301", False)
+    assert "heads" not in [edit.text for edit in mistake.edits]

@@ -87,6 +87,25 @@ def test_a_condition_that_is_a_static_without_a_comparison_asks_for_one(where: s
     assert (mistake.code, mistake.remedy) == ("E0303", remedy)
 
 
+SYMBOLS = (
+    "block b[kind: symbol = relu](h: seq[n, d]) -> seq[n, d] where kind in [relu, gelu] "
+    "{{ return norm(h) when {} else h }}"
+)
+
+
+@pytest.mark.parametrize("condition", ["kind == rleu", "kind != rleu", "rleu == kind", "kind in [gelu, rleu]"])
+def test_a_static_is_compared_with_symbols_that_its_signature_lists(condition: str) -> None:
+    (mistake,) = check_text(SYMBOLS.format(condition), "b.arch")
+    assert (mistake.code, mistake.span.text, mistake.remedy) == ("E0304", "rleu", "did you mean `relu`?")
+    assert not check_text(apply_edits(SYMBOLS.format(condition), mistake.edits), "b.arch")
+
+
+@pytest.mark.parametrize("where", ["kind in [relu, other]", "kind in [relu, gelu] or other == tanh", "other == tanh"])
+def test_a_static_that_no_condition_restricts_to_symbols_is_compared_with_any(where: str) -> None:
+    text = f"block b[kind: symbol = relu, other: symbol = tanh](h: seq[n, d]) -> seq[n, d] where {where} {{ "
+    assert not check_text(f"{text}return norm(h) when kind == rleu and other == tanh else h }}", "b.arch")
+
+
 @pytest.mark.parametrize("condition", ['kind == "relu"', '"gelu" != kind', 'kind in ["relu", gelu]'])
 def test_a_symbol_is_not_compared_with_a_string(condition: str) -> None:
     text = (

@@ -27,6 +27,7 @@ def remedies(template: str, line: str) -> list[str]:
         ("y = linear[d // 2](h)", "write `/`"),
         ("y = h @ h", "write `linear[d](h)` for a product with weights; `scores` and `weigh` multiply sequences"),
         ("y = linear(h)[d]", "put statics in square brackets: `block[name = value](…)`"),
+        ("y = linear[h]", "write `linear[out = …](h)`"),
         ("y = linear[d, norm(h)]", "write `linear[d](norm(h))`"),
         ("y = linear[d]", "apply the block: `linear[d](h)`, or `h |> linear[d]`; without inputs, `linear[d]()`"),
         ("repeat 3:", "write `{`"),

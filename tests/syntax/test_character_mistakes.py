@@ -1,3 +1,5 @@
+"""Characters that no word or sign of the language has, and their edits."""
+
 import pytest
 
 from archlang.diagnostics.edits import apply_edits

@@ -1,0 +1,39 @@
+"""Finds comparisons of a static with a symbol that its signature does not allow."""
+
+from collections.abc import Iterator, Mapping
+
+from archlang.diagnostics import Diagnostic
+from archlang.names import mistakes
+from archlang.syntax.tree import Binary, Definition, ListOf, Name, Signature
+from archlang.syntax.walk import walk
+
+
+def unlisted_symbols(definition: Definition) -> Iterator[Diagnostic]:
+    """Yields a mistake for each symbol with which the body compares a static, and which a condition such as
+    `where kind in [relu, gelu]` does not list."""
+    listed = _listed(definition.signature)
+    statics = {static.name for static in definition.signature.statics}
+    for node in walk(definition.body) if listed else ():
+        if not isinstance(node, Binary) or node.operator not in ("==", "!=", "in"):
+            continue
+        for static, other in ((node.left, node.right), (node.right, node.left)):
+            if not isinstance(static, Name) or static.text not in listed:
+                continue
+            allowed = listed[static.text]
+            for symbol in other.items if isinstance(other, ListOf) else (other,):
+                if isinstance(symbol, Name) and symbol.text not in statics and symbol.text not in allowed:
+                    yield mistakes.unlisted_symbol(symbol.span, symbol.text, static.text, allowed)
+
+
+def _listed(signature: Signature) -> Mapping[str, tuple[str, ...]]:
+    """Returns the symbols of each static that a condition restricts to symbols."""
+    statics = {static.name for static in signature.statics}
+    listed: dict[str, tuple[str, ...]] = {}
+    for condition in signature.where:
+        if not isinstance(condition, Binary) or condition.operator != "in" or not isinstance(condition.left, Name):
+            continue
+        items = condition.right.items if isinstance(condition.right, ListOf) else ()
+        symbols = tuple(item.text for item in items if isinstance(item, Name) and item.text not in statics)
+        if symbols and len(symbols) == len(items):
+            listed[condition.left.text] = symbols
+    return listed
