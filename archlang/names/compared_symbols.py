@@ -11,8 +11,8 @@ from archlang.syntax.walk import walk
 def unlisted_symbols(definition: Definition) -> Iterator[Diagnostic]:
     """Yields a mistake for each symbol with which the body compares a static, and which a condition such as
     `where kind in [relu, gelu]` does not list."""
-    listed = _listed(definition.signature)
-    statics = {static.name for static in definition.signature.statics}
+    listed = listed_symbols(definition.signature)
+    statics = _symbols(definition.signature)
     for node in walk(definition.body) if listed else ():
         if not isinstance(node, Binary) or node.operator not in ("==", "!=", "in"):
             continue
@@ -25,9 +25,9 @@ def unlisted_symbols(definition: Definition) -> Iterator[Diagnostic]:
                     yield mistakes.unlisted_symbol(symbol.span, symbol.text, static.text, allowed)
 
 
-def _listed(signature: Signature) -> Mapping[str, tuple[str, ...]]:
+def listed_symbols(signature: Signature) -> Mapping[str, tuple[str, ...]]:
     """Returns the symbols of each static that a condition restricts to symbols."""
-    statics = {static.name for static in signature.statics}
+    statics = _symbols(signature)
     listed: dict[str, tuple[str, ...]] = {}
     for condition in signature.where:
         if not isinstance(condition, Binary) or condition.operator != "in" or not isinstance(condition.left, Name):
@@ -37,3 +37,12 @@ def _listed(signature: Signature) -> Mapping[str, tuple[str, ...]]:
         if symbols and len(symbols) == len(items):
             listed[condition.left.text] = symbols
     return listed
+
+
+def _symbols(signature: Signature) -> frozenset[str]:
+    """Returns the names of the statics that may be symbols: where a symbol is compared, any other name is a symbol."""
+    return frozenset(
+        static.name
+        for static in signature.statics
+        if static.kind == "symbol" or (static.kind is None and isinstance(static.default, Name))
+    )

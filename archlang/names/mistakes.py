@@ -325,6 +325,11 @@ def unused_name(span: Span, name: str, statement: Span | None) -> Diagnostic:
     return diagnostic if statement is None else diagnostic.with_edits(without_lines(statement))
 
 
+def unused_static(span: Span, name: str) -> Diagnostic:
+    message, remedy = f"the static `{name}` is never used", "delete it, or use it in the body"
+    return Diagnostic("W0201", message, span, "unused", remedy=remedy)
+
+
 def too_deep(span: Span, limit: int) -> Diagnostic:
     message = f"blocks are nested more than {limit} deep"
     return Diagnostic("E0225", message, span, "too deep", remedy="do not pass a block to itself as a static")
@@ -471,6 +476,12 @@ def where_violated(
 def unlisted_symbol(span: Span, symbol: str, static: str, allowed: Sequence[str]) -> Diagnostic:
     message = f"`{static}` is never `{symbol}`: the signature allows {listed(allowed)}"
     diagnostic = Diagnostic("E0304", message, span, "not allowed", remedy="compare with one of these, or add it there")
+    return misspelt(diagnostic, symbol, allowed)
+
+
+def symbol_not_listed(span: Span, symbol: str, static: str, block: str, allowed: Sequence[str]) -> Diagnostic:
+    message = f"`{static}` of `{block}` cannot be `{symbol}`: the signature allows {listed(allowed)}"
+    diagnostic = Diagnostic("E0304", message, span, "not allowed", remedy="write one of these")
     return misspelt(diagnostic, symbol, allowed)
 
 

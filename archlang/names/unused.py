@@ -1,4 +1,4 @@
-"""Warns about names that a definition binds and never uses."""
+"""Warns about names that a definition binds or declares and never uses."""
 
 from collections.abc import Iterator
 
@@ -9,8 +9,8 @@ from archlang.syntax.walk import walk
 
 
 def unused_names(definition: Definition) -> Iterator[Diagnostic]:
-    """Yields a warning for each value or instance that a definition binds and does not mention elsewhere; none if a
-    line could not be read, which may mention it."""
+    """Yields a warning for each static that a definition declares, and each value or instance that it binds, and does
+    not mention elsewhere; none if a line could not be read, which may mention it."""
     mentioned: set[str] = set()
     binders: list[Assign | Let | Repeat | Stack | Halting | Scan | Experts] = []
     for node in walk(definition):
@@ -26,6 +26,9 @@ def unused_names(definition: Definition) -> Iterator[Diagnostic]:
                 return
             case Assign() | Let() | Repeat() | Stack() | Scan() | Experts():
                 binders.append(node)
+    for static in definition.signature.statics:
+        if static.name not in mentioned and not static.name.startswith("_"):
+            yield mistakes.unused_static(static.span, static.name)
     for binder in binders:
         if isinstance(binder, Assign | Let):
             if binder.name not in mentioned and not binder.name.startswith("_"):

@@ -155,14 +155,13 @@ def check_claimed_groups(recipe: ResolvedRecipe, measures_at: Callable[[Claim], 
     """Reports claims about groups that the split of their metric does not have.
 
     Args:
-        measures_at: Returns the measures of the points that a claim may be about; none if they are unknown."""
+        measures_at: Returns the measures of the points that a claim may be about; none if they are unknown. Reports
+            statics of these points that the task or the optimizer does not allow."""
     for claim in recipe.parts.claims:
         groups = [(setting.path.text.partition(".")[2], setting.value) for setting in claim.at if is_group(setting)]
-        if claim.index is None and not groups:
-            continue
         metric, evaluator = claim.metric.text, recipe.evaluator()
         index = None if claim.index is None else group_index(claim.index, metric, evaluator, recipe.report)
-        points = measures_at(claim)
+        points = measures_at(claim) if claim.at or claim.index is not None else ()
         if not points:
             continue
         values = [(group, plain(evaluator.value(value, None)), value.span) for group, value in groups]

@@ -473,6 +473,13 @@ def listed_twice(span: Span, path: str, first: Span) -> Diagnostic:
     return diagnostic.with_edits(without_item(span), is_safe=True)
 
 
+def claim_at_other_value(span: Span, path: str, varied: Span) -> Diagnostic:
+    message = f"no point has this value: `vary` does not list it for `{path}`"
+    labels = (Label(varied, f"`{path}` is varied here"),)
+    remedy = "list the value after `vary`, or correct the claim"
+    return Diagnostic("W0207", message, span, "not varied", labels, remedy)
+
+
 def points_left_out(span: Span, name: str, what: str, checked: int, total: int) -> Diagnostic:
     """`what` is counted: points of a recipe, values to search, or cells of a table."""
     message = f"`{name}` has {total:_} {what}, and only {checked:_} of them were checked"

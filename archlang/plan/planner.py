@@ -27,6 +27,7 @@ from archlang.plan.parts import read_parts
 from archlang.plan.plan import BoundExtern, Plan, PublishedResult
 from archlang.plan.recipe import SEED, ResolvedRecipe, report_repeated, resolve_recipe, static_names
 from archlang.plan.recipe_graph import recipe_graph
+from archlang.plan.replaced_values import check_replaced_values
 from archlang.plan.sign_sgd import check_sign_sgd
 from archlang.plan.statics import bind, bound_extern, given_statics, given_weights, model_statics, sizes_of_task
 from archlang.plan.supervision import check_supervision
@@ -88,6 +89,7 @@ class Planner:
         if plan is not None and plan.measures is not None:
             check_claimed_groups(self.recipe, self._measures_at)
         check_agreement(self.recipe, self._claims_of_tables, point)
+        check_replaced_values(self.recipe, self.varied)
         if plan is not None:
             paths = (setting.path for claim in self.recipe.parts.claims for setting in claim.at)
             check_claimed(paths, plan.graph, plan.model, self.recipe.report)

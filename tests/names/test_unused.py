@@ -1,0 +1,26 @@
+"""A static or a value that nothing reads is reported."""
+
+import pytest
+
+from archlang.plan.check import check_text
+
+
+@pytest.mark.parametrize("statics", ["a: int = 1", "a: int = 1, b: int = 2", "b: int = 2, a = 1"])
+def test_a_static_that_nothing_reads_is_reported(statics: str) -> None:
+    (mistake,) = check_text(f"block f[{statics}](h: seq[n, d]) -> seq[n, d] {{ return h{' * b' * ('b' in statics)} }}")
+    assert (mistake.code, mistake.span.text) == ("W0201", next(s for s in statics.split(", ") if s.startswith("a")))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "block f[_a: int = 1](h: seq[n, d]) -> seq[n, d] { return h }",
+        "block f[a: int = 1](h: seq[n, d]) -> seq[n, d] where a > 0 { return h }",
+        "block f[a: int = 1, b: int = a](h: seq[n, d]) -> seq[n, d] { return h * b }",
+        "block f[a: int](h: seq[n, a]) -> seq[n, a] { return h }",
+        "block f[a: bool = true](h: seq[n, d]) -> seq[n, d] { if a { y = h } else { y = norm(h) } return y }",
+        "block f[a: block = norm](h: seq[n, d]) -> seq[n, d] { return a(h) }",
+    ],
+)
+def test_a_static_that_a_condition_a_default_a_type_or_the_body_reads_is_not(text: str) -> None:
+    assert check_text(text) == ()
