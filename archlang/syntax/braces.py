@@ -19,6 +19,8 @@ _BODY = re.compile(r"(?:let|if|repeat|stack|return)\b|[A-Za-z_]\w*[ \t]*(?:<-|=[
 # A header that ends with a colon, as in Python.
 _COLON_HEADER = re.compile(r"^[ \t]+[^\s#][^#\r\n]*:[ \t]*$", re.MULTILINE)
 _IF_ZERO = "if 0{"
+_LOOP = "repeat 1{"
+_FOREIGN_LOOP = re.compile(r"(?:for|while)\b")
 _ELSE, _ELSE_IF = "else{", "else if true{"
 _CLOSED_BY_ELSE = re.compile(r"\}[ \t]*else\b")
 _HALF_ELSE = re.compile(r"\}[ \t]*(?:e|el|els|else\b[^{}]*)?")
@@ -184,8 +186,11 @@ class _Braces:
         line = self.lines[index]
         end = line.start + len(line.code)
         if line.code.endswith(":"):
-            self.mistakes.append(mistakes.colon_for_brace(Span(self.source, end - 1, end)))
-            self._replace(end - 1, end, "{")
+            header = Span(self.source, line.start, end)
+            is_foreign = _FOREIGN_LOOP.match(line.code) is not None and len(line.code) >= len(_LOOP)
+            begin, text = (line.start, _LOOP) if is_foreign else (end - 1, "{")
+            self.mistakes.append(mistakes.foreign_loop(header) if is_foreign else mistakes.colon_for_brace(header))
+            self._replace(begin, end, text)
             self.open.append((index, end - 1))
             return
         after, room = self._line_after(index, line.indent), self.lines[index + 1].start - line.start

@@ -145,8 +145,27 @@ def _varied_by_sign(match: re.Match[str], line: Span) -> Diagnostic:
     written = values[1] if values else "[1, 2]"
     if written[0] != "[" and ".." not in written:
         written = f"[{written}]"
-    message = "`vary` lists the values of a static after `in`, found `=`"
-    return _unexpected(Span(line.source, line.end - 1, line.end), message, "expected `in`", f"write `in {written}`")
+    sign = "==" if line.text.endswith("==") else "="
+    message = f"`vary` lists the values of a static after `in`, found `{sign}`"
+    place = Span(line.source, line.end - len(sign), line.end)
+    diagnostic = Diagnostic("E0101", message, place, "expected `in`", remedy=f"write `in {written}`")
+    if values is None:
+        return diagnostic
+    return diagnostic.with_edits(Edit(Span(line.source, place.start, line.end + values.end()), f"in {written}"))
+
+
+def _settings_in_brackets(match: re.Match[str], line: Span) -> Diagnostic:
+    settings = re.compile(r"\[[ \t]*([^\[\]\r\n]*(?:\[[^\[\]\r\n]*\][^\[\]\r\n]*)*?)[ \t]*\]").match(
+        line.source.text, line.end - 1
+    )
+    message = f"the settings of a `{match[1]}` follow `at`, found `[`"
+    sign = Span(line.source, line.end - 1, line.end)
+    diagnostic = Diagnostic("E0101", message, sign, "expected `at`", remedy="write `at model.d = 64`")
+    if settings is None or "=" not in settings[1]:
+        return diagnostic
+    place = Span(line.source, *settings.span())
+    diagnostic = Diagnostic("E0101", message, sign, "expected `at`", remedy=f"write `at {settings[1]}`")
+    return diagnostic.with_edits(Edit(place, f" at {settings[1]}"))
 
 
 def _list_without_brackets(match: re.Match[str], line: Span) -> Diagnostic | None:
@@ -215,6 +234,7 @@ _FORMS: tuple[tuple[str, str, _Read], ...] = (
     (r"[A-Za-z_]", rf"(?s){_CLAIMS}\b(at|best)\s+$", _clause_after_claims),
     (r"[A-Za-z_]", r'^row\s+"([^"]*)"\s+(at|best)\s+$', _row_without_recipe),
     (r'"', r'^row\s+"[^"]*"\s+(\w+)\s*$', _row_with_reason),
+    (r"\[$", r'^(row)\s+"[^"]*"\s+\w+\s*$', _settings_in_brackets),
     (r"[A-Za-z_}]", r'^columns\s+(?:"[^"]*"\s+)?([\w.]+)\s*(?:#[^\n]*\n\s*)*$', _columns_without_values),
     (r"[A-Za-z_]", r'^columns?\s+"[^"]*"\s+(averageof)\s+$', _average_without_space),
     (r"\[$", r'^columns\s+(?:"[^"]*"\s+)?([\w.]+)\s*$', _columns_of_group),

@@ -60,6 +60,14 @@ _RETURNED = re.compile(r"[ \t]*(return|emit)\b")
 # A sign that a value follows, at the end of a text.
 _BEFORE_VALUE = re.compile(r"(?:\.\.|\|>|[-+*/%=])\Z")
 
+# A line, or a body, that begins with a name, before what follows the name.
+_NAME_OF_LINE = re.compile(r"(?:[^{}]*\{)?[ \t]*([A-Za-z_]\w*)[ \t]*\Z")
+
+# Statics without their `]`, and the inputs after them.
+_STATICS_OVER_INPUTS = re.compile(r"\[([^()\[\]{}\r\n]*\w)[ \t]*(\([^()\[\]{}\r\n]*\))\)")
+# A power of integers.
+_POWER = re.compile(r"(?<![\w.])(?P<base>[0-9]+)[ \t]*(?P<sign>\*\*)[ \t]*(?P<exponent>-?[0-9]+)(?![\w.])")
+
 # Operators whose left operand is no pipe without parentheses.
 OPERATORS_AFTER_PIPE = frozenset((*"+-*/%", "==", "!=", "<", "<=", ">", ">=", "and", "or", "when"))
 
@@ -72,14 +80,8 @@ _FOREIGN_LOOP = re.compile(r"(?:^|[\r\n{])[ \t]*(?:for|while)[ \t]+\Z")
 _LOOPS = "write `repeat n {` for a number of steps, or `scan x in h {` over the positions of `h`"
 
 # The words with which an item begins in other languages.
-_FOREIGN_ITEMS = {
-    "def": "block",
-    "fn": "block",
-    "func": "block",
-    "function": "block",
-    "class": "model",
-    "import": "use",
-}
+_FOREIGN_ITEMS = {"def": "block", "fn": "block", "func": "block", "function": "block", "class": "model"}
+_IMPORTS = ("import", "from", "include")
 
 
 def quoted(text: str) -> str:
@@ -107,6 +109,8 @@ def unexpected_token(
         diagnostic = Diagnostic("E0101", message, span, label, remedy=f"write `{replacement}`")
         return diagnostic.with_edits(*(Edit(sign, _space_before(sign) + replacement) for sign in signs))
     remedy = _remedy(token, expected, around, is_reserved, is_bound, is_in_recipe)
+    if token in _IMPORTS and expected.phrases[0] == ITEM:
+        remedy = "`use` names another program, and `extern block` a block in Python"
     if token == "]" and span.source.text.endswith("[", 0, span.start):
         diagnostic = Diagnostic(
             "E0101", message, span, label, remedy="write statics between the brackets, or delete `[]`"
@@ -278,7 +282,8 @@ def _remedy(token: str, expected: Expected, around: str, is_reserved: bool, is_b
 
 def reserved_word(span: Span) -> Diagnostic:
     message = f"`{span.text}` is a reserved word"
-    return Diagnostic("E0101", message, span, "cannot be a name", remedy="choose another name")
+    remedy = "name the charge, as in `charge cost = …`" if span.text == "charge" else "choose another name"
+    return Diagnostic("E0101", message, span, "cannot be a name", remedy=remedy)
 
 
 def misspelt_keyword(span: Span, word: str, possible: Iterable[str]) -> Diagnostic:
@@ -364,7 +369,13 @@ def line_incomplete(span: Span, expected: Expected, following: Span) -> Diagnost
     if "python" in expected.words:
         return Diagnostic("E0101", message, span, "incomplete", labels, _CLASS)
     if span.text != ",":
-        return Diagnostic("E0101", message, span, "incomplete", labels, "complete the line, or delete it")
+        remedy = "complete the line, or delete it"
+        if {"at", "from"} <= set(expected.words) and "`±`" in expected.phrases:
+            remedy = 'end the claim with its source, as in `from "paper, Table 1"`'
+        elif "`<-`" in expected.phrases and following.text == "}":
+            diagnostic = Diagnostic("E0101", message, span, "incomplete", labels, f"write `return {span.text}`")
+            return diagnostic.with_edits(insertion(span.source, span.start, "return "))
+        return Diagnostic("E0101", message, span, "incomplete", labels, remedy)
     remedy = "delete `,`, or write what follows it"
     return Diagnostic("E0101", message, span, "incomplete", labels, remedy).with_edits(Edit(span, ""))
 
@@ -394,6 +405,10 @@ def application_without_brackets(block: Span, argument: Span, closer: str) -> Di
 
 def arrow_in_expression(arrow: Span) -> Diagnostic:
     message = "`->` stands only before the type of a result"
+    line = arrow.source.text[arrow.source.line_bounds(arrow.line)[0] : arrow.start]
+    if (name := _NAME_OF_LINE.match(line)) is not None:
+        remedy = f"bind a name with `{name[1]} = …`, or update the state of a loop with `{name[1]} <- …`"
+        return Diagnostic("E0101", message, arrow, "binds no name", remedy=remedy)
     remedy = "write `|>` to apply a block, as in `h |> norm`"
     return Diagnostic("E0101", message, arrow, "not an operator", remedy=remedy).with_edits(Edit(arrow, "|>"))
 
@@ -417,7 +432,20 @@ def foreign_comment(span: Span) -> Diagnostic:
 
 
 def power_operator(span: Span) -> Diagnostic:
-    return Diagnostic("E0101", "there is no operator `**`", span, "no operator", remedy=NO_POWER)
+    message = "there is no operator `**`"
+    start, end = span.source.line_bounds(span.line)
+    for power in _POWER.finditer(span.source.text, start, end):
+        if power.start("sign") == span.start and (value := _power(power["base"], power["exponent"])):
+            diagnostic = Diagnostic("E0101", message, span, "no operator", remedy=f"write `{value}`")
+            return diagnostic.with_edits(Edit(Span(span.source, *power.span()), value))
+    return Diagnostic("E0101", message, span, "no operator", remedy=NO_POWER)
+
+
+def _power(base: str, exponent: str) -> str | None:
+    """Returns the power of two written integers as a number of the language; None if it is long."""
+    if base == "10" and exponent.startswith("-"):
+        return f"1e{exponent}"
+    return None if exponent.startswith("-") or len(base + exponent) > 4 else f"{int(base) ** int(exponent):_}"
 
 
 def unclosed_bracket(opener: Span, noticed: Span) -> Diagnostic:
@@ -447,6 +475,11 @@ def unmatched_closer(closer: Span, opener: Span | None) -> Diagnostic:
     expected = {"(": ")", "[": "]", "{": "}"}[opener.text]
     message = f"`{closer.text}` does not match `{opener.text}`"
     labels = (Label(opener, "opened here"),)
+    statics = _STATICS_OVER_INPUTS.fullmatch(closer.source.text, opener.start, closer.end)
+    if statics is not None:
+        correct = f"[{statics[1]}]{statics[2]}"
+        diagnostic = Diagnostic("E0104", message, closer, "one too many", labels, f"write `{correct}`")
+        return diagnostic.with_edits(insertion(closer.source, statics.end(1), "]"), Edit(closer, ""))
     diagnostic = Diagnostic("E0104", message, closer, f"expected `{expected}`", labels, f"write `{expected}`")
     return diagnostic.with_edits(Edit(closer, expected))
 
@@ -483,8 +516,15 @@ def closer_missing_before_else(word: Span) -> Diagnostic:
     return diagnostic.with_edits(insertion(word.source, word.start, "} "))
 
 
-def colon_for_brace(colon: Span) -> Diagnostic:
-    """`colon` ends the header of a body without braces."""
+def foreign_loop(header: Span) -> Diagnostic:
+    """`header` is that of a loop of another language."""
+    message = f"no statement begins with `{header.text.split()[0]}`"
+    return Diagnostic("E0101", message, header, "a loop of another language", remedy=_LOOPS)
+
+
+def colon_for_brace(header: Span) -> Diagnostic:
+    """`header` is that of a body without braces; it ends with a colon."""
+    colon = Span(header.source, header.end - 1, header.end)
     remedy = "write `{`, and `}` after the body"
     diagnostic = Diagnostic("E0101", "a body stands between braces, found `:`", colon, "expected `{`", remedy=remedy)
     return diagnostic.with_edits(Edit(colon, _space_before(colon) + "{"))

@@ -197,10 +197,18 @@ class Reader:
             self._report(place, self._unexpected.explain(token, name))
             self._resume(end_of_lines)
         else:
-            self._report(place, self._unexpected.explain(token, name))
+            mistake = self._unexpected.explain(token, name)
+            self._report(place, mistake)
             self._brackets.skip_on_line(place)
             # A keyword in the middle of a line does not begin a statement.
-            self._resume(place if self._progress.outline.is_first(place) else end)
+            self._resume(place if self._progress.outline.is_first(place) else self._end_of(mistake, end))
+
+    def _end_of(self, mistake: Diagnostic, end: int) -> int:
+        """Returns where parsing can resume after a mistake in a line, whose unexpected token ends at `end`."""
+        if mistake.span.end > end and mistake.span.text[0] == "{":  # no body begins there
+            line_end = _LINE_END.search(self._progress.text, mistake.span.end)
+            return line_end.start() if line_end else mistake.span.end
+        return max(end, mistake.span.end)
 
     def _end_without_header(self, place: int) -> int | None:
         """Returns the end of the lines of a block whose header is gone, if they begin at a place."""

@@ -11,7 +11,9 @@ from archlang.source import Span
 from archlang.syntax import mistakes
 from archlang.syntax.builders.parts import start_of
 from archlang.syntax.early_ends import BINDERS
+from archlang.syntax.expected import Expected
 from archlang.syntax.grammar import spellings
+from archlang.syntax.meant_forms import Place, meant_form
 from archlang.syntax.misplaced_lines import misplaced_line
 from archlang.syntax.outline import FOREIGN_ELSE_IF, ITEM_WORDS, RECIPE_WORDS, RESERVED, STATEMENT_WORDS, Point
 from archlang.syntax.parser_stack import terminal
@@ -63,9 +65,16 @@ class Unexpected:
             return mistakes.if_in_value(condition, span)
         is_in_recipe = self._progress.stack.brace_around() in (None, *self._progress.outline.recipes)
         around, is_keyword = self._progress.stack.bracket_around(), token in spellings().values()
-        return self._progress.in_recipe_line(token) or mistakes.unexpected_token(
-            span, token, accepted, around, token in RESERVED, is_keyword, is_in_recipe
+        return (
+            self._progress.in_recipe_line(token)
+            or meant_form(self._place(span, accepted, name, around, is_in_recipe))
+            or mistakes.unexpected_token(span, token, accepted, around, token in RESERVED, is_keyword, is_in_recipe)
         )
+
+    def _place(self, token: Span, accepted: Expected, name: Span | None, around: str, is_in_recipe: bool) -> Place:
+        begins_statement = name is not None and self._progress.begins_statement(name)
+        after = self._progress.end_of_code(token.start)
+        return Place(token, after, accepted, name, begins_statement, around, is_in_recipe)
 
     def _if_in_value(self, place: int) -> Span | None:
         """Returns the `if` after a value on the line of a place, as in `y = a if b else c`."""

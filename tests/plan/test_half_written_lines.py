@@ -486,7 +486,7 @@ def test_a_half_written_line_of_statics_is_the_only_mistake_of_the_header(half: 
 
 
 HEIR = """model m[d: int, k = 2](x: tokens[n]) -> logits[n, vocab] {
-    return embed[d](x) |> linear[vocab]
+    return embed[d](x) |> feedforward[k] |> linear[vocab]
 }
 
 recipe r {

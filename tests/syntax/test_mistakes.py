@@ -202,7 +202,7 @@ def test_a_truncated_loop_cannot_halt_wherever_its_clause_is() -> None:
             "separate the statics with `,`, each as `name = value`",
         ),
         ("block b(h: s) -> s { a = f(h, x = 3) }", "expected `)` or `,`, found `=`", "put statics in square brackets"),
-        ("block b(h: s) -> s { f(h) }", "expected `<-` or `=`, found `(`", "begin a statement with `name =`"),
+        ("block b(h: s) -> s { f(h }", "expected `<-` or `=`, found `(`", "begin a statement with `name =`"),
         ("block b(h: s) -> s { a.b = h }", "expected a statement or `}`, found `a.b`", "bind a name without dots"),
         ("block b(h: s) -> s { let a.b = h }", "expected a name, found `a.b`", "bind a name without dots"),
         ("return h", "expected an item (", "put statements between the braces"),

@@ -1,0 +1,243 @@
+"""Diagnostics of an unexpected token in a statement or in brackets, by the form that the words around it show."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from archlang.diagnostics import Diagnostic, Edit
+from archlang.diagnostics.edits import insertion
+from archlang.diagnostics.names import meant_names
+from archlang.diagnostics.percent import share_of
+from archlang.source import Span
+from archlang.syntax.expected import Expected
+from archlang.syntax.mistakes import quoted
+from archlang.syntax.outline import RESERVED
+
+# A form is short, and a search through a long text takes time quadratic in its length.
+_LONGEST = 1_000
+_BINDERS = frozenset(("`=`", "`<-`"))
+# Words between the parts of a sentence, any of which may stand for another one.
+_PREPOSITIONS = frozenset(("as", "at", "by", "for", "from", "in", "of", "over", "through", "using", "via", "with"))
+_KINDS = frozenset(("int", "float", "bool", "symbol", "range", "list", "block", "path", "file", "str", "string"))
+_TYPES = frozenset(("tokens", "seq", "vec", "logits", "prob", "map", "address", "pointer", "chunks", "data"))
+_NUMBER_BEFORE_PERCENT = re.compile(r"(?<![\w.])([0-9]+(?:\.[0-9]+)?)[ \t]*%\Z")
+_CALL = re.compile(r"(?:\[[^\[\]{}]*(?:\[[^\[\]{}]*\][^\[\]{}]*)*\])?[ \t]*(?P<inputs>\()")
+_BRACKET = re.compile(r"[()\[\]]")
+_SPACE = re.compile(r"(?:\s|#[^\r\n]*)*+")
+_STATICS_IN_BRACES = re.compile(r"\{([^{}\r\n]+)\}(?=[ \t]*\()")
+_INPUTS_AND_CLOSER = re.compile(r"(\([^()\[\]{}\r\n]*\))\)")
+_TYPE_BEFORE_NAME = re.compile(r"[ \t]*(\[[^\[\]\r\n]*\])?[ \t]+([A-Za-z_]\w*)(?=[ \t]*[,)=\]])")
+_WORD = re.compile(r"\w+")
+
+
+@dataclass(frozen=True)
+class Place:
+    """An unexpected token: its place, the end of the word or sign before it, what was expected, the name before it that
+    begins a statement or an item of brackets, and the innermost open bracket."""
+
+    token: Span
+    after: int
+    expected: Expected
+    name: Span | None
+    begins_statement: bool
+    around: str
+    is_in_recipe: bool
+
+    @property
+    def text(self) -> str:
+        return self.token.source.text
+
+    @property
+    def before(self) -> str:
+        return self.text[max(0, self.token.start - _LONGEST) : self.token.start]
+
+    def span(self, start: int, end: int) -> Span:
+        return Span(self.token.source, start, end)
+
+    def mistake(self, message: str, label: str, remedy: str, *edits: Edit, is_safe: bool = False) -> Diagnostic:
+        diagnostic = Diagnostic("E0101", message, self.token, label, remedy=remedy)
+        return diagnostic.with_edits(*edits, is_safe=is_safe) if edits else diagnostic
+
+    def unexpected(self, remedy: str, *edits: Edit, is_safe: bool = False) -> Diagnostic:
+        message = f"expected {self.expected}, found {quoted(self.token.text)}"
+        return self.mistake(message, "not expected here", remedy, *edits, is_safe=is_safe)
+
+
+def meant_form(place: Place) -> Diagnostic | None:
+    """Returns the diagnostic of an unexpected token that is part of a form which the words around it show; None if they
+    show none."""
+    return next((mistake for read in _FORMS if (mistake := read(place)) is not None), None)
+
+
+def _call_as_statement(place: Place) -> Diagnostic | None:
+    """`norm(h)` in place of a statement."""
+    if not place.begins_statement or place.name is None or place.is_in_recipe or not _are_binders(place.expected):
+        return None
+    call = _CALL.match(place.text, place.name.end, place.name.end + _LONGEST)
+    end = None if call is None else _closed(place.text, call.start("inputs"))
+    if end is None:
+        return None
+    called = place.text[place.name.start : end]
+    short = called if len(called) < 40 and "\n" not in called else f"{place.name.text}(…)"
+    message = f"the value of {quoted(short)} is neither bound nor returned"
+    rest = _SPACE.match(place.text, end)
+    is_last = rest is not None and place.text.startswith("}", rest.end())
+    diagnostic = Diagnostic("E0101", message, place.span(place.name.start, end), "no statement")
+    if is_last:
+        return _with(diagnostic, f"write `return {short}`", insertion(place.token.source, place.name.start, "return "))
+    return _with(diagnostic, f"bind it to a name, as in `y = {short}`, or delete it")
+
+
+def _charge_without_name(place: Place) -> Diagnostic | None:
+    """`charge mean(g)` in place of `charge name = mean(g)`."""
+    word = re.search(r"\bcharge[ \t]+([A-Za-z_]\w*)[ \t]*\Z", place.before)
+    if word is None or place.expected.phrases != ("`=`",):
+        return None
+    return place.unexpected(f"name the charge, as in `charge cost = {word[1]}…`")
+
+
+def _word_for_operator(place: Place) -> Diagnostic | None:
+    """`kind is relu`."""
+    if place.token.text != "is" or place.is_in_recipe:
+        return None
+    negation = re.compile(r"[ \t]+not\b").match(place.text, place.token.end)
+    operator, end = ("!=", negation.end()) if negation else ("==", place.token.end)
+    remedy = f"compare with `{operator}`"
+    return place.mistake(
+        "there is no operator `is`", "no operator", remedy, Edit(place.span(place.token.start, end), operator)
+    )
+
+
+def _preposition(place: Place) -> Diagnostic | None:
+    """`experts v in h with p`: another word between the parts than the one expected."""
+    words = [word for word in place.expected.words if word in _PREPOSITIONS]
+    if len(words) != 1 or place.token.text not in _PREPOSITIONS or place.is_in_recipe:
+        return None
+    return place.unexpected(f"write `{words[0]}`", Edit(place.token, words[0]))
+
+
+def _equality_for_binder(place: Place) -> Diagnostic | None:
+    """`at model.d == 64`."""
+    if place.token.text != "==" or "`=`" not in place.expected.phrases:
+        return None
+    return place.unexpected("write `=`", Edit(place.token, "="), is_safe=True)
+
+
+def _values_for_one(place: Place) -> Diagnostic | None:
+    """`test task.length in [32, 64]`."""
+    if place.token.text != "in" or not place.is_in_recipe or place.expected.phrases != ("`=`",):
+        return None
+    return place.unexpected("write `=` and one value: only `vary` and `search` take several")
+
+
+def _percent(place: Place) -> Diagnostic | None:
+    """`lr = 0.1%,`"""
+    number = _NUMBER_BEFORE_PERCENT.search(place.text, max(0, place.after - _LONGEST), place.after)
+    if number is None or "a value" not in place.expected.phrases or place.token.text not in (",", ")", "]", "}"):
+        return None
+    share, start = share_of(number[1]), place.after - len(number[0])
+    written = place.span(start, place.after)
+    message = f"{quoted(written.text)} is no number: `%` gives the remainder of a division"
+    diagnostic = Diagnostic("E0101", message, written, "a percentage")
+    return _with(diagnostic, f"write a fraction: `{share}`", Edit(written, share))
+
+
+def _statics_in_braces(place: Place) -> Diagnostic | None:
+    """`attention{4}(h)`."""
+    if place.token.text != "{" or not place.text[place.after - 1 : place.after].isidentifier():
+        return None
+    statics = _STATICS_IN_BRACES.match(place.text, place.token.start)
+    if statics is None or place.after != place.token.start:
+        return None
+    written = place.span(*statics.span())
+    diagnostic = Diagnostic("E0101", "statics stand in square brackets, found `{`", written, "in braces")
+    return _with(diagnostic, f"write `[{statics[1]}]`", Edit(written, f"[{statics[1]}]"))
+
+
+def _inputs_in_statics(place: Place) -> Diagnostic | None:
+    """`attention[4(h))`."""
+    if place.token.text != "(" or place.around != "[" or "`]`" not in place.expected.phrases:
+        return None
+    inputs = _INPUTS_AND_CLOSER.match(place.text, place.token.start)
+    if inputs is None:
+        return None
+    closer = place.span(inputs.end() - 1, inputs.end())
+    edits = insertion(place.token.source, place.after, "]"), Edit(closer, "")
+    return place.unexpected(f"write `]` before `(`, as in `]{inputs[1]}`", *edits)
+
+
+def _type_before_name(place: Place) -> Diagnostic | None:
+    """`(seq[n, d] h)` or `[int heads = 2]` in a signature."""
+    name = place.name
+    if name is None or "`:`" not in place.expected.phrases or place.around not in ("(", "["):
+        return None
+    match = _TYPE_BEFORE_NAME.match(place.text, name.end, name.end + _LONGEST)
+    is_static = place.around == "["
+    if match is None or (match[1] and is_static) or match[2] in RESERVED:
+        return None
+    if name.text not in (_KINDS if is_static else _TYPES):
+        return None
+    kind = {"str": "symbol", "string": "symbol"}.get(name.text, name.text)
+    what = "kind of a static" if is_static else "type of an input"
+    written, correct = place.span(name.start, match.end()), f"{match[2]}: {kind}{match[1] or ''}"
+    diagnostic = Diagnostic("E0101", f"the {what} follows its name", written, "before its name")
+    return _with(diagnostic, f"write `{correct}`", Edit(written, correct))
+
+
+def _halting_without_block(place: Place) -> Diagnostic | None:
+    """`repeat 8 halting h {`."""
+    if place.token.text != "{" or set(place.expected.words) != {"as", "by"}:
+        return None
+    edit = insertion(place.token.source, place.token.start, "by global_halt ")
+    return place.unexpected("name the block that decides when to halt, as in `by global_halt`", edit)
+
+
+def _comma_missing(place: Place) -> Diagnostic | None:
+    """`attention[heads causal = true]`."""
+    token = place.token.text
+    begins_value = token.replace(".", "").isidentifier() or token[0].isdigit() or token[0] == '"'
+    if place.around not in ("(", "[") or "`,`" not in place.expected.phrases or not begins_value:
+        return None
+    if (token in RESERVED and token not in ("true", "false")) or meant_names(token, place.expected.words):
+        return None
+    rest = _WORD.match(place.text, place.token.end)
+    is_named = rest is None and re.compile(r"[ \t]*[=:](?!=)").match(place.text, place.token.end) is not None
+    edit = insertion(place.token.source, place.after, ",")
+    return place.unexpected(f"write `,` before {quoted(token)}", edit, is_safe=is_named)
+
+
+_FORMS: tuple[Callable[[Place], Diagnostic | None], ...] = (
+    _charge_without_name,
+    _call_as_statement,
+    _word_for_operator,
+    _preposition,
+    _equality_for_binder,
+    _values_for_one,
+    _percent,
+    _statics_in_braces,
+    _inputs_in_statics,
+    _type_before_name,
+    _halting_without_block,
+    _comma_missing,
+)
+
+
+def _are_binders(expected: Expected) -> bool:
+    return set(expected.phrases) <= _BINDERS
+
+
+def _with(diagnostic: Diagnostic, remedy: str, *edits: Edit) -> Diagnostic:
+    diagnostic = replace(diagnostic, remedy=remedy)
+    return diagnostic.with_edits(*edits) if edits else diagnostic
+
+
+def _closed(text: str, opener: int) -> int | None:
+    """Returns the end of the brackets that open at a place; None if they do not close soon."""
+    depth = 0
+    for bracket in _BRACKET.finditer(text, opener, opener + _LONGEST):
+        depth += 1 if bracket[0] in "([" else -1
+        if depth == 0:
+            return bracket.end()
+    return None

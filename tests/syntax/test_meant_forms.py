@@ -1,0 +1,98 @@
+"""A form of other languages, or half a form, is one mistake, whose remedy says what the words around it mean."""
+
+import pytest
+
+from archlang.diagnostics import Diagnostic
+from archlang.diagnostics.edits import apply_edits
+from archlang.source import Source
+from archlang.syntax.parser import parse_tolerantly
+
+
+def mistakes(text: str) -> tuple[Diagnostic, ...]:
+    return parse_tolerantly(Source("x.arch", text))[1]
+
+
+def in_block(line: str, header: str = "block b[k: symbol](h: seq[n, d]) -> seq[n, d]") -> str:
+    return f"{header} {{\n    a = h\n    {line}\n}}\n"
+
+
+def in_recipe(line: str) -> str:
+    return f"recipe r {{\n    task  t\n    model m\n    {line}\n    train adamw\n}}\n"
+
+
+CLAIM = 'claim test.accuracy = 0.5 at model.d {} 64 from "x"'
+ROW = 'table t {{\n    row "A" r{}\n    column "B" test.accuracy\n}}\n'
+
+
+@pytest.mark.parametrize(
+    ("half", "whole"),
+    [
+        (in_block("norm(h)"), in_block("return norm(h)")),
+        (in_block("linear[2 * d](norm(h))"), in_block("return linear[2 * d](norm(h))")),
+        (in_block("norm(\n        h)"), in_block("return norm(\n        h)")),
+        (in_block("a"), in_block("return a")),
+        (in_block("if k is relu { a = h }"), in_block("if k == relu { a = h }")),
+        (in_block("if k is not relu { a = h }"), in_block("if k != relu { a = h }")),
+        (in_block("y = experts v in h with p { emit v }"), in_block("y = experts v in h by p { emit v }")),
+        (in_block("y = scan v of h { emit v }"), in_block("y = scan v in h { emit v }")),
+        (in_block("return attention{4}(h)"), in_block("return attention[4](h)")),
+        (in_block("return attention[4(h))"), in_block("return attention[4](h)")),
+        (in_block("return attention[4, causal = true(h, a))"), in_block("return attention[4, causal = true](h, a)")),
+        (in_block("return dropout[10%](h)"), in_block("return dropout[0.10](h)")),
+        (in_block("return dropout[10**-3](h)"), in_block("return dropout[1e-3](h)")),
+        (in_block("return linear[2 ** 10](h)"), in_block("return linear[1_024](h)")),
+        (in_block("return f[4 causal = true](h)"), in_block("return f[4, causal = true](h)")),
+        (in_block("return f[a = 4 b = true](h)"), in_block("return f[a = 4, b = true](h)")),
+        (in_block("return f[sizes = [1 2]](h)"), in_block("return f[sizes = [1, 2]](h)")),
+        (in_block("return attention[4](h a)"), in_block("return attention[4](h, a)")),
+        (
+            in_block("repeat 8 halting a { a <- norm(a) }"),
+            in_block("repeat 8 halting a by global_halt { a <- norm(a) }"),
+        ),
+        (in_block("", "block b(seq[n, d] h) -> seq[n, d]"), in_block("", "block b(h: seq[n, d]) -> seq[n, d]")),
+        (
+            in_block("", "block b[int k, float p = 0.1](h: s) -> s"),
+            in_block("", "block b[k: int, float p = 0.1](h: s) -> s"),
+        ),
+        (in_block("", "block b[k: int p = 0.1](h: s) -> s"), in_block("", "block b[k: int, p = 0.1](h: s) -> s")),
+        (in_recipe(CLAIM.format("==")), in_recipe(CLAIM.format("="))),
+        (in_recipe("test model.depth == 8"), in_recipe("test model.depth = 8")),
+        (in_recipe("vary seed = 1..3"), in_recipe("vary seed in 1..3")),
+        (in_recipe("vary model.d == [1, 2]"), in_recipe("vary model.d in [1, 2]")),
+        (in_recipe("vary model.d = 64"), in_recipe("vary model.d in [64]")),
+        (ROW.format("[model.d = 64]"), ROW.format(" at model.d = 64")),
+        (ROW.format("[model.s = [1, 2], seed = 1]"), ROW.format(" at model.s = [1, 2], seed = 1")),
+    ],
+)
+def test_the_edit_writes_what_is_meant(half: str, whole: str) -> None:
+    mistake = mistakes(half)[0]
+    assert apply_edits(half, mistake.edits) == whole
+
+
+@pytest.mark.parametrize(
+    ("text", "remedy"),
+    [
+        (in_block("norm(h)\n    return a"), "bind it to a name, as in `y = norm(h)`"),
+        (in_block("charge mean(a)"), "name the charge, as in `charge cost = mean…`"),
+        (in_block("charge = mean(a)"), "name the charge, as in `charge cost = …`"),
+        (in_block("a -> norm(h)"), "bind a name with `a = …`, or update the state of a loop with `a <- …`"),
+        (in_block("return dropout[h ** 2](h)"), "write a product"),
+        (in_recipe("test task.length in [1, 2]"), "write `=` and one value"),
+        (in_recipe("claim test.accuracy = 0.5"), "end the claim with its source"),
+        (in_block("for i in range(3):\n        b = norm(h)"), "write `repeat n {` for a number of steps"),
+        (in_block("for i in range(3) {\n        b = norm(h)\n    }"), "write `repeat n {` for a number of steps"),
+        (in_block("while a > 0:\n        b = norm(h)\n    return a"), "write `repeat n {` for a number of steps"),
+        ("import torch\n" + in_block("return h"), "`use` names another program"),
+    ],
+)
+def test_the_remedy_says_what_is_meant(text: str, remedy: str) -> None:
+    (mistake,) = mistakes(text)
+    assert mistake.remedy.startswith(remedy)
+
+
+@pytest.mark.parametrize(
+    "line", ["return attention{4}(h)", "return f(h a)", "norm(h)", "return f[a b](h)", "y = experts v in h with p {}"]
+)
+def test_the_lines_after_such_a_form_are_read(line: str) -> None:
+    first, second = mistakes(in_block(f"{line}\n    a = * h\n    return a"))
+    assert (first.span.line, second.span.line) == (3, 4)
