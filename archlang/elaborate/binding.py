@@ -1,7 +1,7 @@
 """One call of a block being bound: the values of its statics, sizes and types."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from archlang.diagnostics import Diagnostic, Report
 from archlang.diagnostics.names import did_you_mean
@@ -125,9 +125,15 @@ class Binding:
         report = unless_unread(self.declaration.item, self.report)
         for name in self.parameters:
             self.lookup(name)
-        for condition in self.declaration.item.signature.where:
-            if self.evaluator.truth(condition) is False:
-                report(self._violated(condition))
+        problems: list[Diagnostic] = []
+        evaluator = replace(self.evaluator, report=problems.append)
+        conditions = self.declaration.item.signature.where
+        violated = [condition for condition in conditions if evaluator.truth(condition) is False]
+        for mistake in map(self._violated, violated):
+            report(mistake)
+        # Where one condition does not hold, others may have no value, as `d % heads == 0` for no heads.
+        for mistake in problems if not violated else ():
+            self.evaluator.report(mistake)
 
     def _violated(self, condition: tree.Expression) -> Diagnostic:
         facts: list[tuple[str, str, Span | None]] = []

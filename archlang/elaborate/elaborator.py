@@ -101,7 +101,10 @@ class _Elaborator:
 
         expected_type = frame.binding.type(promised, free=free)
         if expected_type is not None and not _keeps(expected_type, result.type):
-            self._context.report(mistakes.wrong_result(span, item.name, str(expected_type), result.type, promised.span))
+            is_model = item.word == "model"
+            self._context.report(
+                mistakes.wrong_result(span, item.name, expected_type, result.type, promised.span, is_model)
+            )
             return None
         return result
 

@@ -63,7 +63,7 @@ class Expressions:
                     required = _required(callee, statics[:-1], frame)
                     self._report(mistakes.input_in_brackets(expression.span, callee.text, inside, required))
                 else:
-                    self._report(mistakes.not_applied(expression.span, callee.text))
+                    self._report(mistakes.not_applied(expression.span, callee.text, _takes_inputs(callee, frame)))
                 return None
             case Call(callee=callee, statics=statics, arguments=arguments):
                 values = [(self.value(argument, frame), argument.span) for argument in arguments or ()]
@@ -162,6 +162,12 @@ def _input_in_brackets(call: Call, frame: Frame) -> Span | None:
         return value.span if frame.find(value.text)[0] else None
     is_applied = isinstance(value, Pipe) or (isinstance(value, Call) and value.arguments is not None)
     return value.span if is_applied else None
+
+
+def _takes_inputs(callee: Name, frame: Frame) -> bool:
+    """Returns whether a block takes inputs, as far as its declaration is known."""
+    declaration = frame.file.find(callee.text)
+    return declaration is None or bool(declaration.item.signature.inputs)
 
 
 def _required(callee: Name, given: Sequence[StaticArgument], frame: Frame) -> tuple[str, ...]:

@@ -99,12 +99,17 @@ def wrong_number_of_arguments(span: Span, block: str, expected: str, got: int, d
     return Diagnostic("E0403", message, span, plural(got, "value"), labels, remedy)
 
 
-def wrong_result(span: Span, name: str, expected: str, got: Type, declared: Span) -> Diagnostic:
+def wrong_result(span: Span, name: str, expected: Type, got: Type, declared: Span, is_model: bool) -> Diagnostic:
+    """`span` is a `return`. The declared result of a model is that of its task, so the value changes."""
     message = f"`{name}` declares the result type `{expected}`, but returns `{got}`"
     labels = (Label(declared, f"declared as `{expected}` here"),)
     remedy = "change the declared type or the returned value"
     diagnostic = Diagnostic("E0404", message, span, f"is `{got}`", labels, remedy)
-    return diagnostic.with_edits(Edit(declared, str(got)) if _WRITABLE.fullmatch(str(got)) else None)
+    if not is_model:
+        return diagnostic.with_edits(Edit(declared, str(got)) if _WRITABLE.fullmatch(str(got)) else None)
+    size = _size_that_differs(expected, got)
+    value = Span(span.source, span.start + len(span.text) - len(span.text.removeprefix("return").lstrip()), span.end)
+    return diagnostic if size is None else diagnostic.with_edits(*wrapped(value, f"linear[{size}]("))
 
 
 # A type whose sizes a program can name.
@@ -147,6 +152,7 @@ def _size_that_differs(wanted: Type, got: Type) -> Dim | None:
 
 
 def unlike_operands(span: Span, operator: str, left: Type, right: Type, spans: tuple[Span, Span]) -> Diagnostic:
+    """A name keeps its type rather than the value of a call."""
     message = f"`{operator}` works elementwise, but `{left}` and `{right}` do not fit each other"
     labels = (Label(spans[0], f"is `{left}`"), Label(spans[1], f"is `{right}`"))
     kinds = {left.name, right.name}
@@ -159,8 +165,11 @@ def unlike_operands(span: Span, operator: str, left: Type, right: Type, spans: t
     else:
         remedy = "change one to the type of the other, or use a number"
     diagnostic = Diagnostic("E0406", message, span, "different types", labels, remedy)
-    size = _size_that_differs(left, right)
-    return diagnostic if size is None else diagnostic.with_edits(*wrapped(spans[1], f"linear[{size}]("))
+    changed, wanted, other = spans[1], left, right
+    if spans[1].text.isidentifier() and not spans[0].text.isidentifier():
+        changed, wanted, other = spans[0], right, left
+    size = _size_that_differs(wanted, other)
+    return diagnostic if size is None else diagnostic.with_edits(*wrapped(changed, f"linear[{size}]("))
 
 
 def unknown_type(span: Span, name: str, possible: Iterable[str]) -> Diagnostic:
@@ -306,10 +315,21 @@ def input_in_brackets(span: Span, name: str, last: Span, required: Sequence[str]
     return diagnostic if required else diagnostic.with_edits(Edit(span, written))
 
 
-def not_applied(span: Span, name: str) -> Diagnostic:
+def not_applied(span: Span, name: str, takes_inputs: bool = True) -> Diagnostic:
     block = " ".join(span.text.split())
-    remedy = f"apply the block: `{block}(h)`, or `h |> {block}`; without inputs, `{block}()`"
-    return Diagnostic("E0417", f"the block `{name}` is used as a value", span, "a block, not a value", remedy=remedy)
+    remedy = f"apply the block: `{block}(h)`, or `h |> {block}`" if takes_inputs else f"write `{block}()`"
+    message = f"the block `{name}` is used as a value"
+    diagnostic = Diagnostic("E0417", message, span, "a block, not a value", remedy=remedy)
+    return diagnostic if takes_inputs else diagnostic.with_edits(insertion(span.source, span.end, "()"))
+
+
+def block_without_let(span: Span, name: str, statement: Span) -> Diagnostic:
+    """`statement` binds a name to the block at `span` with `=` alone."""
+    block = " ".join(span.text.split())
+    message = f"the block `{block}` is used as a value"
+    remedy = f"write `let {name} = {block}` for an instance with weights of its own, or apply the block: `{block}(h)`"
+    diagnostic = Diagnostic("E0417", message, span, "a block, not a value", remedy=remedy)
+    return diagnostic.with_edits(insertion(span.source, statement.start, "let "))
 
 
 def list_as_value(span: Span) -> Diagnostic:
@@ -356,9 +376,14 @@ def bad_let(span: Span, name: str) -> Diagnostic:
     return Diagnostic("E0422", f"`let {name}` expects a block", span, "not a block", remedy=remedy)
 
 
-def let_of_value(span: Span, name: str, let: Span) -> Diagnostic:
-    """`span` is a value that a `let` binds, and `let` the place of `let` and the name."""
+def let_of_value(span: Span, name: str, let: Span, inputs: Span | None) -> Diagnostic:
+    """`span` is a value that a `let` binds, and `let` the place of `let` and the name. `inputs` are those of the value,
+    if it is a call and the body applies the name."""
     message = f"`let {name}` names a block that shares its weights, and this is a value"
+    if inputs is not None:
+        block = span.text[: inputs.start - span.start].rstrip()
+        diagnostic = Diagnostic("E0422", message, span, "a value", remedy=f"write `let {name} = {block}`")
+        return diagnostic.with_edits(Edit(Span(span.source, span.start, span.end), block))
     remedy = f"bind the value without `let`: `{name} = {span.text}`"
     diagnostic = Diagnostic("E0422", message, span, "a value", remedy=remedy)
     return diagnostic.with_edits(Edit(let, name))

@@ -1,8 +1,9 @@
 """Statements: names bound and updated, results returned and emitted, and branches chosen."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from archlang.diagnostics import Diagnostic
 from archlang.elaborate import mistakes
 from archlang.elaborate.calls import Calls
 from archlang.elaborate.context import Context
@@ -30,6 +31,7 @@ from archlang.syntax.tree import (
     Let,
     Missing,
     Name,
+    Pipe,
     Repeat,
     Return,
     Scan,
@@ -64,11 +66,15 @@ class Statements:
         match statement:
             case Let():
                 self._let(statement, frame)
+            case Assign(value=Call(arguments=None) as block) if self._is_let(block.callee, statement, frame):
+                self._report(mistakes.block_without_let(block.span, statement.name, statement.span))
+                name, place = statement.name, statement.name_span
+                self._let(Let(name=name, value=block, name_span=place, span=statement.span), frame)
             case Assign():
                 value = self._expressions.value(statement.value, frame)
                 if isinstance(statement.value, Missing) and frame.binding_span(statement.name) is None:
                     frame.names[statement.name] = None  # a second line may bind it
-                elif self._context.declare(frame, statement.name, statement.name_span):
+                elif self._context.declare(frame, statement.name, statement.name_span, _bound_twice(statement, frame)):
                     frame.names[statement.name] = named(value, statement.name)
                 self._context.observe(statement.name_span, value)
             case Update():
@@ -110,14 +116,23 @@ class Statements:
             case Unclear():
                 self._loops.unclear(statement, frame)
 
+    def _is_let(self, callee: Name, statement: Assign, frame: Frame) -> bool:
+        """Returns whether a statement binds a name, which the body then applies, to a block that takes inputs."""
+        declaration = None if frame.find(callee.text)[0] else frame.file.find(callee.text)
+        if declaration is None or not declaration.item.signature.inputs:
+            return False
+        return _is_applied(statement.name, frame)
+
     def _let(self, statement: Let, frame: Frame) -> None:
         is_applied = isinstance(statement.value, Call) and statement.value.arguments is not None
         if is_applied or (isinstance(statement.value, Name) and isinstance(frame.find(statement.value.text)[1], Flow)):
             let = Span(statement.span.source, statement.span.start, statement.name_span.end)
-            self._report(mistakes.let_of_value(statement.value.span, statement.name, let))
+            is_value = not _is_applied(statement.name, frame)
+            inputs = None if is_value else _inputs(statement.value)
+            self._report(mistakes.let_of_value(statement.value.span, statement.name, let, inputs))
             flow = self._expressions.value(statement.value, frame)
             if self._context.declare(frame, statement.name, statement.name_span):
-                frame.names[statement.name] = named(flow, statement.name)
+                frame.names[statement.name] = named(flow, statement.name) if is_value else None
             return
         evaluator = self._context.evaluator(frame)
         value = evaluator.value(statement.value, "block")
@@ -239,3 +254,30 @@ class Statements:
 def _differ_in_length(value: Type, state: Type) -> bool:
     """Whether two sequences differ at most in their lengths."""
     return value.name == state.name == "seq" and value.feature == state.feature
+
+
+def _bound_twice(statement: Assign, frame: Frame) -> Callable[[Span, str, Span], Diagnostic]:
+    """Returns the diagnostic of a statement whose name is bound already."""
+    is_outside = statement.name not in frame.bound and frame.word in ("repeat", "stack", "halting")
+    return name_mistakes.bound_in_loop if is_outside else name_mistakes.bound_twice
+
+
+def _inputs(call: Expression) -> Span | None:
+    """Returns the place of the inputs of a call, with their parentheses; None for a name."""
+    if not isinstance(call, Call):
+        return None
+    before = call.statics[-1].span if call.statics else call.callee.span
+    opener = before.source.text.index("(", before.end)
+    return Span(before.source, opener, call.span.end)
+
+
+def _is_applied(name: str, frame: Frame) -> bool:
+    """Returns whether the definition around a frame applies a name to values, as an instance."""
+    definition = frame.binding.declaration.item
+    for node in walk(definition):
+        match node:
+            case Call(callee=Name(text=text), arguments=arguments) if text == name and arguments is not None:
+                return True
+            case Pipe(stage=Name(text=text)) if text == name:
+                return True
+    return False

@@ -83,7 +83,9 @@ class Evaluator:
                 return None
         self.report(
             mistakes.not_evaluable(
-                expression.span, "this is computed at run time", "use an expression that is fixed at compile time"
+                expression.span,
+                "this is computed at run time",
+                "use statics and sizes here; what depends on values is a mask, as in `greater(h) * h`",
             )
         )
         return None
@@ -174,7 +176,11 @@ class Evaluator:
             return None
         declaration = self.file.find(callee.text)
         if declaration is None:
-            self.report(mistakes.unknown_block(callee.span, callee.text, self.file.names()))
+            is_of_value = len(callee.parts) > 1 and isinstance(self.lookup(callee.parts[0]), Data)
+            if is_of_value:
+                self.report(mistakes.size_of_value(callee.span, callee.text))
+            else:
+                self.report(mistakes.unknown_block(callee.span, callee.text, self.file.names()))
             return None
         return self.configure(call, declaration)
 

@@ -51,6 +51,13 @@ def method_of_value(span: Span, value: str, block: str, has_arguments: bool) -> 
     return Diagnostic("E0202", f"unknown block `{span.text}`", span, "no such block", remedy=remedy)
 
 
+def size_of_value(span: Span, name: str) -> Diagnostic:
+    """`name` begins with a value, as `h.shape`."""
+    value = name.partition(".")[0]
+    remedy = f"the type of `{value}` names its sizes, as `seq[n, d]` names `d`"
+    return Diagnostic("E0202", f"`{value}` has no `{name.partition('.')[2]}`", span, "no such size", remedy=remedy)
+
+
 def unknown_block(
     span: Span, name: str, possible: Iterable[str], arguments: Sequence[Type | None] | None = None
 ) -> Diagnostic:
@@ -105,6 +112,13 @@ def defined_twice(span: Span, name: str, first: Span) -> Diagnostic:
 def bound_twice(span: Span, name: str, first: Span) -> Diagnostic:
     remedy = f"choose another name, or update the state of a loop with `{name} <- …`"
     return Diagnostic("E0205", f"`{name}` is bound twice", span, "bound again", (Label(first, "bound here"),), remedy)
+
+
+def bound_in_loop(span: Span, name: str, first: Span) -> Diagnostic:
+    """A loop without carried states binds a name that is bound outside of it."""
+    sign = re.compile(r"[ \t]*(=)(?!=)").match(span.source.text, span.end)
+    edit = None if sign is None else Edit(Span(span.source, *sign.span(1)), "<-")
+    return bound_twice(span, name, first).with_edits(edit)
 
 
 def declared_twice(span: Span, name: str, first: Span) -> Diagnostic:
@@ -375,6 +389,10 @@ def missing_static(span: Span, name: str, kind: str, block: str, declared: Span)
 _EXAMPLES = {"int": "1", "float": "1.0", "bool": "false"}
 
 
+# A name that is compared with a value.
+_COMPARED = re.compile(r"(\w+)[ \t]*==[ \t]*(\S[^\r\n]*)")
+
+
 def wrong_kind(span: Span, name: str, expected: str, value: str, declared: Span | None) -> Diagnostic:
     labels = (Label(declared, f"`{name}` is declared here"),) if declared else ()
     subject = f"`{name}`" if name.isidentifier() else name
@@ -383,6 +401,10 @@ def wrong_kind(span: Span, name: str, expected: str, value: str, declared: Span 
     if name == "a condition" and span.text.replace(".", "").isidentifier():
         remedy = f"compare it, as in `{span.text} {'>' if value.startswith('the integer') else '=='} …`"
     diagnostic = Diagnostic("E0303", message, span, f"expected {_a(expected)}", labels, remedy)
+    compared = _COMPARED.fullmatch(span.text)
+    if compared is not None and compared[1] == name:
+        remedy = f"set the static with one `=`: `{name} = {compared[2]}`"
+        return replace(diagnostic, remedy=remedy).with_edits(Edit(span, f"{name} = {compared[2]}"))
     around = Span(span.source, max(0, span.start - 1), min(span.end + 1, len(span.source.text)))
     is_list = around.text.endswith("]") and _BEFORE_LIST.search(span.source.text, around.start, span.start)
     if is_list and _RANGE.fullmatch(span.text):
@@ -613,10 +635,19 @@ def unknown_static_name(span: Span, name: str, possible: Iterable[str], kind: st
         message = f"`{span.source.path}` takes {expected}, not `{name}`, which is no static here"
         example = f"write a list: `[{name}]`" if kind == "list" else f"{_KIND_REMEDY.get(kind or 'int', '')} after `=`"
         return misspelt(Diagnostic("E0313", message, span, f"expected {expected}", remedy=example), name, possible)
+    lower = name.lower()
+    if kind == "bool" and lower in _TRUTHS:
+        diagnostic = Diagnostic("E0313", f"unknown static or size `{name}`", span, "not bound here")
+        diagnostic = replace(diagnostic, remedy=f"write `{_TRUTHS[lower]}`")
+        return diagnostic.with_edits(Edit(span, _TRUTHS[lower]), is_safe=True)
     declare = "declare it as a static of the block: `block name[" + name + ": int](…)`"
     remedy = f"write a list: `[{name}]`" if kind == "list" else declare
     if _CHOICE.match(span.source.line(span.line)):
         remedy = f"set a static by its name: `{name} = …`"
+    if lower in ("none", "null", "nil"):
+        remedy = f"{_KIND_REMEDY.get(kind or 'int', '')}, or leave the static out for its default"
+    elif _NAMED.search(span.source.text, span.source.line_bounds(span.line)[0], span.start):
+        remedy = _KIND_REMEDY.get(kind or "int", remedy) if _CHOICE.match(span.source.line(span.line)) else remedy
     diagnostic = Diagnostic("E0313", f"unknown static or size `{name}`", span, "not bound here", remedy=remedy)
     if name.lower() in _BOOLEANS:
         return misspelt(diagnostic, name, _BOOLEANS)
@@ -627,6 +658,9 @@ def unknown_static_name(span: Span, name: str, possible: Iterable[str], kind: st
 
 
 _BOOLEANS = ("true", "false")
+_TRUTHS = {"yes": "true", "on": "true", "no": "false", "off": "false"}
+# The name of a static and `=`, at the end of a text.
+_NAMED = re.compile(r"\w[ \t]*=[ \t]*\Z")
 
 
 def unclear_kind(span: Span, name: str) -> Diagnostic:
