@@ -17,11 +17,17 @@ class DiagnosticLog:
         self._errors: dict[tuple[str, str, int, str], Diagnostic] = {}
         self._warnings: dict[tuple[str, str, int, str], Diagnostic] = {}
         self._reported_places: set[tuple[str, str, int, int]] = set()
+        self._points: dict[_Kind, set[str]] | None = None  # the messages of all points, by the kind of their mistake
 
     def settle(self) -> None:
         """Ends the check of single blocks. Later diagnostics at the place of an error are ignored, because they are the
         same mistake with the sizes of a recipe."""
         self._reported_places = {_place(diagnostic) for diagnostic in self._errors.values()}
+
+    def begin_points(self) -> None:
+        """Begins the check of the points of recipes and tables. A mistake that several of them have is reported once,
+        with the number of the others."""
+        self._points = {_kind(diagnostic): {diagnostic.message} for diagnostic in self._errors.values()}
 
     def __call__(self, diagnostic: Diagnostic) -> None:
         """Adds a diagnostic.
@@ -35,6 +41,11 @@ class DiagnosticLog:
         if not diagnostic.is_error:
             self._warnings.setdefault(key, diagnostic)
             return
+        if self._points is not None:
+            messages = self._points.setdefault(_kind(diagnostic), set())
+            messages.add(diagnostic.message)
+            if len(messages) > 1:
+                return
         if len(self._errors) == MOST_ERRORS and key not in self._errors:
             excess = mistakes.too_many_errors(span, MOST_ERRORS)
             raise ProgramError([*self.sorted(), excess])
@@ -53,10 +64,14 @@ class DiagnosticLog:
         """Returns the errors and the first warnings, ordered by place."""
         warnings = _by_place(self._warnings.values())
         shown = warnings[:MOST_WARNINGS]
-        diagnostics = _by_place([*self._errors.values(), *shown])
+        diagnostics = _by_place([*map(self._with_other_points, self._errors.values()), *shown])
         if len(warnings) > MOST_WARNINGS:
             diagnostics.append(mistakes.too_many_warnings(warnings[MOST_WARNINGS].span, len(warnings), MOST_WARNINGS))
         return tuple(diagnostics)
+
+    def _with_other_points(self, diagnostic: Diagnostic) -> Diagnostic:
+        others = len((self._points or {}).get(_kind(diagnostic), ())) - 1
+        return mistakes.at_other_points(diagnostic, others) if others > 0 else diagnostic
 
     def stop_at_errors(self) -> None:
         """Ends a phase: raises the errors found so far.
@@ -65,6 +80,15 @@ class DiagnosticLog:
             ProgramError: there are errors."""
         if self._errors:
             raise ProgramError(_by_place(self._errors.values()))
+
+
+# The code and the place of a mistake, and the places of its labels.
+_Kind = tuple[str, str, int, int, tuple[tuple[str, int], ...]]
+
+
+def _kind(diagnostic: Diagnostic) -> _Kind:
+    labels = tuple((label.span.source.path, label.span.start) for label in diagnostic.labels)
+    return *_place(diagnostic), labels
 
 
 def _place(diagnostic: Diagnostic) -> tuple[str, str, int, int]:

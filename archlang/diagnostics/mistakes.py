@@ -1,5 +1,7 @@
 """Diagnostics about the number of diagnostics."""
 
+from dataclasses import replace
+
 from archlang.diagnostics.diagnostic import Diagnostic
 from archlang.source import Span
 
@@ -12,3 +14,9 @@ def too_many_errors(span: Span, limit: int) -> Diagnostic:
 def too_many_warnings(span: Span, count: int, limit: int) -> Diagnostic:
     message = f"there are {count} warnings; only the first {limit} are shown"
     return Diagnostic("W0203", message, span, "the next warning is here", remedy="correct these, then check again")
+
+
+def at_other_points(diagnostic: Diagnostic, count: int) -> Diagnostic:
+    """Returns a diagnostic that says how many other points have the mistake, with other values."""
+    others = "another point has this mistake" if count == 1 else f"{count} other points have this mistake"
+    return replace(diagnostic, remedy=f"{diagnostic.remedy}; {others} with other values")

@@ -192,6 +192,7 @@ def _check_file(resolved: ResolvedFile, report: DiagnosticLog, bodies: CheckedBo
         assert current is not None, "an empty program takes no work"
         report(too_much_work(current.name_span, current.name, MOST_STEPS))
         return
+    report.begin_points()
     left = MOST_STEPS_WITH_POINTS - budget.spent
     for index, check_points in enumerate(points):
         # Steps that one recipe does not need are shared by the others.

@@ -2,11 +2,12 @@
 
 import pytest
 
-from archlang.diagnostics import Diagnostic, ProgramError
+from archlang.diagnostics import Diagnostic, Label, ProgramError
 from archlang.diagnostics.log import MOST_ERRORS, MOST_WARNINGS, DiagnosticLog
 from archlang.source import Source, Span
 
 SOURCE = Source("x.arch", "x" * 1_000)
+PLACE = Span(SOURCE, 5, 9)
 
 
 def mistake(place: int, code: str = "E0201") -> Diagnostic:
@@ -58,3 +59,24 @@ def test_only_errors_stop_a_phase() -> None:
     with pytest.raises(ProgramError) as error:
         log.stop_at_errors()
     assert [diagnostic.code for diagnostic in error.value.diagnostics] == ["E0201"]
+
+
+def test_a_mistake_of_several_points_is_reported_once_with_their_number() -> None:
+    log = DiagnosticLog()
+    log.begin_points()
+    for number in (1, 2, 2, 3):
+        log(Diagnostic("E0304", f"d = {number}", PLACE, "does not hold", remedy="change it"))
+    (mistake,) = log.sorted()
+    assert (mistake.message, mistake.remedy) == (
+        "d = 1",
+        "change it; 2 other points have this mistake with other values",
+    )
+
+
+def test_mistakes_with_other_labels_are_not_one() -> None:
+    log = DiagnosticLog()
+    log.begin_points()
+    for place in (0, 1):
+        label = Label(Span(SOURCE, place, place + 1), "required here")
+        log(Diagnostic("E0304", f"d = {place}", PLACE, "does not hold", (label,), "change it"))
+    assert [mistake.remedy for mistake in log.sorted()] == ["change it", "change it"]

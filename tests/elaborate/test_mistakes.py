@@ -1,0 +1,56 @@
+"""The edits of mistakes in bodies write what is meant, and leave what other items rely on."""
+
+import pytest
+
+from archlang.diagnostics.edits import apply_edits
+from archlang.plan.check import check_text
+
+BLOCK = "block b(h: seq[n, d]) -> seq[n, d] {{\n    {}\n}}\n"
+MODEL = "model m[d = 8](x: tokens[n]) -> logits[n, vocab] {{\n    return {}\n}}\n"
+
+
+@pytest.mark.parametrize(
+    ("half", "whole"),
+    [
+        (
+            BLOCK.format("f = feedforward[8]\n    return f(f(h))"),
+            BLOCK.format("let f = feedforward[8]\n    return f(f(h))"),
+        ),
+        (BLOCK.format("f = norm[1e-3]\n    return h |> f"), BLOCK.format("let f = norm[1e-3]\n    return h |> f")),
+        (
+            BLOCK.format("let f = feedforward[8](h)\n    return f(f(h))"),
+            BLOCK.format("let f = feedforward[8]\n    return f(f(h))"),
+        ),
+        (BLOCK.format("let f = feedforward[8](h)\n    return f"), BLOCK.format("f = feedforward[8](h)\n    return f")),
+        (BLOCK.format("return h + first(learned[1, d])"), BLOCK.format("return h + first(learned[1, d]())")),
+        (
+            BLOCK.format("repeat 2 { h = norm(h) }\n    return h"),
+            BLOCK.format("repeat 2 { h <- norm(h) }\n    return h"),
+        ),
+        (BLOCK.format("return linear[2 * d](h) + h"), BLOCK.format("return linear[d](linear[2 * d](h)) + h")),
+        (BLOCK.format("return h + linear[2 * d](h)"), BLOCK.format("return h + linear[d](linear[2 * d](h))")),
+        (MODEL.format("linear[3](embed[d](x))"), MODEL.format("linear[vocab](linear[3](embed[d](x)))")),
+    ],
+)
+def test_the_edit_of_a_mistake_writes_what_is_meant(half: str, whole: str) -> None:
+    (mistake,) = check_text(half)
+    assert apply_edits(half, mistake.edits) == whole
+    assert check_text(whole) == ()
+
+
+def test_a_value_in_a_loop_with_carried_states_is_no_update() -> None:
+    text = BLOCK.format("s = mean(h)\n    y = scan v in h { s = v\n        emit s }\n    return y")
+    (mistake, *_) = [mistake for mistake in check_text(text) if mistake.code == "E0205"]
+    assert mistake.edits == ()
+
+
+def test_a_block_that_no_call_applies_is_applied_where_it_stands() -> None:
+    (mistake,) = check_text(BLOCK.format("f = norm[1e-3]\n    return h + f"))
+    assert mistake.code == "E0417"
+    assert mistake.remedy.startswith("apply the block: `norm[1e-3](h)`")
+
+
+def test_a_condition_that_does_not_hold_hides_those_without_a_value() -> None:
+    (mistake,) = check_text(BLOCK.format("return attention[0](h)"))
+    assert mistake.code == "E0304"
+    assert "heads > 0" in mistake.message

@@ -1,0 +1,45 @@
+"""Words of other languages in the place of a static are told what this language writes."""
+
+import pytest
+
+from archlang.diagnostics.edits import apply_edits
+from archlang.plan.check import check_text
+
+BLOCK = "block b(h: seq[n, d]) -> seq[n, d] {{\n    return {}\n}}\n"
+RECIPE = """model m[d = 8](x: tokens[n]) -> logits[classes] {{ return embed[d](x) |> last |> linear[classes] }}
+recipe r {{
+    task  ctl
+    model m{}
+    train adamw[steps = 10{}]
+}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("half", "whole"),
+    [
+        (BLOCK.format("attention[1, causal = yes](h)"), BLOCK.format("attention[1, causal = true](h)")),
+        (BLOCK.format("attention[1, causal = Off](h)"), BLOCK.format("attention[1, causal = false](h)")),
+        (BLOCK.format("attention[heads == 1](h)"), BLOCK.format("attention[heads = 1](h)")),
+    ],
+)
+def test_the_edit_writes_what_is_meant(half: str, whole: str) -> None:
+    (mistake,) = check_text(half)
+    assert apply_edits(half, mistake.edits) == whole
+    assert check_text(whole) == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "remedy"),
+    [
+        (RECIPE.format("", ", clip = None"), "E0313", "write a number such as `0.1`, or leave the static out"),
+        (RECIPE.format("", ", warmup = null"), "E0313", "write an integer such as `4`, or leave the static out"),
+        (RECIPE.format("[d = d]", ""), "E0313", "write an integer such as `4`"),
+        (BLOCK.format("linear[h.shape[0]](h)"), "E0202", "the type of `h` names its sizes"),
+        (BLOCK.format("relu(h) when sum(h) > 0 else h"), "E0307", "use statics and sizes here"),
+    ],
+)
+def test_the_remedy_says_what_is_meant(text: str, code: str, remedy: str) -> None:
+    (mistake,) = check_text(text)
+    assert mistake.code == code
+    assert mistake.remedy.startswith(remedy)
