@@ -77,7 +77,7 @@ def _difference(source: Source, text: str) -> str:
 def _summary(changed: int, same: int, failed: int, dry_run: bool) -> str:
     verb = "would change" if dry_run else "changed"
     parts = [f"{changed} {verb}", f"{same} unchanged"]
-    return ", ".join([*parts, f"{failed} with syntax errors"] if failed else parts)
+    return ", ".join([*parts, f"{failed} not formatted"] if failed else parts)
 
 
 def _replace(path: Path, text: str) -> None:

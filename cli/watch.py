@@ -33,6 +33,8 @@ def watch(
 
     Example: archlang watch recipes/gutlb.arch
     """
+    if file.is_dir():
+        console.fail(f"`{file}` is a folder", "name a program: each command watches one, and the files that it uses", 2)
     checked: Mapping[str, _CheckedFile] = {}
     while True:
         checked = _check(file, allow or (), checked)

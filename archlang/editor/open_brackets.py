@@ -8,7 +8,14 @@ from archlang.editor.symbols import Item
 from archlang.names import library
 from archlang.source import Span
 
-_PIECE = re.compile(r'"[^"\r\n]*"|#[^\r\n]*|[()\[\]{}]')
+# A line that begins a part of a recipe, or a statement, ends the brackets before it, which are half written.
+_PIECE = re.compile(
+    r"""
+    "[^"\r\n]*" | \#[^\r\n]* | [()\[\]{}]
+    | ^[ \t]*(?P<line>task|model|train|test|vary|search|claim|return|let|emit|charge|repeat|stack)\b[ \t]+(?=[\w("\[-]|$)
+    """,
+    re.MULTILINE | re.VERBOSE,
+)
 _ITEM = re.compile(r"(?:use|block|extern|recipe|table)\b|model\s+\w+\s*[\[(]")
 _CALLEE = re.compile(r"([A-Za-z_][A-Za-z0-9_.]*)\s*$")
 # An item before the brackets of its signature.
@@ -22,7 +29,10 @@ def open_brackets(text: str, end: int) -> list[tuple[str, int]]:
     """Returns the brackets of an item that are open at an offset, outer before inner, with their offsets."""
     brackets: list[tuple[str, int]] = []
     for piece in _PIECE.finditer(text, item_start(text, end), end):
-        if piece[0] in ("(", "[", "{"):
+        if piece["line"]:
+            while brackets and brackets[-1][0] != "{":
+                brackets.pop()
+        elif piece[0] in ("(", "[", "{"):
             brackets.append((piece[0], piece.start()))
         elif piece[0] in (")", "]", "}") and brackets:
             brackets.pop()

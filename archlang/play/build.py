@@ -23,7 +23,7 @@ from archlang.names.library import PACKAGE
 from archlang.pages.files import write_file
 from archlang.pages.html import asset
 from archlang.pages.mistakes import PageError
-from archlang.play.mistakes import holds_other_files, npm_failed, npm_is_missing, other_package
+from archlang.play.mistakes import holds_other_files, is_no_folder, npm_failed, npm_is_missing, other_package
 from archlang.play.page import page_files, policy
 from archlang.source.cache_folder import cache_folder
 
@@ -62,8 +62,10 @@ def build(folder: Path) -> None:
     """Writes the playground to a folder, which is new or empty, or holds an earlier build.
 
     Raises:
-        PlayError: the folder holds other files, or npm is missing or cannot fetch Pyodide.
+        PlayError: the folder is a file or holds other files, or npm is missing or cannot fetch Pyodide.
         PageError: a file cannot be written."""
+    if folder.exists() and not folder.is_dir():
+        raise is_no_folder(folder)
     if _holds_other_files(folder):
         raise holds_other_files(folder)
     pyodide = _pyodide()

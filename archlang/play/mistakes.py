@@ -76,5 +76,9 @@ def other_package(package: str) -> PlayError:
     return PlayError(message, "configure npm's official registry; nothing was written")
 
 
+def is_no_folder(folder: Path) -> PlayError:
+    return PlayError(f"`{folder}` is no folder", "name a new folder")
+
+
 def holds_other_files(folder: Path) -> PlayError:
     return PlayError(f"{folder} holds other files", "name a new folder, or one that holds an earlier build")

@@ -34,7 +34,7 @@ def test_diff_prints_what_would_change_and_writes_nothing(archlang: Command, fol
 
 def test_a_file_with_syntax_errors_is_unchanged_and_the_others_are_formatted(archlang: Command, folder: Path) -> None:
     result = archlang("fmt", "broken.arch", "ugly.arch")
-    assert (result.code, result.out) == (1, "formatted ugly.arch\n1 changed, 0 unchanged, 1 with syntax errors\n")
+    assert (result.code, result.out) == (1, "formatted ugly.arch\n1 changed, 0 unchanged, 1 not formatted\n")
     assert "E0101" in result.err
     assert (folder / "broken.arch").read_text() == BROKEN
 

@@ -41,6 +41,12 @@ def save_while_waiting(monkeypatch: pytest.MonkeyPatch, saves: Sequence[tuple[st
     change_while_waiting(monkeypatch, [partial(save, *each) for each in saves])
 
 
+def test_a_folder_is_refused_at_once(archlang: Command, tmp_path: Path) -> None:
+    result = archlang("watch", str(tmp_path))
+    assert result.code == 2
+    assert "is a folder" in result.err
+
+
 def test_a_program_is_checked_again_when_a_used_file_is_saved(
     archlang: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -118,3 +118,15 @@ def test_the_files_of_the_folder_are_offered_after_use() -> None:
 def test_a_completed_path_replaces_what_is_written_of_it() -> None:
     document, offset = at_cursor('use "./parts/b¦"')
     assert document.text[word_start(document.text, offset) : offset] == "./parts/b"
+
+
+@pytest.mark.parametrize("unclosed", ["train adamw[lr = 1e-3,", "train adamw[lr = 1e-3", "train adamw["])
+def test_a_line_after_unclosed_statics_is_completed_as_a_line_of_its_own(unclosed: str) -> None:
+    text = RECIPE.replace("train adamw[steps = 1]", unclosed)
+    assert "model.d" in offered(text, "vary ¦")
+    assert {"d"} <= set(offered(text, "vary model.¦")) or "model.d" in offered(text, "vary model.¦")
+
+
+@pytest.mark.parametrize("unclosed", ["c = linear[d](a", "c = attention[heads = 2,", "c = norm("])
+def test_a_statement_after_an_unclosed_call_is_completed_as_a_statement(unclosed: str) -> None:
+    assert {"a", "h", "norm"} <= set(offered(BLOCK, f"{unclosed}\n    return ¦"))

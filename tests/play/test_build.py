@@ -81,6 +81,13 @@ def test_a_folder_with_other_files_is_refused(fetched: list[bytes], tmp_path: Pa
     assert (tmp_path / "site" / "index.html").read_text() == "mine"
 
 
+def test_a_file_in_place_of_the_folder_is_refused(fetched: list[bytes], tmp_path: Path) -> None:
+    (tmp_path / "site").write_text("mine")
+    with pytest.raises(PlayError, match="is no folder"):
+        builder.build(tmp_path / "site")
+    assert (tmp_path / "site").read_text() == "mine"
+
+
 def test_a_missing_npm_is_an_error_with_a_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "which", lambda name: None)
     with pytest.raises(PlayError, match=r"install Node\.js"):
