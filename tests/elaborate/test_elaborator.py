@@ -202,7 +202,7 @@ def test_what_is_before_a_part_is_a_sequence_of_its_own_length(scan: str, expect
 def test_a_growing_state_grows_by_the_same_piece_in_each_step(scan: str, expected: list[str]) -> None:
     program = (
         "block a[k: int](h: seq[n, d]) -> seq[n, d] { m = learned[2, d]()\nm2 = learned[2, d]()\n"
-        f"y = h + attention[1](h, m2)\n{scan}\nreturn y + h + mean(m) }}"
+        f"y = h + attention[1](h, m2)\n{scan}\nreturn y + h + k * mean(m) }}"
     )
     assert codes(program) == expected
 

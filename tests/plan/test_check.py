@@ -77,7 +77,7 @@ DEFINED_TWICE = {
     ),
     "value": ("block b(x: seq[n, d]) -> vec[3] {\ny = norm(x)\ny = last(y)\nreturn linear[3](y)\n}", ["E0205"]),
     "lines of a recipe": (
-        f"{MODEL}model other[e = 3](x: tokens[n]) -> logits[classes] {{ return last(embed[classes](x)) }}\n"
+        f"{MODEL}model other[e = 3](x: tokens[n]) -> logits[classes] {{ return linear[classes](last(embed[e](x))) }}\n"
         f"recipe a {{ task parity model small model other {TRAIN} train sgd[lr = 0.1]\nvary model.e in [1, 2] }}",
         ["E0602", "E0602"],
     ),

@@ -29,7 +29,7 @@ def remedies(template: str, line: str) -> list[str]:
         ("y = linear(h)[d]", "put statics in square brackets: `block[name = value](…)`"),
         ("y = linear[h]", "write `linear[out = …](h)`"),
         ("y = linear[d, norm(h)]", "write `linear[d](norm(h))`"),
-        ("y = linear[d]", "apply the block: `linear[d](h)`, or `h |> linear[d]`; without inputs, `linear[d]()`"),
+        ("y = linear[d]", "apply the block: `linear[d](h)`, or `h |> linear[d]`"),
         ("repeat 3:", "write `{`"),
         ("if d > 3:", "write `{`"),
         ("y = linear[bias =", "write a value after `=`, and add `]`"),

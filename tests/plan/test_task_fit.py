@@ -147,7 +147,7 @@ def test_scores_of_classes_do_not_fit_a_task_whose_answers_are_positions() -> No
 
 
 def test_numbers_of_positions_fit_a_task_of_regression_and_one_number_does_not() -> None:
-    settings = "model m[d = 8](x: seq[n, size]) -> {result} {{ return {value} }}"
+    settings = "model m(x: seq[n, size]) -> {result} {{ return {value} }}"
     task = recipe("in_context_regression", "m")
     assert not check_text(settings.format(result="seq[n, 1]", value="linear[1](x)") + task)
     diagnostic = only(settings.format(result="vec[1]", value="mean(linear[1](x))") + task)
