@@ -12,7 +12,8 @@ from archlang.source import Span
 _PIECE = re.compile(
     r"""
     "[^"\r\n]*" | \#[^\r\n]* | [()\[\]{}]
-    | ^[ \t]*(?P<line>task|model|train|test|vary|search|claim|return|let|emit|charge|repeat|stack)\b[ \t]+(?=[\w("\[-]|$)
+    | ^[ \t]* (?P<line> task|model|train|test|vary|search|claim|return|let|emit|charge|repeat|stack) [ \t]+
+      (?=[\w("\[-]|$)
     """,
     re.MULTILINE | re.VERBOSE,
 )
