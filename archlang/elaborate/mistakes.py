@@ -342,9 +342,24 @@ def static_as_value(span: Span, what: str) -> Diagnostic:
     return Diagnostic("E0418", f"{what} cannot be used as a value", span, "a static", remedy=remedy)
 
 
+_MASKS = {
+    ">": "`greater(a - b)` is 1 where a > b, else 0",
+    "<": "`greater(b - a)` is 1 where a < b, else 0",
+    ">=": "`1 - greater(b - a)` is 1 where a >= b, else 0",
+    "<=": "`1 - greater(a - b)` is 1 where a <= b, else 0",
+    "==": "`equal(a - b)` is 1 where a and b are equal, else 0",
+    "!=": "`1 - equal(a - b)` is 1 where a and b differ, else 0",
+    "and": "multiply two masks of 0 and 1: `a * b`",
+    "or": "write `a + b - a * b` for two masks of 0 and 1",
+    "not": "write `1 - a` for a mask of 0 and 1",
+}
+
+
 def bad_operator(span: Span, operator: str) -> Diagnostic:
     message = f"`{operator}` does not apply to tensors"
-    return Diagnostic("E0419", message, span, "for statics only", remedy="use `+`, `-`, `*` or `/`")
+    return Diagnostic(
+        "E0419", message, span, "for statics only", remedy=_MASKS.get(operator, "use `+`, `-`, `*` or `/`")
+    )
 
 
 def instance_configured(span: Span, name: str, first: Span) -> Diagnostic:

@@ -82,6 +82,8 @@ _LOOPS = "write `repeat n {` for a number of steps, or `scan x in h {` over the 
 # The words with which an item begins in other languages.
 _FOREIGN_ITEMS = {"def": "block", "fn": "block", "func": "block", "function": "block", "class": "model"}
 _IMPORTS = ("import", "from", "include")
+# A module of the library, after a word.
+_LIBRARY = re.compile(r"[ \t]+archlang\.")
 
 
 def quoted(text: str) -> str:
@@ -102,14 +104,17 @@ def unexpected_token(
     is_part = any(phrase.startswith("a part of a recipe") for phrase in expected.phrases)
     if is_part and is_bound and not is_keyword and not any(is_typing_error(token, word, ()) for word in expected.words):
         return _setting_alone(Diagnostic("E0101", message, span, label))
-    if (replacement := _replacement(token, expected, around, is_in_recipe)) is not None:
+    replacement = _replacement(token, expected, around, is_in_recipe)
+    if token == "import" and expected.phrases[0] == ITEM and _LIBRARY.match(span.source.text, span.end):
+        replacement = "use"
+    if replacement is not None:
         if token == "=" and span.source.text.startswith(">", span.end):
             span = Span(span.source, span.start, span.end + 1)
         signs = [span, *(_later_colons(span) if token == ":" and replacement == "=" else ())]
         diagnostic = Diagnostic("E0101", message, span, label, remedy=f"write `{replacement}`")
         return diagnostic.with_edits(*(Edit(sign, _space_before(sign) + replacement) for sign in signs))
     remedy = _remedy(token, expected, around, is_reserved, is_bound, is_in_recipe)
-    if token in _IMPORTS and expected.phrases[0] == ITEM:
+    if expected.phrases[0] == ITEM and token in _IMPORTS:
         remedy = "`use` names another program, and `extern block` a block in Python"
     if token == "]" and span.source.text.endswith("[", 0, span.start):
         diagnostic = Diagnostic(
@@ -277,6 +282,8 @@ def _remedy(token: str, expected: Expected, around: str, is_reserved: bool, is_b
         return "comparisons do not chain: join them with `and`"
     if len(expected.phrases) == 1:
         return f"put {expected} before {quoted(token)}" if str(expected) != ITEM else f"delete {quoted(token)}"
+    if any(phrase.startswith("a part of") for phrase in expected.phrases):
+        return f"begin the line with one of these words in place of {quoted(token)}, or delete it"
     return f"put one of these before {quoted(token)}, or delete it"
 
 
@@ -372,12 +379,17 @@ def line_incomplete(span: Span, expected: Expected, following: Span) -> Diagnost
         remedy = "complete the line, or delete it"
         if {"at", "from"} <= set(expected.words) and "`±`" in expected.phrases:
             remedy = 'end the claim with its source, as in `from "paper, Table 1"`'
-        elif "`<-`" in expected.phrases and following.text == "}":
+        elif "`<-`" in expected.phrases and following.text == "}" and _is_first(span):
             diagnostic = Diagnostic("E0101", message, span, "incomplete", labels, f"write `return {span.text}`")
             return diagnostic.with_edits(insertion(span.source, span.start, "return "))
         return Diagnostic("E0101", message, span, "incomplete", labels, remedy)
     remedy = "delete `,`, or write what follows it"
     return Diagnostic("E0101", message, span, "incomplete", labels, remedy).with_edits(Edit(span, ""))
+
+
+def _is_first(span: Span) -> bool:
+    """Whether a word is the first one of its line."""
+    return not span.source.text[span.source.line_bounds(span.line)[0] : span.start].strip()
 
 
 def statics_without_bracket(name: Span, following: Span) -> Diagnostic:

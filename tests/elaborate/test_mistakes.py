@@ -38,6 +38,22 @@ def test_the_edit_of_a_mistake_writes_what_is_meant(half: str, whole: str) -> No
     assert check_text(whole) == ()
 
 
+@pytest.mark.parametrize(
+    ("value", "remedy"),
+    [
+        ("h > 0", "`greater(a - b)` is 1 where a > b"),
+        ("h <= relu(h)", "`1 - greater(a - b)` is 1 where a <= b"),
+        ("h == 0", "`equal(a - b)` is 1"),
+        ("not h", "write `1 - a` for a mask"),
+        ("h % 2", "use `+`, `-`, `*` or `/`"),
+        ("h when h > 0 else -h", "use statics and sizes here; what depends on values is a mask"),
+    ],
+)
+def test_a_comparison_of_values_is_told_its_mask(value: str, remedy: str) -> None:
+    (mistake,) = check_text(BLOCK.format(f"return {value}"))
+    assert mistake.remedy.startswith(remedy)
+
+
 def test_a_value_in_a_loop_with_carried_states_is_no_update() -> None:
     text = BLOCK.format("s = mean(h)\n    y = scan v in h { s = v\n        emit s }\n    return y")
     (mistake, *_) = [mistake for mistake in check_text(text) if mistake.code == "E0205"]

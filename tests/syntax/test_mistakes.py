@@ -183,7 +183,7 @@ def test_a_truncated_loop_cannot_halt_wherever_its_clause_is() -> None:
         ("block b(h: s) -> s {\n // so\n return h }", "there is no sign `//`", "begin a comment with `#`"),
         ("// so\nblock b(h: s) -> s { return h }", "there is no sign `//`", "begin a comment with `#`"),
         ("block b(h: s) -> s { return h ** 2 }", "there is no operator `**`", "write a product, as `h * h`"),
-        ("block b[d = 2 ** 4](h: s) -> s { return h }", "there is no operator `**`", "write a product, as `h * h`"),
+        ("block b[d = 2 ** 4](h: s) -> s { return h }", "there is no operator `**`", "write `16`"),
         ("block b(h: s) -> s { if h = 3 { } }", "expected `{`, found `=`", "compare with `==`"),
         (
             "block b(h: s) -> s {\n    return repeat 3 { h <- norm(h) }\n}",
