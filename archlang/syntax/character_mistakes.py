@@ -53,6 +53,14 @@ _REPLACEMENTS: Mapping[str, str] = {
     "≠": "!=",
     "\u00a0": " ",
 }
+# Letters of other alphabets that look like Latin ones, and letters and digits of full width.
+_LATIN = {
+    **str.maketrans("аеорсухіјѕԁһАВЕКМНОРСТХІЈЅ", "aeopcyxijsdhABEKMHOPCTXIJS"),
+    **str.maketrans("οΑΒΕΖΗΙΚΜΝΟΡΤΥΧ", "oABEZHIKMNOPTYX"),
+    **{
+        code: code - 0xFEE0 for code in (*range(0xFF10, 0xFF1A), *range(0xFF21, 0xFF3B), *range(0xFF41, 0xFF5B), 0xFF3F)
+    },
+}
 _QUOTES = "'`“”„‘’"
 # A string in other quotes.
 _STRING = re.compile(rf"[{_QUOTES}]([^{_QUOTES}\"\r\n]*)[{_QUOTES}]")
@@ -81,6 +89,9 @@ def unknown_character(span: Span) -> Diagnostic:
         remedy = f"write `{number.text}`" + ("" if is_safe else ", or delete the point")
     elif text[0] in _INSTEAD:
         remedy = _INSTEAD[text[0]]
+    elif (latin := text.translate(_LATIN)).isascii() and latin.isidentifier():
+        alike = next(character for character in text if not character.isascii())
+        remedy, edit = f"write `{latin}`: `{alike}` is a letter of another alphabet", Edit(span, latin)
     elif text[0].isalnum():
         remedy = "write names with the letters a to z, digits and `_`"
     else:

@@ -50,6 +50,14 @@ def test_the_edit_of_an_unknown_character_leaves_a_sound_text(half: str, whole: 
     assert not parse_tolerantly(Source("x.arch", corrected))[1]
 
 
+@pytest.mark.parametrize("word", ["embеd", "ｅｍｂｅｄ", "еmbеd"])
+def test_a_letter_of_another_alphabet_that_looks_like_a_latin_one_is_replaced(word: str) -> None:
+    text = f"block b(x: tokens[n]) -> seq[n, 4] {{ return {word}[4](x) }}"
+    (mistake,) = parse_tolerantly(Source("x.arch", text))[1]
+    assert (mistake.code, mistake.is_safe) == ("E0102", True)
+    assert apply_edits(text, mistake.edits) == text.replace(word, "embed")
+
+
 def test_the_edit_of_half_a_string_in_other_quotes_is_not_safe() -> None:
     (mistake, *_) = parse_tolerantly(Source("x.arch", "block b(h: s) -> s { return f['a](h) }"))[1]
     assert (mistake.code, mistake.is_safe) == ("E0102", False)
