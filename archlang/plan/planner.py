@@ -89,7 +89,7 @@ class Planner:
         if plan is not None and plan.measures is not None:
             check_claimed_groups(self.recipe, self._measures_at)
         check_agreement(self.recipe, self._claims_of_tables, point)
-        check_replaced_values(self.recipe, self.varied)
+        check_replaced_values(self.recipe, self.varied, self._values_by_path)
         if plan is not None:
             paths = (setting.path for claim in self.recipe.parts.claims for setting in claim.at)
             check_claimed(paths, plan.graph, plan.model, self.recipe.report)

@@ -1,5 +1,7 @@
 """Checks values of a recipe that no plan reads: those that `vary` replaces, and those that only a claim names."""
 
+from collections.abc import Mapping
+
 from archlang.diagnostics import Diagnostic
 from archlang.elaborate.static_arguments import plain
 from archlang.names.compared_symbols import listed_symbols
@@ -8,11 +10,14 @@ from archlang.plan import mistakes
 from archlang.plan.recipe import ResolvedRecipe
 from archlang.plan.variations import VariedStatic
 from archlang.syntax.tree import Call, Expression, Name
+from archlang.types.statics import StaticValue
 
 
-def check_replaced_values(recipe: ResolvedRecipe, varied: tuple[VariedStatic, ...]) -> None:
+def check_replaced_values(
+    recipe: ResolvedRecipe, varied: tuple[VariedStatic, ...], values: Mapping[str, tuple[StaticValue, ...]]
+) -> None:
     """Reports symbols that the signature does not allow, where `vary` replaces them, and in claims about the model.
-    Warns of a claim at a value that `vary` does not list."""
+    Warns of a claim at a value that `vary` does not list. `values` are the known ones of each static."""
     lists = {static.path.text: static for static in varied}
     for word, choice in recipe.parts.choices.items():
         for argument in choice.value.statics if isinstance(choice.value, Call) else ():
@@ -26,7 +31,7 @@ def check_replaced_values(recipe: ResolvedRecipe, varied: tuple[VariedStatic, ..
             if mistake is not None and path.startswith("model."):
                 recipe.report(mistake)
             elif mistake is None and path in lists:
-                _check_is_varied(recipe, lists[path], setting.value)
+                _check_is_varied(recipe, lists[path], values[path], setting.value)
 
 
 def _symbol_not_listed(recipe: ResolvedRecipe, path: str, value: Expression) -> Diagnostic | None:
@@ -41,10 +46,11 @@ def _symbol_not_listed(recipe: ResolvedRecipe, path: str, value: Expression) -> 
     return symbol_not_listed(value.span, value.text, name, declaration.name, allowed)
 
 
-def _check_is_varied(recipe: ResolvedRecipe, static: VariedStatic, value: Expression) -> None:
+def _check_is_varied(
+    recipe: ResolvedRecipe, static: VariedStatic, values: tuple[StaticValue, ...], value: Expression
+) -> None:
     parameter = recipe.parameter(static.path.text)
     assert parameter is not None, "unknown paths are left out"
     claimed = plain(recipe.value(parameter, value))
-    values = [plain(recipe.value(parameter, expression)) for expression in static.values]
-    if claimed is not None and None not in values and claimed not in values:
+    if claimed is not None and len(values) == len(static.values) and claimed not in values:
         recipe.report(mistakes.claim_at_other_value(value.span, static.path.text, static.path.span))
