@@ -145,7 +145,7 @@ def test_doubling_blocks_are_an_error_at_the_block_that_is_too_large() -> None:
 def test_a_long_list_that_every_call_evaluates_is_an_error() -> None:
     numbers = ", ".join(["1"] * 5_000)
     calls = "\n".join(f"    _v{number} = b(h)" for number in range(500))
-    text = block("", f"[s = [{numbers}]]") + block(calls).replace("block b", "block c")
+    text = block("", f"[_s = [{numbers}]]") + block(calls).replace("block b", "block c")
     diagnostic = only(text)
     assert (diagnostic.code, diagnostic.span.text) == ("E0228", "c")
 

@@ -59,9 +59,12 @@ class Expressions:
                 is_bound, bound = frame.find(callee.text)
                 if is_bound and not isinstance(bound, InstanceValue):
                     self._report(mistakes.value_with_brackets(expression.span, callee.text))
-                elif (inside := _input_in_brackets(expression, frame)) is not None:
-                    required = _required(callee, statics[:-1], frame)
-                    self._report(mistakes.input_in_brackets(expression.span, callee.text, inside, required))
+                elif inside := _inputs_in_brackets(expression, frame):
+                    required = _required(callee, statics[: -len(inside)], frame)
+                    place = Span(expression.span.source, inside[0].start, inside[-1].end)
+                    self._report(mistakes.input_in_brackets(expression.span, callee.text, place, required))
+                elif len(callee.parts) > 1 and isinstance(frame.find(callee.parts[0])[1], Flow):
+                    self._report(name_mistakes.size_of_value(callee.span, callee.text))
                 else:
                     self._report(mistakes.not_applied(expression.span, callee.text, _takes_inputs(callee, frame)))
                 return None
@@ -152,16 +155,17 @@ class Expressions:
         return frame.builder.add_node(_OPERATIONS[expression.operator], [left, right], [kind], expression.span)[0]
 
 
-def _input_in_brackets(call: Call, frame: Frame) -> Span | None:
-    """Returns the place of the last static of a call, if it is a value."""
-    last = call.statics[-1] if call.statics else None
-    if last is None or last.name is not None:
-        return None
-    value = last.value
-    if isinstance(value, Name):
-        return value.span if frame.find(value.text)[0] else None
-    is_applied = isinstance(value, Pipe) or (isinstance(value, Call) and value.arguments is not None)
-    return value.span if is_applied else None
+def _inputs_in_brackets(call: Call, frame: Frame) -> list[Span]:
+    """Returns the places of the last statics of a call that are values."""
+    inputs: list[Span] = []
+    for static in reversed(call.statics):
+        value = static.value
+        is_bound = isinstance(value, Name) and frame.find(value.text)[0]
+        is_applied = isinstance(value, Pipe) or (isinstance(value, Call) and value.arguments is not None)
+        if static.name is not None or not (is_bound or is_applied):
+            break
+        inputs.insert(0, value.span)
+    return inputs
 
 
 def _takes_inputs(callee: Name, frame: Frame) -> bool:

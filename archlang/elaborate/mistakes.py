@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from archlang.diagnostics import Diagnostic, Edit, Label
 from archlang.diagnostics.edits import (
@@ -122,6 +123,8 @@ def state_changes_type(
     labels = (Label(first, f"`{name}` is `{before}` here"),) if first is not None else ()
     message = f"the state `{name}` is `{before}`, but this update is `{after}`; a state keeps its type"
     remedy = "change the value to the type of the state before `<-`"
+    if before.dims[0].constant == 0 and in_scan:
+        return Diagnostic("E0405", message, span, f"is `{after}`", labels, f"write `carry {name} growing`")
     if before.name == after.name == "seq" and before.feature == after.feature:
         remedy = _fixed_length(name, before.dims[0].constant, after.dims[0].constant)
         if in_scan:
@@ -303,8 +306,8 @@ def value_with_brackets(span: Span, name: str) -> Diagnostic:
 
 
 def input_in_brackets(span: Span, name: str, last: Span, required: Sequence[str]) -> Diagnostic:
-    """`last` is the last static of a call without parentheses, and a value; `required` are statics that the call
-    lacks."""
+    """`last` are the last statics of a call without parentheses, which are values; `required` are statics that the
+    call lacks."""
     statics = span.source.text[span.start : last.start].rstrip().removesuffix(",").rstrip()
     separator = "" if statics.endswith("[") else ", "
     lacking = separator + ", ".join(f"{static} = …" for static in required) if required else ""
@@ -497,6 +500,11 @@ def charge_of_several_numbers(span: Span, name: str, kind: Type) -> Diagnostic:
 # Signatures
 
 
+def read_twice(span: Span, name: str, first: Span) -> Diagnostic:
+    message = f"`reads` says twice what is read of `{name}`"
+    return Diagnostic("E0205", message, span, "again", (Label(first, "first time"),), "delete one of the two")
+
+
 def reads_unknown_input(span: Span, name: str, block: str, possible: Iterable[str]) -> Diagnostic:
     possible = tuple(possible)
     inputs = f"its inputs are {listed(possible)}" if possible else "it has no inputs"
@@ -583,7 +591,12 @@ def reserved_size(span: Span, name: str) -> Diagnostic:
 
 def no_class(span: Span, python: str) -> Diagnostic:
     remedy = 'write the module and the class: `python "mine:Shift"`'
-    return Diagnostic("E0506", f"`{python}` does not name a Python class", span, "not a class", remedy=remedy)
+    diagnostic = Diagnostic("E0506", f"`{python}` does not name a Python class", span, "not a class", remedy=remedy)
+    if ".py:" not in python:
+        return diagnostic
+    correct = python.replace(".py:", ":")
+    diagnostic = replace(diagnostic, remedy=f'write the module without `.py`: `python "{correct}"`')
+    return diagnostic.with_edits(Edit(span, f'"{correct}"'))
 
 
 # Tasks

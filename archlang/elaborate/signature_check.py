@@ -83,12 +83,15 @@ def _check_names_of_sizes(declaration: Declaration, item: Extern, report: Report
 
 def _check_extern(declaration: Declaration, item: Extern, report: Report) -> None:
     is_unread = not item.is_whole and not item.python
-    if item.word == "block" and not is_unread and not _CLASS.fullmatch(item.python):
+    if item.word == "block" and not is_unread and (not _CLASS.fullmatch(item.python) or ".py:" in item.python):
         report(mistakes.no_class(item.python_span or item.name_span, item.python))
     inputs = {parameter.name for parameter in item.signature.inputs}
+    first: dict[str, Span] = {}
     for reads in item.reads:
         if reads.input not in inputs:
             report(mistakes.reads_unknown_input(reads.span, reads.input, item.name, inputs))
+        if first.setdefault(reads.input, reads.span) is not reads.span:
+            report(mistakes.read_twice(reads.span, reads.input, first[reads.input]))
         for manner in _manners(reads.manner):
             if not isinstance(manner, Name) or manner.text not in MANNERS:
                 report(

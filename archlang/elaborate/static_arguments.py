@@ -1,7 +1,7 @@
 """The statics of a block: their kinds, and their values from defaults and arguments."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from archlang.diagnostics import Diagnostic, Report
 from archlang.diagnostics.names import did_you_mean
@@ -82,7 +82,7 @@ def settle(
                     unlisted,
                 )
             )
-            meant = did_you_mean(argument.name, parameters)
+            meant = did_you_mean(argument.name, parameters) or _only_missing(parameters.values(), arguments, settled)
             if meant is not None:
                 statics.setdefault(meant, Bound(None, argument.span))
             continue
@@ -94,6 +94,16 @@ def settle(
             static_value(parameter, argument.value, evaluator, declaration.file, report), argument.value.span
         )
     return statics
+
+
+def _only_missing(
+    parameters: Iterable[tree.StaticParameter], arguments: Sequence[tree.StaticArgument], settled: Mapping[str, Bound]
+) -> str | None:
+    """Returns the static that a call lacks, if it is the only one: an unknown one may stand for it."""
+    given = {argument.name for argument in arguments} | set(settled)
+    unnamed = sum(argument.name is None for argument in arguments)
+    missing = [each.name for each in list(parameters)[unnamed:] if each.default is None and each.name not in given]
+    return missing[0] if len(missing) == 1 else None
 
 
 def _are_beside(first: tree.StaticArgument, second: tree.StaticArgument) -> bool:

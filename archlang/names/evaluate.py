@@ -82,11 +82,7 @@ class Evaluator:
             case tree.Missing():
                 return None
         self.report(
-            mistakes.not_evaluable(
-                expression.span,
-                "this is computed at run time",
-                "use statics and sizes here; what depends on values is a mask, as in `greater(h) * h`",
-            )
+            mistakes.not_evaluable(expression.span, "this is computed at run time", mistakes.remedy_of_kind(kind))
         )
         return None
 
@@ -309,6 +305,10 @@ class Evaluator:
             if isinstance(value, Symbol) and any(isinstance(text, str) for text in texts):
                 self.report(mistakes.string_for_symbol(side.span))
                 return None
+        if self._compares_kinds(node.left, left, node.right, right) or (
+            node.operator != "in" and self._compares_kinds(node.right, right, node.left, left)
+        ):
+            return None
         if isinstance(left, Unknown) or isinstance(right, Unknown):
             return Unknown("bool")
         if node.operator != "in":
@@ -331,6 +331,25 @@ class Evaluator:
         )
         return None
 
+    def _compares_kinds(self, static: tree.Expression, value: Value, other: tree.Expression, compared: Value) -> bool:
+        """Returns whether a static is compared with a value of another kind, which no value of it equals; reports
+        that."""
+        kind = _compared_kind(value)
+        if kind is None or not isinstance(static, tree.Name) or not isinstance(self.lookup(static.parts[0]), Bound):
+            return False
+        items: list[tuple[tree.Expression, Value]] = [(other, compared)]
+        if isinstance(other, tree.ListOf) and isinstance(compared, tuple):
+            items = list(zip(other.items, compared, strict=True))
+        for expression, item in items:
+            if _compared_kind(item) in (None, kind):
+                continue
+            if isinstance(item, Symbol) and isinstance(expression, tree.Name):
+                self.report(mistakes.unknown_static_name(expression.span, expression.text, self.names(), kind))
+            else:
+                self.report(mistakes.wrong_kind(expression.span, static.text, kind, describe(item), None))
+            return True
+        return False
+
     def _is_symbol(self, expression: tree.Expression) -> bool:
         """Returns whether an operand is a symbol, so that unknown names in the comparison are symbols too."""
         if not isinstance(expression, tree.Name) or len(expression.parts) != 1:
@@ -348,3 +367,14 @@ def _order(operator: str, difference: float) -> bool:
         case ">":
             return difference > 0
     return difference >= 0
+
+
+def _compared_kind(value: Value) -> str | None:
+    """Returns the kind of a value whose comparison with other kinds is a mistake; None for other values."""
+    if isinstance(value, Unknown):
+        return {"bool": "bool", "symbol": "symbol", "int": "float", "float": "float"}.get(value.kind)
+    if isinstance(value, bool):
+        return "bool"
+    if isinstance(value, Dim | float):
+        return "float"
+    return "symbol" if isinstance(value, Symbol) else None

@@ -52,7 +52,7 @@ def block(name: str) -> Definition | Extern | None:
 def block_called(name: str) -> str | None:
     """Returns the block of the prelude that other libraries or papers call by a name, as `layer_norm` is `norm`; an
     empty string for one that the prelude does not have, such as `cos`; None for a name that they do not use either."""
-    return _other_names().get(name.lower().replace("_", ""))
+    return _other_names().get(name.rpartition(".")[2].lower().replace("_", ""))
 
 
 @cache

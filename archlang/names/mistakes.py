@@ -73,6 +73,8 @@ def unknown_block(
             return diagnostic
         place = word_in(span, name)
         diagnostic = replace(diagnostic, remedy=f"here it is called `{called}`")
+        if span.source.text.startswith("[", span.end):  # its statics are others
+            return replace(diagnostic, remedy=f"{diagnostic.remedy}, with the statics of `archlang blocks {called}`")
         return diagnostic.with_edits(None if place is None else Edit(place, called))
     module, item = outside
     fits, near = _fits(item, arguments), did_you_mean(name, possible)
@@ -339,6 +341,15 @@ def unused_name(span: Span, name: str, statement: Span | None) -> Diagnostic:
     return diagnostic if statement is None else diagnostic.with_edits(without_lines(statement))
 
 
+def unused_result(loop: Span) -> Diagnostic:
+    word = re.match(r"\w+", loop.text)
+    span = loop if word is None else Span(loop.source, loop.start, loop.start + word.end())
+    message, remedy = "what this loop emits is never used", f"bind its result: `y = {span.text} …`, or delete `emit`"
+    return Diagnostic("W0201", message, span, "no name for its result", remedy=remedy).with_edits(
+        insertion(loop.source, loop.start, "y = ")
+    )
+
+
 def unused_static(span: Span, name: str) -> Diagnostic:
     message, remedy = f"the static `{name}` is never used", "delete it, or use it in the body"
     return Diagnostic("W0201", message, span, "unused", remedy=remedy)
@@ -448,6 +459,13 @@ _KIND_REMEDY = {
     "path": "write a dotted name such as `valid.accuracy`",
     "file": 'write a path in quotes, relative to the folder of the program: `"words.tsv"`',
 }
+
+
+def remedy_of_kind(kind: str | None) -> str:
+    """What to write in place of a value that is computed at run time. Conditions compare numbers."""
+    if kind in (None, "bool", "float"):
+        return "use statics and sizes here; what depends on values is a mask, as in `greater(h) * h`"
+    return _KIND_REMEDY[kind]
 
 
 def _a(kind: str) -> str:

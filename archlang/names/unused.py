@@ -4,7 +4,22 @@ from collections.abc import Iterator
 
 from archlang.diagnostics import Diagnostic
 from archlang.names import mistakes
-from archlang.syntax.tree import Assign, Definition, Experts, Halting, Let, Missing, Name, Repeat, Scan, Stack, Update
+from archlang.syntax.tree import (
+    Assign,
+    Body,
+    Definition,
+    Emit,
+    Experts,
+    Halting,
+    If,
+    Let,
+    Missing,
+    Name,
+    Repeat,
+    Scan,
+    Stack,
+    Update,
+)
 from archlang.syntax.walk import walk
 
 
@@ -33,5 +48,17 @@ def unused_names(definition: Definition) -> Iterator[Diagnostic]:
         if isinstance(binder, Assign | Let):
             if binder.name not in mentioned and not binder.name.startswith("_"):
                 yield mistakes.unused_name(binder.name_span, binder.name, binder.span)
+        elif binder.target is None and not isinstance(binder, Experts) and _emits(binder.body):
+            yield mistakes.unused_result(binder.span)
         elif binder.target is not None and binder.target not in mentioned:
             yield mistakes.unused_name(binder.target_span or binder.span, binder.target, None)
+
+
+def _emits(body: Body | None) -> bool:
+    """Returns whether the steps of a loop emit a value; inner loops have results of their own."""
+    for statement in () if body is None else body.statements:
+        if isinstance(statement, Emit) or (
+            isinstance(statement, If) and (_emits(statement.then) or _emits(statement.otherwise))
+        ):
+            return True
+    return False

@@ -100,7 +100,8 @@ def unknown_split(
 ) -> Diagnostic:
     """`selects`: the metric is that of `train.select`, which the recipe may have left to its default."""
     message = f"`{task}` has no split `{split}`" + (", by which `train.select` chooses the weights" if selects else "")
-    example = f"{possible[-1]}.{metric}"
+    chosen = "valid" if "valid" in possible else possible[-1]
+    example = f"{chosen}.{metric or split}"  # without a point, the split is a metric
     remedy = f"set `select = {example}` in `train`" if selects else f"write a metric of its splits, such as `{example}`"
     diagnostic = Diagnostic("E0605", message, span, f"its splits are {listed(possible)}", remedy=remedy)
     return misspelt(diagnostic, split, possible)

@@ -40,6 +40,12 @@ def binding(expression: tree.Expression) -> int:
     return ATOM
 
 
+def sign_text(expression: tree.Unary) -> str:
+    """Returns the sign or the word before an operand, with a space where they would run together."""
+    is_negative = isinstance(expression.operand, tree.Unary) and expression.operand.operator == "-"
+    return f"{expression.operator} " if expression.operator == "not" or is_negative else expression.operator
+
+
 def expression_text(expression: tree.Expression, place: int = PIPE) -> str:
     level = binding(expression)
     if level < place:
@@ -61,8 +67,8 @@ def expression_text(expression: tree.Expression, place: int = PIPE) -> str:
             return f"{expression_text(value)} |> {expression_text(stage)}"
         case tree.Range(low=low, high=high):
             return f"{expression_text(low, SUM)}..{expression_text(high, SUM)}"
-        case tree.Unary(operator=operator, operand=operand):
-            return f"{operator}{' ' if operator == 'not' else ''}{expression_text(operand, level)}"
+        case tree.Unary(operand=operand):
+            return sign_text(expression) + expression_text(operand, level)
         case tree.Conditional(then=then, test=test, otherwise=otherwise):
             condition = f"when {expression_text(test, OR)}"
             return f"{expression_text(then, OR)} {condition} else {expression_text(otherwise, CONDITIONAL)}"

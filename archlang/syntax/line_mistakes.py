@@ -13,7 +13,7 @@ _Read = Callable[[re.Match[str], Span], Diagnostic | None]
 # A line is short, and a search through a long text takes time quadratic in its length.
 _LONGEST_LINE = 1_000
 _LINE = re.compile(
-    r'\b(?:row|columns?)\s+"|\bcolumns\s+[A-Za-z_]|\b(?:vary|claim)\s+[A-Za-z_]'
+    r'\b(?:row|columns?)\s+"|\bcolumns\s+[A-Za-z_]|\b(?:vary|search|claim)\s+[A-Za-z_]'
     r"|(?<=[\s{])(?:task|model|train)(?=[ \t]+[A-Za-z_]|[ \t]*\Z)"
 )
 # Statics after the name of a task, a model or an optimizer without brackets, up to the end of the line.
@@ -76,7 +76,8 @@ def _title_without_quotes(span: Span, word: str) -> Diagnostic | None:
         diagnostic = Diagnostic("E0101", message, span, "expected the title", remedy=remedy)
         return diagnostic.with_edits(Edit(whole, f"{later[1]} {span.text}"))
     # The name of a recipe or of a metric must follow the title.
-    rest = f" {span.text}" if _END_OF_LINE.match(span.source.text, span.end) else ""
+    is_name = _END_OF_LINE.match(span.source.text, span.end) or span.source.text.startswith("[", span.end)
+    rest = f" {span.text}" if is_name else ""
     remedy = f'write `{word} "{span.text}"{rest or " …"}`'
     return _unexpected(span, message, "expected the title", remedy, f'"{span.text}"{rest}')
 
@@ -146,7 +147,7 @@ def _varied_by_sign(match: re.Match[str], line: Span) -> Diagnostic:
     if written[0] != "[" and ".." not in written:
         written = f"[{written}]"
     sign = "==" if line.text.endswith("==") else "="
-    message = f"`vary` lists the values of a static after `in`, found `{sign}`"
+    message = f"`{match[1]}` lists the values of a static after `in`, found `{sign}`"
     place = Span(line.source, line.end - len(sign), line.end)
     diagnostic = Diagnostic("E0101", message, place, "expected `in`", remedy=f"write `in {written}`")
     if values is None:
@@ -239,7 +240,7 @@ _FORMS: tuple[tuple[str, str, _Read], ...] = (
     (r"[A-Za-z_]", r'^columns?\s+"[^"]*"\s+(averageof)\s+$', _average_without_space),
     (r"\[$", r'^columns\s+(?:"[^"]*"\s+)?([\w.]+)\s*$', _columns_of_group),
     (r"in$", r"(?s)^(row|column|claim)\b.*\bat\b[^{}]*$", _several_values),
-    (r"==?$", r"(?s)^(vary)\b[^{}]*$", _varied_by_sign),
+    (r"==?$", r"(?s)^(vary|search)\b[^{}]*$", _varied_by_sign),
     (r"", rf"^vary\b(?:[^{{}}\[\]]|\[[^\[\]]*\])*?\bin\s+({_VALUE})\s*,", _list_without_brackets),
     (r",$|[A-Za-z_]", r"^(task|model|train)\s+([A-Za-z_][\w.]*)\s*,?\s*$", _statics_without_brackets),
     (r"[=:]$", r"^(task|model|train)\s*$", _sign_before_choice),

@@ -30,6 +30,8 @@ _STATICS_IN_BRACES = re.compile(r"\{([^{}\r\n]+)\}(?=[ \t]*\()")
 _INPUTS_AND_CLOSER = re.compile(r"(\([^()\[\]{}\r\n]*\))\)")
 _TYPE_BEFORE_NAME = re.compile(r"[ \t]*(\[[^\[\]\r\n]*\])?[ \t]+([A-Za-z_]\w*)(?=[ \t]*[,)=\]])")
 _WORD = re.compile(r"\w+")
+# `and` between settings, and the name of the second.
+_AND_BEFORE_SETTING = re.compile(r"(?P<sign>[ \t]+and)[ \t]+[A-Za-z_][\w.]*[ \t]*\Z")
 
 
 @dataclass(frozen=True)
@@ -125,6 +127,40 @@ def _equality_for_binder(place: Place) -> Diagnostic | None:
     return place.unexpected("write `=`", Edit(place.token, "="), is_safe=True)
 
 
+def _and_between_settings(place: Place) -> Diagnostic | None:
+    """`at model.d = 64 and seed = 1`."""
+    word = _AND_BEFORE_SETTING.search(place.before)
+    if place.token.text != "=" or not place.is_in_recipe or place.around in ("(", "[") or word is None:
+        return None
+    begin = place.token.start - len(word[0])
+    written = place.span(begin, begin + len(word["sign"]))
+    diagnostic = Diagnostic("E0101", "`and` joins conditions, not settings", written, "between two settings")
+    return _with(diagnostic, "write `,`", Edit(written, ","))
+
+
+def _order_for_binder(place: Place) -> Diagnostic | None:
+    """`claim test.accuracy > 0.9`."""
+    if place.token.text not in ("<", "<=", ">", ">=") or not place.is_in_recipe or "`=`" not in place.expected.phrases:
+        return None
+    return place.unexpected("write `=` and the number that was published", Edit(place.token, "="))
+
+
+def _weights_of_experts_missing(place: Place) -> Diagnostic | None:
+    """`experts v in h {`."""
+    if place.token.text != "{" or place.expected.words != ("by",):
+        return None
+    return place.unexpected("write the weights of the experts after `by`, as in `by softmax(linear[8](h))`")
+
+
+def _half_word(place: Place) -> Diagnostic | None:
+    """`random in train`: the beginning of the only word that can follow."""
+    (word, *others) = place.expected.words or ("",)
+    token = place.token.text
+    if others or len(token) < 3 or token == word or not word.startswith(token):
+        return None
+    return place.unexpected(f"did you mean `{word}`?", Edit(place.token, word), is_safe=True)
+
+
 def _values_for_one(place: Place) -> Diagnostic | None:
     """`test task.length in [32, 64]`."""
     if place.token.text != "in" or not place.is_in_recipe or place.expected.phrases != ("`=`",):
@@ -205,10 +241,16 @@ def _comma_missing(place: Place) -> Diagnostic | None:
     rest = _WORD.match(place.text, place.token.end)
     is_named = rest is None and re.compile(r"[ \t]*[=:](?!=)").match(place.text, place.token.end) is not None
     edit = insertion(place.token.source, place.after, ",")
-    return place.unexpected(f"write `,` before {quoted(token)}", edit, is_safe=is_named)
+    # The words `drop out` may be one name.
+    is_safe = is_named and not re.search(r"[A-Za-z_]\w*\Z", place.text[max(0, place.after - 40) : place.after])
+    return place.unexpected(f"write `,` before {quoted(token)}", edit, is_safe=is_safe)
 
 
 _FORMS: tuple[Callable[[Place], Diagnostic | None], ...] = (
+    _and_between_settings,
+    _order_for_binder,
+    _weights_of_experts_missing,
+    _half_word,
     _charge_without_name,
     _call_as_statement,
     _word_for_operator,

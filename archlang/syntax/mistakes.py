@@ -10,7 +10,7 @@ from archlang.diagnostics.names import is_typing_error, meant_names, misspelt
 from archlang.diagnostics.percent import share_of
 from archlang.source import Span
 from archlang.syntax.expected import ITEM, Expected
-from archlang.syntax.outline import CLAUSE_WORDS, ITEM_WORDS, PART_WORDS
+from archlang.syntax.outline import CLAUSE_WORDS, FOREIGN_ELSE_IF, ITEM_WORDS, PART_WORDS
 
 _LONGEST = 40
 NO_POWER = "write a product, as `h * h`; `exp(p * log(h))` is the power p of a positive `h`"
@@ -50,6 +50,8 @@ _PIECE_OF_STATICS = re.compile(r",\s*[A-Za-z_][\w.]*[ \t]*(?P<colon>:)|[()\[\]{\
 _BEGINS_LINE = re.compile(r"[\r\n][ \t]*\Z")
 # An operand after a bracket that is open, at the end of a text.
 _IN_BRACKETS = re.compile(r"[(\[][^()\[\]]*\w[ \t]*\Z")
+_OPERAND = re.compile(r"[\w)\]][ \t]*\Z")
+_DIVISOR = re.compile(r"[ \t]*[0-9][0-9_.]*[ \t]*(?:[-+*/)\]},]|$)", re.MULTILINE)
 _COMPARE = "compare with `==`"
 _CLASS = 'end the item with its class, as in `python "file:Class"`'
 _STATICS = "put statics in square brackets: `block[name = value](…)`"
@@ -108,8 +110,8 @@ def unexpected_token(
     if token == "import" and expected.phrases[0] == ITEM and _LIBRARY.match(span.source.text, span.end):
         replacement = "use"
     if replacement is not None:
-        if token == "=" and span.source.text.startswith(">", span.end):
-            span = Span(span.source, span.start, span.end + 1)
+        if replacement == "->" and (rest := re.compile(r"[ \t]*>").match(span.source.text, span.end)):
+            span = Span(span.source, span.start, rest.end())
         signs = [span, *(_later_colons(span) if token == ":" and replacement == "=" else ())]
         diagnostic = Diagnostic("E0101", message, span, label, remedy=f"write `{replacement}`")
         return diagnostic.with_edits(*(Edit(sign, _space_before(sign) + replacement) for sign in signs))
@@ -161,7 +163,7 @@ def unexpected_token(
         return replace(diagnostic, remedy="bind a name: `name = …`, or delete `=`")
     if remedy == _COMPARE and "`]`" in expected.phrases:
         return replace(diagnostic, remedy="separate the statics with `,`, each as `name = value`")
-    if remedy == _COMPARE:
+    if remedy == _COMPARE and not (is_in_recipe and around not in ("(", "[")):
         return diagnostic.with_edits(Edit(span, "=="), is_safe=True)
     if len(expected.phrases) == 1 and remedy.startswith("put `"):
         return diagnostic.with_edits(insertion(span.source, span.start, f"{str(expected).strip('`')} "))
@@ -270,7 +272,7 @@ def _remedy(token: str, expected: Expected, around: str, is_reserved: bool, is_b
         return f"write the loop before this line, as in `y = {token} n carry h {{ … emit h }}`, and use its result here"
     if "a value" in expected.phrases and token == "if":
         return "write `a when condition else b` in place of `if`"
-    if is_in_recipe and (line := _line_of(token)) is not None:
+    if is_in_recipe and len(expected.phrases) > 1 and (line := _line_of(token)) is not None:
         return line
     if binds and token in ("+", "-", "*", "/"):
         return f"bind the whole value: `name <- name {token} …`"
@@ -313,6 +315,14 @@ def value_missing(sign: Span, following: Span) -> Diagnostic:
     message = f"expected a value after `{before}`, found {found}"
     remedy = f"write a value after `{before}`, or delete `{before}`"
     return Diagnostic("E0101", message, sign, "a value is missing", (Label(following, label),), remedy)
+
+
+def doubled_minus(value: Span) -> Diagnostic:
+    """`value` is a negative one right after a minus, or after the sign of an update."""
+    sign = "<-" if value.source.text.endswith("<-", 0, value.start) else "-"
+    span = Span(value.source, value.start - len(sign), value.start + 1)
+    message, remedy = f"`{span.text}` may be one sign or two", f"write `{sign}`, or a space between the two: `{sign} -`"
+    return Diagnostic("E0101", message, span, "a doubled sign", remedy=remedy).with_edits(Edit(span, sign))
 
 
 def operator_after_pipe(operator: Span, pipe: Span) -> Diagnostic:
@@ -435,7 +445,9 @@ def let_of_other(name: Span, token: Span) -> Diagnostic:
 
 
 def foreign_comment(span: Span) -> Diagnostic:
-    if _IN_BRACKETS.search(span.source.text, span.source.line_bounds(span.line)[0], span.start):
+    start = span.source.line_bounds(span.line)[0]
+    is_division = _OPERAND.search(span.source.text, start, span.start) and _DIVISOR.match(span.source.text, span.end)
+    if is_division or _IN_BRACKETS.search(span.source.text, start, span.start):
         diagnostic = Diagnostic("E0101", "there is no operator `//`", span, "no operator", remedy="write `/`")
         return diagnostic.with_edits(Edit(span, "/"))
     remedy = "begin a comment with `#`; one `/` divides"
@@ -515,6 +527,8 @@ def if_missing(closer: Span) -> Diagnostic:
 
 def if_missing_before(header: Span, word: Span) -> Diagnostic:
     """`header` stands before the `{` of a body that an `else` follows, and `word` is its first word."""
+    if word.text in FOREIGN_ELSE_IF:
+        return foreign_else_if(word)
     if sorted(word.text) == ["f", "i"] and header != word:
         return misspelt_keyword(word, word.text, ("if",))
     message = f"expected `if` before {quoted(header.text)}: an `else` follows its body"

@@ -22,6 +22,7 @@ from archlang.syntax.expression_text import (
     map_names,
     operand_places,
     part_text,
+    sign_text,
 )
 
 P = TypeVar("P")
@@ -43,8 +44,8 @@ def wrapped(expression: tree.Expression, column: int, indent: int, room: int = 0
             return "[" + filled(items, expression_text, wrapped, inner, room + 1) + "]"
         case tree.Call():
             return _call(expression, column, indent, room)
-        case tree.Unary(operator=operator, operand=operand):
-            word = f"{operator} " if operator == "not" else operator
+        case tree.Unary(operand=operand):
+            word = sign_text(expression)
             return word + wrapped(operand, column + len(word), indent, room, level)
         case tree.Pipe():
             first, stages = _pipeline(expression)

@@ -20,6 +20,14 @@ recipe r {{
     [
         (BLOCK.format("attention[1, causal = yes](h)"), BLOCK.format("attention[1, causal = true](h)")),
         (BLOCK.format("attention[1, causal = Off](h)"), BLOCK.format("attention[1, causal = false](h)")),
+        (
+            BLOCK.format("relu(h) when g == yes else h").replace("b(", "b[g = true]("),
+            BLOCK.format("relu(h) when g == true else h").replace("b(", "b[g = true]("),
+        ),
+        (
+            BLOCK.format("relu(h) when g != 0 else h").replace("b(", "b[g = true]("),
+            BLOCK.format("relu(h) when g != false else h").replace("b(", "b[g = true]("),
+        ),
         (BLOCK.format("attention[heads == 1](h)"), BLOCK.format("attention[heads = 1](h)")),
     ],
 )
@@ -32,6 +40,8 @@ def test_the_edit_writes_what_is_meant(half: str, whole: str) -> None:
 @pytest.mark.parametrize(
     ("text", "code", "remedy"),
     [
+        (BLOCK.format("relu(h) when d == many else h"), "E0313", "declare it as a static"),
+        (BLOCK.format("relu(h) when d in [1, many] else h"), "E0313", "declare it as a static"),
         (RECIPE.format("", ", clip = None"), "E0313", "write a number such as `0.1`, or leave the static out"),
         (RECIPE.format("", ", warmup = null"), "E0313", "write an integer such as `4`, or leave the static out"),
         (RECIPE.format("[d = d]", ""), "E0313", "write an integer such as `4`"),

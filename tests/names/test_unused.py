@@ -2,6 +2,7 @@
 
 import pytest
 
+from archlang.diagnostics.edits import apply_edits
 from archlang.plan.check import check_text
 
 
@@ -24,3 +25,19 @@ def test_a_static_that_nothing_reads_is_reported(statics: str) -> None:
 )
 def test_a_static_that_a_condition_a_default_a_type_or_the_body_reads_is_not(text: str) -> None:
     assert check_text(text) == ()
+
+
+@pytest.mark.parametrize(
+    "loop",
+    ["scan v in h { emit relu(v) }", "repeat 2 { h <- norm(h) emit h }", "stack 2 { h <- norm(h) if true { emit h } }"],
+)
+def test_what_a_loop_without_a_name_emits_is_reported(loop: str) -> None:
+    text = f"block f(h: seq[n, d]) -> seq[n, d] {{ {loop} return h }}"
+    (mistake,) = check_text(text)
+    assert (mistake.code, mistake.span.text) == ("W0201", loop.split()[0])
+    assert apply_edits(text, mistake.edits).startswith(text[: text.index(loop)] + "y = " + loop.split()[0])
+
+
+def test_a_loop_in_a_loop_may_emit_for_itself() -> None:
+    text = "repeat 2 { y = scan v in h { emit relu(v) } h <- y }"
+    assert check_text(f"block f(h: seq[n, d]) -> seq[n, d] {{ {text} return h }}") == ()

@@ -63,7 +63,7 @@ def shape(node: tree.Expression) -> str:
         ("x in 1..3", "(x in (1 .. 3))"),
         ("1..5", "(1 .. 5)"),
         ("(a + b) % c", "((a + b) % c)"),
-        ("----a", "(- (- (- (- a))))"),
+        ("- - - -a", "(- (- (- (- a))))"),
     ],
 )
 def test_operators_have_precedence_and_associativity(text: str, expected: str) -> None:

@@ -38,7 +38,10 @@ class Expressions(Section):
 
     def unary(self, parts: Parts) -> tree.Unary:
         operator, operand = parts
-        node = tree.Unary(operator=str(operator), operand=operand, span=self._context.span(parts))
+        span = self._context.span(parts)
+        if operator == "-" and span.source.text.endswith("-", 0, span.start):
+            self._context.mistakes.append(mistakes.doubled_minus(span))
+        node = tree.Unary(operator=str(operator), operand=operand, span=span)
         return self._context.nested(node, operand)
 
     def number(self, parts: Parts) -> tree.Number | tree.Missing:
