@@ -51,6 +51,12 @@ def method_of_value(span: Span, value: str, block: str, has_arguments: bool) -> 
     return Diagnostic("E0202", f"unknown block `{span.text}`", span, "no such block", remedy=remedy)
 
 
+def _spelt_otherwise(name: str, possible: Iterable[str]) -> str | None:
+    """Returns the block whose name differs by case and underscores only, as `rms_norm` from `nn.RMSNorm`."""
+    letters = name.rpartition(".")[2].lower().replace("_", "")
+    return next((each for each in sorted(possible) if each != name and each.replace("_", "") == letters), None)
+
+
 def size_of_value(span: Span, name: str) -> Diagnostic:
     """`name` begins with a value, as `h.shape`."""
     value = name.partition(".")[0]
@@ -67,6 +73,8 @@ def unknown_block(
     possible, outside = tuple(possible), outside_prelude(name)
     if outside is None:
         called = block_called(name)
+        if called is None:
+            called = _spelt_otherwise(name, possible)
         if called is None:
             return misspelt(diagnostic, name, possible, is_guess=is_short(name))
         if called not in possible:

@@ -29,6 +29,10 @@ MODEL = "model m[d = 8](x: tokens[n]) -> logits[n, vocab] {{\n    return {}\n}}\
         ),
         (BLOCK.format("return linear[2 * d](h) + h"), BLOCK.format("return linear[d](linear[2 * d](h)) + h")),
         (BLOCK.format("return h + linear[2 * d](h)"), BLOCK.format("return h + linear[d](linear[2 * d](h))")),
+        (BLOCK.format("return linear[d](concat[h, h])"), BLOCK.format("return linear[d](concat(h, h))")),
+        (BLOCK.format("return nn.LayerNorm(h)"), BLOCK.format("return norm(h)")),
+        (BLOCK.format("return nn.RMSNorm(h)"), BLOCK.format("return rms_norm(h)")),
+        (BLOCK.format("return linear[d](torch.cat(h, h))"), BLOCK.format("return linear[d](concat(h, h))")),
         (MODEL.format("linear[3](embed[d](x))"), MODEL.format("linear[vocab](linear[3](embed[d](x)))")),
     ],
 )
@@ -70,3 +74,41 @@ def test_a_condition_that_does_not_hold_hides_those_without_a_value() -> None:
     (mistake,) = check_text(BLOCK.format("return attention[0](h)"))
     assert mistake.code == "E0304"
     assert "heads > 0" in mistake.message
+
+
+EXTERN = 'extern block s(x: seq[n, d]) -> seq[n, d]\n    {}\n    python "{}"\n'
+
+
+@pytest.mark.parametrize("reads", ["reads x full\n    reads x causal", "reads x causal, x full"])
+def test_an_input_is_read_in_one_manner(reads: str) -> None:
+    (mistake,) = check_text(EXTERN.format(reads, "mine:S"))
+    assert (mistake.code, mistake.span.text.split()[0]) == ("E0205", "x")
+
+
+def test_a_module_is_named_without_its_ending() -> None:
+    text = EXTERN.format("reads x causal", "mine.py:S")
+    (mistake,) = check_text(text)
+    assert apply_edits(text, mistake.edits) == EXTERN.format("reads x causal", "mine:S")
+
+
+@pytest.mark.parametrize(
+    ("value", "code", "remedy"),
+    [
+        ("feedforward[8, activation = relu()](h)", "E0307", "write a word without quotes"),
+        ("feedforward[hidden = 64](h)", "E0301", "`feedforward` has"),
+        ("LayerNorm[d](h)", "E0202", "here it is called `norm`, with the statics of"),
+        ("h.shape[0]", "E0202", "the type of `h` names its sizes"),
+    ],
+)
+def test_the_one_mistake_of_a_call_has_its_remedy(value: str, code: str, remedy: str) -> None:
+    (mistake,) = check_text(BLOCK.format(f"return {value}"))
+    assert mistake.code == code
+    assert mistake.remedy.startswith(remedy)
+
+
+def test_an_empty_state_that_a_scan_appends_to_is_told_to_grow() -> None:
+    body = (
+        "m = constant[0, d]()\n    y = scan v in h carry m {\n        m <- append(m, expand(v))\n        emit v\n    }"
+    )
+    (mistake,) = check_text(BLOCK.format(f"{body}\n    return y"))
+    assert mistake.remedy == "write `carry m growing`"

@@ -58,6 +58,26 @@ ROW = 'table t {{\n    row "A" r{}\n    column "B" test.accuracy\n}}\n'
             in_block("", "block b[k: int, float p = 0.1](h: s) -> s"),
         ),
         (in_block("", "block b[k: int p = 0.1](h: s) -> s"), in_block("", "block b[k: int, p = 0.1](h: s) -> s")),
+        (in_block("return h // 2"), in_block("return h / 2")),
+        (
+            in_block("if d { b = h } elif k { b = a } else { b = h }"),
+            in_block("if d { b = h } else if k { b = a } else { b = h }"),
+        ),
+        (in_block("", "block b(h: s) - > s"), in_block("", "block b(h: s) -> s")),
+        (
+            'extern block b(h: s) -> s\n    random in train\n    python "mine:B"\n',
+            'extern block b(h: s) -> s\n    random in training\n    python "mine:B"\n',
+        ),
+        (
+            in_recipe('claim test.loss = 1 at model.d = 6 and seed = 1 from "p"'),
+            in_recipe('claim test.loss = 1 at model.d = 6, seed = 1 from "p"'),
+        ),
+        (in_recipe('claim test.loss <= 1 from "p"'), in_recipe('claim test.loss = 1 from "p"')),
+        (in_recipe("search train.lr = [0.1, 0.2]"), in_recipe("search train.lr in [0.1, 0.2]")),
+        (
+            'table t {\n    row "A" r\n    column test.accuracy[10]\n}\n',
+            'table t {\n    row "A" r\n    column "test.accuracy" test.accuracy[10]\n}\n',
+        ),
         (in_recipe(CLAIM.format("==")), in_recipe(CLAIM.format("="))),
         (in_recipe("test model.depth == 8"), in_recipe("test model.depth = 8")),
         (in_recipe("vary seed = 1..3"), in_recipe("vary seed in 1..3")),
@@ -76,6 +96,7 @@ def test_the_edit_writes_what_is_meant(half: str, whole: str) -> None:
     ("text", "remedy"),
     [
         (in_block("norm(h)\n    return a"), "bind it to a name, as in `y = norm(h)`"),
+        (in_block("y = experts v in h { emit v }"), "write the weights of the experts after `by`"),
         (in_block("charge mean(a)"), "name the charge, as in `charge cost = mean…`"),
         (in_block("charge = mean(a)"), "name the charge, as in `charge cost = …`"),
         (in_block("a -> norm(h)"), "bind a name with `a = …`, or update the state of a loop with `a <- …`"),
@@ -99,3 +120,9 @@ def test_the_remedy_says_what_is_meant(text: str, remedy: str) -> None:
 def test_the_lines_after_such_a_form_are_read(line: str) -> None:
     first, second = mistakes(in_block(f"{line}\n    a = * h\n    return a"))
     assert (first.span.line, second.span.line) == (3, 4)
+
+
+@pytest.mark.parametrize(("statics", "is_safe"), [("4 causal = true", True), ("drop out = 0.1", False)])
+def test_the_edit_of_a_lost_comma_is_safe_only_after_what_is_no_word(statics: str, is_safe: bool) -> None:
+    (mistake,) = mistakes(in_block(f"return f[{statics}](h)"))
+    assert mistake.is_safe == is_safe
