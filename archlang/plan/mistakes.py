@@ -175,6 +175,13 @@ def no_stablemax(span: Span, task: str) -> Diagnostic:
     return diagnostic.with_edits(_without_setting(span, "loss"))
 
 
+def function_without_file(span: Span, setting: str, name: str, shipped: Sequence[str]) -> Diagnostic:
+    message = f"`{setting}` names a function in a file of your own, and `{name}` names no file"
+    remedy = f"write the file before the function, as in `mine.{name}`, or delete it for what the task has"
+    diagnostic = Diagnostic("E0623", message, span, "no file", remedy=remedy)
+    return misspelt(diagnostic, name, shipped) if span.text == name else diagnostic
+
+
 def no_smoothing(span: Span, task: str) -> Diagnostic:
     message = f"`label_smoothing` changes a loss of classes, and the answers of `{task}` are sets, numbers or spans"
     diagnostic = Diagnostic("E0622", message, span, "has no effect", remedy="delete the setting `label_smoothing`")

@@ -11,6 +11,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from archlang.plan.user_functions import SHIPPED
 from archlang.plugins import Plugins
 from archlang.plugins.functions import PluginFunction
 from archlang.tasks.kit.ragged import Reals
@@ -19,9 +20,6 @@ from archlang.train import mistakes
 from archlang.train.data import Batch
 from archlang.train.settings import Settings
 from archlang.train.stablemax import stablemax_losses
-
-SHIPPED_LOSSES = ("task", "stablemax")
-"""the values of the setting `loss` that name no function of the user's own"""
 
 
 @dataclass(frozen=True)
@@ -48,7 +46,7 @@ class RunFunctions:
                 raise mistakes.same_metrics(name)
         return RunFunctions(
             None if settings.rate == "none" else _function("rate", settings.rate, plugins),
-            None if settings.loss in SHIPPED_LOSSES else _function("loss", settings.loss, plugins),
+            None if settings.loss in SHIPPED["loss"] else _function("loss", settings.loss, plugins),
             settings.loss == "stablemax",
             {name: _function("metrics", path, plugins) for name, path in zip(names, settings.metrics, strict=True)},
         )
