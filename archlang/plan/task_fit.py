@@ -26,12 +26,18 @@ def find_misfit(task: Binding, model: Declaration, inputs: Sequence[Type], resul
     fits."""
     item, signature = task.declaration.item, model.item.signature
     fields = item.signature.inputs
+    written = ", ".join(f"`{field.name}`" for field in fields)
     if len(fields) != len(inputs):
-        names = ", ".join(f"`{field.name}`" for field in fields)
-        problem = f"the task has the fields {names}, and the model takes {len(inputs)}"
+        problem = f"the task has the fields {written}, and the model takes {len(inputs)}"
         return Misfit(problem, _result_span(model), _result_span(task.declaration))
     lengths: dict[str, Dim] = {}
+    names = [field.name for field in fields]
     for field, parameter, taken in zip(fields, signature.inputs, inputs, strict=True):
+        if parameter.name != field.name and parameter.name in names:
+            problem = (
+                f"its fields are {written}, in this order, and the model takes `{parameter.name}` for `{field.name}`"
+            )
+            return Misfit(problem, parameter.span, field.span)
         problem = _field_problem(task, field, taken) or _length_problem(fields, field, taken, lengths)
         if problem:
             return Misfit(problem, parameter.span, field.span)

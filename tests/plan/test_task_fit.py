@@ -170,3 +170,15 @@ def test_a_scored_type_with_other_dimensions_than_the_result_does_not_fit(scored
     diagnostic = only(task + model + recipe("own", "m"))
     shown = scored.replace("classes]", "2]")
     assert f"the task scores `{shown}`, and the model gives `seq[n, 2]`" in diagnostic.message
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "fits"), [("a", "b", True), ("source", "y", True), ("target", "source", False)]
+)
+def test_an_input_with_the_name_of_another_field_does_not_fit(first: str, second: str, fits: bool) -> None:
+    model = f"model m[d = 8]({first}: tokens[n], {second}: tokens[m]) -> logits[m, vocab] {{ "
+    text = f"{model}return linear[vocab](embed[d]({second}) + mean(embed[d]({first}))) }}" + recipe("copy", "m")
+    if fits:
+        assert check_text(text) == ()
+    else:
+        assert "in this order, and the model takes `target` for `source`" in only(text).message
