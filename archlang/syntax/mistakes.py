@@ -67,6 +67,7 @@ _NAME_OF_LINE = re.compile(r"(?:[^{}]*\{)?[ \t]*([A-Za-z_]\w*)[ \t]*\Z")
 
 # Statics without their `]`, and the inputs after them.
 _STATICS_OVER_INPUTS = re.compile(r"\[([^()\[\]{}\r\n]*\w)[ \t]*(\([^()\[\]{}\r\n]*\))\)")
+_LARGEST_POWER = 10**12
 # A power of integers.
 _POWER = re.compile(r"(?<![\w.])(?P<base>[0-9]+)[ \t]*(?P<sign>\*\*)[ \t]*(?P<exponent>-?[0-9]+)(?![\w.])")
 
@@ -466,10 +467,13 @@ def power_operator(span: Span) -> Diagnostic:
 
 
 def _power(base: str, exponent: str) -> str | None:
-    """Returns the power of two written integers as a number of the language; None if it is long."""
+    """Returns the power of two written integers as a number of the language; None if it has many digits."""
     if base == "10" and exponent.startswith("-"):
         return f"1e{exponent}"
-    return None if exponent.startswith("-") or len(base + exponent) > 4 else f"{int(base) ** int(exponent):_}"
+    if exponent.startswith("-") or len(base + exponent) > 4:
+        return None
+    value = int(base) ** int(exponent)
+    return f"{value:_}" if value < _LARGEST_POWER else None
 
 
 def unclosed_bracket(opener: Span, noticed: Span) -> Diagnostic:

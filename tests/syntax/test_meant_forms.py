@@ -101,6 +101,7 @@ def test_the_edit_writes_what_is_meant(half: str, whole: str) -> None:
         (in_block("charge = mean(a)"), "name the charge, as in `charge cost = …`"),
         (in_block("a -> norm(h)"), "bind a name with `a = …`, or update the state of a loop with `a <- …`"),
         (in_block("return dropout[h ** 2](h)"), "write a product"),
+        (in_block("return dropout[99 ** 99](h)"), "write a product"),
         (in_recipe("test task.length in [1, 2]"), "write `=` and one value"),
         (in_recipe("claim test.accuracy = 0.5"), "end the claim with its source"),
         (in_block("for i in range(3):\n        b = norm(h)"), "write `repeat n {` for a number of steps"),
