@@ -187,12 +187,29 @@ def wrong_number_of_sizes(span: Span, name: str, expected: str, got: int) -> Dia
     )
     diagnostic = Diagnostic("E0408", message, span, plural(got, "size"), remedy=remedy)
     sizes = _USUAL_SIZES.get(name, ())
+    if sizes and got == len(sizes) + 1 and name != "pointer":
+        remedy = f"leave out the batch axis, which is implicit: `{name}[{', '.join(sizes)}]`"
+        return replace(diagnostic, remedy=remedy).with_edits(_without_batch_axis(span))
     if not span.text.endswith("]") or not 0 < got < len(sizes):
         return diagnostic
     return diagnostic.with_edits(insertion(span.source, span.end - 1, ", " + ", ".join(sizes[got:])))
 
 
-_USUAL_SIZES = {"seq": ("n", "d"), "map": ("n", "m"), "address": ("n", "bits"), "pointer": ("t", "n", "k")}
+def _without_batch_axis(kind: Span) -> Edit | None:
+    """Returns the edit that deletes the first size of a written type."""
+    first = re.match(r"\w+\[[^,\[\]]*,\s*", kind.text)
+    opener = kind.text.find("[") + 1
+    return None if first is None else Edit(Span(kind.source, kind.start + opener, kind.start + first.end()), "")
+
+
+_USUAL_SIZES = {
+    "vec": ("d",),
+    "tokens": ("n",),
+    "seq": ("n", "d"),
+    "map": ("n", "m"),
+    "address": ("n", "bits"),
+    "pointer": ("t", "n", "k"),
+}
 
 
 def address_is_no_data(span: Span, what: str, got: Type) -> Diagnostic:

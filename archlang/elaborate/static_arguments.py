@@ -7,6 +7,7 @@ from archlang.diagnostics import Diagnostic, Report
 from archlang.diagnostics.names import did_you_mean
 from archlang.graph.operations import CHARGES
 from archlang.names import mistakes as name_mistakes
+from archlang.names.compared_symbols import listed_symbols
 from archlang.names.evaluate import Evaluator
 from archlang.names.resolve import Declaration, ResolvedFile
 from archlang.names.values import KINDS, MISFIT, BlockValue, Bound, InstanceValue, Unknown, Value, coerce, describe
@@ -90,10 +91,37 @@ def settle(
             report(name_mistakes.static_set_twice(argument.span, parameter.name, first[parameter.name]))
             continue
         first[parameter.name] = argument.span
+        named = _named_alone(argument, parameters, evaluator)
+        if named is not None and not _may_be_word(argument.value, parameter, declaration):
+            kind = parameter_kind(named, declaration.file)
+            report(name_mistakes.name_without_value(argument.span, named.name, item.name, kind))
+            statics.setdefault(named.name, Bound(None, argument.span))
+            continue
         statics[parameter.name] = Bound(
             static_value(parameter, argument.value, evaluator, declaration.file, report), argument.value.span
         )
     return statics
+
+
+def _named_alone(
+    argument: tree.StaticArgument, parameters: Mapping[str, tree.StaticParameter], evaluator: Evaluator
+) -> tree.StaticParameter | None:
+    """Returns the static whose name stands in place of a value, as in `attention[4, causal]`; None for a name that has
+    a value."""
+    value = argument.value
+    if argument.name is not None or not isinstance(value, tree.Name) or evaluator.lookup(value.text) is not None:
+        return None
+    named = parameters.get(value.text)
+    return None if named is None or evaluator.file.find(value.text) is not None else named
+
+
+def _may_be_word(name: tree.Expression, parameter: tree.StaticParameter, declaration: Declaration) -> bool:
+    """Returns whether a name can be the value of a static, as a symbol, a path or a block."""
+    kind = parameter_kind(parameter, declaration.file)
+    allowed = listed_symbols(declaration.item.signature).get(parameter.name)
+    if kind != "symbol" or allowed is None:
+        return kind in ("symbol", "path", "block")
+    return isinstance(name, tree.Name) and name.text in allowed
 
 
 def _only_missing(

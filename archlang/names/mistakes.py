@@ -386,12 +386,22 @@ def unknown_static(
     labels = (Label(declared, f"`{block}` is declared here"),) if declared else ()
     message = f"`{block}` has no static `{name}`"
     diagnostic = Diagnostic("E0301", message, span, "unknown static", labels, remedy)
+    if name in ("seed", "seeds", "random_seed"):
+        return replace(diagnostic, remedy="write a line `vary seed in 1..3`, or `--set seed=2` in the command")
     called = static_called(name, possible)
     if called is None:
         return misspelt(diagnostic, name, (*possible, *unlisted))
     diagnostic = replace(diagnostic, remedy=f"here it is called `{called}`")
     place = word_in(span, name)
     return diagnostic.with_edits(None if place is None else Edit(place, called))
+
+
+def name_without_value(span: Span, name: str, block: str, kind: str | None) -> Diagnostic:
+    """`name` is that of a static of a block, and stands where its value would."""
+    message = f"the static `{name}` of `{block}` has no value"
+    value = "true" if kind == "bool" else "…"
+    diagnostic = Diagnostic("E0313", message, span, "a name alone", remedy=f"write `{name} = {value}`")
+    return diagnostic.with_edits(Edit(span, f"{name} = true")) if kind == "bool" else diagnostic
 
 
 def missing_static(span: Span, name: str, kind: str, block: str, declared: Span) -> Diagnostic:
@@ -449,6 +459,8 @@ def _in_kind(written: str, kind: str) -> str | None:
         return f'"{written}"'
     if kind == "int" and (match := re.fullmatch(r"(\d+)\.0+", written)):
         return match[1]
+    if kind == "int" and re.fullmatch(r"\d(?:\.\d)?[eE]\d", written) and float(written).is_integer():
+        return f"{int(float(written)):_}"
     if kind == "list" and re.fullmatch(r"[\w.]+", written):
         return f"[{written}]"
     if kind == "bool" and written in ("0", "1"):

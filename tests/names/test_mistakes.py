@@ -28,6 +28,9 @@ recipe r {{
             BLOCK.format("relu(h) when g != 0 else h").replace("b(", "b[g = true]("),
             BLOCK.format("relu(h) when g != false else h").replace("b(", "b[g = true]("),
         ),
+        (BLOCK.format("attention[1, causal](h)"), BLOCK.format("attention[1, causal = true](h)")),
+        (RECIPE.format("", ", warmup = 1e2"), RECIPE.format("", ", warmup = 100")),
+        (BLOCK.format("h").replace("h: seq[n, d]", "h: seq[b, n, d]"), BLOCK.format("h")),
         (BLOCK.format("attention[heads == 1](h)"), BLOCK.format("attention[heads = 1](h)")),
     ],
 )
@@ -44,6 +47,8 @@ def test_the_edit_writes_what_is_meant(half: str, whole: str) -> None:
         (BLOCK.format("relu(h) when d in [1, many] else h"), "E0313", "declare it as a static"),
         (RECIPE.format("", ", clip = None"), "E0313", "write a number such as `0.1`, or leave the static out"),
         (RECIPE.format("", ", warmup = null"), "E0313", "write an integer such as `4`, or leave the static out"),
+        (RECIPE.format("", ", seed = 1"), "E0301", "write a line `vary seed in 1..3`"),
+        (BLOCK.format("attention[1, head_dim](h)"), "E0313", "write `head_dim = …`"),
         (RECIPE.format("[d = d]", ""), "E0313", "write an integer such as `4`"),
         (BLOCK.format("linear[h.shape[0]](h)"), "E0202", "the type of `h` names its sizes"),
         (BLOCK.format("relu(h) when sum(h) > 0 else h"), "E0307", "use statics and sizes here"),
