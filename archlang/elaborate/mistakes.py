@@ -168,10 +168,10 @@ def unlike_operands(span: Span, operator: str, left: Type, right: Type, spans: t
     else:
         remedy = "change one to the type of the other, or use a number"
     diagnostic = Diagnostic("E0406", message, span, "different types", labels, remedy)
-    changed, wanted, other = spans[1], left, right
+    changed, before, wanted = spans[1], right, left
     if spans[1].text.isidentifier() and not spans[0].text.isidentifier():
-        changed, wanted, other = spans[0], right, left
-    size = _size_that_differs(wanted, other)
+        changed, before, wanted = spans[0], left, right
+    size = _size_that_differs(wanted, before)
     return diagnostic if size is None else diagnostic.with_edits(*wrapped(changed, f"linear[{size}]("))
 
 

@@ -128,9 +128,9 @@ def _only_missing(
     parameters: Iterable[tree.StaticParameter], arguments: Sequence[tree.StaticArgument], settled: Mapping[str, Bound]
 ) -> str | None:
     """Returns the static that a call lacks, if it is the only one: an unknown one may stand for it."""
-    given = {argument.name for argument in arguments} | set(settled)
+    names_set = {argument.name for argument in arguments} | set(settled)
     unnamed = sum(argument.name is None for argument in arguments)
-    missing = [each.name for each in list(parameters)[unnamed:] if each.default is None and each.name not in given]
+    missing = [each.name for each in list(parameters)[unnamed:] if each.default is None and each.name not in names_set]
     return missing[0] if len(missing) == 1 else None
 
 

@@ -16,11 +16,11 @@ def unlisted_symbols(definition: Definition) -> Iterator[Diagnostic]:
     for node in walk(definition.body) if listed else ():
         if not isinstance(node, Binary) or node.operator not in ("==", "!=", "in"):
             continue
-        for static, other in ((node.left, node.right), (node.right, node.left)):
+        for static, operand in ((node.left, node.right), (node.right, node.left)):
             if not isinstance(static, Name) or static.text not in listed:
                 continue
             allowed = listed[static.text]
-            for symbol in other.items if isinstance(other, ListOf) else (other,):
+            for symbol in operand.items if isinstance(operand, ListOf) else (operand,):
                 if isinstance(symbol, Name) and symbol.text not in statics and symbol.text not in allowed:
                     yield mistakes.unlisted_symbol(symbol.span, symbol.text, static.text, allowed)
 

@@ -331,15 +331,15 @@ class Evaluator:
         )
         return None
 
-    def _compares_kinds(self, static: tree.Expression, value: Value, other: tree.Expression, compared: Value) -> bool:
+    def _compares_kinds(self, static: tree.Expression, value: Value, operand: tree.Expression, compared: Value) -> bool:
         """Returns whether a static is compared with a value of another kind, which no value of it equals; reports
         that."""
         kind = _compared_kind(value)
         if kind is None or not isinstance(static, tree.Name) or not isinstance(self.lookup(static.parts[0]), Bound):
             return False
-        items: list[tuple[tree.Expression, Value]] = [(other, compared)]
-        if isinstance(other, tree.ListOf) and isinstance(compared, tuple):
-            items = list(zip(other.items, compared, strict=True))
+        items: list[tuple[tree.Expression, Value]] = [(operand, compared)]
+        if isinstance(operand, tree.ListOf) and isinstance(compared, tuple):
+            items = list(zip(operand.items, compared, strict=True))
         for expression, item in items:
             if _compared_kind(item) in (None, kind):
                 continue

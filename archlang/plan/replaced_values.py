@@ -8,9 +8,11 @@ from archlang.names.compared_symbols import listed_symbols
 from archlang.names.mistakes import symbol_not_listed
 from archlang.plan import mistakes
 from archlang.plan.recipe import ResolvedRecipe
+from archlang.plan.statics import given_statics
 from archlang.plan.variations import VariedStatic
-from archlang.syntax.tree import Call, Expression, Name
-from archlang.types.statics import StaticValue
+from archlang.source import Span
+from archlang.syntax.tree import Expression, Name
+from archlang.types.statics import StaticValue, Symbol
 
 
 def check_replaced_values(
@@ -19,31 +21,33 @@ def check_replaced_values(
     """Reports symbols that the signature does not allow, where `vary` replaces them, and in claims about the model.
     Warns of a claim at a value that `vary` does not list. `values` are the known ones of each static."""
     lists = {static.path.text: static for static in varied}
-    for word, choice in recipe.parts.choices.items():
-        for argument in choice.value.statics if isinstance(choice.value, Call) else ():
-            path = f"{word}.{argument.name}"
-            if path in lists and (mistake := _symbol_not_listed(recipe, path, argument.value)) is not None:
+    for word in recipe.declarations:
+        for name, bound in given_statics(recipe, word, {}).items():
+            path = f"{word}.{name}"
+            if path not in lists or not isinstance(bound.value, Symbol) or bound.span is None:
+                continue
+            mistake = _symbol_not_listed(recipe, path, str(bound.value), bound.span)
+            if mistake is not None:
                 recipe.report(mistake)
     for claim in recipe.parts.claims:
         for setting in claim.at:
             path = setting.path.text
-            mistake = _symbol_not_listed(recipe, path, setting.value)
+            value = setting.value
+            mistake = _symbol_not_listed(recipe, path, value.text, value.span) if isinstance(value, Name) else None
             if mistake is not None and path.startswith("model."):
                 recipe.report(mistake)
             elif mistake is None and path in lists:
-                _check_is_varied(recipe, lists[path], values[path], setting.value)
+                _check_is_varied(recipe, lists[path], values[path], value)
 
 
-def _symbol_not_listed(recipe: ResolvedRecipe, path: str, value: Expression) -> Diagnostic | None:
-    """Returns the mistake of a symbol that a static cannot be; None for any other value."""
+def _symbol_not_listed(recipe: ResolvedRecipe, path: str, symbol: str, span: Span) -> Diagnostic | None:
+    """Returns the mistake of a symbol that a static cannot be; None if it can."""
     word, _, name = path.partition(".")
     declaration = recipe.declarations.get(word)
-    if declaration is None or not isinstance(value, Name):
+    allowed = None if declaration is None else listed_symbols(declaration.item.signature).get(name)
+    if declaration is None or allowed is None or symbol in allowed:
         return None
-    allowed = listed_symbols(declaration.item.signature).get(name)
-    if allowed is None or value.text in allowed:
-        return None
-    return symbol_not_listed(value.span, value.text, name, declaration.name, allowed)
+    return symbol_not_listed(span, symbol, name, declaration.name, allowed)
 
 
 def _check_is_varied(

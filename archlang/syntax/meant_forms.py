@@ -7,12 +7,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from archlang.diagnostics import Diagnostic, Edit
-from archlang.diagnostics.edits import insertion
+from archlang.diagnostics.edits import closing_bracket, insertion
 from archlang.diagnostics.names import meant_names
 from archlang.diagnostics.percent import share_of
 from archlang.source import Span
 from archlang.syntax.expected import Expected
-from archlang.syntax.mistakes import quoted
+from archlang.syntax.mistakes import quoted, unexpected
 from archlang.syntax.outline import RESERVED
 
 # A form is short, and a search through a long text takes time quadratic in its length.
@@ -20,11 +20,10 @@ _LONGEST = 1_000
 _BINDERS = frozenset(("`=`", "`<-`"))
 # Words between the parts of a sentence, any of which may stand for another one.
 _PREPOSITIONS = frozenset(("as", "at", "by", "for", "from", "in", "of", "over", "through", "using", "via", "with"))
-_KINDS = frozenset(("int", "float", "bool", "symbol", "range", "list", "block", "path", "file", "str", "string"))
-_TYPES = frozenset(("tokens", "seq", "vec", "logits", "prob", "map", "address", "pointer", "chunks", "data"))
-_NUMBER_BEFORE_PERCENT = re.compile(r"(?<![\w.])([0-9]+(?:\.[0-9]+)?)[ \t]*%\Z")
+# The kinds of statics, by the words of other languages.
+_KINDS = {"int": "int", "float": "float", "bool": "bool", "str": "symbol", "string": "symbol"}
+_PERCENTAGE = re.compile(r"(?<![\w.])([0-9]+(?:\.[0-9]+)?)[ \t]*%\Z")
 _CALL = re.compile(r"(?:\[[^\[\]{}]*(?:\[[^\[\]{}]*\][^\[\]{}]*)*\])?[ \t]*(?P<inputs>\()")
-_BRACKET = re.compile(r"[()\[\]]")
 _SPACE = re.compile(r"(?:\s|#[^\r\n]*)*+")
 _STATICS_IN_BRACES = re.compile(r"\{([^{}\r\n]+)\}(?=[ \t]*\()")
 _INPUTS_AND_CLOSER = re.compile(r"(\([^()\[\]{}\r\n]*\))\)")
@@ -63,8 +62,8 @@ class Place:
         return diagnostic.with_edits(*edits, is_safe=is_safe) if edits else diagnostic
 
     def unexpected(self, remedy: str, *edits: Edit, is_safe: bool = False) -> Diagnostic:
-        message = f"expected {self.expected}, found {quoted(self.token.text)}"
-        return self.mistake(message, "not expected here", remedy, *edits, is_safe=is_safe)
+        message, label = unexpected(self.token.text, self.expected)
+        return self.mistake(message, label, remedy, *edits, is_safe=is_safe)
 
 
 def meant_form(place: Place) -> Diagnostic | None:
@@ -78,9 +77,10 @@ def _call_as_statement(place: Place) -> Diagnostic | None:
     if not place.begins_statement or place.name is None or place.is_in_recipe or not _are_binders(place.expected):
         return None
     call = _CALL.match(place.text, place.name.end, place.name.end + _LONGEST)
-    end = None if call is None else _closed(place.text, call.start("inputs"))
-    if end is None:
+    closer = None if call is None else closing_bracket(place.text, call.start("inputs"))
+    if closer is None or place.text[closer] != ")":
         return None
+    end = closer + 1
     called = place.text[place.name.start : end]
     short = called if len(called) < 40 and "\n" not in called else f"{place.name.text}(…)"
     message = f"the value of {quoted(short)} is neither bound nor returned"
@@ -169,15 +169,16 @@ def _values_for_one(place: Place) -> Diagnostic | None:
 
 
 def _percent(place: Place) -> Diagnostic | None:
-    """`lr = 0.1%,`"""
-    number = _NUMBER_BEFORE_PERCENT.search(place.text, max(0, place.after - _LONGEST), place.after)
-    if number is None or "a value" not in place.expected.phrases or place.token.text not in (",", ")", "]", "}"):
+    """`claim test.accuracy = 84%` or `lr = 0.1%,`, where the sign is that of a remainder without a second operand."""
+    is_sign = place.token.text == "%"
+    if not is_sign and ("a value" not in place.expected.phrases or place.token.text not in (",", ")", "]", "}")):
         return None
-    share, start = share_of(number[1]), place.after - len(number[0])
-    written = place.span(start, place.after)
-    message = f"{quoted(written.text)} is no number: `%` gives the remainder of a division"
-    diagnostic = Diagnostic("E0101", message, written, "a percentage")
-    return _with(diagnostic, f"write a fraction: `{share}`", Edit(written, share))
+    end = place.token.end if is_sign else place.after
+    number = _PERCENTAGE.search(place.text, max(0, end - _LONGEST), end)
+    if number is None:
+        return None
+    share, written = share_of(number[1]), place.span(*number.span())
+    return place.unexpected(f"write a fraction: `{share}`", Edit(written, share))
 
 
 def _statics_in_braces(place: Place) -> Diagnostic | None:
@@ -211,13 +212,13 @@ def _type_before_name(place: Place) -> Diagnostic | None:
         return None
     match = _TYPE_BEFORE_NAME.match(place.text, name.end, name.end + _LONGEST)
     is_static = place.around == "["
-    if match is None or (match[1] and is_static) or match[2] in RESERVED:
+    if match is None or match[2] in RESERVED or bool(match[1]) == is_static:
         return None
-    if name.text not in (_KINDS if is_static else _TYPES):
+    if is_static and name.text not in _KINDS:
         return None
-    kind = {"str": "symbol", "string": "symbol"}.get(name.text, name.text)
     what = "kind of a static" if is_static else "type of an input"
-    written, correct = place.span(name.start, match.end()), f"{match[2]}: {kind}{match[1] or ''}"
+    written = place.span(name.start, match.end())
+    correct = f"{match[2]}: {_KINDS[name.text] if is_static else name.text + match[1]}"
     diagnostic = Diagnostic("E0101", f"the {what} follows its name", written, "before its name")
     return _with(diagnostic, f"write `{correct}`", Edit(written, correct))
 
@@ -273,13 +274,3 @@ def _are_binders(expected: Expected) -> bool:
 def _with(diagnostic: Diagnostic, remedy: str, *edits: Edit) -> Diagnostic:
     diagnostic = replace(diagnostic, remedy=remedy)
     return diagnostic.with_edits(*edits) if edits else diagnostic
-
-
-def _closed(text: str, opener: int) -> int | None:
-    """Returns the end of the brackets that open at a place; None if they do not close soon."""
-    depth = 0
-    for bracket in _BRACKET.finditer(text, opener, opener + _LONGEST):
-        depth += 1 if bracket[0] in "([" else -1
-        if depth == 0:
-            return bracket.end()
-    return None

@@ -7,7 +7,6 @@ from dataclasses import replace
 from archlang.diagnostics import Diagnostic, Edit, Label
 from archlang.diagnostics.edits import insertion, without
 from archlang.diagnostics.names import is_typing_error, meant_names, misspelt
-from archlang.diagnostics.percent import share_of
 from archlang.source import Span
 from archlang.syntax.expected import ITEM, Expected
 from archlang.syntax.outline import CLAUSE_WORDS, FOREIGN_ELSE_IF, ITEM_WORDS, PART_WORDS
@@ -33,9 +32,6 @@ _LATER_CLAUSE = {
     "at": re.compile(r"\b(best\s+of|claims|from)\b(?:(?!\b(?:row|columns?|claim)\b)[^{}])*$"),
     "best": re.compile(r"\b(claims)\b(?:(?!\b(?:row|columns?|claim)\b)[^{}])*$"),
 }
-
-# A number before a percent sign.
-_PERCENT = re.compile(r"(?<![\w.])[0-9]+(?:\.[0-9]+)?[ \t]*$")
 
 # Keywords that follow others, as in `best of`.
 _SECOND_WORDS = ("of", "median", "task", "block", "optimizer", "settings", "gradients", "on", "evenly", "by")
@@ -93,12 +89,17 @@ def quoted(text: str) -> str:
     return f"`{text if len(text) <= _LONGEST else text[: _LONGEST - 1] + '…'}`"
 
 
+def unexpected(token: str, expected: Expected) -> tuple[str, str]:
+    """Returns the message about an unexpected token, and its label."""
+    is_one = len(expected.phrases) == 1 and str(expected) != ITEM
+    return f"expected {expected}, found {quoted(token)}", f"expected {expected}" if is_one else "not expected here"
+
+
 def unexpected_token(
     span: Span, token: str, expected: Expected, around: str, is_reserved: bool, is_keyword: bool, is_in_recipe: bool
 ) -> Diagnostic:
     """`token` is unexpected; `around` is the innermost open bracket, or empty. A keyword need not be reserved."""
-    message = f"expected {expected}, found {quoted(token)}"
-    label = f"expected {expected}" if len(expected.phrases) == 1 and str(expected) != ITEM else "not expected here"
+    message, label = unexpected(token, expected)
     is_bound = _BINDER.match(span.source.text, span.end) is not None
     if (keyword := keyword_without_space(span, expected.words)) is not None:
         return keywords_without_space(span, keyword)
@@ -149,18 +150,13 @@ def unexpected_token(
         return diagnostic.with_edits(
             without(Span(span.source, clause.start(), clause.start() + len(written))), is_safe=True
         )
-    percent = _PERCENT.search(span.source.text, 0, span.start) if token == "%" else None
-    if percent is not None:
-        share = share_of(percent[0].strip())
-        diagnostic = replace(diagnostic, remedy=f"write a fraction: `{share}`")
-        return diagnostic.with_edits(Edit(Span(span.source, percent.start(), span.end), share))
     if token in _LATER_CLAUSE:
         # A row is short, and a search through a long text takes time quadratic in its length.
         later = _LATER_CLAUSE[token].search(span.source.text, max(0, span.start - 1_000), span.start)
         if later is not None:
             earlier = "best of" if token == "best" else token
             return replace(diagnostic, remedy=f"`{earlier}` comes before `{' '.join(later[1].split())}`")
-    if remedy == _COMPARE and _BEGINS_LINE.search(span.source.text, max(0, span.start - _LONGEST), span.start):
+    if remedy == _COMPARE and _begins_line(span):
         return replace(diagnostic, remedy="bind a name: `name = …`, or delete `=`")
     if remedy == _COMPARE and "`]`" in expected.phrases:
         return replace(diagnostic, remedy="separate the statics with `,`, each as `name = value`")
@@ -390,7 +386,7 @@ def line_incomplete(span: Span, expected: Expected, following: Span) -> Diagnost
         remedy = "complete the line, or delete it"
         if {"at", "from"} <= set(expected.words) and "`±`" in expected.phrases:
             remedy = 'end the claim with its source, as in `from "paper, Table 1"`'
-        elif "`<-`" in expected.phrases and following.text == "}" and _is_first(span):
+        elif "`<-`" in expected.phrases and following.text == "}" and _begins_line(span):
             diagnostic = Diagnostic("E0101", message, span, "incomplete", labels, f"write `return {span.text}`")
             return diagnostic.with_edits(insertion(span.source, span.start, "return "))
         return Diagnostic("E0101", message, span, "incomplete", labels, remedy)
@@ -398,9 +394,9 @@ def line_incomplete(span: Span, expected: Expected, following: Span) -> Diagnost
     return Diagnostic("E0101", message, span, "incomplete", labels, remedy).with_edits(Edit(span, ""))
 
 
-def _is_first(span: Span) -> bool:
-    """Whether a word is the first one of its line."""
-    return not span.source.text[span.source.line_bounds(span.line)[0] : span.start].strip()
+def _begins_line(span: Span) -> bool:
+    """Whether a word or a sign is the first one of its line."""
+    return _BEGINS_LINE.search(span.source.text, max(0, span.start - _LONGEST), span.start) is not None
 
 
 def statics_without_bracket(name: Span, following: Span) -> Diagnostic:

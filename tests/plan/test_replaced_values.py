@@ -23,6 +23,11 @@ def recipe(task: str = "ctl", claim: str = "", lines: str = VARIED) -> str:
     ("text", "code", "place"),
     [
         (recipe(task="ctl[order = sideways]"), "E0304", "sideways"),
+        (
+            recipe(lines="vary model.kind in [relu, gelu]").replace("model small t", "model small[8, tanh] t"),
+            "E0304",
+            "tanh",
+        ),
         (recipe(claim="task.order = sideways"), "E0304", "sideways"),
         (recipe(claim="train.schedule = sine"), "E0304", "sine"),
         (recipe(claim="train.batch = 0"), "E0304", "0"),

@@ -41,6 +41,7 @@ ROW = 'table t {{\n    row "A" r{}\n    column "B" test.accuracy\n}}\n'
         (in_block("return attention{4}(h)"), in_block("return attention[4](h)")),
         (in_block("return attention[4(h))"), in_block("return attention[4](h)")),
         (in_block("return attention[4, causal = true(h, a))"), in_block("return attention[4, causal = true](h, a)")),
+        (in_recipe('claim test.accuracy = 84% from "p"'), in_recipe('claim test.accuracy = 0.84 from "p"')),
         (in_block("return dropout[10%](h)"), in_block("return dropout[0.10](h)")),
         (in_block("return dropout[10**-3](h)"), in_block("return dropout[1e-3](h)")),
         (in_block("return linear[2 ** 10](h)"), in_block("return linear[1_024](h)")),
