@@ -9,6 +9,7 @@ from archlang.elaborate.facts import Facts
 from archlang.elaborate.static_arguments import parameter_kind
 from archlang.graph.facts import POSITIONS
 from archlang.names import mistakes as name_mistakes
+from archlang.names import static_mistakes
 from archlang.names.resolve import Declaration
 from archlang.names.values import KINDS, Bound
 from archlang.source import Span
@@ -40,9 +41,9 @@ def check_signature(declaration: Declaration, report: Report) -> None:
         first.setdefault(name, span)
     for static in signature.statics:
         if static.kind is not None and static.kind not in KINDS:
-            report(name_mistakes.unknown_kind(static.span, static.kind, KINDS))
+            report(static_mistakes.unknown_kind(static.span, static.kind, KINDS))
         elif static.kind is None and parameter_kind(static, declaration.file) is None:
-            report(name_mistakes.unclear_kind(static.span, static.name))
+            report(static_mistakes.unclear_kind(static.span, static.name))
         if item.word == "model" and static.name in ("classes", "vocab"):
             report(mistakes.static_of_task_model(static.span, static.name, item.name))
     _check_sizes(declaration, report)

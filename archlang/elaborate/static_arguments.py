@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from archlang.diagnostics import Diagnostic, Report
 from archlang.diagnostics.names import did_you_mean
 from archlang.graph.operations import CHARGES
-from archlang.names import mistakes as name_mistakes
+from archlang.names import static_mistakes
 from archlang.names.compared_symbols import listed_symbols
 from archlang.names.evaluate import Evaluator
 from archlang.names.resolve import Declaration, ResolvedFile
@@ -61,12 +61,12 @@ def settle(
         are_in_place &= argument.name is None or (position < len(free) and free[position].name == argument.name)
         if argument.name is None:
             if position >= len(free):
-                report(name_mistakes.too_many_statics(argument.span, item.name, len(free), item.name_span))
+                report(static_mistakes.too_many_statics(argument.span, item.name, len(free), item.name_span))
                 break
             parameter = free[position]
             if not are_in_place:
                 before = arguments[position - 1].value.span
-                report(name_mistakes.static_without_name(argument.span, parameter.name, before))
+                report(static_mistakes.static_without_name(argument.span, parameter.name, before))
                 break
         elif argument.name in parameters:
             parameter = parameters[argument.name]
@@ -74,7 +74,7 @@ def settle(
             unlisted = _weights_of_charges(argument.name, item)
             beside = {each.name for each in arguments if _are_beside(each, argument)}
             report(
-                name_mistakes.unknown_static(
+                static_mistakes.unknown_static(
                     argument.span,
                     argument.name,
                     item.name,
@@ -88,13 +88,13 @@ def settle(
                 statics.setdefault(meant, Bound(None, argument.span))
             continue
         if parameter.name in first:
-            report(name_mistakes.static_set_twice(argument.span, parameter.name, first[parameter.name]))
+            report(static_mistakes.static_set_twice(argument.span, parameter.name, first[parameter.name]))
             continue
         first[parameter.name] = argument.span
         named = _named_alone(argument, parameters, evaluator)
         if named is not None and not _may_be_word(argument.value, parameter, declaration):
             kind = parameter_kind(named, declaration.file)
-            report(name_mistakes.name_without_value(argument.span, named.name, item.name, kind))
+            report(static_mistakes.name_without_value(argument.span, named.name, item.name, kind))
             statics.setdefault(named.name, Bound(None, argument.span))
             continue
         statics[parameter.name] = Bound(
@@ -156,7 +156,7 @@ def missing_static(block: BlockValue, place: Span) -> Diagnostic | None:
         kind = parameter_kind(parameter, declaration.file)
         is_read = kind is not None or parameter.kind is None
         if parameter.default is None and is_read and parameter.name not in block.settled:
-            return name_mistakes.missing_static(
+            return static_mistakes.missing_static(
                 place, parameter.name, kind or "static", declaration.name, parameter.span
             )
     return None
@@ -176,7 +176,7 @@ def static_value(
         return value
     converted = coerce(value, kind)
     if converted is MISFIT:
-        report(name_mistakes.wrong_kind(expression.span, parameter.name, kind, describe(value), parameter.span))
+        report(static_mistakes.wrong_kind(expression.span, parameter.name, kind, describe(value), parameter.span))
         return None
     # A name is a static of the block around, whose path is resolved.
     if kind == "file" and isinstance(converted, str) and converted and not isinstance(expression, tree.Name):
@@ -191,7 +191,7 @@ def _absolute_path(name: str, path: str, span: Span, file: ResolvedFile, report:
         return os.path.abspath(os.path.expanduser(path))
     real = file.readable.find(os.path.join(os.path.dirname(span.source.path), path))
     if real is None:
-        report(name_mistakes.file_outside(span, name, path))
+        report(static_mistakes.file_outside(span, name, path))
     return real
 
 

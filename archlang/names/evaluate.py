@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from archlang.diagnostics import Report
 from archlang.diagnostics.effort import spend
-from archlang.names import mistakes
+from archlang.names import mistakes, static_mistakes
 from archlang.names.resolve import Declaration, ResolvedFile
 from archlang.names.values import (
     BlockValue,
@@ -82,7 +82,9 @@ class Evaluator:
             case tree.Missing():
                 return None
         self.report(
-            mistakes.not_evaluable(expression.span, "this is computed at run time", mistakes.remedy_of_kind(kind))
+            static_mistakes.not_evaluable(
+                expression.span, "this is computed at run time", static_mistakes.remedy_of_kind(kind)
+            )
         )
         return None
 
@@ -91,14 +93,14 @@ class Evaluator:
         value = self.value(expression, "bool")
         if isinstance(value, bool) or value is None or isinstance(value, Unknown):
             return value if isinstance(value, bool) else None
-        self.report(mistakes.wrong_kind(expression.span, "a condition", "bool", describe(value), None))
+        self.report(static_mistakes.wrong_kind(expression.span, "a condition", "bool", describe(value), None))
         return None
 
     def _number(self, number: int | float, node: tree.Node) -> Value:
         if isinstance(number, float):
             return number
         if abs(number) > _LARGEST:
-            self.report(mistakes.not_evaluable(node.span, "this number is too large", "use a number below 2^53"))
+            self.report(static_mistakes.not_evaluable(node.span, "this number is too large", "use a number below 2^53"))
             return None
         return Dim.of(number)
 
@@ -115,10 +117,10 @@ class Evaluator:
         if kind == "symbol" and not (isinstance(binding, Bound) and may_be_symbol(binding.value)):
             return Symbol(name.text)
         if isinstance(binding, Data):
-            self.report(mistakes.data_in_static(name.span, name.text, binding.span))
+            self.report(static_mistakes.data_in_static(name.span, name.text, binding.span))
             return None
         if isinstance(binding, Length):
-            self.report(mistakes.length_in_static(name.span, name.text, binding.span))
+            self.report(static_mistakes.length_in_static(name.span, name.text, binding.span))
             return None
         if binding is not None:
             if len(name.parts) == 1:
@@ -132,7 +134,7 @@ class Evaluator:
         if kind == "block":
             self.report(mistakes.unknown_block(name.span, name.text, self.file.names()))
         else:
-            self.report(mistakes.unknown_static_name(name.span, name.text, self.names(), kind))
+            self.report(static_mistakes.unknown_static_name(name.span, name.text, self.names(), kind))
         return None
 
     def _attribute(self, name: tree.Name, bound: Bound) -> Value:
@@ -149,16 +151,16 @@ class Evaluator:
                 return size
             if not owner.features:
                 self.report(
-                    mistakes.not_evaluable(
+                    static_mistakes.not_evaluable(
                         bound.span or name.span,
                         f"the sizes of `{owner.name}` are unknown before its first call",
                         f"apply `{owner.name}` to a value first",
                     )
                 )
                 return None
-            self.report(mistakes.unknown_static_name(name.span, name.text, owner.features))
+            self.report(static_mistakes.unknown_static_name(name.span, name.text, owner.features))
             return None
-        self.report(mistakes.unknown_static_name(name.span, name.text, self.names()))
+        self.report(static_mistakes.unknown_static_name(name.span, name.text, self.names()))
         return None
 
     def _configured(self, call: tree.Call, callee: tree.Name) -> Value:
@@ -187,7 +189,7 @@ class Evaluator:
                 return Unknown("range")
             if first > last:
                 self.report(
-                    mistakes.not_evaluable(
+                    static_mistakes.not_evaluable(
                         node.span,
                         f"the range `{first}..{last}` is empty",
                         f"write the lower end first: `{last}..{first}`",
@@ -200,7 +202,7 @@ class Evaluator:
         if isinstance(low, Unknown) or isinstance(high, Unknown):
             return Unknown("range")
         bad, end = (low, node.low) if not isinstance(low, Dim) else (high, node.high)
-        self.report(mistakes.wrong_kind(end.span, "a range", "int", describe(bad), None))
+        self.report(static_mistakes.wrong_kind(end.span, "a range", "int", describe(bad), None))
         return None
 
     def _negative(self, value: Value, node: tree.Node) -> Value:
@@ -210,7 +212,9 @@ class Evaluator:
             return -value
         if isinstance(value, Unknown) or value is None:
             return value
-        self.report(mistakes.not_evaluable(node.span, f"`-` takes a number, not {describe(value)}", "write a number"))
+        self.report(
+            static_mistakes.not_evaluable(node.span, f"`-` takes a number, not {describe(value)}", "write a number")
+        )
         return None
 
     def _binary(self, node: tree.Binary) -> Value:
@@ -237,7 +241,9 @@ class Evaluator:
             if isinstance(value, Dim):
                 return Unknown("float")
             self.report(
-                mistakes.not_evaluable(bad.span, f"`{operator}` takes numbers, not {describe(value)}", "write a number")
+                static_mistakes.not_evaluable(
+                    bad.span, f"`{operator}` takes numbers, not {describe(value)}", "write a number"
+                )
             )
             return None
         return self._real(node, first, second)
@@ -254,7 +260,9 @@ class Evaluator:
                 spend(len(left.terms) * len(right.terms))
                 result = left * right
             case "/" | "%" if b == 0:
-                self.report(mistakes.not_evaluable(node.span, "this divides by zero", "divide by another number"))
+                self.report(
+                    static_mistakes.not_evaluable(node.span, "this divides by zero", "divide by another number")
+                )
             case "/" | "%" if a is None or b is None:
                 return Unknown("int")
             case "%" if a is not None and b is not None:
@@ -268,9 +276,11 @@ class Evaluator:
                 return _order(node.operator, difference)
         if isinstance(result, Dim) and result.is_unwieldy:
             if result.constant is not None:
-                self.report(mistakes.not_evaluable(node.span, "this number is too large", "use a number below 2^53"))
+                self.report(
+                    static_mistakes.not_evaluable(node.span, "this number is too large", "use a number below 2^53")
+                )
             else:
-                self.report(mistakes.size_too_large(node.span))
+                self.report(static_mistakes.size_too_large(node.span))
             return None
         return result
 
@@ -283,7 +293,9 @@ class Evaluator:
             case "*":
                 return left * right
             case "/" | "%" if right == 0:
-                self.report(mistakes.not_evaluable(node.span, "this divides by zero", "divide by another number"))
+                self.report(
+                    static_mistakes.not_evaluable(node.span, "this divides by zero", "divide by another number")
+                )
                 return None
             case "/":
                 return left / right
@@ -303,7 +315,7 @@ class Evaluator:
         for value, other, side in ((left, right, node.right), (right, left, node.left)):
             texts = other if isinstance(other, tuple) else (other,)
             if isinstance(value, Symbol) and any(isinstance(text, str) for text in texts):
-                self.report(mistakes.string_for_symbol(side.span))
+                self.report(static_mistakes.string_for_symbol(side.span))
                 return None
         if self._compares_kinds(node.left, left, node.right, right) or (
             node.operator != "in" and self._compares_kinds(node.right, right, node.left, left)
@@ -325,7 +337,7 @@ class Evaluator:
                 return True
             return Unknown("bool") if None in matches else False
         self.report(
-            mistakes.not_evaluable(
+            static_mistakes.not_evaluable(
                 node.right.span, f"`in` takes a list or a range, not {describe(right)}", "write `[a, b]` or `1..5`"
             )
         )
@@ -344,9 +356,9 @@ class Evaluator:
             if _compared_kind(item) in (None, kind):
                 continue
             if isinstance(item, Symbol) and isinstance(expression, tree.Name):
-                self.report(mistakes.unknown_static_name(expression.span, expression.text, self.names(), kind))
+                self.report(static_mistakes.unknown_static_name(expression.span, expression.text, self.names(), kind))
             else:
-                self.report(mistakes.wrong_kind(expression.span, static.text, kind, describe(item), None))
+                self.report(static_mistakes.wrong_kind(expression.span, static.text, kind, describe(item), None))
             return True
         return False
 

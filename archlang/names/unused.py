@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from archlang.diagnostics import Diagnostic
-from archlang.names import mistakes
+from archlang.names import mistakes, static_mistakes
 from archlang.syntax.tree import (
     Assign,
     Body,
@@ -43,7 +43,7 @@ def unused_names(definition: Definition) -> Iterator[Diagnostic]:
                 binders.append(node)
     for static in definition.signature.statics:
         if static.name not in mentioned and not static.name.startswith("_"):
-            yield mistakes.unused_static(static.span, static.name)
+            yield static_mistakes.unused_static(static.span, static.name)
     for binder in binders:
         if isinstance(binder, Assign | Let):
             if binder.name not in mentioned and not binder.name.startswith("_"):

@@ -10,6 +10,7 @@ from archlang.elaborate.elaborator import elaborate
 from archlang.elaborate.static_arguments import parameter_kind
 from archlang.graph.graph import Graph
 from archlang.names import mistakes as name_mistakes
+from archlang.names import static_mistakes
 from archlang.names.resolve import Declaration, ResolvedFile
 from archlang.names.values import BlockValue, Bound, Value
 from archlang.plan.statics import model_sizes
@@ -69,10 +70,10 @@ def _require_known(model: Declaration, statics: Mapping[str, StaticValue]) -> No
     types = [*(parameter.type for parameter in signature.inputs), *filter(None, [signature.result])]
     names |= {node.text for written in types for node in walk(written) if isinstance(node, Name)}
     for unknown in sorted(statics.keys() - names):
-        raise ProgramError([name_mistakes.unknown_static(start, unknown, model.name, names, start)])
+        raise ProgramError([static_mistakes.unknown_static(start, unknown, model.name, names, start)])
     for size in TASK_SIZES:
         if size in statics and (isinstance(statics[size], bool) or not isinstance(statics[size], int)):
-            raise ProgramError([name_mistakes.wrong_kind(start, size, "int", f"`{statics[size]}`", None)])
+            raise ProgramError([static_mistakes.wrong_kind(start, size, "int", f"`{statics[size]}`", None)])
 
 
 def _evaluated(value: StaticValue) -> Value:

@@ -7,7 +7,7 @@ from functools import cached_property
 from archlang.diagnostics import Diagnostic, Report
 from archlang.diagnostics.effort import spend
 from archlang.elaborate.static_arguments import settle, static_value
-from archlang.names import library
+from archlang.names import library, static_mistakes
 from archlang.names import mistakes as name_mistakes
 from archlang.names.evaluate import Evaluator
 from archlang.names.resolve import Declaration, ResolvedFile, prelude
@@ -111,7 +111,7 @@ def report_repeated(settings: Iterable[Setting | Variation | Sought | Name], rep
     for setting in settings:
         path = setting if isinstance(setting, Name) else setting.path
         if first.setdefault(path.text, setting.span) is not setting.span:
-            report(name_mistakes.static_set_twice(setting.span, path.text, first[path.text]))
+            report(static_mistakes.static_set_twice(setting.span, path.text, first[path.text]))
 
 
 def resolve_recipe(resolved: ResolvedFile, parts: RecipeParts, report: Report) -> ResolvedRecipe:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from archlang.diagnostics import Diagnostic
 from archlang.elaborate.static_arguments import plain
 from archlang.names.compared_symbols import listed_symbols
-from archlang.names.mistakes import symbol_not_listed
+from archlang.names.static_mistakes import symbol_not_listed
 from archlang.plan import mistakes
 from archlang.plan.recipe import ResolvedRecipe
 from archlang.plan.statics import given_statics

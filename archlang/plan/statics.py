@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 from archlang.elaborate.binding import TASK_SIZES, Binding
 from archlang.elaborate.static_arguments import parameter_kind, plain, settle, static_value
-from archlang.names.mistakes import static_set_twice
 from archlang.names.resolve import Declaration
+from archlang.names.static_mistakes import static_set_twice
 from archlang.names.values import BlockValue, Bound, Unknown
 from archlang.plan.charges import is_weight, weight_parameter
 from archlang.plan.plan import BoundExtern

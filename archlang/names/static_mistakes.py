@@ -1,0 +1,299 @@
+"""Diagnostics of statics: their kinds, their values, and the conditions of a signature."""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from archlang.diagnostics import Diagnostic, Edit, Label
+from archlang.diagnostics.edits import insertion, is_in_signature, static_set, without_item, word_in
+from archlang.diagnostics.names import did_you_mean, listed, misspelt, plural
+from archlang.names.library import static_called
+from archlang.source import Span
+from archlang.types.dimension import MOST_FACTORS, MOST_TERMS
+
+_RANGE = re.compile(r"[\w.]+?\s*\.\.\s*[\w.]+")
+
+# What precedes the bracket of a list; a name precedes that of a call.
+_BEFORE_LIST = re.compile(r"(?<!\w)\[\Z")
+
+_WITH_COMMAS = re.compile(r"[1-9][0-9]{0,2}(?:,[0-9]{3})+(?![0-9_.])")
+
+
+def unused_static(span: Span, name: str) -> Diagnostic:
+    message, remedy = f"the static `{name}` is never used", "delete it, or use it in the body"
+    return Diagnostic("W0201", message, span, "unused", remedy=remedy)
+
+
+def unknown_static(
+    span: Span, name: str, block: str, possible: Iterable[str], declared: Span | None, unlisted: Iterable[str] = ()
+) -> Diagnostic:
+    """`unlisted` are further possible names, which the signature does not list."""
+    possible = tuple(possible)
+    remedy = f"`{block}` has {listed(possible)}" if possible else f"`{block}` has no statics"
+    labels = (Label(declared, f"`{block}` is declared here"),) if declared else ()
+    message = f"`{block}` has no static `{name}`"
+    diagnostic = Diagnostic("E0301", message, span, "unknown static", labels, remedy)
+    if name in ("seed", "seeds", "random_seed"):
+        return replace(diagnostic, remedy="write a line `vary seed in 1..3`, or `--set seed=2` in the command")
+    called = static_called(name, possible)
+    if called is None:
+        return misspelt(diagnostic, name, (*possible, *unlisted))
+    diagnostic = replace(diagnostic, remedy=f"here it is called `{called}`")
+    place = word_in(span, name)
+    return diagnostic.with_edits(None if place is None else Edit(place, called))
+
+
+def name_without_value(span: Span, name: str, block: str, kind: str | None) -> Diagnostic:
+    """`name` is that of a static of a block, and stands where its value would."""
+    message = f"the static `{name}` of `{block}` has no value"
+    value = "true" if kind == "bool" else "…"
+    diagnostic = Diagnostic("E0313", message, span, "a name alone", remedy=f"write `{name} = {value}`")
+    return diagnostic.with_edits(Edit(span, f"{name} = true")) if kind == "bool" else diagnostic
+
+
+def missing_static(span: Span, name: str, kind: str, block: str, declared: Span) -> Diagnostic:
+    labels = (Label(declared, "declared without a default here"),)
+    remedy = f"write `{block}[{name} = …]` with {_a(kind)}"
+    message = f"`{block}` requires the static `{name}`"
+    diagnostic = Diagnostic("E0302", message, span, f"`{name}` is missing", labels, remedy)
+    # A size or a static of this name around the call is likely meant.
+    value = name if is_in_signature(span, name) else _EXAMPLES.get(kind)
+    is_call = re.match(rf"(?:\w+\.)*{re.escape(block)}(?!\w)", span.text) is not None
+    return diagnostic.with_edits(static_set(span, name, value)) if is_call and value is not None else diagnostic
+
+
+_EXAMPLES = {"int": "1", "float": "1.0", "bool": "false"}
+
+# A name that is compared with a value.
+_COMPARED = re.compile(r"(\w+)[ \t]*==[ \t]*(\S[^\r\n]*)")
+
+
+def wrong_kind(span: Span, name: str, expected: str, value: str, declared: Span | None) -> Diagnostic:
+    labels = (Label(declared, f"`{name}` is declared here"),) if declared else ()
+    subject = f"`{name}`" if name.isidentifier() else name
+    message = f"{subject} takes {_a(expected)}, not {value}"
+    remedy = _KIND_REMEDY.get(expected, "")
+    if name == "a condition" and span.text.replace(".", "").isidentifier():
+        remedy = f"compare it, as in `{span.text} {'>' if value.startswith('the integer') else '=='} …`"
+    diagnostic = Diagnostic("E0303", message, span, f"expected {_a(expected)}", labels, remedy)
+    compared = _COMPARED.fullmatch(span.text)
+    if compared is not None and compared[1] == name:
+        remedy = f"set the static with one `=`: `{name} = {compared[2]}`"
+        return replace(diagnostic, remedy=remedy).with_edits(Edit(span, f"{name} = {compared[2]}"))
+    around = Span(span.source, max(0, span.start - 1), min(span.end + 1, len(span.source.text)))
+    is_list = around.text.endswith("]") and _BEFORE_LIST.search(span.source.text, around.start, span.start)
+    if is_list and _RANGE.fullmatch(span.text):
+        diagnostic = replace(diagnostic, remedy=f"write the range without brackets: `{span.text}`")
+        return diagnostic.with_edits(Edit(around, span.text), is_safe=True)
+    text = _in_kind(span.text, expected)
+    return diagnostic if text is None else diagnostic.with_edits(Edit(span, text), is_safe=True)
+
+
+def string_for_symbol(span: Span) -> Diagnostic:
+    """`span` is a string, or a list with one, that is compared with a symbol."""
+    message = "a symbol is never equal to a string"
+    written = re.sub(r'"([A-Za-z_]\w*)"', r"\1", span.text)
+    diagnostic = Diagnostic("E0303", message, span, "expected a symbol", remedy=f"write `{written}`, without quotes")
+    return diagnostic.with_edits(Edit(span, written), is_safe=True) if '"' not in written else diagnostic
+
+
+def _in_kind(written: str, kind: str) -> str | None:
+    """Returns the same value as another kind of static is written; None if it has none."""
+    if kind == "symbol" and re.fullmatch(r'"[A-Za-z_]\w*"', written):
+        return written.strip('"')
+    if kind == "file" and re.fullmatch(r"[\w./-]+", written):
+        return f'"{written}"'
+    if kind == "int" and (match := re.fullmatch(r"(\d+)\.0+", written)):
+        return match[1]
+    if kind == "int" and re.fullmatch(r"\d(?:\.\d)?[eE]\d", written) and float(written).is_integer():
+        return f"{int(float(written)):_}"
+    if kind == "list" and re.fullmatch(r"[\w.]+", written):
+        return f"[{written}]"
+    if kind == "bool" and written in ("0", "1"):
+        return "true" if written == "1" else "false"
+    return None
+
+
+_KIND_REMEDY = {
+    "int": "write an integer such as `4`",
+    "float": "write a number such as `0.1`",
+    "bool": "write `true` or `false`",
+    "symbol": "write a word without quotes, such as `none`",
+    "range": "write `1..5`, both ends included",
+    "list": "write `[a, b]`",
+    "block": "name a block, such as `attention` or `attention[heads = 4]`",
+    "path": "write a dotted name such as `valid.accuracy`",
+    "file": 'write a path in quotes, relative to the folder of the program: `"words.tsv"`',
+}
+
+
+def remedy_of_kind(kind: str | None) -> str:
+    """What to write in place of a value that is computed at run time. Conditions compare numbers."""
+    if kind in (None, "bool", "float"):
+        return "use statics and sizes here; what depends on values is a mask, as in `greater(h) * h`"
+    return _KIND_REMEDY[kind]
+
+
+def _a(kind: str) -> str:
+    phrases = {"int": "an integer", "float": "a number", "bool": "`true` or `false`", "symbol": "a symbol"}
+    return phrases.get(kind, f"a {kind}")
+
+
+def file_outside(span: Span, name: str, path: str) -> Diagnostic:
+    message = f"`{path}` is outside the folder of the program"
+    remedy = (
+        f"move the file into the folder, pass its path on the command line (`--set 'task.{name}=\"…\"'`), or allow its "
+        "folder: `--allow FOLDER`"
+    )
+    return Diagnostic("E0316", message, span, "outside the folder", remedy=remedy)
+
+
+def where_violated(
+    span: Span,
+    condition: str,
+    block: str,
+    facts: Sequence[tuple[str, str, Span | None]],
+    written: Span,
+    possible: Sequence[str],
+) -> Diagnostic:
+    """`facts` are the statics of the condition, each with its value and its place; `possible` are the names that the
+    first can be."""
+    values = ", ".join(f"{name} = {value}" for name, value, _ in facts)
+    others = [(name, value, place) for name, value, place in facts if place is not None and place != span]
+    labels = (
+        Label(written, "required here"),
+        *(Label(place, f"{name} = {value}") for name, value, place in others if place is not None),
+    )
+    near = did_you_mean(facts[0][1], possible) if facts else None
+    remedy = "change one of these values"
+    message = f"`{block}` requires {condition}, but {values}"
+    if not facts:
+        return Diagnostic("E0304", f"{condition}, which `{block}` requires, never holds", written, remedy="delete it")
+    diagnostic = Diagnostic("E0304", message, span, "does not hold", labels, remedy)
+    return diagnostic if near is None else misspelt(diagnostic, facts[0][1], possible)
+
+
+def unlisted_symbol(span: Span, symbol: str, static: str, allowed: Sequence[str]) -> Diagnostic:
+    message = f"`{static}` is never `{symbol}`: the signature allows {listed(allowed)}"
+    diagnostic = Diagnostic("E0304", message, span, "not allowed", remedy="compare with one of these, or add it there")
+    return misspelt(diagnostic, symbol, allowed)
+
+
+def symbol_not_listed(span: Span, symbol: str, static: str, block: str, allowed: Sequence[str]) -> Diagnostic:
+    message = f"`{static}` of `{block}` cannot be `{symbol}`: the signature allows {listed(allowed)}"
+    diagnostic = Diagnostic("E0304", message, span, "not allowed", remedy="write one of these")
+    return misspelt(diagnostic, symbol, allowed)
+
+
+def too_many_statics(span: Span, block: str, count: int, declared: Span | None) -> Diagnostic:
+    labels = (Label(declared, f"`{block}` is declared here"),) if declared else ()
+    allowed = "no statics" if count == 0 else f"at most {plural(count, 'static')}"
+    message = f"`{block}` takes {allowed}"
+    diagnostic = Diagnostic("E0305", message, span, "too many statics", labels, "delete it, or set a static by name")
+    # What follows is too much as well.
+    end = re.compile(r"[^\]\n]*\]").match(span.source.text, span.end)
+    extra = span if end is None or "[" in end[0] else Span(span.source, span.start, end.end() - 1)
+    return diagnostic.with_edits(without_item(extra))
+
+
+def static_without_name(span: Span, name: str, before: Span) -> Diagnostic:
+    """A value without a name follows a static that is set by name at another place than its own; `name` is the static
+    of this place, and `before` the value before it."""
+    message = "a value without a name follows statics that are set by name, in another order than they are declared"
+    thousands = _WITH_COMMAS.match(span.source.text, before.start)
+    if thousands is not None and thousands.end() >= span.end:
+        number = thousands[0].replace(",", "_")
+        diagnostic = Diagnostic("E0305", message, span, "which static?", remedy=f"write `{number}`, without a comma")
+        return diagnostic.with_edits(Edit(Span(span.source, *thousands.span()), number))
+    remedy = f"write its name, as in `{name} = {' '.join(span.text.split())}`"
+    return Diagnostic("E0305", message, span, "which static?", remedy=remedy)
+
+
+def static_set_twice(span: Span, name: str, first: Span) -> Diagnostic:
+    message = f"`{name}` is set twice"
+    labels = (Label(first, "first value"),)
+    diagnostic = Diagnostic("E0306", message, span, "second value", labels, "delete one of them")
+    is_same = first.text.rpartition("=")[2].strip() == span.text.rpartition("=")[2].strip()
+    return diagnostic.with_edits(without_item(span), is_safe=is_same)
+
+
+def not_evaluable(span: Span, reason: str, remedy: str) -> Diagnostic:
+    return Diagnostic("E0307", reason, span, "cannot be evaluated", remedy=remedy)
+
+
+def size_too_large(span: Span) -> Diagnostic:
+    reason = f"this size has more than {MOST_TERMS} terms, {MOST_FACTORS} factors in a term, or a factor above 2^53"
+    return not_evaluable(span, reason, "make the size a static of the block")
+
+
+# A comparison, or the end of a condition, after a name.
+_COMPARISON_AFTER = re.compile(r"[ \t]*(?:[<>]=?|[=!]=|else\b|\{)(?!-)")
+
+
+def data_in_static(span: Span, name: str, bound: Span) -> Diagnostic:
+    message = f"`{name}` is a run-time value, but a static is fixed at compile time"
+    remedy = "pass it in parentheses, or use a static of the block"
+    if _COMPARISON_AFTER.match(span.source.text, span.end):
+        remedy = "use statics and sizes here; what depends on values is a mask, as in `greater(h) * h`"
+    return Diagnostic("E0309", message, span, "not static", (Label(bound, f"`{name}` is bound here"),), remedy)
+
+
+def length_in_static(span: Span, name: str, bound: Span) -> Diagnostic:
+    labels = (Label(bound, f"`{name}` counts positions here"),) if bound != span else ()
+    message = f"`{name}` is a length, which differs from sample to sample, but a static is fixed at compile time"
+    remedy = "write a number or a static of the block; only lengths in types can depend on a length"
+    return Diagnostic("E0318", message, span, "a length", labels, remedy)
+
+
+def unknown_kind(span: Span, kind: str, possible: Iterable[str]) -> Diagnostic:
+    possible = tuple(possible)
+    message, remedy = f"unknown kind of static `{kind}`", f"the kinds are {listed(possible)}"
+    return misspelt(Diagnostic("E0311", message, span, "no such kind", remedy=remedy), kind, possible)
+
+
+# A line of a recipe, in which no static can be declared.
+_CHOICE = re.compile(r"\s*(?:task|model|train)\b[^({]*$")
+
+
+def unknown_static_name(span: Span, name: str, possible: Iterable[str], kind: str | None = None) -> Diagnostic:
+    if span.source.path.startswith("--set "):
+        expected = _a(kind or "int")
+        message = f"`{span.source.path}` takes {expected}, not `{name}`, which is no static here"
+        example = f"write a list: `[{name}]`" if kind == "list" else f"{_KIND_REMEDY.get(kind or 'int', '')} after `=`"
+        return misspelt(Diagnostic("E0313", message, span, f"expected {expected}", remedy=example), name, possible)
+    lower = name.lower()
+    if kind == "bool" and lower in _TRUTHS:
+        diagnostic = Diagnostic("E0313", f"unknown static or size `{name}`", span, "not bound here")
+        diagnostic = replace(diagnostic, remedy=f"write `{_TRUTHS[lower]}`")
+        return diagnostic.with_edits(Edit(span, _TRUTHS[lower]), is_safe=True)
+    declare = "declare it as a static of the block: `block name[" + name + ": int](…)`"
+    remedy = f"write a list: `[{name}]`" if kind == "list" else declare
+    if _CHOICE.match(span.source.line(span.line)):
+        remedy = f"set a static by its name: `{name} = …`"
+    if lower in ("none", "null", "nil"):
+        remedy = f"{_KIND_REMEDY.get(kind or 'int', '')}, or leave the static out for its default"
+    elif _NAMED.search(span.source.text, span.source.line_bounds(span.line)[0], span.start):
+        remedy = _KIND_REMEDY.get(kind or "int", remedy) if _CHOICE.match(span.source.line(span.line)) else remedy
+    diagnostic = Diagnostic("E0313", f"unknown static or size `{name}`", span, "not bound here", remedy=remedy)
+    if name.lower() in _BOOLEANS:
+        return misspelt(diagnostic, name, _BOOLEANS)
+    corrected = misspelt(diagnostic, name, possible, is_local=True)
+    if corrected is diagnostic and kind == "list":
+        return diagnostic.with_edits(Edit(span, f"[{span.text}]"))
+    return corrected
+
+
+_BOOLEANS = ("true", "false")
+
+_TRUTHS = {"yes": "true", "on": "true", "no": "false", "off": "false"}
+
+# The name of a static and `=`, at the end of a text.
+_NAMED = re.compile(r"\w[ \t]*=[ \t]*\Z")
+
+
+def unclear_kind(span: Span, name: str) -> Diagnostic:
+    message = f"the kind of `{name}` is unknown"
+    remedy = f"declare the kind, as in `{name}: int`"
+    diagnostic = Diagnostic("E0314", message, span, "no kind and no default that implies one", remedy=remedy)
+    kind = "file" if '"' in span.text else "int"
+    return diagnostic.with_edits(insertion(span.source, span.start + len(name), f": {kind}"))
