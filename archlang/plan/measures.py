@@ -54,10 +54,22 @@ class Measures:
     group_values: Mapping[str, Mapping[str, Collection[int]]]
     answers: str
     """the name of the form of the answers, as `archlang.tasks.kit.split.Form` has it"""
+    empty: Collection[str] = ()
+    """the splits that have no items, as the statics of the task say"""
+    taken: Collection[str] = ()
+    """the names of the user's own metrics that another metric has"""
 
-    def check_loss(self, train: Mapping[str, Bound], span: Span, report: Report) -> None:
-        """Reports settings of the loss that have no meaning for the answers of the task. `span` is the place of a
-        setting without one."""
+    def check_train(self, train: Mapping[str, Bound], span: Span, report: Report) -> None:
+        """Reports a training split without items, settings of the loss that have no meaning for the answers of the
+        task, and metrics of the user's own with the name of another one. `span` is the place of a setting without
+        one."""
+        if TRAIN in self.empty:
+            report(mistakes.empty_split(span, self.task, TRAIN))
+        self._check_loss(train, span, report)
+        for name in self.taken:
+            report(mistakes.metric_twice(train["metrics"].span or span, name))
+
+    def _check_loss(self, train: Mapping[str, Bound], span: Span, report: Report) -> None:
         loss, smoothing = train.get("loss"), train.get("label_smoothing")
         if loss is not None and loss.value == Symbol("stablemax") and self.answers in ("SETS", "NUMBERS"):
             report(mistakes.no_stablemax(loss.span or span, self.task))
@@ -76,6 +88,9 @@ class Measures:
             report(mistakes.unknown_split(span, self.task, split, possible or self.splits, metric, selects))
         elif split == TRAIN and not selects:
             report(mistakes.train_not_measured(span, metric, possible))
+        elif split in self.empty:
+            others = [f"{name}.{metric}" for name in possible if selects and name not in (*self.empty, TRAIN)]
+            report(mistakes.empty_split(span, self.task, split, others))
         elif metric not in metrics:
             is_late = metric in self.metrics
             report(mistakes.unknown_metric(span, self.task, split, metric, metrics, is_late, selects))

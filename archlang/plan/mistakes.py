@@ -182,6 +182,28 @@ def function_without_file(span: Span, setting: str, name: str, shipped: Sequence
     return misspelt(diagnostic, name, shipped) if span.text == name else diagnostic
 
 
+def idle_setting(span: Span, name: str, reason: str) -> Diagnostic:
+    diagnostic = Diagnostic("W0208", f"`{name}` has no effect: {reason}", span, "no effect", remedy="delete it")
+    return diagnostic.with_edits(_without_setting(span, name))
+
+
+def seed_out_of_bounds(span: Span, seed: int, highest: int) -> Diagnostic:
+    remedy = f"choose a seed between 0 and {highest:_}"
+    return Diagnostic("E0624", f"the seed is {seed}", span, "no seed of a run", remedy=remedy)
+
+
+def empty_split(span: Span, task: str, split: str, selecting: Sequence[str] = ()) -> Diagnostic:
+    """`selecting` are the metrics by which `train.select` could choose the weights instead."""
+    message = f"the split `{split}` of `{task}` has no items"
+    remedy = f"set `select = {selecting[0]}` in `train`" if selecting else "choose another split"
+    return Diagnostic("E0625", message, span, "an empty split", remedy=f"{remedy}, or a larger size of the split")
+
+
+def metric_twice(span: Span, metric: str) -> Diagnostic:
+    message = f"two metrics of a run have the name `{metric}`"
+    return Diagnostic("E0626", message, span, "a metric twice", remedy="leave out or rename one of the functions")
+
+
 def no_smoothing(span: Span, task: str) -> Diagnostic:
     message = f"`label_smoothing` changes a loss of classes, and the answers of `{task}` are sets, numbers or spans"
     diagnostic = Diagnostic("E0622", message, span, "has no effect", remedy="delete the setting `label_smoothing`")

@@ -20,14 +20,16 @@ from archlang.plan.charges import charge_names, check_claimed, check_weights
 from archlang.plan.claims import check_agreement, check_claimed_groups, check_claims, published_results, row_claims
 from archlang.plan.early_stopping import check_patience
 from archlang.plan.grid import spread
+from archlang.plan.idle_settings import check_idle_settings
 from archlang.plan.inheritance import with_base
 from archlang.plan.measures import Measures
 from archlang.plan.model_graphs import ModelGraphs
 from archlang.plan.parts import read_parts
 from archlang.plan.plan import BoundExtern, Plan, PublishedResult
-from archlang.plan.recipe import SEED, ResolvedRecipe, report_repeated, resolve_recipe, static_names
+from archlang.plan.recipe import ResolvedRecipe, report_repeated, resolve_recipe, static_names
 from archlang.plan.recipe_graph import recipe_graph
 from archlang.plan.replaced_values import check_replaced_values
+from archlang.plan.seeds import check_seed, check_seeds
 from archlang.plan.sign_sgd import check_sign_sgd
 from archlang.plan.statics import bind, bound_extern, given_statics, given_weights, model_statics, sizes_of_task
 from archlang.plan.supervision import check_supervision
@@ -37,7 +39,6 @@ from archlang.plan.variations import VariedStatic, check_variations, values_by_p
 from archlang.plan.weights import have_same_weights
 from archlang.plugins import NO_PLUGINS, Plugins
 from archlang.syntax.tree import Claim, Recipe, Setting
-from archlang.types import Dim
 from archlang.types.statics import StaticValue
 
 _MOST_POINTS_OF_CLAIM = 16
@@ -92,6 +93,9 @@ class Planner:
         check_agreement(self.recipe, self._claims_of_tables, point)
         check_replaced_values(self.recipe, self.varied, self._values_by_path)
         if plan is not None:
+            train = self._bind("train", {**point, **self.overrides})
+            assert train is not None, "a plan has an optimizer"
+            check_idle_settings(self.recipe, train.statics, plan.graph, self.overrides)
             paths = (setting.path for claim in self.recipe.parts.claims for setting in claim.at)
             check_claimed(paths, plan.graph, plan.model, self.recipe.report)
 
@@ -104,6 +108,7 @@ class Planner:
                 self.recipe.report(mistakes.not_at_test(setting.span, setting.path.text))
         report_repeated(self.recipe.parts.at_test, self.recipe.report)
         check_variations(self.recipe)
+        check_seeds(self.recipe, self.varied)
 
     def check_points(self) -> None:
         """Checks the other points of `vary` within the step budget; a warning counts those left out."""
@@ -211,7 +216,7 @@ class Planner:
         choices = self.recipe.parts.choices
         measures = task_measures(task, bound_extern(task), bound_extern(train), choices["task"].value.span)
         if measures is not None:
-            measures.check_loss(train.statics, choices["train"].value.span, self.recipe.report)
+            measures.check_train(train.statics, choices["train"].value.span, self.recipe.report)
         select = train.statics.get("select")
         if measures is not None and select is not None and select.value is not None:
             span = select.span or choices["train"].value.span
@@ -238,8 +243,7 @@ class Planner:
         setting = settings.get("seed")
         if setting is None:
             return 1
-        value = self.recipe.value(SEED, setting.value)
-        return value.constant or 0 if isinstance(value, Dim) else 1
+        return check_seed(self.recipe, setting.value)
 
     @cached_property
     def _values_by_path(self) -> Mapping[str, tuple[StaticValue, ...]]:

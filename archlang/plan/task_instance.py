@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -23,7 +24,7 @@ def task_measures(binding: Binding, task: BoundExtern, train: BoundExtern, span:
     from archlang.tasks.kit.make_task import is_own
     from archlang.tasks.kit.metrics import WRITTEN_METRICS
     from archlang.tasks.kit.mistakes import TaskError
-    from archlang.tasks.kit.task import DecodableTask, group_values, groups
+    from archlang.tasks.kit.task import DecodableTask, empty_splits, group_values, groups
 
     if not is_own(task.python) or not _is_sound(binding, task):
         return None
@@ -32,11 +33,14 @@ def task_measures(binding: Binding, task: BoundExtern, train: BoundExtern, span:
     except TaskError as error:
         binding.report(mistakes.refused_by_task(span, error.message, error.remedy))
         return None
-    metrics = ("loss", *instance.metrics, *_own_metrics(train.statics.get("metrics", ())))
+    own_metrics = _own_metrics(train.statics.get("metrics", ()))
+    metrics = ("loss", *instance.metrics, *own_metrics)
     written = WRITTEN_METRICS if isinstance(instance, DecodableTask) else ()
     return Measures(
         task.name, _split_names(instance), (*metrics, *written), metrics, groups(instance), instance.breakdown,
         {split: group_values(instance, split) for split in _split_names(instance)}, instance.kind.form.name,
+        empty_splits(instance) if _split_names(instance) else (),
+        _taken(own_metrics, ("loss", *instance.metrics, *WRITTEN_METRICS)),
     )  # fmt: skip
 
 
@@ -63,7 +67,12 @@ def _split_names(instance: Task) -> tuple[str, ...]:
     return () if reads_files else instance.split_names()
 
 
+def _taken(own: Sequence[str], others: Sequence[str]) -> tuple[str, ...]:
+    """The names that one of `others` has, or a second one of `own`, each once."""
+    return tuple(name for name in dict.fromkeys(own) if name in others or own.count(name) > 1)
+
+
 def _own_metrics(names: StaticValue) -> tuple[str, ...]:
-    """The names of the functions that `train.metrics` lists."""
+    """The names of the functions that `train.metrics` lists, each after its file."""
     listed = names if isinstance(names, tuple) else ()
-    return tuple(name.text.rpartition(".")[2] for name in listed if isinstance(name, Symbol))
+    return tuple(name.text.rpartition(".")[2] for name in listed if isinstance(name, Symbol) and "." in name.text)

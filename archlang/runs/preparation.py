@@ -9,6 +9,7 @@ from archlang.backend.architecture import Architecture
 from archlang.compile import build
 from archlang.diagnostics.terminal import Terminal
 from archlang.plan.plan import BoundExtern, Plan
+from archlang.plan.seeds import HIGHEST_SEED
 from archlang.plan.trust import is_shipped
 from archlang.plugins import Plugins
 from archlang.runs import mistakes
@@ -26,8 +27,6 @@ from archlang.train.setup import Setup, Workload
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
 
-_HIGHEST_SEED = 2**32 - 1
-
 
 def make_settings(plan: Plan) -> tuple[Settings, Task, RunFunctions]:
     """Returns how a plan is trained, its task, and the functions of the user's own.
@@ -37,8 +36,8 @@ def make_settings(plan: Plan) -> tuple[Settings, Task, RunFunctions]:
         RunError: a setting, the seed or the selecting metric is invalid.
         TaskError: the task cannot be made."""
     settings = Settings.of(plan.train.statics)
-    if not 0 <= plan.seed <= _HIGHEST_SEED:
-        raise mistakes.seed_out_of_bounds(plan.seed, _HIGHEST_SEED)
+    if not 0 <= plan.seed <= HIGHEST_SEED:
+        raise mistakes.seed_out_of_bounds(plan.seed, HIGHEST_SEED)
     task = make_task(plan.task.name, plan.task.python, plan.task.statics, plan.plugins)
     split, metric = settings.selecting
     if split not in task.split_names():

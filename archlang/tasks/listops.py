@@ -95,6 +95,7 @@ class ListOps:
     class_names = tuple("0123456789")
     unit = Unit.SAMPLE
     metrics = ("accuracy",)
+    has_published_sizes = True
     version = 1
 
     def __post_init__(self) -> None:

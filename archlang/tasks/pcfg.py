@@ -128,6 +128,7 @@ class Pcfg:
     groups = ("functions", "length", "pair")
     unit = Unit.SEQUENCE
     metrics = ("accuracy", "token_accuracy")
+    has_published_sizes = True
     version = 1
 
     def __post_init__(self) -> None:

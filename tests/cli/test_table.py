@@ -166,7 +166,7 @@ def test_a_time_limit_stops_the_table_and_a_rerun_resumes(archlang: Command, fol
 
 
 def test_a_failed_point_is_reported_and_exits_with_1(archlang: Command, folder: Path) -> None:
-    result = table(archlang, "--set", "task.valid_size=0")
+    result = table(archlang, "--set", "train.lr=1e30")
     assert result.code == 1
     assert "failed: Tiny, Longer, seed 1: " in result.out
 

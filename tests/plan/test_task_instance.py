@@ -32,3 +32,48 @@ def test_a_mistake_in_any_static_has_a_remedy(name: str) -> None:
             diagnostics = check_text(text)  # at least the missing model
             assert diagnostics
             assert all(diagnostic.remedy for diagnostic in diagnostics), text
+
+
+MODEL = "model m(x: tokens[n]) -> logits[classes] { return linear[classes](last(embed[4](x))) }\n"
+
+
+@pytest.mark.parametrize(
+    ("task", "train", "claim", "split"),
+    [
+        ("ctl[valid_size = 0]", "", "", "valid"),
+        ("ctl[valid_size = 0]", ", select = iid.accuracy", "", ""),
+        ("ctl[test_size = 0]", "", "", ""),
+        ("ctl[test_size = 0]", "", 'claim test.accuracy = 0.5 from "p"', "test"),
+        ("sudoku[train_size = 0]", ", select = test.loss", "", "train"),
+        # Here 0 is the published size.
+        ("listops[train_size = 0, valid_size = 0]", "", "", ""),
+    ],
+)
+def test_a_split_without_items_is_not_trained_on_chosen_by_or_claimed_about(
+    task: str, train: str, claim: str, split: str
+) -> None:
+    model = (
+        MODEL
+        if "sudoku" not in task
+        else "model m(x: tokens[n]) -> logits[n, classes] { return linear[classes](embed[4](x)) }\n"
+    )
+    text = f"{model}recipe r {{ task {task} model m train adamw[steps = 1{train}] {claim} }}"
+    messages = [diagnostic.message for diagnostic in check_text(text) if diagnostic.code == "E0625"]
+    assert messages == ([f"the split `{split}` of `{task.partition('[')[0]}` has no items"] if split else [])
+
+
+@pytest.mark.parametrize(
+    ("metrics", "twice"),
+    [
+        ("mine.a, mine.b", []),
+        ("mine.a, yours.a", ["a"]),
+        ("mine.accuracy", ["accuracy"]),
+        ("mine.loss, mine.exact_match", ["loss", "exact_match"]),
+    ],
+)
+def test_a_metric_of_the_users_own_has_a_name_of_its_own(metrics: str, twice: list[str]) -> None:
+    text = f"{MODEL}recipe r {{ task ctl model m train adamw[steps = 1, metrics = [{metrics}]] }}"
+    diagnostics = check_text(text)
+    assert [(diagnostic.code, diagnostic.message) for diagnostic in diagnostics] == [
+        ("E0626", f"two metrics of a run have the name `{name}`") for name in twice
+    ]

@@ -61,7 +61,7 @@ class Task(Protocol):
 
     Splits are disjoint. A split depends only on the statics and the seed, never on the size of another split. The
     optional parts of a task are in `DecodableTask`, `JudgedTask`, `TaskWithKnownGroups`, `loss_rule`, `class_names`,
-    `groups`, `group_names` and `field_vocabulary`."""
+    `groups`, `group_names`, `field_vocabulary` and `empty_splits`."""
 
     @property
     def kind(self) -> Kind:
@@ -183,6 +183,14 @@ def field_vocabulary(task: Task, field: str) -> tuple[str, ...]:
     """Returns the text of each token of a field. The field `source` may have a vocabulary of its own, the task's
     `source_vocabulary`."""
     return tuple(getattr(task, "source_vocabulary", task.vocabulary) if field == "source" else task.vocabulary)
+
+
+def empty_splits(task: Task) -> tuple[str, ...]:
+    """Returns the splits that have no items because their statics, such as `valid_size`, are 0; none if 0 means the
+    published size, as the task's `has_published_sizes` says."""
+    if getattr(task, "has_published_sizes", False):
+        return ()
+    return tuple(split for split in task.split_names() if getattr(task, f"{split}_size", None) == 0)
 
 
 def spell(task: Task, tokens: Iterable[int]) -> str:

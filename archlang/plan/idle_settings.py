@@ -1,0 +1,75 @@
+"""Settings of a recipe's training that change nothing, because another one turns them off."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from archlang.elaborate.static_arguments import plain
+from archlang.graph.graph import Graph
+from archlang.graph.operations import Halting
+from archlang.names.values import Bound
+from archlang.plan import mistakes
+from archlang.plan.recipe import ResolvedRecipe
+from archlang.syntax.tree import Setting
+from archlang.types.statics import StaticValue, Symbol
+
+Values = Mapping[str, StaticValue | None]
+
+
+@dataclass(frozen=True)
+class _Idle:
+    """A setting that has no effect if `is_idle`, for a `reason`. `others` are the settings on which this depends."""
+
+    name: str
+    others: tuple[str, ...]
+    is_idle: Callable[[Values], bool]
+    reason: str
+
+
+_IDLE = (
+    _Idle("warmup", ("schedule",), lambda of: of["schedule"] == Symbol("constant") and of["warmup"] != 0,
+        "with `schedule = constant`, the learning rate does not rise"),
+    _Idle("cooldown", ("schedule",), lambda of: of["schedule"] != Symbol("wsd"), "only `schedule = wsd` has one"),
+    _Idle("beta1", ("schedule",), lambda of: of["schedule"] == Symbol("onecycle"), "`schedule = onecycle` sets it"),
+    _Idle("sign_lr", ("sign_sgd",), lambda of: of["sign_sgd"] == (), "`sign_sgd` lists no instance"),
+    _Idle("sign_decay", ("sign_sgd",), lambda of: of["sign_sgd"] == (), "`sign_sgd` lists no instance"),
+    _Idle("every", ("steps",), lambda of: 0 < _number(of["steps"]) < _number(of["every"]),
+        "a run has fewer steps, and is evaluated at its end"),
+    _Idle("micro", ("batch", "batch_of"),
+        lambda of: of["batch_of"] == Symbol("samples") and _number(of["micro"]) > _number(of["batch"]),
+        "a batch has fewer samples"),
+)  # fmt: skip
+
+_PONDER = "ponder"
+
+
+def check_idle_settings(
+    recipe: ResolvedRecipe, statics: Mapping[str, Bound], graph: Graph, overrides: Mapping[str, Setting]
+) -> None:
+    """Warns of settings that the line `train` of this recipe writes, and that have no effect. Settings that depend on
+    what the recipe varies or searches, or the command line sets, may have one at another point."""
+    parts = recipe.parts
+    changing = {each.path.text for each in parts.vary} | {each.path.text for each in parts.search} | set(overrides)
+    written = {
+        name: bound.span
+        for name, bound in statics.items()
+        if bound.span is not None and parts.recipe.span.contains(bound.span)
+    }
+    values = {name: plain(bound.value) for name, bound in statics.items()}
+    for idle in _IDLE:
+        span = written.get(idle.name)
+        settings = (idle.name, *idle.others)
+        is_fixed = changing.isdisjoint(f"train.{name}" for name in settings)
+        if span is not None and is_fixed and values.keys() >= set(settings) and idle.is_idle(values):
+            recipe.report(mistakes.idle_setting(span, idle.name, idle.reason))
+    span = written.get(_PONDER)
+    is_fixed = not any(path == f"train.{_PONDER}" or path.startswith("model.") for path in changing)
+    if span is not None and is_fixed and values[_PONDER] != 0 and not _halts(graph):
+        recipe.report(mistakes.idle_setting(span, _PONDER, "the model has no halting loop"))
+
+
+def _halts(graph: Graph) -> bool:
+    return any(isinstance(node.operation, Halting) for node in graph.region.walk())
+
+
+def _number(value: StaticValue | None) -> float:
+    return value if isinstance(value, int | float) else 0
