@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from archlang.diagnostics import Diagnostic
 from archlang.elaborate import mistakes
 from archlang.elaborate.body_lookup import known_body
 from archlang.elaborate.bound_call import BoundCall
@@ -17,6 +18,7 @@ from archlang.names import mistakes as name_mistakes
 from archlang.names.resolve import Declaration
 from archlang.names.values import BlockValue, Bound, InstanceValue, Unknown, describe, show
 from archlang.source import Span
+from archlang.syntax.printer import unparse
 from archlang.syntax.tree import ConditionalType, Definition, Extern, InputParameter, Name, StaticArgument
 from archlang.types import Type
 
@@ -62,6 +64,11 @@ class Calls:
             self._report(name_mistakes.unknown_block(callee.span, callee.text, possible, arguments))
             return None
         return BlockValue(declaration)
+
+    def is_known(self, callee: Name, frame: Frame) -> bool:
+        """Whether a callee names something."""
+        is_static = len(callee.parts) == 1 and frame.binding.lookup(callee.text) is not None
+        return frame.find(callee.text)[0] or is_static or frame.file.find(callee.text) is not None
 
     def settled(
         self, target: BlockValue | InstanceValue, statics: Sequence[StaticArgument], callee: Name, frame: Frame
@@ -186,6 +193,9 @@ class Calls:
         paired = _with_defaults(arguments, inputs)
         if len(paired) < len(inputs):
             return None
+        if (exchanged := _exchanged(block, arguments)) is not None:
+            self._report(exchanged)
+            return None
         binding.arguments = tuple(value.type for value, _ in arguments)
         fine = True
         for position, (value, place) in enumerate(paired):
@@ -220,6 +230,19 @@ class Calls:
             reason = "; ".join(differences) or "its statics differ"
             self._report(mistakes.shared_with_other_sizes(where, name, reason, first.span))
         return False
+
+
+def _exchanged(block: BlockValue, arguments: Sequence[tuple[Flow, Span]]) -> Diagnostic | None:
+    """Returns the mistake of two inputs of which each has the type of the other one; None for any other call."""
+    item = block.declaration.item
+    inputs = item.signature.inputs
+    if len(inputs) != 2 or len(arguments) != 2:
+        return None
+    expected = [parameter.type.name for parameter in inputs]
+    if expected[0] == expected[1] or [value.type.name for value, _ in arguments] != expected[::-1]:
+        return None
+    written = [f"{parameter.name}: {unparse(parameter.type)}" for parameter in inputs]
+    return mistakes.inputs_exchanged(item.name, written, [place for _, place in arguments], item.name_span)
 
 
 def _with_defaults(arguments: Sequence[tuple[Flow, Span]], inputs: Sequence[InputParameter]) -> list[tuple[Flow, Span]]:

@@ -10,7 +10,7 @@ from archlang.elaborate.region_builder import Flow
 from archlang.graph.graph import NUMBER
 from archlang.graph.operations import Arithmetic, Literal
 from archlang.names import mistakes as name_mistakes
-from archlang.names.values import InstanceValue, Unknown, describe
+from archlang.names.values import Bound, InstanceValue, Unknown, describe
 from archlang.source import Span
 from archlang.syntax.tree import (
     Binary,
@@ -65,11 +65,13 @@ class Expressions:
                     self._report(mistakes.input_in_brackets(expression.span, callee.text, place, required))
                 elif len(callee.parts) > 1 and isinstance(frame.find(callee.parts[0])[1], Flow):
                     self._report(name_mistakes.size_of_value(callee.span, callee.text))
+                elif _is_list(frame.binding.lookup(callee.text)):
+                    self._report(mistakes.static_indexed(expression.span, callee.text))
                 else:
                     self._report(mistakes.not_applied(expression.span, callee.text, _takes_inputs(callee, frame)))
                 return None
             case Call(callee=callee, statics=statics, arguments=arguments):
-                values = [(self.value(argument, frame), argument.span) for argument in arguments or ()]
+                values = [(self._argument(argument, callee, frame), argument.span) for argument in arguments or ()]
                 return self._calls.apply(callee, statics, values, expression.span, frame)
             case Pipe(value=value, stage=stage):
                 first = (self.value(value, frame), value.span)
@@ -99,6 +101,11 @@ class Expressions:
         if static is not None:
             self._report(mistakes.static_as_value(expression.span, describe(static)))
         return None
+
+    def _argument(self, argument: Expression, callee: Name, frame: Frame) -> Flow | None:
+        if isinstance(argument, ListOf) and not self._calls.is_known(callee, frame):
+            return None  # a block of another library may take lists
+        return self.value(argument, frame)
 
     def _name(self, name: Name, frame: Frame) -> Flow | None:
         is_bound, value = frame.find(name.text)
@@ -166,6 +173,10 @@ def _inputs_in_brackets(call: Call, frame: Frame) -> list[Span]:
             break
         inputs.insert(0, value.span)
     return inputs
+
+
+def _is_list(bound: object) -> bool:
+    return isinstance(bound, Bound) and isinstance(bound.value, tuple)
 
 
 def _takes_inputs(callee: Name, frame: Frame) -> bool:

@@ -82,6 +82,7 @@ class Facts:
         for cost in item.costs:
             if cost.quantity not in QUANTITIES:
                 self._report(mistakes.unknown_quantity(cost.span, cost.quantity, QUANTITIES))
+                continue  # lengths are allowed in some costs only
             self._check_number(self._evaluator_of(cost.quantity), cost.value, 0, cost.test)
             if item.pure and cost.quantity == "parameters":
                 self._report(mistakes.pure_with_weights(cost.span, item.name, item.pure_span or item.name_span))

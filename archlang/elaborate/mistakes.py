@@ -93,6 +93,17 @@ _TYPE_REMEDY = {
 }
 
 
+def inputs_exchanged(block: str, inputs: Sequence[str], places: Sequence[Span], declared: Span | None) -> Diagnostic:
+    """Two inputs of a call each have the type of the other one; `inputs` are those of the block, as declared."""
+    labels = (Label(declared, f"`{block}` is declared here"),) if declared is not None else ()
+    first, second = places
+    message = f"the inputs of `{block}` are in another order: `{inputs[0]}`, then `{inputs[1]}`"
+    diagnostic = Diagnostic("E0402", message, first, "not the first input", labels, "exchange them")
+    between = first.source.text[first.end : second.start]
+    edits = Edit(first, second.text), Edit(second, first.text)
+    return diagnostic.with_edits(*edits) if between.strip() == "," else diagnostic
+
+
 def wrong_number_of_arguments(span: Span, block: str, expected: str, got: int, declared: Span | None) -> Diagnostic:
     labels = (Label(declared, f"`{block}` is declared here"),) if declared is not None else ()
     message = f"`{block}` expects {expected}, but this call passes {got}"
@@ -354,7 +365,18 @@ def block_without_let(span: Span, name: str, statement: Span) -> Diagnostic:
 
 def list_as_value(span: Span) -> Diagnostic:
     remedy = "join values with a block, as in `concat(a, b)`; a list is the value of a static"
-    return Diagnostic("E0418", "a list cannot be used as a value", span, "a static", remedy=remedy)
+    diagnostic = Diagnostic("E0418", "a list cannot be used as a value", span, "a static", remedy=remedy)
+    start, end = span.start, span.end
+    text = span.source.text
+    if text[max(0, start - 1) : start] != "(" or text[end : end + 1] != ")" or not span.text.strip("[] "):
+        return diagnostic
+    brackets = Edit(Span(span.source, start, start + 1), ""), Edit(Span(span.source, end - 1, end), "")
+    return replace(diagnostic, remedy=f"write the values without brackets: `({span.text[1:-1]})`").with_edits(*brackets)
+
+
+def static_indexed(span: Span, name: str) -> Diagnostic:
+    remedy = "declare a static for each of its elements"
+    return Diagnostic("E0418", f"the static `{name}` cannot be indexed", span, "a static", remedy=remedy)
 
 
 def static_as_value(span: Span, what: str) -> Diagnostic:

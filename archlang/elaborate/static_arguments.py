@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 
 from archlang.diagnostics import Diagnostic, Report
 from archlang.diagnostics.names import did_you_mean
@@ -65,8 +66,11 @@ def settle(
                 break
             parameter = free[position]
             if not are_in_place:
-                before = arguments[position - 1].value.span
-                report(static_mistakes.static_without_name(argument.span, parameter.name, before))
+                before = arguments[position - 1]
+                named = parameters.get(before.name or "")
+                kind = None if named is None else parameter_kind(named, declaration.file)
+                report(static_mistakes.static_without_name(argument.span, parameter.name, before.value.span, kind))
+                statics[parameter.name] = Bound(None, argument.span)
                 break
         elif argument.name in parameters:
             parameter = parameters[argument.name]
@@ -97,10 +101,18 @@ def settle(
             report(static_mistakes.name_without_value(argument.span, named.name, item.name, kind))
             statics.setdefault(named.name, Bound(None, argument.span))
             continue
+        report_value = report
+        if argument.name is None and position:
+            report_value = partial(_report_by_place, report, parameter.name, item)
         statics[parameter.name] = Bound(
-            static_value(parameter, argument.value, evaluator, declaration.file, report), argument.value.span
+            static_value(parameter, argument.value, evaluator, declaration.file, report_value), argument.value.span
         )
     return statics
+
+
+def _report_by_place(report: Report, name: str, item: tree.Definition | tree.Extern, mistake: Diagnostic) -> None:
+    names = [parameter.name for parameter in item.signature.statics]
+    report(static_mistakes.by_place(mistake, name, item.name, names))
 
 
 def _named_alone(
@@ -173,7 +185,7 @@ def static_value(
     kind = parameter_kind(parameter, file)
     value = evaluator.value(expression, kind)
     if kind is None:
-        return value
+        return None  # which is reported where the static is declared
     converted = coerce(value, kind)
     if converted is MISFIT:
         report(static_mistakes.wrong_kind(expression.span, parameter.name, kind, describe(value), parameter.span))

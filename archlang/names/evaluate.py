@@ -81,11 +81,7 @@ class Evaluator:
                 return self._configured(expression, callee)
             case tree.Missing():
                 return None
-        self.report(
-            static_mistakes.not_evaluable(
-                expression.span, "this is computed at run time", static_mistakes.remedy_of_kind(kind)
-            )
-        )
+        self.report(static_mistakes.computed_at_run_time(expression.span, kind))
         return None
 
     def truth(self, expression: tree.Expression) -> bool | None:

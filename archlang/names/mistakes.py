@@ -403,6 +403,8 @@ def unknown_path(span: Span, path: str, possible: Iterable[str]) -> Diagnostic:
     message = f"unknown path `{path}` in this recipe"
     remedy = "write `seed`, or `task.`, `model.` or `train.` and the name of a static"
     diagnostic = Diagnostic("E0312", message, span, "no such static", remedy=remedy)
+    if path in ("task", "model", "train"):
+        return replace(diagnostic, remedy=f"name a static, as in `{path}.…`; another {path} is another recipe")
     possible = tuple(possible)
     of_this_name = sorted(each for each in possible if each.rpartition(".")[2] == path)
     kind, _, name = path.rpartition(".")

@@ -24,6 +24,10 @@ def unused_static(span: Span, name: str) -> Diagnostic:
     return Diagnostic("W0201", message, span, "unused", remedy=remedy)
 
 
+# The two smoothing factors of Adam as torch takes them.
+_BETAS = re.compile(r"betas\s*=\s*\[\s*([\w.]+)\s*,\s*([\w.]+)\s*\]")
+
+
 def unknown_static(
     span: Span, name: str, block: str, possible: Iterable[str], declared: Span | None, unlisted: Iterable[str] = ()
 ) -> Diagnostic:
@@ -33,6 +37,9 @@ def unknown_static(
     labels = (Label(declared, f"`{block}` is declared here"),) if declared else ()
     message = f"`{block}` has no static `{name}`"
     diagnostic = Diagnostic("E0301", message, span, "unknown static", labels, remedy)
+    if betas := _BETAS.fullmatch(span.text):
+        written = f"beta1 = {betas[1]}, beta2 = {betas[2]}"
+        return replace(diagnostic, remedy=f"write `{written}`").with_edits(Edit(span, written))
     if name in ("seed", "seeds", "random_seed"):
         return replace(diagnostic, remedy="write a line `vary seed in 1..3`, or `--set seed=2` in the command")
     called = static_called(name, possible)
@@ -66,6 +73,15 @@ _EXAMPLES = {"int": "1", "float": "1.0", "bool": "false"}
 
 # A name that is compared with a value.
 _COMPARED = re.compile(r"(\w+)[ \t]*==[ \t]*(\S[^\r\n]*)")
+
+
+def by_place(diagnostic: Diagnostic, name: str, block: str, names: Sequence[str]) -> Diagnostic:
+    """A mistake in a value without a name, which sets the static `name`; `names` are those of the block in order."""
+    if diagnostic.code != "E0303" or diagnostic.edits:
+        return diagnostic
+    order = ", ".join(f"`{each}`" for each in names[:3]) + (", …" if len(names) > 3 else "")
+    remedy = f"without a name it sets `{name}`: the statics of `{block}` are {order}"
+    return replace(diagnostic, remedy=remedy)
 
 
 def wrong_kind(span: Span, name: str, expected: str, value: str, declared: Span | None) -> Diagnostic:
@@ -196,15 +212,18 @@ def too_many_statics(span: Span, block: str, count: int, declared: Span | None) 
     return diagnostic.with_edits(without_item(extra))
 
 
-def static_without_name(span: Span, name: str, before: Span) -> Diagnostic:
+def static_without_name(span: Span, name: str, before: Span, kind: str | None) -> Diagnostic:
     """A value without a name follows a static that is set by name at another place than its own; `name` is the static
-    of this place, and `before` the value before it."""
+    of this place, and `before` the value before it, of a static of `kind`."""
     message = "a value without a name follows statics that are set by name, in another order than they are declared"
     thousands = _WITH_COMMAS.match(span.source.text, before.start)
     if thousands is not None and thousands.end() >= span.end:
         number = thousands[0].replace(",", "_")
         diagnostic = Diagnostic("E0305", message, span, "which static?", remedy=f"write `{number}`, without a comma")
         return diagnostic.with_edits(Edit(Span(span.source, *thousands.span()), number))
+    if kind == "range" and before.text.isdecimal() and span.text.isdecimal():
+        diagnostic = Diagnostic("E0305", message, span, "which static?", remedy=f"write `{before.text}..{span.text}`")
+        return diagnostic.with_edits(Edit(before.to(span), f"{before.text}..{span.text}"))
     remedy = f"write its name, as in `{name} = {' '.join(span.text.split())}`"
     return Diagnostic("E0305", message, span, "which static?", remedy=remedy)
 
@@ -219,6 +238,32 @@ def static_set_twice(span: Span, name: str, first: Span) -> Diagnostic:
 
 def not_evaluable(span: Span, reason: str, remedy: str) -> Diagnostic:
     return Diagnostic("E0307", reason, span, "cannot be evaluated", remedy=remedy)
+
+
+def computed_at_run_time(span: Span, kind: str | None) -> Diagnostic:
+    """`span` is an expression in the place of a static of `kind`."""
+    diagnostic = not_evaluable(span, "this is computed at run time", remedy_of_kind(kind))
+    call = _CALL.fullmatch(span.text)
+    if call is None:
+        return diagnostic
+    name, arguments = call["name"], call["arguments"].strip()
+    ends = _INTEGERS.fullmatch(arguments)
+    written = None
+    if kind == "symbol" and not arguments:
+        written = name.rpartition(".")[2].lower()
+    elif kind == "block" and arguments:
+        written = f"{name}[{arguments}]"
+    elif kind == "range" and name == "range" and ends is not None:
+        first, end = int(ends["first"] or 0), int(ends["end"])
+        written = f"{first}..{end - 1}" if end > first else None
+    if written is None:
+        return diagnostic
+    return replace(diagnostic, remedy=f"write `{written}`").with_edits(Edit(span, written))
+
+
+# A call without calls inside it, and the arguments of Python's `range`.
+_CALL = re.compile(r"(?P<name>[A-Za-z_][\w.]*)\((?P<arguments>[^()\r\n]*)\)")
+_INTEGERS = re.compile(r"(?:(?P<first>[0-9]{1,9})\s*,\s*)?(?P<end>[0-9]{1,9})")
 
 
 def size_too_large(span: Span) -> Diagnostic:
@@ -291,9 +336,16 @@ _TRUTHS = {"yes": "true", "on": "true", "no": "false", "off": "false"}
 _NAMED = re.compile(r"\w[ \t]*=[ \t]*\Z")
 
 
+_QUOTED_TRUTH = re.compile(r'"(true|false)"\Z')
+
+
 def unclear_kind(span: Span, name: str) -> Diagnostic:
     message = f"the kind of `{name}` is unknown"
     remedy = f"declare the kind, as in `{name}: int`"
     diagnostic = Diagnostic("E0314", message, span, "no kind and no default that implies one", remedy=remedy)
+    if truth := _QUOTED_TRUTH.search(span.text):
+        place = Span(span.source, span.start + truth.start(), span.start + truth.end())
+        diagnostic = replace(diagnostic, remedy=f"write `{truth[1]}` without quotes")
+        return diagnostic.with_edits(Edit(place, truth[1]))
     kind = "file" if '"' in span.text else "int"
     return diagnostic.with_edits(insertion(span.source, span.start + len(name), f": {kind}"))

@@ -104,8 +104,10 @@ class Planner:
         for setting in self.overrides.values():
             self.recipe.has_static(setting.path)
         for setting in self.recipe.parts.at_test:
-            if self.recipe.has_static(setting.path) and setting.path.parts[0] != "model":
+            if setting.path.parts[0] in ("seed", "task", "train"):
                 self.recipe.report(mistakes.not_at_test(setting.span, setting.path.text))
+            else:
+                self.recipe.has_static(setting.path)
         report_repeated(self.recipe.parts.at_test, self.recipe.report)
         check_variations(self.recipe)
         check_seeds(self.recipe, self.varied)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from archlang.elaborate.binding import Binding
+from archlang.elaborate.binding import TASK_SIZES, Binding
 from archlang.names.resolve import Declaration
 from archlang.names.values import Bound
 from archlang.source import Span
@@ -23,7 +23,9 @@ class Misfit:
 
 def find_misfit(task: Binding, model: Declaration, inputs: Sequence[Type], result: Type) -> Misfit | None:
     """Returns the first reason why a model with these types of inputs and result does not fit a task; None if it
-    fits."""
+    fits. A model with a static in place of a size of its task has another mistake."""
+    if any(static.name in TASK_SIZES for static in model.item.signature.statics):
+        return None
     item, signature = task.declaration.item, model.item.signature
     fields = item.signature.inputs
     written = ", ".join(f"`{field.name}`" for field in fields)

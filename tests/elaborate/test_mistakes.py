@@ -94,8 +94,13 @@ def test_a_module_is_named_without_its_ending() -> None:
 @pytest.mark.parametrize(
     ("value", "code", "remedy"),
     [
-        ("feedforward[8, activation = relu()](h)", "E0307", "write a word without quotes"),
-        ("feedforward[hidden = 64](h)", "E0301", "`feedforward` has"),
+        ("feedforward[8, activation = relu()](h)", "E0307", "write `relu`"),
+        ("feedforward[8, activation = nn.GELU()](h)", "E0307", "write `gelu`"),
+        ("attention[d, 4](h)", "E0303", "without a name it sets `position`: the statics of `attention` are `heads`"),
+        ("linear[d, d](h)", "E0303", "without a name it sets `bias`"),
+        ("linear[d](torch.cat([h, h]))", "E0202", "here it is called `concat`"),
+        ("weigh(h, softmax_keys(scores(h, h)))", "E0402", "exchange them"),
+        ("feedforward[hidden = 64](h)", "E0301", "here it is called `ff`"),
         ("LayerNorm[d](h)", "E0202", "here it is called `norm`, with the statics of"),
         ("h.shape[0]", "E0202", "the type of `h` names its sizes"),
     ],
