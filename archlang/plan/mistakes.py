@@ -407,6 +407,12 @@ def wrong_number_of_claims(
         points = [Edit(comma, ".") for comma in commas]
         example = re.sub(r"(\d),(?=\d)", r"\1.", span.text)
         return replace(diagnostic, remedy=f"did you mean `{example}`?").with_edits(*points)
+    if count == 1 and last is not None and last.text.startswith("["):
+        brackets = (
+            Edit(Span(last.source, last.start, last.start + 1), ""),
+            Edit(Span(last.source, last.end - 1, last.end), ""),
+        )
+        return replace(diagnostic, remedy="write the numbers without brackets").with_edits(*brackets)
     if count > columns or last is None or others:
         return diagnostic
     return diagnostic.with_edits(insertion(last.source, last.end, ", -" * (columns - count)))

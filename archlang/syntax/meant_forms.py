@@ -32,6 +32,13 @@ _WORD = re.compile(r"\w+")
 # `and` between settings, and the name of the second.
 _AND_BEFORE_SETTING = re.compile(r"(?P<sign>[ \t]+and)[ \t]+[A-Za-z_][\w.]*[ \t]*\Z")
 
+_IN = re.compile(r"\bin[ \t]*\Z")
+_STATICS_IN_BRACES_OF_LIST = re.compile(r"\{([^{}\r\n]+)\}")
+_NOT_IN = re.compile(r"not[ \t]+in\b")
+_LAST_NAME = re.compile(r"([A-Za-z_][\w.]*)[ \t]+\Z")
+_EXTENDS = ("extends", "inherits", "of", "on", "is")
+_STATIC = re.compile(r"[A-Za-z_]\w*[ \t]*:[ \t]*(?:int|float|bool|symbol)[ \t]*=[ \t]*\Z")
+
 
 @dataclass(frozen=True)
 class Place:
@@ -247,6 +254,68 @@ def _comma_missing(place: Place) -> Diagnostic | None:
     return place.unexpected(f"write `,` before {quoted(token)}", edit, is_safe=is_safe)
 
 
+def _second_comma(place: Place) -> Diagnostic | None:
+    """`attention[4,, causal = true]`."""
+    if place.token.text != "," or place.text[place.after - 1 : place.after] != ",":
+        return None
+    return place.unexpected("delete the second `,`", Edit(place.span(place.after, place.token.end), ""), is_safe=True)
+
+
+def _list_in_braces(place: Place) -> Diagnostic | None:
+    """`where kind in {relu, gelu}`."""
+    if place.token.text != "{" or not _IN.search(place.before):
+        return None
+    items = _STATICS_IN_BRACES_OF_LIST.match(place.text, place.token.start)
+    remedy = "write the list in square brackets"
+    return place.unexpected(remedy, *([] if items is None else [Edit(place.span(*items.span()), f"[{items[1]}]")]))
+
+
+def _not_in(place: Place) -> Diagnostic | None:
+    """`where kind not in [relu]`."""
+    rest = _NOT_IN.match(place.text, place.token.start)
+    name = _LAST_NAME.search(place.before)
+    if rest is None or name is None:
+        return None
+    begin = place.token.start - len(name[0])
+    edit = Edit(place.span(begin, place.token.start + len("not")), f"not {name[1]}")
+    return place.unexpected(f"write `not {name[1]} in …`", edit, is_safe=True)
+
+
+def _recipe_that_extends(place: Place) -> Diagnostic | None:
+    """`recipe b extends a {`."""
+    if place.token.text not in _EXTENDS or "from" not in place.expected.words:
+        return None
+    return place.unexpected("write `from`", Edit(place.token, "from"), is_safe=True)
+
+
+def _deviation(place: Place) -> Diagnostic | None:
+    """`claim test.accuracy = 0.98 +/- 0.01`."""
+    if "`±`" not in place.expected.phrases or not place.text.startswith("+/-", place.token.start):
+        return None
+    sign = Edit(place.span(place.token.start, place.token.start + 3), "±")
+    return place.unexpected("write `±`, or `+-`", sign, is_safe=True)
+
+
+def _static_in_parentheses(place: Place) -> Diagnostic | None:
+    """`(h: seq[n, d], heads: int = 4)`."""
+    static = _STATIC.search(place.before)
+    if place.around != "(" or static is None or place.expected.phrases != ("a name",):
+        return None
+    written = " ".join(f"{static[0]}{place.token.text}".split())
+    return place.unexpected(f"a static stands in square brackets, before the inputs: `[{written}]`")
+
+
+def _static_without_kind(place: Place) -> Diagnostic | None:
+    """`block layer[heads](h: seq[n, d])`."""
+    name = place.name
+    if name is None or place.around != "[" or place.token.text not in ("]", ","):
+        return None
+    if set(place.expected.phrases) != {"`:`", "`=`"}:
+        return None
+    remedy = f"declare its kind, as in `{name.text}: int`, or its default, as in `{name.text} = 4`"
+    return place.unexpected(remedy, insertion(place.token.source, name.end, ": int"))
+
+
 _FORMS: tuple[Callable[[Place], Diagnostic | None], ...] = (
     _and_between_settings,
     _order_for_binder,
@@ -263,6 +332,13 @@ _FORMS: tuple[Callable[[Place], Diagnostic | None], ...] = (
     _inputs_in_statics,
     _type_before_name,
     _halting_without_block,
+    _second_comma,
+    _list_in_braces,
+    _not_in,
+    _recipe_that_extends,
+    _deviation,
+    _static_in_parentheses,
+    _static_without_kind,
     _comma_missing,
 )
 

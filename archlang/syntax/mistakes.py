@@ -372,10 +372,16 @@ def else_without_if(word: Span) -> Diagnostic:
     return Diagnostic("E0101", "`else` follows no `if`", word, "no `if` before it", remedy=remedy)
 
 
+_EXTERN_CLAUSES = frozenset(CLAUSE_WORDS) - {"where", "gives"}
+
+
 def line_incomplete(span: Span, expected: Expected, following: Span) -> Diagnostic:
     """`span` is the last word or sign of a line, after which the next line was read on."""
     message = f"expected {expected} after {quoted(span.text)}, found the next line"
     labels = (Label(following, "the next line begins here"),)
+    if "`{`" in expected.phrases and following.text in _EXTERN_CLAUSES:
+        remedy = f"write `extern block`, of which `{following.text}` is a clause, or a body in braces"
+        return Diagnostic("E0101", message, span, "incomplete", labels, remedy)
     if "`{`" in expected.phrases:
         remedy = "complete the line, and end it with `{`"
         diagnostic = Diagnostic("E0101", message, span, "incomplete", labels, remedy)

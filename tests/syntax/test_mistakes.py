@@ -210,7 +210,7 @@ def test_a_truncated_loop_cannot_halt_wherever_its_clause_is() -> None:
         ("block b(h) -> s { return h }", "expected `:`, found `)`", "write the type of the input after its name"),
         ("block b(h, g: s) -> s { return h }", "expected `:`, found `,`", "write the type of the input after its name"),
         ("block b(h: s) -> s { a, b = h, h }", "expected `<-` or `=`, found `,`", "a statement binds one name"),
-        ("block b[d](h: s) -> s { return h }", "expected `:` or `=`, found `]`", "put one of these before"),
+        ("block b[d](h: s) -> s { return h }", "expected `:` or `=`, found `]`", "declare its kind, as in `d: int`"),
         (
             'table t { row "A" r best of model.d at seed = 1 column "B" test.accuracy }',
             "expected a part of a table",
