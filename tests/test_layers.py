@@ -99,8 +99,8 @@ def test_the_front_end_and_the_tasks_do_not_import_torch(layer: str) -> None:
 
 CORE = ("graph", "elaborate", "passes", "plan", "backend", "compile", "contracts", "train", "pages")
 BLOCKS = {name for name, item in library.blocks().items() if isinstance(item, Extern)}
-# Names of blocks that are also words of the language or of the graph, or metrics.
-WORDS = {"exact_match", "first", "last", "mean", "sum", "chunks", "attention", "gate", "log"}
+# Names of blocks that are also words of the language or of the graph, metrics, or schedules.
+WORDS = {"constant", "exact_match", "first", "last", "mean", "sum", "chunks", "attention", "gate", "log"}
 
 
 @pytest.mark.parametrize("layer", CORE)
