@@ -336,6 +336,17 @@ def unused_name(span: Span, name: str, statement: Span | None) -> Diagnostic:
     return diagnostic if statement is None else diagnostic.with_edits(without_lines(statement))
 
 
+def unused_update(span: Span, name: str) -> Diagnostic:
+    message, remedy = f"`{name}` is updated, and nothing else reads it", "use the state, or delete its updates"
+    return Diagnostic("W0201", message, span, "never read", remedy=remedy)
+
+
+def unused_use(use: Span, path: Span) -> Diagnostic:
+    message = f"nothing here comes from `{path.text.strip(chr(34))}`"
+    diagnostic = Diagnostic("W0201", message, path, "unused", remedy="delete the line")
+    return diagnostic.with_edits(without_lines(use), is_safe=True)
+
+
 def unused_result(loop: Span) -> Diagnostic:
     word = re.match(r"\w+", loop.text)
     span = loop if word is None else Span(loop.source, loop.start, loop.start + word.end())

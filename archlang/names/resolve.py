@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
@@ -35,6 +35,8 @@ class ResolvedFile:
     readable: ReadableFolders = field(default_factory=ReadableFolders)
     used_tables: Mapping[str, tuple[ResolvedFile, tree.Table]] = field(default_factory=dict)
     """the tables of the files that it uses, each with its file"""
+    uses: Sequence[tuple[tree.Use, frozenset[str]]] = ()
+    """its `use` lines, each with the names that it brings in"""
 
     def find(self, name: str) -> Declaration | None:
         """Returns the block or model of a name, or None. The file's own names come before the prelude's."""
@@ -236,13 +238,14 @@ class Loader:
         own: dict[str, Declaration] = {}
         used: dict[str, Declaration] = {}
         used_tables: dict[str, tuple[ResolvedFile, tree.Table]] = {}
-        resolved = ResolvedFile(program, own, used, self._readable, used_tables)
+        uses: list[tuple[tree.Use, frozenset[str]]] = []
+        resolved = ResolvedFile(program, own, used, self._readable, used_tables, uses)
         first: dict[tuple[str, str], tree.Definition | tree.Extern | tree.Recipe | tree.Table] = {}
         for item in program.items:
             if isinstance(item, tree.Use):
                 self._uses += 1
                 if self._uses <= MOST_USES:
-                    self._use(item, path, used, used_tables)
+                    self._use(item, path, used, used_tables, uses)
                 elif self._uses == MOST_USES + 1:
                     self.diagnostics.append(mistakes.too_many_uses(item.path_span, MOST_USES))
                 continue
@@ -267,6 +270,7 @@ class Loader:
         path: Path,
         used: dict[str, Declaration],
         used_tables: dict[str, tuple[ResolvedFile, tree.Table]],
+        uses: list[tuple[tree.Use, frozenset[str]]],
     ) -> None:
         if use.is_file:
             target = path.parent / use.path
@@ -306,6 +310,7 @@ class Loader:
             used[prefix + name] = declaration
         for name, table in resolved.tables.items():
             used_tables[prefix + name] = resolved, table
+        uses.append((use, frozenset(prefix + name for name in (*resolved.own, *resolved.tables))))
 
 
 def _place(path: Path) -> Path:

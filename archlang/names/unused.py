@@ -1,9 +1,12 @@
-"""Warns about names that a definition binds or declares and never uses."""
+"""Warns about names that a definition binds or declares and never uses, and files that a file uses for nothing."""
 
+import re
+from collections import Counter
 from collections.abc import Iterator
 
 from archlang.diagnostics import Diagnostic
 from archlang.names import mistakes, static_mistakes
+from archlang.names.resolve import ResolvedFile
 from archlang.syntax.tree import (
     Assign,
     Body,
@@ -26,21 +29,31 @@ from archlang.syntax.walk import walk
 def unused_names(definition: Definition) -> Iterator[Diagnostic]:
     """Yields a warning for each static that a definition declares, and each value or instance that it binds, and does
     not mention elsewhere; none if a line could not be read, which may mention it."""
-    mentioned: set[str] = set()
+    mentioned, in_own_updates = Counter[str](), Counter[str]()
+    updates: dict[str, Update] = {}
     binders: list[Assign | Let | Repeat | Stack | Halting | Scan | Experts] = []
     for node in walk(definition):
         match node:
             case Name(parts=parts):
-                mentioned.add(parts[0])
-            case Halting(state=state):
-                mentioned.add(state)
+                mentioned[parts[0]] += 1
+            case Scan(carry=carry):
+                mentioned.subtract(name.text for name in carry)
                 binders.append(node)
-            case Update(name=name):
-                mentioned.add(name)
+            case Halting(state=state):
+                mentioned[state] += 1
+                binders.append(node)
+            case Update(name=name, value=value):
+                updates.setdefault(name, node)
+                own = sum(isinstance(each, Name) and each.parts[0] == name for each in walk(value))
+                in_own_updates[name] += own
             case Missing():
                 return
             case Assign() | Let() | Repeat() | Stack() | Scan() | Experts():
                 binders.append(node)
+    for name, update in updates.items():
+        if mentioned[name] == in_own_updates[name] and not name.startswith("_"):
+            yield mistakes.unused_update(update.name_span, name)
+    mentioned.update(updates.keys())
     for static in definition.signature.statics:
         if static.name not in mentioned and not static.name.startswith("_"):
             yield static_mistakes.unused_static(static.span, static.name)
@@ -52,6 +65,20 @@ def unused_names(definition: Definition) -> Iterator[Diagnostic]:
             yield mistakes.unused_result(binder.span)
         elif binder.target is not None and binder.target not in mentioned:
             yield mistakes.unused_name(binder.target_span or binder.span, binder.target, None)
+
+
+def unused_uses(resolved: ResolvedFile) -> Iterator[Diagnostic]:
+    """Yields a warning for each `use` line of a file that brings in nothing that the file names."""
+    if not resolved.uses:
+        return
+    words = set(_WORD.findall(resolved.program.source.text))
+    for use, names in resolved.uses:
+        # A comment that names it counts, too.
+        if words.isdisjoint(names):
+            yield mistakes.unused_use(use.span, use.path_span)
+
+
+_WORD = re.compile(r"[A-Za-z_][\w.]*")
 
 
 def _emits(body: Body | None) -> bool:

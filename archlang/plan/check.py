@@ -15,6 +15,7 @@ from archlang.elaborate.signature_check import check_signature
 from archlang.names import library
 from archlang.names.mistakes import declared_by_library_only, incomplete_optimizer, too_much_work
 from archlang.names.resolve import Declaration, Loader, ResolvedFile
+from archlang.names.unused import unused_uses
 from archlang.plan.ambiguous_names import follows, items_in_doubt
 from archlang.plan.cells import CellPlanner
 from archlang.plan.checked_bodies import CheckedBodies
@@ -81,6 +82,8 @@ def _check(resolved: ResolvedFile, diagnostics: Sequence[Diagnostic], bodies: Ch
             _check_file(resolved, report, bodies)
     except ProgramError as error:
         return error.diagnostics  # more errors than are shown
+    if not any(diagnostic.is_error for diagnostic in report.sorted()):
+        report.add(unused_uses(resolved))  # else a misspelt name may be of a used file
     mistakes = report.sorted()
     doubtful = items_in_doubt(resolved, mistakes)
     return tuple(

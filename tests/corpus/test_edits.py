@@ -21,7 +21,8 @@ UNSAFE = (
     "E0420", "E0430", "E0436", "E0501", "E0504", "E0505", "E0510", "E0601", "E0602", "E0605", "E0607",
     "E0610", "E0616", "E0619", "E0620", "E0632", "E0636", "E0638", "W0201", "W0204",
 )  # fmt: skip
-USED = {"E0105": {"layers.arch": "block layer(h: seq[n, d]) -> seq[n, d] {\n    return norm(h)\n}\n"}}
+LAYERS = "block encoder_layer[heads: int, ff: int](h: seq[n, d]) -> seq[n, d] { return attention[heads](h) * ff }\n"
+USED = {"E0105": {"layers.arch": LAYERS}}
 
 
 def failing_program(code: str) -> str:

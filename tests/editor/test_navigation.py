@@ -44,6 +44,10 @@ block twice(h: seq[n, d]) -> seq[n, d] {
     "model_with_alias.arch": """use "./layer.arch" as mine
 use "./model.arch" as lib
 
+block once(h: seq[n, d]) -> seq[n, d] {
+    return mine.layer(h)
+}
+
 recipe r {
     task  ctl
     model lib.m[d = 16]
@@ -120,7 +124,9 @@ def test_a_block_of_the_library_and_a_used_file_are_found(workspace: Workspace, 
 def test_references_are_in_every_file_of_the_folder(workspace: Workspace, tmp_path: Path) -> None:
     spans = references(workspace, *place(workspace, tmp_path / "named.arch", "mine.layer(h", "layer"))
     shown = sorted(str(span).removeprefix(f"{tmp_path}/") for span in spans)
-    assert shown == ["layer.arch:2:7", "model.arch:5:12", "named.arch:4:17", "named.arch:4:28"]
+    assert shown == [
+        "layer.arch:2:7", "model.arch:5:12", "model_with_alias.arch:5:17", "named.arch:4:17", "named.arch:4:28",
+    ]  # fmt: skip
 
 
 def test_a_block_is_renamed_over_three_files(workspace: Workspace, tmp_path: Path) -> None:

@@ -88,12 +88,12 @@ def test_a_used_file_leads_no_further_out_than_the_program(folders: Path) -> Non
 
 def test_files_of_the_library_may_be_used_by_their_paths() -> None:
     path = library.BLOCKS / "models" / "data_router.arch"
-    assert check_text(f'use "{path}"\n{LAYER}') == ()
+    assert check_text(f'use "{path}"  # readout\n{LAYER}') == ()
 
 
 def test_a_program_given_as_text_belongs_to_the_current_folder(folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folders / "outside")
-    assert check_text(f'use "./layer.arch" as other\n{LAYER}', "<stdin>") == ()
+    assert check_text(f'use "./layer.arch" as other  # other.layer\n{LAYER}', "<stdin>") == ()
     monkeypatch.chdir(folders / "program")
     assert [d.code for d in check_text('use "../outside/layer.arch" as other\n' + LAYER)] == ["E0233"]
 

@@ -145,7 +145,7 @@ def test_a_library_file_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("archlang.names.resolve._shipped", {})
     monkeypatch.setattr("archlang.names.resolve.read", noted)
     for name in ("one.arch", "another.arch"):
-        (tmp_path / name).write_text("use archlang.models.data_router\n" + LAYER)
+        (tmp_path / name).write_text("use archlang.models.data_router  # readout\n" + LAYER)
         assert codes(tmp_path / name) == []
     assert sorted(Path(path).name for path in seen) == ["another.arch", "data_router.arch", "one.arch"]
 

@@ -41,3 +41,41 @@ def test_what_a_loop_without_a_name_emits_is_reported(loop: str) -> None:
 def test_a_loop_in_a_loop_may_emit_for_itself() -> None:
     text = "repeat 2 { y = scan v in h { emit relu(v) } h <- y }"
     assert check_text(f"block f(h: seq[n, d]) -> seq[n, d] {{ {text} return h }}") == ()
+
+
+@pytest.mark.parametrize(
+    ("body", "state"),
+    [
+        ("s = h repeat 3 { s <- s + h } return h", "s"),
+        ("s = h repeat 3 { h <- norm(h) s <- h } return h", "s"),
+        ("repeat 3 { h <- norm(h) } return x", "h"),
+        ("m = mean(h) y = scan v in h carry m { m <- m + v emit v } return y", "m"),
+        ("s = h repeat 3 { s <- s + h } return s", ""),
+        ("a = h b = h repeat 3 { a <- b b <- a } return h", ""),
+        ("m = mean(h) y = scan v in h carry m { m <- m + v emit m } return y", ""),
+        ("_s = h repeat 3 { _s <- _s + h } return h", ""),
+    ],
+)
+def test_a_state_that_only_its_own_updates_read_is_reported(body: str, state: str) -> None:
+    mistakes = check_text(f"block f(h: seq[n, d], x: seq[n, d]) -> seq[n, d] {{ {body} }}")
+    assert [(mistake.code, mistake.span.text) for mistake in mistakes] == [("W0201", state)] * bool(state)
+
+
+BODY = "block f(h: seq[n, d]) -> seq[n, d] { return h }\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "is_unused"),
+    [
+        ("use archlang.models.panm\n", True),
+        ("use archlang.models.panm as p\nblock panm(h: seq[n, d]) -> seq[n, d] { return h }\n", True),
+        ("use archlang.models.panm  # for panm\n", False),
+    ],
+)
+def test_a_file_that_is_used_for_nothing_is_reported(text: str, is_unused: bool) -> None:
+    mistakes = check_text(text + BODY)
+    assert [(mistake.code, mistake.span.text) for mistake in mistakes] == [
+        ("W0201", "archlang.models.panm")
+    ] * is_unused
+    if is_unused:
+        assert apply_edits(text + BODY, mistakes[0].edits) == (text + BODY).partition("\n")[2]
