@@ -266,8 +266,11 @@ def _list_in_braces(place: Place) -> Diagnostic | None:
     if place.token.text != "{" or not _IN.search(place.before):
         return None
     items = _STATICS_IN_BRACES_OF_LIST.match(place.text, place.token.start)
-    remedy = "write the list in square brackets"
-    return place.unexpected(remedy, *([] if items is None else [Edit(place.span(*items.span()), f"[{items[1]}]")]))
+    if items is None:
+        return place.unexpected("write the list in square brackets")
+    written = place.span(*items.span())
+    diagnostic = Diagnostic("E0101", "a list stands in square brackets, found `{`", written, "in braces")
+    return _with(diagnostic, f"write `[{items[1]}]`", Edit(written, f"[{items[1]}]"))
 
 
 def _not_in(place: Place) -> Diagnostic | None:
