@@ -32,6 +32,7 @@ _IDLE = (
     _Idle("beta1", ("schedule",), lambda of: of["schedule"] == Symbol("onecycle"), "`schedule = onecycle` sets it"),
     _Idle("sign_lr", ("sign_sgd",), lambda of: of["sign_sgd"] == (), "`sign_sgd` lists no instance"),
     _Idle("sign_decay", ("sign_sgd",), lambda of: of["sign_sgd"] == (), "`sign_sgd` lists no instance"),
+    _Idle("epochs", ("steps",), lambda of: _number(of["steps"]) > 0 and of["epochs"] != 0, "a run has `steps` steps"),
     _Idle("every", ("steps",), lambda of: 0 < _number(of["steps"]) < _number(of["every"]),
         "a run has fewer steps, and is evaluated at its end"),
     _Idle("micro", ("batch", "batch_of"),

@@ -29,6 +29,8 @@ def recipe(settings: str, lines: str = "", model: str = "small") -> str:
         ("beta1 = 0.8", ""),
         ("sign_lr = 0.1", "sign_lr"),
         ("sign_decay = 0.1", "sign_decay"),
+        ("epochs = 2", "epochs"),
+        ("epochs = 0", ""),
         ("every = 101", "every"),
         ("every = 100", ""),
         ("micro = 33", "micro"),
