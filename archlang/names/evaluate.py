@@ -256,9 +256,7 @@ class Evaluator:
                 spend(len(left.terms) * len(right.terms))
                 result = left * right
             case "/" | "%" if b == 0:
-                self.report(
-                    static_mistakes.not_evaluable(node.span, "this divides by zero", "divide by another number")
-                )
+                self.report(static_mistakes.divides_by_zero(node.span))
             case "/" | "%" if a is None or b is None:
                 return Unknown("int")
             case "%" if a is not None and b is not None:
@@ -289,9 +287,7 @@ class Evaluator:
             case "*":
                 return left * right
             case "/" | "%" if right == 0:
-                self.report(
-                    static_mistakes.not_evaluable(node.span, "this divides by zero", "divide by another number")
-                )
+                self.report(static_mistakes.divides_by_zero(node.span))
                 return None
             case "/":
                 return left / right

@@ -240,6 +240,10 @@ def not_evaluable(span: Span, reason: str, remedy: str) -> Diagnostic:
     return Diagnostic("E0307", reason, span, "cannot be evaluated", remedy=remedy)
 
 
+def divides_by_zero(span: Span) -> Diagnostic:
+    return not_evaluable(span, "this divides by zero", "divide by another number")
+
+
 def computed_at_run_time(span: Span, kind: str | None) -> Diagnostic:
     """`span` is an expression in the place of a static of `kind`."""
     diagnostic = not_evaluable(span, "this is computed at run time", remedy_of_kind(kind))

@@ -1,6 +1,6 @@
-"""Settings of a recipe's training that change nothing, because another one turns them off."""
+"""Settings of a recipe's training that change nothing because of another one, and a warm-up longer than the run."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 from archlang.elaborate.static_arguments import plain
@@ -9,6 +9,7 @@ from archlang.graph.operations import Halting
 from archlang.names.values import Bound
 from archlang.plan import mistakes
 from archlang.plan.recipe import ResolvedRecipe
+from archlang.source import Span
 from archlang.syntax.tree import Setting
 from archlang.types.statics import StaticValue, Symbol
 
@@ -62,10 +63,21 @@ def check_idle_settings(
         is_fixed = changing.isdisjoint(f"train.{name}" for name in settings)
         if span is not None and is_fixed and values.keys() >= set(settings) and idle.is_idle(values):
             recipe.report(mistakes.idle_setting(span, idle.name, idle.reason))
+    _check_warmup(recipe, values, written, changing)
     span = written.get(_PONDER)
     is_fixed = not any(path == f"train.{_PONDER}" or path.startswith("model.") for path in changing)
     if span is not None and is_fixed and values[_PONDER] != 0 and not _halts(graph):
         recipe.report(mistakes.idle_setting(span, _PONDER, "the model has no halting loop"))
+
+
+def _check_warmup(
+    recipe: ResolvedRecipe, values: Values, written: Mapping[str, Span], changing: Collection[str]
+) -> None:
+    """Warns of a warm-up that the run ends before."""
+    warmup, steps = _number(values.get("warmup")), _number(values.get("steps"))
+    is_fixed = not {"train.warmup", "train.steps", "train.schedule"} & set(changing)
+    if is_fixed and "warmup" in written and 0 < steps < warmup and values["schedule"] != Symbol("constant"):
+        recipe.report(mistakes.endless_warmup(written["warmup"], int(warmup), int(steps)))
 
 
 def _halts(graph: Graph) -> bool:

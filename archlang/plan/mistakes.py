@@ -187,6 +187,12 @@ def idle_setting(span: Span, name: str, reason: str) -> Diagnostic:
     return diagnostic.with_edits(_without_setting(span, name))
 
 
+def endless_warmup(span: Span, warmup: int, steps: int) -> Diagnostic:
+    message = f"a run of {steps:_} steps ends before its warm-up of {warmup:_}, below the learning rate `lr`"
+    remedy = "choose a `warmup` below `steps`"
+    return Diagnostic("W0209", message, span, "longer than the run", remedy=remedy)
+
+
 def seed_out_of_bounds(span: Span, seed: int, highest: int) -> Diagnostic:
     remedy = f"choose a seed between 0 and {highest:_}"
     return Diagnostic("E0624", f"the seed is {seed}", span, "no seed of a run", remedy=remedy)

@@ -51,6 +51,20 @@ def test_a_setting_that_changes_nothing_is_warned_of_at_its_place(settings: str,
 
 
 @pytest.mark.parametrize(
+    ("settings", "lines", "is_endless"),
+    [
+        ("schedule = cosine, warmup = 101", "", True),
+        ("schedule = root, warmup = 101", "", True),
+        ("schedule = cosine, warmup = 100", "", False),
+        ("schedule = cosine, warmup = 101", "vary train.steps in [100, 200]", False),
+    ],
+)
+def test_a_warmup_that_a_run_does_not_complete_is_warned_of(settings: str, lines: str, is_endless: bool) -> None:
+    diagnostics = check_text(recipe(settings, lines))
+    assert [(each.code, each.span.text) for each in diagnostics] == [("W0209", "101")] * is_endless
+
+
+@pytest.mark.parametrize(
     "text",
     [
         recipe("warmup = 10", "vary train.schedule in [constant, cosine]"),
