@@ -36,6 +36,7 @@ _INSTEAD: Mapping[str, str] = {
     "^": NO_POWER,
     ".": "write `0.5` with a digit before the point, and a dotted name without spaces",
     "\\": "delete it: a statement can span several lines",
+    "?": "write `a when condition else b` for a choice",
 }
 
 

@@ -32,6 +32,12 @@ _WORD = re.compile(r"\w+")
 # `and` between settings, and the name of the second.
 _AND_BEFORE_SETTING = re.compile(r"(?P<sign>[ \t]+and)[ \t]+[A-Za-z_][\w.]*[ \t]*\Z")
 
+_QUOTED_NAME = re.compile(r'"([A-Za-z_]\w*)"')
+_REST_OF_LINE = re.compile(r"(?:[ \t,]+[\w.]+)*(?=[ \t]*(?:#|\r|\n|\}|$))")
+_ANNOTATION = re.compile(r":[ \t]*\w+[ \t]*(?:\[[^\[\]\r\n]*\])?(?=[ \t]*=(?!=))")
+_BLOCK_COMMENT = re.compile(r"/\*([^*\r\n]*)\*/(?=[ \t]*(?:\r|\n|$))")
+_OPEN_BRACKET = re.compile(r"\w\[[ \t]*\Z")
+_END_OF_LINE = re.compile(r"[ \t]*(?:#[^\r\n]*)?(?:\r|\n)")
 _IN = re.compile(r"\bin[ \t]*\Z")
 _STATICS_IN_BRACES_OF_LIST = re.compile(r"\{([^{}\r\n]+)\}")
 _NOT_IN = re.compile(r"not[ \t]+in\b")
@@ -146,8 +152,9 @@ def _and_between_settings(place: Place) -> Diagnostic | None:
 
 
 def _order_for_binder(place: Place) -> Diagnostic | None:
-    """`claim test.accuracy > 0.9`."""
-    if place.token.text not in ("<", "<=", ">", ">=") or not place.is_in_recipe or "`=`" not in place.expected.phrases:
+    """`claim test.accuracy > 0.9`, or `claim test.accuracy in 0.9..1.0`."""
+    is_order = place.token.text in ("<", "<=", ">", ">=", "in") and {"`=`", "`[`"} <= set(place.expected.phrases)
+    if not place.is_in_recipe or not is_order:
         return None
     return place.unexpected("write `=` and the number that was published", Edit(place.token, "="))
 
@@ -319,6 +326,85 @@ def _static_without_kind(place: Place) -> Diagnostic | None:
     return place.unexpected(remedy, insertion(place.token.source, name.end, ": int"))
 
 
+def _name_in_quotes(place: Place) -> Diagnostic | None:
+    """`task "ctl"`."""
+    name = _QUOTED_NAME.fullmatch(place.token.text)
+    if name is None or place.expected.phrases != ("a name",):
+        return None
+    return place.unexpected(f"write `{name[1]}` without quotes", Edit(place.token, name[1]), is_safe=True)
+
+
+def _text_without_quotes(place: Place) -> Diagnostic | None:
+    """`claim test.accuracy = 0.9 from paper`."""
+    if place.expected.phrases != ("a string",) or not place.token.text.isidentifier():
+        return None
+    rest = _REST_OF_LINE.match(place.text, place.token.end)
+    words = place.token if rest is None else place.span(place.token.start, rest.end())
+    written = f'"{words.text.rstrip()}"'
+    return place.unexpected(f"write it in quotes: `{written}`", Edit(words, written))
+
+
+def _annotated_value(place: Place) -> Diagnostic | None:
+    """`y: seq[n, d] = norm(h)`."""
+    if place.token.text != ":" or not place.begins_statement or place.name is None or not _are_binders(place.expected):
+        return None
+    annotation = _ANNOTATION.match(place.text, place.token.start)
+    if annotation is None:
+        return None
+    written = place.span(place.name.end, annotation.end())
+    diagnostic = Diagnostic("E0101", "the type of a value follows from what it is bound to", written, "not written")
+    return _with(diagnostic, "delete the type", Edit(written, ""))
+
+
+def _item_in_body(place: Place) -> Diagnostic | None:
+    """`block inner(…) -> … { … }` in the body of another item."""
+    word = place.name
+    if word is None or word.text not in ("block", "model", "recipe") or not place.begins_statement:
+        return None
+    if place.is_in_recipe or not _are_binders(place.expected) or not place.token.text.isidentifier():
+        return None
+    if word.start == word.source.line_bounds(word.line)[0]:
+        return None  # the end of the body before it is missing
+    message = f"a {word.text} stands outside other items"
+    remedy = f"move `{word.text} {place.token.text}` before this item"
+    return Diagnostic("E0101", message, word.to(place.token), "in a body", remedy=remedy)
+
+
+def _assertion(place: Place) -> Diagnostic | None:
+    """`assert d > 2`."""
+    if place.name is None or place.name.text != "assert" or not place.begins_statement:
+        return None
+    diagnostic = Diagnostic("E0101", "a body has no assertions", place.name, "no statement")
+    return _with(diagnostic, "state conditions on statics after the result type, as in `where d > 2`")
+
+
+def _block_comment(place: Place) -> Diagnostic | None:
+    """`/* … */`."""
+    if place.token.text != "*" or place.text[place.after - 1 : place.after] != "/" or place.after != place.token.start:
+        return None
+    comment = _BLOCK_COMMENT.match(place.text, place.token.start - 1)
+    written = place.span(place.token.start - 1, place.token.end if comment is None else comment.end())
+    diagnostic = Diagnostic("E0101", "there is no sign `/*`", written, "neither a comment nor an operator")
+    edits = [] if comment is None else [Edit(written, f"# {comment[1].strip()}")]
+    return _with(diagnostic, "begin a comment with `#`", *edits)
+
+
+def _positions_in_brackets(place: Place) -> Diagnostic | None:
+    """`h[:, -1]`."""
+    if place.token.text != ":" or place.around != "[" or not _OPEN_BRACKET.search(place.before):
+        return None
+    return place.unexpected("a block reads positions, such as `last(h)` or `slice[start = 0, length = 4](h)`")
+
+
+def _comma_after_line(place: Place) -> Diagnostic | None:
+    """`task ctl,` in a recipe."""
+    if place.token.text != "," or not place.is_in_recipe or place.around != "{":
+        return None
+    if _END_OF_LINE.match(place.text, place.token.end) is None:
+        return None
+    return place.unexpected("delete it: a line of its own ends without a comma", Edit(place.token, ""), is_safe=True)
+
+
 _FORMS: tuple[Callable[[Place], Diagnostic | None], ...] = (
     _and_between_settings,
     _order_for_binder,
@@ -335,6 +421,14 @@ _FORMS: tuple[Callable[[Place], Diagnostic | None], ...] = (
     _inputs_in_statics,
     _type_before_name,
     _halting_without_block,
+    _name_in_quotes,
+    _text_without_quotes,
+    _annotated_value,
+    _item_in_body,
+    _assertion,
+    _block_comment,
+    _positions_in_brackets,
+    _comma_after_line,
     _second_comma,
     _list_in_braces,
     _not_in,
