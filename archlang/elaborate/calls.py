@@ -188,7 +188,10 @@ class Calls:
         variadic = bool(inputs) and inputs[-1].variadic
         if len(arguments) < required or (len(arguments) > len(inputs) and not variadic):
             expected = _expected(required, len(inputs), variadic)
-            self._report(mistakes.wrong_number_of_arguments(span, item.name, expected, len(arguments), item.name_span))
+            written = _written(inputs)
+            self._report(
+                mistakes.wrong_number_of_arguments(span, item.name, expected, len(arguments), written, item.name_span)
+            )
             return None
         paired = _with_defaults(arguments, inputs)
         if len(paired) < len(inputs):
@@ -241,8 +244,11 @@ def _exchanged(block: BlockValue, arguments: Sequence[tuple[Flow, Span]]) -> Dia
     expected = [parameter.type.name for parameter in inputs]
     if expected[0] == expected[1] or [value.type.name for value, _ in arguments] != expected[::-1]:
         return None
-    written = [f"{parameter.name}: {unparse(parameter.type)}" for parameter in inputs]
-    return mistakes.inputs_exchanged(item.name, written, [place for _, place in arguments], item.name_span)
+    return mistakes.inputs_exchanged(item.name, _written(inputs), [place for _, place in arguments], item.name_span)
+
+
+def _written(inputs: Sequence[InputParameter]) -> list[str]:
+    return [f"{parameter.name}: {unparse(parameter.type)}" for parameter in inputs]
 
 
 def _with_defaults(arguments: Sequence[tuple[Flow, Span]], inputs: Sequence[InputParameter]) -> list[tuple[Flow, Span]]:

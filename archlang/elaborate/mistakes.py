@@ -104,10 +104,15 @@ def inputs_exchanged(block: str, inputs: Sequence[str], places: Sequence[Span], 
     return diagnostic.with_edits(*edits) if between.strip() == "," else diagnostic
 
 
-def wrong_number_of_arguments(span: Span, block: str, expected: str, got: int, declared: Span | None) -> Diagnostic:
+def wrong_number_of_arguments(
+    span: Span, block: str, expected: str, got: int, inputs: Sequence[str], declared: Span | None
+) -> Diagnostic:
+    """`inputs` are those of the block, as declared."""
     labels = (Label(declared, f"`{block}` is declared here"),) if declared is not None else ()
     message = f"`{block}` expects {expected}, but this call passes {got}"
     remedy = "write statics in brackets and values in parentheses"
+    if got < len(inputs):
+        remedy = f"its {'input is' if len(inputs) == 1 else 'inputs are'} {', '.join(f'`{each}`' for each in inputs)}"
     return Diagnostic("E0403", message, span, plural(got, "value"), labels, remedy)
 
 
