@@ -43,11 +43,24 @@ def unknown_static(
     if name in ("seed", "seeds", "random_seed"):
         return replace(diagnostic, remedy="write a line `vary seed in 1..3`, or `--set seed=2` in the command")
     called = static_called(name, possible)
+    if called is None and "micro" in possible and name in _ELSEWHERE:
+        return replace(diagnostic, remedy=_ELSEWHERE[name])
     if called is None:
         return misspelt(diagnostic, name, (*possible, *unlisted))
     diagnostic = replace(diagnostic, remedy=f"here it is called `{called}`")
     place = word_in(span, name)
     return diagnostic.with_edits(None if place is None else Edit(place, called))
+
+
+# What other libraries set for an optimizer or a training run, and this one elsewhere.
+_ACCUMULATION = "write `micro = 16` for the samples that pass through the model at a time; `batch` counts them all"
+_ELSEWHERE = {
+    "device": "choose the device in the command: `archlang train … --device cuda`",
+    "precision": "choose the precision in the command: `archlang train … --precision bf16`",
+    "compile": "choose it in the command: `archlang train … --compile`",
+    **dict.fromkeys(("accumulate", "accumulation", "grad_accum", "accumulation_steps"), _ACCUMULATION),
+    "gradient_accumulation_steps": _ACCUMULATION,
+}
 
 
 def name_without_value(span: Span, name: str, block: str, kind: str | None) -> Diagnostic:

@@ -13,7 +13,7 @@ from archlang.source import Span
 from archlang.syntax.tree import Setting
 from archlang.types.statics import StaticValue, Symbol
 
-Values = Mapping[str, StaticValue | None]
+Values = Mapping[str, StaticValue]
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ def check_idle_settings(
         for name, bound in statics.items()
         if bound.span is not None and parts.recipe.span.contains(bound.span)
     }
-    values = {name: plain(bound.value) for name, bound in statics.items()}
+    values = {name: value for name, bound in statics.items() if (value := plain(bound.value)) is not None}
     for idle in _IDLE:
         span = written.get(idle.name)
         settings = (idle.name, *idle.others)
@@ -66,7 +66,7 @@ def check_idle_settings(
     _check_warmup(recipe, values, written, changing)
     span = written.get(_PONDER)
     is_fixed = not any(path == f"train.{_PONDER}" or path.startswith("model.") for path in changing)
-    if span is not None and is_fixed and values[_PONDER] != 0 and not _halts(graph):
+    if span is not None and is_fixed and values.get(_PONDER, 0) != 0 and not _halts(graph):
         recipe.report(mistakes.idle_setting(span, _PONDER, "the model has no halting loop"))
 
 
@@ -76,7 +76,7 @@ def _check_warmup(
     """Warns of a warm-up that the run ends before."""
     warmup, steps = _number(values.get("warmup")), _number(values.get("steps"))
     is_fixed = not {"train.warmup", "train.steps", "train.schedule"} & set(changing)
-    if is_fixed and "warmup" in written and 0 < steps < warmup and values["schedule"] != Symbol("constant"):
+    if is_fixed and "warmup" in written and 0 < steps < warmup and values.get("schedule") != Symbol("constant"):
         recipe.report(mistakes.endless_warmup(written["warmup"], int(warmup), int(steps)))
 
 

@@ -16,7 +16,8 @@ from archlang.types.statics import Symbol
 
 _SETTING = "supervise"
 _HALT = "halt"
-_LAST, _CARRIED, _NONE = Symbol("last"), Symbol("carried"), Symbol("none")
+_CARRIED, _NONE = Symbol("carried"), Symbol("none")
+_BY_STEP = (Symbol("mean"), Symbol("every"), _CARRIED)
 
 
 def check_supervision(statics: Mapping[str, Bound], graph: Graph, model: str, span: Span, report: Report) -> None:
@@ -24,7 +25,7 @@ def check_supervision(statics: Mapping[str, Bound], graph: Graph, model: str, sp
     probability for each result; one that carries the states of another loop than a `repeat` with a fixed number of
     steps; and a charge for halting that the model does not have. `span` is the place of a setting without one."""
     supervise, halt = statics.get(_SETTING), statics.get(_HALT)
-    if supervise is not None and supervise.value != _LAST:
+    if supervise is not None and supervise.value in _BY_STEP:
         _check_loop(supervise, graph, model, supervise.span or span, report)
     if halt is not None and halt.value != _NONE and str(halt.value) not in (names := charge_names(graph)):
         report(mistakes.unknown_charge(halt.span or span, str(halt.value), model, names))
