@@ -265,7 +265,8 @@ def _second_comma(place: Place) -> Diagnostic | None:
     """`attention[4,, causal = true]`."""
     if place.token.text != "," or place.text[place.after - 1 : place.after] != ",":
         return None
-    return place.unexpected("delete the second `,`", Edit(place.span(place.after, place.token.end), ""), is_safe=True)
+    # A value may be missing between them.
+    return place.unexpected("delete the second `,`", Edit(place.span(place.after, place.token.end), ""))
 
 
 def _list_in_braces(place: Place) -> Diagnostic | None:
@@ -288,7 +289,7 @@ def _not_in(place: Place) -> Diagnostic | None:
         return None
     begin = place.token.start - len(name[0])
     edit = Edit(place.span(begin, place.token.start + len("not")), f"not {name[1]}")
-    return place.unexpected(f"write `not {name[1]} in …`", edit, is_safe=True)
+    return place.unexpected(f"write `not {name[1]} in …`", edit)
 
 
 def _recipe_that_extends(place: Place) -> Diagnostic | None:
