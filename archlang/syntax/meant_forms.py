@@ -38,6 +38,9 @@ _ANNOTATION = re.compile(r":[ \t]*\w+[ \t]*(?:\[[^\[\]\r\n]*\])?(?=[ \t]*=(?!=))
 _BLOCK_COMMENT = re.compile(r"/\*([^*\r\n]*)\*/(?=[ \t]*(?:\r|\n|$))")
 _OPEN_BRACKET = re.compile(r"\w\[[ \t]*\Z")
 _END_OF_LINE = re.compile(r"[ \t]*(?:#[^\r\n]*)?(?:\r|\n)")
+_ITEM_OF_ONE_NAME = re.compile(r"[\[,]\s*([A-Za-z_][\w.]*)[ \t]+\Z")
+_NAMED_ITEM = re.compile(r"[^\[\]\r\n=]*,[ \t]*[A-Za-z_][\w.]*[ \t]*=(?!=)")
+_BINDS = re.compile(r"[ \t]*[=:](?!=)")
 _IN = re.compile(r"\bin[ \t]*\Z")
 _STATICS_IN_BRACES_OF_LIST = re.compile(r"\{([^{}\r\n]+)\}")
 _NOT_IN = re.compile(r"not[ \t]+in\b")
@@ -245,6 +248,37 @@ def _halting_without_block(place: Place) -> Diagnostic | None:
     return place.unexpected("name the block that decides when to halt, as in `by global_halt`", edit)
 
 
+def _equals_missing(place: Place) -> Diagnostic | None:
+    """`adamw[steps 600]`."""
+    name, opener = _ITEM_OF_ONE_NAME.search(place.before), _opener(place.before)
+    if place.around != "[" or "`,`" not in place.expected.phrases or name is None or opener is None:
+        return None
+    if not place.before[opener - 1 : opener].isidentifier():
+        return None  # a list
+    token = place.token.text
+    is_word = token.isidentifier() and token not in ("true", "false")
+    has_names = "=" in place.before[opener:] or _NAMED_ITEM.match(place.text, place.token.end) is not None
+    if is_word and (token in RESERVED or not has_names):
+        return None
+    if not (token[0].isalnum() or token[0] in '_"') or _BINDS.match(place.text, place.token.end):
+        return None
+    edit = insertion(place.token.source, place.after, " =")
+    return place.unexpected(f"write `{name[1]} = {token}`", edit)
+
+
+def _opener(before: str) -> int | None:
+    """Returns the place of the last bracket in a text that it does not close."""
+    depth = 0
+    for place in range(len(before) - 1, -1, -1):
+        if before[place] in ")]}":
+            depth += 1
+        elif before[place] in "([{":
+            if depth == 0:
+                return place
+            depth -= 1
+    return None
+
+
 def _comma_missing(place: Place) -> Diagnostic | None:
     """`attention[heads causal = true]`."""
     token = place.token.text
@@ -437,6 +471,7 @@ _FORMS: tuple[Callable[[Place], Diagnostic | None], ...] = (
     _deviation,
     _static_in_parentheses,
     _static_without_kind,
+    _equals_missing,
     _comma_missing,
 )
 

@@ -84,6 +84,12 @@ ROW = 'table t {{\n    row "A" r{}\n    column "B" test.accuracy\n}}\n'
         (in_recipe("vary seed = 1..3"), in_recipe("vary seed in 1..3")),
         (in_recipe("vary model.d == [1, 2]"), in_recipe("vary model.d in [1, 2]")),
         (in_recipe("vary model.d = 64"), in_recipe("vary model.d in [64]")),
+        (in_block("return f[steps 600](h)"), in_block("return f[steps = 600](h)")),
+        (in_block("return f[4, causal true](h)"), in_block("return f[4, causal = true](h)")),
+        (in_block("return f[a = 4, kind relu](h)"), in_block("return f[a = 4, kind = relu](h)")),
+        (in_block("return f[kind relu, a = 4](h)"), in_block("return f[kind = relu, a = 4](h)")),
+        (in_block("return f[heads causal](h)"), in_block("return f[heads, causal](h)")),
+        (in_block("return f[s = [relu gelu]](h)"), in_block("return f[s = [relu, gelu]](h)")),
         (in_block("return f[4,, a = true](h)"), in_block("return f[4, a = true](h)")),
         (in_block("return f[s = [1, , 2]](h)"), in_block("return f[s = [1, 2]](h)")),
         (
