@@ -39,6 +39,7 @@ _BLOCK_COMMENT = re.compile(r"/\*([^*\r\n]*)\*/(?=[ \t]*(?:\r|\n|$))")
 _OPEN_BRACKET = re.compile(r"\w\[[ \t]*\Z")
 _END_OF_LINE = re.compile(r"[ \t]*(?:#[^\r\n]*)?(?:\r|\n)")
 _ITEM_OF_ONE_NAME = re.compile(r"[\[,]\s*([A-Za-z_][\w.]*)[ \t]+\Z")
+_PARAMETERS = re.compile(r"[ \t]*[:=](?:[^()\[\]{}\r\n]|\[[^()\[\]{}\r\n]*\])*(?P<closer>[\])])")
 _NAMED_ITEM = re.compile(r"[^\[\]\r\n=]*,[ \t]*[A-Za-z_][\w.]*[ \t]*=(?!=)")
 _BINDS = re.compile(r"[ \t]*[=:](?!=)")
 _IN = re.compile(r"\bin[ \t]*\Z")
@@ -266,6 +267,19 @@ def _equals_missing(place: Place) -> Diagnostic | None:
     return place.unexpected(f"write `{name[1]} = {token}`", edit)
 
 
+def _opener_missing(place: Place) -> Diagnostic | None:
+    """`block layer heads: int](…) -> …` or `block layer h: seq[n, d]) -> …`."""
+    phrases = place.expected.phrases
+    if "`(`" not in phrases or "`->`" not in phrases or not place.token.text.isidentifier():
+        return None
+    rest = _PARAMETERS.match(place.text, place.token.end, place.token.end + _LONGEST)
+    if rest is None or (rest["closer"] == "]" and "`[`" not in phrases):
+        return None
+    opener = "[" if rest["closer"] == "]" else "("
+    edit = insertion(place.token.source, place.token.start, opener)
+    return place.unexpected(f"write `{opener}` before `{place.token.text}`", edit)
+
+
 def _opener(before: str) -> int | None:
     """Returns the place of the last bracket in a text that it does not close."""
     depth = 0
@@ -472,6 +486,7 @@ _FORMS: tuple[Callable[[Place], Diagnostic | None], ...] = (
     _static_in_parentheses,
     _static_without_kind,
     _equals_missing,
+    _opener_missing,
     _comma_missing,
 )
 
