@@ -1,6 +1,6 @@
 """One call of a block being bound: the values of its statics, sizes and types."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from archlang.diagnostics import Diagnostic, Report
@@ -17,6 +17,7 @@ from archlang.syntax.outline import CLAUSE_WORDS
 from archlang.syntax.printer import unparse
 from archlang.syntax.walk import walk
 from archlang.types import CONSTRUCTORS, FEATURED, ISOLATED, Axis, Dim, Type
+from archlang.types.statics import Symbol
 
 # How many sizes each written type has. `data` is one of `FEATURED`; `logits` is `vec` or `seq` by its sizes.
 SIZES_OF_TYPES = {
@@ -139,13 +140,12 @@ class Binding:
         facts: list[tuple[str, str, Span | None]] = []
         seen: set[str] = set()
         possible: list[str] = []
-        for node in walk(condition):
-            if isinstance(node, tree.Name):
-                is_plain = len(node.parts) == 1
-                bound = self.lookup(node.text) if is_plain else Bound(self.evaluator.value(node, None), None)
-                if isinstance(bound, Bound) and bound.value is not None and node.text not in seen:
-                    seen.add(node.text)
-                    facts.append((node.text, show(bound.value), bound.span))
+        for node in self._statics_of(condition):
+            is_plain = len(node.parts) == 1
+            bound = self.lookup(node.text) if is_plain else Bound(self.evaluator.value(node, None), None)
+            if isinstance(bound, Bound) and bound.value is not None and node.text not in seen:
+                seen.add(node.text)
+                facts.append((node.text, show(bound.value), bound.span))
         if (
             isinstance(condition, tree.Binary)
             and condition.operator == "in"
@@ -159,6 +159,21 @@ class Binding:
         return static_mistakes.where_violated(
             span, f"`{unparse(condition)}`", self.declaration.name, facts, condition.span, possible
         )
+
+    def _statics_of(self, condition: tree.Expression) -> Iterator[tree.Name]:
+        """Yields the names in a condition, without the symbols with which it compares a static."""
+        symbols: set[int] = set()
+        for node in walk(condition):
+            if (
+                isinstance(node, tree.Binary)
+                and node.operator in ("in", "==", "!=")
+                and isinstance(node.left, tree.Name)
+            ):
+                compared = self.lookup(node.left.parts[0])
+                if isinstance(compared, Bound) and isinstance(compared.value, Symbol):
+                    symbols.update(id(each) for each in walk(node.right))
+            if isinstance(node, tree.Name) and id(node) not in symbols:
+                yield node
 
     # Types
 

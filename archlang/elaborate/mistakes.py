@@ -79,7 +79,12 @@ def wrong_type(span: Span, block: str, parameter: str, expected: str, got: Type,
     diagnostic = Diagnostic("E0402", message, span, f"is `{got}`", labels, remedy)
     if got.name == "tokens" and kinds in _TYPE_REMEDY:
         return diagnostic.with_edits(*wrapped(span, "embed[d](" if is_in_signature(span, "d") else "embed[64]("))
-    return diagnostic.with_edits(*wrapped(span, "last(")) if kinds == ("vec", "seq") else diagnostic
+    is_state = _HALTING.search(span.source.text, max(0, span.start - 20), span.start) is not None
+    return diagnostic.with_edits(*wrapped(span, "last(")) if kinds == ("vec", "seq") and not is_state else diagnostic
+
+
+# The word before the state of a halting loop.
+_HALTING = re.compile(r"\bhalting[ \t]+\Z")
 
 
 _TYPE_REMEDY = {

@@ -67,6 +67,9 @@ class Evaluator:
             case tree.Unary(operand=operand):
                 holds = self.truth(operand)
                 return Unknown("bool") if holds is None else not holds
+            case tree.Binary(operator="-", left=tree.Number(), right=tree.Number()) if kind == "range":
+                self.report(static_mistakes.range_with_minus(expression.span))
+                return None
             case tree.Binary():
                 return self._binary(expression)
             case tree.Conditional(then=then, test=test, otherwise=otherwise):
@@ -77,6 +80,9 @@ class Evaluator:
                 if self.every_branch:
                     self.value(other, kind)
                 return self.value(chosen, kind)
+            case tree.Call(callee=callee, arguments=None) if kind == "path":
+                self.report(static_mistakes.path_with_brackets(expression.span, callee.text))
+                return None
             case tree.Call(callee=callee, arguments=None):
                 return self._configured(expression, callee)
             case tree.Missing():

@@ -43,6 +43,8 @@ def unknown_static(
     if name in ("seed", "seeds", "random_seed"):
         return replace(diagnostic, remedy="write a line `vary seed in 1..3`, or `--set seed=2` in the command")
     called = static_called(name, possible)
+    if called == "rate" and "micro" in possible:
+        called = None  # that of an optimizer is a schedule, not that of dropout
     if called is None and "micro" in possible and name in _ELSEWHERE:
         return replace(diagnostic, remedy=_ELSEWHERE[name])
     if called is None:
@@ -251,6 +253,17 @@ def static_set_twice(span: Span, name: str, first: Span) -> Diagnostic:
 
 def not_evaluable(span: Span, reason: str, remedy: str) -> Diagnostic:
     return Diagnostic("E0307", reason, span, "cannot be evaluated", remedy=remedy)
+
+
+def range_with_minus(span: Span) -> Diagnostic:
+    written = re.sub(r"\s*-\s*", "..", span.text)
+    diagnostic = not_evaluable(span, "this is a difference, not a range", f"write `{written}`")
+    return diagnostic.with_edits(Edit(span, written))
+
+
+def path_with_brackets(span: Span, path: str) -> Diagnostic:
+    reason = "a path has no brackets: weights are chosen by a metric of a whole split"
+    return not_evaluable(span, reason, f"write `{path}`").with_edits(Edit(span, path))
 
 
 def divides_by_zero(span: Span) -> Diagnostic:

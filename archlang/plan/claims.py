@@ -25,6 +25,8 @@ def check_claims(recipe: ResolvedRecipe, measures: Measures | None) -> None:
             recipe.report(mistakes.bad_metric(claim.metric.span, claim.metric.text))
         elif measures is not None:
             measures.check(claim.metric.span, claim.metric.text, recipe.report)
+        if claim.metric.text.endswith(".loss") and (claim.index is not None or any(map(is_group, claim.at))):
+            recipe.report(mistakes.measured_as_a_whole(claim.metric.span, claim.metric.text, "split"))
         report_repeated(claim.at, recipe.report)
         for number in (claim.value, claim.deviation):
             if number is not None and literal(number) is None:

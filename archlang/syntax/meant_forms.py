@@ -40,6 +40,13 @@ _OPEN_BRACKET = re.compile(r"\w\[[ \t]*\Z")
 _END_OF_LINE = re.compile(r"[ \t]*(?:#[^\r\n]*)?(?:\r|\n)")
 _ITEM_OF_ONE_NAME = re.compile(r"[\[,]\s*([A-Za-z_][\w.]*)[ \t]+\Z")
 _PARAMETERS = re.compile(r"[ \t]*[:=](?:[^()\[\]{}\r\n]|\[[^()\[\]{}\r\n]*\])*(?P<closer>[\])])")
+# What a body belongs to, at the end of a text, and the first input of a call.
+_WORD_OF_BODY = re.compile(r"\b(repeat|stack|scan|experts|if|else)\b[^{}\r\n]*\Z")
+_FIRST_INPUT = re.compile(r"\([ \t]*([A-Za-z_]\w*)[ \t]*[,)]")
+_TEST_LINE = re.compile(r"\btest[ \t]+([A-Za-z_]\w*)[ \t]*\Z")
+_ONE_STATIC = re.compile(r"\[([^\[\]{}\r\n,]+=[^\[\]{}\r\n,]+)\]")
+_BODY = re.compile(r"\s*\{")
+_TRUNCATED_REPEAT = re.compile(r"\brepeat\b[^{}\r\n]*\btruncated\b[^{}\r\n]*\Z")
 _NAMED_ITEM = re.compile(r"[^\[\]\r\n=]*,[ \t]*[A-Za-z_][\w.]*[ \t]*=(?!=)")
 _BINDS = re.compile(r"[ \t]*[=:](?!=)")
 _IN = re.compile(r"\bin[ \t]*\Z")
@@ -95,7 +102,7 @@ def _call_as_statement(place: Place) -> Diagnostic | None:
         return None
     call = _CALL.match(place.text, place.name.end, place.name.end + _LONGEST)
     closer = None if call is None else closing_bracket(place.text, call.start("inputs"))
-    if closer is None or place.text[closer] != ")":
+    if call is None or closer is None or place.text[closer] != ")":
         return None
     end = closer + 1
     called = place.text[place.name.start : end]
@@ -104,7 +111,16 @@ def _call_as_statement(place: Place) -> Diagnostic | None:
     rest = _SPACE.match(place.text, end)
     is_last = rest is not None and place.text.startswith("}", rest.end())
     diagnostic = Diagnostic("E0101", message, place.span(place.name.start, end), "no statement")
-    if is_last:
+    opener = _opener(place.before)
+    around = None if opener is None else _WORD_OF_BODY.search(place.before[:opener])
+    if around is not None and around[1] in ("repeat", "stack"):
+        state = _FIRST_INPUT.match(place.text, call.start("inputs"))
+        remedy = f"update a state: `{state[1] if state else '…'} <- {short}`"
+        edits = [insertion(place.token.source, place.name.start, f"{state[1]} <- ")] if state else []
+        return _with(diagnostic, remedy, *edits)
+    if around is not None and around[1] in ("scan", "experts") and is_last:
+        return _with(diagnostic, f"write `emit {short}`", insertion(place.token.source, place.name.start, "emit "))
+    if is_last and around is None:
         return _with(diagnostic, f"write `return {short}`", insertion(place.token.source, place.name.start, "return "))
     return _with(diagnostic, f"bind it to a name, as in `y = {short}`, or delete it")
 
@@ -438,6 +454,59 @@ def _block_comment(place: Place) -> Diagnostic | None:
     return _with(diagnostic, "begin a comment with `#`", *edits)
 
 
+def _model_in_brackets(place: Place) -> Diagnostic | None:
+    """`test model[steps = 8]`."""
+    written = _TEST_LINE.search(place.before)
+    statics = _ONE_STATIC.match(place.text, place.token.start)
+    if place.token.text != "[" or not place.is_in_recipe or written is None or statics is None:
+        return None
+    name = place.span(place.token.start - len(written[1]), statics.end())
+    correct = f"model.{statics[1].strip()}"
+    return place.unexpected(f"write `test {correct}`", Edit(name, correct))
+
+
+def _second_claim(place: Place) -> Diagnostic | None:
+    """`claim test.accuracy = 0.9, iid.accuracy = 0.8 from "p"`."""
+    is_path = place.token.text.replace(".", "").isidentifier() and "." in place.token.text
+    if not place.is_in_recipe or not is_path or "from" not in place.expected.words:
+        return None
+    if place.text[place.after - 1 : place.after] != ",":
+        return None
+    return place.unexpected("write a line `claim` for each metric, each with its source")
+
+
+def _comma_before_body(place: Place) -> Diagnostic | None:
+    """`recipe b from a, {`."""
+    if place.token.text != "," or "`{`" not in place.expected.phrases:
+        return None
+    if _SPACE.match(place.text, place.token.end) is None or not _BODY.match(place.text, place.token.end):
+        return None
+    return place.unexpected("delete it", Edit(place.token, ""), is_safe=True)
+
+
+def _paths_together(place: Place) -> Diagnostic | None:
+    """`vary model.d, model.heads in [[16, 2], [32, 4]]`."""
+    if place.token.text != "," or not place.is_in_recipe or place.expected.phrases != ("`in`",):
+        return None
+    return place.unexpected("write the values after each path, as in `model.d in [16, 32], model.heads in [2, 4]`")
+
+
+def _clauses_in_other_order(place: Place) -> Diagnostic | None:
+    """`repeat 4 truncated 2 drawn by evenly {`."""
+    if place.token.text != "drawn" or not _TRUNCATED_REPEAT.search(place.before):
+        return None
+    return place.unexpected("write `drawn by …` before `truncated`")
+
+
+def _experts_without_name(place: Place) -> Diagnostic | None:
+    """`experts v in h by w { … }`."""
+    name = place.name
+    if name is None or name.text != "experts" or not place.begins_statement or not _are_binders(place.expected):
+        return None
+    edit = insertion(place.token.source, name.start, "y = ")
+    return place.unexpected("bind its result: `y = experts …`", edit)
+
+
 def _positions_in_brackets(place: Place) -> Diagnostic | None:
     """`h[:, -1]`."""
     if place.token.text != ":" or place.around != "[" or not _OPEN_BRACKET.search(place.before):
@@ -477,6 +546,12 @@ _FORMS: tuple[Callable[[Place], Diagnostic | None], ...] = (
     _assertion,
     _block_comment,
     _positions_in_brackets,
+    _model_in_brackets,
+    _second_claim,
+    _comma_before_body,
+    _paths_together,
+    _clauses_in_other_order,
+    _experts_without_name,
     _comma_after_line,
     _second_comma,
     _list_in_braces,

@@ -162,7 +162,8 @@ def unexpected_token(
         return replace(diagnostic, remedy="separate the statics with `,`, each as `name = value`")
     if remedy == _COMPARE and not (is_in_recipe and around not in ("(", "[")):
         return diagnostic.with_edits(Edit(span, "=="), is_safe=True)
-    if len(expected.phrases) == 1 and remedy.startswith("put `"):
+    is_beside_comma = token in (",", "[") or line.rstrip().endswith(",")
+    if len(expected.phrases) == 1 and remedy.startswith("put `") and not is_beside_comma:
         return diagnostic.with_edits(insertion(span.source, span.start, f"{str(expected).strip('`')} "))
     return diagnostic
 
@@ -172,6 +173,9 @@ def _setting_alone(diagnostic: Diagnostic) -> Diagnostic:
     span, word = diagnostic.span, diagnostic.span.text
     remedy = _line_of(word)
     if remedy is None and "." in word:
+        if word.startswith("test.model."):
+            place = Edit(Span(span.source, span.start + len("test"), span.start + len("test.")), " ")
+            return replace(diagnostic, remedy=f"write `test {word.removeprefix('test.')}`").with_edits(place)
         remedy = f'write `claim {word} = … from "…"` for a published result'
         return replace(diagnostic, remedy=remedy).with_edits(insertion(span.source, span.start, "claim "))
     otherwise = f"write a setting in its line `task`, `model` or `train`, as in `train adamw[{word} = …]`"
@@ -266,7 +270,7 @@ def _remedy(token: str, expected: Expected, around: str, is_reserved: bool, is_b
     if token == "=" and expected.operators:
         return _COMPARE
     if "a value" in expected.phrases and token in ("repeat", "stack"):
-        return f"write the loop before this line, as in `y = {token} n carry h {{ … emit h }}`, and use its result here"
+        return f"write the loop before this line, as in `y = {token} n {{ … emit h }}`, and use its result here"
     if "a value" in expected.phrases and token == "if":
         return "write `a when condition else b` in place of `if`"
     if is_in_recipe and len(expected.phrases) > 1 and (line := _line_of(token)) is not None:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from lark import Token
     from lark.parsers.lalr_interactive_parser import InteractiveParser
 
-_STATIC = re.compile(r"(?!(?:task|model|train)\.)[A-Za-z_][\w.]*\s*=(?!=)|[\])]")
+_STATIC = re.compile(r"(?!(?:task|model|train|test|vary|search|claim)\.)[A-Za-z_][\w.]*\s*=(?!=)|[\])]")
 _OPENERS = ("LPAR", "LSQB", "LBRACE")
 _CLOSERS = ("RPAR", "RSQB", "RBRACE")
 

@@ -30,6 +30,10 @@ recipe r {{
         ),
         (BLOCK.format("attention[1, causal](h)"), BLOCK.format("attention[1, causal = true](h)")),
         (RECIPE.format("", ", every = 1e1"), RECIPE.format("", ", every = 10")),
+        (
+            RECIPE.format("", "").replace("ctl", "ctl[train = 1 - 5]"),
+            RECIPE.format("", "").replace("ctl", "ctl[train = 1..5]"),
+        ),
         (RECIPE.format("", ", betas = [0.9, 0.98]"), RECIPE.format("", ", beta1 = 0.9, beta2 = 0.98")),
         (
             RECIPE.format("", "").replace("ctl", "ctl[test = range(9, 11)]"),
@@ -70,6 +74,8 @@ def test_the_edit_writes_what_is_meant(half: str, whole: str) -> None:
             "E0312",
             "name a static, as in `model.…`",
         ),
+        (RECIPE.format("", ", dropout = 0.1"), "E0301", "`adamw` has"),
+        (RECIPE.format("", ", select = valid.accuracy[6]"), "E0307", "write `valid.accuracy`"),
         (RECIPE.format("", ", device = cuda"), "E0301", "choose the device in the command"),
         (RECIPE.format("", ", accumulate = 4"), "E0301", "write `micro = 16`"),
         (RECIPE.format("", ", ponder_weight = 4"), "E0301", "did you mean `ponder`?"),

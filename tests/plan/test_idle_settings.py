@@ -23,7 +23,7 @@ def recipe(settings: str, lines: str = "", model: str = "small") -> str:
         ("warmup = 10", "warmup"),
         ("warmup = 0", ""),
         ("warmup = 10, schedule = cosine", ""),
-        ("cooldown = 0.1, schedule = warmup", "cooldown"),
+        ("cooldown = 0.1, schedule = cosine", "cooldown"),
         ("cooldown = 0.1, schedule = wsd", ""),
         ("beta1 = 0.8, schedule = onecycle", "beta1"),
         ("beta1 = 0.8", ""),
@@ -33,6 +33,8 @@ def recipe(settings: str, lines: str = "", model: str = "small") -> str:
         ("epochs = 0", ""),
         ("every = 101", "every"),
         ("every = 100", ""),
+        ("schedule = warmup", "schedule"),
+        ("schedule = root", ""),
         ("micro = 33", "micro"),
         ("micro = 32", ""),
         ("micro = 33, batch_of = tokens", ""),
@@ -48,6 +50,25 @@ def test_a_setting_that_changes_nothing_is_warned_of_at_its_place(settings: str,
         assert f"{idle} = {diagnostic.span.text}" in settings
         (edit,) = diagnostic.edits
         assert edit.span.text.strip(", ") == f"{idle} = {diagnostic.span.text}"
+
+
+@pytest.mark.parametrize(
+    ("settings", "line", "idle"),
+    [
+        ("", "vary train.warmup in [10, 20]", True),
+        ("", "search train.cooldown in 0.1..0.5", True),
+        ("", "vary train.ponder in [0.1, 0.2]", True),
+        ("batch = 8", "vary train.micro in [16, 32]", True),
+        ("batch = 8", "vary train.micro in [4, 32]", False),
+        ("schedule = cosine", "vary train.warmup in [10, 20]", False),
+        ("", "vary train.warmup in [10, 20], train.schedule in [constant, cosine]", False),
+        ("", "vary train.every in [50, 200]", False),
+    ],
+)
+def test_a_static_that_is_varied_or_searched_without_effect_is_warned_of(settings: str, line: str, idle: bool) -> None:
+    diagnostics = check_text(recipe(settings or "batch = 32", line))
+    path = line.split()[1]
+    assert [(each.code, each.span.text) for each in diagnostics] == [("W0208", path)] * idle
 
 
 @pytest.mark.parametrize(
