@@ -65,7 +65,8 @@ def settle(
                 report(static_mistakes.too_many_statics(argument.span, item.name, len(free), item.name_span))
                 break
             parameter = free[position]
-            if not are_in_place:
+            number = static_mistakes.is_rest_of_number(argument.value.span) and position > 0
+            if number or not are_in_place:
                 before = arguments[position - 1]
                 named = parameters.get(before.name or "")
                 kind = None if named is None else parameter_kind(named, declaration.file)

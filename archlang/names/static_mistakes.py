@@ -117,7 +117,8 @@ def wrong_kind(span: Span, name: str, expected: str, value: str, declared: Span 
         diagnostic = replace(diagnostic, remedy=f"write the range without brackets: `{span.text}`")
         return diagnostic.with_edits(Edit(around, span.text), is_safe=True)
     text = _in_kind(span.text, expected)
-    return diagnostic if text is None else diagnostic.with_edits(Edit(span, text), is_safe=True)
+    # A value in a list may be another one than the value alone.
+    return diagnostic if text is None else diagnostic.with_edits(Edit(span, text), is_safe=expected != "list")
 
 
 def string_for_symbol(span: Span) -> Diagnostic:
@@ -138,7 +139,7 @@ def _in_kind(written: str, kind: str) -> str | None:
         return match[1]
     if kind == "int" and re.fullmatch(r"\d(?:\.\d)?[eE]\d", written) and float(written).is_integer():
         return f"{int(float(written)):_}"
-    if kind == "list" and re.fullmatch(r"[\w.]+", written):
+    if kind == "list" and re.fullmatch(r"(?!(?:true|false)$)[\w.]+", written):
         return f"[{written}]"
     if kind == "bool" and written in ("0", "1"):
         return "true" if written == "1" else "false"
@@ -227,10 +228,18 @@ def too_many_statics(span: Span, block: str, count: int, declared: Span | None) 
     return diagnostic.with_edits(without_item(extra))
 
 
+def is_rest_of_number(value: Span) -> bool:
+    """Whether a value is the rest of a number such as `1,000`, which zeros cannot be by themselves."""
+    before = value.source.text[max(0, value.start - 4) : value.start]
+    return re.fullmatch(r"0[0-9]{2}", value.text) is not None and re.search(r"[1-9][0-9]{0,2},\Z", before) is not None
+
+
 def static_without_name(span: Span, name: str, before: Span, kind: str | None) -> Diagnostic:
     """A value without a name follows a static that is set by name at another place than its own; `name` is the static
     of this place, and `before` the value before it, of a static of `kind`."""
     message = "a value without a name follows statics that are set by name, in another order than they are declared"
+    if is_rest_of_number(span):
+        message = "a number has no commas"
     thousands = _WITH_COMMAS.match(span.source.text, before.start)
     if thousands is not None and thousands.end() >= span.end:
         number = thousands[0].replace(",", "_")

@@ -1,6 +1,7 @@
 """The published results that a recipe's `claim` lines name."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from archlang.diagnostics import Report
 from archlang.diagnostics.effort import spend
@@ -24,7 +25,10 @@ def check_claims(recipe: ResolvedRecipe, measures: Measures | None) -> None:
         if len(claim.metric.parts) != 2:
             recipe.report(mistakes.bad_metric(claim.metric.span, claim.metric.text))
         elif measures is not None:
-            measures.check(claim.metric.span, claim.metric.text, recipe.report)
+            paths = [*(each.path.text for each in claim.at), *(each.path.text for each in recipe.parts.vary)]
+            is_other_task = any(path.startswith("task.") for path in paths)
+            of_claim = replace(measures, empty=()) if is_other_task else measures
+            of_claim.check(claim.metric.span, claim.metric.text, recipe.report)
         if claim.metric.text.endswith(".loss") and (claim.index is not None or any(map(is_group, claim.at))):
             recipe.report(mistakes.measured_as_a_whole(claim.metric.span, claim.metric.text, "split"))
         report_repeated(claim.at, recipe.report)

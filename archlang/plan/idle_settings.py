@@ -10,7 +10,7 @@ from archlang.names.values import Bound
 from archlang.plan import mistakes
 from archlang.plan.recipe import ResolvedRecipe
 from archlang.source import Span
-from archlang.syntax.tree import ListOf, Name, Range, Setting, Sought, Variation
+from archlang.syntax.tree import Call, Choice, Column, ListOf, Name, Range, Row, Setting, Sought, Variation, Vary
 from archlang.types.statics import StaticValue, Symbol
 
 Values = Mapping[str, StaticValue]
@@ -50,10 +50,10 @@ def check_idle_settings(
 ) -> None:
     """Warns of settings that the line `train` of this recipe writes, and of statics that it varies or searches, that
     have no effect. Those that depend on what the recipe varies or searches, or the command line sets, may have one at
-    another point."""
+    another point, and so may those that depend on what recipes based on it and rows about it set."""
     parts = recipe.parts
     alternatives = {path.text: (path, values) for path, values in _alternatives(recipe)}
-    changing = {path.removeprefix("train.") for path in (*alternatives, *overrides)}
+    changing = {path.removeprefix("train.") for path in (*alternatives, *overrides, *_set_elsewhere(recipe))}
     if any(path.startswith("model.") for path in changing):
         changing.add("halts")
     written = {
@@ -87,6 +87,26 @@ def _alternatives(recipe: ResolvedRecipe) -> Iterator[tuple[Name, tuple[StaticVa
         is_own = parameter is not None and recipe.parts.recipe.span.contains(path.span)
         known = [plain(recipe.value(parameter, item)) for item in items if is_own and parameter is not None]
         yield path, tuple(value for value in known if value is not None)
+
+
+def _set_elsewhere(recipe: ResolvedRecipe) -> Iterator[str]:
+    """Yields the paths that recipes based on this one, and rows and columns about one of them, set."""
+    names = {recipe.name}
+    recipes = recipe.file.recipes
+    while derived := [each for each in recipes.values() if each.base in names and each.name not in names]:
+        names.update(each.name for each in derived)
+        for part in (part for each in derived for part in each.parts):
+            if isinstance(part, Choice) and part.word == "model":
+                yield "model."
+            elif isinstance(part, Choice) and isinstance(part.value, Call):
+                yield from (f"{part.word}.{static.name}" for static in part.value.statics)
+            elif isinstance(part, Vary):
+                yield from (each.path.text for each in part.variations)
+    for table in recipe.file.tables.values():
+        is_about = any(isinstance(part, Row) and part.recipe in names for part in table.parts)
+        for line in table.parts if is_about else ():
+            if isinstance(line, Column) or (isinstance(line, Row) and line.recipe in names):
+                yield from (setting.path.text for setting in line.at)
 
 
 def _check_warmup(recipe: ResolvedRecipe, values: Values, span: Span) -> None:

@@ -20,8 +20,8 @@ def check_seed(recipe: ResolvedRecipe, value: Expression) -> int:
 
 
 def check_seeds(recipe: ResolvedRecipe, varied: tuple[VariedStatic, ...]) -> None:
-    """Reports the seeds that a recipe lists and no run can have."""
-    for static in varied:
-        if static.path.text == "seed":
-            for value in static.values:
-                check_seed(recipe, value)
+    """Reports the seeds that a recipe lists or claims results of, and no run can have."""
+    claimed = (setting for claim in recipe.parts.claims for setting in claim.at)
+    values = [value for static in varied if static.path.text == SEED.name for value in static.values]
+    for value in (*values, *(setting.value for setting in claimed if setting.path.text == SEED.name)):
+        check_seed(recipe, value)

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from archlang.diagnostics import Report
 from archlang.graph.graph import Graph
 from archlang.graph.prune import normalize
-from archlang.names.values import Bound
+from archlang.names.values import BlockValue, Bound
 from archlang.plan import mistakes
 from archlang.source import Span
 
@@ -17,5 +17,6 @@ def check_sign_sgd(statics: Mapping[str, Bound], graph: Graph, model: str, span:
         return
     names = dict.fromkeys(name for path in normalize(graph).instances for name in path.split("."))
     for value in bound.value:
-        if str(value) not in names:
-            report(mistakes.unknown_instance(bound.span or span, str(value), model, names))
+        name = value.declaration.name if isinstance(value, BlockValue) else str(value)
+        if name not in names:
+            report(mistakes.unknown_instance(bound.span or span, name, model, names))

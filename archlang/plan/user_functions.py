@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from archlang.diagnostics import Report
-from archlang.names.values import Bound
+from archlang.names.values import BlockValue, Bound
 from archlang.plan import mistakes
 from archlang.source import Span
 from archlang.types.statics import Symbol
@@ -19,6 +19,7 @@ def check_user_functions(statics: Mapping[str, Bound], span: Span, report: Repor
         if bound is None:
             continue
         for value in bound.value if isinstance(bound.value, tuple) else (bound.value,):
-            name = str(value)
-            if isinstance(value, Symbol) and "." not in name and name not in shipped:
+            name = value.declaration.name if isinstance(value, BlockValue) else str(value)
+            is_function = isinstance(value, Symbol) and ("." in name or name in shipped)
+            if value is not None and not is_function:
                 report(mistakes.function_without_file(bound.span or span, setting, name, shipped))

@@ -13,10 +13,18 @@ Vinyals, Fortunato and Jaitly (2015), Pointer Networks, and Vinyals, Bengio and 
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from math import perm
 
 import numpy as np
 
-from archlang.tasks.kit.checks import check_bounds, check_lengths, check_range, check_sizes, check_split
+from archlang.tasks.kit.checks import (
+    check_available,
+    check_bounds,
+    check_lengths,
+    check_range,
+    check_sizes,
+    check_split,
+)
 from archlang.tasks.kit.distinct import draw_distinct
 from archlang.tasks.kit.fingerprints import Fingerprints, fingerprints
 from archlang.tasks.kit.ragged import Integers, Ragged, offsets_of
@@ -30,6 +38,7 @@ __all__ = ["Argsort", "Interval", "spell"]
 DEFAULT_TRAIN, DEFAULT_TEST = Interval(4, 12), (16, 24, 32)
 _MOST_NUMBERS = 1_024
 _BATCH = 1 << 12
+_REMEDY = "choose more `numbers`, or longer sequences"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,6 +65,14 @@ class Argsort:
         check_sizes(self.name, self)
         check_range(self.name, "train", self.train, 1, self.numbers)
         check_lengths(self.name, {"train": self.train}, self.test, 1, self.numbers)
+        of_train = sum(map(self._count, self.train.values()))
+        of_test = min(map(self._count, self.test), default=self.test_size)
+        available = {"train_size": of_train, "valid_size": of_train, "test_size": of_test}
+        check_available(self.name, self, available, _REMEDY)
+
+    def _count(self, length: int) -> int:
+        """The number of sequences of a length; of a long one, fewer, which are more than any split has."""
+        return perm(self.numbers, min(length, 12))
 
     @property
     def vocabulary(self) -> tuple[str, ...]:
@@ -78,8 +95,7 @@ class Argsort:
         def draw(count: int) -> tuple[Split, Fingerprints]:
             return self._items(rng, lengths.low + rng.below(lengths.high - lengths.low + 1, count))
 
-        remedy = "choose more `numbers`, or longer sequences"
-        return draw_distinct(self.name, split, getattr(self, f"{split}_size"), draw, _BATCH, remedy)
+        return draw_distinct(self.name, split, getattr(self, f"{split}_size"), draw, _BATCH, _REMEDY)
 
     def _items(self, rng: RandomStream, lengths: Integers) -> tuple[Split, Fingerprints]:
         shuffled = np.argsort(rng.words((len(lengths), self.numbers)), axis=1, kind="stable")

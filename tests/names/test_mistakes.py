@@ -34,6 +34,12 @@ recipe r {{
             RECIPE.format("", "").replace("ctl", "ctl[train = 1 - 5]"),
             RECIPE.format("", "").replace("ctl", "ctl[train = 1..5]"),
         ),
+        (
+            BLOCK.format("c[1,000](h)")
+            + "block c[a: int, b = 1](h: seq[n, d]) -> seq[n, d] {\n    return h * a + b\n}\n",
+            BLOCK.format("c[1_000](h)")
+            + "block c[a: int, b = 1](h: seq[n, d]) -> seq[n, d] {\n    return h * a + b\n}\n",
+        ),
         (RECIPE.format("", ", betas = [0.9, 0.98]"), RECIPE.format("", ", beta1 = 0.9, beta2 = 0.98")),
         (
             RECIPE.format("", "").replace("ctl", "ctl[test = range(9, 11)]"),

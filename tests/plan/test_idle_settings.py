@@ -92,6 +92,9 @@ def test_a_warmup_that_a_run_does_not_complete_is_warned_of(settings: str, lines
         recipe("warmup = 10", "search train.schedule in [constant, cosine]"),
         recipe("every = 200", "vary train.steps in [100, 400]"),
         recipe("ponder = 0.1", model="halting"),
+        recipe("warmup = 10") + " recipe child from r { train adamw[schedule = cosine] }",
+        recipe("warmup = 10")
+        + ' table t { row "a" r at train.schedule = cosine column "b" test.accuracy column "c" test.loss }',
         # The base is right; the recipe that takes it over only turns the schedule off.
         recipe("schedule = cosine, warmup = 10")
         + " recipe same from r { train adamw[steps = 100, schedule = constant] }",

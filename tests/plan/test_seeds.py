@@ -23,6 +23,11 @@ def test_a_seed_out_of_bounds_is_reported_at_its_place(seeds: str, wrong: list[s
     assert [(diagnostic.code, diagnostic.span.text) for diagnostic in diagnostics] == [("E0624", w) for w in wrong]
 
 
+def test_a_claim_about_a_seed_out_of_bounds_is_reported() -> None:
+    text = f'{RECIPE}[1] claim test.accuracy = 0.5 at seed = -1 from "p" }}'
+    assert [(each.code, each.span.text) for each in check_text(text)][:1] == [("E0624", "-1")]
+
+
 def test_a_range_with_negative_seeds_is_reported() -> None:
     diagnostics = check_text(f"{RECIPE}-1..2 }}")
     assert [(diagnostic.code, diagnostic.span.text) for diagnostic in diagnostics] == [("E0624", "-1..2")]

@@ -45,6 +45,7 @@ MODEL = "model m(x: tokens[n]) -> logits[classes] { return linear[classes](last(
         ("ctl[test_size = 0]", "", "", ""),
         ("ctl[test_size = 0]", "", 'claim test.accuracy = 0.5 from "p"', "test"),
         ("sudoku[train_size = 0]", ", select = test.loss", "", "train"),
+        ("ctl[test_size = 0]", "", 'claim test.accuracy = 0.5 at task.test_size = 10 from "p"', ""),
         # Here 0 is the published size.
         ("listops[train_size = 0, valid_size = 0]", "", "", ""),
     ],

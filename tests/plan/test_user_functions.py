@@ -10,7 +10,15 @@ recipe r {{ task ctl model small train adamw[steps = 1, {}] }}
 
 
 @pytest.mark.parametrize(
-    "setting", ["loss = mse", "rate = zigzag", "metrics = [accuracy]", "metrics = [a.b, accuracy]"]
+    "setting",
+    [
+        "loss = mse",
+        "rate = zigzag",
+        "metrics = [accuracy]",
+        "metrics = [a.b, accuracy]",
+        "metrics = [1]",
+        "metrics = [norm]",
+    ],
 )
 def test_a_function_without_a_file_is_a_mistake(setting: str) -> None:
     (mistake,) = check_text(RECIPE.format(setting))
