@@ -219,7 +219,8 @@ def plain(value: Value) -> StaticValue | None:
         case Unknown():
             return Symbol("?")
         case tuple():
-            items = [plain(item) for item in value]
+            # A word in a list may be the name of a block.
+            items = [Symbol(item.declaration.name) if isinstance(item, BlockValue) else plain(item) for item in value]
             return tuple(item for item in items if item is not None)
         case bool() | float() | str() | Symbol() | Interval():
             return value

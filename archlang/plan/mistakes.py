@@ -187,6 +187,17 @@ def idle_setting(span: Span, name: str, reason: str) -> Diagnostic:
     return diagnostic.with_edits(_without_setting(span, name))
 
 
+def no_sign_sgd(span: Span, optimizer: str) -> Diagnostic:
+    message = f"`{optimizer}` is of your own and moves every weight, so `sign_sgd` can move none"
+    diagnostic = Diagnostic("E0621", message, span, "no such instance", remedy="choose another optimizer")
+    return diagnostic.with_edits(_without_setting(span, "sign_sgd"))
+
+
+def no_first_beta(span: Span, optimizer: str) -> Diagnostic:
+    message = f"`onecycle` moves `beta1`, and `{optimizer}` does not have `beta1` and `beta2`"
+    return Diagnostic("E0304", message, span, "no schedule of it", remedy="choose another schedule or optimizer")
+
+
 def endless_warmup(span: Span, warmup: int, steps: int) -> Diagnostic:
     message = f"a run of {steps:_} steps ends before its warm-up of {warmup:_}, below the learning rate `lr`"
     remedy = "choose a `warmup` below `steps`"

@@ -29,6 +29,7 @@ from archlang.plan.plan import BoundExtern, Plan, PublishedResult
 from archlang.plan.recipe import ResolvedRecipe, report_repeated, resolve_recipe, static_names
 from archlang.plan.recipe_graph import recipe_graph
 from archlang.plan.replaced_values import check_replaced_values
+from archlang.plan.schedules import check_schedule
 from archlang.plan.seeds import check_seed, check_seeds
 from archlang.plan.sign_sgd import check_sign_sgd
 from archlang.plan.statics import bind, bound_extern, given_statics, given_weights, model_statics, sizes_of_task
@@ -167,9 +168,10 @@ class Planner:
         check_weights(weights, graph, model.name, train.call, recipe.report)
         check_supervision(train.statics, graph, model.name, train.call, recipe.report)
         check_patience(train.statics, train.call, recipe.report)
+        check_schedule(train.statics, train.declaration.name, train.call, recipe.report)
         check_user_functions(train.statics, train.call, recipe.report)
-        check_sign_sgd(train.statics, graph, model.name, train.call, recipe.report)
         bound_task, optimizer = bound_extern(task), bound_extern(train, weights)
+        check_sign_sgd(train.statics, optimizer, graph, model.name, train.call, recipe.report)
         by_path: dict[str, StaticValue] = {f"task.{name}": value for name, value in bound_task.statics.items()}
         by_path |= {f"model.{name}": value for name, value in model_statics(model, statics, sizes).items()}
         by_path |= {f"train.{name}": value for name, value in optimizer.statics.items()}

@@ -19,7 +19,7 @@ def check_user_functions(statics: Mapping[str, Bound], span: Span, report: Repor
         if bound is None:
             continue
         for value in bound.value if isinstance(bound.value, tuple) else (bound.value,):
-            name = value.declaration.name if isinstance(value, BlockValue) else str(value)
+            name = str(value.declaration.name if isinstance(value, BlockValue) else value)
             is_function = isinstance(value, Symbol) and ("." in name or name in shipped)
             if value is not None and not is_function:
                 report(mistakes.function_without_file(bound.span or span, setting, name, shipped))

@@ -45,7 +45,7 @@ def make_optimizer(
     if not weights:
         raise mistakes.no_weights()
     names = _sign_names(train)
-    if names and (not is_shipped(train) or train.python == "schedulefree:AdamWScheduleFree"):
+    if names and not is_shipped(train):
         raise mistakes.no_sign_sgd(train.name)
     if not is_shipped(train):
         return _own_optimizer(train, weights, plugins)

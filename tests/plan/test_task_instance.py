@@ -63,6 +63,16 @@ def test_a_split_without_items_is_not_trained_on_chosen_by_or_claimed_about(
     assert messages == ([f"the split `{split}` of `{task.partition('[')[0]}` has no items"] if split else [])
 
 
+@pytest.mark.parametrize("item", ["norm", "true", "mean", "some"])
+def test_a_list_of_lengths_holds_numbers_only(item: str) -> None:
+    text = (
+        "model m(source: tokens[n], target: tokens[m]) -> logits[m, vocab] { return linear[vocab](embed[4](target)) }"
+    )
+    (mistake,) = check_text(f"{text}recipe r {{ task copy[test = [30, {item}]] model m train adamw[steps = 1] }}")
+    assert mistake.code == "E0618"
+    assert "not a whole number" in mistake.message
+
+
 @pytest.mark.parametrize(
     ("metrics", "twice"),
     [

@@ -7,8 +7,8 @@ import torch
 from torch import nn
 
 from archlang.compile import build
+from archlang.diagnostics import ProgramError
 from archlang.plan.from_file import plan_recipe
-from archlang.record.mistakes import RunError
 from archlang.runs import evaluation, training
 from archlang.train.optimizers import is_capturable, is_stackable, make_optimizer
 from archlang.train.sign_sgd import SignSGD
@@ -77,6 +77,16 @@ def test_the_rate_follows_the_schedule_and_a_killed_run_resumes_bit_for_bit(prog
 def test_an_optimizer_that_moves_all_weights_is_refused(program: Path) -> None:
     text = PROGRAM.replace("adamw", "schedule_free").replace("clip = 1.0, ", "")
     program.write_text(text, encoding="utf-8")
-    plan = plan_recipe(program)
-    with pytest.raises(RunError, match="sign_sgd"):
-        make_optimizer(plan.train, build(plan.graph))
+    with pytest.raises(ProgramError, match="sign_sgd"):
+        plan_recipe(program)
+    own = 'extern optimizer mine[lr: float = 0.1]\n    with training\n    python "mine:Own"\n'
+    program.write_text(own + PROGRAM.replace("adamw", "mine"), encoding="utf-8")
+    with pytest.raises(ProgramError, match="moves every weight"):
+        plan_recipe(program)
+
+
+def test_one_cycle_moves_the_rate_of_signs_and_the_beta_of_the_others(program: Path, tmp_path: Path) -> None:
+    text = PROGRAM.replace("schedule = warmup", "schedule = onecycle")
+    program.write_text(text, encoding="utf-8")
+    outcome = training.train(plan_recipe(program), tmp_path / "run", device="cpu")
+    assert outcome is not None

@@ -70,7 +70,7 @@ def check_lengths(task: str, ranges: Mapping[str, Interval], test: tuple[int, ..
     if not test:
         raise mistakes.empty_list("test")
     for index, length in enumerate(test):
-        if not isinstance(length, int):
+        if not isinstance(length, int) or isinstance(length, bool):
             raise mistakes.not_of_kind("test", length, "whole number")
         check_bounds(task, "test", length, low, high)
         if length in test[:index]:

@@ -19,7 +19,7 @@ def set_rate(optimizer: Optimizer, workload: Workload, number: int, total: int) 
     rate = learning_rate(settings, number, total) if own_rate is None else own_rate
     for group in optimizer.param_groups:
         group["lr"] = _assigned(group["lr"], rate * group.get("lr_scale", 1.0))
-        if moves_first_beta(settings):
+        if moves_first_beta(settings) and "betas" in group:  # sign SGD has none
             beta1, beta2 = group["betas"]
             group["betas"] = (_assigned(beta1, first_beta(settings, number, total)), beta2)
     return rate
