@@ -10,7 +10,6 @@ from archlang.elaborate.region_builder import Flow
 from archlang.graph.graph import NUMBER
 from archlang.graph.operations import Arithmetic, Literal
 from archlang.names import mistakes as name_mistakes
-from archlang.names import static_mistakes
 from archlang.names.values import Bound, InstanceValue, Unknown, describe
 from archlang.source import Span
 from archlang.syntax.tree import (
@@ -147,20 +146,9 @@ class Expressions:
             return False
         return True
 
-    def _is_zero(self, expression: Expression, frame: Frame) -> bool:
-        """Whether a number in the text, or a static, is 0."""
-        is_static = isinstance(expression, Name) and isinstance(frame.binding.lookup(expression.parts[0]), Bound)
-        if not isinstance(expression, Number) and (not is_static or frame.find(expression.span.text)[0]):
-            return False
-        value = self._context.evaluator(frame).value(expression, "float")
-        return value == 0.0 if isinstance(value, float) else isinstance(value, Dim) and value.constant == 0
-
     def _arithmetic(self, expression: Binary, frame: Frame) -> Flow | None:
         left, right = self.value(expression.left, frame), self.value(expression.right, frame)
         if left is None or right is None:
-            return None
-        if expression.operator == "/" and self._is_zero(expression.right, frame):
-            self._report(static_mistakes.divides_by_zero(expression.span))
             return None
         sides = (expression.left.span, expression.right.span)
         if not self._data(left, sides[0], f"`{expression.operator}`") or not self._data(

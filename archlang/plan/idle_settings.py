@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
+from archlang.elaborate.binding import Binding
 from archlang.elaborate.static_arguments import plain
 from archlang.graph.graph import Graph
 from archlang.graph.operations import Halting
-from archlang.names.values import Bound
 from archlang.plan import mistakes
 from archlang.plan.recipe import ResolvedRecipe
 from archlang.source import Span
@@ -45,13 +45,13 @@ _IDLE = (
 )  # fmt: skip
 
 
-def check_idle_settings(
-    recipe: ResolvedRecipe, statics: Mapping[str, Bound], graph: Graph, overrides: Mapping[str, Setting]
-) -> None:
+def check_idle_settings(recipe: ResolvedRecipe, train: Binding, graph: Graph, overrides: Mapping[str, Setting]) -> None:
     """Warns of settings that the line `train` of this recipe writes, and of statics that it varies or searches, that
     have no effect. Those that depend on what the recipe varies or searches, or the command line sets, may have one at
     another point, and so may those that depend on what recipes based on it and rows about it set."""
-    parts = recipe.parts
+    if any(train.evaluator.truth(condition) is False for condition in train.declaration.item.signature.where):
+        return  # which was reported
+    parts, statics = recipe.parts, train.statics
     alternatives = {path.text: (path, values) for path, values in _alternatives(recipe)}
     changing = {path.removeprefix("train.") for path in (*alternatives, *overrides, *_set_elsewhere(recipe))}
     if any(path.startswith("model.") for path in changing):

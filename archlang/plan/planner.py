@@ -96,7 +96,7 @@ class Planner:
         if plan is not None:
             train = self._bind("train", {**point, **self.overrides})
             assert train is not None, "a plan has an optimizer"
-            check_idle_settings(self.recipe, train.statics, plan.graph, self.overrides)
+            check_idle_settings(self.recipe, train, plan.graph, self.overrides)
             paths = (setting.path for claim in self.recipe.parts.claims for setting in claim.at)
             check_claimed(paths, plan.graph, plan.model, self.recipe.report)
 

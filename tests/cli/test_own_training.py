@@ -105,7 +105,7 @@ def test_an_exit_of_a_tracker_is_a_warning(archlang: Command, folder: Path) -> N
     ("metrics", "message"),
     [
         ("training.near", "help: write a list: `[training.near]`"),
-        ("[training.near, training.near]", "`metrics` has two functions `near`"),
+        ("[training.near, training.near]", "two metrics of a run have the name `near`"),
     ],
 )
 def test_a_mistake_in_the_metrics_is_refused(metrics: str, message: str, archlang: Command, folder: Path) -> None:
@@ -129,4 +129,4 @@ def test_a_metric_does_not_hide_another_one(metric: str, archlang: Command, fold
     change(folder, "training.near", f"training.{metric}", "training.arch")
     result = archlang("train", "training.arch", "--steps", "2", "--out", "run", *PLUGIN)
     assert result.code == 1
-    assert f"`{metric}` is a metric of ctl already" in result.err
+    assert f"two metrics of a run have the name `{metric}`" in result.err

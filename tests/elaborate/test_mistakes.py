@@ -97,8 +97,6 @@ def test_a_module_is_named_without_its_ending() -> None:
         ("feedforward[8, activation = relu()](h)", "E0307", "write `relu`"),
         ("feedforward[8, activation = nn.GELU()](h)", "E0307", "write `gelu`"),
         ("attention[d, 4](h)", "E0303", "without a name it sets `position`: the statics of `attention` are `heads`"),
-        ("h / 0", "E0307", "divide by another number"),
-        ("(h / 0.0)", "E0307", "divide by another number"),
         ("linear[d, d](h)", "E0303", "without a name it sets `bias`"),
         ("linear[d](torch.cat([h, h]))", "E0202", "here it is called `concat`"),
         ("weigh(h, softmax_keys(scores(h, h)))", "E0402", "exchange them"),

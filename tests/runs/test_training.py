@@ -449,7 +449,7 @@ def test_a_missing_device_leaves_no_files(program: Path, tmp_path: Path) -> None
 
 
 def test_a_seed_that_is_too_large_is_an_error(train: Train, tmp_path: Path) -> None:
-    with pytest.raises(RunError, match="the seed is 4294967296"):
+    with pytest.raises(ProgramError, match="the seed is 4294967296"):
         train(tmp_path / "run", seed=str(2**32))
     assert not (tmp_path / "run").exists()
 
@@ -461,7 +461,7 @@ def test_a_task_that_cannot_be_made_leaves_no_files(train: Train, tmp_path: Path
 
 
 def test_an_empty_selecting_split_leaves_no_files(train: Train, tmp_path: Path) -> None:
-    with pytest.raises(RunError, match="`valid` of `ctl` has no items"):
+    with pytest.raises(ProgramError, match="`valid` of `ctl` has no items"):
         train(tmp_path / "run", task__valid_size="0")
     assert not (tmp_path / "run").exists()
 
