@@ -319,6 +319,9 @@ class Evaluator:
             node.operator != "in" and self._compares_kinds(node.right, right, node.left, left)
         ):
             return None
+        if _compared_kind(left) == _compared_kind(right) == "block":
+            self.report(static_mistakes.blocks_compared(node.span))
+            return None
         if isinstance(left, Unknown) or isinstance(right, Unknown):
             return Unknown("bool")
         if node.operator != "in":
@@ -382,9 +385,14 @@ def _order(operator: str, difference: float) -> bool:
 def _compared_kind(value: Value) -> str | None:
     """Returns the kind of a value whose comparison with other kinds is a mistake; None for other values."""
     if isinstance(value, Unknown):
-        return {"bool": "bool", "symbol": "symbol", "int": "float", "float": "float"}.get(value.kind)
+        kinds = {"int": "float"} | {kind: kind for kind in ("bool", "symbol", "float", "file", "block")}
+        return kinds.get(value.kind)
     if isinstance(value, bool):
         return "bool"
     if isinstance(value, Dim | float):
         return "float"
+    if isinstance(value, str):
+        return "file"
+    if isinstance(value, BlockValue | InstanceValue):
+        return "block"
     return "symbol" if isinstance(value, Symbol) else None

@@ -79,7 +79,8 @@ def missing_static(span: Span, name: str, kind: str, block: str, declared: Span)
     message = f"`{block}` requires the static `{name}`"
     diagnostic = Diagnostic("E0302", message, span, f"`{name}` is missing", labels, remedy)
     # A size or a static of this name around the call is likely meant.
-    value = name if is_in_signature(span, name) else _EXAMPLES.get(kind)
+    is_named = is_in_signature(span, name) and not _CHOICE.match(span.source.line(span.line))
+    value = name if is_named else _EXAMPLES.get(kind)
     is_call = re.match(rf"(?:\w+\.)*{re.escape(block)}(?!\w)", span.text) is not None
     return diagnostic.with_edits(static_set(span, name, value)) if is_call and value is not None else diagnostic
 
@@ -264,6 +265,11 @@ def not_evaluable(span: Span, reason: str, remedy: str) -> Diagnostic:
     return Diagnostic("E0307", reason, span, "cannot be evaluated", remedy=remedy)
 
 
+def blocks_compared(span: Span) -> Diagnostic:
+    remedy = "declare a symbol, as in `kind: symbol = relu`, and compare that"
+    return Diagnostic("E0303", "blocks are not compared", span, "two blocks", remedy=remedy)
+
+
 def range_with_minus(span: Span) -> Diagnostic:
     written = re.sub(r"\s*-\s*", "..", span.text)
     diagnostic = not_evaluable(span, "this is a difference, not a range", f"write `{written}`")
@@ -375,6 +381,7 @@ _TRUTHS = {"yes": "true", "on": "true", "no": "false", "off": "false"}
 _NAMED = re.compile(r"\w[ \t]*=[ \t]*\Z")
 
 
+_QUOTED_WORD = re.compile(r'"([A-Za-z_]\w*)"\Z')
 _QUOTED_TRUTH = re.compile(r'"(true|false)"\Z')
 
 
@@ -386,5 +393,9 @@ def unclear_kind(span: Span, name: str) -> Diagnostic:
         place = Span(span.source, span.start + truth.start(), span.start + truth.end())
         diagnostic = replace(diagnostic, remedy=f"write `{truth[1]}` without quotes")
         return diagnostic.with_edits(Edit(place, truth[1]))
+    if word := _QUOTED_WORD.search(span.text):
+        place = Span(span.source, span.start + word.start(), span.start + word.end())
+        diagnostic = replace(diagnostic, remedy=f"write `{word[1]}` without quotes, or declare a file: `{name}: file`")
+        return diagnostic.with_edits(Edit(place, word[1]))
     kind = "file" if '"' in span.text else "int"
     return diagnostic.with_edits(insertion(span.source, span.start + len(name), f": {kind}"))

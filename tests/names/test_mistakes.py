@@ -15,6 +15,13 @@ recipe r {{
 """
 
 
+IF = """block b[{}](h: seq[n, d]) -> seq[n, d] {{
+    if {} {{ y = norm(h) }} else {{ y = h }}
+    return y
+}}
+"""
+
+
 @pytest.mark.parametrize(
     ("half", "whole"),
     [
@@ -82,6 +89,16 @@ def test_the_edit_writes_what_is_meant(half: str, whole: str) -> None:
         ),
         (RECIPE.format("", ", dropout = 0.1"), "E0301", "`adamw` has"),
         (RECIPE.format("", ", select = valid.accuracy[6]"), "E0307", "write `valid.accuracy`"),
+        (IF.format("g = true", 'g == "true"'), "E0303", "write `true` or `false`"),
+        (IF.format("g = true", "g == relu"), "E0303", "write `true` or `false`"),
+        (IF.format("g: bool", "g != relu"), "E0303", "write `true` or `false`"),
+        (IF.format("g = 8", 'g == "8"'), "E0303", "write a number"),
+        (IF.format("g: int", 'g in [1, "8"]'), "E0303", "write a number"),
+        (IF.format("g: block = attention[1]", "g == attention"), "E0303", "declare a symbol"),
+        (IF.format("g: block = norm", "g == norm"), "E0303", "declare a symbol"),
+        (IF.format("g: block = norm", "g == 1"), "E0303", "name a block"),
+        (IF.format('g = "gelu"', "g == gelu"), "E0314", "write `gelu` without quotes"),
+        (RECIPE.replace("[d = 8]", "[d: int]").format("", ""), "E0302", "write `m[d = …]`"),
         (RECIPE.format("", ", device = cuda"), "E0301", "choose the device in the command"),
         (RECIPE.format("", ", accumulate = 4"), "E0301", "write `micro = 16`"),
         (RECIPE.format("", ", ponder_weight = 4"), "E0301", "did you mean `ponder`?"),
