@@ -12,8 +12,9 @@ from archlang.syntax import mistakes
 from archlang.syntax.builders.parts import start_of
 from archlang.syntax.early_ends import BINDERS
 from archlang.syntax.expected import Expected
+from archlang.syntax.form_place import Place
 from archlang.syntax.grammar import spellings
-from archlang.syntax.meant_forms import Place, meant_form
+from archlang.syntax.meant_forms import meant_form
 from archlang.syntax.misplaced_lines import misplaced_line
 from archlang.syntax.outline import FOREIGN_ELSE_IF, ITEM_WORDS, RECIPE_WORDS, RESERVED, STATEMENT_WORDS, Point
 from archlang.syntax.parser_stack import terminal

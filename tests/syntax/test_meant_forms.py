@@ -90,6 +90,8 @@ ROW = 'table t {{\n    row "A" r{}\n    column "B" test.accuracy\n}}\n'
         (in_block("repeat 2 { norm(a) }"), in_block("repeat 2 { a <- norm(a) }")),
         (in_block("y = scan v in a { norm(v) }"), in_block("y = scan v in a { emit norm(v) }")),
         (in_block("experts v in h by a { emit v }"), in_block("y = experts v in h by a { emit v }")),
+        (in_block("repeat steps=2 { a <- norm(a) }"), in_block("repeat 2 { a <- norm(a) }")),
+        (in_block("experts v in h by a { h <- v }"), in_block("experts v in h by a { h <- v }")),
         (in_recipe("test model[steps = 8]"), in_recipe("test model.steps = 8")),
         (in_recipe("test m[steps = 8]"), in_recipe("test model.steps = 8")),
         (in_recipe("test.model.steps = 8"), in_recipe("test model.steps = 8")),
