@@ -123,7 +123,7 @@ class CheckedBodies:
         if isinstance(item, Recipe):  # its claims must agree with those of the tables' rows about it
             tables = (each for each in file.program.items if isinstance(each, Table))
             named = (table for table in tables if item.name in self._words_of(_text(table)))
-            # Settings that have an effect in a recipe based on it are none without one.
+            # A setting may have an effect only in a recipe based on it.
             derived = (each for each in file.program.items if isinstance(each, Recipe) and each.base == item.name)
             text = "".join([text, *(_text_about(table, item.name) for table in named), *map(_text, derived)])
         return text, self._reached_texts(text, self._texts_of_items(file), set()), context

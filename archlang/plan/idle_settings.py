@@ -1,4 +1,4 @@
-"""Settings of a recipe's training that change nothing because of another one, and a warm-up longer than the run."""
+"""Warns of settings of training that cannot do in a run what they are set for."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from archlang.source import Span
 from archlang.syntax.tree import Call, Choice, Column, ListOf, Name, Range, Row, Setting, Sought, Variation, Vary
 from archlang.types.statics import StaticValue, Symbol
 
-Values = Mapping[str, StaticValue]
+_Values = Mapping[str, StaticValue]
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class _Idle:
 
     name: str
     others: tuple[str, ...]
-    is_idle: Callable[[Values], bool]
+    is_idle: Callable[[_Values], bool]
     reason: str
 
 
@@ -85,8 +85,8 @@ def _alternatives(recipe: ResolvedRecipe) -> Iterator[tuple[Name, tuple[StaticVa
         ends = (values.low, values.high) if isinstance(values, Range) else ()
         items = values.items if isinstance(values, ListOf) else ends
         is_own = parameter is not None and recipe.parts.recipe.span.contains(path.span)
-        known = [plain(recipe.value(parameter, item)) for item in items if is_own and parameter is not None]
-        yield path, tuple(value for value in known if value is not None)
+        evaluated = [plain(recipe.value(parameter, item)) for item in items if is_own and parameter is not None]
+        yield path, tuple(value for value in evaluated if value is not None)
 
 
 def _set_elsewhere(recipe: ResolvedRecipe) -> Iterator[str]:
@@ -109,7 +109,7 @@ def _set_elsewhere(recipe: ResolvedRecipe) -> Iterator[str]:
                 yield from (setting.path.text for setting in line.at)
 
 
-def _check_warmup(recipe: ResolvedRecipe, values: Values, span: Span) -> None:
+def _check_warmup(recipe: ResolvedRecipe, values: _Values, span: Span) -> None:
     """Warns of a warm-up that the run ends before."""
     warmup, steps = _number(values.get("warmup")), _number(values.get("steps"))
     if 0 < steps < warmup and values.get("schedule") != Symbol("constant"):
