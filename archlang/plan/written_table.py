@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 
 from archlang.diagnostics import Diagnostic
-from archlang.diagnostics.effort import TooMuchWork, spend
+from archlang.diagnostics.effort import TooMuchWork, spend, unlimited
 from archlang.diagnostics.names import did_you_mean, is_typing_error
 from archlang.elaborate.static_arguments import plain
 from archlang.names.evaluate import Evaluator
@@ -76,7 +76,8 @@ def check_table(cells: CellPlanner, table: Table) -> None:
 def check_cells(cells: CellPlanner, table: Table, checks: CellChecks, key_of_recipe: KeyOfRecipe) -> None:
     """Checks the cells of a table within the step budget, those with equal settings once; a warning counts those left
     out. `checks` leaves out known cells, by keys that `key_of_recipe` makes of a recipe and of words in settings."""
-    rows, columns = _rows_and_metrics(cells, table)
+    with unlimited():  # `check_table` has spent these steps
+        rows, columns = _rows_and_metrics(cells, table)
     by_row = {(row.recipe, settings_text(row.at)): (row.recipe, row.at) for row in rows if row.recipe is not None}
     by_column: dict[tuple[tuple[str, str], ...], list[Column]] = {}
     for column in columns:

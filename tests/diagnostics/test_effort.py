@@ -2,7 +2,7 @@
 
 import pytest
 
-from archlang.diagnostics.effort import Memo, TooMuchWork, limited, spend
+from archlang.diagnostics.effort import Memo, TooMuchWork, limited, spend, unlimited
 
 
 def test_exceeding_the_limit_raises() -> None:
@@ -33,6 +33,16 @@ def test_an_exception_ends_a_limit() -> None:
     with pytest.raises(TooMuchWork), limited(0):
         spend()
     spend()
+
+
+def test_steps_that_were_counted_before_are_not_counted_again() -> None:
+    with limited(1) as budget:
+        with unlimited():
+            spend(5)
+        assert budget.spent == 0
+        spend()
+    with unlimited():
+        spend()
 
 
 def _first() -> str:
