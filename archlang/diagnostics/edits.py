@@ -92,6 +92,27 @@ def wrapped(span: Span, before: str) -> tuple[Edit, Edit]:
     return insertion(span.source, span.start, before), insertion(span.source, span.end, end)
 
 
+def resized(value: Span, before: object, after: object) -> tuple[Edit, ...]:
+    """Returns the edits that bring the value at a span from one number of features to another: the size of the
+    `linear` that gives the value changes, or one is put around it."""
+    text = value.text
+    for layer in _LINEAR.finditer(text):
+        is_last = _CALLEE_OF_PIPE.search(text, 0, layer.start()) if layer.end() == len(text) else layer.start() == 0
+        if is_last and layer[1] == str(before) and _is_one_call(text, layer.end()):
+            size = Span(value.source, value.start + layer.start(1), value.start + layer.end(1))
+            return (Edit(size, str(after)),)
+    return wrapped(value, f"linear[{after}](")
+
+
+_LINEAR = re.compile(r"\blinear\[[ \t]*([\w.]+)[ \t]*\]")
+_CALLEE_OF_PIPE = re.compile(r"\|>\s*\Z")
+
+
+def _is_one_call(text: str, end: int) -> bool:
+    """Whether nothing stands behind an offset but one pair of brackets with inputs."""
+    return end == len(text) or (text[end] == "(" and closing_bracket(text, end) == len(text) - 1)
+
+
 def static_set(call: Span, name: str, value: str) -> Edit | None:
     """Returns the edit that sets a static in a call, whose place begins with the name of its block; None if it does
     not."""
@@ -129,6 +150,20 @@ def is_in_signature(place: Span, name: str) -> bool:
     """Returns whether the signature of the block or model around a place has a static or a size of this name."""
     signatures = _SIGNATURE.findall(place.source.text, 0, place.start)
     return bool(signatures) and re.search(rf"[\[,]\s*{re.escape(name)}\b", signatures[-1]) is not None
+
+
+def features_declared(place: Span) -> str | None:
+    """Returns the name of the features of a value at a place: those of the declared result in a `return`, otherwise
+    `d`; None if the block or model around it has no size of this name."""
+    signatures = _SIGNATURE.findall(place.source.text, 0, place.start)
+    name: str | None = "d"
+    if signatures and place.source.line(place.line).lstrip().startswith("return"):
+        result = _FEATURES_OF_RESULT.search(signatures[-1])
+        name = result and result[1]
+    return name if name is not None and (name == "classes" or is_in_signature(place, name)) else None
+
+
+_FEATURES_OF_RESULT = re.compile(r"->\s*(?:seq|vec|logits)\[[^\[\]]*?([A-Za-z_]\w*)\s*\]")
 
 
 def closing_bracket(text: str, opener: int) -> int | None:

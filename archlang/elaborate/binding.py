@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from archlang.diagnostics import Diagnostic, Report
 from archlang.diagnostics.names import did_you_mean
 from archlang.elaborate import mistakes
-from archlang.elaborate.static_arguments import parameter_kind, static_value
+from archlang.elaborate.static_arguments import is_features_of_result, parameter_kind, static_value
 from archlang.names import static_mistakes
 from archlang.names.evaluate import Evaluator
 from archlang.names.resolve import Declaration
@@ -98,7 +98,12 @@ class Binding:
         if kind is not None or parameter.kind is None:
             self.report(
                 static_mistakes.missing_static(
-                    self.call, parameter.name, kind or "static", self.declaration.name, parameter.span
+                    self.call,
+                    parameter.name,
+                    kind or "static",
+                    self.declaration.name,
+                    parameter.span,
+                    is_features_of_result(self.declaration.item.signature, parameter.name),
                 )
             )
         return Bound(None, None)
@@ -247,6 +252,8 @@ class Binding:
                     bound.span,
                     written.span,
                     self._is_usual(actual, bound),
+                    axis is Axis.FEATURE,
+                    name in self.parameters,
                 )
             )
         self._disagreeing.add(name)
@@ -351,7 +358,8 @@ class Binding:
         """Returns the written sizes of a type, with `vocab` added to tokens and 1 to maps; None after a mistake."""
         counts = SIZES_OF_TYPES.get(written.name)
         if counts is None:
-            self.report(mistakes.unknown_type(written.span, written.name, SIZES_OF_TYPES))
+            sizes = [unparse(size) for size in written.dimensions]
+            self.report(mistakes.unknown_type(written.span, written.name, SIZES_OF_TYPES, sizes))
             return None
         if len(written.dimensions) not in counts:
             expected = " or ".join(str(count) for count in counts) + (" size" if counts == (1,) else " sizes")

@@ -10,6 +10,7 @@ from archlang.diagnostics.edits import (
     insertion,
     is_in_signature,
     last_element,
+    resized,
     without,
     without_item,
     word_in,
@@ -44,8 +45,11 @@ def sizes_disagree(
     origin: Span | None,
     declared: Span | None,
     is_usual: bool = False,
+    is_feature: bool = True,
+    is_static: bool = False,
 ) -> Diagnostic:
-    """`is_usual`: more arguments of the call have the size `got` than the expected one, which `origin` has."""
+    """`is_usual`: more arguments of the call have the size `got` than the expected one, which `origin` has.
+    `is_feature`: it is a number of features, not a length. `is_static`: `name` is that of a static of the block."""
     labels = []
     if origin is not None and origin != span:
         labels.append(Label(origin, f"`{name}` is {expected} because of this"))
@@ -55,18 +59,18 @@ def sizes_disagree(
     message = f"`{block}` expects {name} = {expected} here, but this has {name} = {got}"
     if is_number:
         message = f"`{block}` expects a size of {expected} here, but this is {got}"
-    is_length = name in ("n", "m", "t")
-    remedy = (
-        "use sequences of the same length"
-        if is_length
-        else f"change the size to {expected}, for example with `linear[{expected}]`"
-    )
+    remedy = f"change the size to {expected}, for example with `linear[{expected}]`"
+    if not is_feature:
+        remedy = "use sequences of the same length"
+        if is_static:
+            remedy = f"use a sequence of this length, or set `{name}` to that of this one, if it is a number"
     label = got if is_number else f"{name} = {got}"
     diagnostic = Diagnostic("E0401", message, span, label, tuple(labels), remedy)
-    if is_length:
+    if not is_feature:
         return diagnostic
-    place, size = (origin, got) if is_usual and origin is not None else (span, expected)
-    return diagnostic.with_edits(*wrapped(place, f"linear[{size}]("))
+    if is_usual and origin is not None:
+        return diagnostic.with_edits(*resized(origin, expected, got))
+    return diagnostic.with_edits(*resized(span, got, expected))
 
 
 def wrong_type(span: Span, block: str, parameter: str, expected: str, got: Type, declared: Span | None) -> Diagnostic:
@@ -131,7 +135,7 @@ def wrong_result(span: Span, name: str, expected: Type, got: Type, declared: Spa
         return diagnostic.with_edits(Edit(declared, str(got)) if _WRITABLE.fullmatch(str(got)) else None)
     size = _size_that_differs(expected, got)
     value = Span(span.source, span.start + len(span.text) - len(span.text.removeprefix("return").lstrip()), span.end)
-    return diagnostic if size is None else diagnostic.with_edits(*wrapped(value, f"linear[{size}]("))
+    return diagnostic if size is None else diagnostic.with_edits(*resized(value, got.dims[-1], size))
 
 
 # A type whose sizes a program can name.
@@ -152,7 +156,7 @@ def state_changes_type(
             remedy = f"write `carry {name} growing` if it grows in each step; otherwise {remedy}"
     diagnostic = Diagnostic("E0405", message, span, f"is `{after}`", labels, remedy)
     size = _size_that_differs(before, after)
-    return diagnostic if size is None else diagnostic.with_edits(*wrapped(span, f"linear[{size}]("))
+    return diagnostic if size is None else diagnostic.with_edits(*resized(span, after.dims[-1], size))
 
 
 def _fixed_length(state: str, before: int | None, after: int | None) -> str:
@@ -193,11 +197,28 @@ def unlike_operands(span: Span, operator: str, left: Type, right: Type, spans: t
     if spans[1].text.isidentifier() and not spans[0].text.isidentifier():
         changed, before, wanted = spans[0], left, right
     size = _size_that_differs(wanted, before)
-    return diagnostic if size is None else diagnostic.with_edits(*wrapped(changed, f"linear[{size}]("))
+    return diagnostic if size is None else diagnostic.with_edits(*resized(changed, before.dims[-1], size))
 
 
-def unknown_type(span: Span, name: str, possible: Iterable[str]) -> Diagnostic:
-    return _unknown("E0407", span, "type", name, possible)
+def unknown_type(span: Span, name: str, possible: Iterable[str], sizes: Sequence[str]) -> Diagnostic:
+    """`sizes` are those that are written in the brackets of the type."""
+    diagnostic = _unknown("E0407", span, "type", name, possible)
+    meant = {1: "vec", 2: "seq", 3: "map"}.get(len(sizes))
+    place = word_in(span, name)
+    if name.lower() not in _FOREIGN_TYPES or meant is None or place is None:
+        return diagnostic
+    if meant == "map" and _BATCH.search(span.text):
+        remedy = f"write `seq[{', '.join(sizes[1:])}]`: the batch axis is implicit"
+        return replace(
+            diagnostic, remedy=remedy, edits=(Edit(place, "seq"), *filter(None, [_without_batch_axis(span)]))
+        )
+    return replace(diagnostic, remedy=f"write `{meant}[{', '.join(sizes)}]`", edits=(Edit(place, meant),))
+
+
+# A type that begins with the batch axis.
+_BATCH = re.compile(r"\[\s*(?:b|bs|batch|batch_size)\b", re.IGNORECASE)
+# What other libraries call a value of any type.
+_FOREIGN_TYPES = ("tensor", "array", "ndarray", "matrix", "vector", "float", "sequence")
 
 
 def wrong_number_of_sizes(span: Span, name: str, expected: str, got: int) -> Diagnostic:
@@ -208,11 +229,20 @@ def wrong_number_of_sizes(span: Span, name: str, expected: str, got: int) -> Dia
     )
     diagnostic = Diagnostic("E0408", message, span, plural(got, "size"), remedy=remedy)
     sizes = _USUAL_SIZES.get(name, ())
+    if name == "vec" and got == 2 and span.text.endswith("]") and not _BATCH.search(span.text):
+        kind = word_in(span, name)
+        sequence = f"seq{span.text.removeprefix(name)}"
+        return replace(diagnostic, remedy=f"write `{sequence}`", edits=(Edit(kind, "seq"),) if kind else ())
     if sizes and got == len(sizes) + 1 and name != "pointer":
         remedy = f"leave out the batch axis, which is implicit: `{name}[{', '.join(sizes)}]`"
         return replace(diagnostic, remedy=remedy).with_edits(_without_batch_axis(span))
     if not span.text.endswith("]") or not 0 < got < len(sizes):
         return diagnostic
+    opener = span.text.index("[") + 1
+    written = span.text[opener:-1].strip()
+    if written == sizes[-1] or written.isdigit():
+        # The features alone; a length is no number.
+        return diagnostic.with_edits(insertion(span.source, span.start + opener, ", ".join(sizes[:-got]) + ", "))
     return diagnostic.with_edits(insertion(span.source, span.end - 1, ", " + ", ".join(sizes[got:])))
 
 

@@ -169,10 +169,19 @@ def missing_static(block: BlockValue, place: Span) -> Diagnostic | None:
         kind = parameter_kind(parameter, declaration.file)
         is_read = kind is not None or parameter.kind is None
         if parameter.default is None and is_read and parameter.name not in block.settled:
+            is_result_size = is_features_of_result(signature, parameter.name)
             return static_mistakes.missing_static(
-                place, parameter.name, kind or "static", declaration.name, parameter.span
+                place, parameter.name, kind or "static", declaration.name, parameter.span, is_result_size
             )
     return None
+
+
+def is_features_of_result(signature: tree.Signature, name: str) -> bool:
+    """Whether a static is the number of features of the declared result."""
+    match signature.result:
+        case tree.TypeName(dimensions=(*_, tree.Name(parts=(last,)))):
+            return last == name
+    return False
 
 
 def static_value(

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from archlang.diagnostics import Diagnostic, Edit, Label
-from archlang.diagnostics.edits import insertion, is_in_signature, static_set, without_item, word_in
+from archlang.diagnostics.edits import features_declared, insertion, is_in_signature, static_set, without_item, word_in
 from archlang.diagnostics.names import did_you_mean, listed, misspelt, plural
 from archlang.names.library import static_called
 from archlang.source import Span
@@ -73,7 +73,10 @@ def name_without_value(span: Span, name: str, block: str, kind: str | None) -> D
     return diagnostic.with_edits(Edit(span, f"{name} = true")) if kind == "bool" else diagnostic
 
 
-def missing_static(span: Span, name: str, kind: str, block: str, declared: Span) -> Diagnostic:
+def missing_static(
+    span: Span, name: str, kind: str, block: str, declared: Span, is_result_size: bool = False
+) -> Diagnostic:
+    """`is_result_size`: it is the number of features of the result, as `out` of `linear`."""
     labels = (Label(declared, "declared without a default here"),)
     remedy = f"write `{block}[{name} = …]` with {_a(kind)}"
     message = f"`{block}` requires the static `{name}`"
@@ -81,6 +84,8 @@ def missing_static(span: Span, name: str, kind: str, block: str, declared: Span)
     # A size or a static of this name around the call is likely meant.
     is_named = is_in_signature(span, name) and not _CHOICE.match(span.source.line(span.line))
     value = name if is_named else _EXAMPLES.get(kind)
+    if is_result_size and not is_named:
+        value = features_declared(span) or value
     is_call = re.match(rf"(?:\w+\.)*{re.escape(block)}(?!\w)", span.text) is not None
     return diagnostic.with_edits(static_set(span, name, value)) if is_call and value is not None else diagnostic
 

@@ -14,7 +14,8 @@ BLOCK = "block b(h: seq[n, d]) -> seq[n, d] {{\n    {}\n    return h\n}}\n"
         ("h <- nrom(h)", "Replace `nrom` by `norm`"),
         ("_a = panm(h)", "Insert `use archlang.models.panm`"),
         ("a = norm(h)", "Delete `a = norm(h)`"),
-        ("_a = h + linear[7](h)", "Change to `_a = h + linear[d](linear[7](h))`"),
+        ("_a = h + linear[7](h)", "Replace `7` by `d`"),
+        ("_a = h + relu(linear[7](h))", "Change to `_a = h + linear[d](relu(linear[7](h)))`"),
         ("_a = attention[1, heads = 1](h)", "Delete `, heads = 1`"),
     ],
 )

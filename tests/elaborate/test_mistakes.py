@@ -33,13 +33,44 @@ MODEL = "model m[d = 8](x: tokens[n]) -> logits[n, vocab] {{\n    return {}\n}}\
         (BLOCK.format("return nn.LayerNorm(h)"), BLOCK.format("return norm(h)")),
         (BLOCK.format("return nn.RMSNorm(h)"), BLOCK.format("return rms_norm(h)")),
         (BLOCK.format("return linear[d](torch.cat(h, h))"), BLOCK.format("return linear[d](concat(h, h))")),
-        (MODEL.format("linear[3](embed[d](x))"), MODEL.format("linear[vocab](linear[3](embed[d](x)))")),
+        (MODEL.format("linear[3](embed[d](x))"), MODEL.format("linear[vocab](embed[d](x))")),
+        (MODEL.format("embed[d](x) |> linear[3]"), MODEL.format("embed[d](x) |> linear[vocab]")),
+        (MODEL.format("linear[3](embed[d](x)) |> relu"), MODEL.format("linear[vocab](linear[3](embed[d](x)) |> relu)")),
+        (MODEL.format("embed[d](x) |> linear"), MODEL.format("embed[d](x) |> linear[out = vocab]")),
+        (BLOCK.format("return h + linear[3](h)"), BLOCK.format("return h + linear[d](h)")),
+        (BLOCK.format("return linear(h)"), BLOCK.format("return linear[out = d](h)")),
+        (
+            BLOCK.format("y = linear(h)\n    return norm(h + y)"),
+            BLOCK.format("y = linear[out = d](h)\n    return norm(h + y)"),
+        ),
+        *[
+            (
+                f"block b(h: {wrong}) -> {right} {{\n    return norm(h)\n}}\n",
+                f"block b(h: {right}) -> {right} {{\n    return norm(h)\n}}\n",
+            )
+            for wrong, right in [
+                ("tensor[n, d]", "seq[n, d]"),
+                ("Tensor[d]", "vec[d]"),
+                ("tensor[b, n, d]", "seq[n, d]"),
+                ("seq[d]", "seq[n, d]"),
+                ("seq[64]", "seq[n, 64]"),
+                ("seq[n]", "seq[n, d]"),
+                ("vec[n, d]", "seq[n, d]"),
+                ("vec[batch, d]", "vec[d]"),
+            ]
+        ],
     ],
 )
 def test_the_edit_of_a_mistake_writes_what_is_meant(half: str, whole: str) -> None:
     (mistake,) = check_text(half)
     assert apply_edits(half, mistake.edits) == whole
     assert check_text(whole) == ()
+
+
+def test_a_length_is_not_changed_by_a_layer() -> None:
+    (mistake,) = check_text("block b(h: seq[n, d]) -> seq[d, n] {\n    return transpose(h)\n}\n")
+    assert (mistake.code, mistake.edits) == ("E0401", ())
+    assert mistake.remedy.endswith("set `k` to that of this one, if it is a number")
 
 
 @pytest.mark.parametrize(
