@@ -36,6 +36,9 @@ def watch(
     if file.is_dir():
         console.fail(f"`{file}` is a folder", "name a program: each command watches one, and the files that it uses", 2)
     checked: Mapping[str, _CheckedFile] = {}
+    if not os.path.lexists(file):
+        _check(file, allow or (), checked)
+        raise typer.Exit(1)  # hardly a program that is not written yet
     while True:
         checked = _check(file, allow or (), checked)
         _wait_for_change(checked)

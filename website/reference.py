@@ -1,10 +1,11 @@
 """The reference of blocks, tasks and optimizers, made from their signatures."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from itertools import groupby
 
 from archlang.cli.signatures import fact_lines
 from archlang.cli.tasks import declared_facts
+from archlang.editor.documentation import paragraphs
 from archlang.names import library
 from archlang.names.library import PACKAGE
 from archlang.syntax.printer import signature_text
@@ -13,7 +14,6 @@ from archlang.syntax.tree import Definition, Extern
 Item = Definition | Extern
 
 _FOLDER = "docs/reference"
-_EXAMPLE = "Example:"
 
 
 def reference() -> Mapping[str, str]:
@@ -60,16 +60,4 @@ def _section(name: str, item: Item) -> str:
     # A fence of this form has no link to the playground: a signature is no program, nor is a part of a module.
     fence = f"```{{ .arch }}\n{program}\n```"
     facts = [f"- {line}" for line in [*fact_lines(declared_facts(item)), f"File: `archlang/{file}`"]]
-    return "\n\n".join([f"## {name}", *_paragraphs(item.documentation), fence, "\n".join(facts)])
-
-
-def _paragraphs(documentation: Iterable[str]) -> Iterator[str]:
-    """Yields the text of a documentation, with the indented lines, such as equations, as code."""
-    language = "text"
-    for is_code, group in groupby(documentation, lambda line: not line or line.startswith("    ")):
-        text = "\n".join(line.removeprefix("    ") for line in group).strip("\n")
-        if is_code and text:
-            yield f"```{language}\n{text}\n```"
-        elif text:
-            yield text
-            language = "arch" if text.endswith(_EXAMPLE) else "text"
+    return "\n\n".join([f"## {name}", *paragraphs(item.documentation), fence, "\n".join(facts)])

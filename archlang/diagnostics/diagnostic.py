@@ -31,7 +31,8 @@ class Diagnostic:
     `code` is stable (`E0203`; `W…` for a warning), `message` says what is wrong, `label` is shown under `span`,
     `labels` are other places that matter, and `remedy` says what to write instead. Together, the `edits` make that
     change, if a tool can make it; each of the `alternatives` alone makes another change that the remedy names. If
-    `is_safe`, hardly another change can be meant, so that nobody need be asked."""
+    `is_safe`, hardly another change can be meant, so that nobody need be asked. `point` are the places of the values
+    with which a block or model has the mistake, as labels: of a recipe, a row, or one of several values."""
 
     code: str
     message: str
@@ -42,6 +43,7 @@ class Diagnostic:
     edits: tuple[Edit, ...] = ()
     alternatives: tuple[Edit, ...] = ()
     is_safe: bool = False
+    point: tuple[Label, ...] = ()
 
     @property
     def is_error(self) -> bool:

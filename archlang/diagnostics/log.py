@@ -1,6 +1,7 @@
 """Collects the diagnostics of one program: each once, in order, up to a limit."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from archlang.diagnostics import mistakes
 from archlang.diagnostics.diagnostic import Diagnostic, ProgramError
@@ -64,14 +65,16 @@ class DiagnosticLog:
         """Returns the errors and the first warnings, ordered by place."""
         warnings = _by_place(self._warnings.values())
         shown = warnings[:MOST_WARNINGS]
-        diagnostics = _by_place([*map(self._with_other_points, self._errors.values()), *shown])
+        diagnostics = _by_place([*map(self._with_points, self._errors.values()), *shown])
         if len(warnings) > MOST_WARNINGS:
             diagnostics.append(mistakes.too_many_warnings(warnings[MOST_WARNINGS].span, len(warnings), MOST_WARNINGS))
         return tuple(diagnostics)
 
-    def _with_other_points(self, diagnostic: Diagnostic) -> Diagnostic:
+    def _with_points(self, diagnostic: Diagnostic) -> Diagnostic:
+        """A mistake with the values of its first point, and the number of its other points."""
         others = len((self._points or {}).get(_kind(diagnostic), ())) - 1
-        return mistakes.at_other_points(diagnostic, others) if others > 0 else diagnostic
+        whole = replace(diagnostic, labels=(*diagnostic.labels, *diagnostic.point), point=())
+        return mistakes.at_other_points(whole, others) if others > 0 else whole
 
     def stop_at_errors(self) -> None:
         """Ends a phase: raises the errors found so far.
@@ -79,7 +82,7 @@ class DiagnosticLog:
         Raises:
             ProgramError: there are errors."""
         if self._errors:
-            raise ProgramError(_by_place(self._errors.values()))
+            raise ProgramError(_by_place(map(self._with_points, self._errors.values())))
 
 
 # The code and the place of a mistake, and the places of its labels.

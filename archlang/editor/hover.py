@@ -14,6 +14,7 @@ from archlang.editor.details import (
     value_details,
 )
 from archlang.editor.document import Document
+from archlang.editor.documentation import paragraphs
 from archlang.editor.instances import block_of, let_text
 from archlang.editor.open_brackets import callee_at
 from archlang.editor.symbols import Item, Names, Symbol
@@ -106,8 +107,7 @@ def _listed(details: Iterable[str]) -> str:
 
 def describe(item: Item) -> str:
     """Returns the signature, the documentation and the source of a block, a model, a task or an optimizer."""
-    documentation = "\n".join(item.documentation)
-    lines = [f"```arch\n{signature_text(item)}\n```", *([documentation] if documentation else [])]
+    lines = [f"```arch\n{signature_text(item)}\n```", *paragraphs(item.documentation)]
     if isinstance(item, Extern) and item.python:
         lines.append(f"Python: `{item.python}`")
     lines.append(f"File: `{item.span.source.path}:{item.span.line}`")

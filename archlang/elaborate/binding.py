@@ -135,8 +135,13 @@ class Binding:
         evaluator = replace(self.evaluator, report=problems.append)
         conditions = self.declaration.item.signature.where
         violated = [condition for condition in conditions if evaluator.truth(condition) is False]
-        for mistake in map(self._violated, violated):
-            report(mistake)
+        reported: set[str] = set()
+        for condition in violated:
+            names = {node.text for node in self._statics_of(condition)}
+            # Another condition about one of its statics is likely to fail for the same value.
+            if reported.isdisjoint(names):
+                report(self._violated(condition))
+                reported |= names
         # Where one condition does not hold, others may have no value, as `d % heads == 0` for no heads.
         for mistake in problems if not violated else ():
             self.evaluator.report(mistake)

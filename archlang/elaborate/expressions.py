@@ -23,6 +23,7 @@ from archlang.syntax.tree import (
     Number,
     Pipe,
     StaticArgument,
+    StaticParameter,
     Unary,
 )
 from archlang.types import ISOLATED, Dim
@@ -60,7 +61,7 @@ class Expressions:
                 if is_bound and not isinstance(bound, InstanceValue):
                     self._report(mistakes.value_with_brackets(expression.span, callee.text))
                 elif inside := _inputs_in_brackets(expression, frame):
-                    required = _required(callee, statics[: -len(inside)], frame)
+                    required = [each.name for each in _required(callee, statics[: -len(inside)], frame)]
                     place = Span(expression.span.source, inside[0].start, inside[-1].end)
                     self._report(mistakes.input_in_brackets(expression.span, callee.text, place, required))
                 elif len(callee.parts) > 1 and isinstance(frame.find(callee.parts[0])[1], Flow):
@@ -71,12 +72,16 @@ class Expressions:
                     self._report(mistakes.not_applied(expression.span, callee.text, _takes_inputs(callee, frame)))
                 return None
             case Call(callee=callee, statics=statics, arguments=arguments):
+                if self._is_block_among(arguments or (), callee, statics, frame, is_piped=False):
+                    return None
                 values = [(self._argument(argument, callee, frame), argument.span) for argument in arguments or ()]
                 return self._calls.apply(callee, statics, values, expression.span, frame)
             case Pipe(value=value, stage=stage):
                 first = (self.value(value, frame), value.span)
                 if isinstance(stage, Name):
                     return self._calls.apply(stage, (), [first], stage.span, frame)
+                if self._is_block_among(stage.arguments or (), stage.callee, stage.statics, frame, is_piped=True):
+                    return None
                 rest = [(self.value(argument, frame), argument.span) for argument in stage.arguments or ()]
                 return self._calls.apply(stage.callee, stage.statics, [first, *rest], stage.span, frame)
             case Unary(operator="-", operand=operand):
@@ -101,6 +106,24 @@ class Expressions:
         if static is not None:
             self._report(mistakes.static_as_value(expression.span, describe(static)))
         return None
+
+    def _is_block_among(
+        self,
+        inputs: Sequence[Expression],
+        callee: Name,
+        statics: Sequence[StaticArgument],
+        frame: Frame,
+        *,
+        is_piped: bool,
+    ) -> bool:
+        """Returns whether one of the inputs of a call is a block that a static without a value takes; reports it."""
+        blocks = [each for each in inputs if isinstance(each, Name) and _is_block(each, frame)]
+        required = _required(callee, statics, frame)
+        if len(blocks) != 1 or len(required) != 1 or required[0].kind != "block":
+            return False
+        is_only = is_piped and len(inputs) == 1
+        self._report(mistakes.block_among_inputs(callee.span, blocks[0].span, required[0].name, is_only))
+        return True
 
     def _argument(self, argument: Expression, callee: Name, frame: Frame) -> Flow | None:
         if isinstance(argument, ListOf) and not self._calls.is_known(callee, frame):
@@ -185,9 +208,14 @@ def _takes_inputs(callee: Name, frame: Frame) -> bool:
     return declaration is None or bool(declaration.item.signature.inputs)
 
 
-def _required(callee: Name, given: Sequence[StaticArgument], frame: Frame) -> tuple[str, ...]:
+def _is_block(name: Name, frame: Frame) -> bool:
+    is_bound, value = frame.find(name.text)
+    return isinstance(value, InstanceValue) if is_bound else frame.file.find(name.text) is not None
+
+
+def _required(callee: Name, given: Sequence[StaticArgument], frame: Frame) -> tuple[StaticParameter, ...]:
     """Returns the statics of a block without a default that a call does not give."""
     declaration = frame.file.find(callee.text)
     parameters = () if declaration is None else declaration.item.signature.statics
     names = {argument.name or parameter.name for argument, parameter in zip(given, parameters, strict=False)}
-    return tuple(each.name for each in parameters if each.default is None and each.name not in names)
+    return tuple(each for each in parameters if each.default is None and each.name not in names)

@@ -83,6 +83,8 @@ class Loops:
         is_read = not has_unread_statement(statement.body)
         if not states and is_read and not _binds_again(statement.body, frame):
             self._report(name_mistakes.loop_without_state(_head(statement), f"`{word}`"))
+            # A name of the body that is read after the loop is meant to be a state.
+            frame.names.update(dict.fromkeys(_bound_names(statement.body) - set(frame.names)))
         region = self._close(inner, tuple(states)) if states and len(initial) == len(states) else None
         flows = None
         if region is not None and (emission is not None or not emits):
@@ -163,7 +165,7 @@ class Loops:
         is_reported = has_unread_statement(statement.body) or halted in _bound_names(statement.body)
         if halted not in states and not is_reported:
             if frame.find(halted)[0]:
-                self._report(name_mistakes.state_not_updated(statement.state_span, halted, "halting state"))
+                self._report(name_mistakes.state_not_updated(statement.state_span, halted, "halting state", states))
             else:
                 self._report(name_mistakes.update_of_unbound(statement.state_span, halted, frame.visible()))
         inner, initial = self._enter(frame, "halting", statement.span, states, frame.paths)
@@ -173,7 +175,8 @@ class Loops:
             self._run(statement.body.statements, inner)
         emission = self._emission(statement, inner)
         _, before = frame.find(halted)
-        path = self._halting_instance(statement, before if isinstance(before, Flow) else None, frame)
+        state = before if isinstance(before, Flow) and halted in states else None
+        path = self._halting_instance(statement, state, frame)
         usable = len(initial) == len(states) and halted in states and path is not None
         region = self._close(inner, tuple(states)) if usable else None
         flows = None

@@ -11,6 +11,7 @@ from archlang.diagnostics.edits import (
     is_in_signature,
     last_element,
     resized,
+    static_set,
     without,
     without_item,
     word_in,
@@ -392,6 +393,21 @@ def not_applied(span: Span, name: str, takes_inputs: bool = True) -> Diagnostic:
     message = f"the block `{name}` is used as a value"
     diagnostic = Diagnostic("E0417", message, span, "a block, not a value", remedy=remedy)
     return diagnostic if takes_inputs else diagnostic.with_edits(insertion(span.source, span.end, "()"))
+
+
+def block_among_inputs(callee: Span, block: Span, static: str, is_only_input: bool) -> Diagnostic:
+    """The call of `callee` lacks a static that takes a block, and has `block` as an input; `is_only_input` in its
+    parentheses."""
+    name = " ".join(block.text.split())
+    message = f"`{callee.text}` takes the block `{name}` as its static `{static}`, in square brackets"
+    diagnostic = Diagnostic("E0302", message, block, "a block, not a value", remedy=f"write `{callee.text}[{name}]`")
+    source, after = block.source, callee.end
+    if source.text[after : after + 1] != "(":
+        return diagnostic.with_edits(static_set(callee, static, name), without_item(block))
+    closer = closing_bracket(source.text, after)
+    if is_only_input and closer is not None:
+        return diagnostic.with_edits(Edit(Span(source, after, closer + 1), f"[{name}]"))
+    return diagnostic.with_edits(insertion(source, after, f"[{name}]"), without_item(block))
 
 
 def block_without_let(span: Span, name: str, statement: Span) -> Diagnostic:

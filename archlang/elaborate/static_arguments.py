@@ -70,8 +70,12 @@ def settle(
                 before = arguments[position - 1]
                 named = parameters.get(before.name or "")
                 kind = None if named is None else parameter_kind(named, declaration.file)
-                report(static_mistakes.static_without_name(argument.span, parameter.name, before.value.span, kind))
-                statics[parameter.name] = Bound(None, argument.span)
+                meant = argument.value.text if isinstance(argument.value, tree.Name) else None
+                unset = {each.name for each in free} - {each.name for each in arguments}
+                name = meant if meant in unset else next((each.name for each in free if each.name in unset), None)
+                report(static_mistakes.static_without_name(argument.span, name, before.value.span, kind))
+                if name is not None:
+                    statics[name] = Bound(None, argument.span)
                 break
         elif argument.name in parameters:
             parameter = parameters[argument.name]

@@ -10,21 +10,21 @@ from archlang.graph.facts import POSITIONS
 from archlang.graph.graph import Graph, Node, Region
 from archlang.graph.growth import chunk_count, growths
 from archlang.graph.loop_layout import loop_layout, takes_positions
-from archlang.graph.operations import Arithmetic, Call, Experts, Halting, Repeat, Scan, Stack, step_limit
+from archlang.graph.operations import Apply, Arithmetic, Call, Experts, Halting, Repeat, Scan, Stack, step_limit
 from archlang.graph.prune import normalize
 from archlang.types import Axis, Dim, Type
 
 
 @dataclass(frozen=True)
 class Summary:
-    """The costs of a model, where every loop runs to its limit.
+    """The costs of a model, where every loop runs to its limit; only what its results and charges need is computed.
 
     `unique` counts each parameter once, `executed` as often as it is used. The other costs are those of one sample with
     `length` positions. `values` counts the numbers in the results of all steps of all blocks, and `activations` about
     as many as training keeps until backward: the results, and what the signatures of blocks state besides. `idle_flops`
     are those of experts whose weights are 0, which do not run and count nowhere else. `unknown`,
     `uncounted` and `unmeasured` are the blocks whose parameters, FLOPs or activations are unknown; these count as 0.
-    `nodes` has the cost of all executions of a node by its id."""
+    `nodes` has the cost of all executions of each node that is computed, by its id."""
 
     model: str
     length: int
@@ -74,8 +74,7 @@ def summarize(graph: Graph, length: int, depth: int | None = None) -> Summary:
     to their limits, or `depth` steps if that is less."""
     counter = _Counter(graph, depth)
     cost = counter.region(graph.region, {name: length for value in graph.region.inputs for name in _names(value.type)})
-    needed = normalize(graph).instances
-    unique = sum(copies * counter.weights[path] for path, copies in counter.copies.items() if path in needed)
+    unique = sum(copies * counter.weights[path] for path, copies in counter.copies.items())
     return Summary(
         graph.name,
         length,
@@ -121,6 +120,7 @@ class _Counter:
     def __init__(self, graph: Graph, depth: int | None) -> None:
         self.graph = graph
         self.depth = depth
+        self.computed = {node.id for node in normalize(graph).region.walk()}
         self.weights: dict[str, int] = {}
         self.nodes: dict[str, Cost] = {}
         self.executions = 1
@@ -137,6 +137,8 @@ class _Counter:
         nodes = {node.id: node for node in region.nodes}
         total = Cost()
         for node in region.nodes:
+            if node.id not in self.computed and not isinstance(node.operation, Apply):
+                continue
             inputs = [types[source] for source in node.inputs]
             cost = self.node(node, inputs, nodes, lengths)
             self.nodes[node.id] = self.nodes.get(node.id, Cost()) + cost.times(self.executions)

@@ -302,9 +302,15 @@ def loop_without_state(span: Span, word: str) -> Diagnostic:
     return Diagnostic("E0222", f"this {word} updates no state", span, "no `<-` in the body", remedy=remedy)
 
 
-def state_not_updated(span: Span, name: str, word: str) -> Diagnostic:
+def state_not_updated(span: Span, name: str, word: str, updated: Collection[str] = ()) -> Diagnostic:
+    """`updated` are the names that the body updates."""
     message = f"the {word} `{name}` is never updated in the loop"
     diagnostic = Diagnostic("E0223", message, span, "never updated", remedy=f"write `{name} <- …` in the body")
+    if word == "halting state" and len(updated) == 1:
+        (state,) = updated
+        return replace(diagnostic, remedy=f"halt on the state of the loop: `halting {state}`").with_edits(
+            Edit(span, state)
+        )
     return diagnostic.with_edits(without_item(span)) if word == "carried state" else diagnostic
 
 
@@ -416,6 +422,8 @@ def unknown_path(span: Span, path: str, possible: Iterable[str]) -> Diagnostic:
     diagnostic = Diagnostic("E0312", message, span, "no such static", remedy=remedy)
     if path in ("task", "model", "train"):
         return replace(diagnostic, remedy=f"name a static, as in `{path}.…`; another {path} is another recipe")
+    if path in ("task.seed", "model.seed", "train.seed"):
+        return replace(diagnostic, remedy="write `seed`").with_edits(Edit(span, "seed"))
     possible = tuple(possible)
     of_this_name = sorted(each for each in possible if each.rpartition(".")[2] == path)
     kind, _, name = path.rpartition(".")

@@ -123,6 +123,10 @@ def wrong_kind(span: Span, name: str, expected: str, value: str, declared: Span 
         diagnostic = replace(diagnostic, remedy=f"write the range without brackets: `{span.text}`")
         return diagnostic.with_edits(Edit(around, span.text), is_safe=True)
     text = _in_kind(span.text, expected)
+    if expected == "symbol":
+        diagnostic = replace(
+            diagnostic, remedy=f"write `{text}`" if text else "write a word without quotes or brackets"
+        )
     # A value in a list may be another one than the value alone.
     return diagnostic if text is None else diagnostic.with_edits(Edit(span, text), is_safe=expected != "list")
 
@@ -139,6 +143,8 @@ def _in_kind(written: str, kind: str) -> str | None:
     """Returns the same value as another kind of static is written; None if it has none."""
     if kind == "symbol" and re.fullmatch(r'"[A-Za-z_]\w*"', written):
         return written.strip('"')
+    if kind == "symbol" and (match := re.fullmatch(r"\[\s*([A-Za-z_]\w*)\s*\]", written)):
+        return match[1]
     if kind == "file" and re.fullmatch(r"[\w./-]+", written):
         return f'"{written}"'
     if kind == "int" and (match := re.fullmatch(r"(\d+)\.0+", written)):
@@ -240,9 +246,9 @@ def is_rest_of_number(value: Span) -> bool:
     return re.fullmatch(r"0[0-9]{2}", value.text) is not None and re.search(r"[1-9][0-9]{0,2},\Z", before) is not None
 
 
-def static_without_name(span: Span, name: str, before: Span, kind: str | None) -> Diagnostic:
-    """A value without a name follows a static that is set by name at another place than its own; `name` is the static
-    of this place, and `before` the value before it, of a static of `kind`."""
+def static_without_name(span: Span, name: str | None, before: Span, kind: str | None) -> Diagnostic:
+    """A value without a name follows a static that is set by name at another place than its own; `name` is a static
+    that it may set, None if all are set, and `before` the value before it, of a static of `kind`."""
     message = "a value without a name follows statics that are set by name, in another order than they are declared"
     if is_rest_of_number(span):
         message = "a number has no commas"
@@ -254,8 +260,11 @@ def static_without_name(span: Span, name: str, before: Span, kind: str | None) -
     if kind == "range" and before.text.isdecimal() and span.text.isdecimal():
         diagnostic = Diagnostic("E0305", message, span, "which static?", remedy=f"write `{before.text}..{span.text}`")
         return diagnostic.with_edits(Edit(before.to(span), f"{before.text}..{span.text}"))
+    if name is None:
+        return Diagnostic("E0305", message, span, "which static?", remedy="delete it: every static is set")
     remedy = f"write its name, as in `{name} = {' '.join(span.text.split())}`"
-    return Diagnostic("E0305", message, span, "which static?", remedy=remedy)
+    diagnostic = Diagnostic("E0305", message, span, "which static?", remedy=remedy)
+    return diagnostic.with_edits(insertion(span.source, span.start, f"{name} = ")) if name == span.text else diagnostic
 
 
 def static_set_twice(span: Span, name: str, first: Span) -> Diagnostic:

@@ -28,10 +28,15 @@ def sees_future(
     path: Sequence[str],
     labels: Iterable[Label],
     call: Span | None,
+    has_one_length: bool,
 ) -> Diagnostic:
-    """`call` is where the block at fault is named, if it has a static `causal`."""
+    """`call` is where the block at fault is named, if it has a static `causal`; `has_one_length` if all of its inputs
+    have the same one."""
     message = f"`{model}` sees the future that `{task}` asks it to predict: {' -> '.join(path)}"
     remedy = _PAST_REMEDY[reason]
+    if reason is Reason.READS_ALL and not has_one_length:
+        # With `causal`, position i of the one would read the first i of the other, whatever they mean.
+        remedy, call = "read a carried state before its update, or earlier positions only", None
     diagnostic = Diagnostic("E0501", message, span, f"`{culprit}` {reason.value}", tuple(labels), remedy)
     return diagnostic if call is None else diagnostic.with_edits(static_set(call, "causal", "true"))
 

@@ -152,11 +152,11 @@ class Planner:
         weights = given_weights(recipe, settings)
         sizes = sizes_of_task(task)
         statics = given_statics(recipe, "model", settings)
-        graph = at_test = recipe_graph(recipe, task, sizes, statics, self.model_graphs)
+        graph = at_test = recipe_graph(recipe, task, sizes, statics, self.model_graphs, settings)
         if recipe.parts.at_test:
             changes = {setting.path.text: setting for setting in recipe.parts.at_test}
             statics_at_test = given_statics(recipe, "model", {**settings, **changes})
-            at_test = recipe_graph(recipe, task, sizes, statics_at_test, self.model_graphs)
+            at_test = recipe_graph(recipe, task, sizes, statics_at_test, self.model_graphs, {**settings, **changes})
             if graph is not None and at_test is not None and not have_same_weights(graph, at_test):
                 first = recipe.parts.at_test[0]
                 recipe.report(name_mistakes.test_changes_weights(first.span, first.path.text))

@@ -1,8 +1,10 @@
 """The graph of a recipe's model, with the sizes of its task and checked against it."""
 
 from collections.abc import Mapping
+from dataclasses import replace
+from types import MappingProxyType
 
-from archlang.diagnostics import Diagnostic, Label
+from archlang.diagnostics import Diagnostic, Label, Report
 from archlang.elaborate import mistakes as elaborate_mistakes
 from archlang.elaborate.binding import Binding
 from archlang.graph import operations
@@ -17,7 +19,11 @@ from archlang.plan.recipe import ResolvedRecipe
 from archlang.plan.statics import model_sizes
 from archlang.plan.task_fit import features_of_fields, find_misfit
 from archlang.source import Span
-from archlang.syntax.tree import Extern
+from archlang.syntax.expression_text import expression_text
+from archlang.syntax.tree import Extern, Setting
+
+# The values of a point that are shown at a mistake.
+_MOST_VALUES = 3
 
 
 def recipe_graph(
@@ -26,13 +32,15 @@ def recipe_graph(
     sizes: Mapping[str, int],
     statics: Mapping[str, Bound],
     model_graphs: ModelGraphs,
+    point: Mapping[str, Setting] = MappingProxyType({}),
 ) -> Graph | None:
-    """The graph of a recipe's model with the `sizes` of its task. None, and a report, if the model has a mistake, does
+    """The graph of a recipe's model with the `sizes` of its task; `point` are the settings that are not those of the
+    lines of the recipe. None, and a report, if the model has a mistake, does
     not fit the task, or sees the future of a task that predicts it."""
     model, choice = recipe.declarations["model"], recipe.parts.choices.get("model")
     if model is None or choice is None:
         return None
-    span, report = choice.value.span, recipe.report
+    span, report = choice.value.span, _at_point(recipe, point, choice.value.span)
     ambient = model_sizes(sizes)
     if task is not None:
         ambient |= features_of_fields(task, model)
@@ -54,6 +62,22 @@ def recipe_graph(
         report(leak)
         return None
     return graph if graph.is_whole else None
+
+
+def _at_point(recipe: ResolvedRecipe, point: Mapping[str, Setting], model: Span) -> Report:
+    """Returns the report of a recipe's mistakes, which adds the values that the model has here to a mistake in a body;
+    `model` is the place of the model in the recipe."""
+    settings = [setting for path, setting in point.items() if path.startswith("model.")]
+    labels = [Label(each.value.span, f"with `{each.path.text} = {expression_text(each.value)}`") for each in settings]
+    labels = labels or [Label(model, f"in the recipe `{recipe.name}`")]
+
+    def report(diagnostic: Diagnostic) -> None:
+        places = [diagnostic.span, *(label.span for label in diagnostic.labels)]
+        # A place within the value shows it already.
+        missing = [label for label in labels if not any(map(label.span.contains, places))]
+        recipe.report(replace(diagnostic, point=tuple(missing[:_MOST_VALUES])) if diagnostic.is_error else diagnostic)
+
+    return report
 
 
 def _leak(task: Binding, graph: Graph, model: Declaration, span: Span, model_graphs: ModelGraphs) -> Diagnostic | None:
@@ -85,7 +109,16 @@ def _leak(task: Binding, graph: Graph, model: Declaration, span: Span, model_gra
         _without_repeats(path),
         labels,
         _call_with_causal(culprit, graph),
+        _has_one_length(culprit, graph),
     )
+
+
+def _has_one_length(node: Node, graph: Graph) -> bool:
+    """Whether the sequences that a node reads have the same length."""
+    types = {inner.id: inner.types[0] for inner in graph.region.walk() if inner.types}
+    for region in (graph.region, *(body for inner in graph.region.walk() for body in inner.regions)):
+        types |= {value.id: value.type for value in region.inputs}
+    return len({types[source].dims[0] for source in node.arguments if types[source].name == "seq"}) <= 1
 
 
 def _call_with_causal(node: Node, graph: Graph) -> Span | None:

@@ -234,7 +234,10 @@ class Service:
         """What is known about the name at an offset, in Markdown."""
         program = self._program(request)
         answer = hover(program.document, program.into(request.number("offset")))
-        return {} if answer is None else {**program.place(answer.span), "text": answer.text}
+        if answer is None:
+            return {}
+        path = Path(program.document.path)  # in a folder that means nothing to the user
+        return {**program.place(answer.span), "text": answer.text.replace(str(path), path.name)}
 
     def complete(self, request: Request) -> Facts:
         """What can be written at an offset."""

@@ -24,6 +24,8 @@ _ITEM_OF_ONE_NAME = re.compile(r"[\[,]\s*([A-Za-z_][\w.]*)[ \t]+\Z")
 _PARAMETERS = re.compile(r"[ \t]*[:=](?:[^()\[\]{}\r\n]|\[[^()\[\]{}\r\n]*\])*(?P<closer>[\])])")
 _NAMED_ITEM = re.compile(r"[^\[\]\r\n=]*,[ \t]*[A-Za-z_][\w.]*[ \t]*=(?!=)")
 _BINDS = re.compile(r"[ \t]*[=:](?!=)")
+_NAME_AND_COLON = re.compile(r"([A-Za-z_]\w*)(?P<colon>[ \t]*:[ \t]*)\Z")
+_NAME_WITH_HYPHENS = re.compile(r"(?<![\w-])([A-Za-z]\w*(?:-[A-Za-z]\w*)+)[ \t]*\Z")
 _IN = re.compile(r"\bin[ \t]*\Z")
 _STATICS_IN_BRACES_OF_LIST = re.compile(r"\{([^{}\r\n]+)\}")
 _STATIC = re.compile(r"[A-Za-z_]\w*[ \t]*:[ \t]*(?:int|float|bool|symbol)[ \t]*=[ \t]*\Z")
@@ -178,6 +180,29 @@ def _comma_missing(place: Place) -> Diagnostic | None:
     return place.unexpected(f"write `,` before {quoted(token)}", edit, is_safe=is_safe)
 
 
+def _default_after_colon(place: Place) -> Diagnostic | None:
+    """`model small[d: 32]`."""
+    name = _NAME_AND_COLON.search(place.before)
+    token = place.token.text
+    if name is None or place.around != "[" or not (token[0].isdigit() or token in ("true", "false")):
+        return None
+    if not all("kind" in phrase for phrase in place.expected.phrases):
+        return None
+    colon = place.span(place.token.start - len(name["colon"]), place.token.start)
+    return place.unexpected(f"write `{name[1]} = {token}`: a kind stands behind `:`", Edit(colon, " = "))
+
+
+def _hyphen_in_name(place: Place) -> Diagnostic | None:
+    """`adamw[weight-decay = 0.1]`."""
+    name = _NAME_WITH_HYPHENS.search(place.before)
+    if place.token.text != "=" or place.around != "[" or name is None:
+        return None
+    begin = place.token.start - len(name[0])
+    meant = name[1].replace("-", "_")
+    edit = Edit(place.span(begin, begin + len(name[1])), meant)
+    return place.unexpected(f"write `{meant}`: names have no `-`", edit)
+
+
 FORMS: tuple[Form, ...] = (
     _percent,
     _statics_in_braces,
@@ -185,6 +210,8 @@ FORMS: tuple[Form, ...] = (
     _type_before_name,
     _positions_in_brackets,
     _second_comma,
+    _default_after_colon,
+    _hyphen_in_name,
     _list_in_braces,
     _static_in_parentheses,
     _static_without_kind,

@@ -80,6 +80,8 @@ _LOOPS = "write `repeat n {` for a number of steps, or `scan x in h {` over the 
 
 # The words with which an item begins in other languages.
 _FOREIGN_ITEMS = {"def": "block", "fn": "block", "func": "block", "function": "block", "class": "model"}
+# What stands between such a word and that of this language.
+_BEFORE_ITEM = re.compile(r"[ \t]+(?=(?:block|model|recipe|table)\b)")
 _IMPORTS = ("import", "from", "include")
 # A module of the library, after a word.
 _LIBRARY = re.compile(r"[ \t]+archlang\.")
@@ -109,6 +111,10 @@ def unexpected_token(
     if is_part and is_bound and not is_keyword and not any(is_typing_error(token, word, ()) for word in expected.words):
         return _setting_alone(Diagnostic("E0101", message, span, label))
     replacement = _replacement(token, expected, around, is_in_recipe)
+    if token in _FOREIGN_ITEMS and replacement and (item := _BEFORE_ITEM.match(span.source.text, span.end)):
+        before = Span(span.source, span.start, item.end())
+        diagnostic = Diagnostic("E0101", message, span, label, remedy=f"delete `{token}`")
+        return diagnostic.with_edits(Edit(before, ""))
     if token == "import" and expected.phrases[0] == ITEM and _LIBRARY.match(span.source.text, span.end):
         replacement = "use"
     if replacement is not None:
@@ -147,9 +153,7 @@ def unexpected_token(
     clause = _TRUNCATED.search(span.source.text, 0, span.start) if token == "halting" else None
     if clause is not None:
         written = clause[0].rstrip()
-        return diagnostic.with_edits(
-            without(Span(span.source, clause.start(), clause.start() + len(written))), is_safe=True
-        )
+        return diagnostic.with_edits(without(Span(span.source, clause.start(), clause.start() + len(written))))
     if token in _LATER_CLAUSE:
         # A row is short, and a search through a long text takes time quadratic in its length.
         later = _LATER_CLAUSE[token].search(span.source.text, max(0, span.start - 1_000), span.start)
@@ -451,9 +455,14 @@ def let_of_other(name: Span, token: Span) -> Diagnostic:
     return Diagnostic("E0101", message, token, "not a block", remedy=remedy)
 
 
+# The number of steps of a loop, up to a sign in it.
+_STEPS_OF_LOOP = re.compile(r"\b(?:repeat|stack)[ \t]+[\w(][^{}\r\n]*\Z")
+
+
 def foreign_comment(span: Span) -> Diagnostic:
     start = span.source.line_bounds(span.line)[0]
     is_division = _OPERAND.search(span.source.text, start, span.start) and _DIVISOR.match(span.source.text, span.end)
+    is_division = is_division or _STEPS_OF_LOOP.search(span.source.text, start, span.start)
     if is_division or _IN_BRACKETS.search(span.source.text, start, span.start):
         diagnostic = Diagnostic("E0101", "there is no operator `//`", span, "no operator", remedy="write `/`")
         return diagnostic.with_edits(Edit(span, "/"))
@@ -498,7 +507,14 @@ def unclosed_bracket(opener: Span, noticed: Span) -> Diagnostic:
     end = len(text[: noticed.start].rstrip())
     if sign := _BEFORE_VALUE.search(text, max(0, end - 2), end):
         return replace(diagnostic, remedy=f"write a value after `{sign[0]}`, and add `{closer}`")
+    # `linear[d(h)`: the inputs of the call stand behind the bracket.
+    inputs = _INPUTS_AT_END.search(text, opener.end, end) if closer == "]" else None
+    if inputs is not None and inputs.start() == opener.end:
+        return replace(diagnostic, remedy="add `]` before `(`").with_edits(insertion(opener.source, inputs.end(1), "]"))
     return diagnostic.with_edits(insertion(opener.source, end, closer))
+
+
+_INPUTS_AT_END = re.compile(r"(\w+)[ \t]*\([^()\[\]{}\r\n]*\)\Z")
 
 
 def unmatched_closer(closer: Span, opener: Span | None) -> Diagnostic:

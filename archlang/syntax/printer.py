@@ -114,16 +114,16 @@ def _lay_signature(head: str, signature: tree.Signature, room: int, has_inputs: 
     """Prints `head` and a signature on as many lines as needed: inputs wrap before statics, and statics that do not fit
     on one line get one line each."""
     line = head + _signature_flat(signature, has_inputs)
-    if len(line) + room <= WIDTH:
+    if len(line) + room <= WIDTH and not _has_comments(signature.statics):
         return line
     result = f" -> {type_text(signature.result)}" if signature.result else ""
     inputs = signature.inputs if has_inputs else ()
-    statics = bracketed(signature.statics)
+    statics = _commented_statics(signature.statics, 0) or bracketed(signature.statics)
     broken_inputs = "(" + filled(inputs, part_text, wrapped_part, STEP, len(result) + room + 1) + ")" if inputs else ""
-    if inputs and len(head + statics) + 1 <= WIDTH:
+    if inputs and len(head + statics) + 1 <= WIDTH and "\n" not in statics:
         return head + statics + broken_inputs + result
     flat_inputs = f"({', '.join(map(part_text, inputs))})" if has_inputs else ""
-    if signature.statics:
+    if signature.statics and "\n" not in statics:
         statics = "[" + filled(signature.statics, part_text, wrapped_part, STEP, 1) + "]"
         if statics.count("\n") > 1 or len(last_line(statics + flat_inputs + result, 0)) + room > WIDTH:
             lines = [wrapped_part(static, STEP, STEP, 1) + "," for static in signature.statics]
@@ -131,6 +131,19 @@ def _lay_signature(head: str, signature: tree.Signature, room: int, has_inputs: 
     if not inputs or len(last_line(statics + flat_inputs + result, len(head))) + room <= WIDTH:
         return head + statics + flat_inputs + result
     return head + statics + broken_inputs + result
+
+
+def _has_comments(nodes: Sequence[tree.Commented]) -> bool:
+    return any(node.leading or node.trailing for node in nodes)
+
+
+def _commented_statics(statics: Sequence[tree.StaticParameter | tree.StaticArgument], indent: int) -> str:
+    """Prints statics with comments in brackets, each on a line of its own; empty if they have none. `indent` is that of
+    the line with the first bracket."""
+    if not _has_comments(statics):
+        return ""
+    lines = _commented(statics, (), indent + STEP, lambda static, at: wrapped_part(static, at, at, 1) + ",")
+    return "\n".join(["[", *lines, " " * indent + "]"])
 
 
 # Items
@@ -151,7 +164,8 @@ def item_text(item: Item) -> str:
             if not parts and not closing:
                 return f"{head} {{}}"
             short = f"{head} {{ {' '.join(_recipe_part(parts[0], 0).split())} }}" if base and len(parts) == 1 else ""
-            if short and not closing and not parts[0].leading and not parts[0].trailing and len(short) <= WIDTH:
+            has_comments = closing or _has_comments(parts) or _has_comments(_statics(parts[0]) if parts else ())
+            if short and not has_comments and len(short) <= WIDTH:
                 return short
             return "\n".join([f"{head} {{", *_commented(parts, closing, STEP, _recipe_part), "}"])
         case tree.Table(name=name, origin=origin, parts=parts, closing=closing):
@@ -186,7 +200,7 @@ def _extern(item: tree.Extern) -> str:
     clauses += [clause for clause, _ in clauses_of(item)]
     lines += [" " * STEP + laid for _, laid in clauses_of(item)]
     line = " ".join([head + _signature_flat(signature, has_inputs), *clauses])
-    if len(line) <= WIDTH:
+    if len(line) <= WIDTH and not _has_comments(signature.statics):
         return line
     return "\n".join([_lay_signature(head, signature, 0, has_inputs), *lines])
 
@@ -433,6 +447,9 @@ def _recipe_part(
         case tree.Missing():
             return _unread(part)
         case tree.Choice(word=word, value=value):
+            if statics := _commented_statics(_statics(part), indent):
+                assert isinstance(value, tree.Call)
+                return word.ljust(_WORD) + value.callee.text + statics
             return _headed(word.ljust(_WORD), value, indent)
         case tree.AtTest(settings=settings):
             return "test".ljust(_WORD) + filled(settings, part_text, wrapped_part, column, 0, column)
@@ -456,6 +473,11 @@ def _recipe_part(
             if at:
                 lines.append("at " + filled(at, part_text, wrapped_part, column + 3, 0, column + 3))
             return under([*lines, source.lstrip()], column)
+
+
+def _statics(part: tree.Node) -> Sequence[tree.StaticArgument]:
+    """Returns the statics that a line `task`, `model` or `train` sets; those of other lines have no comments."""
+    return part.value.statics if isinstance(part, tree.Choice) and isinstance(part.value, tree.Call) else ()
 
 
 # Tables

@@ -11,7 +11,7 @@ _SPACE = re.compile(r"(?:\s|#[^\r\n]*)*+")
 # `and` between settings, and the name of the second.
 _AND_BEFORE_SETTING = re.compile(r"(?P<sign>[ \t]+and)[ \t]+[A-Za-z_][\w.]*[ \t]*\Z")
 _QUOTED_NAME = re.compile(r'"([A-Za-z_]\w*)"')
-_REST_OF_LINE = re.compile(r"(?:[ \t,]+[\w.]+)*(?=[ \t]*(?:#|\r|\n|\}|$))")
+_REST_OF_LINE = re.compile(r"(?::[A-Za-z_]\w*)?(?:[ \t,]+[\w.]+)*(?=[ \t]*(?:#|\r|\n|\}|$))")
 _END_OF_LINE = re.compile(r"[ \t]*(?:#[^\r\n]*)?(?:\r|\n)")
 _TEST_LINE = re.compile(r"\btest[ \t]+([A-Za-z_]\w*)[ \t]*\Z")
 _ONE_STATIC = re.compile(r"\[([^\[\]{}\r\n,]+=[^\[\]{}\r\n,]+)\]")

@@ -21,6 +21,10 @@ _EMITTING_BODY = re.compile(r"[^{}]*\{[^{}]*\bemit\b")
 _WORD_OF_BODY = re.compile(r"\b(repeat|stack|scan|experts|if|else)\b[^{}\r\n]*\Z")
 _FIRST_INPUT = re.compile(r"\([ \t]*([A-Za-z_]\w*)[ \t]*[,)]")
 _TRUNCATED_REPEAT = re.compile(r"\brepeat\b[^{}\r\n]*\btruncated\b[^{}\r\n]*\Z")
+_HALTING_BY = re.compile(r"\bhalting[ \t]+by[ \t]+\Z")
+_UPDATE_IN_BODY = re.compile(r"[^{}]*\{\s*(?:[^{}\r\n]*[\r\n]+[ \t]*)*?([A-Za-z_]\w*)[ \t]*<-")
+_AS_NAME = re.compile(r"as[ \t]+([A-Za-z_]\w*)(?=[ \t]*\{)")
+_HALTING_STATE = re.compile(r"\bhalting[ \t]+(?P<state>[A-Za-z_]\w*)[ \t]+by[ \t]+(?P<block>[^{}\r\n]+)\Z")
 _NOT_IN = re.compile(r"not[ \t]+in\b")
 _LAST_NAME = re.compile(r"([A-Za-z_][\w.]*)[ \t]+\Z")
 
@@ -100,6 +104,8 @@ def _word_for_operator(place: Place) -> Diagnostic | None:
 def _preposition(place: Place) -> Diagnostic | None:
     """`experts v in h with p`: another word between the parts than the one expected."""
     words = [word for word in place.expected.words if word in _PREPOSITIONS]
+    if set(words) == {"as", "by"}:
+        words = ["by"]  # in `halting h with token_halt`
     if len(words) != 1 or place.token.text not in _PREPOSITIONS or place.is_in_recipe:
         return None
     return place.unexpected(f"write `{words[0]}`", Edit(place.token, words[0]))
@@ -111,6 +117,27 @@ def _halting_without_block(place: Place) -> Diagnostic | None:
         return None
     edit = insertion(place.token.source, place.token.start, "by global_halt ")
     return place.unexpected("name the block that decides when to halt, as in `by global_halt`", edit)
+
+
+def _halting_without_state(place: Place) -> Diagnostic | None:
+    """`repeat 8 halting by token_halt { h <- … }`."""
+    if not _HALTING_BY.search(place.before) or set(place.expected.words) != {"as", "by"}:
+        return None
+    state = _UPDATE_IN_BODY.match(place.text, place.token.end, place.token.end + LONGEST)
+    name = "h" if state is None else state[1]
+    edits = [] if state is None else [insertion(place.token.source, place.after - len("by"), f"{name} ")]
+    return place.unexpected(f"name the state that halts: `halting {name} by {place.token.text}`", *edits)
+
+
+def _name_after_halting_block(place: Place) -> Diagnostic | None:
+    """`repeat 8 halting h by token_halt as mix {`."""
+    rest = _AS_NAME.match(place.text, place.token.start)
+    halting = _HALTING_STATE.search(place.before)
+    if rest is None or halting is None:
+        return None
+    state = place.token.start - len(halting[0]) + halting.end("state") - halting.start()
+    edits = insertion(place.token.source, state, f" as {rest[1]}"), Edit(place.span(place.after, rest.end()), "")
+    return place.unexpected(f"write `halting {halting['state']} as {rest[1]} by {halting['block'].strip()}`", *edits)
 
 
 def _annotated_value(place: Place) -> Diagnostic | None:
@@ -202,6 +229,8 @@ FORMS: tuple[Form, ...] = (
     _call_as_statement,
     _word_for_operator,
     _preposition,
+    _halting_without_state,
+    _name_after_halting_block,
     _halting_without_block,
     _annotated_value,
     _item_in_body,

@@ -88,8 +88,18 @@ class Conditional(Node):
 
 
 @dataclass(frozen=True, kw_only=True)
-class StaticArgument(Node):
-    """`14` or `heads = 4` between brackets."""
+class Commented(Node):
+    """`leading` are the comment lines above, `trailing` is the comment at the end of the line, and `blank` says that an
+    empty line precedes. They do not affect equality."""
+
+    leading: tuple[str, ...] = field(default=(), compare=False)
+    trailing: str = field(default="", compare=False)
+    blank: bool = field(default=False, compare=False, repr=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class StaticArgument(Commented):
+    """`14` or `heads = 4` between brackets. Only those of a line of a recipe have comments."""
 
     name: str | None
     value: Expression
@@ -110,17 +120,6 @@ class Pipe(Node):
 
     value: Expression
     stage: Name | Call
-
-
-# `leading` are the comment lines above, `trailing` is the comment at the end of the line, and `blank` says that an
-# empty line precedes. They do not affect equality.
-
-
-@dataclass(frozen=True, kw_only=True)
-class Commented(Node):
-    leading: tuple[str, ...] = field(default=(), compare=False)
-    trailing: str = field(default="", compare=False)
-    blank: bool = field(default=False, compare=False, repr=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -160,7 +159,7 @@ TypeExpression = TypeName | ConditionalType
 
 
 @dataclass(frozen=True, kw_only=True)
-class StaticParameter(Node):
+class StaticParameter(Commented):
     """`heads: int = 4`; `kind` is None if the program gives only a default."""
 
     name: str

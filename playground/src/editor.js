@@ -57,8 +57,8 @@ export const makeEditor = (host, ask, highlighting, changed) => {
     const begun = context.matchBefore(/\w[\w.]*/);
     const isName = begun && /^\D/.test(begun.text);
     if (!isName && !context.explicit && !context.matchBefore(/[[.]/)) return null;
-    const { options } = await ask("complete", { offset: context.pos });
-    return {
+    const { options } = await ask("complete", { offset: context.pos }).catch(() => ({}));
+    return options && {
       from: begun ? begun.from : context.pos,
       options: options.map(({ word, kind, detail }, place) => ({
         label: word.replace(/ ?= ?$/, ""),

@@ -125,8 +125,12 @@ const showDrawing = ({ choices, shown, reason, svg, costs, changes }) => {
   at("view").classList.toggle("old", !svg);
   if (svg) showSvg(svg);
   at("costs-part").classList.toggle("old", costs?.model === undefined);
+  if (!choices.length) return clearDrawing(reason);
   if (costs) showCosts(costs);
-  at("base").textContent = `Since ${base.name}: ${changes === undefined ? "no changes" : ""}`;
+  else if (at("parameters").textContent) at("uncounted").textContent = "These are the costs of the program before its mistakes.";
+  const isSame = base.text === editor.text();
+  const unknown = costs ? "the program before has nothing to compare with" : "the changes are shown once this can be drawn";
+  at("base").textContent = `Since ${base.name}: ${changes ? "" : isSame ? "no changes" : unknown}`;
   at("changes").replaceChildren(...(changes ?? []).map((text) => element("li", {}, text)));
   if (changes?.length === 0) at("changes").replaceChildren(element("li", {}, "nothing changed in the architecture"));
 };
@@ -172,13 +176,14 @@ const begin = (text, name, besideName) => {
   editor.replace(text, true);
 };
 
-const clearDrawing = () => {
+const clearDrawing = (reason = "") => {
   if (leave) leave();
   leave = null;
   title = "";
   at("view").replaceChildren();
   at("costs").tBodies[0].replaceChildren();
-  for (const id of ["parameters", "uncounted", "reason", "base"]) at(id).textContent = "";
+  for (const id of ["parameters", "uncounted", "base"]) at(id).textContent = "";
+  at("reason").textContent = reason;
   at("changes").replaceChildren();
 };
 
@@ -230,7 +235,7 @@ const start = trying(async () => {
   if (location.hash) history.replaceState(null, "", location.pathname);
   const { highlighting, programs, trains, is_started } = await call("start", {});
   fill(programs);
-  if (trains) makeTraining(call, fields, recipe, trying, is_started);
+  if (trains) makeTraining(call, fields, recipe, trying, say, is_started);
   editor = makeEditor(at("editor"), ask, highlighting, later);
   at("programs").onchange = () => at("programs").value && load(at("programs").value);
   at("format").onclick = trying(async () => {

@@ -7,8 +7,12 @@ export const element = (name, properties = {}, ...children) => {
   return made;
 };
 
+const SIGNS = { "&lt;": "<", "&amp;": "&" };
+
 const inline = (text) =>
-  text.split(/(`[^`]+`|\*\*[^*]+\*\*|\[[^\]]+\]\([^)]*\))/).map((part) => {
+  text.split(/(\\[\\`*_[\]#>]|&(?:lt|amp);|`[^`]+`|\*\*[^*]+\*\*|\[[^\]]+\]\([^)]*\))/).map((part) => {
+    if (part in SIGNS) return SIGNS[part];
+    if (part.startsWith("\\") && part.length === 2) return part[1];
     if (part.startsWith("`") && part.endsWith("`") && part.length > 2) return element("code", {}, part.slice(1, -1));
     if (part.startsWith("**") && part.length > 4) return element("strong", {}, part.slice(2, -2));
     const link = part.match(/^\[([^\]]+)\]\([^)]*\)$/);
@@ -29,9 +33,10 @@ export const markdown = (text, coloured) => {
     const line = all[i], heading = line.match(/^(#+) (.*)/), item = line.match(/^[-*] (.*)/);
     if (line.startsWith("```")) {
       flush();
-      const end = all.findIndex((other, at) => at > i && other.startsWith("```"));
+      const [fence] = line.match(/^`+/);
+      const end = all.findIndex((other, at) => at > i && other.startsWith(fence));
       const program = all.slice(i + 1, end < 0 ? all.length : end).join("\n");
-      parts.append(element("pre", {}, line.slice(3).startsWith("arch") ? coloured(program) : program));
+      parts.append(element("pre", {}, line.slice(fence.length).startsWith("arch") ? coloured(program) : program));
       i = end < 0 ? all.length : end;
     } else if (heading) {
       flush();

@@ -12,6 +12,7 @@ const TOKEN = "archlang-token";
 export const server = (fragment) => {
   if (fragment.has("token")) sessionStorage.setItem(TOKEN, fragment.get("token"));
   return async (method, fields) => {
+    if (!sessionStorage.getItem(TOKEN)) throw new Error("this tab has no token: open the address that `archlang play` printed");
     const response = await fetch("api", {
       method: "POST",
       headers: { "Content-Type": "application/json", Authorization: `Bearer ${sessionStorage.getItem(TOKEN) ?? ""}` },

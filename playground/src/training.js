@@ -7,8 +7,8 @@ const at = (id) => document.getElementById(id);
 const digits = (value) => (value === null ? "" : value.toLocaleString("en", { maximumSignificantDigits: 4 }));
 
 // `recipe` returns the recipe to train, or null. If `isStarted`, a page before this one has started a training.
-export const makeTraining = (call, program, recipe, trying, isStarted) => {
-  let curve = [], isWatched = false, shown = "";
+export const makeTraining = (call, program, recipe, trying, say, isStarted) => {
+  let curve = [], isWatched = false, isStopping = false, isOwn = false, shown = "";
   at("training-part").hidden = false;
 
   const showCurve = (steps) => {
@@ -34,8 +34,10 @@ export const makeTraining = (call, program, recipe, trying, isStarted) => {
   };
   const show = ({ state, message, recipe: name, step, steps, evaluations, inspection }) => {
     const loss = curve.length ? `, loss ${digits(curve.at(-1)[1])}` : "";
-    const ends = { running: step === steps ? "evaluating" : "training", done: "trained", stopped: "stopped", failed: "failed" };
-    at("progress").textContent = `${ends[state]} ${name}: step ${step} of ${steps}${loss}${message ? `\n${message}` : ""}`;
+    const running = isStopping ? "stopping" : step === steps ? "evaluating" : "training";
+    const origin = isOwn ? "" : "\nAnother tab, or this one before it was loaded again, began this training.";
+    const ends = { running, done: "trained", stopped: "stopped", failed: "failed" };
+    at("progress").textContent = `${ends[state]} ${name}: step ${step} of ${steps}${loss}${message ? `\n${message}` : ""}${origin}`;
     if (curve.length) showCurve(steps);
     showEvaluations(evaluations);
     if (inspection && inspection !== shown) {
@@ -43,7 +45,7 @@ export const makeTraining = (call, program, recipe, trying, isStarted) => {
       at("inspection").src = `framed/${inspection}`;
       at("inspection").hidden = false;
     }
-    at("stop").disabled = state !== "running";
+    at("stop").disabled = state !== "running" || isStopping;
     at("train").disabled = state === "running";
   };
   const watch = trying(async () => {
@@ -57,8 +59,12 @@ export const makeTraining = (call, program, recipe, trying, isStarted) => {
         if (progress.state !== "running") return;
         await new Promise((resolve) => setTimeout(resolve, PAUSE));
       }
+    } catch (error) {
+      at("stop").disabled = true;
+      at("train").disabled = false;
+      throw error;
     } finally {
-      isWatched = false;
+      isWatched = isStopping = false;
     }
   });
   at("train").onclick = trying(async () => {
@@ -66,11 +72,15 @@ export const makeTraining = (call, program, recipe, trying, isStarted) => {
     if (name === null) throw new Error("The program has no recipe to train");
     curve = [];
     await call("train", { ...program(), recipe: name, steps: Number(at("steps").value) });
+    isOwn = true;
+    say(`Training ${name}`);
     at("curve").toggleAttribute("hidden", true);
     at("inspection").hidden = true;
     watch();
   });
   at("stop").onclick = trying(async () => {
+    isStopping = true;
+    at("stop").disabled = true;
     await call("stop", {});
     watch();
   });

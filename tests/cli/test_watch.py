@@ -47,6 +47,12 @@ def test_a_folder_is_refused_at_once(archlang: Command, tmp_path: Path) -> None:
     assert "is a folder" in result.err
 
 
+def test_a_program_that_is_not_there_is_not_waited_for(archlang: Command, tmp_path: Path) -> None:
+    result = archlang("watch", str(tmp_path / "missing.arch"))
+    assert result.code == 1
+    assert "E0108" in result.err + result.out
+
+
 def test_a_program_is_checked_again_when_a_used_file_is_saved(
     archlang: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -38,6 +38,22 @@ MODEL = "model m[d = 8](x: tokens[n]) -> logits[n, vocab] {{\n    return {}\n}}\
         (MODEL.format("linear[3](embed[d](x)) |> relu"), MODEL.format("linear[vocab](linear[3](embed[d](x)) |> relu)")),
         (MODEL.format("embed[d](x) |> linear"), MODEL.format("embed[d](x) |> linear[out = vocab]")),
         (BLOCK.format("return h + linear[3](h)"), BLOCK.format("return h + linear[d](h)")),
+        (
+            BLOCK.format("return attention[causal = true, heads](h)").replace("(h:", "[heads: int](h:"),
+            BLOCK.format("return attention[causal = true, heads = heads](h)").replace("(h:", "[heads: int](h:"),
+        ),
+        (
+            MODEL.format("unembed(norm(e(x)), e)").replace("return", "let e = embed[d]\n    return"),
+            MODEL.format("unembed[e](norm(e(x)))").replace("return", "let e = embed[d]\n    return"),
+        ),
+        (
+            MODEL.format("e(x) |> norm |> unembed(e)").replace("return", "let e = embed[d]\n    return"),
+            MODEL.format("e(x) |> norm |> unembed[e]").replace("return", "let e = embed[d]\n    return"),
+        ),
+        (
+            BLOCK.format("k = h + h\n    repeat 3 halting h by token_halt { k <- norm(k) }\n    return k"),
+            BLOCK.format("k = h + h\n    repeat 3 halting k by token_halt { k <- norm(k) }\n    return k"),
+        ),
         (BLOCK.format("return linear(h)"), BLOCK.format("return linear[out = d](h)")),
         (
             BLOCK.format("y = linear(h)\n    return norm(h + y)"),
@@ -65,6 +81,21 @@ def test_the_edit_of_a_mistake_writes_what_is_meant(half: str, whole: str) -> No
     (mistake,) = check_text(half)
     assert apply_edits(half, mistake.edits) == whole
     assert check_text(whole) == ()
+
+
+def test_a_name_that_a_loop_without_states_binds_is_no_second_mistake() -> None:
+    (mistake,) = check_text(BLOCK.format("repeat 3 { k = norm(h) }\n    return k"))
+    assert mistake.code == "E0222"
+
+
+def test_conditions_about_one_static_are_one_mistake() -> None:
+    (mistake,) = check_text(BLOCK.format("return attention[heads = -2, position = rotary](h)"))
+    assert mistake.message.startswith("`attention` requires `heads > 0`")
+
+
+def test_conditions_about_other_statics_are_others() -> None:
+    first, second = check_text(BLOCK.format("return attention[heads = -2, dropout = 3](h)"))
+    assert {first.code, second.code} == {"E0304"}
 
 
 def test_a_length_is_not_changed_by_a_layer() -> None:

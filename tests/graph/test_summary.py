@@ -176,6 +176,29 @@ def test_the_costs_of_nodes_add_up_to_those_of_the_model(tmp_path: Path) -> None
     assert sum(cost.flops for id, cost in summary.nodes.items() if id not in loops) == summary.flops
 
 
+BRANCHES = """
+model branches[d = 8, gated = false](x: tokens[n]) -> seq[n, d] {
+    h = embed[d](x)
+    a = attention[2](h)
+    if gated { b = a } else { b = h }
+    repeat 2 {
+        b <- norm(b)
+        a <- feedforward[16](a)
+    }
+    return b
+}
+"""
+
+
+@pytest.mark.parametrize(("gated", "parameters"), [("false", 56 + 16), ("true", 56 + 16 + 4 * 64)])
+def test_what_no_result_needs_costs_nothing(gated: str, parameters: int, tmp_path: Path) -> None:
+    file = tmp_path / "small.arch"
+    file.write_text(BRANCHES.replace("gated = false", f"gated = {gated}"))
+    summary = summarize(compile_graph(file, None, {"vocab": 7}), 5)
+    assert (summary.unique, summary.executed) == (parameters, parameters + 16)
+    assert (summary.flops > 0) == (gated == "true")
+
+
 ROUTED = """
 model routed[d = 8, k = 2](x: seq[n, d]) -> seq[n, d] {
     s = sigmoid(linear[6](x))

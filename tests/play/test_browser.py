@@ -183,6 +183,39 @@ def test_the_markers_of_folds_follow_the_text(server: Server, open_playground: A
         page.until(ONLY_FOLD, str(line))
 
 
+def test_costs_and_changes_are_never_those_of_another_program(server: Server, open_playground: Any) -> None:
+    page = open_playground(server.url)
+    page.ready()
+    page.write("")
+    page.until("() => document.getElementById('reason').textContent.includes('no model and no block yet')")
+    assert [page.view.inner_text(f"#{part}") for part in ("parameters", "base", "changes")] == ["", "", ""]
+    page.write(MODEL)
+    page.says("No mistakes")
+    page.view.click("#keep")
+    page.until("() => document.getElementById('base').textContent.endsWith('no changes')")
+    page.write(MODEL.replace("d = 8", "d = 4").replace("embed", "embd"))
+    page.until("() => document.getElementById('base').textContent.includes('once this can be drawn')")
+    assert "before its mistakes" in page.view.inner_text("#uncounted")
+    page.write(MODEL.replace("d = 8", "d = 4"))
+    page.view.locator("#changes li", has_text="d 8 → 4").first.wait_for(timeout=SECONDS)
+    assert page.view.inner_text("#base").strip().endswith(":")
+
+
+def test_a_documentation_is_shown_as_it_is_written(server: Server, open_playground: Any) -> None:
+    page = open_playground(server.url)
+    page.ready()
+    page.write(
+        "## See *all* of `a` and [b](c).\nblock f(h: seq[n, d]) -> seq[n, d] {\n    return feedforward[4](h)\n}\n"
+    )
+    page.says("No mistakes")
+    page.view.locator(".cm-line span", has_text="feedforward").first.hover()
+    example = "return h + feedforward[64, activation = gelu, dropout = 0.1](norm(h))"
+    page.view.locator(".cm-about pre", has_text=example).wait_for(timeout=SECONDS)
+    page.view.locator(".cm-line span", has_text="f").nth(1).hover()
+    page.view.locator(".cm-about p", has_text="See *all* of a and [b](c).").wait_for(timeout=SECONDS)
+    assert server.url.partition("#")[0] not in page.view.inner_text(".cm-about")
+
+
 def test_completion_and_hover_answer(server: Server, open_playground: Any) -> None:
     page = open_playground(server.url)
     page.ready()

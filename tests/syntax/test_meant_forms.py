@@ -28,6 +28,37 @@ ROW = 'table t {{\n    row "A" r{}\n    column "B" test.accuracy\n}}\n'
     ("half", "whole"),
     [
         (in_block("norm(h)"), in_block("return norm(h)")),
+        (in_block("repeat k // 8 { a <- norm(a) }"), in_block("repeat k / 8 { a <- norm(a) }")),
+        (in_block("return linear[k(h)"), in_block("return linear[k](h)")),
+        (
+            in_block("repeat 4 halting by token_halt { a <- norm(a) }"),
+            in_block("repeat 4 halting a by token_halt { a <- norm(a) }"),
+        ),
+        (
+            in_block("repeat 4 halting by token_halt {\n        b = norm(a)\n        a <- b\n    }"),
+            in_block("repeat 4 halting a by token_halt {\n        b = norm(a)\n        a <- b\n    }"),
+        ),
+        (
+            in_block("repeat 4 halting a with token_halt { a <- norm(a) }"),
+            in_block("repeat 4 halting a by token_halt { a <- norm(a) }"),
+        ),
+        (
+            in_block("repeat 4 halting a by token_halt[1] as s { a <- norm(a + s) }"),
+            in_block("repeat 4 halting a as s by token_halt[1] { a <- norm(a + s) }"),
+        ),
+        (
+            in_block("return h", "def block b(h: seq[n, d]) -> seq[n, d]"),
+            in_block("return h", "block b(h: seq[n, d]) -> seq[n, d]"),
+        ),
+        (
+            in_block("return h", "block b[k: 32](h: seq[n, d]) -> seq[n, d]"),
+            in_block("return h", "block b[k = 32](h: seq[n, d]) -> seq[n, d]"),
+        ),
+        (in_block("return f[drop-out = 0.1](h)"), in_block("return f[drop_out = 0.1](h)")),
+        (
+            "extern block b(x: seq[n, d]) -> seq[n, d]\n    python mine:Shift\n    reads causal\n",
+            'extern block b(x: seq[n, d]) -> seq[n, d]\n    python "mine:Shift"\n    reads causal\n',
+        ),
         (in_block("linear[2 * d](norm(h))"), in_block("return linear[2 * d](norm(h))")),
         (in_block("norm(\n        h)"), in_block("return norm(\n        h)")),
         (in_block("a"), in_block("return a")),

@@ -162,6 +162,23 @@ def test_comments_inside_a_statement_move_above_it() -> None:
     assert body("a = f(x, # one\n # two\n y) # three") == "# one\n# two\na = f(x, y)   # three"
 
 
+def test_statics_with_comments_keep_their_lines() -> None:
+    statics = "[\n    d = 64,   # width\n    # of each layer\n    heads = 4,\n    ff = 256,   # hidden\n]"
+    text = f"model m{statics}(x: tokens[n]) -> s {{\n    return x\n}}\n"
+    assert formatted(text) == text
+    assert formatted(text.replace("heads = 4,", "heads = 4 ,").replace("256,   #", "256 #")) == text
+    settings = "[\n        lr = 1e-3,   # found by search\n        batch = 64,\n    ]"
+    recipe = f"recipe r from q {{\n    train adamw{settings}\n}}\n"
+    assert formatted(recipe) == recipe
+    extern = 'extern block b[\n    d = 1,   # why\n](x: s) -> s\n    pure\n    python "m:C"\n'
+    assert formatted(extern) == extern
+
+
+def test_other_comments_between_statics_move_above_their_line() -> None:
+    recipe = "recipe r {\n    # one\n    # two\n    train adamw[lr = 1e-3]\n}\n"
+    assert formatted("recipe r { train adamw[ # one\n lr = 1e-3\n # two\n ] }") == recipe
+
+
 def test_comments_after_a_brace_move_below_it_and_keep_loops_open() -> None:
     assert body("repeat 3 { # why\n h <- f(h) }") == "repeat 3 {\n    # why\n    h <- f(h)\n}"
     assert body("repeat 3 { h <- f(h)\n # done\n }") == "repeat 3 {\n    h <- f(h)\n    # done\n}"
@@ -240,6 +257,16 @@ literals = st.one_of(
 )
 
 
+lines = tuples(st.sampled_from(["# one", "# two", "## three", "#"]), 0, 2)
+commented: dict[str, Any] = {  # Any: strategies
+    "leading": lines,
+    "trailing": st.sampled_from(["", "", "# beside"]),
+    "blank": st.booleans(),
+}
+# The comments of a static.
+beside: dict[str, Any] = {"leading": lines, "trailing": commented["trailing"]}  # Any: strategies
+
+
 def larger(inner: Tree) -> Tree:
     statics = tuples(node(tree.StaticArgument, name=st.none() | names, value=inner))
     call = node(tree.Call, callee=dotted_names, statics=statics, arguments=tuples(inner))
@@ -262,22 +289,19 @@ small = st.recursive(literals, larger, max_leaves=3)
 stages = dotted_names | node(
     tree.Call, callee=dotted_names, statics=tuples(node(tree.StaticArgument, name=names, value=small), 1)
 )
+chosen = dotted_names | node(
+    tree.Call, callee=dotted_names, statics=tuples(node(tree.StaticArgument, name=names, value=small, **beside), 1)
+)
 type_names = node(tree.TypeName, name=names, dimensions=tuples(small))
 types = type_names | node(tree.ConditionalType, then=type_names, test=small, otherwise=type_names)
 static_parameters = st.one_of(
-    node(tree.StaticParameter, name=names, kind=names, default=st.none() | small),
-    node(tree.StaticParameter, name=names, kind=None, default=small),
+    node(tree.StaticParameter, name=names, kind=names, default=st.none() | small, **beside),
+    node(tree.StaticParameter, name=names, kind=None, default=small, **beside),
 )
 inputs = node(tree.InputParameter, name=names, type=type_names, default=st.none() | names, variadic=st.booleans())
 signatures = node(
     tree.Signature, statics=tuples(static_parameters), inputs=tuples(inputs), result=types, where=tuples(small, 0, 2)
 )
-lines = tuples(st.sampled_from(["# one", "# two", "## three", "#"]), 0, 2)
-commented: dict[str, Any] = {  # Any: strategies
-    "leading": lines,
-    "trailing": st.sampled_from(["", "", "# beside"]),
-    "blank": st.booleans(),
-}
 simple = st.one_of(
     node(tree.Let, name=names, name_span=NOWHERE, value=stages, **commented),
     node(tree.Assign, name=names, name_span=NOWHERE, value=expressions, **commented),
@@ -336,7 +360,7 @@ map_names = tuples(node(tree.MapName, name=names, input=names), 1)
 paths = dotted_names
 at = tuples(node(tree.Setting, path=paths, value=small))
 parts = st.one_of(
-    node(tree.Choice, word=st.sampled_from(["task", "model", "train"]), value=stages, **commented),
+    node(tree.Choice, word=st.sampled_from(["task", "model", "train"]), value=chosen, **commented),
     node(tree.AtTest, settings=at.filter(bool), **commented),
     node(tree.Vary, variations=tuples(node(tree.Variation, path=paths, values=small), 1), **commented),
     node(

@@ -26,7 +26,10 @@ def cost_notes(graph: Graph) -> Mapping[str, CostNotes]:
     notes: dict[str, CostNotes] = {}
     for node in graph.region.walk():
         cost = summary.nodes.get(node.id)
-        if node.instance is None or cost is None:
+        if node.instance is None:
+            continue
+        if cost is None:
+            notes[node.id] = CostNotes(("not computed",), ("no result and no charge needs it",))
             continue
         count = graph.instances[node.instance].costs.parameters
         short, exact = [], []

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, TypedDict, TypeVar
 
 from archlang.diagnostics import Diagnostic
 from archlang.source import Source, Span
 from archlang.syntax.builders.parts import N, Parts, end_of, start_of
 from archlang.syntax.comments import Comments
-from archlang.syntax.tree import Expression, Missing, Node
+from archlang.syntax.tree import Commented, Expression, Missing, Node
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,6 +19,11 @@ if TYPE_CHECKING:
 
 # The deepest tree that the later stages, which are recursive, accept.
 DEEPEST = 64
+
+
+S = TypeVar("S", bound=Commented)
+
+_COMMA = re.compile(r"\s*,")
 
 
 class TooDeep(Exception):
@@ -122,6 +128,16 @@ class Context:
             "apart": apart,
         }
         return documentation, {**comment, "leading": tuple(rest)}
+
+    def with_comments(self, statics: tuple[S, ...]) -> tuple[S, ...]:
+        """Returns statics with the comments above and beside them, where a `,` may stand between."""
+        commented = []
+        for static in statics:
+            leading, _ = self.comments.above(static.span.start)
+            comma = _COMMA.match(static.span.source.text, static.span.end)
+            trailing = self.comments.beside(static.span.end if comma is None else comma.end())
+            commented.append(replace(static, leading=leading, trailing=trailing) if leading or trailing else static)
+        return tuple(commented)
 
     def comments_of(self, span: Span, moved: bool = True) -> _Comment:
         """Takes the comments above, beside and, if `moved`, inside a span."""

@@ -45,12 +45,13 @@ class Items(Section):
     def definition(self, parts: Parts) -> tree.Definition:
         word, name, statics, inputs, _, result, where, body = parts
         span = self._context.span(parts)
+        signature = self._signature(name, statics, inputs, result, [where])
         documentation, comment = self._context.item_comments(span)
         return tree.Definition(
             word=str(word),
             name=str(name),
             name_span=self._context.token_span(name),
-            signature=self._signature(name, statics, inputs, result, [where]),
+            signature=signature,
             body=body,
             span=span,
             **documentation,
@@ -83,15 +84,16 @@ class Items(Section):
         python: Token | None,
     ) -> tree.Extern:
         span = self._context.span(parts)
-        documentation, comment = self._context.item_comments(span)
         unread = tuple(clause for clause in read_clauses if isinstance(clause, tree.Missing))
         clauses = [clause for clause in read_clauses if isinstance(clause, Clause)]
+        signature = self._signature(name, statics, inputs, result, clauses)
+        documentation, comment = self._context.item_comments(span)
         words = {clause.word: clause.span for clause in clauses if clause is not None}
         return tree.Extern(
             word=str(word),
             name=str(name),
             name_span=self._context.token_span(name),
-            signature=self._signature(name, statics, inputs, result, clauses),
+            signature=signature,
             reads=clause_nodes(clauses, "reads", tree.Reads),
             caveats=clause_nodes(clauses, "caveat", tree.Caveat),
             pure="pure" in words,
@@ -131,7 +133,7 @@ class Items(Section):
             "result": isinstance(result, tree.TypeName) and not result.name,
         }
         return tree.Signature(
-            statics=tuple(parameter for parameter in parameters if parameter.name),
+            statics=self._context.with_comments(tuple(parameter for parameter in parameters if parameter.name)),
             inputs=tuple(field for field in fields if field.name),
             result=None if unread["result"] else result,
             where=where,  # type: ignore[arg-type]  # the grammar has only expressions there

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from archlang.source import Span
@@ -129,6 +130,8 @@ class Recipes(Section):
 
     def choice(self, parts: Parts) -> tree.Choice:
         word, value = parts
+        if isinstance(value, tree.Call):
+            value = replace(value, statics=self._context.with_comments(value.statics))
         return self._commented(tree.Choice, parts, word=str(word), value=value)
 
     def at_test(self, parts: Parts) -> tree.AtTest:
