@@ -527,8 +527,10 @@ class Loops:
             if flows is not None:
                 frame.names[name] = named(flows[index], name)
             elif is_bound and isinstance(before, Flow):
-                # The state keeps its type, so that the rest is checked; how a growing state has grown is unknown.
-                frame.names[name] = None if name in frame.growing else before
+                # The state keeps its type, so that the rest is checked; how a growing state has grown is unknown, and
+                # a number may stand for zeros of another type.
+                is_kept = name not in frame.growing and before.type != NUMBER
+                frame.names[name] = before if is_kept else None
 
 
 def _weighs(weights: Type, values: Type) -> bool:

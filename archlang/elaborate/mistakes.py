@@ -149,7 +149,10 @@ def state_changes_type(
     labels = (Label(first, f"`{name}` is `{before}` here"),) if first is not None else ()
     message = f"the state `{name}` is `{before}`, but this update is `{after}`; a state keeps its type"
     remedy = "change the value to the type of the state before `<-`"
-    if before.dims[0].constant == 0 and in_scan:
+    if before.name == "number":
+        remedy = f"begin with zeros of the type `{after}` before the loop, as in `{name} = 0 * …`"
+        return Diagnostic("E0405", message, span, f"is `{after}`", labels, remedy)
+    if in_scan and before.name == "seq" and before.dims[0].constant == 0:
         return Diagnostic("E0405", message, span, f"is `{after}`", labels, f"write `carry {name} growing`")
     if before.name == after.name == "seq" and before.feature == after.feature:
         remedy = _fixed_length(name, before.dims[0].constant, after.dims[0].constant)

@@ -59,17 +59,18 @@ def recipe_graph(
         return None
     leak = _leak(task, graph, model, span, model_graphs) or _leak_of_targets(graph, model, span)
     if leak is not None:
-        report(leak)
+        _at_point(recipe, point)(leak)
         return None
     return graph if graph.is_whole else None
 
 
-def _at_point(recipe: ResolvedRecipe, point: Mapping[str, Setting], model: Span) -> Report:
-    """Returns the report of a recipe's mistakes, which adds the values that the model has here to a mistake in a body;
-    `model` is the place of the model in the recipe."""
+def _at_point(recipe: ResolvedRecipe, point: Mapping[str, Setting], model: Span | None = None) -> Report:
+    """Returns the report of a recipe's mistakes, which adds the values that the model has here to a mistake in a body,
+    or, without settings of the point, `model`, the place of the model in the recipe."""
     settings = [setting for path, setting in point.items() if path.startswith("model.")]
     labels = [Label(each.value.span, f"with `{each.path.text} = {expression_text(each.value)}`") for each in settings]
-    labels = labels or [Label(model, f"in the recipe `{recipe.name}`")]
+    if model is not None and not labels:
+        labels = [Label(model, f"in the recipe `{recipe.name}`")]
 
     def report(diagnostic: Diagnostic) -> None:
         places = [diagnostic.span, *(label.span for label in diagnostic.labels)]

@@ -300,7 +300,7 @@ def test_a_static_that_an_instance_lacks_is_reported_where_let_binds_it() -> Non
     body = "let f = linear\nlet e = f\nreturn f(f[d](h)) + g(h)"
     (mistake,) = check_text(f"block b[g: block](h: seq[n, d]) -> seq[n, d] {{ {body} }}")
     assert (mistake.code, mistake.span.text, mistake.span.line) == ("E0302", "linear", 1)
-    assert [(edit.span.start, edit.text) for edit in mistake.edits] == [(mistake.span.end, "[out = 1]")]
+    assert [(edit.span.start, edit.text) for edit in mistake.edits] == [(mistake.span.end, "[out = d]")]
 
 
 def test_a_number_in_place_of_a_value_belongs_in_square_brackets() -> None:

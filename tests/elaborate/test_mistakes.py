@@ -98,6 +98,17 @@ def test_conditions_about_other_statics_are_others() -> None:
     assert {first.code, second.code} == {"E0304"}
 
 
+@pytest.mark.parametrize("start", ["0", "1.5", "d"])
+def test_a_number_that_is_updated_with_a_vector_is_one_mistake(start: str) -> None:
+    text = "block b(h: seq[n, d]) -> vec[d] {{\n    c = {}\n    repeat 3 {{ c <- c + mean(h) }}\n    return c\n}}\n"
+    (mistake,) = check_text(text.format(start))
+    assert (mistake.code, mistake.remedy) == (
+        "E0405",
+        "begin with zeros of the type `vec[d]` before the loop, as in `c = 0 * …`",
+    )
+    assert check_text(text.format("0 * mean(h)")) == ()
+
+
 def test_a_length_is_not_changed_by_a_layer() -> None:
     (mistake,) = check_text("block b(h: seq[n, d]) -> seq[d, n] {\n    return transpose(h)\n}\n")
     assert (mistake.code, mistake.edits) == ("E0401", ())
