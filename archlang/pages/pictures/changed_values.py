@@ -1,7 +1,7 @@
 """Finds what two architectures compute differently: other operations or arguments of a value, other facts of a loop."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields
 from difflib import SequenceMatcher
 
@@ -112,7 +112,7 @@ class _Writer:
             case Apply(block=block):
                 return f"{block}({', '.join(arguments)})"
         word = "loop" if isinstance(operation, Loop) else operation.mnemonic
-        facts = "".join(f", {name} = {value}" for name, value in _facts_of(operation))
+        facts = "".join(f", {fact}" for fact in _facts_of(operation))
         return f"{word}({', '.join(arguments)}){facts}"
 
     def _instance(self, path: str) -> str:
@@ -128,10 +128,22 @@ class _Writer:
         return f"value {len(self._values)}"
 
 
-def _facts_of(operation: object) -> Iterator[tuple[str, object]]:
+# The facts of loops in the words of the language.
+_WORDS: Mapping[str, Callable[[object], str]] = {
+    "emits": lambda emits: "with emit",
+    "mixture": lambda mixture: "with as",
+    "drawn": lambda block: f"drawn by {block}",
+    "truncated": lambda steps: f"truncated {steps}",
+    "carried": lambda count: f"carries {count}",
+    "before": lambda positions: f"after {positions} positions" if positions else "after all positions",
+    "state": lambda index: f"halts by state {index}",
+}
+
+
+def _facts_of(operation: object) -> Iterator[str]:
     """Yields the facts of a loop that differ from their defaults."""
     if isinstance(operation, Loop):
         for fact in fields(operation):
             value = getattr(operation, fact.name)
             if fact.name not in _COMPARED and value not in (fact.default, False, None):
-                yield fact.name, value
+                yield _WORDS[fact.name](value)

@@ -38,7 +38,7 @@ def graph(text: str, folder: Path) -> Graph:
     [
         ("h + mixer(h)", "h - mixer(h)", "`h = norm((h + mixer(h)))` → `h = norm((h - mixer(h)))`"),
         ("s = 2 * h", "s = 0 * h", "`in mixer: s = (2 * h)` → `in mixer: s = (0 * h)`"),
-        ("truncated 2", "truncated 3", "`h = loop(h), truncated = 2` → `h = loop(h), truncated = 3`"),
+        ("truncated 2", "truncated 3", "`h = loop(h), truncated 2` → `h = loop(h), truncated 3`"),
         ("(h, mix)", "(h)", "`z = attention(h, mix)` → `z = attention(h, h)`"),
         ("(h, mix)", "(mix, h)", "`z = attention(h, mix)` → `z = attention(mix, h)`"),
         ("mean(h))", "mean(mix))", "`charge open = charge(sum_features(mean(h)))` → "),
