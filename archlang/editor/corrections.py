@@ -49,7 +49,7 @@ def all_corrected(document: Document) -> str | None:
 
 def title(edits: Sequence[Edit]) -> str:
     """Returns what edits do, such as ``Replace `nrom` by `norm` ``."""
-    first, *others = edits
+    first, *others = sorted(edits, key=lambda edit: edit.span.start)
     before, after = _shown(first.span.text), _shown(first.text)
     if others:
         start, _ = first.span.source.line_bounds(first.span.line)
@@ -63,4 +63,5 @@ def title(edits: Sequence[Edit]) -> str:
 
 def _shown(text: str) -> str:
     shown = " ".join(text.split())
+    shown = "".join(character if character.isprintable() else f"U+{ord(character):04X}" for character in shown)
     return shown if len(shown) <= _LONGEST_TITLE else f"{shown[: _LONGEST_TITLE - 1]}…"

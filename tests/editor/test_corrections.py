@@ -16,6 +16,7 @@ BLOCK = "block b(h: seq[n, d]) -> seq[n, d] {{\n    {}\n    return h\n}}\n"
         ("a = norm(h)", "Delete `a = norm(h)`"),
         ("_a = h + linear[7](h)", "Replace `7` by `d`"),
         ("_a = h + relu(linear[7](h))", "Change to `_a = h + linear[d](relu(linear[7](h)))`"),
+        ("_a = \u202enorm(h)", "Delete `U+202E`"),
         ("_a = attention[1, heads = 1](h)", "Delete `, heads = 1`"),
     ],
 )
