@@ -213,10 +213,10 @@ def unknown_type(span: Span, name: str, possible: Iterable[str], sizes: Sequence
         return diagnostic
     if meant == "map" and _BATCH.search(span.text):
         remedy = f"write `seq[{', '.join(sizes[1:])}]`: the batch axis is implicit"
-        return replace(
-            diagnostic, remedy=remedy, edits=(Edit(place, "seq"), *filter(None, [_without_batch_axis(span)]))
-        )
-    return replace(diagnostic, remedy=f"write `{meant}[{', '.join(sizes)}]`", edits=(Edit(place, meant),))
+        diagnostic = replace(diagnostic, remedy=remedy, edits=(), is_safe=False)
+        return diagnostic.with_edits(Edit(place, "seq"), _without_batch_axis(span))
+    remedy = f"write `{meant}[{', '.join(sizes)}]`"
+    return replace(diagnostic, remedy=remedy, edits=(), is_safe=False).with_edits(Edit(place, meant))
 
 
 # A type that begins with the batch axis.
@@ -236,7 +236,8 @@ def wrong_number_of_sizes(span: Span, name: str, expected: str, got: int) -> Dia
     if name == "vec" and got == 2 and span.text.endswith("]") and not _BATCH.search(span.text):
         kind = word_in(span, name)
         sequence = f"seq{span.text.removeprefix(name)}"
-        return replace(diagnostic, remedy=f"write `{sequence}`", edits=(Edit(kind, "seq"),) if kind else ())
+        diagnostic = replace(diagnostic, remedy=f"write `{sequence}`")
+        return diagnostic.with_edits(None if kind is None else Edit(kind, "seq"))
     if sizes and got == len(sizes) + 1 and name != "pointer":
         remedy = f"leave out the batch axis, which is implicit: `{name}[{', '.join(sizes)}]`"
         return replace(diagnostic, remedy=remedy).with_edits(_without_batch_axis(span))
