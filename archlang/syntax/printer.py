@@ -114,11 +114,12 @@ def _lay_signature(head: str, signature: tree.Signature, room: int, has_inputs: 
     """Prints `head` and a signature on as many lines as needed: inputs wrap before statics, and statics that do not fit
     on one line get one line each."""
     line = head + _signature_flat(signature, has_inputs)
-    if len(line) + room <= WIDTH and not _has_comments(signature.statics):
+    statics = _commented_statics(signature.statics, signature.closing, 0)
+    if len(line) + room <= WIDTH and not statics:
         return line
     result = f" -> {type_text(signature.result)}" if signature.result else ""
     inputs = signature.inputs if has_inputs else ()
-    statics = _commented_statics(signature.statics, 0) or bracketed(signature.statics)
+    statics = statics or bracketed(signature.statics)
     broken_inputs = "(" + filled(inputs, part_text, wrapped_part, STEP, len(result) + room + 1) + ")" if inputs else ""
     if inputs and len(head + statics) + 1 <= WIDTH and "\n" not in statics:
         return head + statics + broken_inputs + result
@@ -137,12 +138,14 @@ def _has_comments(nodes: Sequence[tree.Commented]) -> bool:
     return any(node.leading or node.trailing for node in nodes)
 
 
-def _commented_statics(statics: Sequence[tree.StaticParameter | tree.StaticArgument], indent: int) -> str:
+def _commented_statics(
+    statics: Sequence[tree.StaticParameter | tree.StaticArgument], closing: Sequence[str], indent: int
+) -> str:
     """Prints statics with comments in brackets, each on a line of its own; empty if they have none. `indent` is that of
     the line with the first bracket."""
-    if not _has_comments(statics):
+    if not _has_comments(statics) and not closing:
         return ""
-    lines = _commented(statics, (), indent + STEP, lambda static, at: wrapped_part(static, at, at, 1) + ",")
+    lines = _commented(statics, closing, indent + STEP, lambda static, at: wrapped_part(static, at, at, 1) + ",")
     return "\n".join(["[", *lines, " " * indent + "]"])
 
 
@@ -164,7 +167,7 @@ def item_text(item: Item) -> str:
             if not parts and not closing:
                 return f"{head} {{}}"
             short = f"{head} {{ {' '.join(_recipe_part(parts[0], 0).split())} }}" if base and len(parts) == 1 else ""
-            has_comments = closing or _has_comments(parts) or _has_comments(_statics(parts[0]) if parts else ())
+            has_comments = closing or _has_comments(parts) or (parts and _choice_statics(parts[0], 0))
             if short and not has_comments and len(short) <= WIDTH:
                 return short
             return "\n".join([f"{head} {{", *_commented(parts, closing, STEP, _recipe_part), "}"])
@@ -200,7 +203,7 @@ def _extern(item: tree.Extern) -> str:
     clauses += [clause for clause, _ in clauses_of(item)]
     lines += [" " * STEP + laid for _, laid in clauses_of(item)]
     line = " ".join([head + _signature_flat(signature, has_inputs), *clauses])
-    if len(line) <= WIDTH and not _has_comments(signature.statics):
+    if len(line) <= WIDTH and not _commented_statics(signature.statics, signature.closing, 0):
         return line
     return "\n".join([_lay_signature(head, signature, 0, has_inputs), *lines])
 
@@ -447,8 +450,7 @@ def _recipe_part(
         case tree.Missing():
             return _unread(part)
         case tree.Choice(word=word, value=value):
-            if statics := _commented_statics(_statics(part), indent):
-                assert isinstance(value, tree.Call)
+            if isinstance(value, tree.Call) and (statics := _choice_statics(part, indent)):
                 return word.ljust(_WORD) + value.callee.text + statics
             return _headed(word.ljust(_WORD), value, indent)
         case tree.AtTest(settings=settings):
@@ -475,9 +477,11 @@ def _recipe_part(
             return under([*lines, source.lstrip()], column)
 
 
-def _statics(part: tree.Node) -> Sequence[tree.StaticArgument]:
-    """Returns the statics that a line `task`, `model` or `train` sets; those of other lines have no comments."""
-    return part.value.statics if isinstance(part, tree.Choice) and isinstance(part.value, tree.Call) else ()
+def _choice_statics(part: tree.Node, indent: int) -> str:
+    """Prints the statics of a line `task`, `model` or `train` if they have comments; empty if they have none."""
+    if not isinstance(part, tree.Choice) or not isinstance(part.value, tree.Call):
+        return ""
+    return _commented_statics(part.value.statics, part.value.closing, indent)
 
 
 # Tables

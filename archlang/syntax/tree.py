@@ -107,11 +107,13 @@ class StaticArgument(Commented):
 
 @dataclass(frozen=True, kw_only=True)
 class Call(Node):
-    """`callee[statics](arguments)`; without parentheses (`arguments` is None), a block with statics."""
+    """`callee[statics](arguments)`; without parentheses (`arguments` is None), a block with statics. `closing` are
+    comment lines before the bracket that closes the statics of a line of a recipe."""
 
     callee: Name
     statics: tuple[StaticArgument, ...] = ()
     arguments: tuple[Expression, ...] | None = None
+    closing: tuple[str, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -243,13 +245,14 @@ class Cut(Node):
 @dataclass(frozen=True, kw_only=True)
 class Signature(Node):
     """`unread` are the parts that could not be read: `statics`, `inputs` and `result`. Of such statics and inputs, some
-    are missing."""
+    are missing. `closing` are comment lines before the bracket that closes the statics."""
 
     statics: tuple[StaticParameter, ...] = ()
     inputs: tuple[InputParameter, ...] = ()
     result: TypeExpression | None = None
     where: tuple[Expression, ...] = ()
     unread: frozenset[str] = frozenset()
+    closing: tuple[str, ...] = field(default=(), compare=False)
 
     @property
     def may_lack_names(self) -> bool:

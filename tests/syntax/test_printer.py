@@ -170,13 +170,20 @@ def test_statics_with_comments_keep_their_lines() -> None:
     settings = "[\n        lr = 1e-3,   # found by search\n        batch = 64,\n    ]"
     recipe = f"recipe r from q {{\n    train adamw{settings}\n}}\n"
     assert formatted(recipe) == recipe
+    recipe = "recipe r from q {\n    train adamw[\n        lr = 1e-3,\n        # lr = 3e-4,\n    ]\n}\n"
+    assert formatted(recipe) == recipe
+    assert formatted(recipe.replace("1e-3,", "1e-3")) == recipe
+    block = "block b[\n    d = 1,\n    # e = 2,\n](h: s) -> s {\n    return h\n}\n"
+    assert formatted(block) == block
     extern = 'extern block b[\n    d = 1,   # why\n](x: s) -> s\n    pure\n    python "m:C"\n'
     assert formatted(extern) == extern
 
 
 def test_other_comments_between_statics_move_above_their_line() -> None:
-    recipe = "recipe r {\n    # one\n    # two\n    train adamw[lr = 1e-3]\n}\n"
-    assert formatted("recipe r { train adamw[ # one\n lr = 1e-3\n # two\n ] }") == recipe
+    recipe = "recipe r {\n    # one\n    train adamw[lr = 1e-3]\n}\n"
+    assert formatted("recipe r { train adamw[ # one\n lr = 1e-3 ] }") == recipe
+    recipe = "recipe r {\n    # one\n    train adamw[lr = [1, 2]]\n}\n"
+    assert formatted("recipe r { train adamw[lr = [1, # one\n 2]] }") == recipe
 
 
 def test_comments_after_a_brace_move_below_it_and_keep_loops_open() -> None:
@@ -290,7 +297,10 @@ stages = dotted_names | node(
     tree.Call, callee=dotted_names, statics=tuples(node(tree.StaticArgument, name=names, value=small), 1)
 )
 chosen = dotted_names | node(
-    tree.Call, callee=dotted_names, statics=tuples(node(tree.StaticArgument, name=names, value=small, **beside), 1)
+    tree.Call,
+    callee=dotted_names,
+    statics=tuples(node(tree.StaticArgument, name=names, value=small, **beside), 1),
+    closing=lines,
 )
 type_names = node(tree.TypeName, name=names, dimensions=tuples(small))
 types = type_names | node(tree.ConditionalType, then=type_names, test=small, otherwise=type_names)
@@ -300,8 +310,13 @@ static_parameters = st.one_of(
 )
 inputs = node(tree.InputParameter, name=names, type=type_names, default=st.none() | names, variadic=st.booleans())
 signatures = node(
-    tree.Signature, statics=tuples(static_parameters), inputs=tuples(inputs), result=types, where=tuples(small, 0, 2)
-)
+    tree.Signature,
+    statics=tuples(static_parameters),
+    inputs=tuples(inputs),
+    result=types,
+    where=tuples(small, 0, 2),
+    closing=lines,
+).map(lambda signature: signature if signature.statics else replace(signature, closing=()))
 simple = st.one_of(
     node(tree.Let, name=names, name_span=NOWHERE, value=stages, **commented),
     node(tree.Assign, name=names, name_span=NOWHERE, value=expressions, **commented),

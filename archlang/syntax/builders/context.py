@@ -139,6 +139,10 @@ class Context:
             commented.append(replace(static, leading=leading, trailing=trailing) if leading or trailing else static)
         return tuple(commented)
 
+    def closing_comments(self, statics: tuple[S, ...], end: int) -> tuple[str, ...]:
+        """Takes the comments after the last static, before the bracket that closes them at `end`."""
+        return tuple(filter(None, self.comments.within(statics[-1].span.end, end))) if statics else ()
+
     def comments_of(self, span: Span, moved: bool = True) -> _Comment:
         """Takes the comments above, beside and, if `moved`, inside a span."""
         leading, blank = self.comments.above(span.start)

@@ -132,8 +132,10 @@ class Items(Section):
             "inputs": not name or any(not field.name for field in fields),
             "result": isinstance(result, tree.TypeName) and not result.name,
         }
+        named = self._context.with_comments(tuple(parameter for parameter in parameters if parameter.name))
         return tree.Signature(
-            statics=self._context.with_comments(tuple(parameter for parameter in parameters if parameter.name)),
+            statics=named,
+            closing=() if statics is None else self._context.closing_comments(named, statics.end),
             inputs=tuple(field for field in fields if field.name),
             result=None if unread["result"] else result,
             where=where,  # type: ignore[arg-type]  # the grammar has only expressions there

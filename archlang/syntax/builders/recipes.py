@@ -131,7 +131,8 @@ class Recipes(Section):
     def choice(self, parts: Parts) -> tree.Choice:
         word, value = parts
         if isinstance(value, tree.Call):
-            value = replace(value, statics=self._context.with_comments(value.statics))
+            statics = self._context.with_comments(value.statics)
+            value = replace(value, statics=statics, closing=self._context.closing_comments(statics, value.span.end))
         return self._commented(tree.Choice, parts, word=str(word), value=value)
 
     def at_test(self, parts: Parts) -> tree.AtTest:
