@@ -292,8 +292,23 @@ class Loops:
             region = inner.builder.finish(results)
             operation = operations.Scan(len(carried), emits, gradient_steps, before)
             flows = self._add(operation, [parts, *initial], types, statement.span, inner, region)
-        self._leave(frame, tuple(carried), None if flows is None else flows[: len(carried)])
+        is_kept = flows is None or self._keep_types(carried, flows, frame)
+        self._leave(frame, tuple(carried), flows[: len(carried)] if flows is not None and is_kept else None)
         self._bind_target(statement, frame, flows)
+
+    def _keep_types(self, carried: Mapping[str, Span], flows: Sequence[Flow], frame: Frame) -> bool:
+        """Returns whether the states of the loop around a scan still have their types after it, which a state that has
+        grown in the scan has not; reports those that have not."""
+        changed = [
+            (span, state, flow)
+            for (name, span), flow in zip(carried.items(), flows, strict=False)
+            if name in frame.states and name not in frame.growing
+            if isinstance(state := frame.find(name)[1], Flow) and state.type != flow.type
+        ]
+        for span, state, flow in changed:
+            first = frame.binding_span(span.text)
+            self._report(mistakes.grown_in_loop(span, span.text, state.type, flow.type, first, frame.word))
+        return not changed
 
     def _grown(
         self, initial: Mapping[str, Flow], updates: Collection[str], scanned: Dim, chunk: Dim | None, inner: Frame

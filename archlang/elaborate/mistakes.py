@@ -163,6 +163,18 @@ def state_changes_type(
     return diagnostic if size is None else diagnostic.with_edits(*resized(span, after.dims[-1], size))
 
 
+def grown_in_loop(span: Span, name: str, before: Type, after: Type, first: Span | None, word: str) -> Diagnostic:
+    """A state of a loop, begun by `word`, that grows in a scan within the loop; `span` is its name after `carry`."""
+    labels = (Label(first, f"`{name}` is `{before}` here"),) if first is not None else ()
+    message = (
+        f"the state `{name}` of the loop around is `{before}`, but `{after}` after this scan; a state keeps its type"
+    )
+    remedy = f"let another name grow, which the loop binds in each step: `grown = {name}` before this scan"
+    if word == "scan":
+        remedy = f"write `carry {name} growing` in the scan around too, or let another name grow: `grown = {name}`"
+    return Diagnostic("E0405", message, span, f"grows to `{after}`", labels, remedy)
+
+
 def _fixed_length(state: str, before: int | None, after: int | None) -> str:
     """Returns how a state keeps its length. `before` is its length before an update, `after` that of the update; they
     are None if they differ from sample to sample."""

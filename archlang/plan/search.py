@@ -164,7 +164,8 @@ def _space(planner: Planner, sought: tree.Sought) -> SearchSpace | None:
     if not planner.recipe.has_static(path) or planner.recipe.parameter(path.text) is None:
         return None
     if isinstance(values, tree.ListOf) and values.items and not sought.log:
-        choices = [_value(planner, path, item) for item in values.items]
+        parameter = planner.recipe.parameter(path.text)
+        choices = [parameter and planner.recipe.value(parameter, item) for item in values.items]
         return None if None in choices else SearchSpace(path.text, tuple(map(expression_text, values.items)))
     ends = [_end(planner, path, end) for end in (values.low, values.high)] if isinstance(values, tree.Range) else []
     if len(ends) < 2 or None in ends:

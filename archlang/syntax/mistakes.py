@@ -609,8 +609,15 @@ def number_out_of_range(span: Span) -> Diagnostic:
     return Diagnostic("E0107", f"the number {quoted(span.text)} is out of range", span, "out of range", remedy=remedy)
 
 
+def brace_in_setting(brace: Span) -> Diagnostic:
+    return Diagnostic("E0101", f"a value has no `{brace.text}`", brace, "not expected here")
+
+
 def in_setting(diagnostic: Diagnostic, name: str) -> Diagnostic:
-    """Returns a mistake in the text of `--set name=text` with advice about the option."""
+    """Returns a mistake in the text of `--set name=text`, with advice about the option where a word or sign is out of
+    place."""
+    if diagnostic.code not in ("E0101", "E0104", "E0111"):
+        return diagnostic
     remedy = f"write one value, such as `--set {name}=64`; quote what the shell would change: `--set '{name}=[1, 2]'`"
     return replace(diagnostic, remedy=remedy)
 

@@ -1,5 +1,7 @@
 """Parses text to a tree, and finds all syntax mistakes of a file."""
 
+import re
+
 from archlang.diagnostics import Diagnostic
 from archlang.diagnostics.log import DiagnosticLog
 from archlang.source import Source, Span
@@ -11,6 +13,8 @@ from archlang.syntax.recovery import Reader
 from archlang.syntax.tree import Name, Program, Setting
 from archlang.syntax.whole import parse_sound, prepare
 from archlang.syntax.words import find_excess
+
+_BRACE = re.compile(r'"[^"\r\n]*"|#[^\r\n]*|(?P<brace>[{}])')
 
 __all__ = ["parse", "parse_setting", "parse_tolerantly", "read"]
 
@@ -54,6 +58,9 @@ def _parse_setting(name: str, text: str) -> tuple[Setting | None, tuple[Diagnost
     if excess is not None:
         return None, (excess,)
     prepared, comments, diagnostics = prepare(source)
+    # Recovery would read the braces of an item.
+    if brace := next((piece for piece in _BRACE.finditer(prepared) if piece["brace"]), None):
+        diagnostics = [*diagnostics, mistakes.brace_in_setting(Span(source, *brace.span()))]
     if diagnostics:
         return None, tuple(diagnostics)
     builder = TreeBuilder(source, comments)

@@ -47,6 +47,15 @@ def test_lists_and_ranges_become_spaces(file: Path) -> None:
     )
 
 
+def test_blocks_are_chosen_as_other_values(file: Path) -> None:
+    model = MODEL.replace("heads = 2", "mix: block = norm").replace("attention[heads]", "mix")
+    text = f"{model}\n{recipe('search model.mix in [norm, attention[2], linear[8]]').replace(MODEL, '')}"
+    search = plan_search(written(file, text.replace("    vary  model.heads in [1, 2], seed in 1..2\n", "")))
+    (space,) = search.spaces
+    assert space.choices == ("norm", "attention[2]", "linear[8]")
+    assert all(search.plan({"model.mix": choice}) is not None for choice in space.choices)
+
+
 def test_a_point_has_a_plan_unless_its_values_contradict_each_other(file: Path) -> None:
     search = plan_search(written(file, recipe("search model.d in 8..64, model.heads in [1, 2, 4]")))
     plan = search.plan({"model.d": 12, "model.heads": "4"})

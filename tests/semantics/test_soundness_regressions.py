@@ -84,6 +84,15 @@ EITHER = {
     "division of zero by zero in unused code": "v = 0 / 0 repeat 2 { h <- norm(h) v <- v + 1 } return linear[vocab](h)",
     "mixture of an outer loop": "repeat 3 halting h as w by token_halt { repeat 2 { w <- norm(w) } h <- norm(h + w) }"
     " return linear[vocab](h)",
+    **{
+        f"state of {loop} that grows in a scan": "g = constant[0, d]() m = h "
+        f"{loop} {{ y = scan v in m carry g growing {{ g <- append(g, expand(v)) emit v + mean(g) }} h <- norm(y) }}"
+        " return linear[vocab](h)"
+        for loop in ("repeat 2", "stack 2", "repeat 2 halting h by token_halt", "scan c in m carry g, h")
+    },
+    "name of a loop that grows in a scan": "m = h repeat 2 { g = constant[0, d]()"
+    " y = scan v in m carry g growing { g <- append(g, expand(v)) emit v + mean(g) } h <- norm(y + h) }"
+    " return linear[vocab](h)",
     "memory of states": "m = learned[2, d]() y = scan c in chunks[3](h) carry m {"
     " emit c + attention[1](c, m) m <- m + attention[1](m, c) } return linear[vocab](y + attention[1](h, m))",
 }

@@ -408,6 +408,19 @@ def test_settings_of_a_command_line_are_expressions() -> None:
     assert "`--set model.steps=64`" in (diagnostics[0].remedy or "")
 
 
+@pytest.mark.parametrize("text", ["{8}", "a{b}", "{", "}", "8 }", "{ # }", '"a" {'])
+def test_a_setting_has_no_braces(text: str) -> None:
+    setting, (diagnostic, *_) = parse_setting("model.d", text)
+    assert setting is None
+    assert diagnostic.code in ("E0101", "E0103", "E0104")
+
+
+@pytest.mark.parametrize(("text", "remedy"), [("1e999", "integers go up to 2^63"), ("attention[1", "add `]`")])
+def test_a_remedy_about_the_value_of_a_setting_stays(text: str, remedy: str) -> None:
+    _, (diagnostic,) = parse_setting("model.d", text)
+    assert diagnostic.remedy.startswith(remedy)
+
+
 def test_parse_raises_every_mistake_at_once() -> None:
     with pytest.raises(ProgramError) as caught:
         program("use 1\nuse 2")
