@@ -85,7 +85,9 @@ class Measures:
             if metric not in RUN_METRICS:
                 report(mistakes.unknown_run_metric(span, metric, RUN_METRICS))
         elif self.splits and split not in self.splits:
-            report(mistakes.unknown_split(span, self.task, split, possible or self.splits, metric, selects))
+            written = metric or split  # without a point, the split is a metric
+            known = written if written in metrics else metrics[min(1, len(metrics) - 1)] if metrics else written
+            report(mistakes.unknown_split(span, self.task, split, possible or self.splits, known, selects))
         elif split == TRAIN and not selects:
             report(mistakes.train_not_measured(span, metric, possible))
         elif split in self.empty:

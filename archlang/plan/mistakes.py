@@ -103,10 +103,11 @@ def bad_metric(span: Span, name: str) -> Diagnostic:
 def unknown_split(
     span: Span, task: str, split: str, possible: tuple[str, ...], metric: str, selects: bool
 ) -> Diagnostic:
-    """`selects`: the metric is that of `train.select`, which the recipe may have left to its default."""
+    """`metric` is one of the task, to write after a split. `selects`: the metric is that of `train.select`, which the
+    recipe may have left to its default."""
     message = f"`{task}` has no split `{split}`" + (", by which `train.select` chooses the weights" if selects else "")
     chosen = "valid" if "valid" in possible else possible[-1]
-    example = f"{chosen}.{metric or split}"  # without a point, the split is a metric
+    example = f"{chosen}.{metric}"
     remedy = f"set `select = {example}` in `train`" if selects else f"write a metric of its splits, such as `{example}`"
     diagnostic = Diagnostic("E0605", message, span, f"its splits are {listed(possible)}", remedy=remedy)
     return misspelt(diagnostic, split, possible)

@@ -262,3 +262,9 @@ def test_a_percent_sign_leads_to_a_fraction() -> None:
 def test_a_claim_of_a_metric_that_is_no_fraction_may_be_any_number() -> None:
     assert not check_text(MODEL + recipe(rest='claim test.loss = 2.5 ± 1.5 from "p"'))
     assert frozenset(MEANINGS) - LOWER_IS_BETTER == FRACTIONS
+
+
+@pytest.mark.parametrize("name", ["beauty", "accuracy", "vlid.beauty"])
+def test_an_example_of_a_metric_is_one_of_the_task(name: str) -> None:
+    diagnostic = only(recipe(f", select = {name}"))
+    assert diagnostic.remedy in ("set `select = valid.accuracy` in `train`", "did you mean `valid`?")
