@@ -50,8 +50,8 @@ def _require_same(subject: Subject, sample: Sample, alone: Fields, padded: Field
 
 
 def batch(subject: Subject) -> None:
-    """Compares the result of each sample alone and in a batch with the same padding, and checks that all results are
-    finite, including those of samples and batches without positions.
+    """Compares the result of each sample alone and in a batch with the same padding, also in training, and checks that
+    all results are finite, including those of samples and batches without positions.
 
     Raises:
         Broken: a result differs or is not finite.
@@ -60,15 +60,17 @@ def batch(subject: Subject) -> None:
     _require_independence(subject, "batch")
     members = [subject.sample(dict(zip(names, sizes, strict=False)), salt) for salt, sizes in enumerate(_BATCH_SIZES)]
     padded = samples.longest(members)
-    together = subject.evaluate_all(members)
     facts = subject.facts(members, padded)
-    for row, (sample, in_batch) in enumerate(zip(members, together, strict=True)):
-        change = changed(subject.evaluate(sample, padded, masked=bool(names)), in_batch)
-        if change:
-            why = f"sample {row}: {change} in a batch"
-            raise Broken(mistakes.mixes_samples(subject.case, why, facts))
-        if not finite(in_batch):
-            raise Broken(mistakes.not_finite(subject.case, f"of sample {row}", facts))
+    # What a block draws in training differs from call to call.
+    for training in (False,) if "training" in subject.caveats else (False, True):
+        together = subject.evaluate_all(members, training=training)
+        for row, (sample, in_batch) in enumerate(zip(members, together, strict=True)):
+            change = changed(subject.evaluate(sample, padded, masked=bool(names), training=training), in_batch)
+            if change:
+                why = f"sample {row}: {change} in a batch" + ", in training" * training
+                raise Broken(mistakes.mixes_samples(subject.case, why, facts))
+            if not finite(in_batch):
+                raise Broken(mistakes.not_finite(subject.case, f"of sample {row}", facts))
     for sizes in _empty(names):
         empty = [subject.sample(sizes, salt) for salt in range(2)]
         for masked in (False, True):

@@ -49,6 +49,12 @@ def not_built(case: Case, error: BuildError, facts: Facts) -> Diagnostic:
     return _mistake("E0701", reason, case.item.python_span, "", case, facts, "fix the class")
 
 
+def without_shape(case: Case, facts: Facts) -> Diagnostic:
+    reason = "its weights have no shapes before the first call, so they can be neither counted nor saved"
+    remedy = "give each layer its sizes, as in `nn.Linear(d, d)` for `nn.LazyLinear(d)`"
+    return _mistake("E0701", reason, case.item.python_span, "", case, facts, remedy)
+
+
 def no_halting_block(case: Case, facts: Facts) -> Diagnostic:
     message = f"its result is `prob`, but {case.item.python} is not a HaltingBlock"
     remedy = "derive the class from archlang.backend.runtime.halting.HaltingBlock"

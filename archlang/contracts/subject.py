@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
 
 from archlang.backend.lower.instances import add_instances
 from archlang.backend.lower.lengths import named_lengths
@@ -83,17 +84,27 @@ class Subject:
             raise Broken(mistakes.not_built(self.case, error, self.facts())) from error
         except BuildError as error:
             raise Broken(mistakes.not_built(self.case, error, self.facts())) from error
+        if any(map(is_lazy, (*root.parameters(), *root.buffers()))):
+            raise Broken(mistakes.without_shape(self.case, self.facts()))
         return root
 
     @cached_property
     def root(self) -> nn.Module:
         """Returns the module in float64 and evaluation mode, with noise added to its initial weights."""
-        root = self.construct(self.seed).double().eval()
+        return self._with_noise().eval()
+
+    def _with_noise(self) -> nn.Module:
+        root = self.construct(self.seed).double()
         generator = self.generator(99)
         with torch.no_grad():
             for weight in root.parameters():
                 weight.add_(_JITTER * torch.randn(weight.shape, generator=generator, dtype=weight.dtype))
         return root
+
+    @cached_property
+    def in_training(self) -> nn.Module:
+        """Returns another module with the same weights in training mode, whose statistics change nothing else."""
+        return self._with_noise().train()
 
     @property
     def block(self) -> nn.Module:
@@ -105,14 +116,18 @@ class Subject:
 
     # Results
 
-    def evaluate(self, sample: Sample, padded: Sizes | None = None, masked: bool = False) -> Fields:
+    def evaluate(
+        self, sample: Sample, padded: Sizes | None = None, masked: bool = False, training: bool = False
+    ) -> Fields:
         """Returns the result for a sample alone, without gradients."""
-        return self.evaluate_all([sample], padded, masked)[0]
+        return self.evaluate_all([sample], padded, masked, training)[0]
 
-    def evaluate_all(self, batch: Sequence[Sample], padded: Sizes | None = None, masked: bool = False) -> list[Fields]:
+    def evaluate_all(
+        self, batch: Sequence[Sample], padded: Sizes | None = None, masked: bool = False, training: bool = False
+    ) -> list[Fields]:
         """Returns the result for each sample of a batch, without gradients."""
         with torch.no_grad():
-            return self.run(self.root, batch, padded, masked)
+            return self.run(self.in_training if training else self.root, batch, padded, masked)
 
     def run(
         self,

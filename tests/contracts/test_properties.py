@@ -65,6 +65,8 @@ def test_an_input_without_a_manner_is_read_fully(judge: Judge) -> None:
         ("CountsPadding", "padding", "E0704"),
         ("MindsMask", "padding", "E0704"),
         ("Mixes", "batch", "E0705"),
+        ("NormalizesBatch", "batch", "E0705"),
+        ("WithoutShape", "result", "E0701"),
         ("WrongBackward", "gradients", "E0707"),
         ("Detaches", "gradients", "E0707"),
         ("DetachesWeight", "gradients", "E0707"),

@@ -171,6 +171,28 @@ class Mixes(Toy):
         return x - x.mean(0) + x[0]
 
 
+class NormalizesBatch(nn.Module):
+    """Mixes samples in training only."""
+
+    def __init__(self, *, d: int) -> None:
+        super().__init__()
+        self.norm = nn.BatchNorm1d(d)
+
+    def forward(self, x: Tensor, mask_n: Mask = None) -> Tensor:
+        result: Tensor = self.norm(x.flatten(0, 1)).view_as(x)
+        return result
+
+
+class WithoutShape(nn.Module):
+    def __init__(self, *, d: int) -> None:
+        super().__init__()
+        self.map = nn.LazyLinear(d)
+
+    def forward(self, x: Tensor, mask_n: Mask = None) -> Tensor:
+        result: Tensor = self.map(x)
+        return result
+
+
 class Divides(Toy):
     """Returns NaN for a sample without positions."""
 
