@@ -1,6 +1,7 @@
 """The compiler, phase after phase: parse, resolve, elaborate, optimize, build.
 
-`load_file` parses a file and resolves its names; the two are one call, because `use` lines name further files to parse.
+`load_file` parses a file, resolves its names and checks its signatures; the first two are one call, because `use` lines
+name further files to parse.
 `elaborate` makes a graph of a model, with the statics of a recipe or of the caller. `build` optimizes a graph by the
 passes, and builds its torch module."""
 
@@ -11,9 +12,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from archlang.elaborate.load import load_file
 from archlang.graph.graph import Graph
 from archlang.graph.prune import normalize
-from archlang.names.load import load_file
 from archlang.names.resolve import ResolvedFile
 from archlang.passes import optimize
 from archlang.plan.from_file import plan_first_point, plugins_of

@@ -80,6 +80,12 @@ class Frame:
                 return True, frame.names[name]
         return False, None
 
+    def forget(self, name: str) -> None:
+        """Makes a value unknown, here and wherever it is bound around."""
+        for frame in self._inside_out():
+            if name in frame.names:
+                frame.names[name] = None
+
     def binding_span(self, name: str) -> Span | None:
         """Returns the place that binds a name; None for a name that no statement binds."""
         return next((frame.bound[name] for frame in self._inside_out() if name in frame.bound), None)

@@ -308,6 +308,7 @@ class Loops:
         for span, state, flow in changed:
             first = frame.binding_span(span.text)
             self._report(mistakes.grown_in_loop(span, span.text, state.type, flow.type, first, frame.word))
+            frame.forget(span.text)
         return not changed
 
     def _grown(

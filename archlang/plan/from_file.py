@@ -8,7 +8,8 @@ from typing import TypeVar
 
 from archlang.diagnostics import ProgramError
 from archlang.diagnostics.log import DiagnosticLog
-from archlang.names.load import load_command_line, load_file
+from archlang.elaborate.load import load_file
+from archlang.names.load import load_command_line
 from archlang.names.resolve import Loader, ResolvedFile
 from archlang.plan import mistakes
 from archlang.plan.cells import CellPlanner

@@ -495,6 +495,12 @@ def average_of_averages(span: Span, table: str) -> Diagnostic:
     return Diagnostic("E0634", message, span, "contains averages", remedy="name a table whose columns are metrics")
 
 
+def average_of_metrics(span: Span, table: str, metrics: Sequence[str]) -> Diagnostic:
+    message = f"the table `{table}` has columns of several metrics: {', '.join(f'`{metric}`' for metric in metrics)}"
+    remedy = "average a table whose columns have one metric, or, by `at`, only its columns with one"
+    return Diagnostic("E0639", message, span, "several metrics", remedy=remedy)
+
+
 def cycle_of_averages(span: Span, tables: Sequence[str]) -> Diagnostic:
     """`tables` average each other; the first is also the last."""
     message = f"tables average each other: {' -> '.join(tables)}"

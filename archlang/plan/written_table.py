@@ -188,6 +188,10 @@ def _averaged_table(cells: CellPlanner, column: Column) -> tuple[ResolvedFile, T
         possible = sorted({" = ".join(setting) for averaged in columns for setting in _texts(averaged.at)})
         cells.report(mistakes.no_such_column(column.at[0].span, column.metric.text, possible))
         return None
+    metrics = list(dict.fromkeys(averaged.metric.parts[-1] for averaged in columns if averaged.title in titles))
+    if len(metrics) > 1:
+        cells.report(mistakes.average_of_metrics(column.metric.span, column.metric.text, metrics))
+        return None
     return *table, titles
 
 

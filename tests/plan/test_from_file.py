@@ -1,11 +1,14 @@
 """The statics that a run folder records are those of the recipe, whatever characters their texts hold."""
 
+from pathlib import Path
+
 import pytest
 
-from archlang.compile import compile_named
+from archlang.compile import compile_graph, compile_named
 from archlang.diagnostics import ProgramError
 from archlang.names import library
-from archlang.plan.from_file import bind_task, check_shipped
+from archlang.plan.check import check
+from archlang.plan.from_file import bind_task, check_shipped, plan_recipe, plan_table
 from archlang.plan.plan import BoundExtern
 
 
@@ -29,6 +32,23 @@ def test_a_value_out_of_bounds_is_refused() -> None:
     bound = bind_task("ctl", {})
     with pytest.raises(ProgramError):
         check_shipped("task", BoundExtern(bound.name, bound.python, {**bound.statics, "train_size": -1}))
+
+
+def test_a_signature_that_is_refused_by_check_is_not_planned(tmp_path: Path) -> None:
+    file = tmp_path / "cuts.arch"
+    file.write_text(
+        """extern block b(x: seq[n, d]) -> seq[n, d] reads x pointwise cuts evenly into 3 python "mine:B"
+model m[d = 8](x: tokens[n]) -> logits[classes] { return embed[d](x) |> b |> last |> linear[classes] }
+recipe r { task ctl model m train adamw[steps = 1] }
+table t { row "A" r column "B" test.accuracy }
+""",
+        encoding="utf-8",
+    )
+    (expected,) = check(file)
+    for plan in (plan_recipe, plan_table, compile_graph):
+        with pytest.raises(ProgramError) as raised:
+            plan(file)
+        assert raised.value.diagnostics == (expected,)
 
 
 @pytest.mark.parametrize(
