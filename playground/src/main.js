@@ -8,6 +8,7 @@ import { makeTraining } from "./training.js";
 const PAUSE = 120; // milliseconds without a key before a program is checked
 const FIRST = "gutlb"; // the shipped program that the page begins with
 const KEPT = "archlang-program";
+const LINKED = "archlang-linked"; // the fragment of the newest link that this tab has made
 const at = (id) => document.getElementById(id);
 const number = (value) => value.toLocaleString("en");
 
@@ -23,7 +24,7 @@ const trying = (act) => async (...values) => {
   }
 };
 
-const fragment = new URLSearchParams(location.hash.slice(1));
+const hash = location.hash.slice(1), fragment = new URLSearchParams(hash);
 const isServed = document.documentElement.dataset.service === "server";
 const call = isServed ? server(fragment) : worker((text) => say(text));
 let beside = ""; // the shipped program whose files this one may use
@@ -207,12 +208,14 @@ const fill = (programs) => {
 };
 
 const first = async () => {
-  if (fragment.has("program")) {
+  const kept = JSON.parse(sessionStorage.getItem(KEPT) ?? "null");
+  // A reload after `Link` keeps what was written since.
+  const isOwn = kept !== null && hash === sessionStorage.getItem(LINKED);
+  if (fragment.has("program") && !isOwn) {
     const text = await unpacked(fragment.get("program")).catch(() => null);
     if (text !== null) return begin(text, "the link", fragment.get("beside") ?? "");
     damagedLink = {};
   }
-  const kept = JSON.parse(sessionStorage.getItem(KEPT) ?? "null");
   if (kept === null) return load(FIRST);
   begin(kept.text, "", kept.beside);
   base = kept.base;
@@ -222,6 +225,7 @@ const first = async () => {
 const copyLink = trying(async () => {
   const parts = new URLSearchParams({ program: await packed(editor.text()), ...(beside && { beside }) });
   history.replaceState(null, "", `#${parts}`);
+  sessionStorage.setItem(LINKED, String(parts));
   try {
     await navigator.clipboard.writeText(location.href);
     say(isServed ? "The link is copied: it opens in this tab only, which has the token" : "The link is copied");

@@ -349,6 +349,33 @@ def test_a_reload_finds_the_training_that_it_left(server: Server, open_playgroun
     page.until("() => document.getElementById('progress').textContent.startsWith('stopped')", timeout=2 * SECONDS)
 
 
+def test_a_program_with_mistakes_is_not_trained(server: Server, open_playground: Any) -> None:
+    page = open_playground(server.url)
+    page.ready()
+    page.write(RECIPE)
+    page.says("1 error")
+    page.view.click("#train")
+    page.says("Correct the mistakes of the program first")
+    assert page.view.inner_text("#progress") == ""
+
+
+def test_a_reload_keeps_what_was_written_after_the_link(server: Server, open_playground: Any) -> None:
+    page = open_playground(server.url)
+    page.ready()
+    page.write(MODEL)
+    page.until("() => document.querySelector('#view svg')?.getAttribute('aria-label') === 'model m'")
+    page.view.click("#keep")
+    page.view.click("#link")
+    page.until("() => location.hash.includes('program=')")
+    page.write(MODEL.replace("d = 8", "d = 4"))
+    page.view.locator("#changes li", has_text="d 8 → 4").first.wait_for(timeout=SECONDS)
+    page.view.reload()
+    page.ready()
+    assert "d = 4" in page.view.inner_text(".cm-content")
+    page.view.locator("#changes li", has_text="d 8 → 4").first.wait_for(timeout=SECONDS)
+    assert "Compare from here" in page.view.inner_text("#base")
+
+
 def test_a_program_that_another_one_replaced_comes_back(server: Server, open_playground: Any) -> None:
     page = open_playground(server.url)
     page.ready()

@@ -243,7 +243,20 @@ const showPicture = (view, keys, { folded = null, part = null } = {}) => {
   about.setAttribute("aria-hidden", "true");
   about.hidden = true;
   view.append(about);
+  // Moves the visible part so that it shows a box, or the beginning of one that is larger.
+  const follow = (g) => {
+    const box = g.querySelector("rect").getBoundingClientRect(), window_ = view.getBoundingClientRect();
+    const past = (low, high, start, end) =>
+      low < start + MARGIN ? low - start - MARGIN : Math.max(0, Math.min(high - end + MARGIN, low - start - MARGIN));
+    const [dx, dy] = [
+      past(box.left, box.right, window_.left, window_.right), past(box.top, box.bottom, window_.top, window_.bottom),
+    ];
+    const [left, top, width, height] = visible;
+    const scale = Math.max(width / window_.width, height / window_.height);
+    if (dx || dy) look(left + dx * scale, top + dy * scale, width, height);
+  };
   listen(svg, "focusin", ({ target }) => {
+    if (target.matches("g[data-id]:focus-visible")) follow(target);
     const [title] = children(target, "title");
     about.textContent = title ? title.textContent.trim() : "";
     about.hidden = !title || !target.matches(":focus-visible");

@@ -1,4 +1,4 @@
-// Written by playground/build.mjs, from sources 113097d6c6eb72dafa7f87af0bd350d9cae53aad64ac5d093b262679f759804b
+// Written by playground/build.mjs, from sources b86c30153e84169ce91fddcf69cc3166533d0e724d1058ad5b255c4960e3e182
 import{loadPyodide as i}from"./pyodide/pyodide.mjs";var n=async()=>{self.postMessage({progress:"Loading Python …"});let[e,r]=await Promise.all([i({indexURL:new URL("pyodide/",self.location.href).href}),fetch("packages.zip").then(s=>{if(!s.ok)throw new Error("packages.zip is missing");return s.arrayBuffer()})]);return self.postMessage({progress:"Loading the compiler …"}),e.unpackArchive(r,"zip",{extractDir:"/packages"}),e.runPython(`
 import sys, json
 sys.path.insert(0, "/packages")

@@ -136,6 +136,21 @@ def test_it_opens_whole_in_readable_letters(open_page: Any, page: str) -> None:
     assert not view.locator("svg.minimap").is_visible()
 
 
+@pytest.mark.parametrize("page", ["papers/panm/multi30k.arch"], indirect=True)
+def test_the_picture_follows_the_keyboard(open_page: Any, page: str) -> None:
+    view = open_page(page, 800)
+    view.locator("#unfold").click()
+    inside = "g => { const {left, top} = g.querySelector('rect').getBoundingClientRect();"
+    inside += " return left >= 0 && top >= 0 && left < innerWidth && top < innerHeight }"
+    boxes = view.locator("svg.picture g[tabindex]").count()
+    assert boxes > 20
+    for _ in range(boxes):
+        view.keyboard.press("Tab")
+        focused = view.locator("svg.picture g:focus")
+        if focused.count():
+            assert focused.evaluate(inside)
+
+
 @pytest.mark.parametrize("page", ["gutlb.arch"], indirect=True)
 def test_a_click_on_the_minimap_moves_there(open_page: Any, page: str) -> None:
     view = open_page(page)
