@@ -36,8 +36,13 @@ def signature_help(document: Document, offset: int) -> SignatureHelp | None:
         name, item = callee_before(document, end)
         if item is not None:
             is_piped = text[: end - len(name)].rstrip().endswith("|>")
-            return _help(item, bracket, text[place + 1 : offset], is_piped)
+            rest = _REST_OF_NAME.match(text, offset)
+            return _help(item, bracket, text[place + 1 : offset] + (rest[0] if rest else ""), is_piped)
     return None
+
+
+# The rest of the name of a static that is set.
+_REST_OF_NAME = re.compile(r"\w*[ \t]*=(?!=)")
 
 
 def _callee_end(text: str, parenthesis: int) -> int:

@@ -87,7 +87,10 @@ class _Elaborator:
         self._statements.run(item.body.statements, frame)
         if frame.returned is None:
             if item.is_whole and not frame.misplaced and not has_unread_statement(item.body):
-                self._context.report(name_mistakes.no_return(item.name_span, item.name, _last_value(item)))
+                last = _last_value(item)
+                if last is not None and not self._may_return(last[1], item, frame):
+                    last = None
+                self._context.report(name_mistakes.no_return(item.name_span, item.name, last))
             return None
         result, span = frame.returned
         promised = item.signature.result
@@ -107,6 +110,14 @@ class _Elaborator:
             )
             return None
         return result
+
+    def _may_return(self, name: str, item: Definition, frame: Frame) -> bool:
+        """Whether a value has the promised type, as far as both are known."""
+        value, promised = frame.find(name)[1], item.signature.result
+        if not isinstance(value, Flow) or promised is None:
+            return True
+        expected = frame.binding.type(promised, free=Dim.of)
+        return expected is None or _keeps(expected, value.type)
 
 
 def elaborate(

@@ -115,15 +115,31 @@ def inputs_exchanged(block: str, inputs: Sequence[str], places: Sequence[Span], 
 
 
 def wrong_number_of_arguments(
-    span: Span, block: str, expected: str, got: int, inputs: Sequence[str], declared: Span | None
+    span: Span,
+    block: str,
+    expected: str,
+    got: int,
+    inputs: Sequence[str],
+    declared: Span | None,
+    numbers: Sequence[Span],
 ) -> Diagnostic:
-    """`inputs` are those of the block, as declared."""
+    """`inputs` are those of the block, as declared, and `numbers` the arguments that are statics."""
     labels = (Label(declared, f"`{block}` is declared here"),) if declared is not None else ()
     message = f"`{block}` expects {expected}, but this call passes {got}"
     remedy = "write statics in brackets and values in parentheses"
     if got < len(inputs):
         remedy = f"its {'input is' if len(inputs) == 1 else 'inputs are'} {', '.join(f'`{each}`' for each in inputs)}"
-    return Diagnostic("E0403", message, span, plural(got, "value"), labels, remedy)
+    diagnostic = Diagnostic("E0403", message, span, plural(got, "value"), labels, remedy)
+    first = _FIRST_ARGUMENT.match(span.text)
+    if got != len(inputs) + 1 or len(numbers) != 1 or first is None or first[2] != numbers[0].text:
+        return diagnostic
+    statics = Span(span.source, span.start + first.start(2) - 1, span.start + first.end())
+    remedy = f"put the static in square brackets: `{first[1]}[{first[2]}]`"
+    return replace(diagnostic, remedy=remedy).with_edits(Edit(statics, f"[{first[2]}]("))
+
+
+# The callee, and the first of several arguments.
+_FIRST_ARGUMENT = re.compile(r"([\w.]+)\(([\w.]+)\s*,\s*")
 
 
 def wrong_result(span: Span, name: str, expected: Type, got: Type, declared: Span, is_model: bool) -> Diagnostic:

@@ -123,10 +123,10 @@ def wrong_kind(span: Span, name: str, expected: str, value: str, declared: Span 
         diagnostic = replace(diagnostic, remedy=f"write the range without brackets: `{span.text}`")
         return diagnostic.with_edits(Edit(around, span.text), is_safe=True)
     text = _in_kind(span.text, expected)
-    if expected == "symbol":
-        diagnostic = replace(
-            diagnostic, remedy=f"write `{text}`" if text else "write a word without quotes or brackets"
-        )
+    if text is not None and span.text[0] in '"[':
+        diagnostic = replace(diagnostic, remedy=f"write `{text}`")
+    elif expected == "symbol":
+        diagnostic = replace(diagnostic, remedy="write a word without quotes or brackets")
     # A value in a list may be another one than the value alone.
     return diagnostic if text is None else diagnostic.with_edits(Edit(span, text), is_safe=expected != "list")
 
@@ -145,6 +145,8 @@ def _in_kind(written: str, kind: str) -> str | None:
         return written.strip('"')
     if kind == "symbol" and (match := re.fullmatch(r"\[\s*([A-Za-z_]\w*)\s*\]", written)):
         return match[1]
+    if kind in ("int", "float") and (match := re.fullmatch(r'"(\d[\d_]*(?:\.\d+)?(?:[eE]-?\d+)?)"', written)):
+        return match[1] if kind == "float" or match[1].replace("_", "").isdecimal() else None
     if kind == "file" and re.fullmatch(r"[\w./-]+", written):
         return f'"{written}"'
     if kind == "int" and (match := re.fullmatch(r"(\d+)\.0+", written)):

@@ -26,6 +26,8 @@ _NAMED_ITEM = re.compile(r"[^\[\]\r\n=]*,[ \t]*[A-Za-z_][\w.]*[ \t]*=(?!=)")
 _BINDS = re.compile(r"[ \t]*[=:](?!=)")
 _NAME_AND_COLON = re.compile(r"([A-Za-z_]\w*)(?P<colon>[ \t]*:[ \t]*)\Z")
 _NAME_WITH_HYPHENS = re.compile(r"(?<![\w-])([A-Za-z]\w*(?:-[A-Za-z]\w*)+)[ \t]*\Z")
+# Numbers and names of statics in parentheses.
+_CALL_OF_STATICS = re.compile(r"\b([A-Za-z_][\w.]*)(?P<statics>\(([\w.]+(?:,[ \t]*[\w.]+)*)\))\Z")
 _IN = re.compile(r"\bin[ \t]*\Z")
 _STATICS_IN_BRACES_OF_LIST = re.compile(r"\{([^{}\r\n]+)\}")
 _STATIC = re.compile(r"[A-Za-z_]\w*[ \t]*:[ \t]*(?:int|float|bool|symbol)[ \t]*=[ \t]*\Z")
@@ -203,6 +205,16 @@ def _hyphen_in_name(place: Place) -> Diagnostic | None:
     return place.unexpected(f"write `{meant}`: names have no `-`", edit)
 
 
+def _statics_before_inputs(place: Place) -> Diagnostic | None:
+    """`attention(1)(h)`."""
+    call = _CALL_OF_STATICS.search(place.before)
+    if place.token.text != "(" or call is None or place.after != place.token.start:
+        return None
+    begin = place.token.start - len(call["statics"])
+    remedy = f"put statics in square brackets: `{call[1]}[{call[3]}](…)`"
+    return place.unexpected(remedy, Edit(place.span(begin, place.token.start), f"[{call[3]}]"))
+
+
 FORMS: tuple[Form, ...] = (
     _percent,
     _statics_in_braces,
@@ -210,6 +222,7 @@ FORMS: tuple[Form, ...] = (
     _type_before_name,
     _positions_in_brackets,
     _second_comma,
+    _statics_before_inputs,
     _default_after_colon,
     _hyphen_in_name,
     _list_in_braces,

@@ -80,6 +80,7 @@ _LOOPS = "write `repeat n {` for a number of steps, or `scan x in h {` over the 
 
 # The words with which an item begins in other languages.
 _FOREIGN_ITEMS = {"def": "block", "fn": "block", "func": "block", "function": "block", "class": "model"}
+_RETURNS_LOGITS = re.compile(r"[^{}\r\n]*->[ \t]*logits\b")
 # What stands between such a word and that of this language.
 _BEFORE_ITEM = re.compile(r"[ \t]+(?=(?:block|model|recipe|table)\b)")
 _IMPORTS = ("import", "from", "include")
@@ -111,6 +112,8 @@ def unexpected_token(
     if is_part and is_bound and not is_keyword and not any(is_typing_error(token, word, ()) for word in expected.words):
         return _setting_alone(Diagnostic("E0101", message, span, label))
     replacement = _replacement(token, expected, around, is_in_recipe)
+    if replacement == "block" and _RETURNS_LOGITS.match(span.source.text, span.end):
+        replacement = "model"
     if token in _FOREIGN_ITEMS and replacement and (item := _BEFORE_ITEM.match(span.source.text, span.end)):
         before = Span(span.source, span.start, item.end())
         diagnostic = Diagnostic("E0101", message, span, label, remedy=f"delete `{token}`")

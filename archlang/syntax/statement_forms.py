@@ -21,6 +21,7 @@ _EMITTING_BODY = re.compile(r"[^{}]*\{[^{}]*\bemit\b")
 _WORD_OF_BODY = re.compile(r"\b(repeat|stack|scan|experts|if|else)\b[^{}\r\n]*\Z")
 _FIRST_INPUT = re.compile(r"\([ \t]*([A-Za-z_]\w*)[ \t]*[,)]")
 _TRUNCATED_REPEAT = re.compile(r"\brepeat\b[^{}\r\n]*\btruncated\b[^{}\r\n]*\Z")
+_STEPS_AND_BODY = re.compile(r"\w+[ \t]*\{")
 _HALTING_BY = re.compile(r"\bhalting[ \t]+by[ \t]+\Z")
 _UPDATE_IN_BODY = re.compile(r"[^{}]*\{\s*(?:[^{}\r\n]*[\r\n]+[ \t]*)*?([A-Za-z_]\w*)[ \t]*<-")
 _AS_NAME = re.compile(r"as[ \t]+([A-Za-z_]\w*)(?=[ \t]*\{)")
@@ -117,6 +118,16 @@ def _halting_without_block(place: Place) -> Diagnostic | None:
         return None
     edit = insertion(place.token.source, place.token.start, "by global_halt ")
     return place.unexpected("name the block that decides when to halt, as in `by global_halt`", edit)
+
+
+def _for_steps(place: Place) -> Diagnostic | None:
+    """`for steps {`."""
+    name = place.name
+    if name is None or name.text != "for" or not place.begins_statement or not are_binders(place.expected):
+        return None
+    if not _STEPS_AND_BODY.match(place.text, place.token.start):
+        return None
+    return place.unexpected("write `repeat`", Edit(name, "repeat"))
 
 
 def _halting_without_state(place: Place) -> Diagnostic | None:
@@ -229,6 +240,7 @@ FORMS: tuple[Form, ...] = (
     _call_as_statement,
     _word_for_operator,
     _preposition,
+    _for_steps,
     _halting_without_state,
     _name_after_halting_block,
     _halting_without_block,

@@ -239,7 +239,7 @@ const start = trying(async () => {
   if (location.hash) history.replaceState(null, "", location.pathname);
   const { highlighting, programs, trains, is_started } = await call("start", {});
   fill(programs);
-  if (trains) makeTraining(call, fields, recipe, trying, say, is_started);
+  if (trains) makeTraining(call, fields, recipe, trying, later, is_started);
   editor = makeEditor(at("editor"), ask, highlighting, later);
   at("programs").onchange = () => at("programs").value && load(at("programs").value);
   at("format").onclick = trying(async () => {

@@ -6,8 +6,8 @@ const WIDTH = 600, HEIGHT = 180, MARGIN = 8;
 const at = (id) => document.getElementById(id);
 const digits = (value) => (value === null ? "" : value.toLocaleString("en", { maximumSignificantDigits: 4 }));
 
-// `recipe` returns the recipe to train, or null. If `isStarted`, a page before this one has started a training.
-export const makeTraining = (call, program, recipe, trying, say, isStarted) => {
+// `recipe` returns the recipe to train, or null; `later` checks the program again. If `isStarted`, a page before this one has started a training.
+export const makeTraining = (call, program, recipe, trying, later, isStarted) => {
   let curve = [], isWatched = false, isStopping = false, isOwn = false, shown = "";
   at("training-part").hidden = false;
 
@@ -74,7 +74,7 @@ export const makeTraining = (call, program, recipe, trying, say, isStarted) => {
     curve = [];
     await call("train", { ...program(), recipe: name, steps: Number(at("steps").value) });
     isOwn = true;
-    say(`Training ${name}`);
+    later(); // shows the mistakes again in place of an earlier message
     at("curve").toggleAttribute("hidden", true);
     at("inspection").hidden = true;
     watch();

@@ -23,6 +23,8 @@ block b(h: seq[n, d]) -> seq[n, d] {
         ("c = mix[¦", "k: int = 2"),
         ("c = mix[1, ¦](h)", "gated = true"),
         ("c = mix[gated = ¦", "gated = true"),
+        ("c = mix[¦gated = false](h)", "gated = true"),
+        ("c = mix[ga¦ted = false](h)", "gated = true"),
         ("c = mix[2](¦", "h: seq[n, d]"),
         ("c = mix[k = 2](norm(h), ¦)", "others: seq[n, d]..."),
         ("c = mix(h, h, h, ¦)", "others: seq[n, d]..."),

@@ -194,7 +194,7 @@ def test_what_is_before_a_part_is_a_sequence_of_its_own_length(scan: str, expect
         ("repeat 2 { m <- append(m, m2) }", ["E0405"]),
         ("z = repeat 2 { h <- norm(h)\nscan c in chunks[4](h) carry m growing { m <- append(m, m2) }\nemit m }\n"
          "repeat 1 { h <- h + attention[1](h, z) }",
-         ["E0438"]),
+         ["E0405"]),
         ("z = repeat 2 { g = m\nh <- norm(h)\nscan v in h carry g growing { g <- append(g, m2) }\nemit g }\n"
          "repeat 1 { h <- h + attention[1](h, z) }", []),
     ],

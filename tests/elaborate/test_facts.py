@@ -47,14 +47,22 @@ def test_a_size_has_a_name_that_other_clauses_use(tmp_path: Path) -> None:
 
 
 def test_maps_records_and_even_cuts_depend_on_conditions(tmp_path: Path) -> None:
-    clauses = "maps key(kv) = d when wide records gate = q when wide, attention cuts evenly into heads when wide"
+    clauses = "maps key(kv) = d when wide records gate = q when wide, attention"
     wide, narrow = instance(tmp_path, clauses), instance(tmp_path, clauses, "wide = false")
     assert wide.maps == (LinearMap("key", 1, 8),)
     assert wide.records == (Record("gate", 0), Record("attention"))
-    assert wide.even == 2
     assert narrow.maps == ()
     assert narrow.records == (Record("attention"),)
-    assert narrow.even is None
+
+
+@pytest.mark.parametrize(("wide", "even"), [("true", 2), ("false", None)])
+def test_even_cuts_depend_on_conditions(tmp_path: Path, wide: str, even: int | None) -> None:
+    file = tmp_path / "m.arch"
+    file.write_text(
+        'extern block cut[wide: bool](x: seq[n, d]) -> chunks[n, d, 3] cuts evenly into 2 when wide python "mine:Cut"\n'
+        f"model m(h: seq[n, 8]) -> seq[n, 8] {{ y = scan c in cut[{wide}](h) {{ emit c }} return y }}\n"
+    )
+    assert compile_graph(file, "m").instances["cut"].even == even
 
 
 @pytest.mark.parametrize(

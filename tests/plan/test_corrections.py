@@ -60,7 +60,7 @@ def test_the_brackets_of_a_call_are_not_those_of_a_list() -> None:
     [
         ("steps = 1,000", "steps = 1_000", "write `1_000`, without a comma"),
         ("batch = 8, steps = 1,000,000", "batch = 8, steps = 1_000_000", "write `1_000_000`, without a comma"),
-        ("steps = 8, lr = 1e-3, 0.5", None, "write its name, as in `beta1 = 0.5`"),
+        ("steps = 8, lr = 1e-3, 0.5", None, "write its name, as in `weight_decay = 0.5`"),
     ],
 )
 def test_a_value_without_a_name_after_statics_out_of_order_is_a_mistake(

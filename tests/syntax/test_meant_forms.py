@@ -29,6 +29,9 @@ ROW = 'table t {{\n    row "A" r{}\n    column "B" test.accuracy\n}}\n'
     [
         (in_block("norm(h)"), in_block("return norm(h)")),
         (in_block("repeat k // 8 { a <- norm(a) }"), in_block("repeat k / 8 { a <- norm(a) }")),
+        (in_block("return attention(1)(h)"), in_block("return attention[1](h)")),
+        (in_block("return attention(k, 0.5)(h)"), in_block("return attention[k, 0.5](h)")),
+        (in_block("for k { a <- norm(a) }"), in_block("repeat k { a <- norm(a) }")),
         (in_block("return linear[k(h)"), in_block("return linear[k](h)")),
         (
             in_block("repeat 4 halting by token_halt { a <- norm(a) }"),

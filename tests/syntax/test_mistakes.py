@@ -119,6 +119,7 @@ def test_a_line_of_a_recipe_or_a_table_does_not_swallow_the_next(text: str, plac
         ("block b(h: s) - s { return h }", "block b(h: s) -> s { return h }"),
         ("block b(h: s) => s { return h }", "block b(h: s) -> s { return h }"),
         ("def b(h: s) -> s { return h }", "block b(h: s) -> s { return h }"),
+        ("def b(h: s) -> logits[v] { return h }", "model b(h: s) -> logits[v] { return h }"),
         ("import archlang.models.panm\n", "use archlang.models.panm\n"),
     ],
 )
