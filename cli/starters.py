@@ -1,10 +1,8 @@
 """The files that `archlang new` writes. `NAME` is the user's name, and `Name` its class."""
 
 _RECIPE = """
-    task  ctl[
-        order = forward, train = 1..4, valid = 5..5, test = 6..7,
-        train_size = 1000, iid_size = 100, valid_size = 100, test_size = 100
-    ]
+    task  flipflop[
+        length = 16, test_length = [16, 32], train_size = 2_000, iid_size = 200, valid_size = 50, test_size = 50]
 """
 _TRAIN = """
     train adamw[lr = 3e-3, batch = 32, steps = 200, every = 50]
@@ -17,20 +15,20 @@ extern block NAME(x: seq[n, d]) -> seq[n, d]
     costs parameters = d
     python "NAME:Name"
 
-model NAME_model[d = 32, steps = 4](x: tokens[n]) -> logits[classes] {{
+model NAME_model[d = 32, steps = 4](x: tokens[n]) -> logits[n, vocab] {{
     h = embed[d](x)
     repeat steps {{
         h <- h + feedforward[2 * d](norm(NAME(h)))
     }}
-    return linear[classes](last(h))
+    return linear[vocab](h)
 }}
 
-model plain_model[d = 32, steps = 4](x: tokens[n]) -> logits[classes] {{
+model plain_model[d = 32, steps = 4](x: tokens[n]) -> logits[n, vocab] {{
     h = embed[d](x)
     repeat steps {{
         h <- h + feedforward[2 * d](norm(h))
     }}
-    return linear[classes](last(h))
+    return linear[vocab](h)
 }}
 
 recipe NAME {{{_RECIPE}    model NAME_model{_TRAIN}}}
@@ -89,13 +87,13 @@ extern task NAME[train: range = 1..8, valid: range = 1..8, test: range = 9..16](
     python "NAME:Name"
 
 model counter[d = 16](x: tokens[n]) -> logits[classes] {
-    return embed[d](x) |> mean |> linear[classes]
+    return embed[d](x) |> lstm[d] |> last |> linear[classes]
 }
 
 recipe NAME {
     task  NAME
     model counter
-    train adamw[lr = 1e-2, batch = 32, steps = 60, every = 20]
+    train adamw[lr = 1e-2, batch = 32, steps = 300, every = 100]
 }
 """,
     "NAME.py": '''"""The task of NAME.arch: is the number of ones in a sequence of bits even?"""
@@ -156,13 +154,13 @@ def test_the_class_of_an_item_is_the_parity_of_its_ones() -> None:
 
 RECIPE = {
     "NAME.arch": f"""## A loop of attention and feedforward layers whose steps share their weights.
-model NAME_model[d = 32, heads = 2, steps = 4](x: tokens[n]) -> logits[classes] {{
+model NAME_model[d = 32, heads = 2, steps = 2](x: tokens[n]) -> logits[n, vocab] {{
     h = embed[d](x)
     repeat steps {{
-        h <- h + attention[heads](norm(h))
+        h <- h + attention[heads, causal = true, position = rotary](norm(h))
         h <- h + feedforward[2 * d](norm(h))
     }}
-    return linear[classes](last(norm(h)))
+    return linear[vocab](norm(h))
 }}
 
 recipe NAME {{{_RECIPE}    model NAME_model{_TRAIN}}}
@@ -194,7 +192,8 @@ PROJECT = {
     ".gitignore": "runs/\n__pycache__/\n",
     "README.md": """# NAME
 
-`NAME.arch` has a model and two recipes that train it on compositional table lookup, with many steps and with one.
+`NAME.arch` has a model and two recipes that train it to recall the last bit that was written, with two steps and with one. It learns the
+lengths that it is trained on in 200 steps, and recalls less in sequences twice as long.
 
 ```sh
 archlang check NAME.arch
