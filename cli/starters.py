@@ -192,8 +192,8 @@ PROJECT = {
     ".gitignore": "runs/\n__pycache__/\n",
     "README.md": """# NAME
 
-`NAME.arch` has a model and two recipes that train it to recall the last bit that was written, with two steps and with one. It learns the
-lengths that it is trained on in 200 steps, and recalls less in sequences twice as long.
+`NAME.arch` has a model and two recipes that train it to recall the last bit that was written, with two steps and with
+one. It learns the lengths that it is trained on in 200 steps, and recalls less in sequences twice as long.
 
 ```sh
 archlang check NAME.arch

@@ -55,6 +55,8 @@ class Binding:
     arguments: tuple[Type, ...] = ()
     _open: set[str] = field(default_factory=set)
     _disagreeing: set[str] = field(default_factory=set)
+    # Statics with a value that a condition of `where` does not allow.
+    _refused: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         item = self.declaration.item
@@ -135,13 +137,12 @@ class Binding:
         evaluator = replace(self.evaluator, report=problems.append)
         conditions = self.declaration.item.signature.where
         violated = [condition for condition in conditions if evaluator.truth(condition) is False]
-        reported: set[str] = set()
         for condition in violated:
             names = {node.text for node in self._statics_of(condition)}
             # Another condition about one of its statics is likely to fail for the same value.
-            if reported.isdisjoint(names):
+            if self._refused.isdisjoint(names):
                 report(self._violated(condition))
-                reported |= names
+                self._refused |= names
         # Where one condition does not hold, others may have no value, as `d % heads == 0` for no heads.
         for mistake in problems if not violated else ():
             self.evaluator.report(mistake)
@@ -315,7 +316,9 @@ class Binding:
         number = None if size is None or axis is Axis.PART else size.constant
         least = 0 if axis is Axis.LENGTH else 1  # a sequence may be empty
         if number is not None and not least <= number <= LARGEST_SIZE:
-            self.report(mistakes.size_out_of_range(self._cause(written), unparse(written), number, LARGEST_SIZE))
+            names = (node.text for node in walk(written) if isinstance(node, tree.Name))
+            if self._refused.isdisjoint(names):
+                self.report(mistakes.size_out_of_range(self._cause(written), unparse(written), number, LARGEST_SIZE))
             return None
         return size
 

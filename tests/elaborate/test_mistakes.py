@@ -100,6 +100,11 @@ def test_conditions_about_one_static_are_one_mistake() -> None:
     assert mistake.message.startswith("`attention` requires `heads > 0`")
 
 
+def test_a_size_that_a_condition_refuses_is_not_out_of_range_too() -> None:
+    (mistake,) = check_text("block b[k = 8](h: seq[n, d]) -> seq[n, 8] {\n    return linear[k - 8](h)\n}\n")
+    assert mistake.code == "E0304"
+
+
 def test_conditions_about_other_statics_are_others() -> None:
     first, second = check_text(BLOCK.format("return attention[heads = -2, dropout = 3](h)"))
     assert {first.code, second.code} == {"E0304"}

@@ -137,10 +137,16 @@ def _cells(task: str, path: str, columns: Sequence[str]) -> Iterator[tuple[int, 
 
 
 def _tsv(path: str, lines: Iterator[tuple[int, str]], columns: Sequence[str]) -> Iterator[tuple[int, str, list[_Cell]]]:
-    header = next(lines, (1, ""))[1].split("\t")
+    first = next(lines, None)
+    if first is None:
+        raise mistakes.bad_line(path, 1, "the file is empty; expected a header")
+    header = first[1].split("\t")
     for column in columns:
         if column not in header:
             raise mistakes.bad_line(path, 1, f"the header has no column `{column}`")
+    for column in (*columns, SPLIT):
+        if header.count(column) > 1:
+            raise mistakes.bad_line(path, 1, f"the header has several columns `{column}`")
     indices = [header.index(column) for column in columns]
     split_index = header.index(SPLIT) if SPLIT in header else None
     for number, line in lines:
@@ -157,16 +163,27 @@ def _jsonl(
     has_split: bool | None = None
     for number, line in lines:
         try:
-            item = json.loads(line)
+            item = json.loads(line, object_pairs_hook=_object)
         except (ValueError, RecursionError):
             item = None
         if not isinstance(item, dict):
-            raise mistakes.bad_line(path, number, "expected a JSON object")
+            raise mistakes.bad_line(path, number, "expected a JSON object, with each name once")
         if has_split is None:
             has_split = SPLIT in item
         if has_split != (SPLIT in item):
             raise mistakes.bad_line(path, number, f"either every line has a `{SPLIT}`, or no line has it")
         yield number, _split(path, number, item.get(SPLIT)), [_cell(path, number, item, column) for column in columns]
+
+
+def _object(pairs: Sequence[tuple[str, object]]) -> dict[str, object]:
+    """Returns a JSON object.
+
+    Raises:
+        ValueError: it has a name twice."""
+    item = dict(pairs)
+    if len(item) < len(pairs):
+        raise ValueError
+    return item
 
 
 def _cell(path: str, number: int, item: Mapping[str, object], column: str) -> _Cell:
