@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain, islice
 
+from archlang.editor.completion_options import allowed_values
 from archlang.editor.document import Document
 from archlang.editor.graphs import Part, concrete_graph, part_around
 from archlang.editor.recipe_choices import choices
@@ -111,9 +112,12 @@ def item_details(document: Document, item: Item) -> Iterator[str]:
     yield from _depends({name: values.get(result) for name, values in _horizons(graph).items()})
 
 
-def static_details(document: Document, symbol: Symbol, beside: Documents) -> Iterator[str]:
-    """Yields where a static is declared, and the recipes and tables that set it, of the document and, for a static of a
-    program, of the files beside it."""
+def static_details(document: Document, symbol: Symbol, item: Item | None, beside: Documents) -> Iterator[str]:
+    """Yields the words that a static of an item can be, where it is declared, and the recipes and tables that set it,
+    of the document and, for a static of a program, of the files beside it."""
+    values = () if item is None or symbol.static is None else allowed_values(item, symbol.static)
+    if values:
+        yield f"Values: {', '.join(f'`{value}`' for value in values)}"
     yield f"Declared at `{symbol.span.source.path}:{symbol.span.line}`"
     others = () if symbol.is_of_library else beside()
     distinct = (other for other in others if other.real_path != document.real_path and symbol.name in other.text)

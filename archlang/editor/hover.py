@@ -16,9 +16,11 @@ from archlang.editor.details import (
 from archlang.editor.document import Document
 from archlang.editor.documentation import paragraphs
 from archlang.editor.instances import block_of, let_text
-from archlang.editor.open_brackets import callee_at
+from archlang.editor.open_brackets import callee_at, callee_before, open_brackets
 from archlang.editor.symbols import Item, Names, Symbol
+from archlang.names import library
 from archlang.source import Span
+from archlang.syntax.comments import sentences
 from archlang.syntax.printer import signature_text, unparse
 from archlang.syntax.tree import Extern, Name, Recipe, Table, Use
 from archlang.syntax.walk import walk
@@ -70,10 +72,29 @@ def hover(document: Document, offset: int, beside: Documents = tuple) -> Hover |
     else:
         text = f"```arch\n{_declaration(symbol)}\n```\n\n{symbol.kind}"
         if symbol.static is not None:
-            text += _listed(static_details(document, symbol, beside))
+            item = _item_around(document, offset)
+            text += _about_static(item, symbol) + _listed(static_details(document, symbol, item, beside))
         elif symbol.kind == "recipe":
             text += _listed(recipe_details(document, symbol.name))
     return Hover(place.span, text)
+
+
+def _item_around(document: Document, offset: int) -> Item | None:
+    """Returns what the statics at an offset belong to: the callee before the bracket around them."""
+    opener = next((place for bracket, place in reversed(open_brackets(document.text, offset)) if bracket == "["), None)
+    return None if opener is None else callee_before(document, opener)[1]
+
+
+def _about_static(item: Item | None, symbol: Symbol) -> str:
+    """Returns the first sentence about a static in the documentation of its item, or of the training settings."""
+    settings = library.training_settings()
+    for documented in (item, settings) if isinstance(item, Extern) and item.word == "optimizer" else (item,):
+        lines = () if documented is None else documented.documentation
+        prose = " ".join(line for line in lines if line and not line.startswith("    "))
+        for sentence in sentences(prose):
+            if f"`{symbol.name}`" in sentence or f"`{symbol.name} =" in sentence:
+                return "\n\n" + next(iter(paragraphs([sentence])))
+    return ""
 
 
 def _metric(document: Document, offset: int) -> Hover | None:

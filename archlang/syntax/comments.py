@@ -81,6 +81,11 @@ class Comments:
         return place, newlines
 
 
+def sentences(text: str) -> list[str]:
+    """Returns the sentences of a text."""
+    return [sentence[0].strip() for sentence in _SENTENCE.finditer(text)]
+
+
 def first_sentence(documentation: Sequence[str]) -> str:
     """Returns the first sentence of a documentation, which may take several lines; empty if there is none."""
     paragraph = " ".join(takewhile(str.strip, documentation))

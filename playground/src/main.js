@@ -151,9 +151,12 @@ const showCosts = ({ model, parameters, executed, note, unknown, uncounted, leng
   if (model === undefined) return;
   const least = unknown.length ? "at least " : "";
   at("parameters").textContent = `${model}: ${least}${number(parameters)} parameters, ${number(executed)} executed at length ${lengths[0].length}`;
-  const megabytes = (bytes) => `${(bytes / 1e6).toLocaleString("en", { maximumFractionDigits: 1 })} MB`;
+  const size = (bytes) => {
+    const [unit, name] = bytes < 1e5 ? [1e3, "kB"] : [1e6, "MB"];
+    return `${(bytes / unit).toLocaleString("en", { maximumFractionDigits: 1 })} ${name}`;
+  };
   const rows = lengths.map(({ length, flops, bytes }) =>
-    element("tr", {}, element("th", { scope: "row" }, number(length)), element("td", {}, number(flops)), element("td", {}, megabytes(bytes))),
+    element("tr", {}, element("th", { scope: "row" }, number(length)), element("td", {}, number(flops)), element("td", {}, size(bytes))),
   );
   at("costs").tBodies[0].replaceChildren(...rows);
   const parts = [["parameters", unknown], ["FLOPs", uncounted]].filter(([, blocks]) => blocks.length);

@@ -353,3 +353,18 @@ def test_a_value_that_a_loop_updates_shows_what_each_line_may_depend_on(before: 
     text = description.text
     assert "Line 10: position i may depend on position i of `x`" in text
     assert "Line 11: position i may depend on every position of `x`" in text
+
+
+@pytest.mark.parametrize(
+    ("name", "texts"),
+    [
+        ("order", ["With `order = backward`", "Values: `forward`, `backward`."]),
+        ("schedule", ["`schedule`", "Values: `constant`, `warmup`"]),
+        ("steps", ["A run takes `steps` steps"]),
+    ],
+)
+def test_a_static_tells_what_it_sets_and_what_it_can_be(name: str, texts: list[str]) -> None:
+    text = "recipe r {\n    task ctl[order = forward]\n    train adamw[schedule = cosine, steps = 5]\n}\n"
+    answer = hover(Document("r.arch", text), text.index(name))
+    assert answer is not None
+    assert all(each in answer.text for each in texts)

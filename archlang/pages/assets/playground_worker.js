@@ -1,4 +1,4 @@
-// Written by playground/build.mjs, from sources 12f2656468b60a1aa05d49c111065e01ed44b1870dd790a01e6e6a7263036c60
+// Written by playground/build.mjs, from sources 9922ccd4bef0a6ed0729cce06aa60d7e1407cf9d99fbe8360aafb54ac57d1913
 import{loadPyodide as i}from"./pyodide/pyodide.mjs";var n=async()=>{self.postMessage({progress:"Loading Python …"});let[e,r]=await Promise.all([i({indexURL:new URL("pyodide/",self.location.href).href}),fetch("packages.zip").then(s=>{if(!s.ok)throw new Error("packages.zip is missing");return s.arrayBuffer()})]);return self.postMessage({progress:"Loading the compiler …"}),e.unpackArchive(r,"zip",{extractDir:"/packages"}),e.runPython(`
 import sys, json
 sys.path.insert(0, "/packages")
