@@ -4,6 +4,7 @@ import random
 import re
 
 _BOUND = re.compile(r"^ *(\w+) (?:=|<-) ", re.MULTILINE)
+_LOOP = re.compile(r"\s*(?:\w+ = )?(?:repeat|stack|scan|experts)\b[^{}]*\{")
 _NUMBER = re.compile(r"(?<![\w.])\d+(?![\w.])")
 # Small numbers, which keep programs fast.
 _NUMBERS = ("0", "1", "2", "3", "5", "-1", "0.5", "n", "d", "m", "1 / 0", "n / 2", "n - 3", "vocab")
@@ -29,19 +30,25 @@ _HEADS = (
 def mutated(text: str, chance: random.Random) -> str:
     """Returns a program after one to three edits."""
     for _ in range(chance.choice((1, 1, 2, 3))):
-        edit = chance.choice((_renamed, _renamed, _renumbered, _without, _duplicated, _wrapped, _swapped, _dropped))
+        edit = chance.choice(
+            (_renamed, _renamed, _renumbered, _without, _duplicated, _wrapped, _enclosed, _swapped, _dropped)
+        )
         text = edit(text, chance)
     return text
 
 
 def _renamed(text: str, chance: random.Random) -> str:
     """Replaces one name by another name of the program."""
-    names = sorted({"h", *_BOUND.findall(text)})
+    names = _names(text)
     places = list(re.finditer(rf"\b(?:{'|'.join(map(re.escape, names))})\b", text))
     if not places:
         return text
     place = chance.choice(places)
     return f"{text[: place.start()]}{chance.choice(names)}{text[place.end() :]}"
+
+
+def _names(text: str) -> list[str]:
+    return sorted({"h", *_BOUND.findall(text)})
 
 
 def _renumbered(text: str, chance: random.Random) -> str:
@@ -80,6 +87,25 @@ def _wrapped(text: str, chance: random.Random) -> str:
     index = chance.choice(moves)
     head = chance.choice(_HEADS).format(state=lines[index].split("<-")[0].strip())
     lines[index] = f"{head} {{\n{lines[index]}\n}}"
+    return "\n".join(lines)
+
+
+def _enclosed(text: str, chance: random.Random) -> str:
+    """Moves a loop with its body into another loop or an `if`."""
+    lines = text.split("\n")
+    heads = [index for index, line in enumerate(lines) if _LOOP.match(line)]
+    if not heads:
+        return text
+    first = last = chance.choice(heads)
+    depth = lines[first].count("{") - lines[first].count("}")
+    while depth > 0 and last + 1 < len(lines):
+        last += 1
+        depth += lines[last].count("{") - lines[last].count("}")
+    states = sorted(
+        {line.split("<-")[0].strip() for line in lines[first : last + 1] if "<-" in line} & set(_names(text))
+    )
+    head = chance.choice(_HEADS).format(state=chance.choice(states or ["h"]))
+    lines[first : last + 1] = [f"{head} {{", *lines[first : last + 1], "}"]
     return "\n".join(lines)
 
 
