@@ -36,6 +36,7 @@ from archlang.files.os_errors import os_errors_as, os_reason
 from archlang.graph.graph import Graph, Region
 from archlang.graph.text import print_graph
 from archlang.plugins import NO_PLUGINS, Plugins
+from archlang.record.checkpoint_content import stored_weights
 from archlang.record.reading import RECIPE, explain
 from archlang.record.schemas import Digests, ExternRecord, FileModel, Statics, json_text
 from archlang.record.stored_graph import parse_stored_graph
@@ -117,11 +118,10 @@ def write_saved(
         SavedModelError: the folder holds other files, or cannot be written. Nothing is changed then."""
     if folder.is_symlink() or (folder.exists() and not (folder.is_dir() and (is_saved(folder) or _is_empty(folder)))):
         raise mistakes.exists(folder)
-    weights = {name: value.detach().cpu().contiguous() for name, value in module.state_dict().items()}
     contents = {
         MODEL: json_text(record).encode(),
         GRAPH: print_graph(_without_places(graph)).encode(),
-        WEIGHTS: safetensors.torch.save(weights),
+        WEIGHTS: safetensors.torch.save(stored_weights(module)),
         **{f"{PROGRAM}/{name}": text.encode() for name, text in program.items()},
     }
     if input_format is not None:

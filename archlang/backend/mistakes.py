@@ -71,6 +71,24 @@ def not_initialised(instance: Instance) -> ConstructionError:
     )
 
 
+def no_real_weight(instance: Instance, name: str, dtype: torch.dtype) -> ConstructionError:
+    return ConstructionError(
+        f"{instance.title} cannot be trained: the weight `{name}` of {instance.python} is of {_dtype(dtype)}, and "
+        "weights are floating-point numbers; a buffer may be of any type"
+    )
+
+
+def failed_weights(instance: Instance, error: Exception) -> BlockError:
+    message = f"{instance.title}: the method `weights` of {instance.python} raised {_raised(error)}"
+    return BlockError(message, "correct the method, or delete `records attention`; `archlang test` tests it")
+
+
+def wrong_weights(instance: Instance, result: object) -> BlockError:
+    actual = f"a tensor {list(result.shape)}" if isinstance(result, torch.Tensor) else f"a {type(result).__name__}"
+    message = f"{instance.title}: the method `weights` of {instance.python} returns {actual}, not a tensor [b, h, n, m]"
+    return BlockError(message, "return the attention of each head; `archlang test` tests it")
+
+
 def not_halting(instance: Instance) -> BuildError:
     return BuildError(
         f"{_place(instance.span)}a loop halts by `{instance.block}`, but {instance.python} is not a HaltingBlock "

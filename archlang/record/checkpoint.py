@@ -17,7 +17,7 @@ from archlang.diagnostics.machine import is_out_of_memory
 from archlang.files.folder import Folder, open_path
 from archlang.files.limits import LARGEST_JSON
 from archlang.record import mistakes
-from archlang.record.checkpoint_content import load_state, load_weights
+from archlang.record.checkpoint_content import load_state, load_weights, stored_weights
 from archlang.record.disk_errors import disk_errors_as
 from archlang.record.reading import explain
 from archlang.record.schemas import MANIFEST, STATE, WEIGHTS, CheckpointState, ManifestRecord, json_text
@@ -195,7 +195,7 @@ def _damage_of(path: Path) -> Iterator[None]:
 
 def _write(folder: Folder, module: nn.Module, state: CheckpointState) -> None:
     try:
-        weights = {name: value.detach().cpu().contiguous() for name, value in module.state_dict().items()}
+        weights = stored_weights(module)
         with folder.create_file(WEIGHTS) as file:
             file.write(safetensors.torch.save(weights))
         with folder.create_file(STATE) as file:

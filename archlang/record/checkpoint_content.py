@@ -8,12 +8,25 @@ from typing import BinaryIO
 import safetensors
 import safetensors.torch
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from archlang.diagnostics.machine import is_out_of_memory
 from archlang.record.schemas import CheckpointState
 
 _FIRST_BYTES = b"PK\x03\x04"
+
+
+def stored_weights(module: nn.Module) -> dict[str, Tensor]:
+    """Returns the weights of a module as a file of safetensors holds them. Those that share memory, as tied layers in a
+    block of the user's own, are copied: the format has no other way to say so."""
+    weights: dict[str, Tensor] = {}
+    memory: set[int] = set()
+    for name, value in module.state_dict().items():
+        weight = value.detach().cpu().contiguous()
+        place = weight.untyped_storage().data_ptr()
+        weights[name] = weight.clone() if place in memory else weight
+        memory.add(place)
+    return weights
 
 
 def load_weights(path: str | Path) -> dict[str, Tensor]:

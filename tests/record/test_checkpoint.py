@@ -49,6 +49,20 @@ def damage(checkpoints: Checkpoints, step: int, name: str = "weights.safetensors
     path.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
 
 
+def test_weights_that_share_memory_are_saved_and_read_back(checkpoints: Checkpoints) -> None:
+    def tied(fill: float) -> nn.Sequential:
+        linear = layer(fill)
+        return nn.Sequential(linear, linear)
+
+    checkpoints.save(1, tied(5), state(1), None)
+    checkpoint = checkpoints.latest()
+    assert checkpoint is not None
+    module = tied(0)
+    checkpoint.load_into(module)
+    assert module.get_parameter("1.weight") is module.get_parameter("0.weight")
+    assert module.get_parameter("1.weight").eq(5).all()
+
+
 def test_a_saved_checkpoint_is_read_back(checkpoints: Checkpoints) -> None:
     save(checkpoints, 5)
     checkpoint = checkpoints.latest()

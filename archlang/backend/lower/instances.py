@@ -152,6 +152,9 @@ def _construct(
         raise mistakes.not_constructed(instance, arguments, error) from error
     if "_modules" not in vars(module):
         raise mistakes.not_initialised(instance)
+    for name, weight in () if _is_library(instance.python) else module.named_parameters():
+        if not weight.is_floating_point():
+            raise mistakes.no_real_weight(instance, name, weight.dtype)
     _unregister(module, [modules[_at_steps(path, steps)] for path in instances_in(instance.statics.values())])
     return module
 

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from archlang.backend import mistakes
 from archlang.backend.architecture import Architecture
 from archlang.backend.lower.code import Code, LoweredLoop
 from archlang.backend.lower.lengths import chunk_lengths
@@ -21,6 +22,7 @@ from archlang.backend.runtime.experts import Experts
 from archlang.backend.runtime.halting import Tally
 from archlang.backend.runtime.loops import Halting, ObservedLoop, Repeat, SplitBody, Stack
 from archlang.backend.runtime.scans import ChunkScan, PositionScan, Scan
+from archlang.diagnostics.machine import is_out_of_memory
 from archlang.graph import operations
 from archlang.graph.graph import Graph, Instance, Region
 from archlang.graph.growth import growths
@@ -145,7 +147,14 @@ def _hook(record: Recording, instance: Instance) -> Callable[..., None]:
 def _attention(block: Any, instance: Instance, arguments: tuple[Any, ...], options: Mapping[str, Any]) -> Tensor:
     """Computes A, [b h n m], from the arguments of a call and the mask of its keys, which is in `options`."""
     masks = {f"mask_{name}" for name in instance.axes[-1]}
-    weights: Tensor = block.weights(*arguments, **{name: options[name] for name in masks & options.keys()})
+    try:
+        weights = block.weights(*arguments, **{name: options[name] for name in masks & options.keys()})
+    except Exception as error:
+        if instance.python.startswith("archlang.") or is_out_of_memory(error):
+            raise
+        raise mistakes.failed_weights(instance, error) from error
+    if not isinstance(weights, Tensor) or weights.dim() != 4:
+        raise mistakes.wrong_weights(instance, weights)
     return weights
 
 

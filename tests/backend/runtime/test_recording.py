@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from archlang.backend import Architecture, halting_loops
+from archlang.backend.mistakes import BlockError
 from archlang.backend.runtime.recording import Moment, recording
 from tests.conftest import Compiled
 
@@ -98,6 +99,44 @@ def test_recorded_attention_is_the_softmax_of_queries_and_keys(compiled: Compile
         part = slice(4 * head, 4 * head + 4)
         expected = (q[:, part] @ k[:, part].T / sqrt(4)).softmax(-1)
         torch.testing.assert_close(moment.values[0, head], expected, atol=1e-6, rtol=0)
+
+
+class Attentive(nn.Module):
+    """Returns its input; `result` are the weights that it records."""
+
+    result: object = None
+
+    def __init__(self, *, d: int) -> None:
+        super().__init__()
+
+    def forward(self, x: Tensor, mask_n: Tensor | None = None) -> Tensor:
+        return x
+
+    def weights(self, x: Tensor, mask_n: Tensor | None = None) -> object:
+        if isinstance(self.result, Exception):
+            raise self.result
+        return self.result
+
+
+@pytest.mark.parametrize(
+    ("result", "message"),
+    [
+        (ValueError("no weights"), "the method `weights` of .*Attentive raised ValueError: no weights"),
+        (torch.zeros(3), r"returns a tensor \[3\], not a tensor \[b, h, n, m\]"),
+        (None, "returns a NoneType"),
+    ],
+)
+def test_weights_of_ones_own_block_that_cannot_be_recorded_name_the_block(
+    compiled: Compiled, monkeypatch: pytest.MonkeyPatch, result: object, message: str
+) -> None:
+    text = f"""
+    extern block look(x: seq[n, d]) -> seq[n, d] reads x pointwise records attention python "{__name__}:Attentive"
+    model m(x: tokens[n]) -> logits[n, 4] {{ return look(embed[4](x)) }}
+    """
+    module = compiled(text, plugins=True)
+    monkeypatch.setattr(Attentive, "result", result)
+    with pytest.raises(BlockError, match=message):
+        record(module)
 
 
 def test_recorded_gates_are_those_that_move_the_state(compiled: Compiled) -> None:
