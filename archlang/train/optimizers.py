@@ -1,7 +1,10 @@
 """The optimizers that `optimizers.arch` declares."""
 
 import inspect
-from collections.abc import Mapping, Sequence
+import io
+import pickle
+import re
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
@@ -83,9 +86,35 @@ def _own_optimizer(train: BoundExtern, weights: list[nn.Parameter], plugins: Plu
         raise own_class.wrong(
             "has a group of weights without `lr`", "pass `lr` among the defaults of torch's Optimizer"
         )
+    if _required(optimizer.step):
+        raise own_class.wrong("has a `step` that needs an argument", "compute each step from the gradients alone")
+    if fault := _why_not_stored(optimizer):
+        raise own_class.wrong(
+            f"has a `state_dict` that a checkpoint cannot hold ({fault})", "keep tensors, numbers and text in it"
+        )
     if hasattr(optimizer, "train"):
         optimizer.train()
     return optimizer
+
+
+def _required(function: Callable[..., object]) -> list[str]:
+    """The arguments that a function needs."""
+    parameters = inspect.signature(function).parameters.values()
+    variable = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    return [each.name for each in parameters if each.default is each.empty and each.kind not in variable]
+
+
+def _why_not_stored(optimizer: Optimizer) -> str:
+    """Returns why a checkpoint cannot hold the state of an optimizer before its first step; empty if it can."""
+    file = io.BytesIO()
+    try:
+        torch.save(optimizer.state_dict(), file)
+        file.seek(0)
+        torch.load(file, weights_only=True)
+    except (pickle.PickleError, AttributeError, TypeError, RuntimeError) as error:
+        held = re.search(r"GLOBAL ([\w.]+)", str(error))
+        return f"it holds {held[1]}" if held else type(error).__name__
+    return ""
 
 
 def _without(weights: Sequence[nn.Parameter], excluded: Sequence[nn.Parameter]) -> list[nn.Parameter]:

@@ -129,6 +129,24 @@ def rateless(weights, lr, kind):
     return torch.optim.Optimizer(weights, {})
 
 
+class Closed(torch.optim.SGD):
+    def step(self, closure):
+        return super().step(closure)
+
+
+class Odd(torch.optim.SGD):
+    def state_dict(self):
+        return {**super().state_dict(), "odd": object()}
+
+
+def closed(weights, lr, kind):
+    return Closed(weights, lr=lr)
+
+
+def odd(weights, lr, kind):
+    return Odd(weights, lr=lr)
+
+
 def broken(weights, lr, kind):
     raise RuntimeError("no luck")
 """
@@ -152,7 +170,12 @@ def test_an_optimizer_gets_the_weights_and_its_statics_and_not_the_settings(plug
     [
         ("nothing", r"mine\.py:8: the optimizer `own` is a NoneType"),
         ("rateless", r"mine\.py:12: the optimizer `own` has a group of weights without `lr`"),
-        ("broken", r"mine\.py:17 fails: RuntimeError: no luck"),
+        ("closed", r"mine\.py:26: the optimizer `own` has a `step` that needs an argument"),
+        (
+            "odd",
+            r"mine\.py:30: the optimizer `own` has a `state_dict` that a checkpoint cannot hold \(it holds object\)",
+        ),
+        ("broken", r"mine\.py:35 fails: RuntimeError: no luck"),
     ],
 )
 def test_a_wrong_optimizer_is_named_with_its_line(name: str, message: str, plugins: Plugins) -> None:
