@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from archlang.diagnostics import ErrorWithRemedy
+from archlang.diagnostics import MachineError
 
 if TYPE_CHECKING:
     from archlang.graph.graph import Graph
@@ -25,7 +25,7 @@ def lsp() -> None:
         if (error.name or "").partition(".")[0] not in ("cattrs", "lsprotocol", "pygls"):
             raise
         message = "the packages of the extra `lsp` are not installed"
-        raise ErrorWithRemedy(message, "run `pip install 'archlang[lsp]'`") from None
+        raise MachineError(message, "run `pip install 'archlang[lsp]'`") from None
     collect_rarely()
     make_server(_draw).start_io()
 

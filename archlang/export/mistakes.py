@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from archlang.diagnostics import ErrorWithRemedy
+from archlang.diagnostics import ErrorWithRemedy, MachineError
 
 if TYPE_CHECKING:
     from archlang.source import Span
@@ -18,6 +18,10 @@ _MOST_REASON = 600
 
 class ExportError(ErrorWithRemedy):
     """A module that cannot be exported, or a file that cannot be written."""
+
+
+class ExportMachineError(ExportError, MachineError):
+    """A module that this machine cannot export."""
 
 
 def unknown_format(path: Path, suffixes: Iterable[str]) -> ExportError:
@@ -61,10 +65,8 @@ def not_translated(block: str, span: Span | None, reason: str) -> ExportError:
     return not_exportable(block, span, reason[:_MOST_REASON], remedy)
 
 
-def packages_missing(names: Iterable[str]) -> ExportError:
-    return ExportError(
-        f"an export to ONNX needs {' and '.join(names)}", "install archlang with the extra: pip install -e '.[export]'"
-    )
+def packages_missing(names: Iterable[str]) -> ExportMachineError:
+    return ExportMachineError(f"an export to ONNX needs {' and '.join(names)}", "run `pip install 'archlang[export]'`")
 
 
 def not_equal(model: str, span: Span | None, reason: str) -> ExportError:

@@ -3,20 +3,24 @@
 from collections.abc import Iterable
 from pathlib import Path
 
-from archlang.diagnostics import ErrorWithRemedy
+from archlang.diagnostics import ErrorWithRemedy, MachineError
 
 
 class PageError(ErrorWithRemedy):
     """A page, picture or table that cannot be drawn or written."""
 
 
+class PageMachineError(PageError, MachineError):
+    """A page, picture or table that this machine cannot draw."""
+
+
 def unknown_picture_format(path: Path, suffixes: Iterable[str]) -> PageError:
     return PageError(f"`{path}` has no suffix of a picture", f"use one of {', '.join(suffixes)}")
 
 
-def library_missing(purpose: str, library: str, alternative: str = "") -> PageError:
+def library_missing(purpose: str, library: str, alternative: str = "") -> PageMachineError:
     remedy = "run `pip install 'archlang[view]'`" + (f", or {alternative}" if alternative else "")
-    return PageError(f"{purpose} need {library}, which is not installed", remedy)
+    return PageMachineError(f"{purpose} need {library}, which is not installed", remedy)
 
 
 def not_written(path: Path, reason: str) -> PageError:

@@ -101,8 +101,9 @@ def does_not_fit(folder: Path, reason: str) -> RunError:
 # Packages and trackers
 
 
-def extra_missing(name: str) -> RunError:
-    return RunError(f"the packages of the extra `{name}` are not installed", f"run `pip install 'archlang[{name}]'`")
+def extra_missing(name: str) -> RunMachineError:
+    message = f"the packages of the extra `{name}` are not installed"
+    return RunMachineError(message, f"run `pip install 'archlang[{name}]'`")
 
 
 def unknown_tracker(name: str, possible: Iterable[str]) -> RunError:

@@ -2,12 +2,16 @@
 
 from collections.abc import Mapping, Sequence
 
-from archlang.diagnostics import ErrorWithRemedy
+from archlang.diagnostics import ErrorWithRemedy, MachineError
 from archlang.types.statics import Interval
 
 
 class TaskError(ErrorWithRemedy):
     """A task that cannot be generated."""
+
+
+class TaskMachineError(TaskError, MachineError):
+    """A task that this machine cannot generate."""
 
 
 class CacheWarning(UserWarning):
@@ -171,8 +175,9 @@ def no_tokenizer(path: str, reason: str) -> TaskError:
     return TaskError(message, "name the `tokenizer.json` of a BERT, such as that of google-bert/bert-base-uncased")
 
 
-def extra_missing(name: str) -> TaskError:
-    return TaskError(f"the packages of the extra `{name}` are not installed", f"run `pip install 'archlang[{name}]'`")
+def extra_missing(name: str) -> TaskMachineError:
+    message = f"the packages of the extra `{name}` are not installed"
+    return TaskMachineError(message, f"run `pip install 'archlang[{name}]'`")
 
 
 def unreadable_file(path: str) -> TaskError:
