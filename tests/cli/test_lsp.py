@@ -13,6 +13,6 @@ def test_a_missing_extra_is_an_error_with_the_command_that_installs_it(
     monkeypatch.delitem(sys.modules, "archlang.editor.server", raising=False)
     monkeypatch.setitem(sys.modules, "lsprotocol", None)
     result = archlang("lsp")
-    assert result.code == 1
+    assert result.code == 71
     assert "`lsp` are not installed" in result.err
     assert "pip install 'archlang[lsp]'" in result.err
