@@ -10,6 +10,7 @@ from archlang.names.values import BlockValue, Bound, Unknown
 from archlang.plan.charges import is_weight, weight_parameter
 from archlang.plan.plan import BoundExtern
 from archlang.plan.recipe import ResolvedRecipe
+from archlang.syntax.expression_text import expression_text
 from archlang.syntax.tree import Call, Expression, Extern, Setting
 from archlang.types import Dim
 from archlang.types.statics import StaticValue
@@ -100,7 +101,7 @@ def model_sizes(sizes: Mapping[str, int]) -> dict[str, Bound]:
 
 
 def model_statics(model: Declaration, bounds: Mapping[str, Bound], sizes: Mapping[str, int]) -> dict[str, StaticValue]:
-    """Every static of a model by name, defaults filled in; a block is its name."""
+    """Every static of a model by name, defaults filled in; a block is the text that names it, with its statics."""
     binding = Binding(
         model, model.span, dict(bounds), lambda diagnostic: None, lambda call, target: None, model_sizes(sizes)
     )
@@ -108,8 +109,11 @@ def model_statics(model: Declaration, bounds: Mapping[str, Bound], sizes: Mappin
     for parameter in model.item.signature.statics:
         bound = binding.lookup(parameter.name)
         value = bound.value if isinstance(bound, Bound) else None
-        if isinstance(value, BlockValue):
-            statics[parameter.name] = value.declaration.name
+        if isinstance(value, BlockValue) or parameter_kind(parameter, model.file) == "block":
+            written = bound.span if isinstance(bound, Bound) else None
+            default = "" if parameter.default is None else expression_text(parameter.default)
+            text = default if written is None else " ".join(written.text.split())
+            statics[parameter.name] = text.removeprefix(f"{parameter.name} = ")
         elif value is not None and not isinstance(value, Unknown) and parameter_kind(parameter, model.file):
             static = plain(value)
             if static is not None:

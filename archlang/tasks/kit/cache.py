@@ -20,6 +20,7 @@ from archlang.files.os_errors import machine_remedy, os_reason
 from archlang.source.cache_folder import cache_folder
 from archlang.tasks.kit import published_files
 from archlang.tasks.kit.mistakes import CacheWarning
+from archlang.tasks.kit.own_split import checked
 from archlang.tasks.kit.split import Split
 from archlang.tasks.kit.task import Task
 from archlang.types.statics import StaticValue
@@ -54,7 +55,7 @@ def load(name: str, statics: Mapping[str, StaticValue], task: Task, split: str, 
         path = folder() / f"{name}-{split}-{_key(name, statics, task, split, seed)}"
     except OSError as error:
         warnings.warn(f"no cache folder ({error}); set ARCHLANG_CACHE", CacheWarning, stacklevel=2)
-        return task.generate(split, seed)
+        return checked(name, task, split, task.generate(split, seed))
     try:
         return _read(path)
     except FileNotFoundError:
@@ -65,10 +66,10 @@ def load(name: str, statics: Mapping[str, StaticValue], task: Task, split: str, 
         if isinstance(error, OSError) and machine_remedy(error) is not None:
             message = f"{path} cannot be read ({os_reason(error)}), so this run generates the split again"
             warnings.warn(message, CacheWarning, stacklevel=2)
-            return task.generate(split, seed)
+            return checked(name, task, split, task.generate(split, seed))
         warnings.warn(f"{path} is damaged ({error}) and is generated again", CacheWarning, stacklevel=2)
         remove_folder(path)
-    generated = task.generate(split, seed)
+    generated = checked(name, task, split, task.generate(split, seed))
     try:
         _write(path, generated)
         return _read(path)

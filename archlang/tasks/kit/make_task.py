@@ -42,6 +42,7 @@ def make_task(name: str, python: str, statics: Mapping[str, StaticValue], plugin
     missing = [part for part in _PARTS if getattr_static(task, part, _MISSING) is _MISSING]
     if missing:
         raise mistakes.incomplete(name, python, missing)
+    _check_parts(name, python, task)
     return task
 
 
@@ -82,6 +83,31 @@ def _own_class(name: str, python: str, module_name: str, attribute: str) -> type
     if not isinstance(task_class, type) or task_class.__module__ != module_name:
         raise mistakes.no_class(name, python)
     return task_class
+
+
+def _check_parts(name: str, python: str, task: Task) -> None:
+    """Checks the names of the splits and of the groups of a task.
+
+    Raises:
+        TaskError: one is of another kind, or `train` is missing."""
+    names = task.split_names()
+    faults = [
+        (not _are_texts(names), "`split_names` returns no tuple of texts"),
+        (_are_texts(names) and "train" not in names, "it has no split `train`"),
+        (not isinstance(task.breakdown, str), "`breakdown` is no text"),
+        (not _are_texts(task.metrics), "`metrics` is no tuple of texts"),
+        (not _are_texts(task.in_distribution), "`in_distribution` is no tuple of texts"),
+    ]
+    if not any(is_wrong for is_wrong, _ in faults):
+        unknown = sorted(set(task.in_distribution) - set(names))
+        faults.append((bool(unknown), f"`in_distribution` names the split `{', '.join(unknown)}`, which it has not"))
+    for is_wrong, fault in faults:
+        if is_wrong:
+            raise mistakes.wrong_part(name, python, fault)
+
+
+def _are_texts(value: object) -> bool:
+    return isinstance(value, tuple) and bool(value) and all(isinstance(each, str) for each in value)
 
 
 _MISSING = object()

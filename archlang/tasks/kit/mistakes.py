@@ -148,6 +148,16 @@ def incomplete(task: str, python: str, missing: Sequence[str]) -> TaskError:
     return TaskError(message, "see `archlang.tasks.kit.task.Task` for the attributes of a task")
 
 
+def wrong_part(task: str, python: str, fault: str) -> TaskError:
+    message = f"the class `{python}` of the task `{task}` cannot be used: {fault}"
+    return TaskError(message, "see `archlang.tasks.kit.task.Task` for the attributes of a task")
+
+
+def wrong_split(task: str, generator: str, split: str, fault: str) -> TaskError:
+    message = f"`{generator}` of the task `{task}` returns no {split} split: {fault}"
+    return TaskError(message, "correct the class; `archlang.tasks.kit.split.Split` says what a split holds")
+
+
 def constructor_fails(task: str, python: str, error: BaseException) -> TaskError:
     message = f"the class `{python}` of the task `{task}` fails: {type(error).__name__}: {error}"
     return TaskError(message, "correct the class, or the statics of its signature")

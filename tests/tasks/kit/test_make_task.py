@@ -103,3 +103,38 @@ def test_an_unsuitable_class_is_refused(python: str, reason: str, plugin: Path) 
 def test_a_failing_class_is_an_error_without_a_traceback(plugin: Path) -> None:
     with pytest.raises(TaskError, match=r"the class `mine:Even` of the task `even` fails: TypeError: .*colour"):
         make_task("even", "mine:Even", {"colour": 1}, Plugins.read([plugin]))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "fault"),
+    [
+        ("[[1, 0]]", "[[1, 7]]", "the field `x` has tokens from 1 to 7, and its vocabulary has 2"),
+        (
+            "np.ones(self.size, dtype=np.int64)",
+            "np.ones(self.size)",
+            "its targets are of float64, and classes are integers",
+        ),
+        (
+            "np.ones(self.size, dtype=np.int64)",
+            "np.ones(2, dtype=np.int64)",
+            "`targets` has 2 items, and the field `x` has 3",
+        ),
+        ("np.ones(self.size, dtype=np.int64)", "-np.ones(self.size, dtype=np.int64)", "its targets are from -1 to -1"),
+        ("x.lengths}", "x.lengths[:1]}", "the group `length` has 1 items"),
+        ('groups={"length"', 'groups={"width"', "it has no group `length`"),
+        ("return Split(", "return None and Split(", "it is a NoneType, not a Split"),
+        ("Kind.CLASSIFICATION\n    vocabulary", "Kind.TAGGING\n    vocabulary", "those of `Kind.TAGGING`"),
+        ('return ("train",)', "return ()", "`split_names` returns no tuple of texts"),
+        ('return ("train",)', 'return ("test",)', "it has no split `train`"),
+        ('breakdown = "length"', "breakdown = None", "`breakdown` is no text"),
+        ('in_distribution = ("train",)', 'in_distribution = ("foo",)', "`in_distribution` names the split `foo`"),
+    ],
+)
+def test_what_a_class_of_ones_own_says_and_generates_is_checked(
+    plugin: Path, before: str, after: str, fault: str
+) -> None:
+    assert before in PLUGIN
+    plugin.write_text(PLUGIN.replace(before, after, 1))
+    with pytest.raises(TaskError) as raised:
+        cache.load("even", {}, make_task("even", "mine:Even", {}, Plugins.read([plugin])), "train", 0)
+    assert fault in raised.value.message
