@@ -22,7 +22,7 @@ def remedies(template: str, line: str) -> list[str]:
         ("y = h.linear[d]()", "a value has no methods: write `linear[d](h)`"),
         ("y = x.attention[2](h)", "a value has no methods: write `attention[2](x, …)`"),
         ("y = norm(h).relu()", "apply a block with `|>`, as in `norm(h) |> relu`"),
-        ("y = linear(d)(h)", "put statics in square brackets: `block[name = value](…)`"),
+        ("y = linear(d)(h)", "put statics in square brackets: `linear[d](…)`"),
         ("y = norm((h, h))", "join several values, as in `concat(a, b)`"),
         ("y = linear[d // 2](h)", "write `/`"),
         ("y = h @ h", "write `linear[d](h)` for a product with weights; `scores` and `weigh` multiply sequences"),
