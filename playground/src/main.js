@@ -126,8 +126,8 @@ const showDrawing = ({ choices, shown, reason, svg, costs, changes }) => {
   at("view").classList.toggle("old", !svg);
   if (svg) showSvg(svg);
   at("costs-part").classList.toggle("old", costs?.model === undefined);
-  if (!choices.length) return clearDrawing(reason);
-  if (costs) showCosts(costs);
+  if (!choices.length) clearDrawing(reason);
+  else if (costs) showCosts(costs);
   else if (at("parameters").textContent) at("uncounted").textContent = "These are the costs of the program before its mistakes.";
   const isSame = base.text === editor.text();
   const unknown = costs ? "the program before has nothing to compare with" : "the changes are shown once this can be drawn";

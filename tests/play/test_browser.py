@@ -188,7 +188,8 @@ def test_costs_and_changes_are_never_those_of_another_program(server: Server, op
     page.ready()
     page.write("")
     page.until("() => document.getElementById('reason').textContent.includes('no model and no block yet')")
-    assert [page.view.inner_text(f"#{part}") for part in ("parameters", "base", "changes")] == ["", "", ""]
+    assert [page.view.inner_text(f"#{part}") for part in ("parameters", "changes")] == ["", ""]
+    assert page.view.inner_text("#base") == "Since gutlb: the changes are shown once this can be drawn"
     page.write(MODEL)
     page.says("No mistakes")
     page.view.click("#keep")
