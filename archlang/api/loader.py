@@ -18,6 +18,7 @@ from archlang.tasks.kit.make_task import make_task
 from archlang.tasks.kit.split import Form
 from archlang.tasks.kit.task import Task
 from archlang.train.data import Batch, Data, Sampler
+from archlang.train.devices import select_device
 
 IGNORED = -100
 """The target of a position that does not count; `torch.nn.functional.cross_entropy` ignores it."""
@@ -122,7 +123,8 @@ def loader(
         ProgramError: there is no such task, or the program has mistakes.
         TaskError: the task has no such split, its items cannot be generated, or a number is out of bounds.
         PluginError: the task is of the user's own, and its file is no plugin or cannot be imported.
-        DataError: a published file is missing."""
+        DataError: a published file is missing.
+        RunError: there is no such device."""
     if str(task).endswith(".arch"):
         plan = plan_recipe(task, recipe, allow=allow, plugins=plugins)
         bound, sizes, trusted = plan.task, plan.gives, plan.plugins
@@ -133,5 +135,5 @@ def loader(
     instance = make_task(bound.name, bound.python, bound.statics, trusted)
     check_split(bound.name, split, instance.split_names())
     items = cache.load(bound.name, bound.statics, instance, split, cache.DATA_SEED)
-    data = Data(items, torch.device(device))
+    data = Data(items, device if isinstance(device, torch.device) else select_device(device))
     return Loader(instance, sizes, data, batch, seed, shuffles=split == "train")

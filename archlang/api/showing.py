@@ -18,9 +18,15 @@ from archlang.tasks.kit.split import Split
 from archlang.tasks.kit.task import Kind
 
 
-def picture(module: Architecture) -> str:
-    """Returns the picture of a module as HTML: an image of the boxes of its program, which a notebook shows for a cell
-    that ends with the module. `archlang viz` draws pictures of programs that fold."""
+def picture(model: Architecture | Run) -> str:
+    """Returns the picture of a module, or of that of a run, as HTML: an image of the boxes of its program, which a
+    notebook shows for a cell that ends with the module. `archlang viz` draws pictures of programs that fold.
+
+    Raises:
+        SavedModelError: it is no model."""
+    module = model.module if isinstance(model, Run) else model
+    if not isinstance(module, Architecture):
+        raise mistakes.not_a_model(module)
     origin = module.program.origin
     svg = print_svg(draw(module.program.graph if origin is None else origin.graph))
     data = base64.b64encode(str(svg).encode()).decode()

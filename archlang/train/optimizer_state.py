@@ -9,6 +9,8 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
+from archlang.plugins import failure_of
+
 # What optimizers count for all weights of a group: steps, and the weights of the average of a schedule-free one.
 _COUNTS = ("k", "weight_sum", "lr_max")
 
@@ -31,10 +33,13 @@ def restore_own_optimizer_state(optimizer: Optimizer, state: Mapping[str, Any]) 
     """Restores everything that an optimizer of the user's own has saved.
 
     Raises:
+        PluginError: the user's class fails.
         ValueError: the optimizer does not load it."""
     try:
         optimizer.load_state_dict(dict(state))
     except Exception as error:  # whatever the user's class does
+        if (failure := failure_of(error)) is not None:
+            raise failure from error
         raise ValueError(f"the optimizer does not load its state: {error}") from error
 
 

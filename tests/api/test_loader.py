@@ -8,6 +8,7 @@ from torch.nn.functional import cross_entropy
 
 import archlang
 from archlang.api.loader import IGNORED, Loader
+from archlang.record.mistakes import RunError
 from archlang.tasks.kit.mistakes import TaskError
 
 TINY = "parity[train = 1..4, test = 5..6, train_size = 20, valid_size = 7, test_size = 3]"
@@ -72,6 +73,11 @@ def test_a_module_takes_the_batches_of_its_recipe(tmp_path: Path) -> None:
 def test_a_wrong_argument_is_named(task: str, options: dict[str, object], message: str) -> None:
     with pytest.raises(TaskError, match=message):
         archlang.loader(task, **options)  # type: ignore[arg-type] # wrong on purpose
+
+
+def test_an_unknown_device_is_named() -> None:
+    with pytest.raises(RunError, match="`foo` is not a device"):
+        archlang.loader(TINY, device="foo")
 
 
 def test_an_unknown_task_is_an_error_of_the_program() -> None:

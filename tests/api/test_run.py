@@ -372,6 +372,7 @@ def test_a_size_below_one_is_refused(finished_run: Path, size: str) -> None:
 def test_a_module_shows_its_picture_and_a_run_its_report(finished_run: Path, tmp_path: Path) -> None:
     run = archlang.load_run(finished_run)
     assert run.module._repr_html_().startswith('<img alt="model tiny" src="data:image/svg+xml;base64,')
+    assert archlang.picture(run) == archlang.picture(run.module)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert "tiny: tiny on ctl" in (run._repr_html_() or "")

@@ -15,6 +15,7 @@ from archlang.record.mistakes import RunError
 from archlang.tasks.kit.split import Form, Split
 from archlang.train.data import Batch
 from archlang.train.loss import mean_loss
+from archlang.train.optimizer_state import restore_own_optimizer_state
 from archlang.train.optimizers import make_optimizer
 from archlang.train.run_functions import RunFunctions
 from tests.train.settings_of_a_run import SETTINGS
@@ -149,6 +150,15 @@ def odd(weights, lr, kind):
 
 def broken(weights, lr, kind):
     raise RuntimeError("no luck")
+
+
+class Forgetful(torch.optim.SGD):
+    def load_state_dict(self, state):
+        raise RuntimeError("forgotten")
+
+
+def forgetful(weights, lr, kind):
+    return Forgetful(weights, lr=lr)
 """
 
 
@@ -182,3 +192,10 @@ def test_a_wrong_optimizer_is_named_with_its_line(name: str, message: str, plugi
     train = BoundExtern("own", f"mine:{name}", {"lr": 0.5, "kind": "fast"})
     with pytest.raises(PluginError, match=message):
         make_optimizer(train, torch.nn.Linear(2, 2), plugins=plugins)
+
+
+def test_an_optimizer_that_fails_to_load_its_state_is_named_with_its_line(plugins: Plugins) -> None:
+    train = BoundExtern("own", "mine:forgetful", {"lr": 0.5, "kind": "fast"})
+    optimizer = make_optimizer(train, torch.nn.Linear(2, 2), plugins=plugins)
+    with pytest.raises(PluginError, match=r"mine\.py:40 fails: RuntimeError: forgotten"):
+        restore_own_optimizer_state(optimizer, optimizer.state_dict())
