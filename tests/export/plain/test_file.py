@@ -144,3 +144,11 @@ def test_a_model_may_have_the_name_of_an_import(tmp_path: Path) -> None:
     module = load(file, vocab=5).eval()
     x = torch.randint(5, (2, 3))
     assert torch.equal(plain_module(module, plain_text(module))(x), module(x))
+
+
+def test_a_plain_file_takes_lengths_also_where_nothing_reads_them(tmp_path: Path) -> None:
+    file = tmp_path / "m.arch"
+    file.write_text("model m(x: tokens[n]) -> logits[classes] { return first(linear[classes](constant[1, 4, 2.0]())) }")
+    module = load(file, classes=3, vocab=5).eval()
+    x, lengths = torch.randint(5, (2, 3)), torch.tensor([2, 3])
+    assert torch.equal(plain_module(module, plain_text(module))(x, lengths=lengths), module(x, lengths=lengths))
