@@ -356,6 +356,12 @@ def reads_targets(span: Span, model: str, block: str) -> Diagnostic:
     return Diagnostic("E0511", message, span, "reads the targets of the task", remedy=remedy)
 
 
+def no_weights(span: Span, recipe: str, model: str) -> Diagnostic:
+    message = f"the recipe `{recipe}` has nothing to train: no result of `{model}` needs weights"
+    remedy = "compute the result with a block that has weights, such as `linear`"
+    return Diagnostic("E0640", message, span, "a model without weights", remedy=remedy)
+
+
 def no_search(span: Span, recipe: str) -> Diagnostic:
     remedy = "add a line such as `search train.lr in 1e-4..1e-2 log`"
     return Diagnostic("E0614", f"the recipe `{recipe}` has nothing to tune", span, "no `search`", remedy=remedy)

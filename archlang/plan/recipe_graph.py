@@ -18,6 +18,7 @@ from archlang.plan.model_graphs import ModelGraphs
 from archlang.plan.recipe import ResolvedRecipe
 from archlang.plan.statics import model_sizes
 from archlang.plan.task_fit import features_of_fields, find_misfit
+from archlang.plan.weights import may_have_weights
 from archlang.source import Span
 from archlang.syntax.expression_text import expression_text
 from archlang.syntax.tree import Extern, Setting
@@ -36,7 +37,7 @@ def recipe_graph(
 ) -> Graph | None:
     """The graph of a recipe's model with the `sizes` of its task; `point` are the settings that are not those of the
     lines of the recipe. None, and a report, if the model has a mistake, does
-    not fit the task, or sees the future of a task that predicts it."""
+    not fit the task, sees the future of a task that predicts it, or has no weights."""
     model, choice = recipe.declarations["model"], recipe.parts.choices.get("model")
     if model is None or choice is None:
         return None
@@ -60,6 +61,9 @@ def recipe_graph(
     leak = _leak(task, graph, model, span, model_graphs) or _leak_of_targets(graph, model, span)
     if leak is not None:
         _at_point(recipe, point)(leak)
+        return None
+    if graph.is_whole and not may_have_weights(graph):
+        report(mistakes.no_weights(span, recipe.name, model.name))
         return None
     return graph if graph.is_whole else None
 

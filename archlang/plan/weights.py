@@ -1,7 +1,7 @@
-"""Whether two graphs of one model share their weights."""
+"""The weights of a graph: whether it has any, and whether two graphs of one model share them."""
 
 from archlang.graph import operations
-from archlang.graph.graph import Graph
+from archlang.graph.graph import Graph, Instance
 from archlang.graph.prune import normalize
 
 
@@ -9,6 +9,23 @@ def have_same_weights(left: Graph, right: Graph) -> bool:
     """Whether two graphs of one model have weights of the same names, blocks and sizes."""
     left, right = normalize(left), normalize(right)
     return _weights(left) == _weights(right) and _copies(left) == _copies(right)
+
+
+def may_have_weights(graph: Graph) -> bool:
+    """Whether the results of a graph need weights, or blocks whose signatures do not say."""
+    if any(_may_have(graph.instances[path]) for path in _of_result(graph)):
+        return True
+    return any(map(_may_have, normalize(graph).instances.values()))
+
+
+def _of_result(graph: Graph) -> list[str]:
+    """The block that computes the result, such as the last linear map of most models, without a look at the others."""
+    last = (node.operation for node in graph.region.nodes if node.id == graph.region.results[0])
+    return [operation.instance for operation in last if isinstance(operation, operations.Call)]
+
+
+def _may_have(instance: Instance) -> bool:
+    return not instance.pure and instance.costs.parameters != 0
 
 
 def _weights(graph: Graph) -> set[tuple[str, str, tuple[tuple[str, str], ...]]]:
