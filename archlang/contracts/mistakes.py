@@ -161,6 +161,12 @@ def changes_after_halting(case: Case, name: str, gap: float, facts: Facts) -> Di
     return _mistake("E0715", message, case.item.name_span, "halting block", case, facts, remedy)
 
 
+def changes_input(case: Case, name: str, facts: Facts) -> Diagnostic:
+    message = f"its forward changes `{name}` in place, which other parts of a model may read"
+    remedy = "compute a new tensor, as `x * 2` does in place of `x *= 2`"
+    return _mistake("E0719", message, case.item.python_span, "", case, facts, remedy)
+
+
 def wrong_parameters(case: Case, stated: int, counted: int, facts: Facts) -> Diagnostic:
     return _mistake(
         "E0716",

@@ -154,6 +154,7 @@ class Subject:
             values = samples.collate(case.inputs, batch, padded)
         values = [value.to(dtype) if value.is_floating_point() else value for value in values]
         masks = self.masks(batch, padded, masked)
+        before = [value.clone() for value in values]
         torch.manual_seed(self.seed)
         block = root.get_submodule(BLOCK)
         try:
@@ -171,6 +172,9 @@ class Subject:
             raise
         except (Exception, SystemExit) as error:
             raise Broken(mistakes.raises(self.case, "its forward", error, self.facts(batch, padded))) from error
+        for index, (value, old) in enumerate(zip(values, before, strict=True)):
+            if not torch.equal(value, old):
+                raise Broken(mistakes.changes_input(case, case.input_name(index), self.facts(batch, padded)))
         if isinstance(block, HaltingBlock):
             return [self._fields_of_tally(tallies[-1], row, sample) for row, sample in enumerate(batch)]
         return self._fields(result, batch, padded)

@@ -67,6 +67,7 @@ def test_an_input_without_a_manner_is_read_fully(judge: Judge) -> None:
         ("Mixes", "batch", "E0705"),
         ("NormalizesBatch", "batch", "E0705"),
         ("WithoutShape", "result", "E0701"),
+        ("ChangesInput", "result", "E0719"),
         ("WrongBackward", "gradients", "E0707"),
         ("Detaches", "gradients", "E0707"),
         ("DetachesWeight", "gradients", "E0707"),

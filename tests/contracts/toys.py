@@ -349,6 +349,11 @@ class Overflows(Toy):
         return x * 1e30 * 1e30 * 1e-30 * 1e-30
 
 
+class ChangesInput(Toy):
+    def forward(self, x: Tensor, mask_n: Mask = None) -> Tensor:
+        return x.mul_(2)
+
+
 # Halting
 
 
