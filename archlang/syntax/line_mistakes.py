@@ -26,7 +26,7 @@ _CHOICE_BEFORE = re.compile(
 )
 _VALUE = r'(?:[0-9][0-9_]*(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?|[A-Za-z_]\w*|"[^"\r\n]*")(?![\w.]|\s+in\b)'
 _BARE_VALUES = re.compile(rf"{_VALUE}(?:\s*,\s*{_VALUE})+")
-_END_OF_LINE = re.compile(r"[ \t]*(?:#|[\r\n]|\Z)")
+END_OF_LINE = re.compile(r"[ \t]*(?:#|[\r\n]|\Z)")
 _FORM = "write a number for each column, as in `claims 0.84 ± 0.01, 0.9, -`"
 
 
@@ -76,7 +76,7 @@ def _title_without_quotes(span: Span, word: str) -> Diagnostic | None:
         diagnostic = Diagnostic("E0101", message, span, "expected the title", remedy=remedy)
         return diagnostic.with_edits(Edit(whole, f"{later[1]} {span.text}"))
     # The name of a recipe or of a metric must follow the title.
-    is_name = _END_OF_LINE.match(span.source.text, span.end) or span.source.text.startswith("[", span.end)
+    is_name = END_OF_LINE.match(span.source.text, span.end) or span.source.text.startswith("[", span.end)
     rest = f" {span.text}" if is_name else ""
     remedy = f'write `{word} "{span.text}"{rest or " …"}`'
     return _unexpected(span, message, "expected the title", remedy, f'"{span.text}"{rest}')

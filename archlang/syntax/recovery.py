@@ -178,7 +178,8 @@ class Reader:
             if is_outside:
                 self._progress.stack.drop_from(misplaced.span.start)  # else a line `model` would be a model
             closer = self._brackets.closer_after(place) if is_outside else None
-            self._report(misplaced.span.start, misplaced if closer is None else without_header(misplaced))
+            if not (is_outside and self._is_below_mistake(misplaced.span.start)):
+                self._report(misplaced.span.start, misplaced if closer is None else without_header(misplaced))
             self._resume(end if closer is None else closer)
         elif (incomplete := self._early.incomplete_line(token, name)) is not None:
             self._report(incomplete.span.start, incomplete)
@@ -202,6 +203,17 @@ class Reader:
             self._brackets.skip_on_line(place)
             # A keyword in the middle of a line does not begin a statement.
             self._resume(place if self._progress.outline.is_first(place) else self._end_of(mistake, end))
+
+    def _is_below_mistake(self, place: int) -> bool:
+        """Returns whether a line is indented below a header with a mistake, such as `recipe r:`, and part of its body."""
+        indent = place - self._progress.line_start(place)
+        start = place - indent
+        while start > 0:
+            end, start = start, self._progress.line_start(start - 1)
+            line = self._progress.text[start:end]
+            if line.strip() and len(line) - len(line.lstrip()) < indent:
+                return any(start <= offset < end for offset in self.offsets)
+        return False
 
     def _end_of(self, mistake: Diagnostic, end: int) -> int:
         """Returns where parsing can resume after a mistake in a line, whose unexpected token ends at `end`."""

@@ -14,6 +14,7 @@ from archlang.syntax.early_ends import BINDERS
 from archlang.syntax.expected import Expected
 from archlang.syntax.form_place import Place
 from archlang.syntax.grammar import spellings
+from archlang.syntax.line_mistakes import END_OF_LINE
 from archlang.syntax.meant_forms import meant_form
 from archlang.syntax.misplaced_lines import misplaced_line
 from archlang.syntax.outline import FOREIGN_ELSE_IF, ITEM_WORDS, RECIPE_WORDS, RESERVED, STATEMENT_WORDS, Point
@@ -64,6 +65,8 @@ class Unexpected:
             return mistakes.operator_after_pipe(span, pipe)
         if token == "else" and (condition := self._if_in_value(span.start)) is not None:
             return mistakes.if_in_value(condition, span)
+        if token == ":" and "`{`" in accepted.phrases and END_OF_LINE.match(self._progress.text, span.end):
+            return mistakes.colon_for_brace(span)
         is_in_recipe = self._progress.stack.brace_around() in (None, *self._progress.outline.recipes)
         around, is_keyword = self._progress.stack.bracket_around(), token in spellings().values()
         return (

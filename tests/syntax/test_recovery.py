@@ -44,6 +44,16 @@ def test_mistakes_in_loops_and_after_them_are_reported() -> None:
     assert places(text) == ["E0101:3", "E0104:5", "E0101:8"]
 
 
+def test_a_colon_for_the_brace_of_an_item_is_its_only_mistake() -> None:
+    text = 'recipe r:\n    task ctl\n    model m\n    train adamw\n\ntable t: # ten\n    row "a" r\n' + GOOD
+    found = diagnostics(text)
+    assert [each.message for each in found] == ["a body stands between braces, found `:`"] * 2
+    assert [each.span.line for each in found] == [1, 6]
+    edited = apply_edits(text, [edit for each in found for edit in each.edits])
+    assert edited.startswith("recipe r {")
+    assert "table t { # ten" in edited
+
+
 def test_mistakes_in_several_items_are_reported() -> None:
     text = block("a = = h") + block("a = h") + "recipe r {\n task 3\n model m\n vary x of 1..2\n}\n" + GOOD
     assert places(text) == ["E0101:2", "E0101:14", "E0101:16"]
