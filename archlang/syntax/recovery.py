@@ -205,7 +205,7 @@ class Reader:
             self._resume(place if self._progress.outline.is_first(place) else self._end_of(mistake, end))
 
     def _is_below_mistake(self, place: int) -> bool:
-        """Returns whether a line is indented below a header with a mistake, such as `recipe r:`, and part of its body."""
+        """Returns whether a line is in the body of a header with a mistake, such as `recipe r:`."""
         indent = place - self._progress.line_start(place)
         start = place - indent
         while start > 0:
