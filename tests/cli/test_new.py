@@ -99,5 +99,12 @@ def test_the_name_of_a_library_block_that_the_program_uses_is_refused(
     assert not list(folder.iterdir())
 
 
+@pytest.mark.parametrize(("kind", "name"), [("block", "attention"), ("task", "ctl")])
+def test_a_name_of_the_library_is_written_with_a_note(kind: str, name: str, archlang: Command, folder: Path) -> None:
+    result = archlang("new", kind, name)
+    assert result.code == 0
+    assert f"where {name}.arch is used, `{name}` is its {kind}, and not that of the library" in result.out
+
+
 def test_an_unknown_kind_is_refused(archlang: Command) -> None:
     assert archlang("new", "model", "mine").code == 2
