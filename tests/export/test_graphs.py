@@ -38,6 +38,14 @@ CHUNKED = """model small(x: tokens[n]) -> logits[n, classes] {
     }
     return y |> linear[classes]
 }"""
+CHUNKS_HALT = """model small(x: tokens[n]) -> logits[n, classes] {
+    h = embed[4](x)
+    y = scan c in chunks[3](h) {
+        repeat 3 halting c by token_halt { c <- tanh(c + attention[1](c)) }
+        emit c
+    }
+    return y |> linear[classes]
+}"""
 POSITIONS = """model small(x: tokens[n]) -> logits[n, classes] {
     h = embed[4](x)
     s = mean(h)
@@ -144,12 +152,13 @@ def _agree(module: Architecture, path: Path, sizes: list[tuple[int, int]]) -> No
     "program",
     [
         HALTING,
+        CHUNKS_HALT,
         *(
             pytest.param(program, marks=pytest.mark.slow)
             for program in (CHUNKED, POSITIONS, BEFORE, GROWING, SELECTING, POINTERS, RECURRENCES)
         ),
     ],
-    ids=["halting", "chunked", "positions", "before", "growing", "selecting", "pointers", "recurrences"],
+    ids=["halting", "chunks halt", "chunked", "positions", "before", "growing", "selecting", "pointers", "recurrences"],
 )
 def test_an_exported_model_equals_its_module_at_lengths_it_was_not_traced_at(
     compiled: Compiled, tmp_path: Path, program: str, suffix: str

@@ -27,6 +27,8 @@ from archlang.backend.runtime.transforms import needs_plain_form
 Body = Callable[..., tuple[Any, ...]]
 # The extra results of a body.
 Costs = tuple[Float[Tensor, " b"], ...]
+# The tally of a loop's step, its states, its charges and its emission. A name: torch cannot trace `tuple[…] | None`.
+_Unpacked = tuple[Tally, list[Tensor], Costs | None, Tensor | None]
 PONDER, DEPTH = "ponder", "depth"
 """the names of extra results; those of charges begin with `charges.`"""
 # The number of steps on a GPU between two checks of which samples have halted.
@@ -350,7 +352,7 @@ class Halting(Loop):
         carried = [value if isinstance(value, Tensor) else torch.full((), value) for value in numbers]
         zeros = [first.ponder.new_zeros(first.ponder.shape) for _ in self.extras]
 
-        def unpacked(values: Sequence[Tensor]) -> tuple[Tally, list[Tensor], Costs | None, Tensor | None]:
+        def unpacked(values: Sequence[Tensor]) -> _Unpacked:
             tally = replace(first, **dict(zip(names, values[1:], strict=False)))
             rest = list(values[1 + len(names) :])
             costs, emitted = rest[count : count + len(zeros)], rest[count + len(zeros) :]
