@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -98,7 +99,7 @@ def tune(
     ranked = tuning.trials()
     if as_json:
         listed = [{"trial": trial.number, "values": trial.values, tuning.metric: trial.value} for trial in ranked]
-        best = search.text(ranked[0].values) if ranked else None
+        best = search.text(ranked[0].sampled) if ranked else None
         console.out.write_json({"trials": listed, "best": best})
     elif ranked:
         _print_best(tuning, ranked)
@@ -117,12 +118,14 @@ def _print_best(tuning: Tuning, ranked: list[Trial]) -> None:
         values = (_text(trial.values[space.path]) for space in search.spaces)
         table.add_row(str(trial.number), f"{trial.value:.4f}", *values)
     console.out.print(table)
-    console.out.print(search.text(ranked[0].values))
+    console.out.print(search.text(ranked[0].sampled))
 
 
-def _values(values: dict[str, float | str]) -> str:
+def _values(values: Mapping[str, int | float | str | bool]) -> str:
     return ", ".join(f"{path} = {_text(value)}" for path, value in values.items())
 
 
-def _text(value: float | str) -> str:
+def _text(value: float | str | bool) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
     return f"{value:.4g}" if isinstance(value, float) else str(value)

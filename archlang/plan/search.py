@@ -79,6 +79,12 @@ class SearchPlan:
             parts.append(tree.Vary(variations=(variation,), span=seed.span))
         return unparse(replace(recipe, parts=tuple(parts)))
 
+    def written(self, values: Mapping[str, float | str]) -> dict[str, int | float | str | bool]:
+        """The values of a point as they stand in its recipe: numbers with six digits, choices as numbers, booleans or
+        as texts."""
+        settings = self._settings(values)
+        return {path: _plain(settings[path].value) for path in values if path in settings}
+
     @property
     def base(self) -> str:
         """The recipe as text with the overrides and without searched values: what all trials have in common."""
@@ -211,6 +217,16 @@ def _values(sought: tree.Sought) -> Sequence[tree.Expression]:
         case tree.Range(low=low, high=high):
             return (low, high)
     return ()
+
+
+def _plain(value: tree.Expression) -> int | float | str | bool:
+    match value:
+        case tree.Number() | tree.Boolean() | tree.String():
+            return value.value
+        case tree.Unary(operator="-", operand=tree.Number() as number):
+            return -number.value
+        case _:
+            return expression_text(value)
 
 
 def _number(value: float | str, span: Span) -> tree.Expression:

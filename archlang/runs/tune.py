@@ -28,8 +28,10 @@ class Trial:
     """A trial that ended."""
 
     number: int
-    values: dict[str, float | str]
-    """the searched statics, by path"""
+    sampled: dict[str, float | str]
+    """what the sampler chose, by path; `SearchPlan.text` takes it"""
+    values: dict[str, int | float | str | bool]
+    """the searched statics as the recipe of the trial has them, by path"""
     value: float | None
     """the selecting metric; None if the trial failed"""
     folder: Path | None = None
@@ -124,7 +126,7 @@ class Tuning:
                 self._fail(trial)
             else:
                 self._study.tell(trial, value)
-            yield Trial(trial.number, dict(trial.params), value, folder), point_result
+            yield self._trial(trial, value, folder), point_result
 
     def _points(self, trials: int) -> Iterator[Point]:
         for _ in range(trials):
@@ -165,7 +167,10 @@ class Tuning:
         with self._explaining_storage():
             succeeded = self._study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
         ranked = sorted(succeeded, key=lambda trial: trial.value, reverse=self.metric not in LOWER_IS_BETTER)
-        return [Trial(trial.number, dict(trial.params), trial.value) for trial in ranked]
+        return [self._trial(trial, trial.value) for trial in ranked]
+
+    def _trial(self, trial: Any, value: float | None, folder: Path | None = None) -> Trial:
+        return Trial(trial.number, dict(trial.params), self.search.written(trial.params), value, folder)
 
     @contextmanager
     def _explaining_storage(self) -> Iterator[None]:

@@ -8,6 +8,7 @@ import pytest
 from archlang.plan.from_file import plan_search
 from archlang.plan.search import SearchPlan
 from archlang.record.mistakes import RunError, RunMachineError
+from archlang.record.reading import read_run
 from archlang.runs.points import Point, PointResult, run_point
 
 tune = pytest.importorskip("archlang.runs.tune")
@@ -41,6 +42,17 @@ def test_every_trial_is_a_run_and_the_best_comes_first(search: SearchPlan, tmp_p
     assert values == sorted(values, reverse=True)
     assert {trial.value for trial in trials} == set(values)
     assert all((trial.folder / "results.json").exists() for trial in trials)
+
+
+def test_the_values_of_a_trial_are_those_that_its_run_had(program: Path, tmp_path: Path) -> None:
+    line = "    search train.lr in 1e-3..1e-1 log, model.d in [4, 8]\n    claim"
+    program.write_text(program.read_text().replace("    claim", line, 1))
+    search = plan_search(program, sets={"train.steps": "2"})
+    ((trial, _),) = tune.Tuning(search, tmp_path / "study", device="cpu").run(1, InProcess(), lambda: False)
+    settings = read_run(trial.folder)[0].settings
+    assert trial.values == {path: settings[path] for path in ("train.lr", "model.d")}
+    assert isinstance(trial.values["model.d"], int)
+    assert f"lr = {trial.values['train.lr']}" in search.text(trial.sampled)
 
 
 def test_a_reopened_study_resumes_running_trials(search: SearchPlan, tmp_path: Path) -> None:
