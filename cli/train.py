@@ -111,7 +111,10 @@ def train(
         console.fail("name a program or `--resume FOLDER`, not both", "see `archlang train --help`", code=2)
     if resume is not None:
         if recipe or sets or steps is not None or seed is not None or out is not None or precision != "32":
-            console.fail("a resumed run keeps its settings", "combine `--resume` only with `--device`", code=2)
+            message = (
+                "a resumed run keeps its settings: `--resume` names a run, and no recipe, setting, precision or folder"
+            )
+            console.fail(message, "leave the others out; to train with other settings, name the program", code=2)
         from archlang.record.reading import read_plan
 
         plan, precision = read_plan(resume, plugin or ())
@@ -130,6 +133,7 @@ def train(
     # Otherwise every process of a run prints torch's warning that all weights have gradients.
     os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
     from archlang.runs import training
+    from archlang.runs.points import is_done
     from archlang.runs.stored_model import explaining_stored_model
     from archlang.train.stop import Stop
 
@@ -145,7 +149,10 @@ def train(
     after = ""
     if outcome.stopped:
         after = f" after {time_limit}" if stop.number is None and time_limit is not None else ""
-        console.err.print(f"stopped{after} at step {outcome.step}; resume with `--resume {folder}`")
+        rest = (
+            "the run was done before and keeps its results" if is_done(folder) else f"resume with `--resume {folder}`"
+        )
+        console.err.print(f"stopped{after} at step {outcome.step}; {rest}")
     if as_json:
         console.out.write_json(_outcome_json(outcome))
     elif not outcome.stopped:

@@ -108,6 +108,9 @@ def test_a_run_with_a_time_limit_stops_with_a_checkpoint_and_a_rerun_equals_one_
     archlang("train", "tiny.arch", "--out", "whole", "--device", "cpu")
     curves = [(folder / name / "metrics.jsonl").read_bytes() for name in ("run", "whole")]
     assert curves[0] == curves[1]
+    again = archlang("train", "--resume", "run", "--device", "cpu", "--for", "0s")
+    assert again.code == 0
+    assert "the run was done before and keeps its results" in again.err
     result = archlang("train", "tiny.arch", "--for", "soon")
     assert result.code == 2
     assert "'soon' is not a duration" in result.err
