@@ -191,6 +191,18 @@ def check_shipped(word: str, extern: BoundExtern) -> BoundExtern:
     return _bind(resolved, word, {path: static_setting(path, value) for path, value in paths.items()})
 
 
+def change_task(task: BoundExtern, sets: Mapping[str, str]) -> tuple[BoundExtern, Mapping[str, int]]:
+    """A shipped task with other statics, such as `{"task.test": "[64, 128]"}`, and the sizes that it gives its models.
+
+    Raises:
+        ProgramError: it has no such statics, or they contradict the others."""
+    resolved = load_command_line(f"recipe shown {{\n    task {task.name}\n}}\n")
+    recorded = {f"task.{name}": value for name, value in task.statics.items()}
+    settings = {path: static_setting(path, value) for path, value in recorded.items()} | parse_overrides(sets)
+    planner, report = _planner_of_part(resolved, settings)
+    return _without_errors(planner.extern("task"), report), _without_errors(planner.sizes(), report)
+
+
 def _bind(resolved: ResolvedFile, word: str, settings: Mapping[str, Setting]) -> BoundExtern:
     """The task or optimizer of the first recipe of a file, which has no other parts."""
     planner, report = _planner_of_part(resolved, settings)

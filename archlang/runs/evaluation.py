@@ -13,7 +13,8 @@ from archlang.backend.architecture import Architecture
 from archlang.backend.runtime.initial_weights import weights_loaded_later
 from archlang.compile import build
 from archlang.diagnostics.terminal import Terminal
-from archlang.plan.plan import Plan
+from archlang.plan.from_file import change_task
+from archlang.plan.plan import BoundExtern, Plan
 from archlang.record import mistakes as record_mistakes
 from archlang.record.checkpoint import Checkpoint, Checkpoints
 from archlang.record.mistakes import RunError
@@ -27,7 +28,7 @@ from archlang.runs.preparation import load_functions
 from archlang.runs.progress import showing_evaluation
 from archlang.runs.splits import describe_split, load_splits
 from archlang.runs.stored_model import explaining_stored_model
-from archlang.tasks.kit.make_task import make_task
+from archlang.tasks.kit.make_task import is_own, make_task
 from archlang.tasks.kit.split import Split
 from archlang.tasks.kit.task import Task, group_names
 from archlang.train.data import Data
@@ -141,7 +142,8 @@ def _metrics(task: Task, scores: Iterable[Score]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, eq=False)
 class OpenedRun:
-    """The task of a run folder, and a module with its selected weights. `data` describes the splits of the run."""
+    """The task of a run folder, and a module with its selected weights. `data` describes the splits of the run.
+    `is_changed`: the task has other statics than that of the run."""
 
     folder: Path
     recipe: str
@@ -153,6 +155,7 @@ class OpenedRun:
     data: DataRecord
     device: torch.device
     functions: RunFunctions
+    is_changed: bool = False
 
     def load(self, splits: Sequence[str] | None, console: Terminal | None) -> dict[str, Split]:
         """Loads splits of the task; without names, all except `train`.
@@ -165,7 +168,7 @@ class OpenedRun:
                 raise mistakes.no_such_split(self.task_name, name, self.task.split_names())
         loaded = load_splits(self.task_name, self.statics, self.task, names, console)
         for name, split in loaded.items():
-            if describe_split(split) != self.data.root.get(name):
+            if not self.is_changed and describe_split(split) != self.data.root.get(name):
                 message = f"the {name} split is not the one that {self.folder} was made with"
                 warnings.warn(message, RecordWarning, stacklevel=3)
         return loaded
@@ -178,19 +181,28 @@ class OpenedRun:
 
 
 def open_run(
-    folder: Path, *, checkpoint: str | int = "best", device: str = "auto", plugins: Iterable[str | Path] = ()
+    folder: Path,
+    *,
+    checkpoint: str | int = "best",
+    device: str = "auto",
+    plugins: Iterable[str | Path] = (),
+    sets: Mapping[str, str] | None = None,
 ) -> OpenedRun:
     """Opens a run folder. `plugins` are the Python files that the user trusts, those that the run was trained with.
+    `sets`, such as `{"task.test": "[64, 128]"}`, change statics of a shipped task.
 
     `checkpoint` is `best`, the selected weights; `last`; or a step whose checkpoint is kept.
 
     Raises:
-        RunError: the folder is no run folder, has or has no such checkpoint.
+        RunError: the folder is no run folder, has or has no such checkpoint, or the task cannot be changed so.
+        ProgramError: the task has no such statics.
         PluginError: a plugin cannot be imported, or the run was trained with others."""
     (run, bound_task, train), data = read_run(folder), read_record(folder, DATA, DataRecord)
     if "train.select" not in run.settings:
         raise record_mistakes.damaged(folder / RUN, "there is no setting `train.select`")
     trusted = read_plugins(folder, run, plugins)
+    if sets:
+        bound_task = _changed(bound_task, sets, run.gives)
     selecting_split, _, metric = str(run.settings["train.select"]).partition(".")
     task = make_task(bound_task.name, bound_task.python, bound_task.statics, trusted)
     functions = load_functions(train, bound_task.name, task, trusted)
@@ -203,8 +215,18 @@ def open_run(
     module.to(torch_device)
     return OpenedRun(
         folder, run.recipe, bound_task.name, bound_task.statics, task, module, weights.step, data, torch_device,
-        functions,
+        functions, bool(sets),
     )  # fmt: skip
+
+
+def _changed(task: BoundExtern, sets: Mapping[str, str], sizes: Mapping[str, int]) -> BoundExtern:
+    """The task of a run with other statics; `sizes` are those that the model was made for."""
+    if not is_own(task.python):
+        raise mistakes.task_of_own(task.name)
+    changed, sizes_now = change_task(task, sets)
+    if sizes_now != sizes:
+        raise mistakes.other_sizes(task.name, sizes, sizes_now)
+    return changed
 
 
 def _checkpoint(folder: Path, wanted: str | int, split: str, metric: str) -> Checkpoint:
@@ -231,17 +253,21 @@ def evaluate_run(
     folder: Path,
     splits: Sequence[str] | None = None,
     *,
+    checkpoint: str | int = "best",
     device: str = "auto",
     written: int = DEFAULT_ANSWERS,
     plugins: Iterable[str | Path] = (),
+    sets: Mapping[str, str] | None = None,
     console: Terminal | None = None,
 ) -> Outcome:
-    """Evaluates the selected weights of a run again. If the answers of a split are sequences, the model writes at most
+    """Evaluates a run again: its selected weights or those of another `checkpoint`, on its task or with other statics
+    of a shipped one, as `open_run` takes them. If the answers of a split are sequences, the model writes at most
     `written` of them without teacher forcing.
 
     Raises:
+        ProgramError: the task has no such statics.
         RunError: the folder is no run folder, has no checkpoint, or the task has no such split."""
-    run = open_run(folder, device=device, plugins=plugins)
+    run = open_run(folder, checkpoint=checkpoint, device=device, plugins=plugins, sets=sets)
     task, module = run.task, run.module
     loaded = run.load(splits, console)
     with explaining_stored_model(folder / GRAPH_AT_TEST), showing_evaluation(console) as watcher:

@@ -2,7 +2,7 @@
 
 import difflib
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from archlang.diagnostics.names import listed, plural
@@ -37,6 +37,19 @@ def seed_out_of_bounds(seed: int, highest: int) -> RunError:
 
 def no_such_split(task: str, split: str, possible: Iterable[str]) -> RunError:
     return RunError(f"the task `{task}` has no split `{split}`", f"its splits are {', '.join(possible)}")
+
+
+def task_of_own(task: str) -> RunError:
+    message = f"the task `{task}` is not one of archlang's, so a run has it as it is"
+    return RunError(message, "evaluate without `--set`, or on other items by `archlang predict`")
+
+
+def other_sizes(task: str, before: Mapping[str, int], after: Mapping[str, int]) -> RunError:
+    name = next(name for name in {**before, **after} if before.get(name) != after.get(name))
+    message = (
+        f"with these statics, `{task}` has {name} = {after.get(name)}, and the model was made for {before.get(name)}"
+    )
+    return RunError(message, "change statics that leave the sizes as they are, such as the lengths of `task.test`")
 
 
 def no_selecting_split(task: str, split: str, metric: str, possible: Sequence[str]) -> RunError:

@@ -59,6 +59,30 @@ def test_only_named_splits_are_evaluated(run: Path) -> None:
     assert result["splits"]["train"]["items"] == 30
 
 
+def test_other_statics_of_the_task_give_other_items(run: Path) -> None:
+    asked = ("run", "--split", "test", "--set", "task.test_length=[64, 128]", "--set", "task.test_size=6")
+    result = eval_(*asked, "--json")
+    assert result.stderr == ""
+    found = json.loads(result.stdout)
+    assert found["set"] == {"task.test_length": "[64, 128]", "task.test_size": "6"}
+    assert list(found["splits"]["test"]["groups"]["length"]) == ["64", "128"]
+    assert "task.test_length = [64, 128]" in eval_(*asked).output
+
+
+def test_the_weights_of_a_checkpoint_are_evaluated(run: Path) -> None:
+    assert json.loads(eval_("run", "--checkpoint", "last", "--json").stdout)["step"] == 4
+
+
+def test_only_the_task_can_change_after_training(run: Path) -> None:
+    result = eval_("run", "--set", "model.d=4")
+    assert result.exit_code == 2
+    assert "`model.d` cannot change after training" in result.stderr
+
+
+def test_decode_has_no_effect_on_answers_that_are_no_sequences(run: Path) -> None:
+    assert "`--decode` has no effect" in eval_("run", "--decode", "4").stderr
+
+
 def test_a_claim_about_two_conditions_is_measured_where_both_hold(run: Path) -> None:
     (claim,) = json.loads((run / "results.json").read_text())["claims"]
     assert claim["measured"] is not None
@@ -71,6 +95,8 @@ def test_a_claim_about_two_conditions_is_measured_where_both_hold(run: Path) -> 
         (("nothing",), "is not a run folder"),
         (("tiny.arch",), "is not a run folder"),
         (("run", "--split", "exam"), "no split `exam`"),
+        (("run", "--checkpoint", "99"), "step 99"),
+        (("run", "--set", "task.lenth=4"), "unknown path `task.lenth`"),
     ],
 )
 def test_an_error_is_reported(arguments: tuple[str, ...], words: str, run: Path) -> None:
@@ -106,6 +132,8 @@ def test_decode_sets_the_number_of_generated_answers(tmp_path: Path, monkeypatch
     without = json.loads(eval_("run", "--split", "test", "--decode", "0", "--json").stdout)
     assert set(without["splits"]["test"]["metrics"]) == {"accuracy", "sequence_accuracy"}
     assert eval_("run", "--decode", "-1").exit_code == 2
+    other = eval_("run", "--set", "task.symbols=5")
+    assert "`copy` has vocab = 7, and the model was made for 12" in str(other.exception)
 
 
 def test_an_unknown_device_is_a_usage_error(run: Path) -> None:
