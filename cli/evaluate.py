@@ -30,7 +30,7 @@ def evaluate(
     The run may still be training; its folder is not changed. If the answers of a task are sequences, the model also
     generates some token by token: 1,000 of each split, or the number after `--decode`.
 
-    Example: archlang eval runs/gutlb/2026-01-31_12-00-00 --split test --set task.test=64..128
+    Example: archlang eval runs/gutlb/2026-01-31_12-00-00 --set "task.test_length=[2048]"
     """
     from archlang.record.schemas import json_value
     from archlang.runs import evaluation

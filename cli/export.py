@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os.path
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -57,6 +58,9 @@ def export(
         console.fail("a run folder has its own model, recipe and statics", "omit --model, --recipe and --set", code=2)
     if not source.is_dir() and checkpoint is not None:
         console.fail("a program has no checkpoints", "omit --checkpoint, or name a run folder", code=2)
+    if source.suffix != ".arch" and not os.path.lexists(source):
+        remedy = "check the path; `archlang runs list` lists the runs"
+        console.fail(f"there is no run, saved model or program {source}", remedy)
     check_target(out, overwrite=force)
     with plain_warnings():
         module = (

@@ -17,11 +17,12 @@ app = typer.Typer(name="runs", help="List, show, compare and remove run folders.
 Run = Annotated[Path, typer.Argument(help="A run folder.", show_default=False, autocompletion=completion.runs)]
 Runs = Annotated[list[Path], typer.Argument(help="Run folders.", show_default=False, autocompletion=completion.runs)]
 AsJson = Annotated[bool, typer.Option("--json", help="Print as JSON.")]
+_FOLDER = Path("runs")
 
 
 @app.command("list")
 def list_(
-    folder: Annotated[Path, typer.Argument(help="The folder to search, with its subfolders.")] = Path("runs"),
+    folder: Annotated[Path, typer.Argument(help="The folder to search, with its subfolders.")] = _FOLDER,
     as_json: AsJson = False,
 ) -> None:
     """List the runs of a folder, with their progress and their results. Damaged runs follow, with the reason.
@@ -30,6 +31,8 @@ def list_(
     """
     from archlang.record.summaries import DamagedRun, find_runs
 
+    if folder != _FOLDER and not folder.exists():
+        console.fail(f"there is no folder {folder}", "check the path")
     all_runs = list(find_runs(folder))
     if as_json:
         console.out.write_json([run.json_value() for run in all_runs])

@@ -19,6 +19,7 @@ from tests.cli.conftest import Command
         (("model.arch",), 2, "--out"),
         (("model.arch", "-o", "model.py", "--checkpoint", "last"), 2, "omit --checkpoint"),
         (("bad.arch", "-o", "model.py"), 1, "E02"),
+        (("runs/mistyped", "-o", "model.py"), 1, "there is no run, saved model or program runs/mistyped"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )

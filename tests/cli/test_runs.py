@@ -28,7 +28,11 @@ def test_runs_are_listed_with_their_state_step_and_metrics(archlang: Command, fo
 
 
 def test_a_folder_without_runs_is_reported(archlang: Command, folder: Path) -> None:
-    assert "no runs" in archlang("runs", "list", "nowhere").out
+    (folder / "empty").mkdir()
+    assert "no runs" in archlang("runs", "list", "empty").out
+    mistyped = archlang("runs", "list", "nowhere")
+    assert mistyped.code == 1
+    assert "there is no folder nowhere" in mistyped.err
 
 
 def test_a_moved_run_shows_the_same(archlang: Command, folder: Path) -> None:

@@ -194,10 +194,6 @@ def unreadable_file(path: str) -> TaskError:
     return TaskError(f"{path} cannot be read or decompressed", "check its permissions, and whether it is complete")
 
 
-def not_text(path: str) -> TaskError:
-    return TaskError(f"{path} is not UTF-8 text", "save it as UTF-8")
-
-
 def unknown_form(path: str) -> TaskError:
     message = f"{path} is neither TSV nor JSONL"
     return TaskError(message, "rename it to end in .tsv or .jsonl, optionally followed by .gz or .xz")

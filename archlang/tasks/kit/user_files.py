@@ -219,7 +219,18 @@ def lines_of(task: str, path: str, ending: str) -> Iterator[tuple[int, str]]:
                 if line.strip():
                     yield number, line.rstrip("\r\n")
         except UnicodeDecodeError as error:
-            raise mistakes.not_text(path) from error
+            raise mistakes.bad_line(path, _undecoded_line(path, ending), "it is not UTF-8 text") from error
+
+
+def _undecoded_line(path: str, ending: str) -> int:
+    """The number of the first line that is not UTF-8: texts are decoded in larger parts."""
+    with Stored(Path(path), ending).open() as stream:
+        for number, line in enumerate(stream, 1):
+            try:
+                line.decode("utf-8")
+            except UnicodeDecodeError:
+                break
+    return number
 
 
 @contextmanager

@@ -124,8 +124,8 @@ def test_a_damaged_compressed_file_is_refused(tmp_path: Path, content: bytes) ->
         own(put(tmp_path, "a.tsv.gz", content)).lines("train")
 
 
-def test_bytes_that_are_not_utf_8_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(TaskError, match="not UTF-8 text"):
+def test_bytes_that_are_not_utf_8_are_refused_at_their_line(tmp_path: Path) -> None:
+    with pytest.raises(TaskError, match=r"^line 2 of \S*a\.tsv: it is not UTF-8 text"):
         own(put(tmp_path, "a.tsv", b"text\tlabel\n\xff\tx\n")).lines("train")
 
 
