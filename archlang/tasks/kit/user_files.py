@@ -229,8 +229,8 @@ def _undecoded_line(path: str, ending: str) -> int:
             try:
                 line.decode("utf-8")
             except UnicodeDecodeError:
-                break
-    return number
+                return number
+    raise AssertionError(f"every line of {path} is UTF-8")
 
 
 @contextmanager
