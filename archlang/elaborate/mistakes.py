@@ -160,8 +160,9 @@ _WRITABLE = re.compile(r"(?:seq|vec)\[[\w, +*-]+\]")
 
 
 def state_changes_type(
-    span: Span, name: str, before: Type, after: Type, first: Span | None, in_scan: bool
+    span: Span, name: str, before: Type, after: Type, first: Span | None, in_scan: bool, grows_outside: bool = False
 ) -> Diagnostic:
+    """`grows_outside`: a scan around the loop has the state after `carry … growing`."""
     labels = (Label(first, f"`{name}` is `{before}` here"),) if first is not None else ()
     message = f"the state `{name}` is `{before}`, but this update is `{after}`; a state keeps its type"
     remedy = "change the value to the type of the state before `<-`"
@@ -170,6 +171,9 @@ def state_changes_type(
         return Diagnostic("E0405", message, span, f"is `{after}`", labels, remedy)
     if in_scan and before.name == "seq" and before.dims[0].constant == 0:
         return Diagnostic("E0405", message, span, f"is `{after}`", labels, f"write `carry {name} growing`")
+    if grows_outside:
+        remedy = f"update `{name}` in the scan that carries it, outside of this loop, or let another name grow"
+        return Diagnostic("E0405", message, span, f"is `{after}`", labels, remedy)
     if before.name == after.name == "seq" and before.feature == after.feature:
         remedy = _fixed_length(name, before.dims[0].constant, after.dims[0].constant)
         if in_scan:
@@ -310,6 +314,8 @@ def address_escapes(span: Span, block: str, result: str) -> Diagnostic:
 
 def not_scanned(span: Span, got: Type) -> Diagnostic:
     remedy = "scan a `seq`, one position at a time, or split it into chunks: `scan c in chunks[10](h) …`"
+    if got.name == "tokens":
+        remedy = "turn tokens into vectors with `embed[d]`, and scan these"
     message = f"`scan` expects a `seq` or chunks, but this is `{got}`"
     return Diagnostic("E0411", message, span, f"is `{got}`", remedy=remedy)
 

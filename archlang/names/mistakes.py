@@ -100,10 +100,13 @@ def _fits(item: Definition | Extern, arguments: Sequence[Type | None] | None) ->
     )
 
 
-def defined_twice(span: Span, name: str, first: Span) -> Diagnostic:
+def defined_twice(span: Span, name: str, first: Span, is_recipe: bool = False) -> Diagnostic:
     message = f"`{name}` is defined twice in this file"
     labels = (Label(first, "first definition"),)
-    return Diagnostic("E0204", message, span, "second definition", labels, "rename one of them, or delete it")
+    remedy = "rename one of them, or delete it"
+    if is_recipe:
+        remedy += f"; a recipe that changes parts of `{name}` is `recipe other from {name} {{ … }}`"
+    return Diagnostic("E0204", message, span, "second definition", labels, remedy)
 
 
 def bound_twice(span: Span, name: str, first: Span) -> Diagnostic:

@@ -254,7 +254,8 @@ class Loader:
             other = first.setdefault((kind, item.name), item)
             is_half_copy = other is not item and not (other.is_whole and item.is_whole)
             if other is not item and not is_half_copy:
-                self.diagnostics.append(mistakes.defined_twice(item.name_span, item.name, other.name_span))
+                is_recipe = isinstance(item, tree.Recipe)
+                self.diagnostics.append(mistakes.defined_twice(item.name_span, item.name, other.name_span, is_recipe))
                 continue
             if is_half_copy and not item.is_whole:
                 continue

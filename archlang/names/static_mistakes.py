@@ -374,6 +374,11 @@ def unknown_static_name(span: Span, name: str, possible: Iterable[str], kind: st
         return diagnostic.with_edits(Edit(span, _TRUTHS[lower]), is_safe=True)
     declare = "declare it as a static of the block: `block name[" + name + ": int](…)`"
     remedy = f"write a list: `[{name}]`" if kind == "list" else declare
+    whole = name.rpartition(".")[0]
+    if whole and whole in possible:
+        remedy = (
+            f"declare a static for each part of `{whole}` that the program reads: only Python reads parts of a static"
+        )
     if _CHOICE.match(span.source.line(span.line)):
         remedy = f"set a static by its name: `{name} = …`"
     if lower in ("none", "null", "nil"):

@@ -43,6 +43,13 @@ def follows(diagnostic: Diagnostic, doubtful: Sequence[Item]) -> bool:
     return diagnostic.code not in _INDEPENDENT and any(_contains(item.span, diagnostic.span) for item in doubtful)
 
 
+def is_of_second_recipe(diagnostic: Diagnostic, mistakes: Iterable[Diagnostic]) -> bool:
+    """Whether a recipe lacks a part that may be meant to come from the first recipe of its name."""
+    return diagnostic.code == "E0601" and any(
+        mistake.code == _DEFINED_TWICE and mistake.span == diagnostic.span for mistake in mistakes
+    )
+
+
 def _words(item: Definition | Extern | Recipe | Table) -> set[str]:
     """Returns the words of an item without the name that it defines."""
     text, name = item.span.text, item.name_span

@@ -16,7 +16,7 @@ from archlang.names import library
 from archlang.names.mistakes import declared_by_library_only, incomplete_optimizer, too_much_work
 from archlang.names.resolve import Declaration, Loader, ResolvedFile
 from archlang.names.unused import unused_uses
-from archlang.plan.ambiguous_names import follows, items_in_doubt
+from archlang.plan.ambiguous_names import follows, is_of_second_recipe, items_in_doubt
 from archlang.plan.cells import CellPlanner
 from archlang.plan.checked_bodies import CheckedBodies
 from archlang.plan.inheritance import repeats_mistake_of_base
@@ -96,6 +96,7 @@ def _check(resolved: ResolvedFile, diagnostics: Sequence[Diagnostic], bodies: Ch
             or not (
                 _follows(diagnostic, diagnostics)
                 or follows(diagnostic, doubtful)
+                or is_of_second_recipe(diagnostic, mistakes)
                 or repeats_mistake_of_base(diagnostic, mistakes, resolved.recipes)
                 or repeats_mistake_of_averaged(diagnostic, mistakes, resolved)
             )

@@ -27,7 +27,9 @@ def check_supervision(statics: Mapping[str, Bound], graph: Graph, model: str, sp
     supervise, halt = statics.get(_SETTING), statics.get(_HALT)
     if supervise is not None and supervise.value in _BY_STEP:
         _check_loop(supervise, graph, model, supervise.span or span, report)
-    if halt is not None and halt.value not in (None, _NONE) and str(halt.value) not in (names := charge_names(graph)):
+    if halt is None or halt.value in (None, _NONE) or supervise is None or supervise.value != _CARRIED:
+        return  # without `carried`, `where` refuses it
+    if str(halt.value) not in (names := charge_names(graph)):
         report(mistakes.unknown_charge(halt.span or span, str(halt.value), model, names))
 
 

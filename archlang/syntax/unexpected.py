@@ -34,6 +34,7 @@ _FOREIGN_SIGNS = {"//": mistakes.foreign_comment, "**": mistakes.power_operator,
 _WORDS_OF_LOOPS = ("scan", "experts", "after", "carry", "growing", "halting", "as", "by", "drawn", "truncated")
 # Words before a name that are no blocks.
 _NO_BLOCKS = (*RESERVED, *_WORDS_OF_LOOPS, "lambda")
+_LOOP_IN_VALUE = re.compile(r"(?P<word>scan|experts)[ \t]+\Z")
 # A block, with or without statics, before what may be its argument.
 _BLOCK = re.compile(r"(?<=[\s(\[=,])([A-Za-z_][\w.]*(?:\[[^\[\]\r\n]*\]|(?=[ \t])))[ \t]*\Z")
 
@@ -57,6 +58,12 @@ class Unexpected:
             if near is not None:
                 return mistakes.misspelt_keyword(name, name.text, words)
         span = self._progress.span(token.start_pos or 0, token.end_pos or 0)
+        if (
+            token == "in"
+            and name is not None
+            and (loop := _LOOP_IN_VALUE.search(self._progress.text, max(0, name.start - 100), name.start))
+        ):
+            return mistakes.loop_in_value(self._progress.span(*loop.span("word")), loop["word"])
         if token in ("(", "|>") or accepted.phrases == ("a name",):
             let = self._progress.let()
             if let is not None and self._progress.same_line(let.start, span.start):

@@ -30,8 +30,8 @@ def remedies(template: str, line: str) -> list[str]:
         ("y = linear[h]", "write `linear[out = …](h)`"),
         ("y = linear[d, norm(h)]", "write `linear[d](norm(h))`"),
         ("y = linear[d]", "apply the block: `linear[d](h)`, or `h |> linear[d]`"),
-        ("repeat 3:", "write `{`"),
-        ("if d > 3:", "write `{`"),
+        ("repeat 3:", "write `{`, and `}` after the body"),
+        ("if d > 3:", "write `{`, and `}` after the body"),
         ("y = linear[bias =", "write a value after `=`, and add `]`"),
         ("y = linear[d](h +", "write a value after `+`, and add `)`"),
         ("let f = norm(h)", "bind the value without `let`: `f = norm(h)`"),
@@ -54,6 +54,67 @@ def test_a_form_of_another_language_has_the_remedy_of_this_one(line: str, remedy
     mistakes = [each for each in check_text(text, "program.arch") if each.span.line == 3 and each.is_error]
     assert [each.remedy for each in mistakes] == [remedy]
     assert ([edit.text for edit in mistakes[0].edits] == [" {"]) == line.endswith(":")
+
+
+GROWING = """model m[d = 8](x: tokens[n]) -> logits[classes] {
+    h = embed[d](x)
+    s = constant[0, d]()
+    y = scan v in h carry s growing {
+        repeat 3 { s <- append(s, expand(v)) }
+        emit v
+    }
+    return mean(s) |> linear[classes]
+}
+"""
+PART = """block b[r: range](h: seq[n, d]) -> seq[n, d] { return linear[r.low](h) }
+model m[d = 8](x: tokens[n]) -> logits[classes] { return embed[d](x) |> b[1..2] |> last |> linear[classes] }
+"""
+TRUNCATED = """model m[d = 8](x: tokens[n]) -> logits[classes] {
+    h = embed[d](x)
+    a = mean(h)
+    s = mean(h)
+    y = scan v in h carry s truncated 2, a { emit v }
+    return y |> last |> linear[classes]
+}
+"""
+TOKENS = """model m[d = 8](x: tokens[n]) -> logits[classes] {
+    y = scan v in x { emit linear[d](v) }
+    return y |> last |> linear[classes]
+}
+"""
+SCAN = """model m[d = 8](x: tokens[n]) -> logits[classes] {
+    h = embed[d](x)
+    h <- scan v in h { emit v }
+    return h |> last |> linear[classes]
+}
+"""
+TWICE = """model m[d = 8](x: tokens[n]) -> logits[classes] { return embed[d](x) |> last |> linear[classes] }
+recipe r {
+    task  ctl
+    model m
+    train adamw[steps = 1]
+}
+recipe r { model m[d = 4] }
+"""
+SETTINGS = TWICE[: TWICE.rindex("recipe")]
+
+
+@pytest.mark.parametrize(
+    ("program", "remedy"),
+    [
+        (GROWING, "update `s` in the scan that carries it, outside of this loop, or let another name grow"),
+        (PART, "declare a static for each part of `r` that the program reads: only Python reads parts of a static"),
+        (TRUNCATED, "write `truncated 2` after the last name of `carry`"),
+        (TOKENS, "turn tokens into vectors with `embed[d]`, and scan these"),
+        (SCAN, "write the loop before this line, as in `y = scan v in h { … emit v }`, and use its result here"),
+        (TWICE, "or delete it; a recipe that changes parts of `r` is `recipe other from r { … }`"),
+        (SETTINGS.replace("adamw[", "sgd[schedule = onecycle, "), "change one of these values"),
+        (SETTINGS.replace("adamw[", "adamw[halt = foo, "), "change one of these values"),
+    ],
+)
+def test_one_mistake_has_one_remedy(program: str, remedy: str) -> None:
+    (mistake,) = [each for each in check_text(program, "program.arch") if each.is_error]
+    assert mistake.remedy.endswith(remedy)
 
 
 @pytest.mark.parametrize(
