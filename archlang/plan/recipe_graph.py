@@ -18,7 +18,6 @@ from archlang.plan.model_graphs import ModelGraphs
 from archlang.plan.recipe import ResolvedRecipe
 from archlang.plan.statics import model_sizes
 from archlang.plan.task_fit import features_of_fields, find_misfit
-from archlang.plan.weights import may_have_weights
 from archlang.source import Span
 from archlang.syntax.expression_text import expression_text
 from archlang.syntax.tree import Extern, Setting
@@ -62,7 +61,7 @@ def recipe_graph(
     if leak is not None:
         _at_point(recipe, point)(leak)
         return None
-    if graph.is_whole and not may_have_weights(graph):
+    if graph.is_whole and not model_graphs.may_have_weights(graph):
         report(mistakes.no_weights(span, recipe.name, model.name))
         return None
     return graph if graph.is_whole else None

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from archlang.diagnostics.log import DiagnosticLog
 from archlang.graph.graph import Graph
 from archlang.names.load import load_file
@@ -60,3 +62,10 @@ def test_blocks_with_equal_statics_share_a_graph(tmp_path: Path) -> None:
     assert first is second
     assert library != first
     assert other != library
+
+
+def test_a_graph_is_searched_for_weights_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    searched = []
+    monkeypatch.setattr("archlang.plan.model_graphs.may_have_weights", lambda graph: searched.append(graph) or True)
+    graphs(tmp_path, "m", "m", "m")
+    assert len(searched) == 1
