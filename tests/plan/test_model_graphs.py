@@ -65,7 +65,12 @@ def test_blocks_with_equal_statics_share_a_graph(tmp_path: Path) -> None:
 
 
 def test_a_graph_is_searched_for_weights_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    searched = []
-    monkeypatch.setattr("archlang.plan.model_graphs.may_have_weights", lambda graph: searched.append(graph) or True)
+    searched: list[Graph] = []
+
+    def search(graph: Graph) -> bool:
+        searched.append(graph)
+        return True
+
+    monkeypatch.setattr("archlang.plan.model_graphs.may_have_weights", search)
     graphs(tmp_path, "m", "m", "m")
     assert len(searched) == 1
