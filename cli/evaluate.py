@@ -38,8 +38,8 @@ def evaluate(
     from archlang.train.decoding import DEFAULT_ANSWERS
 
     changes = parse_sets(sets)
-    if other := next((path for path in changes if not path.startswith("task.")), None):
-        console.fail(f"`{other}` cannot change after training", "set statics of the task, as `task.test`", code=2)
+    if fixed := next((path for path in changes if not path.startswith("task.")), None):
+        console.fail(f"`{fixed}` cannot change after training", "set statics of the task, as `task.test`", code=2)
     with plain_warnings():
         outcome = evaluation.evaluate_run(
             run, split, checkpoint=checkpoint, device=device, written=DEFAULT_ANSWERS if decode is None else decode,
@@ -51,11 +51,11 @@ def evaluate(
     if as_json:
         splits = {score.split: json_value(score.result()) for score in outcome.scores}
         names = {"group_names": outcome.group_names} if outcome.group_names else {}
-        changed = {"set": changes} if changes else {}
-        console.out.write_json({"step": outcome.step, **changed, "splits": splits, **names})
+        settings = {"set": changes} if changes else {}
+        console.out.write_json({"step": outcome.step, **settings, "splits": splits, **names})
         return
-    changed_to = "".join(f", {path} = {value}" for path, value in changes.items())
-    console.out.print(f"the weights of step {outcome.step}{changed_to}", markup=False)
+    settings_text = "".join(f", {path} = {value}" for path, value in changes.items())
+    console.out.print(f"the weights of step {outcome.step}{settings_text}", markup=False)
     console.out.print(
         result_table(outcome.scores, outcome.breakdown, outcome.metrics, outcome.trained, outcome.group_names),
         soft_wrap=False,

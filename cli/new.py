@@ -69,8 +69,8 @@ def new(
         write_file(path, text)
         console.out.print(f"wrote {path}", markup=False)
     plugin = ["--plugin", f"{folder / name}.py"] if f"{name}.py" in starter(kind, name) else []
-    find = {"block": library.block, "task": library.task}.get(kind)
-    if find is not None and find(name) is not None:
+    is_in_library = (kind == "block" and library.block(name)) or (kind == "task" and library.task(name))
+    if is_in_library:
         note = f"where {program} is used, `{name}` is its {kind}, and not that of the library"
         console.out.print(note, markup=False)
     console.out.print("next, type", markup=False)

@@ -19,7 +19,7 @@ from archlang.tasks.kit.task import Kind
 
 
 def picture(model: Architecture | Run) -> str:
-    """Returns the picture of a module, or of that of a run, as HTML: an image of the boxes of its program, which a
+    """Returns the picture of a module, or of a run's module, as HTML: an image of the boxes of its program, which a
     notebook shows for a cell that ends with the module. `archlang viz` draws pictures of programs that fold.
 
     Raises:

@@ -171,7 +171,7 @@ def state_changes_type(
         return Diagnostic("E0405", message, span, f"is `{after}`", labels, remedy)
     if in_scan and before.name == "seq" and before.dims[0].constant == 0:
         return Diagnostic("E0405", message, span, f"is `{after}`", labels, f"write `carry {name} growing`")
-    if grows_outside:
+    if grows_outside and before.feature == after.feature:
         remedy = f"update `{name}` in the scan that carries it, outside of this loop, or let another name grow"
         return Diagnostic("E0405", message, span, f"is `{after}`", labels, remedy)
     if before.name == after.name == "seq" and before.feature == after.feature:

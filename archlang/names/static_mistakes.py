@@ -362,6 +362,7 @@ _CHOICE = re.compile(r"\s*(?:task|model|train)\b[^({]*$")
 
 
 def unknown_static_name(span: Span, name: str, possible: Iterable[str], kind: str | None = None) -> Diagnostic:
+    possible = tuple(possible)
     if span.source.path.startswith("--set "):
         expected = _a(kind or "int")
         message = f"`{span.source.path}` takes {expected}, not `{name}`, which is no static here"
@@ -374,11 +375,9 @@ def unknown_static_name(span: Span, name: str, possible: Iterable[str], kind: st
         return diagnostic.with_edits(Edit(span, _TRUTHS[lower]), is_safe=True)
     declare = "declare it as a static of the block: `block name[" + name + ": int](…)`"
     remedy = f"write a list: `[{name}]`" if kind == "list" else declare
-    whole = name.rpartition(".")[0]
-    if whole and whole in possible:
-        remedy = (
-            f"declare a static for each part of `{whole}` that the program reads: only Python reads parts of a static"
-        )
+    static = name.rpartition(".")[0]
+    if static and static in possible:
+        remedy = f"declare a static for each part of `{static}` that the program reads: only Python reads its parts"
     if _CHOICE.match(span.source.line(span.line)):
         remedy = f"set a static by its name: `{name} = …`"
     if lower in ("none", "null", "nil"):

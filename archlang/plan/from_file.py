@@ -186,9 +186,7 @@ def check_shipped(word: str, extern: BoundExtern) -> BoundExtern:
 
     Raises:
         ProgramError: it has no such statics."""
-    resolved = load_command_line(f"recipe shown {{\n    {word} {extern.name}\n}}\n")
-    paths = {f"{word}.{name}": value for name, value in extern.statics.items()}
-    return _bind(resolved, word, {path: static_setting(path, value) for path, value in paths.items()})
+    return _bind(_recipe_of(word, extern), word, _recorded_settings(word, extern))
 
 
 def change_task(task: BoundExtern, sets: Mapping[str, str]) -> tuple[BoundExtern, Mapping[str, int]]:
@@ -196,11 +194,20 @@ def change_task(task: BoundExtern, sets: Mapping[str, str]) -> tuple[BoundExtern
 
     Raises:
         ProgramError: it has no such statics, or they contradict the others."""
-    resolved = load_command_line(f"recipe shown {{\n    task {task.name}\n}}\n")
-    recorded = {f"task.{name}": value for name, value in task.statics.items()}
-    settings = {path: static_setting(path, value) for path, value in recorded.items()} | parse_overrides(sets)
-    planner, report = _planner_of_part(resolved, settings)
+    settings = _recorded_settings("task", task) | parse_overrides(sets)
+    planner, report = _planner_of_part(_recipe_of("task", task), settings)
     return _without_errors(planner.extern("task"), report), _without_errors(planner.sizes(), report)
+
+
+def _recipe_of(word: str, extern: BoundExtern) -> ResolvedFile:
+    """A file with a recipe that has a shipped task or optimizer only."""
+    return load_command_line(f"recipe shown {{\n    {word} {extern.name}\n}}\n")
+
+
+def _recorded_settings(word: str, extern: BoundExtern) -> dict[str, Setting]:
+    """The statics of a task or an optimizer as settings of its recipe."""
+    paths = {f"{word}.{name}": value for name, value in extern.statics.items()}
+    return {path: static_setting(path, value) for path, value in paths.items()}
 
 
 def _bind(resolved: ResolvedFile, word: str, settings: Mapping[str, Setting]) -> BoundExtern:

@@ -47,7 +47,7 @@ class ModelGraphs:
     bodies: KnownBodies = field(init=False, repr=False)
     _elaborated: dict[Hashable, tuple[_Elaborated, int]] = field(default_factory=dict, init=False, repr=False)
     _leaks: Memo[tuple[Leak | None, Graph]] = field(default_factory=Memo, init=False, repr=False)
-    _weights: dict[int, tuple[bool, Graph]] = field(default_factory=dict, init=False, repr=False)
+    _weights: Memo[tuple[bool, Graph]] = field(default_factory=Memo, init=False, repr=False)
     _horizons: KnownHorizons = field(default_factory=Memo, init=False, repr=False)
     _counted: set[Hashable] = field(default_factory=set, init=False, repr=False)
     _of_cell: Elaborations = field(default_factory=Elaborations, init=False, repr=False)
@@ -60,8 +60,7 @@ class ModelGraphs:
         self._counted.clear()
         if sum(steps for _, steps in self._elaborated.values()) > _MOST_STEPS:
             self._elaborated.clear()
-            self._leaks, self._horizons = Memo(), Memo()
-            self._weights.clear()
+            self._leaks, self._horizons, self._weights = Memo(), Memo(), Memo()
 
     def begin_cell(self) -> Elaborations:
         """Begins the check of a cell. Returns the elaborations that it asks for, which `elaborate` adds."""
@@ -131,9 +130,7 @@ class ModelGraphs:
 
     def may_have_weights(self, graph: Graph) -> bool:
         """Returns whether results of a graph need weights, as `may_have_weights` of `archlang.plan.weights` does."""
-        if id(graph) not in self._weights:
-            self._weights[id(graph)] = may_have_weights(graph), graph  # keeps the id in use
-        return self._weights[id(graph)][0]
+        return self._weights.get(id(graph), lambda: (may_have_weights(graph), graph))[0]  # keeps the id in use
 
     def _texts(self, bounds: Mapping[str, Bound]) -> _Texts:
         """Returns what values depend on: their types and texts, and for blocks their definitions and statics."""

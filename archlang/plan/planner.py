@@ -35,7 +35,6 @@ from archlang.plan.sign_sgd import check_sign_sgd
 from archlang.plan.statics import bind, bound_extern, given_statics, given_weights, model_statics, sizes_of_task
 from archlang.plan.supervision import check_supervision
 from archlang.plan.task_instance import task_measures
-from archlang.plan.trust import is_shipped
 from archlang.plan.user_functions import check_user_functions
 from archlang.plan.variations import VariedStatic, check_variations, values_by_path, varied_statics
 from archlang.plan.weights import have_same_weights
@@ -171,8 +170,7 @@ class Planner:
         check_patience(train.statics, train.call, recipe.report)
         check_user_functions(train.statics, train.call, recipe.report)
         bound_task, optimizer = bound_extern(task), bound_extern(train, weights)
-        if not is_shipped(optimizer):  # the others say in `where` which schedules they have
-            check_schedule(train.statics, optimizer.name, train.call, recipe.report)
+        check_schedule(train.statics, optimizer, train.call, recipe.report)
         check_sign_sgd(train.statics, optimizer, graph, model.name, train.call, recipe.report)
         by_path: dict[str, StaticValue] = {f"task.{name}": value for name, value in bound_task.statics.items()}
         by_path |= {f"model.{name}": value for name, value in model_statics(model, statics, sizes).items()}

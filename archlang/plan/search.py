@@ -80,8 +80,7 @@ class SearchPlan:
         return unparse(replace(recipe, parts=tuple(parts)))
 
     def written(self, values: Mapping[str, float | str]) -> dict[str, int | float | str | bool]:
-        """The values of a point as they stand in its recipe: numbers with six digits, choices as numbers, booleans or
-        as texts."""
+        """The values of a point as its recipe has them: sampled numbers have six digits."""
         settings = self._settings(values)
         return {path: _plain(settings[path].value) for path in values if path in settings}
 

@@ -27,8 +27,9 @@ def check_supervision(statics: Mapping[str, Bound], graph: Graph, model: str, sp
     supervise, halt = statics.get(_SETTING), statics.get(_HALT)
     if supervise is not None and supervise.value in _BY_STEP:
         _check_loop(supervise, graph, model, supervise.span or span, report)
-    if halt is None or halt.value in (None, _NONE) or supervise is None or supervise.value != _CARRIED:
-        return  # without `carried`, `where` refuses it
+    is_carried = supervise is not None and supervise.value == _CARRIED  # else `where` reports `halt`
+    if not is_carried or halt is None or halt.value in (None, _NONE):
+        return
     if str(halt.value) not in (names := charge_names(graph)):
         report(mistakes.unknown_charge(halt.span or span, str(halt.value), model, names))
 

@@ -13,15 +13,7 @@ def have_same_weights(left: Graph, right: Graph) -> bool:
 
 def may_have_weights(graph: Graph) -> bool:
     """Whether the results of a graph need weights, or blocks whose signatures do not say."""
-    if any(_may_have(graph.instances[path]) for path in _of_result(graph)):
-        return True
     return any(map(_may_have, normalize(graph).instances.values()))
-
-
-def _of_result(graph: Graph) -> list[str]:
-    """The block that computes the result, such as the last linear map of most models, without a look at the others."""
-    last = (node.operation for node in graph.region.nodes if node.id == graph.region.results[0])
-    return [operation.instance for operation in last if isinstance(operation, operations.Call)]
 
 
 def _may_have(instance: Instance) -> bool:

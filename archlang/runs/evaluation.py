@@ -143,7 +143,7 @@ def _metrics(task: Task, scores: Iterable[Score]) -> tuple[str, ...]:
 @dataclass(frozen=True, eq=False)
 class OpenedRun:
     """The task of a run folder, and a module with its selected weights. `data` describes the splits of the run.
-    `is_changed`: the task has other statics than that of the run."""
+    `has_other_statics`: the task differs from that of the run."""
 
     folder: Path
     recipe: str
@@ -155,7 +155,7 @@ class OpenedRun:
     data: DataRecord
     device: torch.device
     functions: RunFunctions
-    is_changed: bool = False
+    has_other_statics: bool = False
 
     def load(self, splits: Sequence[str] | None, console: Terminal | None) -> dict[str, Split]:
         """Loads splits of the task; without names, all except `train`.
@@ -168,7 +168,7 @@ class OpenedRun:
                 raise mistakes.no_such_split(self.task_name, name, self.task.split_names())
         loaded = load_splits(self.task_name, self.statics, self.task, names, console)
         for name, split in loaded.items():
-            if not self.is_changed and describe_split(split) != self.data.root.get(name):
+            if not self.has_other_statics and describe_split(split) != self.data.root.get(name):
                 message = f"the {name} split is not the one that {self.folder} was made with"
                 warnings.warn(message, RecordWarning, stacklevel=3)
         return loaded
@@ -194,7 +194,7 @@ def open_run(
     `checkpoint` is `best`, the selected weights; `last`; or a step whose checkpoint is kept.
 
     Raises:
-        RunError: the folder is no run folder, has or has no such checkpoint, or the task cannot be changed so.
+        RunError: the folder is no run folder or has no such checkpoint, or the task cannot be changed so.
         ProgramError: the task has no such statics.
         PluginError: a plugin cannot be imported, or the run was trained with others."""
     (run, bound_task, train), data = read_run(folder), read_record(folder, DATA, DataRecord)
@@ -202,7 +202,7 @@ def open_run(
         raise record_mistakes.damaged(folder / RUN, "there is no setting `train.select`")
     trusted = read_plugins(folder, run, plugins)
     if sets:
-        bound_task = _changed(bound_task, sets, run.gives)
+        bound_task = _with_statics(bound_task, sets, run.gives)
     selecting_split, _, metric = str(run.settings["train.select"]).partition(".")
     task = make_task(bound_task.name, bound_task.python, bound_task.statics, trusted)
     functions = load_functions(train, bound_task.name, task, trusted)
@@ -219,14 +219,14 @@ def open_run(
     )  # fmt: skip
 
 
-def _changed(task: BoundExtern, sets: Mapping[str, str], sizes: Mapping[str, int]) -> BoundExtern:
+def _with_statics(task: BoundExtern, sets: Mapping[str, str], sizes: Mapping[str, int]) -> BoundExtern:
     """The task of a run with other statics; `sizes` are those that the model was made for."""
     if not is_own(task.python):
-        raise mistakes.task_of_own(task.name)
-    changed, sizes_now = change_task(task, sets)
+        raise mistakes.statics_of_own_task(task.name)
+    task_now, sizes_now = change_task(task, sets)
     if sizes_now != sizes:
-        raise mistakes.other_sizes(task.name, sizes, sizes_now)
-    return changed
+        raise mistakes.changed_sizes(task.name, sizes, sizes_now)
+    return task_now
 
 
 def _checkpoint(folder: Path, wanted: str | int, split: str, metric: str) -> Checkpoint:

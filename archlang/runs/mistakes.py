@@ -39,12 +39,12 @@ def no_such_split(task: str, split: str, possible: Iterable[str]) -> RunError:
     return RunError(f"the task `{task}` has no split `{split}`", f"its splits are {', '.join(possible)}")
 
 
-def task_of_own(task: str) -> RunError:
-    message = f"the task `{task}` is not one of archlang's, so a run has it as it is"
+def statics_of_own_task(task: str) -> RunError:
+    message = f"the task `{task}` is not one of archlang's, so its statics cannot change"
     return RunError(message, "evaluate without `--set`, or on other items by `archlang predict`")
 
 
-def other_sizes(task: str, before: Mapping[str, int], after: Mapping[str, int]) -> RunError:
+def changed_sizes(task: str, before: Mapping[str, int], after: Mapping[str, int]) -> RunError:
     name = next(name for name in {**before, **after} if before.get(name) != after.get(name))
     message = (
         f"with these statics, `{task}` has {name} = {after.get(name)}, and the model was made for {before.get(name)}"

@@ -51,12 +51,12 @@ class ProgressDisplay:
         self._bar: Progress | None = None
         self._task: TaskID | None = None
         self._last = time.monotonic()
-        self._begun, self._done = self._last, 0
+        self._begun, self._first_step = self._last, 0
 
     @contextmanager
     def showing(self, total: int, done: int) -> Iterator[ProgressDisplay]:
         """Shows the bar of a run that has done `done` of `total` steps."""
-        self._begun, self._done = time.monotonic(), done
+        self._begun, self._first_step = time.monotonic(), done
         if not self._console.is_terminal:
             yield self
             return
@@ -100,8 +100,8 @@ class ProgressDisplay:
             self._bar.update(self._task, completed=step, facts=facts)
         elif self.due() or step == total:
             self._last = time.monotonic()
-            # The mean of all steps so far, with evaluations: the last steps are as fast as their batches are short.
-            remaining = (total - step) * (self._last - self._begun) / max(step - self._done, 1)
+            # By the mean speed so far, with evaluations: that of the last steps depends on the length of their items.
+            remaining = (total - step) * (self._last - self._begun) / max(step - self._first_step, 1)
             self._console.print(f"step {step}/{total}  {facts}  {remaining:.0f} s left")
 
     def scored(self, step: int, score: Score, since_best: int = 0) -> None:

@@ -157,8 +157,7 @@ def unexpected_token(
     if clause is not None:
         written = clause[0].rstrip()
         return diagnostic.with_edits(without(Span(span.source, clause.start(), clause.start() + len(written))))
-    clause = _TRUNCATED.search(span.source.text, 0, span.start) if token == "," else None
-    if clause is not None:
+    if token == "," and (clause := _TRUNCATED.search(span.source.text, max(0, span.start - 100), span.start)):
         return replace(diagnostic, remedy=f"write `{clause[0].strip()}` after the last name of `carry`")
     if token in _LATER_CLAUSE:
         # A row is short, and a search through a long text takes time quadratic in its length.
@@ -301,7 +300,7 @@ def _remedy(token: str, expected: Expected, around: str, is_reserved: bool, is_b
 
 
 def loop_in_value(span: Span, word: str) -> Diagnostic:
-    """`span` is that of `in`, after `word` (`scan` or `experts`) and a name where a value stands."""
+    """`span` is that of `word` (`scan` or `experts`) where a value is expected."""
     head = "scan v in h" if word == "scan" else "experts v in h by w"
     remedy = f"write the loop before this line, as in `y = {head} {{ … emit v }}`, and use its result here"
     return Diagnostic("E0101", f"expected a value, found `{word}`", span, "a loop is no value", remedy=remedy)

@@ -60,13 +60,13 @@ def test_only_named_splits_are_evaluated(run: Path) -> None:
 
 
 def test_other_statics_of_the_task_give_other_items(run: Path) -> None:
-    asked = ("run", "--split", "test", "--set", "task.test_length=[64, 128]", "--set", "task.test_size=6")
-    result = eval_(*asked, "--json")
+    arguments = ("run", "--split", "test", "--set", "task.test_length=[64, 128]", "--set", "task.test_size=6")
+    result = eval_(*arguments, "--json")
     assert result.stderr == ""
-    found = json.loads(result.stdout)
-    assert found["set"] == {"task.test_length": "[64, 128]", "task.test_size": "6"}
-    assert list(found["splits"]["test"]["groups"]["length"]) == ["64", "128"]
-    assert "task.test_length = [64, 128]" in eval_(*asked).output
+    evaluation = json.loads(result.stdout)
+    assert evaluation["set"] == {"task.test_length": "[64, 128]", "task.test_size": "6"}
+    assert list(evaluation["splits"]["test"]["groups"]["length"]) == ["64", "128"]
+    assert "task.test_length = [64, 128]" in eval_(*arguments).output
 
 
 def test_the_weights_of_a_checkpoint_are_evaluated(run: Path) -> None:
@@ -132,8 +132,8 @@ def test_decode_sets_the_number_of_generated_answers(tmp_path: Path, monkeypatch
     without = json.loads(eval_("run", "--split", "test", "--decode", "0", "--json").stdout)
     assert set(without["splits"]["test"]["metrics"]) == {"accuracy", "sequence_accuracy"}
     assert eval_("run", "--decode", "-1").exit_code == 2
-    other = eval_("run", "--set", "task.symbols=5")
-    assert "`copy` has vocab = 7, and the model was made for 12" in str(other.exception)
+    fewer_symbols = eval_("run", "--set", "task.symbols=5")
+    assert "`copy` has vocab = 7, and the model was made for 12" in str(fewer_symbols.exception)
 
 
 def test_an_unknown_device_is_a_usage_error(run: Path) -> None:

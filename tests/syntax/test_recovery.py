@@ -46,10 +46,10 @@ def test_mistakes_in_loops_and_after_them_are_reported() -> None:
 
 def test_a_colon_for_the_brace_of_an_item_is_its_only_mistake() -> None:
     text = 'recipe r:\n    task ctl\n    model m\n    train adamw\n\ntable t: # ten\n    row "a" r\n' + GOOD
-    found = diagnostics(text)
-    assert [each.message for each in found] == ["a body stands between braces, found `:`"] * 2
-    assert [each.span.line for each in found] == [1, 6]
-    edited = apply_edits(text, [edit for each in found for edit in each.edits])
+    mistakes = diagnostics(text)
+    assert [each.message for each in mistakes] == ["a body stands between braces, found `:`"] * 2
+    assert [each.span.line for each in mistakes] == [1, 6]
+    edited = apply_edits(text, [edit for each in mistakes for edit in each.edits])
     assert edited.startswith("recipe r {")
     assert "table t { # ten" in edited
 

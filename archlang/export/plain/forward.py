@@ -60,7 +60,7 @@ class Forward(Loops):
         body.append(returned if final is None else placed(returned, final))
         body = _without_unused_masks(body)
         arguments = ", ".join(f"{name}: Tensor" for name in fields)
-        if with_lengths:  # as the module does, also where nothing reads them
+        if with_lengths:  # the module takes them even if nothing reads them
             kind = "Tensor" if len(fields) == 1 else "dict[str, Tensor]"
             arguments += f", lengths: {kind} | None = None"
         return function_of(f"def forward(self, {arguments}) -> Tensor:", body)
