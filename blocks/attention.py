@@ -39,10 +39,20 @@ def visible(
     """Returns which of m keys each of n queries may attend to, or None if it is all keys. The first query has the
     position `start`."""
     real = None if mask_m is None else mask_m[:, None, None, :]
-    if not causal:
+    if not hides_keys(causal, m, start):
         return real
-    earlier = torch.ones(n, m, dtype=torch.bool, device=device).tril(start)
-    return earlier if real is None else earlier & real
+
+    def visible_keys() -> Tensor:
+        earlier = torch.ones(n, m, dtype=torch.bool, device=device).tril(start)
+        return earlier if real is None else earlier & real
+
+    return cached_in_call(("visible", n, m, mask_m, device, start), visible_keys)
+
+
+def hides_keys(causal: bool, m: int, start: int) -> bool:
+    """Returns whether causal attention hides any of m keys from queries at the positions from `start`."""
+    # An exported model has no number of keys.
+    return causal and (is_exporting() or start + 1 < m)
 
 
 def turns(positions: Float[Tensor, " n"], c: int, base: float = 10000.0) -> Float[Tensor, "n k 2"]:
@@ -261,9 +271,7 @@ class Attention(nn.Module):
         start: int = 0,
     ) -> Float[Tensor, "b n d"]:
         n, m = query.shape[2], key.shape[2]
-        # A single key hides nothing; an exported model has no number of keys.
-        if causal and not is_exporting() and start + 1 >= m:
-            causal = False
+        causal = hides_keys(causal, m, start)
         rate = self.dropout if self.training else 0.0
         if rate and is_drawn_here(query, query.shape[0] * query.shape[1] * n * m):
             # On the CPU, torch's attention has no faster kernel for dropout.
@@ -272,19 +280,32 @@ class Attention(nn.Module):
             attend = partial(scaled_dot_product_attention, dropout_p=rate, is_causal=causal)
             heads = in_one_batch(attend, query, key, value)
         else:
+            added, keyless = self._masks(query, m, causal, mask_m, start)
+            attend = partial(scaled_dot_product_attention, dropout_p=rate)
+            heads = in_one_batch(attend, query, key, value, added).masked_fill(keyless, 0.0)
+        y: Tensor = self.output(join_heads(heads))
+        return y
+
+    def _masks(
+        self, query: Float[Tensor, "b h n c"], m: int, causal: bool, mask_m: Bool[Tensor, "b m"] | None, start: int
+    ) -> tuple[Float[Tensor, "..."], Bool[Tensor, "..."]]:
+        """Returns what is added to the logits, -inf for hidden keys, and which queries have no keys.
+
+        Some kernels return NaN for a query without keys: none is hidden from it, and its result has to be masked."""
+        n, slopes = query.shape[2], self.slopes
+
+        def masks() -> tuple[Tensor, Tensor]:
             allowed = visible(n, m, causal, mask_m, query.device, start)
             if allowed is None:  # with alibi, a single query that is the last
                 allowed = query.new_ones(1, m, dtype=torch.bool)
-            # Some kernels return NaN for a query without keys: it attends to all keys, and its result is masked.
             keyless = ~allowed.any(-1, keepdim=True)
-            mask = allowed | keyless
-            if self.slopes is not None:
-                bias = self._bias(query, m, start, self.slopes).masked_fill(~mask, -torch.inf)
-                mask = bias.expand(len(query), -1, -1, -1)
-            attend = partial(scaled_dot_product_attention, dropout_p=rate)
-            heads = in_one_batch(attend, query, key, value, mask).masked_fill(keyless, 0.0)
-        y: Tensor = self.output(join_heads(heads))
-        return y
+            bias = query.new_zeros(()) if slopes is None else self._bias(query, m, start, slopes)
+            added = bias.masked_fill(~(allowed | keyless), -torch.inf)
+            return added if slopes is None else added.expand(len(query), -1, -1, -1), keyless
+
+        places = (n, m, causal, start) if causal or slopes is not None else (m,)
+        heads = None if slopes is None else (len(query), *slopes)
+        return cached_in_call(("masks", places, mask_m, heads, query.dtype, query.device), masks)
 
     def _attend_with_dropout(
         self,

@@ -12,9 +12,10 @@ the forms below runs on all positions, and its results are full."""
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import partial
 from typing import Any
 
 import torch
@@ -23,6 +24,7 @@ from torch import Tensor, fx, nn
 from archlang.backend.decode.block_cache import BlockCache
 from archlang.backend.lower.code import Code, LoweredLoop
 from archlang.backend.lower.regions import PythonProgram
+from archlang.backend.runtime.call_cache import call_scope
 from archlang.backend.runtime.experts import Experts
 from archlang.backend.runtime.loops import Halting, Repeat, Stack, broadcast_mask, resolve
 from archlang.backend.runtime.scans import ChunkScan, PositionScan
@@ -94,6 +96,12 @@ class _Restart(Exception):
     """Results at earlier positions have changed because positions were added."""
 
 
+# A node, or the value of a constant.
+_Source = fx.Node | Value
+# Computes a value, or the list of a loop's, from arguments, masks, and products of maps.
+_Evaluate = Callable[[Sequence[Any], Mapping[str, Value], Mapping[str, Value], RegionCache], Any]
+
+
 class Extension:
     """A model whose field with the index `target` grows, while its other fields are fixed.
 
@@ -126,10 +134,44 @@ class Extension:
         values[self._target] = Value(Growth.NEW, tokens)
         assert self._tokens is not None
         total = self._tokens.shape[1]
-        (result,) = self._walk.region(self._program.code, self._module, values, self._cache, (0,), total)
+        with call_scope():
+            (result,) = self._walk.region(self._program.code, self._module, values, self._cache, (0,), total)
         logits: Tensor = result.data
         assert result.growth is not Growth.FIXED, "the result does not depend on the target"
         return logits[:, -tokens.shape[1] :]
+
+
+@dataclass(frozen=True, eq=False)
+class _CallSite:
+    """A call of a block. `growth` is that of a result that depends on the field."""
+
+    name: str
+    module: Any  # a block, perhaps with the methods of decode/block_cache.py
+    growth: Growth
+    grows: bool
+    placeless: bool
+
+
+@dataclass(frozen=True, eq=False)
+class _Step:
+    """A node of a region's graph, with what its evaluation would look up for each new position."""
+
+    node: fx.Node
+    name: str
+    arguments: tuple[_Source, ...]
+    masks: Mapping[str, _Source]
+    products: Mapping[str, _Source]
+    evaluate: _Evaluate
+
+
+@dataclass(frozen=True, eq=False)
+class _Region:
+    """The steps that some results of a region need, in order, and the nodes of its inputs and of these results."""
+
+    inputs: tuple[fx.Node, ...]
+    constants: Mapping[_Source, Value]
+    steps: tuple[_Step, ...]
+    results: tuple[fx.Node, ...]
 
 
 class _Walk:
@@ -140,7 +182,7 @@ class _Walk:
         self._horizons = horizons
         self._instances = program.graph.instances
         self._length = length
-        self._needed: dict[tuple[int, tuple[int, ...]], list[fx.Node]] = {}
+        self._regions: dict[tuple[Code, nn.Module, tuple[int, ...]], _Region] = {}
         self._chunk_walks: dict[Dim, _Walk] = {}
 
     def region(
@@ -153,58 +195,71 @@ class _Walk:
         total: int,
     ) -> list[Value]:
         """Returns some results of a region at `total` positions; `values` are its inputs, then masks."""
+        key = code, owner, tuple(result_indices)
+        if key not in self._regions:
+            self._regions[key] = self._region(*key)
+        region, fixed = self._regions[key], region_cache.fixed
         region_cache.total = total
-        results: dict[fx.Node, Any] = {}  # Any: a value, or the list of a loop's
-        arguments = iter(values)
-        for node in self._nodes(code, tuple(result_indices)):
-            if node.op == "placeholder":
-                results[node] = next(arguments)
-            else:
-                results[node] = self._value(node, results, code, owner, region_cache)
+        results: dict[_Source, Any] = dict(region.constants)  # Any: a value, or the list of a loop's
+        results.update(zip(region.inputs, values, strict=False))
+        for step in region.steps:
+            name = step.name
+            if name in fixed:
+                results[step.node] = fixed[name]
+                continue
+            arguments = [results[source] for source in step.arguments]
+            masks = {mask: results[source] for mask, source in step.masks.items()} if step.masks else _NONE
+            products = {key: results[source] for key, source in step.products.items()} if step.products else _NONE
+            result = step.evaluate(arguments, masks, products, region_cache)
+            results[step.node] = result
+            if _is_fixed(result):
+                fixed[name] = result
         region_cache.seen = total
-        return [results[node] for node in _result_nodes(code, result_indices)]
+        return [results[node] for node in region.results]
 
-    def _nodes(self, code: Code, result_indices: tuple[int, ...]) -> list[fx.Node]:
-        """The nodes that some results need, in order, and all inputs."""
-        key = (id(code), result_indices)
-        if key not in self._needed:
-            needed = set(_result_nodes(code, result_indices))
-            for node in reversed(code.graph.nodes):
-                if node in needed:
-                    needed.update(node.all_input_nodes)
-            self._needed[key] = [node for node in code.graph.nodes if node in needed or node.op == "placeholder"]
-        return self._needed[key]
+    def _region(self, code: Code, owner: nn.Module, result_indices: tuple[int, ...]) -> _Region:
+        results = _result_nodes(code, result_indices)
+        needed = set(results)
+        for node in reversed(code.graph.nodes):
+            if node in needed:
+                needed.update(node.all_input_nodes)
+        inputs = tuple(node for node in code.graph.nodes if node.op == "placeholder")
+        steps = tuple(self._step(node, code, owner) for node in code.graph.nodes if node in needed - {*inputs})
+        sources = (
+            source for step in steps for source in (*step.arguments, *step.masks.values(), *step.products.values())
+        )
+        constants: dict[_Source, Value] = {source: source for source in sources if isinstance(source, Value)}
+        return _Region(inputs, constants, steps, tuple(results))
 
-    def _value(
-        self, node: fx.Node, results: dict[fx.Node, Any], code: Code, owner: nn.Module, region_cache: RegionCache
-    ) -> Any:
-        if node.name in region_cache.fixed:
-            return region_cache.fixed[node.name]
-        arguments = [_argument(source, results) for source in node.args]
-        masks = {name: _argument(source, results) for name, source in node.kwargs.items() if name != _PRODUCTS}
-        products = {name: _argument(source, results) for name, source in _products(node).items()}
-        origin = code.nodes.get(node.name)
-        result: Any
+    def _step(self, node: fx.Node, code: Code, owner: nn.Module) -> _Step:
+        return _Step(
+            node,
+            node.name,
+            tuple(map(_source, node.args)),
+            {name: _source(mask) for name, mask in node.kwargs.items() if name != _PRODUCTS},
+            {name: _source(product) for name, product in _products(node).items()},
+            self._evaluation(node, code, owner),
+        )
+
+    def _evaluation(self, node: fx.Node, code: Code, owner: nn.Module) -> _Evaluate:
         if node.op == "call_method":
-            result = Value(Growth.FIXED, arguments[0].data.size(0))
-        elif node.op == "call_function":
-            result = self._function(node, arguments, region_cache)
-        elif (loop := next((loop for loop in code.loops if loop.name == node.target), None)) is not None:
-            result = self._loop(node, loop, owner, arguments, masks, region_cache)
-        elif origin is not None and isinstance(origin.operation, Join):
-            join = resolve(owner, str(node.target).split("."))
-            if arguments:
-                products_of_maps = join(*(argument.data for argument in arguments))
-                result = [Value(arguments[0].growth, product) for product in products_of_maps]
-            else:
-                result = Value(Growth.FIXED, join())
-        else:
-            assert origin is not None
-            module = resolve(owner, str(node.target).split("."))
-            result = self._call(node.name, origin, module, arguments, masks, products, region_cache)
-        if all(value.growth is Growth.FIXED for value in (result if isinstance(result, list) else [result])):
-            region_cache.fixed[node.name] = result
-        return result
+            return _batch_size
+        if node.target is operator.getitem:
+            return _result_of_loop
+        if node.op == "call_function":
+            return partial(self._function, node)
+        loop = next((loop for loop in code.loops if loop.name == node.target), None)
+        module = resolve(owner, str(node.target).split("."))
+        if loop is not None:
+            return partial(self._loop, node, loop, module, owner)
+        origin = code.nodes[node.name]
+        if isinstance(origin.operation, Join):
+            return partial(_join, module)
+        assert origin.instance is not None
+        instance = self._instances[origin.instance]
+        is_pointwise = not instance.lengths and set(instance.reads) == {"pointwise"}
+        placeless = getattr(module, "placeless", False) or is_pointwise
+        return partial(self._call, _CallSite(node.name, module, self._growth(origin), instance.grows, placeless))
 
     def _growth(self, node: Node) -> Growth:
         """The growth of a call's result that depends on the target."""
@@ -217,11 +272,14 @@ class _Walk:
 
     # Values
 
-    def _function(self, node: fx.Node, arguments: Sequence[Any], region_cache: RegionCache) -> Any:
-        """Arithmetic, or one of several results."""
-        first = arguments[0]
-        if isinstance(first, list):
-            return first[arguments[1].data]
+    def _function(
+        self,
+        node: fx.Node,
+        arguments: Sequence[Any],
+        masks: Mapping[str, Value],
+        products: Mapping[str, Value],
+        region_cache: RegionCache,
+    ) -> Any:
         growth = _joint(arguments)
         target: Any = node.target
         if growth is Growth.FULL:
@@ -229,43 +287,41 @@ class _Walk:
                 *(region_cache.all_positions(node.name, index, value) for index, value in enumerate(arguments))
             )
         else:
-            data = target(*(value.data for value in arguments))
+            data = target(*[value.data for value in arguments])
         return Value(growth if data is not None else Growth.FIXED, data)
 
     def _call(
         self,
-        name: str,
-        origin: Node,
-        module: Any,  # a block, perhaps with the methods of decode/block_cache.py
+        site: _CallSite,
         arguments: Sequence[Value],
         masks: Mapping[str, Value],
         products: Mapping[str, Value],
         region_cache: RegionCache,
     ) -> Value:
         """Calls a block: on the new positions if it states how, else on all positions and without `products`."""
+        name, module = site.name, site.module
         mask_data: dict[str, Any] = {name: mask.data for name, mask in masks.items()}
         product_data = {name: product.data for name, product in products.items()}
         keywords = {**mask_data, _PRODUCTS: product_data} if products else mask_data
-        if _joint([*arguments, *masks.values()]) is Growth.FIXED:
-            return Value(Growth.FIXED, module(*(argument.data for argument in arguments), **keywords))
         data = [argument.data for argument in arguments]
-        assert origin.instance is not None
-        instance = self._instances[origin.instance]
-        growth = self._growth(origin)
+        joint = _joint([*arguments, *masks.values()])
+        if joint is Growth.FIXED:
+            return Value(Growth.FIXED, module(*data, **keywords))
         if hasattr(module, "regime"):
             _check_regime(region_cache, name, module.regime(region_cache.total, *data))
-        if growth is Growth.FULL or instance.grows or _joint([*arguments, *masks.values()]) is Growth.FULL:
+        if site.growth is Growth.FULL or site.grows or joint is Growth.FULL:
             data = [region_cache.all_positions(name, index, argument) for index, argument in enumerate(arguments)]
             result = module(*data, **mask_data)
-            if growth is Growth.NEW and not instance.grows:  # such as what a causal map weighs
+            if site.growth is Growth.NEW and not site.grows:  # such as what a causal map weighs
                 return Value(Growth.NEW, result[:, region_cache.seen :])
             return Value(Growth.FULL, result)
-        if getattr(module, "placeless", False) or (not instance.lengths and set(instance.reads) == {"pointwise"}):
+        if site.placeless:
             return Value(Growth.NEW, module(*data, **keywords))
         if hasattr(module, "extend"):
-            cache = region_cache.block_caches.setdefault(
-                name, BlockCache(tuple(argument.growth is Growth.NEW for argument in arguments))
-            )
+            cache = region_cache.block_caches.get(name)
+            if cache is None:
+                cache = BlockCache(tuple(argument.growth is Growth.NEW for argument in arguments))
+                region_cache.block_caches[name] = cache
             result = module.extend(cache, *data, **keywords)
             cache.start = region_cache.total
             return Value(Growth.NEW, result)
@@ -278,18 +334,19 @@ class _Walk:
         self,
         node: fx.Node,
         loop: LoweredLoop,
+        runtime: Any,  # one of the loops of backend/runtime
         owner: nn.Module,
         arguments: Sequence[Value],
         masks: Mapping[str, Value],
+        products: Mapping[str, Value],
         region_cache: RegionCache,
     ) -> Any:  # Any: a value, or the list of all results
         name = node.name
-        runtime = resolve(owner, [loop.name])
-        growths = {value.growth for value in (*arguments, *masks.values())}
+        joint = _joint([*arguments, *masks.values()])
         results: list[Value] | None = None
         if name in region_cache.full_loops:
             pass
-        elif Growth.NEW in growths and Growth.FULL not in growths:
+        elif joint is Growth.NEW:
             match runtime:
                 case Repeat(count=count):
                     results = self._steps(name, loop, [owner] * count, arguments, region_cache)
@@ -321,7 +378,7 @@ class _Walk:
                     raise _Restart
             data = [region_cache.all_positions(name, index, argument) for index, argument in enumerate(arguments)]
             data_results = runtime(*data, **{name: mask.data for name, mask in masks.items()})
-            growth = Growth.FIXED if growths <= {Growth.FIXED} else Growth.FULL
+            growth = Growth.FIXED if joint is Growth.FIXED else Growth.FULL
             data_results = data_results if isinstance(data_results, tuple) else (data_results,)
             results = [Value(growth, result) for result in data_results]
         has_one_result = len(loop.node.types) == 1 and not loop.body.extras and not isinstance(runtime, Halting)
@@ -451,6 +508,7 @@ class _Walk:
 
 # The keyword argument of a call that has its products.
 _PRODUCTS = "products"
+_NONE: Mapping[str, Value] = {}
 # An index that no step has: its cache holds the inputs of a halting loop.
 _LOOP_INPUTS = -1
 
@@ -468,8 +526,8 @@ def _result_nodes(code: Code, indices: Sequence[int]) -> list[fx.Node]:
     return nodes
 
 
-def _argument(source: Any, results: Mapping[fx.Node, Any]) -> Any:  # Any: an argument in torch.fx
-    return results[source] if isinstance(source, fx.Node) else Value(Growth.FIXED, source)
+def _source(source: Any) -> _Source:  # Any: an argument in torch.fx
+    return source if isinstance(source, fx.Node) else Value(Growth.FIXED, source)
 
 
 def _products(node: fx.Node) -> Mapping[str, Any]:  # Any: an argument in torch.fx
@@ -488,8 +546,43 @@ def _uses_results(loop: fx.Node, count: int) -> bool:
 
 def _joint(values: Iterable[Value]) -> Growth:
     """The growth of a value that depends on all of these."""
-    growths = {value.growth for value in values}
-    return Growth.FULL if Growth.FULL in growths else Growth.NEW if Growth.NEW in growths else Growth.FIXED
+    joint = Growth.FIXED
+    for value in values:
+        if value.growth is Growth.FULL:
+            return Growth.FULL
+        if value.growth is Growth.NEW:
+            joint = Growth.NEW
+    return joint
+
+
+def _is_fixed(result: Any) -> bool:  # Any: a value, or the list of a loop's
+    return _joint(result if isinstance(result, list) else [result]) is Growth.FIXED
+
+
+def _result_of_loop(
+    arguments: Sequence[Any], masks: Mapping[str, Value], products: Mapping[str, Value], region_cache: RegionCache
+) -> Value:
+    results, index = arguments
+    result: Value = results[index.data]
+    return result
+
+
+def _batch_size(
+    arguments: Sequence[Value], masks: Mapping[str, Value], products: Mapping[str, Value], region_cache: RegionCache
+) -> Value:
+    return Value(Growth.FIXED, arguments[0].data.size(0))
+
+
+def _join(
+    join: Callable[..., Sequence[Tensor]],
+    arguments: Sequence[Value],
+    masks: Mapping[str, Value],
+    products: Mapping[str, Value],
+    region_cache: RegionCache,
+) -> Any:  # Any: the list of the products, or their joined weights
+    if not arguments:
+        return Value(Growth.FIXED, join())
+    return [Value(arguments[0].growth, product) for product in join(*[argument.data for argument in arguments])]
 
 
 def _check_regime(region_cache: RegionCache, name: str, regime: object) -> None:

@@ -1,15 +1,17 @@
-"""Per-call cache of values derived from weights and lengths.
+"""Per-call cache of values derived from weights, lengths and masks.
 
-A block whose weights are applied in every step of a loop computes such a value once in a call of the model."""
+Blocks that are applied in every step of a loop, or in every layer, compute such a value once in a call of the model."""
 
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
+from typing import Any, TypeVar
 
 import torch
-from torch import Tensor
 
-_CACHE: ContextVar[dict[Hashable, Tensor] | None] = ContextVar("call_cache", default=None)
+Value = TypeVar("Value")
+
+_CACHE: ContextVar[dict[Hashable, Any] | None] = ContextVar("call_cache", default=None)  # Any: a tensor or several
 
 
 def call_scope() -> AbstractContextManager[None]:
@@ -27,14 +29,16 @@ def _call_scope() -> Iterator[None]:
         _CACHE.reset(token)
 
 
-def cached_in_call(key: Hashable, compute: Callable[[], Tensor]) -> Tensor:
+def cached_in_call(key: Hashable, compute: Callable[[], Value]) -> Value:
     """Returns the value of a key; computes it at the first request in a call, and at every request outside of calls.
 
-    Values computed under `torch.no_grad()` have keys of their own."""
+    A tensor in a key stands for itself, not for its values. Values computed under `torch.no_grad()` have keys of their
+    own."""
     cache = None if torch.compiler.is_compiling() else _CACHE.get()
     if cache is None:
         return compute()
     graded_key = key, torch.is_grad_enabled()
     if graded_key not in cache:
         cache[graded_key] = compute()
-    return cache[graded_key]
+    value: Value = cache[graded_key]
+    return value
