@@ -51,8 +51,11 @@ def visible(
 
 def hides_keys(causal: bool, m: int, start: int) -> bool:
     """Returns whether causal attention hides any of m keys from queries at the positions from `start`."""
-    # An exported model has no number of keys.
-    return causal and (is_exporting() or start + 1 < m)
+    # An exported model has no number of keys. Under torch.compile a comparison of lengths is a symbol, and the kernels
+    # take a bool.
+    if not is_exporting() and start + 1 >= m:
+        return False
+    return causal
 
 
 def turns(positions: Float[Tensor, " n"], c: int, base: float = 10000.0) -> Float[Tensor, "n k 2"]:
@@ -303,9 +306,18 @@ class Attention(nn.Module):
             added = bias.masked_fill(~(allowed | keyless), -torch.inf)
             return added if slopes is None else added.expand(len(query), -1, -1, -1), keyless
 
-        places = (n, m, causal, start) if causal or slopes is not None else (m,)
-        heads = None if slopes is None else (len(query), *slopes)
-        return cached_in_call(("masks", places, mask_m, heads, query.dtype, query.device), masks)
+        return cached_in_call(
+            (
+                "masks",
+                causal,
+                (n, m, start) if causal or slopes else m,
+                mask_m,
+                slopes and (len(query), *slopes),
+                query.dtype,
+                query.device,
+            ),
+            masks,
+        )
 
     def _attend_with_dropout(
         self,

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import jaxtyping
+import torch
 from beartype import beartype
 from jaxtyping import jaxtyped
 
@@ -28,6 +29,9 @@ def begin_test() -> None:
 def checked(item: Item) -> Item:
     """Returns a function that checks its arguments and its result, unless `jaxtyping_disable` is set; in a dataclass,
     checks the arguments of `__init__`."""
+    # torch.compile reaches the functions that are defined in functions.
+    if torch.compiler.is_compiling():
+        return item
     if inspect.isclass(item):
         if dataclasses.is_dataclass(item):
             item.__init__ = checked(item.__init__)  # type: ignore[method-assign] # replaced before it is used

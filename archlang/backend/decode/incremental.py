@@ -245,7 +245,7 @@ class _Walk:
         if node.op == "call_method":
             return _batch_size
         if node.target is operator.getitem:
-            return _result_of_loop
+            return _one_of_several
         if node.op == "call_function":
             return partial(self._function, node)
         loop = next((loop for loop in code.loops if loop.name == node.target), None)
@@ -559,10 +559,12 @@ def _is_fixed(result: Any) -> bool:  # Any: a value, or the list of a loop's
     return _joint(result if isinstance(result, list) else [result]) is Growth.FIXED
 
 
-def _result_of_loop(
+def _one_of_several(
     arguments: Sequence[Any], masks: Mapping[str, Value], products: Mapping[str, Value], region_cache: RegionCache
 ) -> Value:
     results, index = arguments
+    if isinstance(results, Value):  # a tuple
+        return Value(results.growth, results.data[index.data])
     result: Value = results[index.data]
     return result
 

@@ -1,10 +1,13 @@
 """Claims about the cache of a call of a model."""
 
 import threading
+from collections import Counter
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from archlang.backend.runtime.call_cache import cached_in_call, call_scope
 from tests.conftest import Compiled
@@ -70,6 +73,18 @@ def test_a_failing_call_drops_its_cache() -> None:
     assert compute.calls == 3
 
 
+class Operations(TorchDispatchMode):  # type: ignore[no-untyped-call] # torch has no types for it
+    """Counts the calls of each operation of torch."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call] # as above
+        self.counts: Counter[str] = Counter()
+
+    def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:  # Any: as torch
+        self.counts[str(function)] += 1
+        return function(*args, **kwargs or {})
+
+
 LOOP = """model m[d = 8](x: tokens[n]) -> logits[n, classes] {
     h = embed[d](x)
     LOOP 3 { h <- norm(h + relative_attention[heads = 2](h)) }
@@ -94,3 +109,37 @@ def test_positions_are_projected_once_for_weights_that_are_shared(compiled: Comp
         logits.square().sum().backward()
         results.append((logits, [parameter.grad for parameter in module.parameters()]))
     torch.testing.assert_close(*results, atol=1e-10, rtol=1e-10)
+
+
+PADDED = """model m[d = 8](x: tokens[n]) -> logits[n, classes] {
+    h = embed[d](x)
+    stack 3 { h <- norm(h + attention[STATICS](h)) }
+    return linear[classes](h)
+}"""
+
+
+@pytest.mark.parametrize("statics", ["2", "2, causal = true", "2, causal = true, position = alibi"])
+def test_the_masks_of_attention_are_computed_once_for_all_layers(compiled: Compiled, statics: str) -> None:
+    module = compiled(PADDED.replace("STATICS", statics)).double()
+    x, lengths = torch.randint(0, 11, (3, 5)), torch.tensor([5, 2, 0])
+    with Operations() as operations:
+        logits = module(x, lengths=lengths)
+    assert operations.counts["aten.any.dim"] == 1
+    uncached = module.program.code.function(module, x, torch.arange(5) < lengths[:, None])
+    torch.testing.assert_close(logits, uncached, atol=1e-10, rtol=1e-10)
+
+
+TWO_LENGTHS = """model m[d = 8](x: tokens[n], y: tokens[m]) -> logits[classes] {
+    a = attention[2](embed[d](x))
+    b = attention[2](embed[d](y))
+    return linear[classes](concat(sum(a), sum(b)))
+}"""
+
+
+def test_masks_of_equal_shapes_are_told_apart(compiled: Compiled) -> None:
+    module = compiled(TWO_LENGTHS).double()
+    x, y = torch.randint(0, 11, (2, 2, 5))
+    lengths = {"x": torch.tensor([5, 3]), "y": torch.tensor([2, 5])}
+    masks = [torch.arange(5) < length[:, None] for length in lengths.values()]
+    uncached = module.program.code.function(module, x, y, *masks)
+    torch.testing.assert_close(module(x, y, lengths=lengths), uncached, atol=1e-10, rtol=1e-10)
