@@ -46,6 +46,9 @@ class AbsrelAttention(RelativeAttention):
         )
         self.relative_gate = nn.Linear(d, heads if gates == "per_head" else 1)
 
+    def _distances(self, n: int, m: int) -> int:
+        return n + m  # those of positive distances are those of absolute positions
+
     def _place(
         self, q: Float[Tensor, "b n d"], scores: Float[Tensor, "b h n r"], m: int, start: int, products: Products
     ) -> Float[Tensor, "b h n m"]:

@@ -11,20 +11,9 @@ from archlang.backend.runtime.call_cache import cached_in_call
 from archlang.backend.runtime.joined_linear import NO_PRODUCTS, Products, mapped
 from archlang.blocks.attention import join_heads, split_heads, visible
 from archlang.blocks.positions import counted, sinusoid
+from archlang.kernels.by_distance import by_distance
 from archlang.kernels.dropout import dropout
 from archlang.kernels.masked_softmax import masked_softmax
-
-
-def by_distance(scores: Float[Tensor, "b h n r"]) -> Float[Tensor, "b h n m"]:
-    """Selects for query i and key j the score of the distance j - i, from the scores of the distances -(n-1), …, m."""
-    n = scores.shape[-2]
-    m = scores.shape[-1] - n
-    if n == 0:
-        return scores[..., :m]
-    # Row i starts at column n-1-i: the rows of a view that is one column narrower and starts at column n-1.
-    width = n + m - 1
-    narrower = scores.flatten(-2)[..., n - 1 : n - 1 + n * width]
-    return narrower.reshape(*scores.shape[:-2], n, width)[..., :m]
 
 
 class RelativeAttention(nn.Module):
@@ -96,8 +85,14 @@ class RelativeAttention(nn.Module):
     def _place(
         self, q: Float[Tensor, "b n d"], scores: Float[Tensor, "b h n r"], m: int, start: int, products: Products
     ) -> Float[Tensor, "b h n m"]:
-        """Returns the position term of the logits, from (q_i + c) · R p_r for r = -(start+n-1), …, m."""
-        return by_distance(scores[..., : q.shape[1] + m])
+        """Returns the position term of the logits, from (q_i + c) · R p_r for r = -(start+n-1), …, m. Where later keys
+        are hidden, r may end at 0."""
+        return by_distance(scores[..., : q.shape[1] + m], m)
+
+    def _distances(self, n: int, m: int) -> int:
+        """Returns the number of distances, from -(n-1), whose scores are needed."""
+        # An exported model cannot compare lengths.
+        return n if self.causal and not torch.compiler.is_compiling() and m <= n else n + m
 
     def weights(
         self,
@@ -110,7 +105,7 @@ class RelativeAttention(nn.Module):
         """Returns A, before dropout."""
         n, m = q.shape[1], kv.shape[1]
         key = dropout(self._keys(kv, products), self.key_dropout, self.training)
-        place = dropout(self._place_keys(q, 1 - n, n + m), self.key_dropout, self.training)
+        place = dropout(self._place_keys(q, 1 - n, self._distances(n, m)), self.key_dropout, self.training)
         return masked_softmax(self._logits(q, key, place, 0, products), visible(n, m, self.causal, mask_m, q.device))
 
     def extend(

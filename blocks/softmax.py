@@ -13,7 +13,7 @@ class Softmax(nn.Module):
         super().__init__()
 
     def forward(self, x: Float[Tensor, "*b d"]) -> Float[Tensor, "*b d"]:
-        return x.softmax(-1)
+        return masked_softmax(x, None)
 
 
 class SoftmaxPositions(nn.Module):

@@ -1,7 +1,10 @@
 """The softmax over allowed entries, with a backward that does not mask again.
 
 The weights of hidden entries are 0, so torch's backward of the softmax gives them the gradient 0 by itself. With two
-operations for the masks, a training step of attention spends as much time on masks as on the softmax."""
+operations for the masks, a training step of attention spends as much time on masks as on the softmax.
+
+On a CPU, torch computes rows that are shorter than the processor's vectors number by number, which takes up to ten
+times as long: such rows are padded."""
 
 from __future__ import annotations
 
@@ -13,6 +16,11 @@ from torch import Tensor
 
 from archlang.backend.runtime.transforms import is_transformed
 
+# The numbers of the widest vectors of processors, in 32 bits.
+_VECTOR = 16
+# The fewest numbers for which padding is faster.
+_FEWEST = 1024
+
 
 def masked_softmax(x: Float[Tensor, "*b"], allowed: Bool[Tensor, "..."] | None, axis: int = -1) -> Float[Tensor, "*b"]:
     """Returns the softmax over the allowed entries of an axis; the others have weights 0.
@@ -21,18 +29,18 @@ def masked_softmax(x: Float[Tensor, "*b"], allowed: Bool[Tensor, "..."] | None, 
 
     Args:
         allowed: which entries are allowed, of a shape that broadcasts to that of x; None for all"""
-    if allowed is None:
-        return x.softmax(axis)
-    hidden = ~allowed
+    hidden = None if allowed is None else ~allowed
     # torch.compile and torch.export trace torch's own operations.
     if torch.compiler.is_compiling() or is_transformed():
         return _plainly(x, hidden, axis)
+    if hidden is None and not _has_short_rows(x, axis):
+        return x.softmax(axis)
     weights: Tensor = _MaskedSoftmax.apply(x, hidden, axis)
     return weights
 
 
-def _plainly(x: Tensor, hidden: Tensor, axis: int) -> Tensor:
-    return _softmax(x, hidden, axis).masked_fill(hidden, 0.0)
+def _plainly(x: Tensor, hidden: Tensor | None, axis: int) -> Tensor:
+    return x.softmax(axis) if hidden is None else _softmax(x, hidden, axis).masked_fill(hidden, 0.0)
 
 
 def _softmax(x: Tensor, hidden: Tensor, axis: int) -> Tensor:
@@ -40,17 +48,41 @@ def _softmax(x: Tensor, hidden: Tensor, axis: int) -> Tensor:
     return x.masked_fill(hidden, torch.finfo(x.dtype).min).softmax(axis)
 
 
+def _softmax_of_short_rows(x: Tensor, hidden: Tensor | None) -> Tensor:
+    rows = x.new_full((*x.shape[:-1], _VECTOR), -torch.inf)
+    scores = rows[..., : x.shape[-1]].copy_(x)
+    if hidden is not None:
+        scores.masked_fill_(hidden, torch.finfo(x.dtype).min)
+    return rows.softmax(-1)[..., : x.shape[-1]]
+
+
+def _has_short_rows(x: Tensor, axis: int) -> bool:
+    if x.device.type != "cpu" or x.dtype != torch.float32 or axis not in (-1, x.dim() - 1):
+        return False
+    return x.shape[-1] < _VECTOR and x.numel() >= _FEWEST
+
+
 class _MaskedSoftmax(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: Tensor, hidden: Tensor, axis: int) -> Tensor:  # Any: torch's context
-        weights = _softmax(x, hidden, axis).masked_fill_(hidden, 0.0)
+    def forward(ctx: Any, x: Tensor, hidden: Tensor | None, axis: int) -> Tensor:  # Any: torch's context
+        ctx.axis, ctx.dtype, ctx.is_short = axis, x.dtype, _has_short_rows(x, axis)
+        if ctx.is_short:
+            weights = _softmax_of_short_rows(x, hidden)
+        else:
+            assert hidden is not None
+            weights = _softmax(x, hidden, axis)
+        if hidden is not None:
+            weights.masked_fill_(hidden, 0.0)
         ctx.save_for_backward(weights)
-        ctx.axis, ctx.dtype = axis, x.dtype
         return weights
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:  # Any: as above
         (weights,) = ctx.saved_tensors
-        # Autograd can differentiate this operation again; under autocast on a GPU, weights are wider than x.
+        # Autograd can differentiate these operations again.
+        if ctx.is_short:
+            product = gradient * weights
+            return product - weights * product.sum(-1, keepdim=True), None, None
+        # Under autocast on a GPU, weights are wider than x.
         derivative = torch.ops.aten._softmax_backward_data(gradient, weights, ctx.axis, weights.dtype)
         return derivative.to(ctx.dtype), None, None

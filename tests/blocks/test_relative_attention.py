@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from archlang.blocks.absrel_attention import AbsrelAttention
-from archlang.blocks.relative_attention import RelativeAttention, by_distance
+from archlang.blocks.relative_attention import RelativeAttention
 
 
 def relative(
@@ -118,17 +118,14 @@ def test_logits_are_sums_of_content_and_position_terms(
 
 
 @pytest.mark.parametrize("gates", GATES)
+@pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize(("n", "m"), [(1, 1), (1, 5), (3, 5), (6, 5)])
-def test_keys_may_differ_in_number_and_width(gates: str, n: int, m: int, agree: Callable[..., None]) -> None:
-    block = relative(gates=gates, e=6, head_dim=3).double()
+def test_keys_may_differ_in_number_and_width(
+    gates: str, causal: bool, n: int, m: int, agree: Callable[..., None]
+) -> None:
+    block = relative(gates=gates, causal=causal, e=6, head_dim=3).double()
     q, kv = torch.randn(2, n, 8, dtype=torch.float64), torch.randn(2, m, 6, dtype=torch.float64)
     agree(block, slow_relative(block, 3), q, kv, mask_n=None, mask_m=None)
-
-
-@pytest.mark.parametrize(("n", "m"), [(1, 1), (1, 4), (4, 1), (3, 5), (5, 3)])
-def test_every_pair_gets_the_score_of_its_distance(n: int, m: int) -> None:
-    distances = torch.arange(1 - n, m + 1).expand(1, 1, n, n + m)
-    assert by_distance(distances.double())[0, 0].tolist() == [[j - i for j in range(m)] for i in range(n)]
 
 
 def test_relative_attention_ignores_absolute_positions() -> None:

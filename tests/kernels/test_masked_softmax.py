@@ -91,3 +91,40 @@ def test_a_softmax_over_another_axis_is_that_of_the_transpose(axis: int) -> None
 def test_a_softmax_over_all_keys_is_torch_s() -> None:
     logits = scores()
     assert torch.equal(masked_softmax(logits, None), logits.softmax(-1))
+
+
+@pytest.mark.parametrize("length", [1, 2, 11, 15, 16, 17])
+@pytest.mark.parametrize("is_masked", [False, True])
+def test_short_rows_have_the_weights_and_gradients_of_longer_ones(length: int, is_masked: bool) -> None:
+    torch.manual_seed(0)
+    logits = torch.randn(128, 3, length, length, requires_grad=True)
+    allowed = torch.ones(length, length, dtype=torch.bool).tril(-1) if is_masked else None
+    assert module._has_short_rows(logits, -1) == (length in (2, 11, 15))
+    weights = masked_softmax(logits, allowed)
+    in_double = logits.detach().double().requires_grad_()
+    expected = masked_softmax(in_double, allowed)
+    torch.testing.assert_close(weights.double(), expected, atol=1e-6, rtol=1e-6)
+    if is_masked:
+        assert not weights[..., 0, :].any()
+    gradient = torch.randn_like(weights)
+    (ours,) = torch.autograd.grad(weights, logits, gradient)
+    (theirs,) = torch.autograd.grad(expected, in_double, gradient.double())
+    torch.testing.assert_close(ours.double(), theirs, atol=1e-6, rtol=1e-6)
+
+
+def test_short_rows_have_second_derivatives() -> None:
+    torch.manual_seed(0)
+    logits = torch.randn(64, 4, 4, requires_grad=True)
+    results = []
+    for values in (logits, logits.detach().double().requires_grad_()):
+        (first,) = torch.autograd.grad(masked_softmax(values, CAUSAL).square().sum(), values, create_graph=True)
+        (second,) = torch.autograd.grad(first.square().sum(), values)
+        results.append(second.double())
+    torch.testing.assert_close(*results, atol=1e-5, rtol=1e-5)
+
+
+def test_a_short_row_of_equal_or_infinite_scores_is_torch_s() -> None:
+    for scores_of_row in ([0.0, 0.0, 0.0], [-torch.inf, 1.0, -torch.inf], [torch.finfo(torch.float32).min] * 3):
+        logits = torch.tensor(scores_of_row).expand(512, 3)
+        assert module._has_short_rows(logits, -1)
+        torch.testing.assert_close(masked_softmax(logits, None), logits.softmax(-1), atol=1e-7, rtol=0)
