@@ -23,7 +23,7 @@ def by_distance(scores: Float[Tensor, "*b n r"], m: int) -> Float[Tensor, "*b n 
     # torch.compile and torch.export trace torch's own operations.
     if torch.compiler.is_compiling() or is_transformed() or not scores.numel():
         return _plainly(scores, m)
-    selected: Tensor = _ByDistance.apply(scores, m)
+    selected: Tensor = _ByDistance.apply(scores, m) if scores.requires_grad else _select(scores, m)
     return selected
 
 
@@ -39,15 +39,19 @@ def _plainly(scores: Tensor, m: int) -> Tensor:
     return narrower.reshape(*scores.shape[:-2], n, width)[..., :m]
 
 
+def _select(scores: Tensor, m: int) -> Tensor:
+    n, r = scores.shape[-2:]
+    flat = scores.flatten(-2)
+    *outer, step = flat.stride()
+    strides = (*outer, (r - 1) * step, step)
+    return flat.as_strided((*scores.shape[:-1], m), strides, flat.storage_offset() + (n - 1) * step)
+
+
 class _ByDistance(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, scores: Tensor, m: int) -> Tensor:  # Any: torch's context
         ctx.shape = scores.shape
-        n, r = scores.shape[-2:]
-        flat = scores.flatten(-2)
-        *outer, step = flat.stride()
-        strides = (*outer, (r - 1) * step, step)
-        return flat.as_strided((*scores.shape[:-1], m), strides, flat.storage_offset() + (n - 1) * step)
+        return _select(scores, m)
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:  # Any: as above

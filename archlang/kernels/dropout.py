@@ -24,8 +24,10 @@ def dropout(x: Float[Tensor, "*b"], rate: float, training: bool) -> Float[Tensor
     """Returns, in training, 0 with probability `rate`, else x / (1 - rate), as `torch.nn.functional.dropout` does.
 
     The implementation depends on the device, the size and the rate only."""
-    if not training or not _LOWEST <= rate <= _HIGHEST or not is_drawn_here(x, x.numel()):
-        return F.dropout(x, rate, training)
+    if not training or not rate:
+        return x
+    if not _LOWEST <= rate <= _HIGHEST or not is_drawn_here(x, x.numel()):
+        return F.dropout(x, rate)
     return x * _noise(x, round(rate * _PARTS)).mul_(1 / (1 - rate))
 
 

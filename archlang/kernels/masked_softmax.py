@@ -33,17 +33,18 @@ def masked_softmax(x: Float[Tensor, "*b"], allowed: Bool[Tensor, "..."] | None, 
     # torch.compile and torch.export trace torch's own operations.
     if torch.compiler.is_compiling() or is_transformed():
         return _plainly(x, hidden, axis)
-    if hidden is None and not _has_short_rows(x, axis):
+    is_short = _has_short_rows(x, axis)
+    if hidden is None and not is_short:
         return x.softmax(axis)
-    weights: Tensor = _MaskedSoftmax.apply(x, hidden, axis)
+    weights: Tensor = (_MaskedSoftmax.apply if x.requires_grad else _softmax)(x, hidden, axis, is_short)
     return weights
 
 
 def _plainly(x: Tensor, hidden: Tensor | None, axis: int) -> Tensor:
-    return x.softmax(axis) if hidden is None else _softmax(x, hidden, axis).masked_fill(hidden, 0.0)
+    return x.softmax(axis) if hidden is None else _softmax_of_filled(x, hidden, axis).masked_fill(hidden, 0.0)
 
 
-def _softmax(x: Tensor, hidden: Tensor, axis: int) -> Tensor:
+def _softmax_of_filled(x: Tensor, hidden: Tensor, axis: int) -> Tensor:
     # The least number, not -inf: a line without allowed entries would have NaN.
     return x.masked_fill(hidden, torch.finfo(x.dtype).min).softmax(axis)
 
@@ -62,27 +63,32 @@ def _has_short_rows(x: Tensor, axis: int) -> bool:
     return x.shape[-1] < _VECTOR and x.numel() >= _FEWEST
 
 
+def _softmax(x: Tensor, hidden: Tensor | None, axis: int, is_short: bool) -> Tensor:
+    if is_short:
+        weights = _softmax_of_short_rows(x, hidden)
+    else:
+        assert hidden is not None
+        weights = _softmax_of_filled(x, hidden, axis)
+    return weights if hidden is None else weights.masked_fill_(hidden, 0.0)
+
+
 class _MaskedSoftmax(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: Tensor, hidden: Tensor | None, axis: int) -> Tensor:  # Any: torch's context
-        ctx.axis, ctx.dtype, ctx.is_short = axis, x.dtype, _has_short_rows(x, axis)
-        if ctx.is_short:
-            weights = _softmax_of_short_rows(x, hidden)
-        else:
-            assert hidden is not None
-            weights = _softmax(x, hidden, axis)
-        if hidden is not None:
-            weights.masked_fill_(hidden, 0.0)
+    def forward(
+        ctx: Any, x: Tensor, hidden: Tensor | None, axis: int, is_short: bool
+    ) -> Tensor:  # Any: torch's context
+        weights = _softmax(x, hidden, axis, is_short)
         ctx.save_for_backward(weights)
+        ctx.axis, ctx.dtype, ctx.is_short = axis, x.dtype, is_short
         return weights
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:  # Any: as above
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None, None]:  # Any: as above
         (weights,) = ctx.saved_tensors
         # Autograd can differentiate these operations again.
         if ctx.is_short:
             product = gradient * weights
-            return product - weights * product.sum(-1, keepdim=True), None, None
+            return product - weights * product.sum(-1, keepdim=True), None, None, None
         # Under autocast on a GPU, weights are wider than x.
         derivative = torch.ops.aten._softmax_backward_data(gradient, weights, ctx.axis, weights.dtype)
-        return derivative.to(ctx.dtype), None, None
+        return derivative.to(ctx.dtype), None, None, None
