@@ -20,6 +20,8 @@ from archlang.kernels.softmax_attention import scaled_dot_product_attention
 # The number of weights that are computed at a time with dropout. The allocator returns the memory of large tensors to
 # the system; to get it again in each step takes as long as the products.
 _MOST_WEIGHTS = 1 << 20
+# With fewer keys, torch's attention in 32 bits takes longer on a CPU than the products and the softmax do.
+_FEW_KEYS, _FEW_KEYS_WITH_GRADIENTS = 16, 32
 
 
 def split_heads(x: Float[Tensor, "b n hc"], heads: int) -> Float[Tensor, "b h n c"]:
@@ -56,6 +58,10 @@ def hides_keys(causal: bool, m: int, start: int) -> bool:
     if not is_exporting() and start + 1 >= m:
         return False
     return causal
+
+
+def _has_few_keys(query: Float[Tensor, "b h n c"], m: int) -> bool:
+    return query.dtype == torch.float32 and m < (_FEW_KEYS_WITH_GRADIENTS if query.requires_grad else _FEW_KEYS)
 
 
 def turns(positions: Float[Tensor, " n"], c: int, base: float = 10000.0) -> Float[Tensor, "n k 2"]:
@@ -276,9 +282,9 @@ class Attention(nn.Module):
         n, m = query.shape[2], key.shape[2]
         causal = hides_keys(causal, m, start)
         rate = self.dropout if self.training else 0.0
-        if rate and is_drawn_here(query, query.shape[0] * query.shape[1] * n * m):
-            # On the CPU, torch's attention has no faster kernel for dropout.
-            heads = self._attend_with_dropout(query, key, value, self.slopes, causal, mask_m, start)
+        if is_drawn_here(query, query.shape[0] * query.shape[1] * n * m) and (rate or _has_few_keys(query, m)):
+            # On the CPU, torch's attention has no faster kernel for dropout, and none for few keys.
+            heads = self._attend_by_weights(query, key, value, self.slopes, causal, mask_m, start)
         elif self.slopes is None and mask_m is None and not (causal and start):
             attend = partial(scaled_dot_product_attention, dropout_p=rate, is_causal=causal)
             heads = in_one_batch(attend, query, key, value)
@@ -319,7 +325,7 @@ class Attention(nn.Module):
             masks,
         )
 
-    def _attend_with_dropout(
+    def _attend_by_weights(
         self,
         query: Float[Tensor, "b h n c"],
         key: Float[Tensor, "b h m c"],
@@ -339,10 +345,10 @@ class Attention(nn.Module):
             first = len(queries[0][0])
             of_heads = (slopes, slopes) if slopes is None or not axis else (slopes[:first], slopes[first:])
             parts = [
-                self._attend_with_dropout(q, k, v, own, causal, mask, start)
+                self._attend_by_weights(q, k, v, own, causal, mask, start)
                 for q, k, v, own, mask in zip(queries, keys, values, of_heads, masks, strict=True)
             ]
             return torch.cat(parts, axis)
         logits = self._logits(query, key, slopes, start)
         weights = masked_softmax(logits, visible(n, m, causal, mask_m, query.device, start))
-        return dropout(weights, self.dropout, True).to(value.dtype) @ value
+        return dropout(weights, self.dropout, self.training).to(value.dtype) @ value

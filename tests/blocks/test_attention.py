@@ -259,6 +259,24 @@ def test_dropout_is_the_same_for_a_few_samples_and_heads_at_a_time(
     torch.testing.assert_close(results[0], results[1], rtol=1e-10, atol=1e-10)
 
 
+@pytest.mark.parametrize(("position", "causal"), [("none", False), ("rotary", True), ("alibi", True)])
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("has_gradients", [False, True])
+def test_attention_to_few_keys_is_that_of_torch_s_kernel(
+    position: str, causal: bool, masked: bool, has_gradients: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    block = attention(position=position, causal=causal, heads=3, d=12, e=12).requires_grad_(has_gradients)
+    x = torch.randn(3, 6, 12).requires_grad_(has_gradients)
+    mask = torch.arange(6) < torch.tensor([6, 4, 0])[:, None] if masked else None
+    results = []
+    for least in (1, sys.maxsize):
+        monkeypatch.setattr(kernel, "LEAST", least)
+        y = block(x, x, mask_n=mask, mask_m=mask)
+        gradients = torch.autograd.grad(y.square().sum(), (x, *block.parameters())) if has_gradients else ()
+        results.append((y, *gradients))
+    torch.testing.assert_close(results[0], results[1], rtol=1e-5, atol=1e-5)
+
+
 def test_padded_queries_may_be_computed() -> None:
     block = attention(padded="computed")
     x = torch.randn(2, 5, 8)
