@@ -17,11 +17,12 @@ from archlang.kernels.dropout import dropout, is_drawn_here
 from archlang.kernels.masked_softmax import masked_softmax
 from archlang.kernels.softmax_attention import scaled_dot_product_attention
 
-# The number of weights that are computed at a time with dropout. The allocator returns the memory of large tensors to
-# the system; to get it again in each step takes as long as the products.
+# The number of weights that are computed at a time. The allocator returns the memory of large tensors to the system; to
+# get it again in each step takes as long as the products.
 _MOST_WEIGHTS = 1 << 20
 # With fewer keys, torch's attention in 32 bits takes longer on a CPU than the products and the softmax do.
-_FEW_KEYS, _FEW_KEYS_WITH_GRADIENTS = 16, 32
+_FEW_KEYS = 16
+_FEW_KEYS_WITH_GRADIENTS = 32
 
 
 def split_heads(x: Float[Tensor, "b n hc"], heads: int) -> Float[Tensor, "b h n c"]:
@@ -48,13 +49,13 @@ def visible(
         earlier = torch.ones(n, m, dtype=torch.bool, device=device).tril(start)
         return earlier if real is None else earlier & real
 
-    return cached_in_call(("visible", n, m, mask_m, device, start), visible_keys)
+    return cached_in_call(("visible", n, m, device, start), visible_keys, mask_m)
 
 
 def hides_keys(causal: bool, m: int, start: int) -> bool:
     """Returns whether causal attention hides any of m keys from queries at the positions from `start`."""
     # An exported model has no number of keys. Under torch.compile a comparison of lengths is a symbol, and the kernels
-    # take a bool.
+    # take a bool: a branch makes one.
     if not is_exporting() and start + 1 >= m:
         return False
     return causal
@@ -284,7 +285,8 @@ class Attention(nn.Module):
         rate = self.dropout if self.training else 0.0
         if is_drawn_here(query, query.shape[0] * query.shape[1] * n * m) and (rate or _has_few_keys(query, m)):
             # On the CPU, torch's attention has no faster kernel for dropout, and none for few keys.
-            heads = self._attend_by_weights(query, key, value, self.slopes, causal, mask_m, start)
+            allowed = visible(n, m, causal, mask_m, query.device, start)
+            heads = self._attend_by_weights(query, key, value, self.slopes, allowed, start)
         elif self.slopes is None and mask_m is None and not (causal and start):
             attend = partial(scaled_dot_product_attention, dropout_p=rate, is_causal=causal)
             heads = in_one_batch(attend, query, key, value)
@@ -305,24 +307,24 @@ class Attention(nn.Module):
 
         def masks() -> tuple[Tensor, Tensor]:
             allowed = visible(n, m, causal, mask_m, query.device, start)
-            if allowed is None:  # with alibi, a single query that is the last
+            if allowed is None:  # with alibi, where no key is hidden
                 allowed = query.new_ones(1, m, dtype=torch.bool)
             keyless = ~allowed.any(-1, keepdim=True)
             bias = query.new_zeros(()) if slopes is None else self._bias(query, m, start, slopes)
             added = bias.masked_fill(~(allowed | keyless), -torch.inf)
-            return added if slopes is None else added.expand(len(query), -1, -1, -1), keyless
+            return added if slopes is None else added.expand(query.shape[0], -1, -1, -1), keyless
 
         return cached_in_call(
             (
                 "masks",
                 causal,
                 (n, m, start) if causal or slopes else m,
-                mask_m,
-                slopes and (len(query), *slopes),
+                slopes and (query.shape[0], *slopes),
                 query.dtype,
                 query.device,
             ),
             masks,
+            mask_m,
         )
 
     def _attend_by_weights(
@@ -331,8 +333,7 @@ class Attention(nn.Module):
         key: Float[Tensor, "b h m c"],
         value: Float[Tensor, "b h m c"],
         slopes: list[float] | None,
-        causal: bool,
-        mask_m: Bool[Tensor, "b m"] | None,
+        allowed: Bool[Tensor, "..."] | None,
         start: int,
     ) -> Float[Tensor, "b h n c"]:
         """Returns the heads, whose weights are computed for some samples or heads at a time."""
@@ -341,14 +342,15 @@ class Attention(nn.Module):
         if b * h * n * m > _MOST_WEIGHTS and b * h > 1:
             axis = 0 if b > 1 else 1
             queries, keys, values = (x.chunk(2, axis) for x in (query, key, value))
-            masks = (mask_m, mask_m) if mask_m is None or axis else mask_m.chunk(2)
+            # Masks of all samples have no axis for them.
+            halves = (allowed, allowed) if axis or allowed is None or allowed.dim() == 2 else allowed.chunk(2)
             first = len(queries[0][0])
             of_heads = (slopes, slopes) if slopes is None or not axis else (slopes[:first], slopes[first:])
             parts = [
-                self._attend_by_weights(q, k, v, own, causal, mask, start)
-                for q, k, v, own, mask in zip(queries, keys, values, of_heads, masks, strict=True)
+                self._attend_by_weights(q, k, v, own, half, start)
+                for q, k, v, own, half in zip(queries, keys, values, of_heads, halves, strict=True)
             ]
             return torch.cat(parts, axis)
         logits = self._logits(query, key, slopes, start)
-        weights = masked_softmax(logits, visible(n, m, causal, mask_m, query.device, start))
+        weights = masked_softmax(logits, allowed)
         return dropout(weights, self.dropout, self.training).to(value.dtype) @ value

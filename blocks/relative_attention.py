@@ -86,12 +86,12 @@ class RelativeAttention(nn.Module):
         self, q: Float[Tensor, "b n d"], scores: Float[Tensor, "b h n r"], m: int, start: int, products: Products
     ) -> Float[Tensor, "b h n m"]:
         """Returns the position term of the logits, from (q_i + c) · R p_r for r = -(start+n-1), …, m. Where later keys
-        are hidden, r may end at 0."""
+        are hidden and m <= n, r may end at 0."""
         return by_distance(scores[..., : q.shape[1] + m], m)
 
     def _distances(self, n: int, m: int) -> int:
         """Returns the number of distances, from -(n-1), whose scores are needed."""
-        # An exported model cannot compare lengths.
+        # A comparison of traced lengths would be a guard on them.
         return n if self.causal and not torch.compiler.is_compiling() and m <= n else n + m
 
     def weights(

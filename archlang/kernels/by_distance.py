@@ -21,7 +21,7 @@ def by_distance(scores: Float[Tensor, "*b n r"], m: int) -> Float[Tensor, "*b n 
         scores: of each query for the distances -(n-1), …, m. If they end at the distance 0, and m <= n, results with
             j > i mean nothing, and must get the gradient 0."""
     # torch.compile and torch.export trace torch's own operations.
-    if torch.compiler.is_compiling() or is_transformed() or not scores.numel():
+    if torch.compiler.is_compiling() or is_transformed() or not scores.numel() or not m:
         return _plainly(scores, m)
     selected: Tensor = _ByDistance.apply(scores, m) if scores.requires_grad else _select(scores, m)
     return selected

@@ -33,13 +33,8 @@ def dropout(x: Float[Tensor, "*b"], rate: float, training: bool) -> Float[Tensor
 
 def is_drawn_here(x: Tensor, count: int) -> bool:
     """Returns whether this module draws the numbers for `count` elements on the device of x."""
-    return (
-        count >= LEAST
-        and x.device.type == "cpu"
-        # torch.compile and stacked models need torch's own operation.
-        and not torch.compiler.is_compiling()
-        and not is_transformed()
-    )
+    # torch.compile and stacked models need torch's own operation. Comparing a traced size would be a guard on it.
+    return not torch.compiler.is_compiling() and count >= LEAST and x.device.type == "cpu" and not is_transformed()
 
 
 def _noise(x: Tensor, dropped: int) -> Tensor:

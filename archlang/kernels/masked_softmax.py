@@ -18,7 +18,8 @@ from archlang.backend.runtime.transforms import is_transformed
 
 # The numbers of the widest vectors of processors, in 32 bits.
 _VECTOR = 16
-# The fewest numbers for which padding is faster.
+# The shortest rows, and the fewest numbers, for which padding is faster.
+_SHORTEST = 4
 _FEWEST = 1024
 
 
@@ -54,13 +55,13 @@ def _softmax_of_short_rows(x: Tensor, hidden: Tensor | None) -> Tensor:
     scores = rows[..., : x.shape[-1]].copy_(x)
     if hidden is not None:
         scores.masked_fill_(hidden, torch.finfo(x.dtype).min)
-    return rows.softmax(-1)[..., : x.shape[-1]]
+    return rows.softmax(-1)[..., : x.shape[-1]].contiguous()
 
 
 def _has_short_rows(x: Tensor, axis: int) -> bool:
     if x.device.type != "cpu" or x.dtype != torch.float32 or axis not in (-1, x.dim() - 1):
         return False
-    return x.shape[-1] < _VECTOR and x.numel() >= _FEWEST
+    return _SHORTEST <= x.shape[-1] < _VECTOR and x.numel() >= _FEWEST
 
 
 def _softmax(x: Tensor, hidden: Tensor | None, axis: int, is_short: bool) -> Tensor:

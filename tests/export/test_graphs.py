@@ -166,6 +166,24 @@ def test_an_exported_model_equals_its_module_at_lengths_it_was_not_traced_at(
     _agree(compiled(program).eval(), tmp_path / f"model{suffix}", [(2, 7), (1, 2), (3, 64)])
 
 
+ATTENTION = """model small(x: tokens[n]) -> logits[n, classes] {
+    h = embed[4](x)
+    stack 2 { h <- norm(h + BLOCK(h)) }
+    return h |> linear[classes]
+}"""
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    "block", ["attention[2]", "attention[2, causal = true, position = alibi]", "relative_attention[2, causal = true]"]
+)
+def test_exported_attention_takes_sizes_for_which_a_module_has_other_kernels(
+    compiled: Compiled, tmp_path: Path, block: str
+) -> None:
+    module = compiled(ATTENTION.replace("BLOCK", block)).eval()
+    _agree(module, tmp_path / "model.pt2", [(2, 7), (48, 12), (16, 40)])
+
+
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("suffix", [".pt2", ".onnx"])

@@ -73,7 +73,11 @@ def test_scores_may_be_a_part_of_others_or_transposed() -> None:
 
 @pytest.mark.parametrize(("n", "m"), [(0, 3), (3, 0), (0, 0)])
 def test_without_queries_or_keys_there_are_no_scores(n: int, m: int) -> None:
-    assert by_distance(scores(n, n + m), m).shape == (2, 3, n, m)
+    of_distances = scores(n, n + m)
+    selected = by_distance(of_distances, m)
+    assert selected.shape == (2, 3, n, m)
+    (gradient,) = torch.autograd.grad(selected.sum(), of_distances, create_graph=True)
+    assert not gradient.any()
 
 
 def test_transforms_of_torch_func_compute_the_plain_form() -> None:

@@ -564,7 +564,8 @@ def _one_of_several(
 ) -> Value:
     results, index = arguments
     if isinstance(results, Value):  # a tuple
-        return Value(results.growth, results.data[index.data])
+        part = results.data[index.data]
+        return Value(Growth.FIXED if part is None else results.growth, part)
     result: Value = results[index.data]
     return result
 

@@ -8,10 +8,11 @@ from contextvars import ContextVar
 from typing import Any, TypeVar
 
 import torch
+from torch import Tensor
 
 Value = TypeVar("Value")
 
-_CACHE: ContextVar[dict[Hashable, Any] | None] = ContextVar("call_cache", default=None)  # Any: a tensor or several
+_CACHE: ContextVar[dict[Hashable, Any] | None] = ContextVar("call_cache", default=None)  # Any: a source and its value
 
 
 def call_scope() -> AbstractContextManager[None]:
@@ -29,16 +30,16 @@ def _call_scope() -> Iterator[None]:
         _CACHE.reset(token)
 
 
-def cached_in_call(key: Hashable, compute: Callable[[], Value]) -> Value:
+def cached_in_call(key: Hashable, compute: Callable[[], Value], source: Tensor | None = None) -> Value:
     """Returns the value of a key; computes it at the first request in a call, and at every request outside of calls.
 
-    A tensor in a key stands for itself, not for its values. Values computed under `torch.no_grad()` have keys of their
-    own."""
+    Values computed under `torch.no_grad()` have keys of their own. A value that is derived from a tensor, `source`,
+    replaces that of another tensor: a loop that halts makes masks anew."""
     cache = None if torch.compiler.is_compiling() else _CACHE.get()
     if cache is None:
         return compute()
     graded_key = key, torch.is_grad_enabled()
-    if graded_key not in cache:
-        cache[graded_key] = compute()
-    value: Value = cache[graded_key]
+    if graded_key not in cache or cache[graded_key][0] is not source:
+        cache[graded_key] = source, compute()
+    value: Value = cache[graded_key][1]
     return value

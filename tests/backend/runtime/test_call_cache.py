@@ -45,6 +45,17 @@ def test_a_value_without_gradients_is_not_returned_when_gradients_are_enabled() 
         assert cached_in_call("a", compute).requires_grad
 
 
+def test_a_value_of_another_source_replaces_that_of_the_first() -> None:
+    compute = Counted()
+    one, other = torch.ones(1), torch.ones(1)
+    with call_scope():
+        first = cached_in_call("a", compute, one)
+        assert cached_in_call("a", compute, one) is first
+        assert cached_in_call("a", compute, other) is not first
+        assert cached_in_call("a", compute, one) is not first
+        assert compute.calls == 3
+
+
 def test_nested_calls_and_threads_have_their_own_caches() -> None:
     of_thread: list[Tensor] = []
     compute = Counted()
