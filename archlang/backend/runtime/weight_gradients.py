@@ -23,10 +23,8 @@ from archlang.backend.runtime.transforms import is_transformed
 
 LEAST = 1 << 17
 """The number of elements of a weight from which this is faster."""
-# The number of rows from which a product is as fast alone.
+# The number of rows from which a product is as fast alone. It also bounds the rows that are kept.
 _MOST_ROWS = 128
-# The number of kept rows that are multiplied: with more, the gradient is read and written less often.
-_KEPT_ROWS = 512
 # Subclasses of these, such as distributed tensors, need torch's own operation.
 _PLAIN = (Tensor, nn.Parameter)
 # The hooks on saved tensors that are active; torch before 2.8 cannot say which are.
@@ -48,7 +46,7 @@ class _Sums:
         self._by.append(by)
         self._x.append(x)
         self._rows += len(x)
-        if self._rows >= _KEPT_ROWS:
+        if self._rows >= _MOST_ROWS:
             self._multiply()
 
     def _multiply(self) -> None:

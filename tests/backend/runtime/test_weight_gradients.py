@@ -57,10 +57,9 @@ model stepped[d = 4](x: tokens[n]) -> logits[n, classes] {
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Gathers the factors of all weights, at most 20 rows, and keeps as many."""
+    """Gathers the factors of all weights, at most 20 rows."""
     monkeypatch.setattr(weight_gradients, "LEAST", 1)
     monkeypatch.setattr(weight_gradients, "_MOST_ROWS", 20)
-    monkeypatch.setattr(weight_gradients, "_KEPT_ROWS", 20)
 
 
 @contextmanager
