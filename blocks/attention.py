@@ -15,12 +15,14 @@ from archlang.backend.runtime.stacking import in_one_batch
 from archlang.blocks.positions import alibi_slopes, counted, sinusoid
 from archlang.kernels.dropout import dropout, is_drawn_here
 from archlang.kernels.masked_softmax import masked_softmax
+from archlang.kernels.processor import is_large_on_cpu
 from archlang.kernels.softmax_attention import scaled_dot_product_attention
 
 # The number of weights that are computed at a time. The allocator returns the memory of large tensors to the system; to
 # get it again in each step takes as long as the products.
 _MOST_WEIGHTS = 1 << 20
-# With fewer keys, torch's attention in 32 bits takes longer on a CPU than the products and the softmax do.
+# With so many weights and fewer keys, torch's attention in 32 bits takes longer on a CPU than products and a softmax.
+_LEAST_WEIGHTS = 1 << 13
 _FEW_KEYS = 16
 _FEW_KEYS_WITH_GRADIENTS = 32
 
@@ -283,7 +285,9 @@ class Attention(nn.Module):
         n, m = query.shape[2], key.shape[2]
         causal = hides_keys(causal, m, start)
         rate = self.dropout if self.training else 0.0
-        if is_drawn_here(query, query.shape[0] * query.shape[1] * n * m) and (rate or _has_few_keys(query, m)):
+        count = query.shape[0] * query.shape[1] * n * m
+        is_drawn = rate > 0 and is_drawn_here(query, count)
+        if is_drawn or (is_large_on_cpu(query, count, _LEAST_WEIGHTS) and _has_few_keys(query, m)):
             # On the CPU, torch's attention has no faster kernel for dropout, and none for few keys.
             allowed = visible(n, m, causal, mask_m, query.device, start)
             heads = self._attend_by_weights(query, key, value, self.slopes, allowed, start)

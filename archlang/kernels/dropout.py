@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
-from archlang.backend.runtime.transforms import is_transformed
+from archlang.kernels.processor import is_large_on_cpu
 
 LEAST = 1 << 13
 """The number of elements from which it is faster than torch."""
@@ -33,8 +33,7 @@ def dropout(x: Float[Tensor, "*b"], rate: float, training: bool) -> Float[Tensor
 
 def is_drawn_here(x: Tensor, count: int) -> bool:
     """Returns whether this module draws the numbers for `count` elements on the device of x."""
-    # torch.compile and stacked models need torch's own operation. Comparing a traced size would be a guard on it.
-    return not torch.compiler.is_compiling() and count >= LEAST and x.device.type == "cpu" and not is_transformed()
+    return is_large_on_cpu(x, count, LEAST)
 
 
 def _noise(x: Tensor, dropped: int) -> Tensor:

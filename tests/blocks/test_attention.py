@@ -270,7 +270,7 @@ def test_attention_to_few_keys_is_that_of_torch_s_kernel(
     mask = torch.arange(6) < torch.tensor([6, 4, 0])[:, None] if masked else None
     results = []
     for least in (1, sys.maxsize):
-        monkeypatch.setattr(kernel, "LEAST", least)
+        monkeypatch.setattr(blocks_attention, "_LEAST_WEIGHTS", least)
         y = block(x, x, mask_n=mask, mask_m=mask)
         gradients = torch.autograd.grad(y.square().sum(), (x, *block.parameters())) if has_gradients else ()
         results.append((y, *gradients))

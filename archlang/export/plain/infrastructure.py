@@ -63,6 +63,7 @@ _CALLS: Mapping[Name, Callable[[ast.Call], ast.expr]] = {
     Name(f"{_RUNTIME}.graph_loops", "is_exporting"): lambda _: ast.Constant(False),
     Name("archlang.kernels.dropout", "is_drawn_here"): lambda _: ast.Constant(False),
     Name("archlang.kernels.processor", "has_kernel"): lambda _: ast.Constant(False),
+    Name("archlang.kernels.processor", "is_large_on_cpu"): lambda _: ast.Constant(False),
 }
 _NAMES: Mapping[Name, Callable[[], ast.expr]] = {
     Name("archlang.kernels.dropout", "dropout"): lambda: imported(_F, "dropout"),
