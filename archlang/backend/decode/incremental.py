@@ -12,9 +12,8 @@ the forms below runs on all positions, and its results are full."""
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from enum import Enum
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -22,6 +21,7 @@ import torch
 from torch import Tensor, fx, nn
 
 from archlang.backend.decode.block_cache import BlockCache
+from archlang.backend.decode.values import Growth, RegionCache, Value, joint_growth
 from archlang.backend.lower.code import Code, LoweredLoop
 from archlang.backend.lower.regions import PythonProgram
 from archlang.backend.runtime.call_cache import call_scope
@@ -36,70 +36,29 @@ from archlang.types import Dim
 from archlang.types.causality import Horizon
 
 
-class Growth(Enum):
-    """How a value depends on the growing field."""
-
-    FIXED = "fixed"
-    NEW = "new"
-    FULL = "full"
-
-
-@dataclass(frozen=True, eq=False)
-class Value:
-    """A value. The data of a new one are its new positions, on the second axis of a tensor."""
-
-    growth: Growth
-    data: Any  # a tensor, a mask or None for one, a number, chunks; or a pair of these
-
-
-@dataclass
-class RegionCache:
-    """What the walk of one region caches, by the names of values in its graph. Fixed values survive a restart."""
-
-    fixed: dict[str, Any] = field(default_factory=dict)  # Any: as in Value; for a loop the list of its results
-    block_caches: dict[str, BlockCache] = field(default_factory=dict)
-    histories: dict[tuple[str, int], Tensor] = field(default_factory=dict)
-    regimes: dict[str, object] = field(default_factory=dict)
-    inner: dict[tuple[str, int], RegionCache] = field(default_factory=dict)
-    seen: int = 0
-    """the number of positions before this walk"""
-    total: int = 0
-    """the number of positions now"""
-    carried: dict[str, list[tuple[Tensor, ...]]] = field(default_factory=dict)
-    full_loops: set[str] = field(default_factory=set)
-    """the loops that run on all positions"""
-
-    def all_positions(self, name: str, index: int, value: Value) -> Any:
-        """Returns the cached positions of an input and its new ones, and caches them."""
-        if value.growth is not Growth.NEW:
-            return value.data
-        before = self.histories.get((name, index))
-        self.histories[name, index] = value.data if before is None else torch.cat((before, value.data), 1)
-        return self.histories[name, index]
-
-    def step(self, name: str, index: int) -> RegionCache:
-        """Returns the cache of a step of a loop."""
-        return self.inner.setdefault((name, index), RegionCache())
-
-    def forget(self) -> None:
-        """Clears everything except for fixed values."""
-        # Values that are fixed in a chunk may depend on states from the chunks before it, which may have changed.
-        self.inner = {key: inner for key, inner in self.inner.items() if key[0] not in self.carried}
-        for cache in (self.block_caches, self.histories, self.regimes, self.carried):
-            cache.clear()
-        self.seen = self.total = 0
-        for inner in self.inner.values():
-            inner.forget()
-
-
 class _Restart(Exception):
     """Results at earlier positions have changed because positions were added."""
 
 
 # A node, or the value of a constant.
 _Source = fx.Node | Value
-# Computes a value, or the list of a loop's, from arguments, masks, and products of maps.
-_Evaluate = Callable[[Sequence[Any], Mapping[str, Value], Mapping[str, Value], RegionCache], Any]
+
+
+@dataclass(frozen=True, eq=False)
+class _Operands:
+    """What a node is computed from. An argument is a value, or the list of a loop's."""
+
+    arguments: Sequence[Any]
+    masks: Mapping[str, Value]
+    products: Mapping[str, Value]
+
+    def growth(self) -> Growth:
+        """The growth of a result that depends on all arguments and masks."""
+        return joint_growth([*self.arguments, *self.masks.values()])
+
+
+# Computes a value, or the list of a loop's.
+_Evaluate = Callable[[_Operands, RegionCache], Any]
 
 
 class Extension:
@@ -209,8 +168,10 @@ class _Walk:
                 continue
             arguments = [results[source] for source in step.arguments]
             masks = {mask: results[source] for mask, source in step.masks.items()} if step.masks else _NONE
-            products = {key: results[source] for key, source in step.products.items()} if step.products else _NONE
-            result = step.evaluate(arguments, masks, products, region_cache)
+            products = (
+                {product: results[source] for product, source in step.products.items()} if step.products else _NONE
+            )
+            result = step.evaluate(_Operands(arguments, masks, products), region_cache)
             results[step.node] = result
             if _is_fixed(result):
                 fixed[name] = result
@@ -272,15 +233,8 @@ class _Walk:
 
     # Values
 
-    def _function(
-        self,
-        node: fx.Node,
-        arguments: Sequence[Any],
-        masks: Mapping[str, Value],
-        products: Mapping[str, Value],
-        region_cache: RegionCache,
-    ) -> Any:
-        growth = _joint(arguments)
+    def _function(self, node: fx.Node, operands: _Operands, region_cache: RegionCache) -> Value:
+        arguments, growth = operands.arguments, operands.growth()
         target: Any = node.target
         if growth is Growth.FULL:
             data = target(
@@ -290,21 +244,14 @@ class _Walk:
             data = target(*[value.data for value in arguments])
         return Value(growth if data is not None else Growth.FIXED, data)
 
-    def _call(
-        self,
-        site: _CallSite,
-        arguments: Sequence[Value],
-        masks: Mapping[str, Value],
-        products: Mapping[str, Value],
-        region_cache: RegionCache,
-    ) -> Value:
+    def _call(self, site: _CallSite, operands: _Operands, region_cache: RegionCache) -> Value:
         """Calls a block: on the new positions if it states how, else on all positions and without `products`."""
-        name, module = site.name, site.module
-        mask_data: dict[str, Any] = {name: mask.data for name, mask in masks.items()}
-        product_data = {name: product.data for name, product in products.items()}
-        keywords = {**mask_data, _PRODUCTS: product_data} if products else mask_data
+        name, module, arguments = site.name, site.module, operands.arguments
+        mask_data: dict[str, Any] = {mask: value.data for mask, value in operands.masks.items()}
+        product_data = {product: value.data for product, value in operands.products.items()}
+        keywords = {**mask_data, _PRODUCTS: product_data} if product_data else mask_data
         data = [argument.data for argument in arguments]
-        joint = _joint([*arguments, *masks.values()])
+        joint = operands.growth()
         if joint is Growth.FIXED:
             return Value(Growth.FIXED, module(*data, **keywords))
         if hasattr(module, "regime"):
@@ -336,13 +283,11 @@ class _Walk:
         loop: LoweredLoop,
         runtime: Any,  # one of the loops of backend/runtime
         owner: nn.Module,
-        arguments: Sequence[Value],
-        masks: Mapping[str, Value],
-        products: Mapping[str, Value],
+        operands: _Operands,
         region_cache: RegionCache,
     ) -> Any:  # Any: a value, or the list of all results
-        name = node.name
-        joint = _joint([*arguments, *masks.values()])
+        name, arguments, masks = node.name, operands.arguments, operands.masks
+        joint = operands.growth()
         results: list[Value] | None = None
         if name in region_cache.full_loops:
             pass
@@ -544,25 +489,12 @@ def _uses_results(loop: fx.Node, count: int) -> bool:
     return not used.isdisjoint(range(count))
 
 
-def _joint(values: Iterable[Value]) -> Growth:
-    """The growth of a value that depends on all of these."""
-    joint = Growth.FIXED
-    for value in values:
-        if value.growth is Growth.FULL:
-            return Growth.FULL
-        if value.growth is Growth.NEW:
-            joint = Growth.NEW
-    return joint
-
-
 def _is_fixed(result: Any) -> bool:  # Any: a value, or the list of a loop's
-    return _joint(result if isinstance(result, list) else [result]) is Growth.FIXED
+    return joint_growth(result if isinstance(result, list) else [result]) is Growth.FIXED
 
 
-def _one_of_several(
-    arguments: Sequence[Any], masks: Mapping[str, Value], products: Mapping[str, Value], region_cache: RegionCache
-) -> Value:
-    results, index = arguments
+def _one_of_several(operands: _Operands, region_cache: RegionCache) -> Value:
+    results, index = operands.arguments
     if isinstance(results, Value):  # a tuple
         part = results.data[index.data]
         return Value(Growth.FIXED if part is None else results.growth, part)
@@ -570,19 +502,13 @@ def _one_of_several(
     return result
 
 
-def _batch_size(
-    arguments: Sequence[Value], masks: Mapping[str, Value], products: Mapping[str, Value], region_cache: RegionCache
-) -> Value:
-    return Value(Growth.FIXED, arguments[0].data.size(0))
+def _batch_size(operands: _Operands, region_cache: RegionCache) -> Value:
+    return Value(Growth.FIXED, operands.arguments[0].data.size(0))
 
 
-def _join(
-    join: Callable[..., Sequence[Tensor]],
-    arguments: Sequence[Value],
-    masks: Mapping[str, Value],
-    products: Mapping[str, Value],
-    region_cache: RegionCache,
-) -> Any:  # Any: the list of the products, or their joined weights
+def _join(join: Callable[..., Sequence[Tensor]], operands: _Operands, region_cache: RegionCache) -> Any:
+    """The list of the products, or without arguments their joined weights."""
+    arguments = operands.arguments
     if not arguments:
         return Value(Growth.FIXED, join())
     return [Value(arguments[0].growth, product) for product in join(*[argument.data for argument in arguments])]
