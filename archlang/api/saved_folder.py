@@ -49,7 +49,7 @@ MANIFEST, MODEL, GRAPH, VOCABULARY, WEIGHTS = (
 )  # fmt: skip
 PROGRAM = "program"
 FORMAT = 1
-_PROGRAM_FILE = re.compile(rf"{PROGRAM}(/[^/\\:\0]+)+\.arch")
+_PROGRAM_FILE = re.compile(rf"{PROGRAM}(/[^/\\:\0-\x1f\x7f]+)+\.arch")
 _LARGEST_TEXT = 1 << 24
 # Beside the weights themselves, a file of weights names them.
 _LARGEST_HEADER = 1 << 20

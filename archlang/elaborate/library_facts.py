@@ -1,16 +1,18 @@
-"""The facts of the library's blocks for graphs that were written before signatures stated them."""
+"""Stored graphs are held to the signatures of the library's blocks, which also give facts that older graphs lack."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
+from archlang.diagnostics import Diagnostic
 from archlang.elaborate.binding import Binding
 from archlang.elaborate.facts import Facts
+from archlang.elaborate.static_arguments import parameter_kind
 from archlang.graph.facts import UNKNOWN
 from archlang.graph.graph import Graph, Instance
 from archlang.names import library
 from archlang.names.resolve import Declaration, prelude
-from archlang.names.values import BlockValue, Bound, InstanceValue, Unknown, Value
+from archlang.names.values import MISFIT, BlockValue, Bound, InstanceValue, Unknown, Value, coerce
 from archlang.syntax.tree import Extern
 from archlang.types import Dim
 from archlang.types.statics import InstanceOf, StaticValue
@@ -19,34 +21,47 @@ from archlang.types.statics import InstanceOf, StaticValue
 def with_library_facts(graph: Graph) -> Graph:
     """Returns a graph in which the library's instances without any fact have those of their signatures.
 
-    Run folders of older versions hold such graphs."""
-    instances = {path: _with_facts(instance, graph) for path, instance in graph.instances.items()}
+    Run folders of older versions hold such graphs.
+
+    Raises:
+        ValueError: a static of a block of the library is not of its kind, or breaks a condition of the signature."""
+    instances = {path: _checked(instance, graph) for path, instance in graph.instances.items()}
     return replace(graph, instances=instances)
 
 
-def _with_facts(instance: Instance, graph: Graph) -> Instance:
+def _checked(instance: Instance, graph: Graph) -> Instance:
     declaration = _declaration(instance)
-    if (
-        declaration is None
-        or instance.costs != UNKNOWN
-        or instance.maps
-        or instance.records
-        or instance.even is not None
-    ):
+    if declaration is None:
         return instance
     item = declaration.item
     assert isinstance(item, Extern)
+    problems: list[Diagnostic] = []
     binding = Binding(
-        declaration, item.name_span, _statics(instance, graph), lambda mistake: None, lambda call, target: None,
+        declaration, item.name_span, _statics(instance, graph), problems.append, lambda call, target: None,
         sizes={name: Bound(size, None) for name, size in instance.features.items()}, lengths=set(instance.lengths),
     )  # fmt: skip
+    for name, bound in _statics(instance, graph).items():
+        parameter = binding.parameters.get(name)
+        kind = None if parameter is None else parameter_kind(parameter, declaration.file) or ""
+        is_other_block = isinstance(bound.value, Unknown) and kind != "block"
+        if kind is None or is_other_block or coerce(bound.value, kind) is MISFIT:
+            raise ValueError(f"@{instance.path}: `{item.name}` has no static {name} = {instance.statics[name]!r}")
+    binding.finish()
+    if problems:
+        raise ValueError(f"@{instance.path}: {problems[0].message}")
+    is_known = instance.costs != UNKNOWN or instance.maps or instance.records or instance.even is not None
+    if is_known or item.name != instance.block:
+        return instance
     facts = Facts(binding, item)
     return replace(instance, costs=facts.costs(), maps=facts.maps(), records=facts.records(), even=facts.even())
 
 
 def _declaration(instance: Instance) -> Declaration | None:
-    """The signature of an instance of a library block; None for other instances."""
-    item = library.block(instance.block)
+    """The signature of an instance of a library block, by its name or its class; None for other instances."""
+    item = library.block(instance.block) or (library.outside_prelude(instance.block) or ("", None))[1]
+    if instance.python.startswith("archlang.") and (not isinstance(item, Extern) or item.python != instance.python):
+        externs = (item for item in library.blocks().values() if isinstance(item, Extern))
+        item = next((extern for extern in externs if extern.python == instance.python), None)
     return prelude(item) if isinstance(item, Extern) and item.python == instance.python else None
 
 

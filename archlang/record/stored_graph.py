@@ -1,6 +1,7 @@
 """A graph of a run folder: checked like one that is compiled, because another program may have written it."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 
 from archlang.elaborate.binding import LARGEST_SIZE
 from archlang.elaborate.library_facts import with_library_facts
@@ -11,6 +12,9 @@ from archlang.graph.scope import scope_of
 from archlang.graph.text import parse_graph
 from archlang.graph.verifier import MalformedGraph, verify
 from archlang.types import Dim
+from archlang.types.statics import StaticValue, Symbol
+
+_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def parse_stored_graph(text: str) -> Graph:
@@ -23,10 +27,35 @@ def parse_stored_graph(text: str) -> Graph:
         verify(graph)
     except MalformedGraph as error:
         raise ValueError(str(error)) from error
+    _check_names(graph)
     _check_sizes(graph)
     _check_loops(graph.region, 1)
     _check_modules(graph)
     return with_library_facts(graph)
+
+
+def _check_names(graph: Graph) -> None:
+    """Raises:
+    ValueError: a name is no word of the language, or a path not one of such words."""
+    nodes = list(graph.region.walk())
+    inputs = [value for region in (graph.region, *(body for node in nodes for body in node.regions))
+              for value in region.inputs]  # fmt: skip
+    for word in (graph.name, *(value.name for value in (*inputs, *nodes) if value.name)):
+        if not _WORD.fullmatch(word):
+            raise ValueError(f"{word!r} is no name")
+    symbols = [str(value) for instance in graph.instances.values() for value in _symbols(instance.statics.values())]
+    stacks = [node.operation.path for node in nodes if isinstance(node.operation, OwnWeights)]
+    for path in (*graph.instances, *stacks, *symbols):
+        if not all(_WORD.fullmatch(word) or word == "*" for word in path.split(".")):
+            raise ValueError(f"{path!r} is no path of names")
+
+
+def _symbols(statics: Iterable[StaticValue]) -> Iterator[Symbol]:
+    for value in statics:
+        if isinstance(value, Symbol):
+            yield value
+        elif isinstance(value, tuple):
+            yield from _symbols(value)
 
 
 def _check_sizes(graph: Graph) -> None:
