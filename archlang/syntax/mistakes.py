@@ -639,6 +639,10 @@ def file_unreadable(place: Span, reason: str) -> Diagnostic:
     return Diagnostic("E0108", message, place, remedy="check the path and its permissions")
 
 
+def file_misnamed(place: Span) -> Diagnostic:
+    return replace(file_unreadable(place, "its name has a control character"), remedy="rename the file")
+
+
 def file_missing(place: Span) -> Diagnostic:
     remedy = "check the path; `archlang recipes` lists the programs that come with archlang"
     return replace(file_unreadable(place, "there is no such file"), remedy=remedy)

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from archlang.diagnostics import ProgramError
+from archlang.diagnostics.visible import visible
 from archlang.files.mistakes import RefusedFile
 from archlang.files.readable import ReadableFolders, read_named
 from archlang.source import Source, Span
@@ -34,6 +35,8 @@ def read_used(path: str | Path, real: str, readable: ReadableFolders) -> Source:
 def _read(path: str | Path, read_bytes: Callable[[], bytes]) -> Source:
     shown = os.fspath(path).encode("utf-8", "backslashreplace").decode("utf-8")
     nowhere = Span(Source(shown, ""), 0, 0)
+    if visible(shown) != shown:  # it would end the lines of comments and of messages
+        raise ProgramError([mistakes.file_misnamed(nowhere)])
     try:
         data = read_bytes()
     except IsADirectoryError:

@@ -75,13 +75,19 @@ def test_a_spreadsheet_computes_no_cell_of_a_csv_file(archlang: Command, folder:
     assert row["row"].startswith("'=cmd|x [/row]")
 
 
-@pytest.mark.parametrize("option", ["--tree", "--graph", "--torch", "--passes"])
-def test_show_prints_escapes_of_a_file_name_visibly(archlang: Command, folder: Path, option: str) -> None:
-    name = f"[/x]{ESCAPES}.arch".replace("/", "")
-    (folder / name).write_text(PROGRAM)
-    result = archlang("show", name, option)
-    assert result.code == 0, result.err
-    assert_harmless(result.out, result.err)
+COMMANDS = ("check", "fmt", "summary", "table", "train", "viz", "show", "show --tree", "show --torch", "export -o m.py")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_program_with_a_control_character_in_its_name_is_refused(
+    archlang: Command, folder: Path, command: str
+) -> None:
+    for name in (f"[x]{ESCAPES}.arch", "m\nprint(1)\n#.arch", "m\r.arch", "m\t.arch"):
+        (folder / name).write_text(PROGRAM)
+        result = archlang(*command.split(), name)
+        assert result.code == 1
+        assert "its name has a control character" in result.err + result.out
+        assert_harmless(result.out, result.err)
 
 
 def test_a_missing_file_with_escapes_in_its_name_is_reported_visibly(archlang: Command, folder: Path) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from archlang.backend.architecture import Architecture
 from archlang.backend.lower.code import Code
+from archlang.diagnostics.visible import visible
 from archlang.graph.graph import Node
 from archlang.graph.operations import Scan
 
@@ -37,7 +38,8 @@ def _function(code: Code) -> str:
         text = line.split(";  ")[0].rstrip()  # then torch.fx deletes unused values
         origin = code.origins.get(number)
         if origin is not None and origin is not last and origin.span is not None:
-            text = f"{text:<{_COLUMN}}  # {origin.span.source.path}:{origin.span.line}  {_first_line(origin)}"
+            place = visible(f"{origin.span.source.path}:{origin.span.line}  {_first_line(origin)}")
+            text = f"{text:<{_COLUMN}}  # {place}"
         if text:
             lines.append(text)
         last = origin
@@ -49,7 +51,7 @@ def _describe(node: Node) -> str:
     operation = node.operation
     settings = [name for name in ("count", "limit", "path", "instance") if hasattr(operation, name)]
     text = " ".join([operation.mnemonic, *(f"{name} = {getattr(operation, name)}" for name in settings)])
-    return f"{text}, {node.span}" if node.span is not None else text
+    return visible(f"{text}, {node.span}") if node.span is not None else text
 
 
 def _first_line(node: Node) -> str:
