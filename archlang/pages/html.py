@@ -6,6 +6,8 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
+from archlang.diagnostics.visible import visible_lines
+
 if TYPE_CHECKING:
     from jinja2 import Environment
     from markupsafe import Markup
@@ -48,6 +50,8 @@ def _environment() -> Environment:
     environment = Environment(
         loader=PackageLoader("archlang.pages"),
         autoescape=True,
+        # A control character is no text of an XML document.
+        finalize=lambda value: visible_lines(value) if type(value) is str else value,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from archlang.diagnostics.visible import visible
 from archlang.pages.pictures.box import Box
 
 # In pixels.
@@ -45,4 +46,4 @@ class BoxLabel:
 
 def label_text(box: Box) -> list[str]:
     """Returns the lines of a box without their kinds."""
-    return [line.text + line.output for line in BoxLabel.of(box).lines]
+    return [visible(line.text + line.output) for line in BoxLabel.of(box).lines]
