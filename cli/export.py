@@ -68,7 +68,7 @@ def export(
             if source.is_dir()
             else load_named(source, model, recipe, parse_sets(sets), plugins=plugin or (), allow=allow or ())
         )
-        files = write(module.eval(), out, overwrite=force)
+        files = write(module.eval(), out, overwrite=force, is_stored=source.is_dir())
     if as_json:
         sizes = [{"path": str(file), "bytes": file.stat().st_size} for file in files]
         console.out.write_json({"model": module.program.graph.name, "files": sizes})

@@ -2,31 +2,55 @@
 
 The default run takes a small sample; `pytest -m slow tests/test_fuzz.py` takes a large one."""
 
+import ast
+import builtins
+import csv
 import gzip
 import hashlib
+import io
 import json
+import keyword
 import lzma
+import re
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from functools import cache
+from html.parser import HTMLParser
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from xml.etree import ElementTree
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import archlang
+from archlang.backend.architecture import Architecture
+from archlang.backend.lower.text import print_torch
+from archlang.compile import load_named
 from archlang.diagnostics import ArchlangError, ProgramError
 from archlang.diagnostics.render import plain, to_json, to_sarif
+from archlang.export.plain.file import plain_text
 from archlang.graph.text import parse_graph, print_graph
+from archlang.pages.pictures.dot import print_dot
+from archlang.pages.pictures.mermaid import print_mermaid
+from archlang.pages.pictures.page import print_page
+from archlang.pages.pictures.picture import draw
+from archlang.pages.pictures.svg import print_svg
+from archlang.pages.reports.result_table import ResultTable
+from archlang.pages.reports.table_formats import csv_text, latex, markdown
 from archlang.plan.check import check_text
 from archlang.plan.from_file import plan_recipe
+from archlang.plan.plan import PublishedResult
+from archlang.plan.table import TableCell, TableColumn, TableRow
 from archlang.record.checkpoint import Checkpoints
 from archlang.record.reading import read_graph, read_metrics, read_plan, read_record, read_results
 from archlang.record.schemas import DataRecord, VersionsRecord
 from archlang.record.summaries import find_runs
+from archlang.runs.table import CellResult
+from archlang.source import Source
 from archlang.syntax.parser import parse
 from archlang.syntax.printer import format_program
 from archlang.syntax.reading import decode
@@ -34,6 +58,7 @@ from archlang.tasks.file import File
 from archlang.tasks.file_language_model import FileLanguageModel
 from archlang.tasks.file_seq2seq import FileSeq2Seq
 from archlang.tasks.file_tagging import FileTagging
+from archlang.types.statics import Symbol
 from tests.tiny_run import TINY
 
 RECIPES = Path(archlang.__file__).parent / "recipes"
@@ -197,6 +222,88 @@ def saved(finished_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+# Ends of what a writer puts around a text, with a planted call.
+ENDS = [
+    '"""',
+    "\n",
+    "\r",
+    "\\",
+    "\x0c",
+    "\u2028",
+    "\0",
+    '"',
+    "'",
+    "#",
+    "}",
+    "]",
+    ");",
+    "-->",
+    "</script>",
+    "|",
+    "\\\\",
+    " & ",
+]
+PLANTED = st.lists(st.sampled_from([*ENDS, "planted()", "<b planted=1>", "\nplanted()\n"]) | st.text(max_size=3)).map(
+    "".join
+)
+WORDS_OF_BOTH = {"and", "else", "if", "in", "not", "or", "return"}
+# Names that a program may use, and Python or the plain file may not.
+WORD = st.sampled_from([
+    *sorted({*keyword.kwlist, *dir(builtins)} - WORDS_OF_BOTH), "_", "_1", "__x", "none", "path", "torch", "nn", "F",
+    "load", "tensor", "self", "lengths", "real_positions", "embed_", "step", "functional",
+])  # fmt: skip
+MODEL = """model m[d = 4](x: tokens[n]) -> logits[classes] {
+    h = embed[d](x)
+    repeat 2 { h <- h + linear[d](norm(h)) }
+    return h |> last |> linear[classes]
+}
+"""
+
+
+@cache
+def built(path: str, model: str, value: str, text: str) -> Architecture:
+    """A model with a value of another name, whose file has a path, and in whose first instance a static is a text."""
+    program = re.sub(r"\bh\b", value, MODEL).replace("model m", f"model {model}")
+    module = load_named(Source(path, program), None, None, {"model.vocab": "5", "model.classes": "3"})
+    graph = module.program.graph
+    embed = graph.instances["embed"]
+    statics = {**embed.statics, "init": Symbol(text), "scaling": text, "frozen_start": Symbol(text)}
+    hostile = replace(graph, instances={**graph.instances, "embed": replace(embed, statics=statics)})
+    module.program = replace(module.program, graph=hostile)
+    return module
+
+
+class Tags(HTMLParser):
+    """The names of the elements of a page, with those of their attributes."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.names: set[str] = set()
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.names |= {tag, *(name for name, _ in attrs)}
+
+
+def assert_no_text_is_code_or_markup(path: str, model: str, value: str, text: str) -> None:
+    module, harmless = built(path, model, value, text), built("m.arch", "m", "h", "normal")
+    for code in (plain_text(module), print_torch(module)):
+        assert not any(isinstance(node, ast.Name) and node.id == "planted" for node in ast.walk(ast.parse(code)))
+    box, harmless_box = draw(module.program.graph), draw(harmless.program.graph)
+    for show in (print_dot, print_mermaid):
+        assert "planted" not in re.sub(r'"(?:[^"\\]|\\.)*"', "", show(box), flags=re.DOTALL)
+    assert Tags(print_page(box)).names == Tags(print_page(harmless_box)).names
+    ElementTree.fromstring(str(print_svg(box)))
+    row, column = TableRow(text, text), TableColumn(text, "test.accuracy")
+    claim = PublishedResult("test.accuracy", None, 1.0, 0.01, {}, text)
+    cell = CellResult(TableCell(row, column, (), claim), {1: 0.5}, ())
+    table = ResultTable.of(text, [row], [column], [cell], [])
+    assert len(list(csv.DictReader(io.StringIO(csv_text(table))))) == 1
+    assert len(latex(table).splitlines()) == 7
+    assert re.findall(r"(?<!\\)[&#%_]", latex(table).splitlines()[4]) == ["&"]
+    assert [len(re.findall(r"(?<!\\)\|", line)) for line in markdown(table).splitlines()[:3]] == [3, 3, 3]
+
+
 SUFFIXES = st.sampled_from([".tsv", ".jsonl", ".tsv.gz", ".jsonl.xz", ".csv", ".tsv.xz"])
 
 
@@ -216,6 +323,12 @@ def test_any_bytes_are_a_graph_or_are_refused(data: bytes) -> None:
 @given(any_bytes(TSV) | any_bytes(JSONL), SUFFIXES, st.booleans())
 def test_any_bytes_are_data_or_are_refused(data: bytes, suffix: str, is_compressed: bool) -> None:
     assert_data_is_read_or_refused(data, suffix, is_compressed)
+
+
+@SMALL
+@given(PLANTED, WORD, WORD, PLANTED)
+def test_no_text_of_a_graph_is_code_or_markup(path: str, model: str, value: str, text: str) -> None:
+    assert_no_text_is_code_or_markup(f"{path}.arch", model, value, text)
 
 
 IGNORE_DAMAGE = pytest.mark.filterwarnings(
@@ -254,6 +367,13 @@ def test_many_bytes_are_a_program_or_are_reported(data: bytes) -> None:
 @given(st.deferred(lambda: any_bytes(graph_text())))
 def test_many_bytes_are_a_graph_or_are_refused(data: bytes) -> None:
     assert_graph_is_read_or_refused(data)
+
+
+@pytest.mark.slow
+@LARGE
+@given(PLANTED, WORD, WORD, PLANTED)
+def test_no_planted_text_of_a_graph_is_code_or_markup(path: str, model: str, value: str, text: str) -> None:
+    assert_no_text_is_code_or_markup(f"{path}.arch", model, value, text)
 
 
 @pytest.mark.slow

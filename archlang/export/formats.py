@@ -23,8 +23,9 @@ _IMPORTED = sys.stdlib_module_names | {"torch", "numpy"}
 """the modules that an exported Python file of the same name would hide from itself and from its neighbours"""
 
 
-def export(module: Architecture, path: Path, *, overwrite: bool = False) -> list[Path]:
-    """Writes a module in the format of the path's suffix. Returns the files that it wrote.
+def export(module: Architecture, path: Path, *, overwrite: bool = False, is_stored: bool = False) -> list[Path]:
+    """Writes a module in the format of the path's suffix. Returns the files that it wrote. Python that is written for
+    a stored graph, which may be a stranger's, is not run.
 
     Raises:
         ExportError: no format has this suffix, a file exists and `overwrite` is false, the model has a block that the
@@ -32,6 +33,8 @@ def export(module: Architecture, path: Path, *, overwrite: bool = False) -> list
     check_target(path, overwrite=overwrite)
     with os_errors_as(mistakes.not_written, path):
         path.parent.mkdir(parents=True, exist_ok=True)
+        if path.suffix == ".py":
+            return export_plain(module, path, runs=not is_stored)
         return FORMATS[path.suffix](module, path)
 
 

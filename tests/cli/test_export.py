@@ -6,6 +6,9 @@ from pathlib import Path
 import pytest
 
 from archlang.api.saving import load, save
+from archlang.backend.architecture import Architecture
+from archlang.export.plain import file as plain_file
+from tests.api.test_saved_folder import rewrite
 from tests.cli.conftest import Command
 
 
@@ -57,3 +60,30 @@ def test_a_saved_model_is_exported_and_json_names_the_files(archlang: Command, f
     result = archlang("export", "saved", "-o", "model.py", "--json")
     sizes = [{"path": name, "bytes": (folder / name).stat().st_size} for name in ("model.py", "model.pt")]
     assert (result.code, json.loads(result.out)) == (0, {"model": "m", "files": sizes})
+
+
+@pytest.mark.parametrize(("source", "runs"), [("model.arch", 1), ("saved", 0)])
+def test_only_the_code_of_a_program_is_run(
+    archlang: Command, folder: Path, monkeypatch: pytest.MonkeyPatch, source: str, runs: int
+) -> None:
+    texts: list[str] = []
+    check_equal = plain_file._check_equal
+
+    def recorded(module: Architecture, text: str) -> None:
+        texts.append(text)
+        check_equal(module, text)
+
+    monkeypatch.setattr(plain_file, "_check_equal", recorded)
+    save(load(folder / "model.arch", recipe="wide"), folder / "saved")
+    assert archlang("export", source, "-o", "model.py").code == 0
+    assert texts == [(folder / "model.py").read_text(encoding="utf-8")] * runs
+
+
+def test_a_text_in_a_strangers_graph_is_not_run(archlang: Command, folder: Path) -> None:
+    save(load(folder / "model.arch", recipe="wide"), folder / "saved")
+    text = '\\"\\"\\"; __import__(\'pathlib\').Path(\'planted\').touch(); \\"\\"\\"'
+    graph = (folder / "saved" / "graph.txt").read_text().replace("init = normal", f'init = "{text}"')
+    rewrite(folder / "saved", "graph.txt", graph.encode())
+    result = archlang("export", "saved", "-o", "model.py")
+    assert (result.code, (folder / "planted").exists(), (folder / "model.py").exists()) == (1, False, False)
+    assert "saved/graph.txt is damaged: @embed: `embed` has no static init" in result.err

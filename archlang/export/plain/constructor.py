@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import ast
-import builtins
-import keyword
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from archlang.backend.lower.names import module_path
 from archlang.export.plain.expressions import call_of, function_of, parsed_expression, parsed_statement
 from archlang.export.plain.infrastructure import constant
+from archlang.export.plain.places import allowed_name
 from archlang.export.plain.sources import Name
 from archlang.graph import operations
 from archlang.graph.graph import Graph
 from archlang.graph.scope import scope_of
 from archlang.types.statics import InstanceOf, Symbol
-
-RESERVED = {*keyword.kwlist, *dir(builtins), "self", "torch", "nn", "F", "Tensor", "lengths"}
 
 
 @dataclass(frozen=True)
@@ -59,8 +56,8 @@ class Constructor:
                 group = ".".join(words[:count])
                 if (scope, group) not in self._groups:
                     self._groups.add((scope, group))
-                    yield parsed_statement(f"{owner}.{group} = nn.Module()")
-            target = f"{owner}.{'.'.join(words)}"
+                    yield parsed_statement(f"{_attribute(owner, group)} = nn.Module()")
+            target = _attribute(owner, ".".join(words))
             if f"{path}.*" in self._counts:
                 step = step_name(path)
                 yield parsed_statement(
@@ -120,15 +117,19 @@ def step_name(path: str) -> str:
     words = [module_path(part).split(".")[-1] for part in path.split(".*")]
     word, around = words[-1], words[:-1].count(words[-1])
     name = word[:-1] if word.endswith("s") and len(word) > 2 else f"{word}_step"
-    name = f"{name}_" if name in RESERVED else name
-    return f"{name}_{around + 1}" if around else name
+    return f"{allowed_name(name)}_{around + 1}" if around else allowed_name(name)
 
 
 def attribute_of(path: str) -> str:
     """The expression of an instance: `self.encoder.norm`, or `layer.norm` in a step of a stack."""
     scope = scope_of(path)
     owner = step_name(scope.removesuffix(".*")) if scope else "self"
-    return f"{owner}.{module_path(path[len(scope) :].removeprefix('.'))}"
+    return _attribute(owner, module_path(path[len(scope) :].removeprefix(".")))
+
+
+def _attribute(owner: str, path: str) -> str:
+    """The expression of a module in another one; in a class, `self.__norm` would mean another attribute."""
+    return owner + "".join(f'._modules["{word}"]' if word.startswith("__") else f".{word}" for word in path.split("."))
 
 
 def _instances(value: object) -> Iterator[str]:

@@ -14,6 +14,7 @@ import types
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 
 import torch
@@ -30,27 +31,30 @@ from archlang.export.plain.constructor import Blocks, class_of, construction
 from archlang.export.plain.folding import fold
 from archlang.export.plain.infrastructure import target_of
 from archlang.export.plain.model_class import helpers_of, model_class
+from archlang.export.plain.places import RESERVED, unused_name
 from archlang.export.plain.sources import Import, Name, NotPlainError, arguments_of, global_names
-from archlang.export.plain.text import WIDTH, print_statements
+from archlang.export.plain.text import WIDTH, is_text_of, print_statements
 from archlang.files.atomic import write_atomically
 from archlang.graph.graph import Graph
 from archlang.graph.operations import Halting
 from archlang.graph.prune import without_charges
 from archlang.plugins import NO_PLUGINS
 
+_FUTURE = ast.parse("from __future__ import annotations").body
 _POSITIONS = 7  # of the example in the file
 _TOLERANCE = 1e-9  # in double precision
 
 
-def export_plain(module: Architecture, path: Path) -> list[Path]:
+def export_plain(module: Architecture, path: Path, *, runs: bool = True) -> list[Path]:
     """Writes a module as a Python file that needs only torch, and its weights as a file of the same name with the
-    suffix .pt. Returns both paths.
+    suffix .pt. Returns both paths. If `runs`, runs the written code and compares its numbers with the module's.
 
     Raises:
         ExportError: a block cannot be written as plain torch code.
         OSError: a file cannot be written."""
     text = plain_text(module)
-    _check_equal(module, text)
+    if runs:
+        _check_equal(module, text)
     weights = path.with_suffix(".pt")
     buffer = io.BytesIO()
     torch.save({name: value.detach().cpu().contiguous() for name, value in _weights(module).items()}, buffer)
@@ -71,10 +75,9 @@ def plain_text(module: Architecture) -> str:
         raise _not_plain(module, graph, error) from error
     names = _file_names(collection)
     blocks = _blocks(graph, collection, names)
-    title = _class_name(graph.name, {*names.values(), "F"})  # the file imports torch.nn.functional as F
-    model = model_class(graph, title, blocks)
-    collection.roots += [helper for helper in model.helpers if helper not in collection.roots]
-    parts = [_docstring(module, title), "from __future__ import annotations", _imports(collection, model.texts)]
+    imported = {target.alias for target in collection.imports()}
+    title = _class_name(graph.name, {*RESERVED, *names.values(), *imported, "Path"})
+    definitions: list[ast.stmt] = []
     for name in collection.in_order():
         definition = collection.definitions[name]
         for node in global_names(definition):
@@ -83,11 +86,14 @@ def plain_text(module: Architecture) -> str:
                 node.id = names[target]
         if isinstance(definition, ast.FunctionDef | ast.ClassDef):
             definition.name = names[name]
-        parts.append(print_statements([definition]).rstrip("\n"))
-    parts += [_typed(text) for text in model.texts]
-    parts.append(print_statements([model.definition]).rstrip("\n"))
-    parts.append(_main(module, title))
-    return _joined(parts)
+        definitions.append(definition)
+    definitions += [model_class(graph, title, blocks), *_main(module, title)]
+    parts = [[ast.Expr(ast.Constant(_docstring(module, title)))], _FUTURE, *_imports(collection)]
+    text = "\n".join([*map(print_statements, parts), f"\n{print_statements(definitions)}"])
+    # The names and the texts in it may be a stranger's, and the file is run here or elsewhere.
+    if not is_text_of(text, [*chain(*parts), *definitions]):
+        raise mistakes.not_equal(graph.name, place_of_model(module), "which would have other statements")
+    return text
 
 
 def _weights(module: Architecture) -> dict[str, Tensor]:
@@ -197,7 +203,8 @@ def _parameters(collection: Collection, name: Name, method: str) -> Sequence[str
 
 def _class_name(model: str, taken: set[str]) -> str:
     name = "".join(word[:1].upper() + word[1:] for word in re.split(r"_+", model) if word)
-    return f"{name}Model" if name in taken else name
+    name = name if name.isidentifier() else f"Model{name}"
+    return unused_name(f"{name}Model", taken) if name in taken else name
 
 
 # Text
@@ -225,15 +232,15 @@ def _docstring(module: Architecture, title: str) -> str:
         lines += [f"{indent}{line}".rstrip() for line in program]
     while not lines[-1]:
         lines.pop()
-    text = "\n".join(lines).replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
-    return f'"""{text}\n"""'
+    return "\n".join([*lines, ""])
 
 
 def _file_name(path: str) -> str:
     return path.replace("\\", "/").rpartition("/")[2]
 
 
-def _imports(collection: Collection, texts: Sequence[str]) -> str:
+def _imports(collection: Collection) -> list[list[ast.stmt]]:
+    """The imports of the standard library, and those of torch."""
     needed = {
         target
         for name in collection.in_order()
@@ -258,7 +265,7 @@ def _imports(collection: Collection, texts: Sequence[str]) -> str:
         sorted((line for line in lines if (line.split()[1].partition(".")[0] == "torch") == is_torch), key=_line_key)
         for is_torch in (False, True)
     ]
-    return "\n\n".join("\n".join(group) for group in groups if group)
+    return [ast.parse("\n".join(group)).body for group in groups if group]
 
 
 def _line_key(line: str) -> tuple[bool, str]:
@@ -270,15 +277,8 @@ def _import_key(name: str) -> tuple[int, str]:
     return (0 if name.isupper() else 1 if name[:1].isupper() else 2), name
 
 
-def _typed(text: str) -> str:
-    """A helper with the types of its parameters."""
-    typed = text.strip("\n").replace("(x, lengths):", "(x: Tensor, lengths: Tensor | None) -> Tensor | None:")
-    return typed.replace("(mask, new, old):", "(mask: Tensor | None, new: Tensor, old: Tensor) -> Tensor:")
-
-
-def _main(module: Architecture, title: str) -> str:
+def _main(module: Architecture, title: str) -> list[ast.stmt]:
     """The function that loads the weights, and an example."""
-    names = module.program.fields
     dtype = next((value.dtype for value in module.state_dict().values() if value.is_floating_point()), torch.float32)
     lines = [
         f'def load(weights: str | Path = Path(__file__).with_suffix(".pt")) -> {title}:',
@@ -286,14 +286,11 @@ def _main(module: Architecture, title: str) -> str:
         f"    model = {title}(){f'.to({dtype})' if dtype != torch.float32 else ''}",
         '    model.load_state_dict(torch.load(weights, weights_only=True, map_location="cpu"))',
         "    return model.eval()",
-        "",
-        "",
         'if __name__ == "__main__":',
-        *(f"    {name} = {_literal(value)}" for name, value in zip(names, example(module), strict=True)),
         "    with torch.no_grad():",
-        f"        print(load()({', '.join(names)}))",
+        f"        print(load()({', '.join(map(_literal, example(module)))}))",
     ]
-    return "\n".join(lines)
+    return ast.parse("\n".join(lines)).body
 
 
 def _literal(value: Tensor) -> str:
@@ -319,11 +316,6 @@ def example(module: Architecture) -> list[Tensor]:
         else:
             values.append(torch.zeros(1, *counts))
     return values
-
-
-def _joined(parts: Sequence[str]) -> str:
-    docstring, future, imports, *rest = parts
-    return f"{docstring}\n\n{future}\n\n{imports}\n\n\n" + "\n\n\n".join(rest) + "\n"
 
 
 # Check

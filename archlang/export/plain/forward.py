@@ -30,7 +30,7 @@ class Forward(Loops):
         with_lengths = {name: kind.lengths[0] for name, kind in
                         zip(fields, (value.type for value in region.inputs), strict=True) if kind.lengths}  # fmt: skip
         if lengths:
-            self.texts.append(REAL_POSITIONS)
+            real_positions = self._helper(REAL_POSITIONS).id
         if lengths and len(fields) > 1:
             body.append(parsed_statement("lengths = lengths or {}"))
         for length in lengths:
@@ -42,7 +42,7 @@ class Forward(Loops):
                 source = f'lengths.get("{keys[-1]}")'
                 for key in reversed(keys[:-1]):
                     source = f'lengths.get("{key}", {source})'
-            body.append(parsed_statement(f"{name} = real_positions({candidates[0]}, {source})"))
+            body.append(parsed_statement(f"{name} = {real_positions}({candidates[0]}, {source})"))
             masks[length] = ast.Name(name, ast.Load())
         scope = self._region(region, values, masks, True, set(values))
         result = self._take_pending(scope, region.results[0])

@@ -1,5 +1,13 @@
-"""The functions that the method `forward` of an exported model calls besides blocks: their names, or their texts."""
+"""The functions that the method `forward` of an exported model calls besides blocks, and their names."""
 
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import torch
+from torch import Tensor
+
+from archlang.backend.runtime.scans import grown
 from archlang.export.plain.sources import Name
 
 _LOOPS = "archlang.backend.runtime.loops"
@@ -9,64 +17,70 @@ DERIVED_MASK = Name("archlang.backend.runtime.derived_masks", "derived_mask")
 BROADCAST_MASK = Name(_LOOPS, "broadcast_mask")
 MEAN_STEPS = Name(_LOOPS, "mean_steps")
 OVER_CHUNKS = Name("archlang.backend.runtime.scans", "mean_over_chunks")
-GROWN = Name("archlang.backend.runtime.scans", "grown")
-REAL_POSITIONS = '''
-def real_positions(x, lengths):
+REAL_POSITIONS, WHERE_REAL, GROWN_BY_PART, POSITIONS, BEFORE, ROUTED, WEIGHED, FOR_ROWS = (
+    Name(__name__, name) for name in ("real_positions", "where_real", "grown_by_part", "positions", "with_before",
+                                      "routed", "weighed", "for_rows")
+)  # fmt: skip
+
+
+def real_positions(x: Tensor, lengths: Tensor | None) -> Tensor | None:
     """Returns the mask of the real positions of a padded batch, [b n]; None if all positions are real."""
     if lengths is None:
         return None
     return torch.arange(x.shape[1], device=x.device) < lengths[:, None]
-'''
-WHERE_REAL = '''
-def where_real(mask, new, old):
+
+
+def where_real(mask: Tensor | None, new: Tensor, old: Tensor) -> Tensor:
     """Returns the new state; the old one for a sample that has no real position in a chunk."""
     if mask is None:
         return new
     return torch.where(mask.any(1).reshape(-1, *[1] * (new.dim() - 1)), new, old)
-'''
-GROWN_BY_PART = '''
-def grown_by_part(mask, new, old, mask_old, each, per_position):
+
+
+def grown_by_part(
+    mask: Tensor | None, new: Tensor, old: Tensor, mask_old: Tensor | None, each: int, per_position: int
+) -> tuple[Tensor, Tensor | None]:
     """Returns a state that grows by `each` positions, and by `per_position` for each one of the part, and its mask."""
     if mask is None:
         return grown(new, old, mask_old, None, None)
     real = mask.any(1)
     return grown(new, old, mask_old, real, each * real + per_position * mask.sum(1))
-'''
-POSITIONS = '''
-def positions(x, mask):
+
+
+def positions(x: Tensor, mask: Tensor | None) -> Iterator[tuple[Tensor, Tensor | None]]:
     """Yields the vector of each position, and its mask."""
     for index, vector in enumerate(x.unbind(1)):
         yield vector, None if mask is None else mask[:, index : index + 1]
-'''
-BEFORE = '''
-def with_before(parts, count):
-    """Yields each part and its mask, with the positions before it, the last `count` or all if that is 0, and theirs."""
-    parts = list(parts)
-    pieces = [part.unsqueeze(1) if part.dim() == 2 else part for part, _ in parts]
-    x = torch.cat(pieces, 1)
-    mask = None if parts[0][1] is None else torch.cat([part_mask for _, part_mask in parts], 1)
-    end = 0
-    for part, piece in zip(parts, pieces):
-        begin = max(0, end - count) if count else 0
-        yield *part, x[:, begin:end], None if mask is None else mask[:, begin:end]
-        end += piece.shape[1]
-'''
 
-ROUTED = '''
-def routed(x, weights, mask):
+
+def with_before(
+    parts: Iterable[tuple[Tensor, Tensor | None]], count: int
+) -> Iterator[tuple[Tensor, Tensor | None, Tensor, Tensor | None]]:
+    """Yields each part and its mask, with the positions before it, the last `count` or all if that is 0, and theirs."""
+    pairs = list(parts)
+    pieces = [part.unsqueeze(1) if part.dim() == 2 else part for part, _ in pairs]
+    masks = [mask for _, mask in pairs if mask is not None]
+    x, end = torch.cat(pieces, 1), 0
+    whole_mask = torch.cat(masks, 1) if masks else None
+    for (part, mask), piece in zip(pairs, pieces, strict=True):
+        begin = max(0, end - count) if count else 0
+        yield part, mask, x[:, begin:end], None if whole_mask is None else whole_mask[:, begin:end]
+        end += piece.shape[1]
+
+
+def routed(x: Tensor, weights: Tensor, mask: Tensor | None) -> tuple[Tensor, Sequence[Tensor]]:
     """Returns the real positions as rows, and for each expert the weights of the rows."""
     if mask is not None:
         weights = weights.masked_fill(~mask.unsqueeze(-1), 0)
     return x.reshape(-1, x.shape[-1]), weights.reshape(-1, weights.shape[-1]).unbind(-1)
 
 
-def weighed(result, weight):
+def weighed(result: Tensor, weight: Tensor) -> Tensor:
     """Returns results times their weights; 0 for a weight of 0, which has no gradient."""
     weight = weight.unsqueeze(-1)
     return result.masked_fill(weight == 0, 0) * weight
 
 
-def for_rows(value, rows):
+def for_rows(value: Tensor | None, rows: Tensor) -> Tensor | None:
     """Returns a value of each sample for each of its rows."""
     return None if value is None else value.repeat_interleave(len(rows) // max(1, len(value)), 0)
-'''

@@ -20,12 +20,13 @@ from archlang.export.plain.expressions import (
 from archlang.export.plain.loop_helpers import (
     BEFORE,
     BROADCAST_MASK,
-    GROWN,
+    FOR_ROWS,
     GROWN_BY_PART,
     MEAN_STEPS,
     OVER_CHUNKS,
     POSITIONS,
     ROUTED,
+    WEIGHED,
     WHERE_REAL,
 )
 from archlang.export.plain.places import described, placed
@@ -178,42 +179,40 @@ class Loops(Regions):
         for index, state in enumerate(updated):
             if index == halted:
                 continue
-            self.helpers.append(BROADCAST_MASK)
+            broadcast = self._helper(BROADCAST_MASK).id
             kind = node.types[index]
             rank = 1 + len(kind.tensor_dims)
             moved = f"{tally}.accepted, {rank}, has_positions={has_halting_positions(node, index)}"
             value = ast.unparse(new_states[index])
-            chosen = f"torch.where({BROADCAST_MASK.name}({moved}), {value}, {state})"
+            chosen = f"torch.where({broadcast}({moved}), {value}, {state})"
             if index == len(states):
                 chosen = f"{value} if {state} is None else {chosen}"
             body.body.append(parsed_statement(f"{state} = {chosen}"))
         inner = self._ponder(body)
         ponder = f"{tally}.ponder"
         if inner is not None:
-            self.helpers.append(BROADCAST_MASK)
             name = self._lasting_name("inner_ponder", lasting)
             scope.body.append(assignment(name, ast.Constant(0)))
-            closed = f"~{BROADCAST_MASK.name}({tally}.accepted, 1, has_positions=False)"
+            closed = f"~{self._helper(BROADCAST_MASK).id}({tally}.accepted, 1, has_positions=False)"
             body.body.append(parsed_statement(f"{name} = {name} + ({ast.unparse(inner)}).masked_fill({closed}, 0)"))
             ponder = f"{tally}.ponder + {name}"
         loop.body = [*begin, *body.body, parsed_statement(f"if not {tally}.live.any():\n    break")]
         scope.body += [loop, parsed_statement(f"{states[halted]} = {tally}.mixture")]
         self._add_ponder(scope, node, parsed_expression(ponder))
         if scope.is_outermost:
-            self.helpers.append(MEAN_STEPS)
-            scope.depths.append(parsed_expression(f"{MEAN_STEPS.name}({tally}, {mask_text})"))
+            scope.depths.append(parsed_expression(f"{self._helper(MEAN_STEPS).id}({tally}, {mask_text})"))
         self._lasting = lasting
 
     def _experts(self, scope: Scope, node: Node, values: dict[str, ast.expr], sources: list[ast.expr]) -> None:
         operation, region = node.operation, node.regions[0]
         assert isinstance(operation, operations.Experts)
-        self.texts.append(ROUTED)
+        for_rows = self._helper(FOR_ROWS).id
         mask = self._mask(scope, *node.type.lengths or (None,)) or ast.Constant(None)
         result = self._name(node.name or "mixture")
         names_before = set(self._taken)
         x, rows, weights, weight = (self._name(name) for name in ("x", "rows", "weights", "weight"))
         scope.body.append(described(assignment(x, sources[0]), node))
-        routed = call_of(parsed_expression("routed"), [ast.Name(x, ast.Load()), sources[1], mask], {})
+        routed = call_of(self._helper(ROUTED), [ast.Name(x, ast.Load()), sources[1], mask], {})
         targets = ast.Tuple([ast.Name(rows, ast.Store()), ast.Name(weights, ast.Store())], ast.Store())
         scope.body.append(ast.Assign([targets], routed, lineno=0))
         values[region.inputs[0].id] = ast.Name(rows, ast.Load())
@@ -221,9 +220,9 @@ class Loops(Regions):
             if value.type.name == "chunks":
                 raise NotPlainError("experts read chunks from outside")
             if value.id in values and value.type != NUMBER:
-                values[value.id] = parsed_expression(f"for_rows({ast.unparse(values[value.id])}, {rows})")
+                values[value.id] = parsed_expression(f"{for_rows}({ast.unparse(values[value.id])}, {rows})")
         masks: dict[Dim, ast.expr] = {
-            length: parsed_expression(f"for_rows({ast.unparse(sample_mask)}, {rows})")
+            length: parsed_expression(f"{for_rows}({ast.unparse(sample_mask)}, {rows})")
             for length, sample_mask in scope.masks.items()
         }
         batch, self._batch = self._batch, parsed_expression(f"len({rows})")
@@ -231,7 +230,7 @@ class Loops(Regions):
         self._batch = batch
         emitted = self._take_pending(body, region.results[0])
         self._flush(body)
-        weighed = call_of(parsed_expression("weighed"), [emitted, ast.Name(weight, ast.Load())], {})
+        weighed = call_of(self._helper(WEIGHED), [emitted, ast.Name(weight, ast.Load())], {})
         body.body.append(assignment(result, ast.BinOp(ast.Name(result, ast.Load()), ast.Add(), weighed)))
         scope.body.append(assignment(result, ast.Constant(0)))
         loop = for_loop(f"{step_name(operation.path)}, {weight}", f"zip({attribute_of(operation.path)}, {weights})")
@@ -270,20 +269,18 @@ class Loops(Regions):
         body = self._region(region, values, masks, scope.is_outermost, replaceable)
         results = [self._take_pending(body, result) for result in region.results]
         self._flush(body)
-        if len(states) > len(growing) or (states and operation.truncated is not None):
-            self.texts.append(WHERE_REAL)
         carried: list[ast.expr] = []
         new_masks: dict[int, str] = {}
         for index, (state, result) in enumerate(zip(states, results, strict=False)):
             arguments = [ast.Name(mask_name, ast.Load()), result, ast.Name(state, ast.Load())]
             if index not in growing:
-                carried.append(call_of(parsed_expression("where_real"), arguments, {}))
+                carried.append(call_of(self._helper(WHERE_REAL), arguments, {}))
                 continue
             each, per_position = growing[index].each.constant, growing[index].per_position
             arguments += [ast.Name(growing_masks[index], ast.Load()), ast.Constant(each), ast.Constant(per_position)]
             new_state, new_masks[index] = self._name(f"new_{state}"), self._name(f"new_{growing_masks[index]}")
             pair = ast.Tuple([ast.Name(new_state, ast.Store()), ast.Name(new_masks[index], ast.Store())], ast.Store())
-            body.body.append(ast.Assign([pair], call_of(parsed_expression("grown_by_part"), arguments, {}), lineno=0))
+            body.body.append(ast.Assign([pair], call_of(self._helper(GROWN_BY_PART), arguments, {}), lineno=0))
             carried.append(ast.Name(new_state, ast.Load()))
         if operation.emits:
             body.body.append(ast.Expr(call_of(parsed_expression(f"{emitted}.append"), [results[-1]], {})))
@@ -292,7 +289,6 @@ class Loops(Regions):
         ponder = self._ponder(body)
         extras: list[str] = []
         if ponder is not None:
-            self.helpers.append(OVER_CHUNKS)
             costs, reals = self._lasting_name("costs", lasting), self._lasting_name("reals", lasting)
             extras.append(self._lasting_name("ponder", lasting))
             costs_of_chunk = [ponder]
@@ -308,12 +304,10 @@ class Loops(Regions):
             scope.body.append(parsed_statement(f"{emitted} = []"))
         loop = for_loop(targets, "x")
         if by_position:
-            self.texts.append(POSITIONS)
             mask = self._mask(scope, scope.types[node.inputs[0]].lengths[0]) or ast.Constant(None)
-            parts = call_of(parsed_expression("positions"), [parts, mask], {})
+            parts = call_of(self._helper(POSITIONS), [parts, mask], {})
         if operation.before is not None:
-            self.texts.append(BEFORE)
-            parts = call_of(parsed_expression("with_before"), [parts, ast.Constant(operation.before)], {})
+            parts = call_of(self._helper(BEFORE), [parts, ast.Constant(operation.before)], {})
         loop.iter, loop.body = parts, body.body
         if operation.truncated is not None and states:
             self._cut_gradients(loop, operation.truncated, states, mask_name)
@@ -327,7 +321,7 @@ class Loops(Regions):
         if extras:
             scope.body.append(
                 parsed_statement(
-                    f"{', '.join(extras)}{',' * (len(extras) == 1)} = {OVER_CHUNKS.name}({costs}, {reals})"
+                    f"{', '.join(extras)}{',' * (len(extras) == 1)} = {self._helper(OVER_CHUNKS).id}({costs}, {reals})"
                 )
             )
             self._add_ponder(scope, node, ast.Name(extras[0], ast.Load()))
@@ -339,8 +333,6 @@ class Loops(Regions):
         """Sets a variable for the mask of each growing state of a scan. Returns their names by the states' indices."""
         layout, names = loop_layout(node), dict[int, str]()
         for index in growths(node):
-            self.helpers.append(GROWN)
-            self.texts.append(GROWN_BY_PART)
             before = scope.types[node.inputs[layout.outer + index]].lengths[0]
             names[index] = self._lasting_name(f"mask_{states[index]}", lasting)
             scope.body.append(assignment(names[index], self._mask(scope, before) or ast.Constant(None)))
@@ -355,7 +347,8 @@ class Loops(Regions):
         index = self._name("index")
         loop.target = ast.Tuple([ast.Name(index, ast.Store()), loop.target], ast.Store())
         loop.iter = call_of(parsed_expression("enumerate"), [loop.iter], {})
-        detached = "".join(f"\n    {state} = where_real({mask}, {state}.detach(), {state})" for state in states)
+        where_real = self._helper(WHERE_REAL).id
+        detached = "".join(f"\n    {state} = {where_real}({mask}, {state}.detach(), {state})" for state in states)
         loop.body.insert(0, parsed_statement(f"if {index} and {index} % {parts} == 0:{detached}"))
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
 
 from archlang.export.plain.constructor import Blocks, Constructor, class_of
 from archlang.export.plain.expressions import parsed_expression
@@ -12,22 +11,11 @@ from archlang.export.plain.sources import Name
 from archlang.graph.graph import Graph
 
 
-@dataclass(frozen=True)
-class ModelClass:
-    """The class, and the helpers that it calls: definitions to copy, and texts."""
-
-    definition: ast.ClassDef
-    helpers: tuple[Name, ...]
-    texts: tuple[str, ...]
-
-
-def model_class(graph: Graph, name: str, blocks: Blocks) -> ModelClass:
+def model_class(graph: Graph, name: str, blocks: Blocks) -> ast.ClassDef:
     """Returns the class of a graph on which `inline` has run, in which `name` is the name of the class."""
-    forward = Forward(graph, blocks)
-    function = forward.function()
+    function = Forward(graph, blocks).function()
     init = Constructor(graph, blocks).function()
-    definition = ast.ClassDef(name, [parsed_expression("nn.Module")], [], [init, function], [])
-    return ModelClass(definition, tuple(dict.fromkeys(forward.helpers)), tuple(dict.fromkeys(forward.texts)))
+    return ast.ClassDef(name, [parsed_expression("nn.Module")], [], [init, function], [])
 
 
 def helpers_of(graph: Graph) -> list[Name]:

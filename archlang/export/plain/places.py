@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import builtins
+import keyword
 import re
 from collections.abc import Collection
 from itertools import count
@@ -10,6 +12,8 @@ from itertools import count
 from archlang.graph import operations
 from archlang.graph.graph import Graph, Node
 from archlang.types import Dim
+
+RESERVED = {*keyword.kwlist, *dir(builtins), "_", "self", "torch", "nn", "F", "Tensor", "lengths"}
 
 
 def placed(statement: ast.stmt, node: Node) -> ast.stmt:
@@ -37,10 +41,16 @@ def preferred_name(node: Node, graph: Graph) -> str:
 
 
 def unused_name(preferred: str, taken: Collection[str]) -> str:
-    """Returns a Python name that is not taken: the preferred one, or that with a number from 2."""
-    name = re.sub(r"\W", "_", preferred)
+    """Returns a Python name that is not taken: the preferred one, with an underscore if Python or the file reserves it,
+    and a number from 2 if it is taken."""
+    name = allowed_name(re.sub(r"\W", "_", preferred))
     candidates = (f"{name}_{number}" for number in count(2))
     return name if name not in taken else next(candidate for candidate in candidates if candidate not in taken)
+
+
+def allowed_name(word: str) -> str:
+    """Returns a word of a program as a name in Python; a class would rename a parameter with two underscores before."""
+    return f"{word.lstrip('_') or 'value'}_" if word in RESERVED or word.startswith("__") else word
 
 
 def length_words(length: Dim) -> str:

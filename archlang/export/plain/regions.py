@@ -10,10 +10,10 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from archlang.backend.lower.lengths import derived_lengths, divisor_lengths, grown_lengths, named_lengths, summands
-from archlang.export.plain.constructor import RESERVED, Blocks, attribute_of, class_of, step_name
+from archlang.export.plain.constructor import Blocks, attribute_of, class_of, step_name
 from archlang.export.plain.expressions import assignment, call_of, mean_of, parsed_expression
 from archlang.export.plain.loop_helpers import DERIVED_MASK, DIVIDE, DIVIDE_WHERE_REAL
-from archlang.export.plain.places import length_words, placed, preferred_name, unused_name
+from archlang.export.plain.places import RESERVED, length_words, placed, preferred_name, unused_name
 from archlang.export.plain.sources import Name
 from archlang.graph import operations
 from archlang.graph.graph import NUMBER, Graph, Node, Region
@@ -56,7 +56,6 @@ class Regions(ABC):
         self._graph = graph
         self._blocks = blocks
         self.helpers: list[Name] = []
-        self.texts: list[str] = []
         steps = {step_name(node.operation.path) for node in graph.region.walk()
                  if isinstance(node.operation, operations.OwnWeights)}  # fmt: skip
         self._taken = {*RESERVED, *steps, *blocks.names.values()}
@@ -70,6 +69,11 @@ class Regions(ABC):
         name = unused_name(preferred, self._taken)
         self._taken.add(name)
         return name
+
+    def _helper(self, name: Name) -> ast.Name:
+        """A function that the file then contains."""
+        self.helpers.append(name)
+        return ast.Name(self._blocks.names.get(name, name.name), ast.Load())
 
     # Regions
 
@@ -133,17 +137,15 @@ class Regions(ABC):
                 expression: ast.expr = ast.UnaryOp(ast.USub(), arguments[0])
             case Arithmetic() as operation:
                 if operation is Arithmetic.DIVIDE and node.type == NUMBER:
-                    self.helpers.append(DIVIDE)
-                    expression = call_of(_helper(DIVIDE), arguments, {})
+                    expression = call_of(self._helper(DIVIDE), arguments, {})
                 else:
                     left, right = (
                         _per_position(argument, node.type) if scope.types[source].name == "vec" else argument
                         for source, argument in zip(node.inputs, arguments, strict=True)
                     )
                     if lengths := divisor_lengths(node, scope.types):
-                        self.helpers.append(DIVIDE_WHERE_REAL)
                         masks = [self._mask(scope, length) or ast.Constant(None) for length in lengths]
-                        expression = call_of(_helper(DIVIDE_WHERE_REAL), [left, right, *masks], {})
+                        expression = call_of(self._helper(DIVIDE_WHERE_REAL), [left, right, *masks], {})
                     else:
                         expression = ast.BinOp(left, _OPERATORS[operation], right)
             case operations.Call():
@@ -215,13 +217,12 @@ class Regions(ABC):
             for axis, length in enumerate(kind.lengths, start=1):
                 if length not in scope.derived or length in scope.masks:
                     continue
-                self.helpers.append(DERIVED_MASK)
                 parts = summands(length) or {}
                 value = scope.values[loop.id] if len(loop.types) == 1 else scope.parts[loop.id, index]
                 factors = ast.Tuple([ast.Constant(factor) for factor in parts.values()], ast.Load())
                 masks = [self._mask(scope, part) or ast.Constant(None) for part in parts]
                 name = self._name(f"mask_{length_words(length)}")
-                call = call_of(_helper(DERIVED_MASK), [copy.copy(value), ast.Constant(axis), factors, *masks], {})
+                call = call_of(self._helper(DERIVED_MASK), [copy.copy(value), ast.Constant(axis), factors, *masks], {})
                 scope.body.append(assignment(name, call))
                 scope.masks[length] = ast.Name(name, ast.Load())
 
@@ -255,7 +256,3 @@ def _per_position(vector: ast.expr, result: Type) -> ast.expr:
     for _ in result.lengths:
         vector = call_of(ast.Attribute(vector, "unsqueeze", ast.Load()), [ast.Constant(1)], {})
     return vector
-
-
-def _helper(name: Name) -> ast.expr:
-    return ast.Name(name.name, ast.Load())

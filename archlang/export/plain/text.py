@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import ast
 import io
+import keyword
 import re
 import textwrap
 import tokenize
 from collections.abc import Iterable, Iterator, Sequence
+
+from archlang.diagnostics.visible import visible, visible_lines
 
 WIDTH = 120
 _INDENT = "    "
@@ -47,6 +50,27 @@ def print_statements(statements: Iterable[ast.stmt], depth: int = 0) -> str:
     return "".join(f"{line}\n" for line in _block(list(statements), depth))
 
 
+def is_text_of(text: str, statements: Sequence[ast.stmt]) -> bool:
+    """Returns whether a text is Python of these statements and of nothing else. The names in them may be any texts;
+    spaces of docstrings do not count."""
+    for node in ast.walk(tree := ast.Module([*statements], [])):
+        names = [value for _, value in ast.iter_fields(node) if isinstance(value, str)]
+        parts = (part for name in names for part in name.split("."))
+        if not isinstance(node, ast.Constant) and any(keyword.iskeyword(p) or not p.isidentifier() for p in parts):
+            return False
+    try:
+        return _dump(ast.parse(text)) == _dump(ast.parse(ast.unparse(ast.fix_missing_locations(tree))))
+    except (SyntaxError, ValueError):
+        return False
+
+
+def _dump(tree: ast.Module) -> str:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            node.value.value = " ".join(visible_lines(node.value.value).split())
+    return ast.dump(tree)
+
+
 def _block(statements: Sequence[ast.stmt], depth: int) -> Iterator[str]:
     for index, statement in enumerate(statements):
         is_definition = isinstance(statement, ast.FunctionDef | ast.ClassDef)
@@ -54,7 +78,7 @@ def _block(statements: Sequence[ast.stmt], depth: int) -> Iterator[str]:
         if index and (is_definition or after_definition):
             yield from [""] * (2 if depth == 0 else 1)
         indent = _INDENT * depth
-        for line in (f"{indent}{comment}" for comment in comments_of(statement)):
+        for line in (f"{indent}{visible(comment)}" for comment in comments_of(statement)):
             yield line if len(line) <= WIDTH else f"{line[: WIDTH - 1]}…"
         yield from _statement(statement, depth)
 
@@ -90,7 +114,7 @@ def _statement(node: ast.stmt, depth: int) -> Iterator[str]:
                 yield from _block(node.orelse, depth + 1)
         case _:
             lines = _simple(node).split("\n")
-            comment = getattr(node, "trailing", "")
+            comment = visible(getattr(node, "trailing", ""))
             result = list(wrapped(lines[0], indent))
             if comment and len(result[-1]) + len(comment) + 2 <= WIDTH:
                 result[-1] += f"  {comment}"
@@ -172,8 +196,8 @@ def _with_body(node: ast.For | ast.While | ast.With, body: list[ast.stmt]) -> as
 
 
 def _docstring(text: str, indent: str) -> Iterator[str]:
-    prefix = "r" if "\\" in text else ""
-    lines = f'{prefix}"""{text}"""'.split("\n")
+    text = re.sub(r'"(?=""|\Z)', r'\\"', visible_lines(text).replace("\\", "\\\\"))
+    lines = f'"""{text}"""'.split("\n")
     rest = [line for line in lines[1:] if line.strip()]
     margin = min((len(line) - len(line.lstrip()) for line in rest), default=0)
     yield indent + lines[0]

@@ -138,12 +138,35 @@ def test_a_block_that_needs_another_package_is_refused_at_its_line(tmp_path: Pat
         plain_text(module)
 
 
-def test_a_model_may_have_the_name_of_an_import(tmp_path: Path) -> None:
-    file = tmp_path / "f.arch"
-    file.write_text("model f(x: tokens[n]) -> logits[n, vocab] { return linear[vocab](embed[4](x)) }")
-    module = load(file, vocab=5).eval()
-    x = torch.randint(5, (2, 3))
-    assert torch.equal(plain_module(module, plain_text(module))(x), module(x))
+NAMED = """model {model}(first: tokens[n]) -> logits[n, vocab] {{
+    let {map} = linear[4]
+    {value} = embed[4](first)
+    repeat 2 {{ {value} <- {value} + {map}({value}) }}
+    return linear[vocab]({value})
+}}"""
+
+
+@pytest.mark.parametrize(
+    ("role", "name", "renamed"),
+    [
+        ("model", "f", "FModel"), ("model", "none", "NoneModel"), ("model", "True", "TrueModel"),
+        ("model", "False", "FalseModel"), ("model", "_", "Model"), ("model", "_1", "Model1"),
+        ("model", "path", "PathModel"), ("model", "real_positions", "RealPositions"),
+        ("first", "class", "class_"), ("first", "lambda", "lambda_"), ("first", "from", "from_"),
+        ("first", "None", "None_"), ("first", "lengths", "lengths_"), ("first", "_", "value_"), ("first", "__x", "x_"),
+        ("first", "real_positions", "real_positions_2"), ("first", "load", "load"), ("value", "_", "value_"),
+        ("value", "class", "class_"), ("value", "torch", "torch_"), ("map", "__x", '_modules["__x"]'),
+        ("map", "def", "self.def_"),
+    ],
+)  # fmt: skip
+def test_any_name_of_a_program_has_a_name_in_python(role: str, name: str, renamed: str, tmp_path: Path) -> None:
+    names = {"model": "m", "first": "x", "value": "h", "map": "f"} | {role: name}
+    (tmp_path / "m.arch").write_text(NAMED.replace("first", names["first"]).format(**names))
+    module = load(tmp_path / "m.arch", vocab=5).eval()
+    text, x, lengths = plain_text(module), torch.randint(5, (2, 3)), torch.tensor([3, 2])
+    assert renamed in text.partition('\n"""\n')[2]
+    first = renamed if role == "first" else "x"
+    assert torch.equal(plain_module(module, text)(**{first: x}, lengths=lengths), module(x, lengths=lengths))
 
 
 def test_a_plain_file_takes_lengths_also_where_nothing_reads_them(tmp_path: Path) -> None:

@@ -2,7 +2,9 @@
 
 import ast
 
-from archlang.export.plain.text import WIDTH, attach_comments, print_statements
+import pytest
+
+from archlang.export.plain.text import WIDTH, attach_comments, is_text_of, print_statements
 
 SOURCE = """def f(x: int, *, y: int = 2) -> tuple[int, int]:
     # Above.
@@ -40,3 +42,27 @@ def test_brackets_that_mean_something_stay() -> None:
     text = printed(source)
     assert ast.dump(ast.parse(text)) == ast.dump(ast.parse(source))
     assert "f = call(g for g in h)\n" in text
+
+
+@pytest.mark.parametrize(
+    "text", ["x = 1\nplanted()", "x = 2", "x = 1;planted()", "x = 1 #\rplanted()", "x = (", "\0", ""]
+)
+def test_a_text_with_other_statements_than_intended_is_not_accepted(text: str) -> None:
+    assert is_text_of("x = 1  # any", ast.parse("x = 1").body)
+    assert not is_text_of(text, ast.parse("x = 1").body)
+
+
+@pytest.mark.parametrize("name", ["x; planted()", "class", "a b", "x\n"])
+def test_a_name_that_is_no_name_in_python_is_not_accepted(name: str) -> None:
+    statement = ast.Expr(ast.Name(name, ast.Load()))
+    assert not is_text_of(ast.unparse(statement), [statement])
+
+
+@pytest.mark.parametrize(
+    "text", ['a"""; planted(); """', 'ends"', "ends\\", '"' * 7, "\\N{x}", "a\rb\0c", "\u2028\u202e"]
+)
+def test_any_text_stays_a_docstring_and_a_comment(text: str) -> None:
+    statement = ast.parse("x = 1").body[0]
+    statement.comments, statement.trailing = [f"# {text}"], f"# {text}"  # type: ignore[attr-defined]
+    statements = [ast.Expr(ast.Constant(f"A\n    {text}")), statement]
+    assert is_text_of(print_statements(statements), statements)
