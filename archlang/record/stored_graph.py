@@ -12,7 +12,7 @@ from archlang.graph.scope import scope_of
 from archlang.graph.text import parse_graph
 from archlang.graph.verifier import MalformedGraph, verify
 from archlang.types import Dim
-from archlang.types.statics import StaticValue, Symbol
+from archlang.types.statics import Symbol
 
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -43,19 +43,17 @@ def _check_names(graph: Graph) -> None:
     for word in (graph.name, *(value.name for value in (*inputs, *nodes) if value.name)):
         if not _WORD.fullmatch(word):
             raise ValueError(f"{word!r} is no name")
-    symbols = [str(value) for instance in graph.instances.values() for value in _symbols(instance.statics.values())]
-    stacks = [node.operation.path for node in nodes if isinstance(node.operation, OwnWeights)]
-    for path in (*graph.instances, *stacks, *symbols):
+    symbols = [str(value) for instance in graph.instances.values() for value in _leaves(instance.statics.values())
+               if isinstance(value, Symbol)]  # fmt: skip
+    facts = [value for node in nodes for value in _leaves(vars(node.operation).values()) if isinstance(value, str)]
+    for path in (*graph.instances, *symbols, *filter(None, facts)):
         if not all(_WORD.fullmatch(word) or word == "*" for word in path.split(".")):
             raise ValueError(f"{path!r} is no path of names")
 
 
-def _symbols(statics: Iterable[StaticValue]) -> Iterator[Symbol]:
-    for value in statics:
-        if isinstance(value, Symbol):
-            yield value
-        elif isinstance(value, tuple):
-            yield from _symbols(value)
+def _leaves(values: Iterable[object]) -> Iterator[object]:
+    for value in values:
+        yield from _leaves(value) if isinstance(value, tuple) else (value,)
 
 
 def _check_sizes(graph: Graph) -> None:

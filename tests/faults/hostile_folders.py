@@ -1,7 +1,9 @@
 """Trials of commands on run folders with planted links and FIFOs, and with damaged files."""
 
+import json
 import os
 import random
+import re
 import shutil
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -13,7 +15,7 @@ from tests.faults.workshop import Case, contents
 # The temporary names of earlier versions, which a stranger can plant.
 _TEMPORARIES = (".lock", ".report.html.part", "report.html", "inspect.html", ".results.json.part", ".run.json.part")
 _PLANTS = ("a link to a file outside", "a link to a folder outside", "a link to a new file outside", "a FIFO")
-_DAMAGES = ("empty", "half", "flipped bit", "random bytes", "missing")
+_DAMAGES = ("empty", "half", "flipped bit", "random bytes", "missing", "code in a text")
 _SECONDS = 20.0
 
 
@@ -29,6 +31,7 @@ def _commands(case: Case) -> dict[str, Sequence[str | Path]]:
         "runs list": ("runs", "list", case.folder),
         "runs show": ("runs", "show", run),
         "runs compare": ("runs", "compare", run, run),
+        "export": ("export", run, "-o", case.folder / "plain.py"),
         "table --no-run": ("table", case.program, "--no-run", "--out", case.folder),
         "show": ("show", run / "recipe.arch"),
         "viz": ("viz", run / "recipe.arch"),
@@ -87,6 +90,8 @@ def _damaged(name: str, damage: str, command: str, bench: Bench) -> Verdict:
         generator = random.Random(f"{name} {damage}")
         if damage == "missing":
             path.unlink()
+        elif damage == "code in a text":
+            path.write_bytes(_with_code(content, case.outside / "planted", generator))
         else:
             path.write_bytes(_damage(content, damage, generator))
         before = case.record()
@@ -110,6 +115,16 @@ def _damage(content: bytes, damage: str, generator: random.Random) -> bytes:
     if flipped:
         flipped[generator.randrange(len(flipped))] ^= 1 << generator.randrange(8)
     return bytes(flipped)
+
+
+def _with_code(content: bytes, planted: Path, generator: random.Random) -> bytes:
+    """Replaces a word or a text of a file by one that ends a docstring, and then has code that makes a file."""
+    values = list(re.finditer(rb'(?<== )[a-z]\w*|"[^"\n]*"', content))
+    if not values:
+        return content
+    code = f'"""\n__import__("pathlib").Path({str(planted)!r}).touch()\n"""'
+    value = generator.choice(values)
+    return content[: value.start()] + json.dumps(code).encode() + content[value.end() :]
 
 
 def _remove(path: Path) -> None:
