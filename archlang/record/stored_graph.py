@@ -40,7 +40,7 @@ def _check_names(graph: Graph) -> None:
     nodes = list(graph.region.walk())
     inputs = [value for region in (graph.region, *(body for node in nodes for body in node.regions))
               for value in region.inputs]  # fmt: skip
-    for word in (graph.name, *(value.name for value in (*inputs, *nodes) if value.name)):
+    for word in filter(None, (graph.name, *(value.name for value in inputs), *(node.name for node in nodes))):
         if not _WORD.fullmatch(word):
             raise ValueError(f"{word!r} is no name")
     symbols = [str(value) for instance in graph.instances.values() for value in _leaves(instance.statics.values())

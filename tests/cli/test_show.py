@@ -84,13 +84,3 @@ def test_a_required_or_unknown_pass_cannot_be_skipped(archlang: Command, folder:
         result = archlang("show", "model.arch", "--without", name)
         assert result.code == 2
         assert f"unknown optional pass `{name}`" in result.err
-
-
-@pytest.mark.parametrize("stage", ["--tree", "--graph", "--torch", "--lowered"])
-def test_control_characters_of_a_file_name_do_not_reach_the_terminal(
-    archlang: Command, folder: Path, stage: str
-) -> None:
-    (folder / "model.arch").rename(folder / "a\x1b[31mb.arch")
-    result = archlang("show", "a\x1b[31mb.arch", stage)
-    assert result.code == 0
-    assert "\x1b" not in result.out

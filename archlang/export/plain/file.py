@@ -88,11 +88,12 @@ def plain_text(module: Architecture) -> str:
             definition.name = names[name]
         definitions.append(definition)
     definitions += [model_class(graph, title, blocks), *_main(module, title)]
-    parts = [[ast.Expr(ast.Constant(_docstring(module, title)))], _FUTURE, *_imports(collection)]
-    text = "\n".join([*map(print_statements, parts), f"\n{print_statements(definitions)}"])
+    docstring = ast.Expr(ast.Constant(_docstring(module, title)))
+    parts: list[list[ast.stmt]] = [[docstring], _FUTURE, *_imports(collection)]
+    text = "\n".join([*(print_statements(part) for part in parts), f"\n{print_statements(definitions)}"])
     # The names and the texts in it may be a stranger's, and the file is run here or elsewhere.
     if not is_text_of(text, [*chain(*parts), *definitions]):
-        raise mistakes.not_equal(graph.name, place_of_model(module), "which would have other statements")
+        raise mistakes.not_equal(graph.name, place_of_model(module), "it has other statements")
     return text
 
 
