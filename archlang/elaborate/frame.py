@@ -39,7 +39,9 @@ class Frame:
     `names` are the values of this body, None after a mistake; `bound` says where each name was bound. `states` are the
     names that the loop may update, `growing` the lengths of those that grow, `mixture` the name of a halting loop's
     mixture. `returned` and `emitted` are the values of `return` and `emit` with their places. `misplaced` says that a
-    loop contains a `return`, and `is_unclosed` that the body has no `}`, so later statements may be outside of it."""
+    loop contains a `return`, and `is_unclosed` that the body has no `}`, so later statements may be outside of it. In
+    the frame of a definition, `doubtful` are the names that count as bound to unknown values wherever nothing else binds
+    them; None until a test is met about which nothing is known."""
 
     binding: Binding
     builder: RegionBuilder
@@ -56,6 +58,7 @@ class Frame:
     emitted: tuple[Flow | None, Span] | None = None
     misplaced: bool = False
     is_unclosed: bool = False
+    doubtful: frozenset[str] | None = None
 
     @property
     def file(self) -> ResolvedFile:
@@ -82,7 +85,7 @@ class Frame:
         for frame in self._inside_out():
             if name in frame.names:
                 return True, frame.names[name]
-        return False, None
+        return name in (self.root.doubtful or ()), None
 
     def forget(self, name: str) -> None:
         """Makes a value unknown, here and wherever it is bound around."""

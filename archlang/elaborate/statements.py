@@ -218,9 +218,7 @@ class Statements:
     def _either(self, statement: If, frame: Frame) -> None:
         """Elaborates both branches, where nothing is known of the test: other branches may bind the names that they
         use."""
-        definition = frame.binding.declaration.item
-        assert isinstance(definition, Definition)
-        self._context.bind_from(definition.body, frame)
+        self._context.doubt(frame)
         self._both(statement, frame)
 
     def _both(self, statement: If, frame: Frame) -> None:
