@@ -1,15 +1,15 @@
 """Warns of settings of training that cannot do in a run what they are set for."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from archlang.diagnostics import Diagnostic
 from archlang.elaborate.binding import Binding
 from archlang.elaborate.static_arguments import plain
 from archlang.graph.graph import Graph
 from archlang.graph.operations import Halting
 from archlang.plan import mistakes
 from archlang.plan.recipe import ResolvedRecipe
-from archlang.source import Span
 from archlang.syntax.tree import Call, Choice, Column, ListOf, Name, Range, Row, Setting, Sought, Variation, Vary
 from archlang.types.statics import StaticValue, Symbol
 
@@ -53,9 +53,6 @@ def check_idle_settings(recipe: ResolvedRecipe, train: Binding, graph: Graph, ov
         return  # which was reported
     parts, statics = recipe.parts, train.statics
     alternatives = {path.text: (path, values) for path, values in _alternatives(recipe)}
-    changing = {path.removeprefix("train.") for path in (*alternatives, *overrides, *_set_elsewhere(recipe))}
-    if any(path.startswith("model.") for path in changing):
-        changing.add("halts")
     written = {
         name: bound.span
         for name, bound in statics.items()
@@ -63,18 +60,28 @@ def check_idle_settings(recipe: ResolvedRecipe, train: Binding, graph: Graph, ov
     }
     values = {name: value for name, bound in statics.items() if (value := plain(bound.value)) is not None}
     values["halts"] = any(isinstance(node.operation, Halting) for node in graph.region.walk())
+    found: list[tuple[Iterable[str], Diagnostic]] = []  # with the settings on which each depends
     for idle in _IDLE:
-        is_known = values.keys() >= {idle.name, *idle.others} and changing.isdisjoint(idle.others)
-        if not is_known or f"train.{idle.name}" in overrides:
+        if not values.keys() >= {idle.name, *idle.others} or f"train.{idle.name}" in overrides:
             continue
         if (alternative := alternatives.get(f"train.{idle.name}")) is not None:
             path, choices = alternative
             if choices and all(idle.is_idle({**values, idle.name: choice}) for choice in choices):
-                recipe.report(mistakes.idle_setting(path.span, path.text, idle.reason))
+                found.append((idle.others, mistakes.idle_setting(path.span, path.text, idle.reason)))
         elif idle.name in written and _number(values[idle.name], 1) > 0 and idle.is_idle(values):
-            recipe.report(mistakes.idle_setting(written[idle.name], idle.name, idle.reason))
-    if "warmup" in written and changing.isdisjoint(("warmup", "steps", "schedule")):
-        _check_warmup(recipe, values, written["warmup"])
+            found.append((idle.others, mistakes.idle_setting(written[idle.name], idle.name, idle.reason)))
+    warmup, steps = _number(values.get("warmup")), _number(values.get("steps"))
+    if "warmup" in written and 0 < steps < warmup and values.get("schedule") != Symbol("constant"):
+        mistake = mistakes.endless_warmup(written["warmup"], int(warmup), int(steps))
+        found.append((("warmup", "steps", "schedule"), mistake))
+    if not found:
+        return  # many recipes of a file would each look at all others
+    changing = {path.removeprefix("train.") for path in (*alternatives, *overrides, *_set_elsewhere(recipe))}
+    if any(path.startswith("model.") for path in changing):
+        changing.add("halts")
+    for others, mistake in found:
+        if changing.isdisjoint(others):
+            recipe.report(mistake)
 
 
 def _alternatives(recipe: ResolvedRecipe) -> Iterator[tuple[Name, tuple[StaticValue, ...]]]:
@@ -91,11 +98,15 @@ def _alternatives(recipe: ResolvedRecipe) -> Iterator[tuple[Name, tuple[StaticVa
 
 def _set_elsewhere(recipe: ResolvedRecipe) -> Iterator[str]:
     """Yields the paths that recipes based on this one, and rows and columns about one of them, set."""
-    names = {recipe.name}
-    recipes = recipe.file.recipes
-    while derived := [each for each in recipes.values() if each.base in names and each.name not in names]:
-        names.update(each.name for each in derived)
-        for part in (part for each in derived for part in each.parts):
+    recipes, based_on = recipe.file.recipes, dict[str, list[str]]()
+    for name, each in recipes.items():
+        based_on.setdefault(each.base or "", []).append(name)
+    names, pending = {recipe.name}, [recipe.name]
+    while pending:
+        derived = [name for name in based_on.get(pending.pop(), ()) if name not in names]
+        names.update(derived)
+        pending += derived
+        for part in (part for name in derived for part in recipes[name].parts):
             if isinstance(part, Choice) and part.word == "model":
                 yield "model."
             elif isinstance(part, Choice) and isinstance(part.value, Call):
@@ -107,13 +118,6 @@ def _set_elsewhere(recipe: ResolvedRecipe) -> Iterator[str]:
         for line in table.parts if is_about else ():
             if isinstance(line, Column) or (isinstance(line, Row) and line.recipe in names):
                 yield from (setting.path.text for setting in line.at)
-
-
-def _check_warmup(recipe: ResolvedRecipe, values: _Values, span: Span) -> None:
-    """Warns of a warm-up that the run ends before."""
-    warmup, steps = _number(values.get("warmup")), _number(values.get("steps"))
-    if 0 < steps < warmup and values.get("schedule") != Symbol("constant"):
-        recipe.report(mistakes.endless_warmup(span, int(warmup), int(steps)))
 
 
 def _number(value: StaticValue | None, otherwise: float = 0) -> float:
