@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from archlang.elaborate.binding import Binding
 from archlang.elaborate.region_builder import Flow, RegionBuilder
 from archlang.names.resolve import ResolvedFile
 from archlang.names.values import Bound, Data, InstanceValue, Length
 from archlang.source import Span
+from archlang.syntax.tree import Call, Name, Pipe
+from archlang.syntax.walk import walk
 from archlang.types import Dim
 
 
@@ -40,7 +43,7 @@ class Frame:
     names that the loop may update, `growing` the lengths of those that grow, `mixture` the name of a halting loop's
     mixture. `returned` and `emitted` are the values of `return` and `emit` with their places. `misplaced` says that a
     loop contains a `return`, and `is_unclosed` that the body has no `}`, so later statements may be outside of it. In
-    the frame of a definition, `doubtful` are the names that count as bound to unknown values wherever nothing else binds
+    the frame of a definition, `doubtful` are the names that count as bound to unknown values where nothing else binds
     them; None until a test is met about which nothing is known."""
 
     binding: Binding
@@ -59,6 +62,16 @@ class Frame:
     misplaced: bool = False
     is_unclosed: bool = False
     doubtful: frozenset[str] | None = None
+
+    @cached_property
+    def applied(self) -> Set[str]:
+        """The names that the definition applies to values, as instances."""
+        names = set()
+        for node in walk(self.binding.declaration.item):
+            match node:
+                case Call(callee=Name(text=name), arguments=tuple()) | Pipe(stage=Name(text=name)):
+                    names.add(name)
+        return names
 
     @property
     def file(self) -> ResolvedFile:

@@ -131,6 +131,7 @@ class _Analysis:
         self._single: set[int] = set()  # the numbers of the scans around that take one position at a time
         self._types: dict[str, Type] = {}
         self._states: dict[str, list[Horizon]] = {}  # of each loop, after its last step so far
+        self._results: dict[str, tuple[list[Horizon], list[Horizon]]] = {}  # of each node, with its arguments
         self._last: dict[int, tuple[object, list[Horizon]]] = {}  # what each region was analysed with last, its results
 
     def result(self, graph: Graph, origin: str) -> Horizon:
@@ -179,12 +180,13 @@ class _Analysis:
             if rank is not None and cause is not None and _is_news(self.causes.get(value.id), rank):
                 self.causes[value.id] = replace(cause, rank=rank)
         self._types.update((value.id, value.type) for value in region.inputs)
-        results_of: dict[str, list[Horizon]] = {}
         for node in region.nodes:
             arguments = [self.horizons[source] for source in node.inputs]
+            if not node.regions and self._results.get(node.id, (None,))[0] == arguments:
+                continue
             match node.operation:
                 case Part(index=index):
-                    results = [results_of[node.inputs[0]][index]]
+                    results = [self._results[node.inputs[0]][1][index]]
                 case Join():
                     results = arguments * len(node.types)
                 case Call():
@@ -201,7 +203,7 @@ class _Analysis:
                     results = self._scan(node, node.operation, arguments, depth)
                 case _:
                     results = [join_all(arguments, depth)]
-            results_of[node.id] = results
+            self._results[node.id] = arguments, results
             if len(node.types) == 1:
                 self._types[node.id] = node.types[0]
             self.horizons[node.id] = join_all(results, depth)

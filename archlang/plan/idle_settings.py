@@ -1,13 +1,15 @@
 """Warns of settings of training that cannot do in a run what they are set for."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
+from functools import lru_cache
 
 from archlang.diagnostics import Diagnostic
 from archlang.elaborate.binding import Binding
 from archlang.elaborate.static_arguments import plain
 from archlang.graph.graph import Graph
 from archlang.graph.operations import Halting
+from archlang.names.resolve import ResolvedFile
 from archlang.plan import mistakes
 from archlang.plan.recipe import ResolvedRecipe
 from archlang.syntax.tree import Call, Choice, Column, ListOf, Name, Range, Row, Setting, Sought, Variation, Vary
@@ -98,26 +100,35 @@ def _alternatives(recipe: ResolvedRecipe) -> Iterator[tuple[Name, tuple[StaticVa
 
 def _set_elsewhere(recipe: ResolvedRecipe) -> Iterator[str]:
     """Yields the paths that recipes based on this one, and rows and columns about one of them, set."""
-    recipes, based_on = recipe.file.recipes, dict[str, list[str]]()
-    for name, each in recipes.items():
-        based_on.setdefault(each.base or "", []).append(name)
-    names, pending = {recipe.name}, [recipe.name]
+    names, pending, based_on = {recipe.name}, [recipe.name], _based_on(recipe.file)
     while pending:
-        derived = [name for name in based_on.get(pending.pop(), ()) if name not in names]
-        names.update(derived)
-        pending += derived
-        for part in (part for name in derived for part in recipes[name].parts):
-            if isinstance(part, Choice) and part.word == "model":
-                yield "model."
-            elif isinstance(part, Choice) and isinstance(part.value, Call):
-                yield from (f"{part.word}.{static.name}" for static in part.value.statics)
-            elif isinstance(part, Vary):
-                yield from (each.path.text for each in part.variations)
+        derived = [each for each in based_on.get(pending.pop(), ()) if each[0] not in names]
+        for name, paths in derived:
+            names.add(name)
+            pending.append(name)
+            yield from paths
     for table in recipe.file.tables.values():
         is_about = any(isinstance(part, Row) and part.recipe in names for part in table.parts)
         for line in table.parts if is_about else ():
             if isinstance(line, Column) or (isinstance(line, Row) and line.recipe in names):
                 yield from (setting.path.text for setting in line.at)
+
+
+@lru_cache(maxsize=1)  # of the file that is checked: all of its recipes ask for it
+def _based_on(file: ResolvedFile) -> Mapping[str | None, Sequence[tuple[str, Set[str]]]]:
+    """Returns the recipes of a file by their bases, each with the paths that it sets."""
+    based_on: dict[str | None, list[tuple[str, Set[str]]]] = {}
+    for recipe in file.recipes.values():
+        paths: set[str] = set()
+        for part in recipe.parts:
+            if isinstance(part, Choice) and part.word == "model":
+                paths.add("model.")
+            elif isinstance(part, Choice) and isinstance(part.value, Call):
+                paths.update(f"{part.word}.{static.name}" for static in part.value.statics)
+            elif isinstance(part, Vary):
+                paths.update(each.path.text for each in part.variations)
+        based_on.setdefault(recipe.base, []).append((recipe.name, paths))
+    return based_on
 
 
 def _number(value: StaticValue | None, otherwise: float = 0) -> float:
