@@ -30,6 +30,8 @@ TASK_SIZES = ("vocab", "words", "classes")
 """The sizes that a task sets for its models."""
 LARGEST_SIZE = 1 << 24
 """The largest size of an axis; a tensor of a larger one hardly fits into memory."""
+LARGEST_FLOAT = 1e30
+"""The largest magnitude of a float static of a block; float32 holds it, and some of its multiples."""
 
 
 @dataclass
