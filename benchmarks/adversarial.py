@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -106,7 +107,7 @@ def nested_scans(levels: int, count: int) -> str:
     """Scans in scans, in whose states a dependence moves on by one state in each step."""
     names = [f"s{index}" for index in range(count)]
     bind = "".join(f"    {name} = learned[1, 8]() |> last\n" for name in names)
-    moves = " ".join(f"{name} <- {name} + {after}" for name, after in zip(names, names[1:], strict=False))
+    moves = " ".join(f"{name} <- {name} + {after}" for name, after in pairwise(names))
     loop = f"{moves} {names[-1]} <- last(c{levels}) emit c{levels} + s0"
     for level in range(levels, 0, -1):
         outer = f"c{level - 1}" if level > 1 else "e"
@@ -301,7 +302,8 @@ PROGRAMS: dict[str, Callable[[int], str | bytes | Texts]] = {
         _MODEL
         + recipe("", "r0")
         + "".join(
-            f"recipe r{index} from r{index - 1} {{\n    train adamw[warmup = 10]\n}}\n" for index in range(1, size // 60)
+            f"recipe r{index} from r{index - 1} {{\n    train adamw[warmup = 10]\n}}\n"
+            for index in range(1, size // 60)
         )
     ),
     "recipes that vary": lambda size: (

@@ -191,6 +191,10 @@ class Loader:
         """Returns the texts of the loaded program and of the files that it uses, by their real paths."""
         return {str(path): resolved.program.source.text for path, resolved in self._resolved.items()}
 
+    def named_paths(self) -> Mapping[str, str | None]:
+        """Returns the real path of each path that the program names; None for one that it may not name."""
+        return self._readable.asked
+
     def _parse(self, source: Source) -> ResolvedFile:
         return self._resolved_program(source, *self.parse_file(source))
 

@@ -55,7 +55,9 @@ def test_what_a_signature_allows_at_its_edges_is_constructed_and_runs(
     monkeypatch.setattr(
         cases, "_MOST_TRIES", 60
     )  # a value that `where` refuses would be tried with thousands of others
-    search = cases._Search(block, tables(block))
+    shared = tables(block)
+    assert not isinstance(shared, str), shared
+    search = cases._Search(block, shared)
     for parameter in block.item.signature.statics:
         for value in EDGES.get(search.kinds[parameter.name]) or search.alternatives(parameter):
             case = search.first(cases._MOST_GENERAL, {parameter.name: value})
