@@ -5,13 +5,13 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from archlang.syntax.reading import LARGEST
 from archlang.syntax.words import MOST_WORDS, count_words
 from benchmarks.measure import Case, Group, Setting, Sides, Unit
-from benchmarks.processes import forget_checks
 
 ROOT = Path(__file__).parent.parent
 ORDINARY = ROOT / "recipes" / "ndr.arch"
@@ -94,8 +94,25 @@ def slow_states(count: int) -> str:
     moves = " ".join(f"s{index} <- s{index} + s{index + 1}" for index in range(count - 1))
     last = f"s{count - 1}"
     loop = f"    repeat 2 {{ {moves} {last} <- {last} + attention[1, causal = true]({last}) }}\n"
-    model = f"    e = embed[8](x)\n{bind}{loop}    return s0 |> linear[vocab]\n"
+    return language_model(f"{bind}{loop}    result = s0\n")
+
+
+def language_model(lines: str) -> str:
+    """A model of a causal task; `lines` bind `result`, from the embedded tokens `e`."""
+    model = f"    e = embed[8](x)\n{lines}    return result |> linear[vocab]\n"
     return f"model small(x: tokens[n]) -> logits[n, vocab] {{\n{model}}}\n" + recipe("").replace("ctl", "flipflop")
+
+
+def nested_scans(levels: int, count: int) -> str:
+    """Scans in scans, in whose states a dependence moves on by one state in each step."""
+    names = [f"s{index}" for index in range(count)]
+    bind = "".join(f"    {name} = learned[1, 8]() |> last\n" for name in names)
+    moves = " ".join(f"{name} <- {name} + {after}" for name, after in pairwise(names))
+    loop = f"{moves} {names[-1]} <- last(c{levels}) emit c{levels} + s0"
+    for level in range(levels, 0, -1):
+        outer = f"c{level - 1}" if level > 1 else "e"
+        loop = f"v{level} = scan c{level} in chunks[8]({outer}) carry {', '.join(names)} {{ {loop} }} emit v{level}"
+    return language_model(f"{bind}    {loop.removesuffix(' emit v1')}\n    result = v1\n")
 
 
 def ladder(size: int) -> str:
@@ -177,6 +194,10 @@ PROGRAMS: dict[str, Callable[[int], str | bytes | Texts]] = {
     "nested stacks": lambda size: loops("stack", 28, size),
     "nested conditionals": lambda size: loops("if true or", 20, size, "v = h").replace("true or 2", "true"),
     "nested unknown conditionals": lambda size: loops("if n ==", 28, size),
+    "unknown conditionals": lambda size: block(repeated("    if d == {i} { h{i} = norm(h) }\n", size)),
+    "unknown conditionals in loops": lambda size: block(
+        repeated("    repeat 2 { if d == {i} { h{i} = norm(h) } else { g{i} = h } }\n", size)
+    ),
     "states in nested loops": lambda size: states(min(size // 40, 300)),
     # Mistakes
     "undefined names": lambda size: block(repeated("    v{i} = w{i}\n", size)),
@@ -263,6 +284,12 @@ PROGRAMS: dict[str, Callable[[int], str | bytes | Texts]] = {
         " -> seq[n, d] { return h }\n" + block(repeated("    v{i} = b(h)\n", size // 2)).replace("block b", "block c")
     ),
     "a state that moves on slowly": lambda size: slow_states(min(size // 40, 1_500)),
+    "states in nested scans": lambda size: nested_scans(20, min(size // 100, 60)),
+    "a long path after a leak": lambda size: language_model(
+        "    v0 = e + attention[1](e)\n"
+        + "".join(f"    v{index} = v{index - 1} + e\n" for index in range(1, size // 25))
+        + f"    result = v{size // 25 - 1}\n"
+    ),
     "uses": lambda size: repeated("use archlang.models.panm as a{i}\n", size),
     "uses of missing files": lambda size: repeated('use "./missing{i}.arch"\n', size),
     # Files
@@ -271,6 +298,14 @@ PROGRAMS: dict[str, Callable[[int], str | bytes | Texts]] = {
     "files in a circle": lambda size: circle(min(500, size // 300)),
     # Recipes
     "recipes": lambda size: _MODEL + "".join(recipe("", f"r{index}") for index in range(size // 110)),
+    "recipes in a chain": lambda size: (
+        _MODEL
+        + recipe("", "r0")
+        + "".join(
+            f"recipe r{index} from r{index - 1} {{\n    train adamw[warmup = 10]\n}}\n"
+            for index in range(1, size // 60)
+        )
+    ),
     "recipes that vary": lambda size: (
         _MODEL
         + "".join(
@@ -369,7 +404,6 @@ def cpu_seconds(file: Path) -> float:
     """CPU seconds of a whole `archlang check`, whatever it says about the file."""
     path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
     command = [sys.executable, "-m", "archlang", "check", str(file)]
-    forget_checks()
     before = os.times()
     done = subprocess.run(command, env={**os.environ, "PYTHONPATH": path}, capture_output=True, check=False)
     after = os.times()

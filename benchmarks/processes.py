@@ -1,14 +1,11 @@
 """Runs measurements in fresh processes."""
 
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import torch
-
-from archlang.source.cache_folder import cache_folder
 
 _ROOT = Path(__file__).parent.parent
 
@@ -33,8 +30,3 @@ def run(*arguments: str, **environment: str) -> str:
     if done.returncode:
         raise SystemExit(f"{' '.join(arguments)} ended with {done.returncode}:\n{done.stdout}{done.stderr}")
     return done.stdout
-
-
-def forget_checks() -> None:
-    """Removes the records of programs without mistakes, so that the next `archlang check` is the first."""
-    shutil.rmtree(cache_folder() / "checked", ignore_errors=True)

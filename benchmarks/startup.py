@@ -18,7 +18,6 @@ from benchmarks.measure import PHASE, PROCESS, Case, Group, Setting, Sides
 
 RECIPES = Path(__file__).parent.parent / "recipes"
 ALL = "archlang check, every shipped recipe"
-FIRST = f"{ALL}, for the first time"
 _IMPORT = "import time; start = time.perf_counter(); import torch; print(1000 * (time.perf_counter() - start))"
 # A run evaluates every split at its end; these settings keep them small.
 _FEW = ("task.test_size=40", "task.valid_size=20")
@@ -32,7 +31,6 @@ def _commands(file: Path, folder: Path) -> dict[str, tuple[str, ...]]:
         "archlang train --steps 1": train,
         "archlang check": ("check", str(file)),
         ALL: ("check", "--quiet", str(RECIPES)),
-        FIRST: ("check", "--quiet", str(RECIPES)),
         "archlang viz": ("viz", str(file), "--out", str(folder / "page.html")),
         "archlang --help": ("--help",),
     }
@@ -43,8 +41,6 @@ def _process(name: str, file: Path) -> Sides:
 
 
 def _command(name: str, file: Path) -> None:
-    if name == FIRST:
-        processes.forget_checks()
     with TemporaryDirectory() as folder:
         processes.run("-m", "archlang", *_commands(file, Path(folder))[name])
 
@@ -87,9 +83,7 @@ def _cases(setting: Setting) -> Iterator[Case]:
     quick, large = RECIPES / "ndr.arch", RECIPES / "papers" / "dynamic_halt" / "listops.arch"
     for name in list(_commands(quick, Path()))[:few]:
         beside = "a process that imports torch"
-        yield Case(
-            name if name in (ALL, FIRST) else f"{name}, ndr.arch", beside, partial(_process, name, quick), PROCESS
-        )
+        yield Case(name if name == ALL else f"{name}, ndr.arch", beside, partial(_process, name, quick), PROCESS)
     for file in (quick, large)[:few]:
         for name in PHASES[:few]:
             yield Case(f"{name}, {file.name}", "importing torch", partial(_phase, name, file), PHASE)

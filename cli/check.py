@@ -45,14 +45,13 @@ def check(
 
     Runs nothing and does not need torch. Exits with 1 if there are errors; warnings do not count. With `--plugin`, also
     constructs the tasks and the models of recipes that use Python of your own; `archlang test` runs their blocks.
-    A program without mistakes is checked again only if a file that it consists of has changed, or archlang has.
 
     With `--fix`, changes the named files: corrects words with one typing error, adds missing `use` lines, and makes
     the other edits that JSON output calls safe. Lists what it has corrected.
 
     Example: archlang check recipes/gutlb.arch
     """
-    from archlang.plan.check_once import check_once
+    from archlang.plan.check import check as check_file
 
     if as_json and as_sarif:
         console.fail("`--json` and `--sarif` exclude each other", "use one of them", code=2)
@@ -76,7 +75,7 @@ def check(
                 # Files that are used by several of the paths report their errors once.
                 unique |= {
                     (str(d.span), d.code, d.message): d
-                    for d in (_check_standard_input(allowed) if piped else check_once(path, allowed))
+                    for d in (_check_standard_input(allowed) if piped else check_file(path, allowed))
                 }
     diagnostics = list(unique.values())
     errors = [diagnostic for diagnostic in diagnostics if diagnostic.is_error]

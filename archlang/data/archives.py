@@ -22,7 +22,9 @@ from archlang.data.digest_cache import digest_of
 from archlang.data.digests import Digest
 from archlang.data.registry import Held
 from archlang.files.atomic import atomic_folder
-from archlang.source.cache_folder import cache_folder
+from archlang.files.limits import LARGEST_JSON
+from archlang.files.readable import read_named
+from archlang.source.cache_folder import cache_folder, own_cache
 
 _MANIFEST = "manifest.json"
 _CHUNK = 1 << 20
@@ -62,10 +64,8 @@ def _unpacked(place: Path, digest: Digest, holds: Sequence[Held]) -> Path:
     facts = json.dumps([str(digest), [[held.inside, held.member] for held in holds]])
     key = hashlib.sha256(facts.encode()).hexdigest()[:32]
     try:
-        home = cache_folder() / "unpacked"
-        unpacked = home / f"{place.parent.name}-{key}"
+        unpacked = own_cache("unpacked") / f"{place.parent.name}-{key}"
         if not (unpacked / _MANIFEST).exists():
-            home.mkdir(parents=True, exist_ok=True)
             with FileLock(f"{unpacked}.lock"):
                 if not (unpacked / _MANIFEST).exists():
                     _unpack(place, holds, unpacked)
@@ -111,7 +111,7 @@ def _member_name(name: str, holds: Sequence[Held]) -> str | None:
 @lru_cache(maxsize=8)
 def _manifest(unpacked: Path) -> Mapping[str, str]:
     try:
-        digests: dict[str, str] = json.loads((unpacked / _MANIFEST).read_text(encoding="utf-8"))
+        digests: dict[str, str] = json.loads(read_named(unpacked / _MANIFEST, LARGEST_JSON))
     except (OSError, ValueError) as error:
         raise mistakes.unreadable(unpacked / _MANIFEST, error) from error
     return digests

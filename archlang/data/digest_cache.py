@@ -11,10 +11,13 @@ from pathlib import Path
 from archlang.data.compression import Stored, reading
 from archlang.data.digests import Digest, DigestRule, take
 from archlang.files.atomic import write_atomically
-from archlang.source.cache_folder import cache_folder
+from archlang.files.readable import read_named
+from archlang.source.cache_folder import own_cache
 
 # Reading smaller files is faster than looking them up.
 _SMALL = 1 << 20
+_LARGEST = 1 << 16
+"""the largest entry, in bytes"""
 
 
 def digest_of(stored: Stored, rule: DigestRule = DigestRule.SHA256, *, anew: bool = False) -> Digest:
@@ -43,12 +46,12 @@ def _state(place: Path) -> list[int]:
 
 def _cache_file(stored: Stored, rule: DigestRule) -> Path:
     key = hashlib.sha256(f"{stored.place.resolve()}\0{stored.ending}\0{rule.value}".encode()).hexdigest()[:32]
-    return cache_folder() / "digests" / f"{key}.json"
+    return own_cache("digests") / f"{key}.json"
 
 
 def _cached(stored: Stored, rule: DigestRule, state: list[int]) -> Digest | None:
     try:
-        entry = json.loads(_cache_file(stored, rule).read_text(encoding="utf-8"))
+        entry = json.loads(read_named(_cache_file(stored, rule), _LARGEST))
         return Digest.parse(entry["digest"]) if entry["state"] == state else None
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
@@ -57,6 +60,4 @@ def _cached(stored: Stored, rule: DigestRule, state: list[int]) -> Digest | None
 def _store(stored: Stored, rule: DigestRule, state: list[int], digest: Digest) -> None:
     """Writes a digest to the cache; ignores a cache that cannot be written."""
     with suppress(OSError):
-        file = _cache_file(stored, rule)
-        file.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(file, json.dumps({"digest": str(digest), "state": state}), durable=False)
+        write_atomically(_cache_file(stored, rule), json.dumps({"digest": str(digest), "state": state}), durable=False)

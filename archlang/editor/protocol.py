@@ -2,9 +2,11 @@
 
 import json
 import logging
+import re
+import sys
 from collections.abc import Generator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, BinaryIO, cast
 from urllib.parse import unquote, urlparse
 
 from cattrs import transform_error
@@ -14,6 +16,9 @@ from pygls.lsp.server import LanguageServer
 from pygls.protocol import LanguageServerProtocol, lsp_method
 
 _log = logging.getLogger(__name__)
+_LENGTH = re.compile(rb"(?i:content-length)[ \t]*:[ \t]*(.*?)\s*")
+_LONGEST = 1 << 26
+"""the longest message, in bytes"""
 _UNREADABLE_TEXT = (json.JSONDecodeError, UnicodeDecodeError, RecursionError)
 
 
@@ -104,8 +109,34 @@ class Protocol(LanguageServerProtocol):
         return _UnreadableRequest(content["id"], _invalid("the server is shutting down")) if self._shutdown else None
 
 
+class _Input:
+    """Standard input with headers as pygls knows them: only `Content-Length: 5`, in this case and with one space. A
+    length that is none is answered and ends the connection: where the next message begins is unknown."""
+
+    def __init__(self, stream: BinaryIO, protocol: Protocol) -> None:
+        self.read = stream.read
+        self._stream = stream
+        self._protocol = protocol
+
+    def readline(self) -> bytes:
+        line = self._stream.readline()
+        length = _LENGTH.fullmatch(line)
+        if length is None:
+            return line
+        if length[1].isdigit() and len(length[1]) <= len(str(_LONGEST)) and int(length[1]) <= _LONGEST:
+            return b"Content-Length: %d\r\n" % int(length[1])
+        self._protocol.refuse(None, JsonRpcParseError(f"`Content-Length` is not a number of up to {_LONGEST:_} bytes"))
+        return b""
+
+
 class Server(LanguageServer):
-    """A language server that answers also texts that are not JSON."""
+    """A language server that answers also texts that are not JSON, and headers that are wrong."""
+
+    def start_io(self, stdin: BinaryIO | None = None, stdout: BinaryIO | None = None) -> None:
+        """Answers the messages of standard input until it ends."""
+        assert isinstance(self.protocol, Protocol)
+        reader = _Input(stdin or sys.stdin.buffer, self.protocol)
+        super().start_io(cast(BinaryIO, reader), stdout)  # it only reads
 
     def report_server_error(self, error: Exception, source: Any) -> None:  # Any: a type that pygls does not export
         if isinstance(error, _UNREADABLE_TEXT) and isinstance(self.protocol, Protocol):

@@ -30,6 +30,8 @@ TASK_SIZES = ("vocab", "words", "classes")
 """The sizes that a task sets for its models."""
 LARGEST_SIZE = 1 << 24
 """The largest size of an axis; a tensor of a larger one hardly fits into memory."""
+LARGEST_FLOAT = 1e30
+"""The largest magnitude of a float static of a block; float32 holds it, and some of its multiples."""
 
 
 @dataclass
@@ -54,6 +56,8 @@ class Binding:
     family: tuple[str, tuple[Dim, ...]] | None = None
     arguments: tuple[Type, ...] = ()
     _open: set[str] = field(default_factory=set)
+    # Computed sizes of inputs, whose names a later input may bind, with those of the arguments.
+    _computed: list[tuple[tree.Expression, Dim, Span, Axis]] = field(default_factory=list)
     _disagreeing: set[str] = field(default_factory=set)
     # Statics with a value that a condition of `where` does not allow.
     _refused: set[str] = field(default_factory=set)
@@ -189,7 +193,8 @@ class Binding:
     # Types
 
     def match(self, parameter: tree.InputParameter, actual: Type, span: Span) -> bool:
-        """Binds the sizes that a parameter's type names to those of an argument. Returns whether the type matches."""
+        """Binds the sizes that a parameter's type names to those of an argument. Returns whether the type matches, with
+        any value of a computed size, which `match_computed` compares."""
         written = parameter.type
         block = self.declaration.name
         expected = unparse(written)
@@ -231,27 +236,35 @@ class Binding:
             self.report(mistakes.wrong_type(span, block, parameter.name, expected, actual, parameter.span))
 
     def _match_size(self, written: tree.Expression, actual: Dim, span: Span, axis: Axis) -> bool:
-        block = self.declaration.name
-        if isinstance(written, tree.Name) and written.text not in self.parameters and len(written.parts) == 1:
-            name = written.text
-            bound = self.sizes.get(name)
-            if bound is None and name in self.ambient:
-                bound = self.ambient[name]
-            if bound is None:
-                self.bind_size(name, Bound(actual, span), axis)
-                return True
-        else:
+        if not isinstance(written, tree.Name) or written.text in self.parameters or len(written.parts) > 1:
+            self._computed.append((written, actual, span, axis))
+            return True
+        bound = self.sizes.get(written.text) or self.ambient.get(written.text)
+        if bound is None:
+            self.bind_size(written.text, Bound(actual, span), axis)
+            return True
+        return self._agrees(written, written.text, bound, actual, span, axis)
+
+    def match_computed(self) -> bool:
+        """Compares the computed sizes of all inputs with those of the arguments. Returns whether all are equal."""
+        fits = []
+        for written, actual, span, axis in self._computed:
             name = unparse(written)
             value = self._evaluator_of(axis).value(written, "int")
             static = self.statics.get(name)
             bound = Bound(value, static.span if static else None)
+            fits.append(self._agrees(written, name, bound, actual, span, axis))
+        return all(fits)
+
+    def _agrees(self, written: tree.Expression, name: str, bound: Bound, actual: Dim, span: Span, axis: Axis) -> bool:
+        """Returns whether a size has the bound value, and reports another one."""
         if bound.value is None or isinstance(bound.value, Unknown) or bound.value == actual:
             return bound.value is not None
         if name not in self._disagreeing:
             self.report(
                 mistakes.sizes_disagree(
                     span,
-                    block,
+                    self.declaration.name,
                     name,
                     show(bound.value),
                     str(actual),

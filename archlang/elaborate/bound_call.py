@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from archlang.diagnostics import Diagnostic
 from archlang.diagnostics.effort import is_check
 from archlang.elaborate import mistakes
-from archlang.elaborate.binding import LARGEST_SIZE, Binding
+from archlang.elaborate.binding import LARGEST_FLOAT, LARGEST_SIZE, Binding
 from archlang.elaborate.facts import Facts
 from archlang.elaborate.region_builder import Flow
 from archlang.elaborate.static_arguments import plain
@@ -94,6 +94,9 @@ class BoundCall:
                 return None
             if isinstance(static, int) and static > LARGEST_SIZE:
                 self.report(mistakes.size_out_of_range(bound.span or span, parameter.name, static, LARGEST_SIZE))
+                return None
+            if isinstance(static, float) and not abs(static) <= LARGEST_FLOAT:
+                self.report(mistakes.float_out_of_range(bound.span or span, parameter.name, static, LARGEST_FLOAT))
                 return None
             statics[parameter.name] = static
         return statics

@@ -212,7 +212,7 @@ class Calls:
         for position, (value, place) in enumerate(paired):
             if position < len(arguments) or fine:
                 fine &= binding.match(inputs[min(position, len(inputs) - 1)], value.type, place)
-        if not fine:
+        if not fine or not binding.match_computed():
             return None
         binding.finish()
         return BoundCall(self._report, binding, [value for value, _ in paired])

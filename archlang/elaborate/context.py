@@ -122,10 +122,7 @@ class Context:
 
     def bind_unread(self, missing: Missing, frame: Frame) -> None:
         """Gives unknown values to the names that a statement may bind that could not be read."""
-        definition = frame.binding.declaration.item
-        assert isinstance(definition, Definition)
-        begun = names_begun_by(missing, definition.body, lambda name: frame.file.find(name) is not None)
-        for name in (*names_bound_by(missing), *begun):
+        for name in _unread_names(missing, frame):
             if name in frame.growing or (not frame.find(name)[0] and frame.binding.lookup(name) is None):
                 frame.names[name] = None
 
@@ -137,6 +134,17 @@ class Context:
                 self.bind_unread(node, frame)
             elif isinstance(node, Assign) and not frame.find(node.name)[0]:
                 frame.names[node.name] = None
+
+    def doubt(self, frame: Frame) -> None:
+        """Counts every name that a statement of the definition binds as bound: its branch may be the one that is taken.
+        A set of the whole definition, because a copy for each branch takes quadratic time."""
+        definition, root = frame.binding.declaration.item, frame.root
+        assert isinstance(definition, Definition)
+        if root.doubtful is None:
+            nodes = [*walk(definition.body)]
+            unread = {name for node in nodes if isinstance(node, Missing) for name in _unread_names(node, root)}
+            bound = {node.name for node in nodes if isinstance(node, Assign)}
+            root.doubtful = frozenset(bound | {name for name in unread if frame.binding.lookup(name) is None})
 
     # Statics
 
@@ -191,6 +199,14 @@ class Context:
         if isinstance(value, Unknown) or (isinstance(value, Dim) and value.constant is None):
             names = frame.binding.unknown_sizes()
             self.report(mistakes.needs_task(expression.span, frame.binding.declaration.name, names))
+
+
+def _unread_names(missing: Missing, frame: Frame) -> Iterator[str]:
+    """Yields the names that a statement may bind that could not be read."""
+    definition = frame.binding.declaration.item
+    assert isinstance(definition, Definition)
+    yield from names_bound_by(missing)
+    yield from names_begun_by(missing, definition.body, lambda name: frame.file.find(name) is not None)
 
 
 def _at_call(diagnostic: Diagnostic, item: Definition | Extern, call: Span) -> Diagnostic:

@@ -57,6 +57,7 @@ class _Elaborator:
                 for name in binding.sizes_by_axis(parameter, axis):
                     if name not in binding.sizes and name not in binding.ambient:
                         binding.bind_size(name, Bound(Dim.of(name), parameter.span), axis)
+        for parameter in item.signature.inputs:
             if parameter.type.name == "data":
                 binding.family = ("seq", (Dim.of("n"),))
             kind = binding.type(parameter.type)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from archlang.elaborate.binding import Binding
 from archlang.elaborate.region_builder import Flow, RegionBuilder
 from archlang.names.resolve import ResolvedFile
 from archlang.names.values import Bound, Data, InstanceValue, Length
 from archlang.source import Span
+from archlang.syntax.tree import Call, Name, Pipe
+from archlang.syntax.walk import walk
 from archlang.types import Dim
 
 
@@ -39,7 +42,9 @@ class Frame:
     `names` are the values of this body, None after a mistake; `bound` says where each name was bound. `states` are the
     names that the loop may update, `growing` the lengths of those that grow, `mixture` the name of a halting loop's
     mixture. `returned` and `emitted` are the values of `return` and `emit` with their places. `misplaced` says that a
-    loop contains a `return`, and `is_unclosed` that the body has no `}`, so later statements may be outside of it."""
+    loop contains a `return`, and `is_unclosed` that the body has no `}`, so later statements may be outside of it. In
+    the frame of a definition, `doubtful` are the names that count as bound to unknown values where nothing else binds
+    them; None until a test is met about which nothing is known."""
 
     binding: Binding
     builder: RegionBuilder
@@ -56,6 +61,17 @@ class Frame:
     emitted: tuple[Flow | None, Span] | None = None
     misplaced: bool = False
     is_unclosed: bool = False
+    doubtful: frozenset[str] | None = None
+
+    @cached_property
+    def applied(self) -> Set[str]:
+        """The names that the definition applies to values, as instances."""
+        names = set()
+        for node in walk(self.binding.declaration.item):
+            match node:
+                case Call(callee=Name(text=name), arguments=tuple()) | Pipe(stage=Name(text=name)):
+                    names.add(name)
+        return names
 
     @property
     def file(self) -> ResolvedFile:
@@ -82,7 +98,7 @@ class Frame:
         for frame in self._inside_out():
             if name in frame.names:
                 return True, frame.names[name]
-        return False, None
+        return name in (self.root.doubtful or ()), None
 
     def forget(self, name: str) -> None:
         """Makes a value unknown, here and wherever it is bound around."""

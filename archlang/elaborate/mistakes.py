@@ -562,6 +562,11 @@ def size_out_of_range(span: Span, written: str, number: int, largest: int) -> Di
     return Diagnostic("E0426", message, span, "out of range", remedy="write a number in this range")
 
 
+def float_out_of_range(span: Span, name: str, number: float, largest: float) -> Diagnostic:
+    message = f"a static of a block must be from -{largest:g} to {largest:g}, but `{name}` is {number:g}"
+    return Diagnostic("E0426", message, span, "out of range", remedy="write a number in this range")
+
+
 def no_state(span: Span, name: str, kind: Type, word: str) -> Diagnostic:
     loop = {"halting": "a halting loop", "scan": "a scan"}.get(word, f"`{word}`")
     what = "a number" if kind.name == "number" else f"`{kind}`"

@@ -22,7 +22,6 @@ from archlang.syntax.tree import (
     Assign,
     Call,
     Charge,
-    Definition,
     Emit,
     Experts,
     Expression,
@@ -31,7 +30,6 @@ from archlang.syntax.tree import (
     Let,
     Missing,
     Name,
-    Pipe,
     Repeat,
     Return,
     Scan,
@@ -121,13 +119,13 @@ class Statements:
         declaration = None if frame.find(callee.text)[0] else frame.file.find(callee.text)
         if declaration is None or not declaration.item.signature.inputs:
             return False
-        return _is_applied(statement.name, frame)
+        return statement.name in frame.root.applied
 
     def _let(self, statement: Let, frame: Frame) -> None:
         is_applied = isinstance(statement.value, Call) and statement.value.arguments is not None
         if is_applied or (isinstance(statement.value, Name) and isinstance(frame.find(statement.value.text)[1], Flow)):
             let = Span(statement.span.source, statement.span.start, statement.name_span.end)
-            is_value = not _is_applied(statement.name, frame)
+            is_value = statement.name not in frame.root.applied
             inputs = None if is_value else _inputs(statement.value)
             self._report(mistakes.let_of_value(statement.value.span, statement.name, let, inputs))
             flow = self._expressions.value(statement.value, frame)
@@ -218,9 +216,7 @@ class Statements:
     def _either(self, statement: If, frame: Frame) -> None:
         """Elaborates both branches, where nothing is known of the test: other branches may bind the names that they
         use."""
-        definition = frame.binding.declaration.item
-        assert isinstance(definition, Definition)
-        self._context.bind_from(definition.body, frame)
+        self._context.doubt(frame)
         self._both(statement, frame)
 
     def _both(self, statement: If, frame: Frame) -> None:
@@ -272,15 +268,3 @@ def _inputs(call: Expression) -> Span | None:
     before = call.statics[-1].span if call.statics else call.callee.span
     opener = before.source.text.index("(", before.end)
     return Span(before.source, opener, call.span.end)
-
-
-def _is_applied(name: str, frame: Frame) -> bool:
-    """Returns whether the definition around a frame applies a name to values, as an instance."""
-    definition = frame.binding.declaration.item
-    for node in walk(definition):
-        match node:
-            case Call(callee=Name(text=text), arguments=arguments) if text == name and arguments is not None:
-                return True
-            case Pipe(stage=Name(text=text)) if text == name:
-                return True
-    return False

@@ -99,17 +99,18 @@ class _Cause:
 def _path(cause: _Cause) -> list[Node]:
     """Returns the nodes from the first that looks ahead to the value of a cause. The nodes of a body are left out if
     the body does not look ahead itself."""
-    path: list[Node] = []
+    path: dict[str, Node] = {}  # by id
     step: _Cause | None = cause
     while step is not None:
         if step.body_of is not None:
-            del path[path.index(step.body_of) + 1 :]
+            while next(reversed(path)) != step.body_of.id:
+                path.popitem()
         elif step.node is not None:
-            if step.node in path:  # found again in an earlier step of a loop
-                del path[path.index(step.node) :]
-            path.append(step.node)
+            while step.node.id in path:  # found again in an earlier step of a loop
+                path.popitem()
+            path[step.node.id] = step.node
         step = step.source
-    return path[::-1]
+    return [*path.values()][::-1]
 
 
 class _Analysis:
@@ -129,6 +130,9 @@ class _Analysis:
         self._causes_of_results: dict[tuple[str, int], _Cause] = {}  # by loop and index
         self._single: set[int] = set()  # the numbers of the scans around that take one position at a time
         self._types: dict[str, Type] = {}
+        self._states: dict[str, list[Horizon]] = {}  # of each loop, after its last step so far
+        self._results: dict[str, tuple[list[Horizon], list[Horizon]]] = {}  # of each node, with its arguments
+        self._last: dict[int, tuple[object, list[Horizon]]] = {}  # what each region was analysed with last, its results
 
     def result(self, graph: Graph, origin: str) -> Horizon:
         inputs = [POINTWISE if value.name == origin else NOTHING for value in graph.region.inputs]
@@ -165,6 +169,10 @@ class _Analysis:
     ) -> list[Horizon]:
         """Returns the horizons of the results. `causes` are those of the inputs; None for an input that does not see
         the future outside of the region."""
+        key = [*inputs], [cause is None for cause in causes]
+        if (last := self._last.get(id(region))) is not None and last[0] == key:
+            spend()
+            return last[1]
         spend(1 + len(region.nodes) // 2)  # a node takes half the time of a step
         for value, value_horizon, cause in zip(region.inputs, inputs, causes, strict=True):
             self.horizons[value.id] = value_horizon
@@ -172,12 +180,13 @@ class _Analysis:
             if rank is not None and cause is not None and _is_news(self.causes.get(value.id), rank):
                 self.causes[value.id] = replace(cause, rank=rank)
         self._types.update((value.id, value.type) for value in region.inputs)
-        results_of: dict[str, list[Horizon]] = {}
         for node in region.nodes:
             arguments = [self.horizons[source] for source in node.inputs]
+            if not node.regions and self._results.get(node.id, (None,))[0] == arguments:
+                continue
             match node.operation:
                 case Part(index=index):
-                    results = [results_of[node.inputs[0]][index]]
+                    results = [self._results[node.inputs[0]][1][index]]
                 case Join():
                     results = arguments * len(node.types)
                 case Call():
@@ -194,12 +203,13 @@ class _Analysis:
                     results = self._scan(node, node.operation, arguments, depth)
                 case _:
                     results = [join_all(arguments, depth)]
-            results_of[node.id] = results
+            self._results[node.id] = arguments, results
             if len(node.types) == 1:
                 self._types[node.id] = node.types[0]
             self.horizons[node.id] = join_all(results, depth)
             self._keep_causes(node, results, depth)
-        return [self.horizons[result] for result in region.results]
+        self._last[id(region)] = key, [self.horizons[result] for result in region.results]
+        return self._last[id(region)][1]
 
     def _apply(self, node: Node, arguments: Sequence[Horizon], depth: int) -> list[Horizon]:
         (body,) = node.regions
@@ -312,8 +322,8 @@ class _Analysis:
             causes[:count] = self._causes_of_states(node, causes[:count])
             return results
 
-        states = _fixed(states, depth, lambda states: step(states)[:count])
-        return [*states, *step(states)[count:]] if count < len(node.types) else states
+        states, results = self._fixed(node, states, depth, step)
+        return [*states, *results[count:]] if count < len(node.types) else states
 
     def _halting(self, node: Node, halting: Halting, arguments: Sequence[Horizon], depth: int) -> list[Horizon]:
         count, halted = loop_layout(node).states, halting.state
@@ -342,8 +352,8 @@ class _Analysis:
                 for index, state in enumerate(moved)
             ]
 
-        states = _fixed(list(arguments[:count]), depth, lambda states: step(states)[:count])
-        return [*states, *step(states)[count:]] if halting.emits else states
+        states, results = self._fixed(node, list(arguments[:count]), depth, step)
+        return [*states, *results[count:]] if halting.emits else states
 
     def _experts(self, node: Node, arguments: Sequence[Horizon], depth: int) -> Horizon:
         values, weights, *captured = arguments
@@ -381,16 +391,14 @@ class _Analysis:
         causes = [*outer[:1] * len(part_inputs), *outer[1:]]
         places = slice(len(part_inputs), len(part_inputs) + carried)
 
-        def run_body(states: list[Horizon]) -> list[Horizon]:
-            results = self._region(body, [*part_inputs, *states, *captured], depth + 1, causes)
-            causes[places] = self._causes_of_states(node, causes[places])
-            return results
+        results: list[Horizon] = []
 
         def step(states: list[Horizon]) -> list[Horizon]:
-            return [result.next_chunk(depth) for result in run_body(states)[:carried]]
+            results[:] = self._region(body, [*part_inputs, *states, *captured], depth + 1, causes)
+            causes[places] = self._causes_of_states(node, causes[places])
+            return [result.next_chunk(depth) for result in results[:carried]]
 
-        states = _fixed([state.enter(depth) for state in initial], depth + 1, step)
-        results = run_body(states)
+        states, _ = self._fixed(node, [state.enter(depth) for state in initial], depth + 1, step)
         self._single.discard(depth + 1)
         # A state after the last step also depends on how many parts there are.
         by_number = within(depth) if self._with_length and parts != NOTHING else NOTHING
@@ -402,14 +410,22 @@ class _Analysis:
         ]
         return [*outside, *(result.joined(depth, one_position) for result in results[carried:])]
 
-
-def _fixed(states: list[Horizon], depth: int, step: Callable[[list[Horizon]], list[Horizon]]) -> list[Horizon]:
-    """Returns the least horizons that cover the states before a loop and after each of its steps."""
-    while True:
-        after = [old.join(new, depth) for old, new in zip(states, step(states), strict=True)]
-        if after == states:
-            return states
-        states = after
+    def _fixed(
+        self, node: Node, states: list[Horizon], depth: int, step: Callable[[list[Horizon]], list[Horizon]]
+    ) -> tuple[list[Horizon], list[Horizon]]:
+        """Returns the least horizons that cover the states before a loop and after each of its steps, and the results
+        of the last step, which begin with its states."""
+        # What a loop around repeats only grows, so the loop goes on from where it was: else the steps of nested loops
+        # multiply.
+        before = self._states.get(node.id, states)
+        states = [new.join(old, depth) for new, old in zip(states, before, strict=True)]
+        while True:
+            results = step(states)
+            after = [old.join(new, depth) for old, new in zip(states, results, strict=False)]
+            if after == states:
+                self._states[node.id] = states
+                return states, results
+            states = after
 
 
 def _is_news(previous: _Cause | None, rank: int) -> bool:

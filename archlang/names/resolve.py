@@ -66,6 +66,11 @@ class ResolvedFile:
         return {item.name: item for item in self.program.items if isinstance(item, tree.Recipe)}
 
     @cached_property
+    def inherited(self) -> dict[str, tuple[tree.Recipe, int]]:
+        """Recipes with the lines of their bases, which `with_base` of `archlang.plan.inheritance` adds."""
+        return {}
+
+    @cached_property
     def other_items(self) -> Mapping[str, str]:
         """What each item of the file is that is no recipe, as `a model`, by its name."""
         kinds = {tree.Definition: "a {}", tree.Extern: "an extern {}", tree.Table: "a table"}

@@ -1,15 +1,17 @@
 """Warns of settings of training that cannot do in a run what they are set for."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
+from functools import lru_cache
 
+from archlang.diagnostics import Diagnostic
 from archlang.elaborate.binding import Binding
 from archlang.elaborate.static_arguments import plain
 from archlang.graph.graph import Graph
 from archlang.graph.operations import Halting
+from archlang.names.resolve import ResolvedFile
 from archlang.plan import mistakes
 from archlang.plan.recipe import ResolvedRecipe
-from archlang.source import Span
 from archlang.syntax.tree import Call, Choice, Column, ListOf, Name, Range, Row, Setting, Sought, Variation, Vary
 from archlang.types.statics import StaticValue, Symbol
 
@@ -53,9 +55,6 @@ def check_idle_settings(recipe: ResolvedRecipe, train: Binding, graph: Graph, ov
         return  # which was reported
     parts, statics = recipe.parts, train.statics
     alternatives = {path.text: (path, values) for path, values in _alternatives(recipe)}
-    changing = {path.removeprefix("train.") for path in (*alternatives, *overrides, *_set_elsewhere(recipe))}
-    if any(path.startswith("model.") for path in changing):
-        changing.add("halts")
     written = {
         name: bound.span
         for name, bound in statics.items()
@@ -63,18 +62,28 @@ def check_idle_settings(recipe: ResolvedRecipe, train: Binding, graph: Graph, ov
     }
     values = {name: value for name, bound in statics.items() if (value := plain(bound.value)) is not None}
     values["halts"] = any(isinstance(node.operation, Halting) for node in graph.region.walk())
+    found: list[tuple[Iterable[str], Diagnostic]] = []  # with the settings on which each depends
     for idle in _IDLE:
-        is_known = values.keys() >= {idle.name, *idle.others} and changing.isdisjoint(idle.others)
-        if not is_known or f"train.{idle.name}" in overrides:
+        if not values.keys() >= {idle.name, *idle.others} or f"train.{idle.name}" in overrides:
             continue
         if (alternative := alternatives.get(f"train.{idle.name}")) is not None:
             path, choices = alternative
             if choices and all(idle.is_idle({**values, idle.name: choice}) for choice in choices):
-                recipe.report(mistakes.idle_setting(path.span, path.text, idle.reason))
+                found.append((idle.others, mistakes.idle_setting(path.span, path.text, idle.reason)))
         elif idle.name in written and _number(values[idle.name], 1) > 0 and idle.is_idle(values):
-            recipe.report(mistakes.idle_setting(written[idle.name], idle.name, idle.reason))
-    if "warmup" in written and changing.isdisjoint(("warmup", "steps", "schedule")):
-        _check_warmup(recipe, values, written["warmup"])
+            found.append((idle.others, mistakes.idle_setting(written[idle.name], idle.name, idle.reason)))
+    warmup, steps = _number(values.get("warmup")), _number(values.get("steps"))
+    if "warmup" in written and 0 < steps < warmup and values.get("schedule") != Symbol("constant"):
+        mistake = mistakes.endless_warmup(written["warmup"], int(warmup), int(steps))
+        found.append((("warmup", "steps", "schedule"), mistake))
+    if not found:
+        return  # many recipes of a file would each look at all others
+    changing = {path.removeprefix("train.") for path in (*alternatives, *overrides, *_set_elsewhere(recipe))}
+    if any(path.startswith("model.") for path in changing):
+        changing.add("halts")
+    for others, mistake in found:
+        if changing.isdisjoint(others):
+            recipe.report(mistake)
 
 
 def _alternatives(recipe: ResolvedRecipe) -> Iterator[tuple[Name, tuple[StaticValue, ...]]]:
@@ -91,17 +100,13 @@ def _alternatives(recipe: ResolvedRecipe) -> Iterator[tuple[Name, tuple[StaticVa
 
 def _set_elsewhere(recipe: ResolvedRecipe) -> Iterator[str]:
     """Yields the paths that recipes based on this one, and rows and columns about one of them, set."""
-    names = {recipe.name}
-    recipes = recipe.file.recipes
-    while derived := [each for each in recipes.values() if each.base in names and each.name not in names]:
-        names.update(each.name for each in derived)
-        for part in (part for each in derived for part in each.parts):
-            if isinstance(part, Choice) and part.word == "model":
-                yield "model."
-            elif isinstance(part, Choice) and isinstance(part.value, Call):
-                yield from (f"{part.word}.{static.name}" for static in part.value.statics)
-            elif isinstance(part, Vary):
-                yield from (each.path.text for each in part.variations)
+    names, pending, based_on = {recipe.name}, [recipe.name], _based_on(recipe.file)
+    while pending:
+        derived = [each for each in based_on.get(pending.pop(), ()) if each[0] not in names]
+        for name, paths in derived:
+            names.add(name)
+            pending.append(name)
+            yield from paths
     for table in recipe.file.tables.values():
         is_about = any(isinstance(part, Row) and part.recipe in names for part in table.parts)
         for line in table.parts if is_about else ():
@@ -109,11 +114,21 @@ def _set_elsewhere(recipe: ResolvedRecipe) -> Iterator[str]:
                 yield from (setting.path.text for setting in line.at)
 
 
-def _check_warmup(recipe: ResolvedRecipe, values: _Values, span: Span) -> None:
-    """Warns of a warm-up that the run ends before."""
-    warmup, steps = _number(values.get("warmup")), _number(values.get("steps"))
-    if 0 < steps < warmup and values.get("schedule") != Symbol("constant"):
-        recipe.report(mistakes.endless_warmup(span, int(warmup), int(steps)))
+@lru_cache(maxsize=1)  # of the file that is checked: all of its recipes ask for it
+def _based_on(file: ResolvedFile) -> Mapping[str | None, Sequence[tuple[str, Set[str]]]]:
+    """Returns the recipes of a file by their bases, each with the paths that it sets."""
+    based_on: dict[str | None, list[tuple[str, Set[str]]]] = {}
+    for recipe in file.recipes.values():
+        paths: set[str] = set()
+        for part in recipe.parts:
+            if isinstance(part, Choice) and part.word == "model":
+                paths.add("model.")
+            elif isinstance(part, Choice) and isinstance(part.value, Call):
+                paths.update(f"{part.word}.{static.name}" for static in part.value.statics)
+            elif isinstance(part, Vary):
+                paths.update(each.path.text for each in part.variations)
+        based_on.setdefault(recipe.base, []).append((recipe.name, paths))
+    return based_on
 
 
 def _number(value: StaticValue | None, otherwise: float = 0) -> float:

@@ -30,6 +30,7 @@ class InheritedRecipe:
 def with_base(
     recipe: Recipe,
     recipes: Mapping[str, Recipe],
+    known: dict[str, tuple[Recipe, int]],
     other_items: Mapping[str, str],
     static_names: Callable[[Choice], Sequence[str] | None],
     report: Report,
@@ -43,13 +44,14 @@ def with_base(
     not taken.
 
     Args:
+        known: Recipes with the lines of their bases, and the steps of joining them, by name; more are added.
         other_items: What the other items of the file are, as `a model`, by their names.
         static_names: Returns the names of the statics of a line's task, model or optimizer; None if it is unknown."""
     chain = [recipe]
     places = {recipe.name: 0}
     if not recipe.name:
         return InheritedRecipe(recipe, False)
-    while (name := chain[-1].base) is not None:
+    while (name := chain[-1].base) is not None and name not in known:
         spend()
         if not name:
             return InheritedRecipe(replace(recipe, base=None), False)
@@ -63,11 +65,13 @@ def with_base(
             return InheritedRecipe(replace(recipe, base=None), False)
         places[name] = len(chain)
         chain.append(base)
-    joined = chain[-1]
-    for link in reversed(chain[:-1]):
-        joined = replace(link, parts=_joined(joined, link, static_names))
-    parts = joined.parts
-    return InheritedRecipe(replace(recipe, base=None, parts=parts), True)
+    joined, steps = known[name] if name is not None else (chain.pop(), 0)
+    for link in reversed(chain):
+        joined, steps = replace(link, parts=_joined(joined, link, static_names)), steps + 1 + len(link.parts)
+        if recipes.get(link.name) is link:
+            known[link.name] = joined, steps
+    spend(steps)
+    return InheritedRecipe(replace(recipe, base=None, parts=joined.parts), True)
 
 
 def repeats_mistake_of_base(
@@ -116,7 +120,6 @@ def _joined(
         if isinstance(part, Missing) or (_kind(part) not in own_kinds and not isinstance(part, Claim)):
             parts += _without(part, own_paths)
     for part in own:
-        spend()
         if isinstance(part, Choice) and part.word in choices:
             part = _with_statics(choices[part.word], part, static_names(part))
         parts.append(part)

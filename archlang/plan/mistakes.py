@@ -27,13 +27,16 @@ def sees_future(
     reason: Reason,
     path: Sequence[str],
     labels: Iterable[Label],
+    is_not_causal: bool,
     call: Span | None,
     has_one_length: bool,
 ) -> Diagnostic:
-    """`call` is where the block at fault is named, if it has a static `causal`; `has_one_length` if all of its inputs
-    have the same one."""
+    """`is_not_causal` if the block at fault has a static `causal`, which is false, and `call` is where the block is
+    named; `has_one_length` if all of its inputs have the same one."""
     message = f"`{model}` sees the future that `{task}` asks it to predict: {' -> '.join(path)}"
     remedy = _PAST_REMEDY[reason]
+    if is_not_causal and reason in (Reason.READS_ALL, Reason.READS_ROWS):
+        remedy = f"set `causal = true`, or {remedy}"
     if reason is Reason.READS_ALL and not has_one_length:
         # With `causal`, position i of the one would read the first i of the other, whatever they mean.
         remedy, call = "read a carried state before its update, or earlier positions only", None
@@ -42,8 +45,8 @@ def sees_future(
 
 
 _PAST_REMEDY = {
-    Reason.READS_ALL: "set `causal = true` if it has that static, or read earlier positions only",
-    Reason.READS_ROWS: "set `causal = true`, or read the `lower_triangle` of the map",
+    Reason.READS_ALL: "read earlier positions only",
+    Reason.READS_ROWS: "read the `lower_triangle` of the map",
     Reason.READS_FROM_THE_END: "reverse the result again, or read earlier positions only",
     Reason.READS_FROM_OUTSIDE: "read the chunk, or a carried state",
     Reason.HALTS_BY_ALL: "halt each position on its own, with `token_halt` or `global_halt[causal = true]`",

@@ -76,7 +76,9 @@ class Planner:
         bindings: Bindings | None = None,
     ) -> Planner:
         """The planner of a recipe of a file; reports missing, repeated and unknown parts."""
-        inherited = with_base(recipe, resolved.recipes, resolved.other_items, partial(static_names, resolved), report)
+        inherited = with_base(
+            recipe, resolved.recipes, resolved.inherited, resolved.other_items, partial(static_names, resolved), report
+        )
         resolved_recipe = resolve_recipe(resolved, read_parts(inherited.recipe, report, inherited.is_sound), report)
         graphs = model_graphs or ModelGraphs()
         return Planner(resolved_recipe, overrides or {}, plugins, graphs, bindings or Bindings())

@@ -8,7 +8,7 @@ from archlang.diagnostics import Diagnostic, Label, Report
 from archlang.elaborate import mistakes as elaborate_mistakes
 from archlang.elaborate.binding import Binding
 from archlang.graph import operations
-from archlang.graph.graph import Graph, Node
+from archlang.graph.graph import Graph, Instance, Node
 from archlang.graph.inline import inline
 from archlang.graph.prune import without_charges
 from archlang.names.resolve import Declaration
@@ -96,7 +96,7 @@ def _leak(task: Binding, graph: Graph, model: Declaration, span: Span, model_gra
     if leak is None:
         return None
     culprit = leak.culprit
-    name = _node_name(culprit, graph)
+    name, instance = _node_name(culprit, graph), _not_causal(culprit, graph)
     path = [origin, name, *(_node_name(node, graph) for node in leak.carriers), "result"]
     labels = [Label(span, f"`{item.name}` predicts each position from earlier ones")]
     labels += [
@@ -112,7 +112,8 @@ def _leak(task: Binding, graph: Graph, model: Declaration, span: Span, model_gra
         leak.reason,
         _without_repeats(path),
         labels,
-        _call_with_causal(culprit, graph),
+        instance is not None,
+        instance.span if instance and instance.span and instance.span.text.startswith(instance.block) else None,
         _has_one_length(culprit, graph),
     )
 
@@ -125,13 +126,12 @@ def _has_one_length(node: Node, graph: Graph) -> bool:
     return len({types[source].dims[0] for source in node.arguments if types[source].name == "seq"}) <= 1
 
 
-def _call_with_causal(node: Node, graph: Graph) -> Span | None:
-    """Returns the place where a node's block is named, if it has a static `causal`; None if it has not."""
-    if isinstance(node.operation, operations.Call | operations.Halting):
-        instance = graph.instances[node.operation.instance]
-        if instance.span is not None and "causal" in instance.statics:
-            return instance.span if instance.span.text.startswith(instance.block) else None
-    return None
+def _not_causal(node: Node, graph: Graph) -> Instance | None:
+    """Returns the instance of a node, if it has a static `causal`, which is false."""
+    if not isinstance(node.operation, operations.Call | operations.Halting):
+        return None
+    instance = graph.instances[node.operation.instance]
+    return instance if instance.statics.get("causal") is False else None
 
 
 def _leak_of_targets(graph: Graph, model: Declaration, span: Span) -> Diagnostic | None:

@@ -1,6 +1,8 @@
 """The folder of caches."""
 
+import errno
 import os
+import stat
 from pathlib import Path
 
 from platformdirs import user_cache_path
@@ -16,3 +18,19 @@ def cache_folder() -> Path:
         return Path(configured).expanduser() if configured else user_cache_path("archlang", appauthor=False)
     except RuntimeError as error:
         raise OSError("no home folder") from error
+
+
+def own_cache(name: str) -> Path:
+    """Returns a folder of the cache folder, into which no other user can put anything; creates it if it is missing.
+
+    Raises:
+        OSError: it cannot be created, or another user can write it."""
+    folder = cache_folder() / name
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    status = os.lstat(folder)
+    if not stat.S_ISDIR(status.st_mode):
+        raise NotADirectoryError(errno.ENOTDIR, "it is no folder", str(folder))
+    # What root puts there, root could also do to archlang itself. Windows has no such owners.
+    if hasattr(os, "geteuid") and (status.st_uid not in (0, os.geteuid()) or status.st_mode & 0o022):
+        raise PermissionError(errno.EPERM, "another user can write it: remove it, or take the right away", str(folder))
+    return folder

@@ -13,12 +13,15 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from archlang.files.atomic import write_atomically
-from archlang.source.cache_folder import cache_folder
+from archlang.files.readable import read_named
+from archlang.source.cache_folder import own_cache
 
 if TYPE_CHECKING:
     from lark import Lark, Token
 
 _GRAMMAR = Path(__file__).with_name("arch.lark")
+_LARGEST = 1 << 24
+"""the largest cache file, in bytes"""
 
 
 class _Options(TypedDict):
@@ -45,7 +48,7 @@ def grammar() -> Lark:
     text = _GRAMMAR.read_text(encoding="utf-8")
     key = hashlib.sha256(f"{__version__} {_OPTIONS} {text}".encode()).hexdigest()[:32]
     try:
-        cache_file = cache_folder() / "grammar" / f"{key}.json"
+        cache_file = own_cache("grammar") / f"{key}.json"
     except OSError:
         return _with_whole_keywords(Lark(text, **_OPTIONS))
     parser = _load(cache_file)
@@ -135,7 +138,7 @@ def _load(cache_file: Path) -> Lark | None:
     from lark import Lark
 
     try:
-        digest, _, text = cache_file.read_text(encoding="ascii").partition("\n")
+        digest, _, text = read_named(cache_file, _LARGEST).decode("ascii").partition("\n")
         if digest != _digest(text):
             return None
         stored = json.loads(text, object_hook=_with_numbers)
@@ -152,7 +155,6 @@ def _store(parser: Lark, cache_file: Path) -> None:
     data, memo = parser.memo_serialize([TerminalDef, Rule])
     text = json.dumps({"data": data, "memo": memo})
     try:
-        cache_file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         write_atomically(cache_file, f"{_digest(text)}\n{text}", durable=False)
     except OSError:
         # Without a cache, each process generates the tables in about 0.1 s.

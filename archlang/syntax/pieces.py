@@ -132,8 +132,9 @@ def after_piece(text: str, end: int) -> str:
 
 
 def parse_pieces(source: Source, start: int, text: str) -> list[Piece]:
-    """Parses a piece of a text alone. If it has mistakes, it is divided also where an item only may begin."""
-    piece = _sound(source, start, text)
+    """Parses a piece of a text that has mistakes. If the piece has some, it is divided also where an item only may
+    begin."""
+    piece = _sound(source, start, text) if text != source.text else None
     if piece is not None:
         return [piece]
     parts = list(_split(text, [item.start() for item in _ITEM.finditer(text)]))

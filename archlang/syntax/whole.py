@@ -9,7 +9,7 @@ from archlang.diagnostics import Diagnostic
 from archlang.source import Source, Span
 from archlang.syntax import mistakes
 from archlang.syntax.braces import has_odd_brace, repair_braces
-from archlang.syntax.builders import DEEPEST, TreeBuilder
+from archlang.syntax.builders import DEEPEST, FirstMistake, TreeBuilder
 from archlang.syntax.character_mistakes import unknown_character
 from archlang.syntax.comments import Comments
 from archlang.syntax.outline import ITEM_WORDS
@@ -32,8 +32,11 @@ def parse_sound(source: Source) -> Program | None:
     text, comments, diagnostics = prepare(source)
     if diagnostics:
         return None
-    builder, reader, items = _read(source, text, comments, limit=1)
-    return None if reader.mistakes or builder.mistakes else builder.program(items)
+    try:
+        builder, reader, items = _read(source, text, comments, limit=1)
+    except FirstMistake:
+        return None
+    return None if reader.mistakes else builder.program(items)
 
 
 def parse_whole(source: Source, end: int | None = None) -> tuple[Program, tuple[Diagnostic, ...]]:
@@ -63,7 +66,7 @@ def parse_whole(source: Source, end: int | None = None) -> tuple[Program, tuple[
 def _read(
     source: Source, text: str, comments: Comments, limit: int = MOST_READ, added: frozenset[int] = frozenset()
 ) -> tuple[TreeBuilder, Reader, list[Item]]:
-    builder = TreeBuilder(source, comments, added)
+    builder = TreeBuilder(source, comments, added, stops=limit == 1)
     reader = Reader(source, text, builder, "start", limit)
     return builder, reader, reader.read() or []
 

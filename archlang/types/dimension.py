@@ -95,8 +95,8 @@ class Dim:
         return total
 
     def __str__(self) -> str:
-        if not self.terms:
-            return "0"
+        if self.constant is not None:
+            return str(self.constant)
         text = ""
         for monomial, k in sorted(self.terms, key=lambda term: (-len(term[0]), term[0])):
             factors = "*".join(monomial)

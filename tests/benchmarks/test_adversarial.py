@@ -1,5 +1,6 @@
 """Each program of the adversarial benchmark has its declared size, and `check` reports diagnostics for it."""
 
+import time
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -21,6 +22,24 @@ def test_check_returns_diagnostics_for_every_program(name: str, tmp_path: Path) 
     for diagnostic in check(file):
         assert diagnostic.message
         assert plain([diagnostic])
+
+
+@pytest.mark.parametrize(
+    ("name", "codes"),
+    [
+        ("unknown conditionals", {"W0201", "W0203"}),
+        ("nested statics", {"E0115", "E0417"}),
+        ("states in nested scans", set()),
+        ("a long path after a leak", {"E0501"}),
+        ("recipes in a chain", {"E0228", "W0203", "W0208"}),
+    ],
+)
+def test_the_time_of_a_check_is_linear_in_the_file(name: str, codes: set[str], tmp_path: Path) -> None:
+    file = write(largest(PROGRAMS[name]), tmp_path)
+    before = time.process_time()
+    assert {diagnostic.code for diagnostic in check(file)} == codes
+    # Each takes up to 2 s; a quadratic part took 5 to 100.
+    assert time.process_time() - before < 4
 
 
 @pytest.mark.parametrize("name", ["comments", "statements", "one comment"])

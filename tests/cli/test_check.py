@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from archlang.diagnostics import Diagnostic
-from archlang.plan import check_once as check_once_module
+from archlang.plan import check as check_module
 from tests.cli.conftest import BAD, GOOD, Command
 
 
@@ -33,14 +33,14 @@ def test_a_mistake_is_printed_to_stderr_with_exit_code_1(archlang: Command, fold
 def test_an_internal_error_names_its_file_and_the_other_files_are_checked(
     archlang: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    check = check_once_module.check_once
+    check = check_module.check
 
     def fail(path: Path, allow: Iterable[Path]) -> tuple[Diagnostic, ...]:
         if path.name == "good.arch":
             raise RuntimeError("boom")
         return check(path, allow)
 
-    monkeypatch.setattr(check_once_module, "check_once", fail)
+    monkeypatch.setattr(check_module, "check", fail)
     monkeypatch.delenv("ARCHLANG_DEBUG", raising=False)
     result = archlang("check", "good.arch", "bad.arch")
     assert (result.code, result.out) == (70, "2 files, 1 error, 1 internal error\n")

@@ -94,7 +94,7 @@ def test_an_error_of_the_machine_ends_with_its_code(
         raise RAISED[fault]
 
     monkeypatch.delenv("ARCHLANG_DEBUG", raising=False)
-    monkeypatch.setattr("archlang.plan.check_once.check_once", fail)
+    monkeypatch.setattr("archlang.plan.check.check", fail)
     result = archlang("check", "good.arch")
     assert result.code == rows()[fault]
     assert re.match(r"error: .+\n  help: .+\n$", result.err)
@@ -108,7 +108,7 @@ def test_an_error_that_no_machine_causes_is_a_bug(
         raise error
 
     monkeypatch.delenv("ARCHLANG_DEBUG", raising=False)
-    monkeypatch.setattr("archlang.plan.check_once.check_once", fail)
+    monkeypatch.setattr("archlang.plan.check.check", fail)
     assert archlang("check", "good.arch").code == 70
 
 

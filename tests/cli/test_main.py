@@ -10,7 +10,7 @@ import pytest
 import archlang as package
 from archlang.cli.app import app
 from archlang.diagnostics import ErrorWithRemedy
-from archlang.plan import check_once as check_module
+from archlang.plan import check as check_module
 from tests.cli.conftest import Command
 
 COMMANDS = [info.name for info in app.registered_commands if info.name]
@@ -60,7 +60,7 @@ def test_an_error_of_the_user_is_a_message_with_a_remedy(
     def fail(path: Path, allow: object) -> None:
         raise ErrorWithRemedy("no [bold]such\\[thing\\", "try [/] another\x1b[2J")
 
-    monkeypatch.setattr(check_module, "check_once", fail)
+    monkeypatch.setattr(check_module, "check", fail)
     result = archlang("check", "good.arch")
     assert (result.code, result.out) == (1, "")
     assert result.err == "error: no [bold]such\\[thing\\\n  help: try [/] another\ufffd[2J\n"
@@ -72,7 +72,7 @@ def test_our_own_mistake_is_one_line_and_a_traceback_on_request(
     def fail(path: Path, allow: object) -> None:
         raise RuntimeError("[boom]")
 
-    monkeypatch.setattr(check_module, "check_once", fail)
+    monkeypatch.setattr(check_module, "check", fail)
     monkeypatch.delenv("ARCHLANG_DEBUG", raising=False)
     result = archlang("check", "good.arch")
     assert result.code == 70
@@ -98,7 +98,7 @@ def test_an_interrupt_ends_with_130(archlang: Command, folder: Path, monkeypatch
     def stop(path: Path, allow: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(check_module, "check_once", stop)
+    monkeypatch.setattr(check_module, "check", stop)
     assert archlang("check", "good.arch").code == 130
 
 

@@ -1,10 +1,16 @@
 """Every block of the library satisfies its signature."""
 
 import pytest
+import torch
 
-from archlang.contracts import hold, library_blocks
+from archlang.contracts import cases, hold, library_blocks
+from archlang.contracts.subject import Subject
+from archlang.contracts.tables import tables
 from archlang.diagnostics.render import plain
+from archlang.elaborate.binding import LARGEST_FLOAT
 from archlang.names.resolve import Declaration
+from archlang.names.values import Value
+from archlang.types import Dim
 from tests.extras import skip_without_extra
 from tests.sampling import one_in
 
@@ -32,3 +38,31 @@ def test_a_library_block_satisfies_its_signature(block: Declaration) -> None:
     skip_without_extra(block.name)
     mistakes = [verdict.mistake for verdict in hold(block) if verdict.mistake is not None]
     assert not mistakes, plain(mistakes)
+
+
+EDGES: dict[str | None, tuple[Value, ...]] = {
+    "int": tuple(Dim.of(number) for number in (-1, 0, 1, 2, 3, 5)),
+    "float": (-1e308, -LARGEST_FLOAT, -1.0, -1e-30, 0.0, 1e-30, 1.0, 2.0, LARGEST_FLOAT, 1e308),
+    "bool": (True, False),
+}
+
+
+@pytest.mark.parametrize("block", one_in(3, (pytest.param(block, id=block.name) for block in BLOCKS)))
+def test_what_a_signature_allows_at_its_edges_is_constructed_and_runs(
+    block: Declaration, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    skip_without_extra(block.name)
+    monkeypatch.setattr(
+        cases, "_MOST_TRIES", 60
+    )  # a value that `where` refuses would be tried with thousands of others
+    shared = tables(block)
+    assert not isinstance(shared, str), shared
+    search = cases._Search(block, shared)
+    for parameter in block.item.signature.statics:
+        for value in EDGES.get(search.kinds[parameter.name]) or search.alternatives(parameter):
+            case = search.first(cases._MOST_GENERAL, {parameter.name: value})
+            if case is not None:
+                subject = Subject(case, 1, (3, 2))
+                batch = [subject.sample(sizes) for sizes in subject.sizes()[:1]]
+                # In single precision, in which models are built; an error names the block and its statics.
+                subject.run(subject.construct(1).train(), batch, dtype=torch.float32)

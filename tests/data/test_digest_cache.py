@@ -59,6 +59,15 @@ def test_a_malformed_cache_entry_is_ignored(tmp_path: Path, taken: list[DigestRu
     assert len(taken) == 2
 
 
+def test_an_entry_that_another_user_can_have_written_is_ignored(tmp_path: Path, taken: list[DigestRule]) -> None:
+    place = tmp_path / "large"
+    place.write_bytes(LARGE)
+    digest_of(Stored(place))
+    (tmp_path / "cache" / "digests").chmod(0o777)
+    digest_of(Stored(place))
+    assert len(taken) == 2
+
+
 def test_the_error_names_an_unreadable_file(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="gone cannot be read"):
         digest_of(Stored(tmp_path / "gone"))

@@ -25,9 +25,9 @@ class Connection:
         self._input: IO[bytes] = process.stdin
         self._output: IO[bytes] = process.stdout
 
-    def send(self, message: object) -> None:
+    def send(self, message: object, header: bytes = b"Content-Length: %d\r\n\r\n") -> None:
         body = message if isinstance(message, bytes) else json.dumps(message).encode()
-        self._input.write(b"Content-Length: %d\r\n\r\n%b" % (len(body), body))
+        self._input.write((header % len(body) if b"%" in header else header) + body)
         self._input.flush()
 
     def notify(self, method: str, parameters: object) -> None:
@@ -95,6 +95,33 @@ def connection(tmp_path: Path) -> Iterator[Connection]:
         connection.notify("exit", None)
         assert process.wait(timeout=60) == 0
     assert "Traceback" not in log.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        b"content-length: %d\r\n\r\n",
+        b"CONTENT-LENGTH:%d\r\ncontent-type: application/vscode-jsonrpc\r\n\r\n",
+        b"Content-Length :  %d \n\n",
+    ],
+)
+def test_a_header_may_be_written_in_any_case_and_with_any_spaces(connection: Connection, header: bytes) -> None:
+    connection.send(
+        {"jsonrpc": "2.0", "id": "next", "method": HOVER, "params": {**document("open"), "position": PLACE}}, header
+    )
+    assert all("id" not in message for message in connection._until("next"))
+
+
+@pytest.mark.parametrize("length", [b"99999999999999999999", b"67108865", b"-5", b"five"])
+def test_a_length_that_is_none_is_answered_and_ends_the_connection(tmp_path: Path, length: bytes) -> None:
+    command = [sys.executable, "-m", "archlang", "lsp"]
+    done = subprocess.run(
+        command, input=b"Content-Length: %b\r\n\r\n{}" % length, capture_output=True, cwd=tmp_path, check=False
+    )
+    answer = json.loads(done.stdout.partition(b"\r\n\r\n")[2])
+    assert answer["error"]["code"] == NOT_JSON
+    assert "`Content-Length`" in answer["error"]["message"]
+    assert (done.returncode, done.stderr) == (0, b"")
 
 
 def test_a_request_with_wrong_parameters_is_answered(connection: Connection) -> None:

@@ -111,3 +111,16 @@ def test_a_mistake_in_the_library_is_reported_at_the_call() -> None:
 def test_a_size_that_a_signature_writes_as_a_number_is_named_by_the_number() -> None:
     (mistake,) = check_text("block b(h: seq[n, 3]) -> seq[n, 3] { return gather(h, h) }")
     assert mistake.message == "`gather` expects a size of 1 here, but this is 3"
+
+
+@pytest.mark.parametrize("statics", ["", "[k = w + 2]"])
+@pytest.mark.parametrize("exchanged", [False, True])
+def test_a_size_may_be_computed_from_one_of_a_later_input(statics: str, exchanged: bool) -> None:
+    inputs = ["h: seq[n + 2, k]" if statics else "h: seq[n + 2, w]", "g: seq[n, w]"]
+    arguments = ["start_end(concat(x, ones))" if statics else "start_end(x)", "x"]
+    if exchanged:
+        inputs, arguments = inputs[::-1], arguments[::-1]
+    cut = f"block cut{statics}({', '.join(inputs)}) -> seq[n, w] {{ return g }}\n"
+    call = "block use(x: seq[m, d], ones: seq[m, 2]) -> seq[m, d] {{ return cut({}) }}\n"
+    assert check_text(cut + call.format(", ".join(arguments))) == ()
+    assert codes(cut + call.format(", ".join(arguments[::-1]))) == {"E0401"}

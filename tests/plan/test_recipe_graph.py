@@ -57,3 +57,18 @@ def test_a_memory_that_is_read_after_its_update_is_told_to_be_read_before() -> N
     text = MEMORY.replace(first, "…").replace(second, first).replace("…", second.replace("emit", "out ="))
     text = text.replace(first, f"{first}\n        emit out")
     assert check_text(text + RECIPE.replace("ctl", "flipflop").format("", "")) == ()
+
+
+@pytest.mark.parametrize(
+    ("attend", "remedy"),
+    [
+        ("masked_softmax_keys(s, lower_triangle(s))", "set `causal = true`, or read the `lower_triangle` of the map"),
+        ("softmax_queries(s)", "read earlier positions only"),
+        ("lower_triangle[1](softmax_keys[causal = true](s))", "read earlier positions only"),
+    ],
+)
+def test_the_remedy_of_a_leak_names_only_a_static_that_its_block_has(attend: str, remedy: str) -> None:
+    body = f"    h = embed[8](x)\n    s = scores(h, h)\n    return linear[vocab](weigh[causal = true]({attend}, h))\n"
+    model = f"model m(x: tokens[n]) -> logits[n, vocab] {{\n{body}}}\n"
+    (mistake,) = check_text(model + RECIPE.replace("ctl", "flipflop").format("", ""))
+    assert (mistake.code, mistake.remedy, bool(mistake.edits)) == ("E0501", remedy, "set" in remedy)

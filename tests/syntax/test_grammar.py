@@ -1,6 +1,9 @@
 """The grammar and its cached tables."""
 
+import json
 import logging
+import os
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -101,6 +104,38 @@ def test_damaged_tables_are_generated_again(folder: Path, damage: Callable[[byte
     module.grammar.cache_clear()
     assert parses()
     assert module._load(cache_file) is not None
+
+
+def _plant(cache_file: Path) -> None:
+    """Writes tables that read every text as a comment."""
+    text = cache_file.read_text().partition("\n")[2]
+    tables = json.loads(text)
+    (comment,) = (item for item in tables["memo"].values() if item.get("name") == "COMMENT")
+    comment["pattern"]["value"] = "(?s:.+)"
+    planted = json.dumps(tables)
+    cache_file.write_text(f"{module._digest(planted)}\n{planted}")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has other owners")
+def test_tables_in_a_folder_that_others_can_write_are_not_used(folder: Path) -> None:
+    assert parses()
+    (cache_file,) = (folder / "grammar").iterdir()
+    _plant(cache_file)
+    module.grammar.cache_clear()
+    assert not parses()  # whoever owns the folder decides
+    (folder / "grammar").chmod(0o777)
+    module.grammar.cache_clear()
+    assert parses()
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes")
+def test_a_pipe_in_place_of_the_tables_does_not_wait(folder: Path) -> None:
+    assert parses()
+    (cache_file,) = (folder / "grammar").iterdir()
+    cache_file.unlink()
+    os.mkfifo(cache_file)
+    module.grammar.cache_clear()
+    assert parses()
 
 
 def test_the_parser_works_without_a_writable_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

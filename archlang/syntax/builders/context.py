@@ -33,6 +33,10 @@ class TooDeep(Exception):
         self.span = span
 
 
+class FirstMistake(Exception):
+    """A builder that stops at a mistake has found one."""
+
+
 class NextLineTaken(Exception):
     """The value of a line without one is the first word of the next line, at `span`. If the line consists of one
     `word`, `missing` says what follows it."""
@@ -57,14 +61,20 @@ class _Documentation(TypedDict):
 class Context:
     """Gives spans, comments and depths to the nodes of one text."""
 
-    def __init__(self, source: Source, comments: Comments, added: frozenset[int]) -> None:
+    def __init__(self, source: Source, comments: Comments, added: frozenset[int], stops: bool) -> None:
         self.source = source
         self.comments = comments
         # The places of values, and of `if` with a condition, that the text lacks.
         self._added = added
         self.mistakes: list[Diagnostic] = []
+        self._stops = stops
         # Holds the nodes too, so that no later node reuses an id.
         self._depths: dict[int, tuple[int, Node]] = {}
+
+    def report(self, mistake: Diagnostic) -> None:
+        self.mistakes.append(mistake)
+        if self._stops:
+            raise FirstMistake
 
     def span(self, parts: Parts) -> Span:
         """Returns the span from the first part that is not None to the last."""

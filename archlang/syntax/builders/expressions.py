@@ -40,7 +40,7 @@ class Expressions(Section):
         operator, operand = parts
         span = self._context.span(parts)
         if operator == "-" and span.source.text.endswith("-", 0, span.start):
-            self._context.mistakes.append(mistakes.doubled_minus(span))
+            self._context.report(mistakes.doubled_minus(span))
         node = tree.Unary(operator=str(operator), operand=operand, span=span)
         return self._context.nested(node, operand)
 
@@ -61,7 +61,7 @@ class Expressions(Section):
             mantissa = digits.lower().partition("e")[0]
             in_range = math.isfinite(value) and (value != 0 or not mantissa.strip("0."))
         if not in_range:
-            self._context.mistakes.append(mistakes.number_out_of_range(span))
+            self._context.report(mistakes.number_out_of_range(span))
         return tree.Number(value=value, text=text, span=span)
 
     def string(self, parts: Parts) -> tree.String:

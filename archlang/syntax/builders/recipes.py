@@ -66,9 +66,7 @@ class Recipes(Section):
     def absent_row(self, parts: Parts) -> tree.Row:
         _, title, _, why, published = parts
         if not why[1:-1].strip():
-            self._context.mistakes.append(
-                mistakes.empty_text(self._context.token_span(why), "the reason after `absent`")
-            )
+            self._context.report(mistakes.empty_text(self._context.token_span(why), "the reason after `absent`"))
         return self._table_part(tree.Row, parts, title=title[1:-1], why=why[1:-1], published=published)
 
     def published_row(self, parts: Parts) -> tree.Row:
@@ -119,9 +117,7 @@ class Recipes(Section):
         """The parser hands over settings as a tuple, whose last one ends the part."""
         word, title, *_ = parts
         if title is not None and not title[1:-1].strip():
-            self._context.mistakes.append(
-                mistakes.empty_text(self._context.token_span(title), f"the title of a `{word}`")
-            )
+            self._context.report(mistakes.empty_text(self._context.token_span(title), f"the title of a `{word}`"))
         present = [part for part in parts if part is not None]
         last = present[-1]
         end = last[-1].span.end if isinstance(last, tuple) and not isinstance(last, Group) else end_of(last)

@@ -155,7 +155,7 @@ class Statements(Section):
             return {"target": None, "target_span": None}
         span, loop = self._context.token_span(name), self._context.token_span(word)
         if span.line != loop.line:
-            self._context.mistakes.append(mistakes.value_missing(span, loop))
+            self._context.report(mistakes.value_missing(span, loop))
         return {"target": str(name), "target_span": span}
 
     def truncated(self, parts: Parts) -> tree.Node:

@@ -19,10 +19,13 @@ _SECTIONS: tuple[type[Section], ...] = (Items, Signatures, Statements, Recipes, 
 
 class TreeBuilder:
     """Builds the tree of one text. When a rule is complete, the parser calls its function in `rules` with its parts.
-    The values, and the conditions of the `if`, at the places `added` are none of the text."""
+    The values, and the conditions of the `if`, at the places `added` are none of the text. If it `stops`, the first
+    mistake raises `FirstMistake`."""
 
-    def __init__(self, source: Source, comments: Comments, added: frozenset[int] = frozenset()) -> None:
-        self._context = Context(source, comments, added)
+    def __init__(
+        self, source: Source, comments: Comments, added: frozenset[int] = frozenset(), stops: bool = False
+    ) -> None:
+        self._context = Context(source, comments, added, stops)
         self.rules: Mapping[str, Callable[[Parts], object]] = {
             rule: getattr(section(self._context), rule)
             for section in _SECTIONS

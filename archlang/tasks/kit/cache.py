@@ -16,8 +16,10 @@ import numpy as np
 
 from archlang.diagnostics.machine import is_out_of_memory
 from archlang.files.atomic import atomic_folder, remove_folder
+from archlang.files.limits import LARGEST_JSON
 from archlang.files.os_errors import machine_remedy, os_reason
-from archlang.source.cache_folder import cache_folder
+from archlang.files.readable import open_named, read_named
+from archlang.source.cache_folder import cache_folder, own_cache
 from archlang.tasks.kit import published_files
 from archlang.tasks.kit.mistakes import CacheWarning
 from archlang.tasks.kit.own_split import checked
@@ -29,6 +31,7 @@ from archlang.types.statics import StaticValue
 # are.
 DATA_SEED = 0
 _FORMAT = 1
+_FOLDER = "tasks"
 _MANIFEST = "manifest.json"
 
 
@@ -52,9 +55,9 @@ def load(name: str, statics: Mapping[str, StaticValue], task: Task, split: str, 
     Raises:
         TaskError, DataError: the split cannot be generated."""
     try:
-        path = folder() / f"{name}-{split}-{_key(name, statics, task, split, seed)}"
+        path = own_cache(_FOLDER) / f"{name}-{split}-{_key(name, statics, task, split, seed)}"
     except OSError as error:
-        warnings.warn(f"no cache folder ({error}); set ARCHLANG_CACHE", CacheWarning, stacklevel=2)
+        warnings.warn(f"splits are not cached ({error}); set ARCHLANG_CACHE", CacheWarning, stacklevel=2)
         return checked(name, task, split, task.generate(split, seed))
     try:
         return _read(path)
@@ -88,7 +91,7 @@ def folder() -> Path:
 
     Raises:
         OSError: there is no cache folder."""
-    return cache_folder() / "tasks"
+    return cache_folder() / _FOLDER
 
 
 def _key(name: str, statics: Mapping[str, StaticValue], task: Task, split: str, seed: int) -> str:
@@ -126,7 +129,7 @@ def _digest(file: Path) -> str | None:
 def _read(folder: Path) -> Split:
     manifest = folder / _MANIFEST
     try:
-        content = json.loads(manifest.read_text(encoding="utf-8"))
+        content = json.loads(read_named(manifest, LARGEST_JSON))
         digests = {str(name): str(digest) for name, digest in content["sha256"].items()}
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise _Damaged(f"{_MANIFEST} cannot be read") from error
@@ -153,7 +156,6 @@ def _read(folder: Path) -> Split:
 
 
 def _write(folder: Path, split: Split) -> None:
-    folder.parent.mkdir(parents=True, exist_ok=True)
     # If another process was first, its equal folder stays.
     with atomic_folder(folder, overwrite=False, durable=False) as unfinished:
         digests = {}
@@ -167,5 +169,5 @@ def _write(folder: Path, split: Split) -> None:
 
 
 def _sha256(path: Path) -> str:
-    with path.open("rb") as stream:
+    with open_named(path) as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -145,6 +145,27 @@ def test_without_a_cache_folder_the_split_is_generated(tmp_path: Path, monkeypat
         assert len(load(task)) == 2
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has other owners")
+def test_splits_that_others_can_write_are_not_used() -> None:
+    task = Counting()
+    load(task)
+    cache.folder().chmod(0o777)
+    with pytest.warns(CacheWarning, match="another user can write it"):
+        load(task)
+    assert task.generated == 2
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes")
+@pytest.mark.parametrize("name", ["targets.npy", "manifest.json"])
+def test_a_pipe_in_place_of_a_cached_file_does_not_wait(name: str) -> None:
+    task = Counting()
+    load(task)
+    (only_entry() / name).unlink()
+    os.mkfifo(only_entry() / name)
+    with pytest.warns(CacheWarning, match="not a regular file"):
+        load(task)
+
+
 def test_with_a_full_disk_the_split_is_generated_and_nothing_remains(monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
