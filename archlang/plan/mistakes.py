@@ -227,10 +227,10 @@ def metric_twice(span: Span, metric: str) -> Diagnostic:
     return Diagnostic("E0626", message, span, "a metric twice", remedy="leave out or rename one of the functions")
 
 
-def no_smoothing(span: Span, task: str) -> Diagnostic:
-    message = f"`label_smoothing` changes a loss of classes, and the answers of `{task}` are sets, numbers or spans"
-    diagnostic = Diagnostic("E0622", message, span, "has no effect", remedy="delete the setting `label_smoothing`")
-    return diagnostic.with_edits(_without_setting(span, "label_smoothing"), is_safe=True)
+def no_smoothing(span: Span, name: str, task: str) -> Diagnostic:
+    message = f"`{name}` changes a loss of classes, and the answers of `{task}` are sets, numbers or spans"
+    diagnostic = Diagnostic("E0622", message, span, "has no effect", remedy=f"delete the setting `{name}`")
+    return diagnostic.with_edits(_without_setting(span, name), is_safe=True)
 
 
 def _without_setting(value: Span, name: str) -> Edit | None:
