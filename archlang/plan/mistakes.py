@@ -210,6 +210,15 @@ def endless_warmup(span: Span, warmup: int, steps: int) -> Diagnostic:
     return Diagnostic("W0209", message, span, "longer than the run", remedy=remedy)
 
 
+def trained_again(span: Span, path: str, times: int) -> Diagnostic:
+    message = f"each row is trained {times} times, but `{path}` changes only what is evaluated"
+    remedy = (
+        "set it once, in the recipe, with all of its values, and let the columns name groups of the split, as in "
+        "`columns test.accuracy at test.length in [8, 16]`"
+    )
+    return Diagnostic("W0210", message, span, "not of training", remedy=remedy)
+
+
 def seed_out_of_bounds(span: Span, seed: int, highest: int) -> Diagnostic:
     remedy = f"choose a seed between 0 and {highest:_}"
     return Diagnostic("E0624", f"the seed is {seed}", span, "no seed of a run", remedy=remedy)
