@@ -65,7 +65,15 @@ class Loader:
     a model of the task needs: `vocab`, and `classes` if its answers are classes."""
 
     def __init__(
-        self, task: Task, sizes: Mapping[str, int], data: Data, batch: int, seed: int, drop_last: bool, *, shuffles: bool
+        self,
+        task: Task,
+        sizes: Mapping[str, int],
+        data: Data,
+        batch: int,
+        seed: int,
+        drop_last: bool,
+        *,
+        shuffles: bool,
     ) -> None:
         self.task = task
         self.sizes = dict(sizes)

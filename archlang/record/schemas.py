@@ -180,7 +180,9 @@ def _upgraded(statics: Statics, prefix: str = "") -> Statics:
 
 def _downgraded(statics: Statics, prefix: str = "") -> Statics:
     """Returns statics as `_upgraded` was given them, or unchanged if it gives no such statics."""
-    smoothing, weight, drop_last = (f"{prefix}{name}" for name in ("label_smoothing", "other_class_weight", "drop_last"))
+    smoothing, weight, drop_last = (
+        f"{prefix}{name}" for name in ("label_smoothing", "other_class_weight", "drop_last")
+    )
     if statics.get(smoothing) or not statics.get(drop_last):
         return statics
     kept = {name: value for name, value in statics.items() if name not in (weight, drop_last)}
