@@ -147,4 +147,4 @@ def loader(
     check_split(bound.name, split, instance.split_names())
     items = cache.load(bound.name, bound.statics, instance, split, cache.DATA_SEED)
     data = Data(items, device if isinstance(device, torch.device) else select_device(device))
-    return Loader(instance, sizes, data, batch, seed, drop_last, shuffles=split == "train")
+    return Loader(instance, sizes, data, batch, seed, shuffles=split == "train", drop_last=drop_last)

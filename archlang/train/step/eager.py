@@ -62,7 +62,7 @@ class EagerStep:
         run.optimizer.zero_grad(set_to_none=True)
         # The gradients of the processes are averaged, so each loss is multiplied by the number of processes.
         rank, processes = fabric.global_rank, fabric.world_size
-        # The last batch of an epoch may have fewer samples than there are processes; the others compute one for nothing.
+        # A batch, as the last of an epoch, may have fewer samples than there are processes: one computes for nothing.
         has_share = rank < len(items)
         own_items = items[rank::processes] if has_share else items[:1]
         size = run.micro or len(items)

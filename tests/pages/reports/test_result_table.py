@@ -114,9 +114,7 @@ def test_every_format_has_the_number_of_seeds_where_it_differs(
     for text in (console.file.getvalue(), markdown(table), latex(table).replace("$\\pm$", "±")):
         assert shown in text
         assert shown in text.replace(f"{shown} (", "")
-    assert [row["seeds"] for row in csv.DictReader(io.StringIO(csv_text(table)))][0] == str(
-        sum(map(math.isfinite, values))
-    )
+    assert next(csv.DictReader(io.StringIO(csv_text(table))))["seeds"] == str(sum(map(math.isfinite, values)))
 
 
 def test_csv_and_json_hold_the_same_cells(table: ResultTable) -> None:
