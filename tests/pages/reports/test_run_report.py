@@ -84,16 +84,18 @@ def test_classes_are_points_and_seeds_have_a_spread() -> None:
     assert [line.get_linestyle() for line in axes.lines if line.get_marker() == "D"] == ["None"]
     assert "deviation over seeds" in axes.get_ylabel()
     (bars,) = axes.collections
-    np.testing.assert_allclose(bars.get_segments()[1], [[1, 0.8], [1, 1.2]])
+    np.testing.assert_allclose(np.asarray(bars.get_paths()[1].vertices), np.array([[1, 0.8], [1, 1.2]]))
 
 
 def test_a_noisy_curve_is_smoothed_before_its_points_and_named_in_a_legend() -> None:
     y = [1.0 + step % 2 for step in range(100)]
     axes = drawn(Chart("Loss", "step", "loss", (Curve("train", range(100), y),)))
-    raw, smoothed = (line.get_ydata() for line in axes.lines)
-    assert list(raw) == y
+    raw, smoothed = (np.asarray(line.get_ydata(), dtype=np.float64) for line in axes.lines)
+    assert raw.tolist() == y
     assert np.ptp(smoothed[4:-4]) < 0.2
-    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["train"]
+    legend = axes.get_legend()
+    assert legend is not None
+    assert [text.get_text() for text in legend.get_texts()] == ["train"]
 
 
 def test_curves_are_the_lines_of_metrics_jsonl(place: Path) -> None:
