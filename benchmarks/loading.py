@@ -38,7 +38,7 @@ def split_of(task: str) -> Split:
 def ours(split: Split, size: int, device: torch.device) -> Iterator[tuple[Tensor, ...]]:
     """Yields batches forever: fields, their lengths, and targets."""
     data = Data(split, device)
-    sampler = Sampler(np.asarray(data.lengths), size, seed=0)
+    sampler = Sampler(np.asarray(data.lengths), size, seed=0, drop_last=True)
     while True:
         batch = data.batch(sampler.next())
         yield *batch.fields, *batch.lengths.values(), batch.targets

@@ -72,7 +72,7 @@ def by_hand(plan: Plan, device: str, precision: str, warm: int, timed: int) -> f
 def _batches(plan: Plan, settings: Settings, device: torch.device, count: int) -> Sequence[Batch]:
     task = make_task(plan.task.name, plan.task.python, plan.task.statics)
     data = Data(cache.load(plan.task.name, plan.task.statics, task, "train", 0), device)
-    sampler = Sampler(np.asarray(data.lengths), settings.batch, plan.seed)
+    sampler = Sampler(np.asarray(data.lengths), settings.batch, plan.seed, drop_last=True)
     return [data.batch(sampler.next()) for _ in range(count)]
 
 

@@ -41,7 +41,7 @@ def bare(plan: Plan) -> float:
     task = make_task(plan.task.name, plan.task.python, plan.task.statics)
     split = task.generate("train", seed=0)
     data = Data(split, _CPU)
-    sampler = Sampler(np.asarray(data.lengths), settings.batch, plan.seed)
+    sampler = Sampler(np.asarray(data.lengths), settings.batch, plan.seed, drop_last=True)
     batches = []
     for _ in range(settings.total_steps(len(sampler))):
         batch = data.batch(sampler.next())

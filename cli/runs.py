@@ -1,4 +1,4 @@
-"""`archlang runs`: lists, shows, compares and removes run folders."""
+"""`archlang runs`: lists, shows, compares, draws and removes run folders."""
 
 from __future__ import annotations
 
@@ -48,17 +48,12 @@ def list_(
 
 
 def _print_summaries(summaries: list[RunSummary]) -> None:
-    from rich.table import Table
-
-    table = Table()
-    table.add_column("run", overflow="fold")
-    for title in ("task", "seed", "state", "step", "measured", "size"):
-        table.add_column(title)
     for run in summaries:
-        table.add_row(
-            str(run.folder), run.task, str(run.seed), run.state, str(run.step), _first_metrics(run), _size(run.size)
+        console.out.print(str(run.folder), style="bold")
+        measured = ", ".join(filter(None, (_first_metrics(run), _size(run.size))))
+        console.out.print(
+            f"    {run.recipe} on {run.task}, seed {run.seed}: {run.state} at step {run.step}; {measured}"
         )
-    console.out.print(table)
 
 
 @app.command()
@@ -129,6 +124,35 @@ def compare(runs: Runs, as_json: AsJson = False) -> None:
     for name, numbers in measured.items():
         table.add_row(name, *("" if number is None else f"{number:.4f}" for number in numbers))
     console.out.print(table)
+
+
+@app.command()
+def page(
+    folder: Annotated[Path, typer.Argument(help="The folder to search, with its subfolders.")] = _FOLDER,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="The page. Default: runs.html in the folder.")] = None,
+) -> None:
+    """Write a page of all runs of a folder: a table to sort and filter, and their curves over each other.
+
+    Example: archlang runs page
+    """
+    from archlang.pages.files import write_file, write_inside
+    from archlang.pages.reports.runs_page import runs_page
+    from archlang.record.summaries import DamagedRun, find_runs
+
+    summaries = []
+    for run in find_runs(folder):
+        if isinstance(run, DamagedRun):
+            console.err.print(f"{run.state}: {run.reason}")
+        else:
+            summaries.append(run)
+    if not summaries:
+        console.fail(f"there are no runs in {folder}", "name a folder of runs")
+    text = runs_page(str(folder), summaries)
+    if out is None:
+        out = write_inside(folder, "runs.html", text)
+    else:
+        write_file(out, text)
+    console.out.print(f"wrote {out}")
 
 
 @app.command()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import re
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -14,13 +15,14 @@ from archlang.cli import completion, console
 from archlang.cli.downloads import ask_for
 from archlang.cli.settings import Allow, Plugin, TimeLimit, deadline_of, parse_sets
 from archlang.cli.shipped import program
-from archlang.cli.table_estimate import flops_per_second, print_estimate
+from archlang.cli.table_estimate import duration, flops_per_second, print_estimate
 from archlang.cli.table_list import TablesOf, list_tables, print_claims
 from archlang.cli.train import Device, Precision, Yes, plain_warnings
 from archlang.diagnostics.names import did_you_mean
 from archlang.diagnostics.terminal import text_column
 
 if TYPE_CHECKING:
+    from archlang.diagnostics.terminal import Terminal
     from archlang.pages.reports.result_table import ResultTable
     from archlang.plan.table import TablePlan
     from archlang.runs.table import TableRuns
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 _FORMATS = ("terminal", "markdown", "latex", "csv", "json")
 _BY_SUFFIX = {".md": "markdown", ".tex": "latex", ".csv": "csv", ".json": "json"}
 _PICTURES = (".svg", ".png")
+_SECONDS_BETWEEN_LINES = 30.0
 
 
 def _seeds(text: str | None) -> str | None:
@@ -249,8 +252,6 @@ def _run(
     stop: Stop,
 ) -> bool:
     """Runs the unfinished points until `stop` is asked. Returns whether a point failed."""
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn
-
     from archlang.runs.engines import make_engine
     from archlang.runs.points import JOBS, group_seeds, make_folder
 
@@ -264,27 +265,57 @@ def _run(
     runner = make_engine(engine, workers, options)
     make_folder(runs.folder, [point.folder.name for point in points] + [JOBS])
     failed = stopped = 0
-    bar = Progress(
-        text_column("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), console=terminal,
-        disable=not terminal.is_terminal,
-    )  # fmt: skip
-    with plain_warnings(), stop.listening(), bar:
-        task = bar.add_task(runs.plan.name, total=len(points))
-        results = runner.run(group_seeds(points) if together else points, lambda: stop.asked)
+    shown = RunsDisplay(terminal, runs.plan.name, len(points))
+    with plain_warnings(), stop.listening(), shown.bar:
+        results = runner.run(group_seeds(points) if together else points, lambda: shown.stopping(stop))
         for run in (run for result in results for run in result.per_run()):
-            bar.advance(task)
             for line in run.warnings:
-                bar.console.print(f"warning: {run.point.name}: {line}")
+                terminal.print(f"warning: {run.point.name}: {line}")
             if run.error:
                 failed += 1
-                bar.console.print(f"failed: {run.point.name}: {run.error}")
-            elif run.stopped:
-                stopped += 1
-            elif not terminal.is_terminal:
-                terminal.print(f"done: {run.point.name}, {run.seconds:.1f} s")
+                terminal.print(f"failed: {run.point.name}: {run.error}")
+            stopped += not run.error and run.stopped
+            is_done = not run.error and not run.stopped
+            shown.advance(f"done: {run.point.name}, {run.seconds:.1f} s; " if is_done else "")
     if stop.asked or stopped:
         terminal.print("stopped; rerun the command to resume")
     return failed > 0
+
+
+class RunsDisplay:
+    """How many runs of a table or a search have ended, and the time that the others will take: `bar` on a terminal, and
+    lines in a log."""
+
+    def __init__(self, terminal: Terminal, title: str, total: int) -> None:
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn, TimeRemainingColumn
+
+        self.bar = Progress(
+            text_column("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
+            TimeRemainingColumn(), console=terminal, disable=not terminal.is_terminal,
+        )  # fmt: skip
+        self._task = self.bar.add_task(title, total=total)
+        self._terminal, self._total, self._ended = terminal, total, 0
+        self._begun = self._last_line = time.monotonic()
+
+    def advance(self, event: str) -> None:
+        """Counts a run that has ended, and what a log says about it."""
+        self._ended += 1
+        self.bar.advance(self._task)
+        self._print(event)
+
+    def stopping(self, stop: Stop) -> bool:
+        """Returns whether the runs are to stop. Engines ask several times a second, so a log gets a line now and
+        then."""
+        if time.monotonic() - self._last_line >= _SECONDS_BETWEEN_LINES:
+            self._print("")
+        return stop.asked
+
+    def _print(self, event: str) -> None:
+        self._last_line = time.monotonic()
+        seconds, ended, total = self._last_line - self._begun, self._ended, self._total
+        left = f", about {duration(seconds / ended * (total - ended))} left" if 0 < ended < total else ""
+        if not self._terminal.is_terminal:
+            self._terminal.print(f"{event}{ended} of {total} in {duration(seconds)}{left}")
 
 
 def _results(runs: TableRuns, pairs: list[tuple[str, str]], changed: dict[str, str]) -> ResultTable:

@@ -87,14 +87,14 @@ def print_estimate(runs: TableRuns, workers: int | None, together: bool, speed: 
                 if cost.flops and not cost.uncounted:
                     seconds_per_flop[work] = seconds[kind] / cost.flops
             for point in same:
-                console.out.print(f"{point.name}, about {_duration(seconds[kind])}, in {point.folder}")
+                console.out.print(f"{point.name}, about {duration(seconds[kind])}, in {point.folder}")
     total = sum(seconds[kind] * len(same) for kind, same in ready.items())
     flops = sum(costs[kind].flops * len(same) for kind, same in ready.items())
     _print_total(runs, points, sum(map(len, ready.values())), total, workers, together)
     if flops and total:
         console.out.print(f"these are about {_flops(flops)}, at {_flops(flops / total)}/s on this machine")
     if flops and speed is not None:
-        console.out.print(f"at {_flops(speed)}/s: about {_duration(flops / speed)} of training, without evaluations")
+        console.out.print(f"at {_flops(speed)}/s: about {duration(flops / speed)} of training, without evaluations")
 
 
 def _kind(point: Point) -> _Kind:
@@ -148,8 +148,8 @@ def _print_total(
         return
     of = "" if estimated == len(points) else f" of {estimated} of them"
     console.out.print(
-        f"{counts}; about {_duration(total)} of training{of}, "
-        f"{_duration(total / at_once)} with {at_once} at a time, without evaluations"
+        f"{counts}; about {duration(total)} of training{of}, "
+        f"{duration(total / at_once)} with {at_once} at a time, without evaluations"
     )
     if together:
         groups = len(group_seeds(points))
@@ -183,7 +183,7 @@ def _flops(count: float) -> str:
     return f"{count:.3g} {_PREFIXES[power]}FLOP"
 
 
-def _duration(seconds: float) -> str:
+def duration(seconds: float) -> str:
     for unit, length in (("d", 86400), ("h", 3600), ("min", 60)):
         if seconds >= 2 * length:
             return f"{seconds / length:.0f} {unit}"

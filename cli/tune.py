@@ -13,8 +13,8 @@ from archlang.cli import completion, console
 from archlang.cli.downloads import ask_for
 from archlang.cli.settings import Allow, Plugin, TimeLimit, deadline_of, parse_sets
 from archlang.cli.shipped import program
+from archlang.cli.table import RunsDisplay
 from archlang.cli.train import Device, Precision, Yes, plain_warnings
-from archlang.diagnostics.terminal import text_column
 
 if TYPE_CHECKING:
     from archlang.runs.tune import Trial, Tuning
@@ -72,8 +72,6 @@ def tune(
 
     search = plan_search(file, recipe, parse_sets(sets), allow or (), plugin or ())
 
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn
-
     from archlang.runs.engines import make_engine
     from archlang.runs.tune import Tuning
     from archlang.train.stop import Stop
@@ -83,16 +81,13 @@ def tune(
     ask_for([search.first()], yes, terminal)
     deadline = deadline_of(time_limit)
     tuning = Tuning(search, out or Path("runs") / "tune" / search.recipe, seed, device, precision, deadline)
-    bar = Progress(
-        text_column("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), console=terminal,
-        disable=not terminal.is_terminal,
-    )  # fmt: skip
-    with plain_warnings(), Stop().listening() as stop, bar:
-        task = bar.add_task(search.recipe, total=trials)
-        for trial, result in tuning.run(trials, make_engine(engine, workers, parse_sets(options)), lambda: stop.asked):
-            bar.advance(task)
+    shown = RunsDisplay(terminal, search.recipe, trials)
+    with plain_warnings(), Stop().listening() as stop, shown.bar:
+        runner = make_engine(engine, workers, parse_sets(options))
+        for trial, result in tuning.run(trials, runner, lambda: shown.stopping(stop)):
             reached = f"failed: {result.error}" if trial.value is None else f"{tuning.metric} {trial.value:.4f}"
-            bar.console.print(f"trial {trial.number}: {_values(trial.values)}: {reached}")
+            terminal.print(f"trial {trial.number}: {_values(trial.values)}: {reached}")
+            shown.advance("")
     is_over = deadline is not None and time.time() >= deadline
     if stop.asked or is_over:
         terminal.print("stopped; rerun the command to resume")

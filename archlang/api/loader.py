@@ -65,13 +65,22 @@ class Loader:
     a model of the task needs: `vocab`, and `classes` if its answers are classes."""
 
     def __init__(
-        self, task: Task, sizes: Mapping[str, int], data: Data, batch: int, seed: int, *, shuffles: bool
+        self,
+        task: Task,
+        sizes: Mapping[str, int],
+        data: Data,
+        batch: int,
+        seed: int,
+        drop_last: bool,
+        *,
+        shuffles: bool,
     ) -> None:
         self.task = task
         self.sizes = dict(sizes)
         self._data = data
         self._batch = batch
         self._seed = seed
+        self._drop_last = drop_last
         self._shuffles = shuffles
         self._epoch = 0
 
@@ -89,7 +98,7 @@ class Loader:
             yield TaskBatch.of(self._data.batch(sampler.next()))
 
     def _sampler(self, epoch: int) -> Sampler:
-        return Sampler(self._data.lengths, self._batch, self._seed, epoch)
+        return Sampler(self._data.lengths, self._batch, self._seed, epoch, drop_last=self._drop_last)
 
 
 def loader(
@@ -98,6 +107,7 @@ def loader(
     batch: int = 64,
     *,
     seed: int = 1,
+    drop_last: bool = False,
     recipe: str | None = None,
     device: str | torch.device = "cpu",
     plugins: Iterable[str | Path] = (),
@@ -105,8 +115,8 @@ def loader(
 ) -> Loader:
     """Returns the batches of a split of a task.
 
-    The batches of `train` are those of `archlang train` with the same seed: each epoch is shuffled, and leaves out the
-    items that do not fill a batch. Another split yields each item once, the shortest first.
+    The batches of `train` are those of `archlang train` with the same seed: each epoch is shuffled, and its last batch
+    has the items that do not fill one. Another split yields each item once, the shortest first.
 
         for batch in loader("ctl[order = forward]"):
             logits = module(*batch.fields.values(), lengths=batch.lengths)
@@ -114,6 +124,7 @@ def loader(
     Args:
         task: A task as a recipe writes it, or the path of a program (`.arch`), for the task of its first recipe.
         batch: The number of items in a batch; batches of long items of other splits than `train` have fewer.
+        drop_last: Leaves out that last batch, as the setting of this name does.
         recipe: The recipe of the program whose task is meant.
         device: Where the tensors are; all items of the split are copied there.
         plugins: The Python file of a task of the user's own, which is then run.
@@ -136,4 +147,4 @@ def loader(
     check_split(bound.name, split, instance.split_names())
     items = cache.load(bound.name, bound.statics, instance, split, cache.DATA_SEED)
     data = Data(items, device if isinstance(device, torch.device) else select_device(device))
-    return Loader(instance, sizes, data, batch, seed, shuffles=split == "train")
+    return Loader(instance, sizes, data, batch, seed, shuffles=split == "train", drop_last=drop_last)

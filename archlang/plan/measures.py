@@ -70,11 +70,12 @@ class Measures:
             report(mistakes.metric_twice(train["metrics"].span or span, name))
 
     def _check_loss(self, train: Mapping[str, Bound], span: Span, report: Report) -> None:
-        loss, smoothing = train.get("loss"), train.get("label_smoothing")
+        loss = train.get("loss")
         if loss is not None and loss.value == Symbol("stablemax") and self.answers in ("SETS", "NUMBERS"):
             report(mistakes.no_stablemax(loss.span or span, self.task))
-        if smoothing is not None and plain(smoothing.value) and self.answers in ("SETS", "NUMBERS", "SPANS"):
-            report(mistakes.no_smoothing(smoothing.span or span, self.task))
+        for name in ("label_smoothing", "other_class_weight") if self.answers in ("SETS", "NUMBERS", "SPANS") else ():
+            if (smoothing := train.get(name)) is not None and plain(smoothing.value):
+                report(mistakes.no_smoothing(smoothing.span or span, name, self.task))
 
     def check(self, span: Span, text: str, report: Report, *, selects: bool = False) -> None:
         """Reports a metric of a split, such as `valid.accuracy`, that a run does not measure, or cannot select by."""

@@ -213,6 +213,15 @@ def endless_warmup(span: Span, warmup: int, steps: int) -> Diagnostic:
     return Diagnostic("W0209", message, span, "longer than the run", remedy=remedy)
 
 
+def trained_again(span: Span, path: str, times: int) -> Diagnostic:
+    message = f"each row is trained {times} times, but `{path}` changes only what is evaluated"
+    remedy = (
+        "set it once, in the recipe, with all of its values, and let the columns name groups of the split, as in "
+        "`columns test.accuracy at test.length in [8, 16]`"
+    )
+    return Diagnostic("W0210", message, span, "not of training", remedy=remedy)
+
+
 def seed_out_of_bounds(span: Span, seed: int, highest: int) -> Diagnostic:
     remedy = f"choose a seed between 0 and {highest:_}"
     return Diagnostic("E0624", f"the seed is {seed}", span, "no seed of a run", remedy=remedy)
@@ -230,10 +239,10 @@ def metric_twice(span: Span, metric: str) -> Diagnostic:
     return Diagnostic("E0626", message, span, "a metric twice", remedy="leave out or rename one of the functions")
 
 
-def no_smoothing(span: Span, task: str) -> Diagnostic:
-    message = f"`label_smoothing` changes a loss of classes, and the answers of `{task}` are sets, numbers or spans"
-    diagnostic = Diagnostic("E0622", message, span, "has no effect", remedy="delete the setting `label_smoothing`")
-    return diagnostic.with_edits(_without_setting(span, "label_smoothing"), is_safe=True)
+def no_smoothing(span: Span, name: str, task: str) -> Diagnostic:
+    message = f"`{name}` changes a loss of classes, and the answers of `{task}` are sets, numbers or spans"
+    diagnostic = Diagnostic("E0622", message, span, "has no effect", remedy=f"delete the setting `{name}`")
+    return diagnostic.with_edits(_without_setting(span, name), is_safe=True)
 
 
 def _without_setting(value: Span, name: str) -> Edit | None:

@@ -31,6 +31,8 @@ from archlang.syntax.tree import Column, Name, Published, Recipe, Row, Setting, 
 
 _HEADER = re.compile(r"^table[ \t]+([A-Za-z_]\w*)", re.MULTILINE)
 _WORD = re.compile(r"[A-Za-z_]\w*")
+# Statics of a task that change nothing but its test items, and those that are like the training items.
+_OF_TESTS = re.compile(r"task\.(test|iid)(_\w+)?")
 _LARGEST_RATIO = 2
 KeyOfRecipe = Callable[[Recipe, frozenset[str]], Hashable]
 _EXAMPLE_OF_COLUMN = 'column "Longer" test.accuracy'
@@ -69,6 +71,7 @@ def check_table(cells: CellPlanner, table: Table) -> None:
         if row.recipe is not None:
             cells.has_statics(row.recipe, row.at)
     _check_best_of(cells, rows, columns)
+    _check_trainings(cells, columns)
     for settings in (*(row.at for row in rows), *(column.at for column in columns)):
         report_repeated(settings, cells.report)
 
@@ -371,6 +374,20 @@ def _check_best_of(cells: CellPlanner, rows: Sequence[Row], columns: Sequence[Co
                     cells.report(mistakes.best_of_a_setting(path.span, path.text, settings[path.text].span))
                     sound = False
     return sound
+
+
+def _check_trainings(cells: CellPlanner, columns: Sequence[Column]) -> None:
+    """Warns of columns that train each row again although they differ only in what is evaluated."""
+    by_training: dict[frozenset[tuple[str, str]], dict[frozenset[tuple[str, str]], Setting | None]] = {}
+    for column in columns:
+        settings = [setting for setting in column.at if not is_group(setting)]
+        evaluated = [setting for setting in settings if _OF_TESTS.fullmatch(setting.path.text)]
+        tests = by_training.setdefault(_texts(settings) - _texts(evaluated), {})
+        tests.setdefault(_texts(evaluated), evaluated[0] if evaluated else None)
+    for tests in by_training.values():
+        setting = next(filter(None, tests.values()), None)
+        if setting is not None and len(tests) > 1:
+            cells.report(mistakes.trained_again(setting.path.span, setting.path.text, len(tests)))
 
 
 def _knows_what_varies(planner: Planner) -> bool:

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 from pydantic import (
+    AfterValidator,
     AllowInfNan,
     BaseModel,
     BeforeValidator,
@@ -168,6 +169,26 @@ class ClaimRecord(FileModel):
         return PublishedResult(self.metric, self.index, self.value, self.deviation, self.at, self.origin, self.median)
 
 
+def _upgraded(statics: Statics, prefix: str = "") -> Statics:
+    """Adds the settings that a record from before they existed lacks: runs dropped the last incomplete batch, and
+    `label_smoothing` was the weight of each other class."""
+    smoothing, weight = f"{prefix}label_smoothing", f"{prefix}other_class_weight"
+    if smoothing in statics and weight not in statics:
+        statics = {**statics, smoothing: 0.0, weight: statics[smoothing]}
+    return {f"{prefix}drop_last": True, **statics}
+
+
+def _downgraded(statics: Statics, prefix: str = "") -> Statics:
+    """Returns statics as `_upgraded` was given them, or unchanged if it gives no such statics."""
+    smoothing, weight, drop_last = (
+        f"{prefix}{name}" for name in ("label_smoothing", "other_class_weight", "drop_last")
+    )
+    if statics.get(smoothing) or not statics.get(drop_last):
+        return statics
+    kept = {name: value for name, value in statics.items() if name not in (weight, drop_last)}
+    return {name: statics[weight] if name == smoothing else value for name, value in kept.items()}
+
+
 class RunRecord(FileModel):
     """`run.json`: what a run is, apart from its program."""
 
@@ -177,8 +198,10 @@ class RunRecord(FileModel):
     precision: Annotated[str, Field(pattern=r"^(32|bf16|16)$")]
     task: ExternRecord
     gives: dict[str, Count]
-    train: ExternRecord
-    settings: Statics
+    train: Annotated[
+        ExternRecord, AfterValidator(lambda train: train.model_copy(update={"statics": _upgraded(train.statics)}))
+    ]
+    settings: Annotated[Statics, AfterValidator(lambda settings: _upgraded(settings, "train."))]
     claims: tuple[ClaimRecord, ...]
     plugins: Digests = Field(default_factory=dict)
     track: Annotated[tuple[str, ...], Field(exclude_if=lambda names: not names)] = ()
@@ -192,6 +215,11 @@ class RunRecord(FileModel):
             claims=tuple(map(ClaimRecord.of, plan.claims)), plugins=plan.plugins.digests(),
             track=tuple(track),
         )  # fmt: skip
+
+    def downgraded(self) -> RunRecord:
+        """Returns the record without settings that are newer than some recorded runs, if the run is one of before."""
+        train = self.train.model_copy(update={"statics": _downgraded(self.train.statics)})
+        return self.model_copy(update={"train": train, "settings": _downgraded(self.settings, "train.")})
 
 
 # data.json, versions.json

@@ -69,7 +69,7 @@ class PointResult:
 def folder_name(plan: Plan, precision: str) -> str:
     """Returns the name of a run's folder: equal for equal runs, different for different ones. What papers claim about a
     run does not change it."""
-    run = RunRecord.of(plan, precision).model_copy(update={"claims": ()})
+    run = RunRecord.of(plan, precision).downgraded().model_copy(update={"claims": ()})
     description = json.dumps(json_value(run), sort_keys=True)
     word = re.sub(r"\W+", "-", plan.recipe)
     return f"{word}-seed{plan.seed}-{hashlib.sha256(description.encode()).hexdigest()[:10]}"

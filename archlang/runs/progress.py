@@ -48,6 +48,7 @@ class ProgressDisplay:
         self._name = name
         self._accuracy = ""
         self._spared: float | None = None
+        self._latest: tuple[int, int, float, float, float | None] | None = None
         self._bar: Progress | None = None
         self._task: TaskID | None = None
         self._last = time.monotonic()
@@ -91,15 +92,20 @@ class ProgressDisplay:
             spared: The share of the steps of halting loops that were not computed because samples had halted. If it is
                 None, the previous share stays."""
         self._spared = self._spared if spared is None else spared
+        self._latest = step, total, loss, rate, depth
+        # The line of the last step waits for its evaluation.
+        if self._bar is not None or (self.due() and step < total):
+            self._show(*self._latest)
+
+    def _show(self, step: int, total: int, loss: float, rate: float, depth: float | None) -> None:
+        self._last = time.monotonic()
         facts = f"loss {loss:.4f}{self._accuracy}  {rate:.1f} steps/s"
         if depth is not None:
             facts += f"  depth {depth:.1f}"
             facts += f" ({self._spared:.0%} spared)" if self._spared else ""
         if self._bar is not None and self._task is not None:
-            self._last = time.monotonic()
             self._bar.update(self._task, completed=step, facts=facts)
-        elif self.due() or step == total:
-            self._last = time.monotonic()
+        else:
             # By the mean speed so far, with evaluations: that of the last steps depends on the length of their items.
             remaining = (total - step) * (self._last - self._begun) / max(step - self._first_step, 1)
             self._console.print(f"step {step}/{total}  {facts}  {remaining:.0f} s left")
@@ -110,6 +116,8 @@ class ProgressDisplay:
         metric, value = next(iter(score.metrics.items()))
         self._accuracy = f"  {score.split}.{metric} {format_metric(metric, value)}"
         self._accuracy += f" ({since_best} since the best)" if since_best else ""
+        if self._latest is not None and (self._bar is not None or step == self._latest[1]):
+            self._show(*self._latest)
 
 
 class EvaluationDisplay:

@@ -178,11 +178,11 @@ def _count_scored(split: Split) -> np.ndarray | None:
 class Sampler:
     """The items of each step, which depend on the seed and the number of steps alone.
 
-    Each epoch shuffles the items and drops the last ones if they do not fill a batch, as NDR does. If `sampling` is
-    `bucketed`, it then sorts items by length within a pool of batches, so that batches need little padding, and
-    shuffles the batches. (Dropping items after sorting would drop the longest.) If there are fewer items than a batch
-    holds, they are one batch. A `sequential` epoch has the items in their order, and with `replacement` each item of an
-    epoch is drawn from all of them.
+    Each epoch shuffles the items. Those that do not fill a batch are the last batch of the epoch, with the same number
+    of items for every seed; `drop_last` drops them. If `sampling` is `bucketed`, the others are sorted by length within
+    a pool of batches, so that batches need little padding, and the batches are shuffled. (Sorting before would make the
+    longest items the last ones.) If there are fewer items than a batch holds, they are one batch. A `sequential` epoch
+    has the items in their order, and with `replacement` each item of an epoch is drawn from all of them.
 
     With `tokens`, `batch` is the maximum number of tokens of a batch, padding included, and no item is dropped. An item
     with more tokens is a batch of its own."""
@@ -194,12 +194,15 @@ class Sampler:
     position: int = 0
     tokens: bool = False
     sampling: str = "bucketed"
+    drop_last: bool = False
 
     @staticmethod
     def of(settings: Settings, lengths: np.ndarray, seed: int, epoch: int = 0, position: int = 0) -> Sampler:
         """The items of the steps of a run."""
         is_by_tokens = settings.batch_of == "tokens"
-        return Sampler(lengths, settings.batch, seed, epoch, position, is_by_tokens, settings.sampling)
+        # Carried states are those of a whole batch; its rows take the next items when their own have ended.
+        drop_last = settings.drop_last or settings.supervise == "carried"
+        return Sampler(lengths, settings.batch, seed, epoch, position, is_by_tokens, settings.sampling, drop_last)
 
     def __post_init__(self) -> None:
         self._order = self._epoch(self.epoch)
@@ -214,9 +217,11 @@ class Sampler:
         size = self.batch
         if self.tokens:
             size = max(int(self.batch / max(float(self.lengths.mean()), 1.0)), 1)
-        items = self._order_of_items(random)[: count if self.tokens else count - count % size or count]
+        full = count if self.tokens else count - count % size or count
+        items, rest = np.split(self._order_of_items(random), [full])
+        last = [rest] if len(rest) and not self.drop_last else []
         if self.sampling != "bucketed":
-            return list(self._batches_of(items))
+            return [*self._batches_of(items), *last]
         pool = size * _POOL
         pools = [items[start : start + pool] for start in range(0, len(items), pool)]
         batches = [
@@ -224,7 +229,7 @@ class Sampler:
             for pool_items in pools
             for batch in self._batches_of(pool_items[np.argsort(self.lengths[pool_items], kind="stable")])
         ]
-        return [batches[index] for index in random.permutation(len(batches))]
+        return [*(batches[index] for index in random.permutation(len(batches))), *last]
 
     def _order_of_items(self, random: np.random.Generator) -> np.ndarray:
         count = len(self.lengths)

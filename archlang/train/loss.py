@@ -18,7 +18,7 @@ from archlang.tasks.kit.split import Form
 from archlang.tasks.kit.task import LossRule
 from archlang.train import mistakes
 from archlang.train.data import Batch
-from archlang.train.label_smoothing import smoothed_entropy
+from archlang.train.label_smoothing import NO_SMOOTHING, Smoothing
 from archlang.train.predictions import answerable, exact_matches, forward, span_logits
 from archlang.train.run_functions import NO_FUNCTIONS, RunFunctions
 from archlang.train.settings import Settings
@@ -39,9 +39,8 @@ def training_loss(
     ):
         logits = forward(model, batch)
     steps, weights = results.values, results.weights
-    loss = partial(
-        mean_loss, batch=batch, rule=workload.rule, smoothing=settings.label_smoothing, functions=workload.functions
-    )
+    smoothing = Smoothing(settings.label_smoothing, settings.other_class_weight)
+    loss = partial(mean_loss, batch=batch, rule=workload.rule, smoothing=smoothing, functions=workload.functions)
     if settings.supervise in ("last", "carried") or not steps:
         return loss(logits)
     loop = loop_of_results(module.program.graph)
@@ -91,7 +90,7 @@ def mean_loss(
     logits: Float[Tensor, "..."],
     batch: Batch,
     rule: LossRule = LossRule.ENTROPY,
-    smoothing: float = 0.0,
+    smoothing: Smoothing = NO_SMOOTHING,
     functions: RunFunctions = NO_FUNCTIONS,
     weights: Float[Tensor, "b *n"] | None = None,
 ) -> Float[Tensor, ""]:
@@ -113,17 +112,19 @@ def mean_loss(
     return (losses * scored).sum() / scored.sum().clamp(min=1)
 
 
-def _item_losses(logits: Float[Tensor, "..."], batch: Batch, rule: LossRule, smoothing: float) -> Float[Tensor, "b *n"]:
+def _item_losses(
+    logits: Float[Tensor, "..."], batch: Batch, rule: LossRule, smoothing: Smoothing
+) -> Float[Tensor, "b *n"]:
     """The loss of each sample, of each position, or of the begin and the end of each span."""
     if batch.form is Form.SPANS:
         return F.cross_entropy(logits.flatten(0, 1), batch.targets.flatten(), reduction="none").view_as(batch.targets)
     if batch.scored is None:
-        return smoothed_entropy(logits.float(), batch.targets, smoothing)
+        return smoothing.losses(logits.float(), batch.targets)
     return position_losses(logits, batch, rule, smoothing)
 
 
 def position_losses(
-    logits: Float[Tensor, "b n k"], batch: Batch, rule: LossRule = LossRule.ENTROPY, smoothing: float = 0.0
+    logits: Float[Tensor, "b n k"], batch: Batch, rule: LossRule = LossRule.ENTROPY, smoothing: Smoothing = NO_SMOOTHING
 ) -> Float[Tensor, "b n"]:
     """Returns the loss at each position, scored or not: for sets, the mean over their possible members, and for rows of
     numbers the mean of their squared errors."""
@@ -132,7 +133,7 @@ def position_losses(
         return (logits - batch.targets).square().mean(-1)
     if batch.form is not Form.SETS:
         choices = None if batch.choices is None else batch.choices[:, None].expand(logits.shape).flatten(0, 1)
-        losses = smoothed_entropy(logits.flatten(0, 1), batch.targets.flatten(), smoothing, choices)
+        losses = smoothing.losses(logits.flatten(0, 1), batch.targets.flatten(), choices)
         return losses.view(batch.targets.shape)
     if rule is LossRule.SQUARES:
         return (logits.sigmoid() - batch.targets).square().mean(-1)

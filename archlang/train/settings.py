@@ -25,6 +25,7 @@ class Settings:
     batch: int
     batch_of: str
     sampling: str
+    drop_last: bool
     micro: int
     steps: int
     epochs: int
@@ -33,6 +34,7 @@ class Settings:
     cooldown: float
     ponder: float
     label_smoothing: float
+    other_class_weight: float
     supervise: str
     halt: str
     explore: float

@@ -1,5 +1,6 @@
 """`archlang table` and `archlang tune` on the command line."""
 
+import io
 import json
 import re
 from pathlib import Path
@@ -7,11 +8,14 @@ from typing import Any
 
 import pytest
 
+from archlang.cli.table import RunsDisplay
+from archlang.diagnostics.terminal import Terminal
 from archlang.plan.from_file import TablePlanner
 from archlang.plan.table import TablePlan
 from archlang.runs import timing
 from archlang.runs.cost import RunCost
 from archlang.runs.points import Point
+from archlang.train.stop import Stop
 from tests.cli.conftest import TINY, Command
 
 PROGRAM = (
@@ -57,6 +61,7 @@ def test_a_table_runs_unfinished_points_and_prints_them_beside_the_claim(archlan
     assert (folder / "table.md").read_text().startswith("|  | Longer | Five |")
     again = table(archlang, "--seeds", "2", "--json")
     assert "4 of 4 runs are done" in again.err
+    assert len(re.findall(r"^done: .*, [\d.]+ s; [1-4] of 4 in \d+ s(, about \d+ s left)?$", result.out, re.M)) == 4
     cells = json.loads(again.out)["cells"]
     assert [cell["seeds"] for cell in cells] == [2, 2, 2, 2, 0, 0]
     assert cells[0]["verdict"] in ("below", "reproduced")
@@ -388,3 +393,19 @@ def test_a_cell_of_the_best_shows_the_point_with_the_best_mean(archlang: Command
     assert len(accuracies) == 2
     assert cells[0]["mean"] == max(accuracies)
     assert cells[0]["best_of"].startswith("lr = ")
+
+
+def test_a_log_of_a_table_gets_a_line_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [0.0]
+    monkeypatch.setattr("time.monotonic", lambda: clock[0])
+    log = Terminal(file=io.StringIO())
+    shown = RunsDisplay(log, "small", 3)
+    for second in range(0, 100, 5):
+        clock[0] = float(second)
+        assert not shown.stopping(Stop())
+        if second == 50:
+            shown.advance("done: Tiny, 50.0 s; ")
+    assert isinstance(log.file, io.StringIO)
+    assert log.file.getvalue().splitlines() == [
+        "0 of 3 in 30 s", "done: Tiny, 50.0 s; 1 of 3 in 50 s, about 100 s left", "1 of 3 in 80 s, about 3 min left",
+    ]  # fmt: skip

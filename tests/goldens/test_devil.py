@@ -26,7 +26,7 @@ from archlang.tasks.kit.split import Split
 from archlang.tasks.kit.task import Unit
 from archlang.tasks.scan import commands, published_iid
 from archlang.tasks.scan import read as command
-from archlang.train.label_smoothing import smoothed_entropy
+from archlang.train.label_smoothing import Smoothing
 from archlang.train.schedules import learning_rate
 from tests.goldens.files import HERE, reference_file
 from tests.goldens.golden import Golden, Program, close
@@ -133,7 +133,7 @@ def test_answers_and_losses_with_teacher_forcing(golden: Golden, folder: Path) -
     close(golden, logits, "tf_logits", TOLERANCE, here)
     close(golden, F.cross_entropy(logits[here], labels[here]), "tf_loss", TOLERANCE)
     for name in golden.names("tf_loss_smooth"):
-        smoothed = smoothed_entropy(logits[here], labels[here], float(name)).mean()
+        smoothed = Smoothing(other_class_weight=float(name)).losses(logits[here], labels[here]).mean()
         close(golden, smoothed, f"tf_loss_smooth{name}", TOLERANCE)
     # With the target's lengths, which mask its padding, the decoder's real positions are the same.
     masked = program(words, shifted(golden, labels), source=lengths, target=golden["tgt_len"] + 1)
@@ -284,7 +284,7 @@ def test_label_smoothing(golden: Golden) -> None:
     names = [name for name in golden.names("ls_") if name not in ("logits", "target")]
     assert names
     for name in names:
-        smoothed = smoothed_entropy(golden["ls_logits"], golden["ls_target"], float(name))
+        smoothed = Smoothing(other_class_weight=float(name)).losses(golden["ls_logits"], golden["ls_target"])
         close(golden, smoothed, f"ls_{name}", 1e-6)
 
 

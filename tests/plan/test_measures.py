@@ -164,7 +164,7 @@ def test_a_claim_at_a_group_that_its_metric_does_not_have_is_reported() -> None:
     assert not check_text(MODEL + recipe(rest='claim test.accuracy = 1.0 at test.length = 9 from "p"'))
 
 
-@pytest.mark.parametrize("setting", ["label_smoothing = 0.1", "loss = stablemax"])
+@pytest.mark.parametrize("setting", ["label_smoothing = 0.1", "other_class_weight = 0.1", "loss = stablemax"])
 def test_a_setting_of_the_loss_without_meaning_for_numbers_is_reported(setting: str) -> None:
     numbers = (
         "model line(x: seq[n, size]) -> seq[n, 1] { return linear[1](x) }\n"

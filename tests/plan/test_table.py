@@ -600,3 +600,27 @@ def test_the_errors_of_a_table_are_not_those_of_the_next(file: Path) -> None:
     with pytest.raises(ProgramError):
         planner.plan(file, "wrong")
     assert planner.plan(file, "results").name == "results"
+
+
+@pytest.mark.parametrize(
+    ("columns", "place"),
+    [
+        ("columns test.accuracy at task.test in [9..9, 10..10, 11..11]", "task.test"),
+        ('column "a" test.accuracy column "b" test.accuracy at task.test_size = 50', "task.test_size"),
+        ("columns test.accuracy at test.length in [9, 10]", None),
+        ('column "a" test.accuracy at task.test_size = 50', None),
+        ("columns test.accuracy at task.order in [forward, backward]", None),
+    ],
+)
+def test_columns_that_train_again_for_other_test_items_are_warned_of(
+    file: Path, columns: str, place: str | None
+) -> None:
+    written(
+        file,
+        MODEL
+        + f'table t {{ row "Small" small {columns} }}\n'.replace(" column ", "\n column ").replace(
+            " columns ", "\n columns "
+        ),
+    )
+    found = [(diagnostic.code, diagnostic.span.text) for diagnostic in check(file)]
+    assert found == ([] if place is None else [("W0210", place)])

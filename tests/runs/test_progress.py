@@ -45,15 +45,15 @@ def test_a_log_gets_the_last_step_and_few_others(monkeypatch: pytest.MonkeyPatch
             clock[0] += 0.3
             if display.due() or step % 10 == 0:
                 display.step(step, 100, 0.25, 4.0, 1.5)
-            if step == 50:
-                display.scored(step, SCORE, since_best=2)
+            if step in (50, 100):
+                display.scored(step, SCORE, since_best=step // 25)
     lines = output(log).splitlines()
     assert [line.split()[1] for line in lines] == ["34/100", "68/100", "100/100"]
     # The mean speed so far counts, not that of the last steps.
     assert [line.rpartition("  ")[2] for line in lines[:2]] == ["20 s left", "10 s left"]
     assert (
         lines[-1]
-        == "step 100/100  loss 0.2500  test.accuracy 75.0% (2 since the best)  4.0 steps/s  depth 1.5  0 s left"
+        == "step 100/100  loss 0.2500  test.accuracy 75.0% (4 since the best)  4.0 steps/s  depth 1.5  0 s left"
     )
 
 

@@ -69,8 +69,31 @@ def test_batches_by_length_hold_fewer_long_items() -> None:
     assert [len(batch.items) for batch in data.batches_by_length(100, tokens=10)] == [3, 1, 1]
 
 
+SAMPLINGS = ("bucketed", "shuffled", "sequential", "replacement")
+
+
+@pytest.mark.parametrize("sampling", SAMPLINGS)
+def test_every_item_is_read_in_each_epoch_and_the_last_batch_is_smaller(sampling: str) -> None:
+    first, second = (Sampler(np.arange(79) % 7, batch=64, seed=seed, sampling=sampling) for seed in (1, 2))
+    for _ in range(3):
+        batches = [first.next() for _ in range(len(first))]
+        # Seeds that train together need batches of the same sizes.
+        assert [len(batch) for batch in batches] == [len(second.next()) for _ in range(len(second))] == [64, 15]
+        assert sorted(np.concatenate(batches)) == list(range(79)) or sampling == "replacement"
+
+
+@pytest.mark.parametrize("sampling", SAMPLINGS)
+def test_dropping_the_last_batch_changes_no_other_batch(sampling: str) -> None:
+    lengths = np.arange(100) % 7
+    every = Sampler(lengths, batch=8, seed=3, sampling=sampling)
+    dropping = Sampler(lengths, batch=8, seed=3, sampling=sampling, drop_last=True)
+    batches = [every.next() for _ in range(13)]
+    assert all((batch == dropping.next()).all() for batch in batches[:12])
+    assert len(dropping) == 12
+
+
 def test_an_epoch_has_each_item_at_most_once_in_batches_of_one_size() -> None:
-    sampler = Sampler(np.arange(100) % 7, batch=8, seed=3)
+    sampler = Sampler(np.arange(100) % 7, batch=8, seed=3, drop_last=True)
     items = [sampler.next() for _ in range(12)]
     assert {len(batch) for batch in items} == {8}
     assert len(np.unique(np.concatenate(items))) == 96
@@ -82,7 +105,7 @@ def test_an_epoch_has_each_item_at_most_once_in_batches_of_one_size() -> None:
 def test_items_of_all_lengths_are_dropped_alike() -> None:
     # 400 items, one batch of 256 in an epoch: the long ones are as likely in it as the short ones.
     lengths = np.repeat([1, 2, 3, 4], 100)
-    sampler = Sampler(lengths, batch=256, seed=0)
+    sampler = Sampler(lengths, batch=256, seed=0, drop_last=True)
     seen = np.concatenate([lengths[sampler.next()] for _ in range(50)])
     assert np.bincount(seen)[1:] / len(seen) == pytest.approx(0.25, abs=0.01)
 
@@ -91,9 +114,6 @@ def test_batches_hold_items_of_similar_length() -> None:
     lengths = np.random.default_rng(0).integers(1, 100, 1600)
     sampler = Sampler(lengths, batch=100, seed=0)
     assert max(np.ptp(lengths[sampler.next()]) for _ in range(16)) < 20
-
-
-SAMPLINGS = ("bucketed", "shuffled", "sequential", "replacement")
 
 
 @pytest.mark.parametrize("sampling", SAMPLINGS)
@@ -120,9 +140,9 @@ def test_shuffled_batches_hold_items_of_all_lengths() -> None:
     assert min(len(np.unique(lengths[batch])) for batch in batches) > 12
 
 
-def test_sequential_epochs_keep_the_order_and_drop_the_last_items() -> None:
+def test_sequential_epochs_keep_the_order() -> None:
     sampler = Sampler(np.arange(11), batch=4, seed=0, sampling="sequential")
-    assert [sampler.next().tolist() for _ in range(3)] == [[0, 1, 2, 3], [4, 5, 6, 7], [0, 1, 2, 3]]
+    assert [sampler.next().tolist() for _ in range(4)] == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10], [0, 1, 2, 3]]
 
 
 def test_items_drawn_with_replacement_repeat_and_are_equally_likely() -> None:

@@ -6,14 +6,26 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+import torch.nn.functional as F
 
 from archlang.plan.from_file import plan_recipe
 from archlang.tasks.kit.ragged import Ragged
 from archlang.tasks.kit.split import Split
 from archlang.train.data import Data
-from archlang.train.label_smoothing import smoothed_entropy
+from archlang.train.label_smoothing import Smoothing
 from archlang.train.loss import mean_loss
 from archlang.train.settings import Settings
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.05, 0.3])
+def test_label_smoothing_is_that_of_torch(smoothing: float) -> None:
+    logits, targets = torch.randn(5, 4, dtype=torch.float64), torch.tensor([0, 3, 1, 1, 2])
+    expected = F.cross_entropy(logits, targets, reduction="none", label_smoothing=smoothing)
+    torch.testing.assert_close(Smoothing(smoothing).losses(logits, targets), expected)
+    # Classes that cannot be chosen have no part in it.
+    choices = torch.arange(6).expand(5, 6) < 4
+    masked = F.pad(logits, (0, 2), value=-torch.inf)
+    torch.testing.assert_close(Smoothing(smoothing).losses(masked, targets, choices), expected)
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.05, 0.3])
@@ -26,7 +38,7 @@ def test_each_other_class_has_the_same_weight(smoothing: float) -> None:
         negative_minimum = sum(weight * log(weight) for weight in weights if weight)
         entropy = -(torch.tensor(weights, dtype=torch.float64) * torch.log(probabilities)).sum()
         expected.append(entropy + negative_minimum)
-    losses = smoothed_entropy(logits, targets, smoothing)
+    losses = Smoothing(other_class_weight=smoothing).losses(logits, targets)
     torch.testing.assert_close(losses, torch.stack(expected), rtol=1e-10, atol=1e-10)
     (gradient,) = torch.autograd.grad(losses.sum(), logits, retain_graph=True)
     (expected_gradient,) = torch.autograd.grad(torch.stack(expected).sum(), logits)
@@ -44,7 +56,7 @@ def test_scored_positions_are_smoothed() -> None:
     batch = Data(Split({"x": rows}, rows, scored), torch.device("cpu")).batch(np.array([0, 1]))
     logits = torch.randn(2, 2, 3)
     counted = torch.stack((logits[0, 1], logits[1, 0]))
-    expected = smoothed_entropy(counted, torch.tensor([2, 0]), 0.1).mean()
-    torch.testing.assert_close(mean_loss(logits, batch, smoothing=0.1), expected)
+    expected = Smoothing(0.1).losses(counted, torch.tensor([2, 0])).mean()
+    torch.testing.assert_close(mean_loss(logits, batch, smoothing=Smoothing(0.1)), expected)
     classes = Data(Split({"x": rows}, np.array([2, 0])), torch.device("cpu")).batch(np.array([0, 1]))
-    torch.testing.assert_close(mean_loss(counted, classes, smoothing=0.1), expected)
+    torch.testing.assert_close(mean_loss(counted, classes, smoothing=Smoothing(0.1)), expected)

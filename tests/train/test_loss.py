@@ -11,6 +11,7 @@ from archlang.tasks.kit.ragged import Ragged
 from archlang.tasks.kit.split import Split
 from archlang.tasks.kit.task import LossRule
 from archlang.train.data import Batch, Data
+from archlang.train.label_smoothing import NO_SMOOTHING, Smoothing
 from archlang.train.loss import mean_loss, position_losses
 from archlang.train.predictions import forward
 from tests.train.test_score import CPU, POINTERS, POSITIONS, SETS, SPANS
@@ -59,8 +60,8 @@ def test_positions_that_a_span_cannot_have_get_no_gradient() -> None:
     assert (logits.grad[batch.scored] != 0).all()
 
 
-@pytest.mark.parametrize("smoothing", [0.0, 0.1])
-def test_padding_that_an_answer_cannot_point_at_has_no_part_in_the_loss(smoothing: float) -> None:
+@pytest.mark.parametrize("smoothing", [NO_SMOOTHING, Smoothing(0.1), Smoothing(other_class_weight=0.1)])
+def test_padding_that_an_answer_cannot_point_at_has_no_part_in_the_loss(smoothing: Smoothing) -> None:
     batch = Data(POINTERS, CPU).batch(np.array([0, 1]))
     alone = Data(POINTERS, CPU).batch(np.array([1]))
     scores = torch.randn(2, 3, 3, requires_grad=True)

@@ -16,7 +16,7 @@ from tests.train.settings_of_a_run import SETTINGS
 
 NAMES = [field.name for field in fields(Settings) if field.name != "charges"]
 STATICS: dict[str, StaticValue] = {name: getattr(SETTINGS, name) for name in NAMES}
-KINDS = {"float": "float", "int": "int", "str": "symbol", "tuple[str, ...]": "list"}
+KINDS = {"bool": "bool", "float": "float", "int": "int", "str": "symbol", "tuple[str, ...]": "list"}
 
 
 def recipe(training: str) -> str:

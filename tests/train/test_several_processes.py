@@ -16,7 +16,8 @@ pytestmark = pytest.mark.skipif(
     sys.platform != "linux" or not torch.distributed.is_available(), reason="the processes need gloo"
 )
 
-# Items have different numbers of scored positions, the batches of an epoch are uneven, and a loop adds its ponder.
+# Items have different numbers of scored positions, the batches of an epoch are uneven, the last one has a single item,
+# and a loop adds its ponder.
 PROGRAM = """
 model small[d = 8](x: tokens[n]) -> logits[n, vocab] {
     h = embed[d](x)
@@ -25,7 +26,7 @@ model small[d = 8](x: tokens[n]) -> logits[n, vocab] {
 }
 
 recipe small {
-    task  flipflop[length = 16, train_size = 60, iid_size = 8, valid_size = 8, test_length = [16], test_size = 8]
+    task  flipflop[length = 16, train_size = 61, iid_size = 8, valid_size = 8, test_length = [16], test_size = 8]
     model small
     train sgd[lr = 0.5, batch = 15, micro = 4, steps = 8, every = 4, clip = 1.0, ponder = 0.5]
 }

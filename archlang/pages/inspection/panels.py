@@ -121,9 +121,10 @@ class _PanelDrawer:
         loops = tuple(turn.loop for turn in moments[0].turns)
         running = series.get(("running", path, loops), [])
         caption = (
-            "What each step adds to the probability of having halted. "
-            f"Steps taken: {_mean_steps_taken(running):.2f} on average; "
-            f"expected depth: {_expected_depth(moments):.2f}, where the remaining probability counts at the last step."
+            "What each step adds to the probability of having halted; steps that were not taken are blank. "
+            f"Steps taken: {_mean_steps_taken(running):.2f}, expected depth: {_expected_depth(moments):.2f}, where the "
+            "remaining probability counts at the last step: means over "
+            f"{'positions' if _has_positions(moments[0]) else 'the sample and its chunks'}."
         )
         title = f"Halting: {path}"
         yield self._by_depth(title, caption, "probability", moments, lambda mass: _array(mass[0]), high=1.0)
@@ -131,7 +132,7 @@ class _PanelDrawer:
     def running(self, path: str, moments: list[Moment], _: _Series) -> Iterator[Heatmap]:
         caption = "Which steps were taken (1) and which were skipped (0)."
         title = f"Steps taken: {path}"
-        yield self._by_depth(title, caption, "taken", moments, lambda taken: _array(taken[0]), high=1.0)
+        yield self._by_depth(title, caption, "taken", moments, lambda taken: _array(taken[0]), 1.0, skipped=0.0)
 
     def pointer(self, path: str, moments: list[Moment], _: _Series) -> Iterator[Heatmap]:
         title = f"Pointers: {path}"
@@ -208,6 +209,7 @@ class _PanelDrawer:
         moments: list[Moment],
         values_of: Callable[[Tensor], np.ndarray],
         high: float | None = None,
+        skipped: float = np.nan,
     ) -> Heatmap:
         """Returns a panel with a row for each turn and a column for each position.
 
@@ -215,7 +217,8 @@ class _PanelDrawer:
         row for each chunk instead.
 
         Args:
-            values_of: Maps the values of a moment to a number or to a vector over the columns."""
+            values_of: Maps the values of a moment to a number or to a vector over the columns.
+            skipped: The value of a turn that a part of the sequence has not taken."""
         if _has_positions(moments[0]):
             row_labels = list(dict.fromkeys(_turn_label(_without_parts(moment.turns)) for moment in moments))
             column_labels: dict[int, str] = {}
@@ -235,7 +238,7 @@ class _PanelDrawer:
                 columns, labels = self.axis(moments[0].lengths[0], cells[0][2].size, moments[0].turns)
             column_labels = dict(enumerate(labels))
         width = max(column_labels) + 1
-        grid = np.full((1, len(row_labels), width), np.nan)
+        grid = np.full((1, len(row_labels), width), skipped)
         for row, first, values in cells:
             grid[0, row, first : first + len(values)] = values
         all_labels = tuple(column_labels.get(i, str(i)) for i in range(width))
@@ -257,23 +260,23 @@ _KINDS: Mapping[str, Callable[[_PanelDrawer, str, list[Moment], _Series], Iterat
 
 
 def _expected_depth(halting: Sequence[Moment]) -> float:
-    """Returns the mean over positions and chunks of the expected number of steps."""
+    """Returns the mean over all positions of the expected number of steps."""
     depths = []
     for _, turns in groupby(halting, key=_outer_turns):
         mass = np.stack([_array(moment.values[0]) for moment in turns])
         steps = np.arange(1, len(mass) + 1).reshape(-1, *[1] * (mass.ndim - 1))
         remaining = (1 - mass.sum(0)).clip(0)
-        depths.append(((mass * steps).sum(0) + remaining * len(mass)).mean())
-    return float(np.mean(depths))
+        depths.append(((mass * steps).sum(0) + remaining * len(mass)).ravel())
+    return float(np.mean(np.concatenate(depths)))
 
 
 def _mean_steps_taken(running: Sequence[Moment]) -> float:
-    """Returns the mean over positions and chunks of the steps that were taken; NaN if none were recorded."""
+    """Returns the mean over all positions of the steps that were taken; NaN if none were recorded."""
     taken = [
-        np.stack([_array(moment.values[0]) for moment in turns]).sum(0).mean()
+        np.stack([_array(moment.values[0]) for moment in turns]).sum(0).ravel()
         for _, turns in groupby(running, key=_outer_turns)
     ]
-    return float(np.mean(taken)) if taken else float("nan")
+    return float(np.mean(np.concatenate(taken))) if taken else float("nan")
 
 
 def _outer_turns(moment: Moment) -> tuple[Turn, ...]:

@@ -26,18 +26,21 @@ _SPLITS = ("train", "iid", "valid", "test")
 _SHADE = "#7f8c9b"
 _MOST_TICKS = 8
 _LONGEST_NAME = 20  # characters
+# A curve of as many points is smoothed, by the mean of so many points on each side; the points are behind it.
+_SMOOTHED_FROM, _SMOOTHED_OVER = 40, 4
 # From this ratio of the largest x to the smallest, the x axis is logarithmic.
 _LOGARITHMIC_RATIO = 8
 
 
 @dataclass(frozen=True)
 class Curve:
-    """A named curve."""
+    """A named curve. `deviations` are those of the points over seeds; empty without several seeds."""
 
     name: str
     x: Sequence[float]
     y: Sequence[float]
     dashed: bool = False
+    deviations: Sequence[float] = ()
 
 
 @dataclass(frozen=True)
@@ -89,6 +92,8 @@ def metric_chart(
     title = f"{name} by {group}, {split}" if split else f"{name} by {group}"
     percent = metric not in LOWER_IS_BETTER
     shaded = None if names else trained
+    if any(curve.deviations for curve in curves):
+        name += ", mean ± deviation over seeds"
     return Chart(title, group, name, with_points(curves), shaded, percent=percent, marked=True, names=tuple(names))
 
 
@@ -105,7 +110,7 @@ def chart_svg(chart: Chart) -> Markup:
     from markupsafe import Markup
 
     with themed_figure((6.0, 3.4)) as figure:
-        _draw(figure.subplots(), chart)
+        draw(figure.subplots(), chart)
         file = io.StringIO()
         figure.savefig(file, format="svg", transparent=True, metadata={"Date": None})
     svg = file.getvalue()
@@ -125,7 +130,7 @@ def charts_svg(charts: Sequence[Chart]) -> str:
         PageError: matplotlib is not installed."""
     with themed_figure((6.0 * max(1, len(charts)), 3.4)) as figure:
         for axes, chart in zip(figure.subplots(1, max(1, len(charts)), squeeze=False)[0], charts, strict=False):
-            _draw(axes, chart)
+            draw(axes, chart)
         return figure_svg(figure)
 
 
@@ -137,13 +142,19 @@ def percent_axis(axes: Axes) -> None:
     axes.set_ylim(-0.03, 1.03)
 
 
-def _draw(axes: Axes, chart: Chart) -> None:
+def draw(axes: Axes, chart: Chart) -> None:
+    """Draws a chart."""
     for index, curve in enumerate(chart.curves):
         index = _SPLITS.index(curve.name) if curve.name in _SPLITS else index
-        axes.plot(
-            list(curve.x), list(curve.y), label=curve.name, color=COLOURS[index % len(COLOURS)],
+        colour, line, y = COLOURS[index % len(COLOURS)], "--" if curve.dashed else "-", list(curve.y)
+        if not chart.marked and len(y) >= _SMOOTHED_FROM:
+            axes.plot(list(curve.x), y, color=colour, alpha=0.3, linewidth=0.8)
+            around = (y[max(0, place - _SMOOTHED_OVER) : place + _SMOOTHED_OVER + 1] for place in range(len(y)))
+            y = [sum(values) / len(values) for values in around]
+        axes.errorbar(
+            list(curve.x), y, yerr=list(curve.deviations) or None, capsize=2, label=curve.name, color=colour,
             marker=MARKERS[index % len(MARKERS)] if chart.marked or len(curve.x) < 2 else None,
-            markersize=4, linewidth=1.6, linestyle="--" if curve.dashed else "-",
+            markersize=4, linewidth=1.6, linestyle="none" if chart.names else line,
         )  # fmt: skip
     values = sorted({x for curve in chart.curves for x in curve.x})
     logarithmic = (
@@ -186,5 +197,5 @@ def _draw(axes: Axes, chart: Chart) -> None:
         within_a_decade = max(positive) < 10 * min(positive)
         axes.yaxis.set_minor_formatter(StrMethodFormatter("{x:g}") if within_a_decade else NullFormatter())
     axes.grid(alpha=0.25, linewidth=0.6)
-    if len(chart.curves) > 1 or chart.shaded is not None:
+    if chart.curves:
         axes.legend(frameon=False)

@@ -22,6 +22,8 @@ class ResultCell:
     measured: CellResult
     statistics: SeedStatistics | None
     verdict: ClaimVerdict | None
+    most_seeds: int = 0
+    """the largest number of seeds of a cell of the table"""
 
     @staticmethod
     def of(measured: CellResult) -> ResultCell:
@@ -55,7 +57,8 @@ class ResultCell:
 
     @property
     def result(self) -> str:
-        """The mean and the standard deviation, such as `98.2 ± 1.3`, or why there is none."""
+        """The mean and the standard deviation, such as `98.2 ± 1.3`, or why there is none; with the number of seeds if
+        it is 1, less than planned or less than that of another cell."""
         if self.measured.cell.is_published_only:
             return "absent" if self.row.why else "published"
         if self.statistics is None:
@@ -64,9 +67,12 @@ class ResultCell:
             if self.measured.has_no_group:
                 return "no such group"
             return "not run" if self.measured.missing else "not measured"
-        if self.statistics.deviation is None:
-            return f"{self.format(self.statistics.mean)} (1 seed)"
-        return f"{self.format(self.statistics.mean)} ± {self.format(self.statistics.deviation)}"
+        mean, deviation, seeds = self.statistics.mean, self.statistics.deviation, self.statistics.seeds
+        planned = len({*self.measured.values, *self.measured.missing, *self.measured.damaged})
+        shown = self.format(mean) if deviation is None else f"{self.format(mean)} ± {self.format(deviation)}"
+        if seeds < planned:
+            return f"{shown} ({seeds} of {planned} seeds)"
+        return shown if 1 < seeds >= self.most_seeds else f"{shown} ({seeds} seed{'s' * (seeds > 1)})"
 
     @property
     def details(self) -> str:
@@ -76,8 +82,7 @@ class ResultCell:
             return ""
         low, high = statistics.interval
         seeds = f"{statistics.solved()}/{statistics.seeds} solved" if self.is_fraction else f"{statistics.seeds} seeds"
-        missing = f", {len(self.measured.missing)} to run" if self.measured.missing else ""
-        return f"median {self.format(statistics.median)}, [{self.format(low)}, {self.format(high)}], {seeds}{missing}"
+        return f"median {self.format(statistics.median)}, [{self.format(low)}, {self.format(high)}], {seeds}"
 
     @property
     def choice(self) -> str:
@@ -160,6 +165,8 @@ class ResultTable:
         Args:
             compared: Pairs of row titles to compare."""
         cells = tuple(map(ResultCell.of, measured))
+        most_seeds = max((cell.statistics.seeds for cell in cells if cell.statistics), default=0)
+        cells = tuple(replace(cell, most_seeds=most_seeds) for cell in cells)
         table = ResultTable(name, tuple(rows), tuple(columns), cells, (), dict(changed or {}), spent)
         comparisons = [comparison for left, right in compared for comparison in _compare(table, left, right)]
         return replace(table, comparisons=tuple(comparisons))

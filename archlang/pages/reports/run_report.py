@@ -90,7 +90,7 @@ class RunReport:
             curves = [self._curve(split, metric, split not in in_distribution) for split in splits]
             name = metric_title(metric)
             percent = metric not in LOWER_IS_BETTER
-            yield Chart(f"{name} in training", "step", name, with_points(curves), percent=percent)
+            yield Chart(f"{name} by step", "step", name, with_points(curves), percent=percent)
         for group in self.groups:
             for metric in self.metrics[:1]:
                 yield from self._by_group(group, metric)

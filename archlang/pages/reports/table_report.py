@@ -96,7 +96,10 @@ class TableReport:
                 if (number := metrics.get(metric)) is not None:
                     numbers.setdefault(value, []).append(number)
         values = sorted(numbers)
-        return Curve(title, values, [float(np.mean(numbers[value])) for value in values])
+        means = [float(np.mean(numbers[value])) for value in values]
+        has_seeds = any(len(of_value) > 1 for of_value in numbers.values())
+        deviations = [float(np.std(numbers[value], ddof=1)) if len(numbers[value]) > 1 else 0.0 for value in values]
+        return Curve(title, values, means, deviations=deviations if has_seeds else ())
 
     def html(self) -> str:
         """Returns the report as an HTML file.

@@ -61,7 +61,10 @@ class EagerStep:
         run, fabric = self.run, self.run.fabric
         run.optimizer.zero_grad(set_to_none=True)
         # The gradients of the processes are averaged, so each loss is multiplied by the number of processes.
-        own_items, processes = items[fabric.global_rank :: fabric.world_size], fabric.world_size
+        rank, processes = fabric.global_rank, fabric.world_size
+        # A batch, as the last of an epoch, may have fewer samples than there are processes: one computes for nothing.
+        has_share = rank < len(items)
+        own_items = items[rank::processes] if has_share else items[:1]
         size = run.micro or len(items)
         parts = [own_items[start : start + size] for start in range(0, len(own_items), size)]
         if processes == 1 and len(parts) == 1:
@@ -69,7 +72,8 @@ class EagerStep:
         batch_weight = max(run.data.loss_count(items), 1)
         losses = []
         for index, part in enumerate(parts):
-            loss_share, sample_share = run.data.loss_count(part) / batch_weight, len(part) / len(items)
+            loss_share = has_share * run.data.loss_count(part) / batch_weight
+            sample_share = has_share * len(part) / len(items)
             with fabric.no_backward_sync(run.model, enabled=processes > 1 and index + 1 < len(parts)):
                 batch = run.data.batch(part)
                 losses.append(self._backward(batch, loss_share * processes, sample_share * processes))

@@ -68,7 +68,20 @@ def test_a_sample_halts_in_one_column_and_remaining_probability_counts_at_the_la
     running = [moment("running", torch.tensor([i == 0]), (step(i),)) for i in range(2)]
     panel = next(panel for panel in panels([*halting, *running], [FIELD]) if panel.unit == "probability")
     np.testing.assert_allclose(panel.frames[0].values[0], [[0.5], [0.25]])
-    assert "Steps taken: 1.00 on average; expected depth: 1.50" in panel.caption
+    assert "Steps taken: 1.00, expected depth: 1.50" in panel.caption
+
+
+def test_steps_are_averaged_over_positions_and_those_that_a_chunk_skips_are_0() -> None:
+    """Columns 2, 2, 2, 1, 1: their mean is 1.6, that of the two chunks 1.5."""
+    turns = [(0, 0), (0, 1), (1, 0)]  # chunk and step
+    moments = [
+        moment(kind, torch.ones(1, (3, 2)[chunk]) / scale, (Turn("scan", "chunk", chunk, 3 * chunk), step(index)), N)
+        for kind, scale in (("halting", 2), ("running", 1))
+        for chunk, index in turns
+    ]
+    halting, running = panels(moments, [FIELD])
+    np.testing.assert_allclose(running.frames[0].values[0], [[1, 1, 1, 1, 1], [1, 1, 1, 0, 0]])
+    assert "Steps taken: 1.60, expected depth: 1.30" in halting.caption
 
 
 def test_each_pointer_has_a_trajectory_over_addresses() -> None:

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import math
 from dataclasses import replace
 
 import pytest
@@ -45,7 +46,7 @@ def test_the_terminal_shows_results_claims_and_missing_runs(table: ResultTable) 
     text = console.file.getvalue()
     for expected in (
         "99.3 ± 1.2", "2/3 solved", "paper 100.0 ± 1.0: reproduced ✓", "50.0 (1 seed)", "not run", "no such block",
-        "3.00 ± 0.71",
+        "3.00 ± 0.71 (2 seeds)",
     ):  # fmt: skip
         assert expected in text
 
@@ -89,7 +90,31 @@ def test_markdown_has_a_line_for_each_row_and_escapes_its_bars(table: ResultTabl
 def test_latex_has_a_line_for_each_row(table: ResultTable) -> None:
     text = latex(table)
     assert text.count("\\\\") == 1 + len(ROWS)
-    assert "NDR & 99.3 $\\pm$ 1.2 \\; (100.0 $\\pm$ 1.0) & 3.00 $\\pm$ 0.71 \\\\" in text
+    assert "NDR & 99.3 $\\pm$ 1.2 \\; (100.0 $\\pm$ 1.0) & 3.00 $\\pm$ 0.71 (2 seeds) \\\\" in text
+
+
+@pytest.mark.parametrize(
+    ("values", "missing", "shown"),
+    [
+        ((0.6, 0.62), (3,), "61.0 ± 1.4 (2 of 3 seeds)"),
+        ((0.6, math.nan), (), "60.0 (1 of 2 seeds)"),
+        ((0.6, 0.62), (), "61.0 ± 1.4 (2 seeds)"),
+        ((0.6, 0.6, 0.6), (), "60.0 ± 0.0"),
+    ],
+)
+def test_every_format_has_the_number_of_seeds_where_it_differs(
+    values: tuple[float, ...], missing: tuple[int, ...], shown: str
+) -> None:
+    """It differs from what is planned, or from that of another cell."""
+    cells = [measured(ROWS[0], COLUMNS[0], *values, missing=missing), measured(ROWS[1], COLUMNS[0], 0.5, 0.6, 0.7)]
+    table = ResultTable.of("t", ROWS[:2], COLUMNS[:1], cells)
+    console = Console(width=200, file=io.StringIO(), force_terminal=False)
+    console.print(terminal_table(table))
+    assert isinstance(console.file, io.StringIO)
+    for text in (console.file.getvalue(), markdown(table), latex(table).replace("$\\pm$", "±")):
+        assert shown in text
+        assert shown in text.replace(f"{shown} (", "")
+    assert next(csv.DictReader(io.StringIO(csv_text(table))))["seeds"] == str(sum(map(math.isfinite, values)))
 
 
 def test_csv_and_json_hold_the_same_cells(table: ResultTable) -> None:

@@ -1,21 +1,27 @@
 """Reports of runs and tables: pages and terminals show what the run folders contain."""
 
+from __future__ import annotations
+
 import io
 import json
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
 from archlang.cli.app import app
-from archlang.pages.reports.charts import Curve, chart_svg, metric_chart
+from archlang.pages.reports.charts import Chart, Curve, chart_svg, draw, metric_chart
 from archlang.pages.reports.run_report import RunReport
 from archlang.record.mistakes import RunError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 PROGRAM = """
 model tiny[d = 8](x: tokens[n]) -> logits[classes] {
@@ -64,12 +70,40 @@ def test_names_of_groups_are_the_ticks_of_a_chart_and_the_labels_of_bars() -> No
     assert "<svg" in chart_svg(chart)
 
 
+def drawn(chart: Chart) -> Axes:
+    pyplot = pytest.importorskip("matplotlib.figure", reason="the extra `view` is not installed")
+    axes: Axes = pyplot.Figure().subplots()
+    draw(axes, chart)
+    return axes
+
+
+def test_classes_are_points_and_seeds_have_a_spread() -> None:
+    curve = Curve("test", [0, 1], [0.5, 1.0], deviations=[0.1, 0.2])
+    chart = metric_chart("accuracy", "label", [curve], None, names=("bad", "good"))
+    axes = drawn(chart)
+    assert [line.get_linestyle() for line in axes.lines if line.get_marker() == "D"] == ["None"]
+    assert "deviation over seeds" in axes.get_ylabel()
+    (bars,) = axes.collections
+    np.testing.assert_allclose(np.asarray(bars.get_paths()[1].vertices), np.array([[1, 0.8], [1, 1.2]]))
+
+
+def test_a_noisy_curve_is_smoothed_before_its_points_and_named_in_a_legend() -> None:
+    y = [1.0 + step % 2 for step in range(100)]
+    axes = drawn(Chart("Loss", "step", "loss", (Curve("train", range(100), y),)))
+    raw, smoothed = (np.asarray(line.get_ydata(), dtype=np.float64) for line in axes.lines)
+    assert raw.tolist() == y
+    assert np.ptp(smoothed[4:-4]) < 0.2
+    legend = axes.get_legend()
+    assert legend is not None
+    assert [text.get_text() for text in legend.get_texts()] == ["train"]
+
+
 def test_curves_are_the_lines_of_metrics_jsonl(place: Path) -> None:
     charts = {chart.title: chart for chart in RunReport.read(place / "run").charts()}
     lines = [json.loads(text) for text in (place / "run" / "metrics.jsonl").read_text().splitlines()]
     train = next(curve for curve in charts["Loss"].curves if curve.name == "train")
     assert list(train.y) == [line["loss"] for line in lines if "split" not in line]
-    valid = next(curve for curve in charts["accuracy in training"].curves if curve.name == "valid")
+    valid = next(curve for curve in charts["accuracy by step"].curves if curve.name == "valid")
     assert list(valid.x) == [line["step"] for line in lines if line.get("split") == "valid"]
 
 

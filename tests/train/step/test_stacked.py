@@ -205,6 +205,7 @@ def losses(folder: Path) -> list[float]:
 
 def test_seeds_whose_patience_ends_at_different_steps_equal_their_solo_runs(program: Program, tmp_path: Path) -> None:
     sets = {"train.lr": "0.3", "train.every": "2", "train.patience": "2", "train.select": "valid.loss"}
+    sets["train.drop_last"] = "true"
     plans = program.plans(model="plain", **sets)
     train_solo(plans, tmp_path / "solo")
     outcomes = train_stacked(plans, tmp_path / "stacked")
