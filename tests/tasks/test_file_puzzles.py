@@ -17,7 +17,7 @@ from tests.tasks.test_sudoku import solutions
 
 SOLUTION = "123456789456789123789123456231564897564897231897231564312645978645978312978312645"
 PUZZLE = ".2345678." + SOLUTION[9:]
-HEADER = "source,q,a,rating\n"
+HEADER = "source,question,answer,rating\n"
 MAZE, SOLVED = "S ##  ##G", "So##oo##G"
 
 
@@ -114,7 +114,7 @@ def test_a_file_that_is_missing_empty_or_of_another_form_is_named(tmp_path: Path
     for path, reason in (
         ("", "the path of `file_maze` is missing"),
         ("none.csv", "none.csv is missing"),
-        ("a.tsv", "a.tsv is not CSV"),
+        ("a.txt", "a.txt is neither CSV, TSV nor JSONL"),
         ("empty.csv", "has no row for the split `train`"),
     ):
         with pytest.raises(TaskError, match=reason):
