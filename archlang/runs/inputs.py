@@ -77,8 +77,7 @@ class FieldFormat(FileModel):
         """Returns the tokens [n] of a text, of words or of token ids; or rows of numbers [n, size], which may be a text
         of JSON.
 
-        Texts and rows get the marks at which every item of the task begins and ends, if they lack them; token ids are
-        complete.
+        Texts and rows get the marks that the task declares, if they lack them; token ids are complete.
 
         Raises:
             RunError: a word is not in the vocabulary, or the value does not fit the field."""

@@ -56,7 +56,8 @@ SIZES = "train_size = 8, valid_size = 4, test_size = 4"
 def trained(folder: Path, model: str, task: str, select: str = "valid.accuracy", steps: int = 1) -> Run:
     folder.mkdir(exist_ok=True)
     (folder / "m.arch").write_text(
-        f"{model}\nrecipe r {{\n task {task}\n model m\n train adamw[steps = {steps}, batch = 4, select = {select}]\n}}\n"
+        f"{model}\nrecipe r {{\n task {task}\n model m\n"
+        f" train adamw[steps = {steps}, batch = 4, select = {select}]\n}}\n"
     )
     training.train(plan_recipe(folder / "m.arch"), folder / "run", device="cpu")
     return archlang.load_run(folder / "run")
@@ -138,6 +139,13 @@ def test_an_evaluation_says_which_split_of_a_file_has_changed(moods: Path) -> No
     assert [str(warning.message) for warning in warned] == [
         f"the train split is not the one that {moods / 'run'} was made with"
     ]
+
+
+def test_rows_that_a_split_shares_with_train_are_named(moods: Path) -> None:
+    with (moods / "a.tsv").open("a") as stream:
+        stream.write("c\ty\ttest\nd d\ty\ttest\n")
+    with pytest.warns(RecordWarning, match="the model reads 1 of the 2 rows of test in train too"):
+        trained(moods, CLASSIFIER, 'file[path = "a.tsv", words = 4]')
 
 
 def test_a_run_of_an_earlier_version_reads_its_vocabulary_from_its_data(moods: Path) -> None:
