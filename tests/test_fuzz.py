@@ -27,6 +27,7 @@ from archlang.record.checkpoint import Checkpoints
 from archlang.record.reading import read_graph, read_metrics, read_plan, read_record, read_results
 from archlang.record.schemas import DataRecord, VersionsRecord
 from archlang.record.summaries import find_runs
+from archlang.runs.inputs import InputFormat
 from archlang.syntax.parser import parse
 from archlang.syntax.printer import format_program
 from archlang.syntax.reading import decode
@@ -136,6 +137,7 @@ RECORD: Mapping[str, Callable[[Path], object]] = {
     "run.json": read_plan,
     "data.json": lambda run: read_record(run, "data.json", DataRecord),
     "versions.json": lambda run: read_record(run, "versions.json", VersionsRecord),
+    "vocabulary.json": lambda run: read_record(run, "vocabulary.json", InputFormat),
     "results.json": read_results,
     "metrics.jsonl": read_metrics,
     "graph_at_test.txt": read_graph,

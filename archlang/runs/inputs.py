@@ -213,7 +213,7 @@ class InputFormat(FileModel):
 
     def bind(self, task: Task) -> Task:
         """Returns a task with this vocabulary, whatever its files hold by now."""
-        if not isinstance(task, TaskWithVocabulary):
+        if not isinstance(task, TaskWithVocabulary) or not self.fields:
             return task
         field = self.fields[0]
         return task.restored(field.words[: field.known], self.class_names, self.group_names)
