@@ -64,8 +64,8 @@ def predict(
     """Print what a trained model answers to each input, with its probability.
 
     A line of a .jsonl file is a text, a list of token ids or of rows of numbers, or an object with a value for each
-    field: {"source": "jump twice"}. Tokens that every item of the task has at its ends may be omitted, and so may the
-    answer that a model writes. Lines of stdin are texts, or JSON objects.
+    field: {"source": "jump twice"}. Marks that the task declares may be omitted, and so may the answer that a model
+    writes. Lines of stdin are texts, or JSON objects.
 
     Example: archlang predict runs/ndr/2026-01-31_12-00-00 --input "10 a b" --input "11 b"
     """

@@ -49,6 +49,7 @@ from archlang.record.checkpoint import Checkpoints
 from archlang.record.reading import read_graph, read_metrics, read_plan, read_record, read_results
 from archlang.record.schemas import DataRecord, VersionsRecord
 from archlang.record.summaries import find_runs
+from archlang.runs.inputs import InputFormat
 from archlang.runs.table import CellResult
 from archlang.source import Source
 from archlang.syntax.parser import parse
@@ -161,6 +162,7 @@ RECORD: Mapping[str, Callable[[Path], object]] = {
     "run.json": read_plan,
     "data.json": lambda run: read_record(run, "data.json", DataRecord),
     "versions.json": lambda run: read_record(run, "versions.json", VersionsRecord),
+    "vocabulary.json": lambda run: read_record(run, "vocabulary.json", InputFormat),
     "results.json": read_results,
     "metrics.jsonl": read_metrics,
     "graph_at_test.txt": read_graph,

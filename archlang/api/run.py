@@ -11,7 +11,7 @@ from pathlib import Path
 import torch
 
 from archlang.api import mistakes
-from archlang.api.saved_folder import VOCABULARY, SavedModel, is_saved, read_saved
+from archlang.api.saved_folder import SavedModel, is_saved, read_saved
 from archlang.backend.architecture import Architecture
 from archlang.compile import add_origin
 from archlang.diagnostics import ProgramError
@@ -23,7 +23,7 @@ from archlang.pages.reports.run_report import RunReport
 from archlang.plan.plan import Plan
 from archlang.plugins import Plugins
 from archlang.record.reading import GRAPH_AT_TEST, RECIPE, read_plan, read_record, read_text
-from archlang.record.schemas import RUN, ExternRecord, RunRecord
+from archlang.record.schemas import RUN, VOCABULARY, ExternRecord, RunRecord
 from archlang.runs.evaluation import OpenedRun, open_run
 from archlang.runs.inputs import InputFormat, Item
 from archlang.runs.prediction import DEFAULT_BATCH, Prediction, predict_inputs
@@ -55,7 +55,7 @@ class Run:
 
     @property
     def input_format(self) -> InputFormat:
-        """The fields that the model reads, and what it answers. For a run folder, the task's data are read."""
+        """The fields that the model reads, and what it answers."""
         if isinstance(self._source, OpenedRun):
             return self._source.input_format
         assert self._source.input_format is not None
@@ -75,7 +75,9 @@ class Run:
         if isinstance(self._source, OpenedRun):
             return self._source.task
         record = self.task_record
-        return make_task(record.name, record.python, record.statics, Plugins.read(self._plugins))
+        return self.input_format.bind(
+            make_task(record.name, record.python, record.statics, Plugins.read(self._plugins))
+        )
 
     @cached_property
     def plan(self) -> Plan:
@@ -107,7 +109,7 @@ class Run:
 
         Args:
             inputs: For each input a text, its token ids, or a value for each field, in order or by name; or samples of
-                the task. Marks that every item of the task has at its ends may be omitted. A model that writes its
+                the task. Marks that the task declares may be omitted. A model that writes its
                 answer reads the other fields, and writes until its end.
             batch: How many inputs are read at a time.
             length: The number of tokens to write, for answers without an end. A language model continues its inputs by

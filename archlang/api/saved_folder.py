@@ -38,15 +38,13 @@ from archlang.graph.text import print_graph
 from archlang.plugins import NO_PLUGINS, Plugins
 from archlang.record.checkpoint_content import stored_weights
 from archlang.record.reading import RECIPE, explain
-from archlang.record.schemas import Digests, ExternRecord, FileModel, Statics, json_text
+from archlang.record.schemas import VOCABULARY, Digests, ExternRecord, FileModel, Statics, json_text
 from archlang.record.stored_graph import parse_stored_graph
 from archlang.runs.inputs import InputFormat
 from archlang.source import Source, package
 from archlang.types.statics import StaticValue  # noqa: F401  # pydantic resolves the name that `Statics` contains
 
-MANIFEST, MODEL, GRAPH, VOCABULARY, WEIGHTS = (
-    "manifest.json", "model.json", "graph.txt", "vocabulary.json", "weights.safetensors",
-)  # fmt: skip
+MANIFEST, MODEL, GRAPH, WEIGHTS = "manifest.json", "model.json", "graph.txt", "weights.safetensors"
 PROGRAM = "program"
 FORMAT = 1
 _PROGRAM_FILE = re.compile(rf"{PROGRAM}(/[^/\\:\0-\x1f\x7f]+)+\.arch")

@@ -24,6 +24,7 @@ from archlang.record.schemas import (
     RUN,
     TIMINGS,
     VERSIONS,
+    VOCABULARY,
     EvaluationMetrics,
     EvaluationTiming,
     ExternRecord,
@@ -40,8 +41,8 @@ RECIPE, GRAPH, GRAPH_AT_TEST, LOCK = "recipe.arch", "graph.txt", "graph_at_test.
 CHECKPOINTS, CURVES = "checkpoints", "tensorboard"
 # Names that archlang itself, its pages and its trackers use in a run folder.
 RESERVED = frozenset({
-    RECIPE, GRAPH, GRAPH_AT_TEST, LOCK, RUN, DATA, VERSIONS, RESULTS, METRICS, TIMINGS, CHECKPOINTS, CURVES, "wandb",
-    "report.html", "inspect.html",
+    RECIPE, GRAPH, GRAPH_AT_TEST, LOCK, RUN, DATA, VOCABULARY, VERSIONS, RESULTS, METRICS, TIMINGS, CHECKPOINTS, CURVES,
+    "wandb", "report.html", "inspect.html",
 })  # fmt: skip
 
 _LIMITS = {

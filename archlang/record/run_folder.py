@@ -4,6 +4,7 @@ recipe.arch       the program, unchanged; files that it uses are copied beside i
 plugins/          copies of the user's own Python files
 run.json          the recipe's name, the task, every resolved setting, the seed, the precision, the claims,
                   the digests of the plugins, the trackers
+vocabulary.json   the fields, the words and the classes that the model reads and answers
 data.json         for each split its number of samples, the values of its groups, and its digest
 graph.txt         the typed graph that is trained; graph_at_test.txt the one that is tested
 versions.json     archlang, Python, torch and the machine
@@ -45,7 +46,7 @@ from archlang.record.versions import with_resumption
 from archlang.source import package
 
 # A run that was killed before it began may have left these files.
-_FIRST_FILES = (RECIPE, GRAPH, GRAPH_AT_TEST, schemas.VERSIONS, schemas.DATA, LOCK)
+_FIRST_FILES = (RECIPE, GRAPH, GRAPH_AT_TEST, schemas.VERSIONS, schemas.DATA, schemas.VOCABULARY, LOCK)
 
 _BLOCK = 1 << 20
 
@@ -105,7 +106,13 @@ class Record:
         return holds_run
 
     def begin(
-        self, plan: Plan, precision: str, data: schemas.DataRecord, device: torch.device, track: Sequence[str] = ()
+        self,
+        plan: Plan,
+        precision: str,
+        data: schemas.DataRecord,
+        input_format: BaseModel,
+        device: torch.device,
+        track: Sequence[str] = (),
     ) -> bool:
         """Creates the folder, or opens it if it holds the same run, and locks it. Returns whether it held the run.
         `track` are the names of its trackers.
@@ -121,6 +128,7 @@ class Record:
             GRAPH_AT_TEST: print_graph(plan.at_test),
             schemas.VERSIONS: schemas.json_text(this_process(device)),
             schemas.DATA: schemas.json_text(data),
+            schemas.VOCABULARY: schemas.json_text(input_format),
             **used_files(plan),
             # The last file: a folder that has it holds a run.
             schemas.RUN: schemas.json_text(schemas.RunRecord.of(plan, precision, track)),

@@ -29,6 +29,7 @@ from archlang.tasks.kit.metrics import rank
 from archlang.types.statics import InstanceOf, Interval, StaticValue, Symbol
 
 RUN, DATA, VERSIONS, RESULTS = "run.json", "data.json", "versions.json", "results.json"
+VOCABULARY = "vocabulary.json"
 METRICS, TIMINGS = "metrics.jsonl", "timings.jsonl"
 WEIGHTS, STATE, MANIFEST = "weights.safetensors", "state.pt", "manifest.json"
 

@@ -12,15 +12,16 @@ import torch
 from archlang.backend.architecture import Architecture
 from archlang.backend.runtime.initial_weights import weights_loaded_later
 from archlang.compile import build
+from archlang.diagnostics import ArchlangError
 from archlang.diagnostics.terminal import Terminal
 from archlang.plan.from_file import change_task
 from archlang.plan.plan import BoundExtern, Plan
 from archlang.record import mistakes as record_mistakes
 from archlang.record.checkpoint import Checkpoint, Checkpoints
 from archlang.record.mistakes import RunError
-from archlang.record.reading import GRAPH_AT_TEST, read_graph, read_plugins, read_record, read_run
+from archlang.record.reading import GRAPH_AT_TEST, has, read_graph, read_plugins, read_record, read_run
 from archlang.record.run_folder import RecordWarning
-from archlang.record.schemas import DATA, RESULTS, RUN, Alternative, DataRecord, Results
+from archlang.record.schemas import DATA, RESULTS, RUN, VOCABULARY, Alternative, DataRecord, Results
 from archlang.runs import mistakes
 from archlang.runs.claims import Comparison, compare
 from archlang.runs.inputs import InputFormat
@@ -30,7 +31,7 @@ from archlang.runs.splits import describe_split, load_splits
 from archlang.runs.stored_model import explaining_stored_model
 from archlang.tasks.kit.make_task import is_own, make_task
 from archlang.tasks.kit.split import Split
-from archlang.tasks.kit.task import Task, group_names
+from archlang.tasks.kit.task import Task, TaskWithVocabulary, group_names
 from archlang.train.data import Data
 from archlang.train.decoding import DEFAULT_ANSWERS, add_written
 from archlang.train.devices import select_device
@@ -142,8 +143,8 @@ def _metrics(task: Task, scores: Iterable[Score]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, eq=False)
 class OpenedRun:
-    """The task of a run folder, and a module with its selected weights. `data` describes the splits of the run.
-    `has_other_statics`: the task differs from that of the run."""
+    """The task of a run folder, with the vocabulary of the run, and a module with its selected weights. `data`
+    describes the splits of the run. `has_other_statics`: the task differs from that of the run."""
 
     folder: Path
     recipe: str
@@ -156,6 +157,7 @@ class OpenedRun:
     device: torch.device
     functions: RunFunctions
     has_other_statics: bool = False
+    stored_format: InputFormat | None = None
 
     def load(self, splits: Sequence[str] | None, console: Terminal | None) -> dict[str, Split]:
         """Loads splits of the task; without names, all except `train`.
@@ -173,11 +175,22 @@ class OpenedRun:
                 warnings.warn(message, RecordWarning, stacklevel=3)
         return loaded
 
+    def warn_of_changes(self, splits: Iterable[str]) -> None:
+        """Warns if further splits of the user's own files are not those of the run."""
+        for name in splits:
+            try:
+                self.load([name], None)
+            except ArchlangError as error:
+                message = f"the {name} split cannot be compared with that of {self.folder}: {error}"
+                warnings.warn(message, RecordWarning, stacklevel=3)
+
     @cached_property
     def input_format(self) -> InputFormat:
-        """What the module reads, from the items of one split other than `train`."""
-        name = next(name for name in self.task.split_names() if name != "train")
-        return InputFormat.of(self.task, self.module, self.load([name], None)[name])
+        """What the module reads. The run of an earlier version has not recorded it: its data are read."""
+        if self.stored_format is not None:
+            return self.stored_format
+        name = min(self.task.split_names(), key=lambda name: name == "train")
+        return InputFormat.of(self.task, self.module, self.load([name], None))
 
 
 def open_run(
@@ -205,6 +218,9 @@ def open_run(
         bound_task = _with_statics(bound_task, sets, run.gives)
     selecting_split, _, metric = str(run.settings["train.select"]).partition(".")
     task = make_task(bound_task.name, bound_task.python, bound_task.statics, trusted)
+    stored_format = read_record(folder, VOCABULARY, InputFormat) if has(folder, VOCABULARY) else None
+    if stored_format is not None:
+        task = stored_format.bind(task)
     functions = load_functions(train, bound_task.name, task, trusted)
     torch_device = select_device(device)
     weights = _checkpoint(folder, checkpoint, selecting_split, metric)
@@ -215,7 +231,7 @@ def open_run(
     module.to(torch_device)
     return OpenedRun(
         folder, run.recipe, bound_task.name, bound_task.statics, task, module, weights.step, data, torch_device,
-        functions, bool(sets),
+        functions, bool(sets), stored_format,
     )  # fmt: skip
 
 
@@ -270,6 +286,8 @@ def evaluate_run(
     run = open_run(folder, checkpoint=checkpoint, device=device, plugins=plugins, sets=sets)
     task, module = run.task, run.module
     loaded = run.load(splits, console)
+    if isinstance(task, TaskWithVocabulary) and not run.has_other_statics:
+        run.warn_of_changes(name for name in run.data.root if name not in loaded)
     with explaining_stored_model(folder / GRAPH_AT_TEST), showing_evaluation(console) as watcher:
         scores = tuple(
             add_written(

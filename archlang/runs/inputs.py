@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from typing import Annotated, Any
 
 import numpy as np
@@ -16,13 +17,21 @@ from archlang.diagnostics.names import listed, suggest
 from archlang.record.mistakes import RunError
 from archlang.record.schemas import FileModel
 from archlang.runs import mistakes
-from archlang.tasks.kit.lexicon import UNKNOWN
+from archlang.tasks.kit.lexicon import CUTS, UNKNOWN, Lexicon
 from archlang.tasks.kit.ragged import Ragged, join, offsets_of
 from archlang.tasks.kit.split import Form, Split
-from archlang.tasks.kit.task import DecodableTask, Kind, Task, class_names, field_vocabulary
+from archlang.tasks.kit.task import (
+    DecodableTask,
+    Kind,
+    Task,
+    TaskWithVocabulary,
+    class_names,
+    field_vocabulary,
+    group_names,
+    lexicons,
+    marks,
+)
 
-# From this many items `InputFormat.of` infers the tokens at which every item of a split begins and ends.
-_SAMPLED_ITEMS = 100
 # The vocabulary of tasks whose texts are read as UTF-8.
 _BYTES = tuple(f"<{byte}>" for byte in range(256))
 
@@ -33,20 +42,42 @@ Item = Any
 
 class FieldFormat(FileModel):
     """A field of a model: tokens with their `words`, or `size` numbers for each position. Every item of the task begins
-    with `first` and ends with `last`, unless they are None."""
+    with `first` and ends with `last`, unless they are None. If the items are texts, `cut` and what follows are those of
+    their `Lexicon`, so that a typed text is read as training has read it."""
 
     name: str
     words: tuple[str, ...] = ()
     size: int | None = None
     first: float | None = None
     last: float | None = None
+    cut: Annotated[str, Field(pattern=f"^({'|'.join(CUTS)})?$")] = ""
+    unknown: int | None = None
+    known: int | None = None
+    also: dict[str, str] = Field(default_factory=dict)
+
+    @staticmethod
+    def of(task: Task, name: str, ragged: Ragged) -> FieldFormat:
+        """Returns the format of a field of a task, of whose items `ragged` are some."""
+        is_tokens = ragged.values.ndim == 1
+        words, size = (field_vocabulary(task, name), None) if is_tokens else ((), ragged.values.shape[1])
+        first, last = (mark if is_tokens or mark is None else 0 for mark in marks(task, name))
+        if name not in (read := lexicons(task)):
+            return FieldFormat(name=name, words=words, size=size, first=first, last=last)
+        lexicon = read[name]
+        return FieldFormat(
+            name=name, words=words, first=first, last=last, cut=lexicon.cut, unknown=lexicon.unknown,
+            known=lexicon.known, also=dict(lexicon.also),
+        )  # fmt: skip
+
+    @cached_property
+    def _lexicon(self) -> Lexicon:
+        return Lexicon(self.words, self.unknown, self.known, self.also, self.cut)
 
     def encode(self, value: FieldValue) -> np.ndarray:
         """Returns the tokens [n] of a text, of words or of token ids; or rows of numbers [n, size], which may be a text
         of JSON.
 
-        Texts and rows get the marks at which every item of the task begins and ends, if they lack them; token ids are
-        complete.
+        Texts and rows get the marks that the task declares, if they lack them; token ids are complete.
 
         Raises:
             RunError: a word is not in the vocabulary, or the value does not fit the field."""
@@ -55,8 +86,7 @@ class FieldFormat(FileModel):
         if isinstance(value, str):
             return self._with_marks(np.asarray(self._tokens(value), dtype=np.int64))
         if isinstance(value, list | tuple) and value and all(isinstance(word, str) for word in value):
-            ids = {word: index for index, word in enumerate(self.words)}
-            return self._with_marks(np.asarray([self._id(word, ids) for word in value], dtype=np.int64))
+            return self._with_marks(np.asarray([self._id(word) for word in value], dtype=np.int64))
         return self._ids(value)
 
     def spell(self, tokens: np.ndarray) -> tuple[str, ...]:
@@ -94,12 +124,12 @@ class FieldFormat(FileModel):
     def _tokens(self, text: str) -> list[int]:
         """Returns the tokens of a text.
 
-        Words are separated by spaces, and a word that is no token is split into characters. If the space is a token,
-        all characters are tokens; if tokens are bytes, so are those of the text."""
-        ids = {word: index for index, word in enumerate(self.words)}
+        If its task has no lexicon, words are separated by spaces, and a word that is no token is split into characters.
+        If the space is a token, all characters are tokens; if tokens are bytes, so are those of the text."""
+        ids = self._lexicon.ids
         tokens: list[int] = []
-        if " " in ids:
-            tokens = [self._id(character, ids) for character in text]
+        if self.cut or " " in ids:
+            tokens = [self._id(word) for word in CUTS[self.cut or "characters"](text)]
         else:
             for word in text.split():
                 if word in ids:
@@ -109,17 +139,18 @@ class FieldFormat(FileModel):
                 elif all(character in ids for character in word):
                     tokens.extend(ids[character] for character in word)
                 else:
-                    tokens.append(self._id(word, ids))
+                    tokens.append(self._id(word))
         if not tokens:
             raise mistakes.no_tokens()
         return tokens
 
-    def _id(self, word: str, ids: Mapping[str, int]) -> int:
+    def _id(self, word: str) -> int:
         """Returns the token of a word; that of unknown words if the vocabulary has one."""
-        if word in ids:
-            return ids[word]
-        if UNKNOWN in ids:
-            return ids[UNKNOWN]
+        ids = self._lexicon.ids
+        # A format of an earlier version does not say which token stands for unknown words.
+        unknown = ids.get(UNKNOWN) if self.unknown is None else self.unknown
+        if (token := ids.get(word, unknown)) is not None:
+            return token
         raise RunError(
             f"`{word}` is not a token of the task",
             suggest(word, self.words, "its first tokens are " + " ".join(self.words[:12])),
@@ -136,7 +167,8 @@ class FieldFormat(FileModel):
 class InputFormat(FileModel):
     """What a trained model reads and answers, without the data of its task.
 
-    `words` are the texts of the answer's tokens, and `class_names` those of its classes, if the task has them. Answers
+    `words` are the texts of the answer's tokens, `class_names` those of its classes, if the task has them, and
+    `group_names` those of the values of the groups by which results are broken down. Answers
     of pointing are positions of the field `points_at`, one for each position of the field `points_from`. A `written`
     field, by its index, is one that the model may decode from `begin` until `end`, with `limit` tokens at
     most."""
@@ -145,6 +177,7 @@ class InputFormat(FileModel):
     fields: tuple[FieldFormat, ...]
     words: tuple[str, ...]
     class_names: tuple[str, ...] = ()
+    group_names: dict[str, tuple[str, ...]] = Field(default_factory=dict)
     points_at: str = ""
     points_from: str = ""
     written: int | None = None
@@ -153,16 +186,19 @@ class InputFormat(FileModel):
     limit: Annotated[int, Field(ge=1)] = 1
 
     @staticmethod
-    def of(task: Task, module: Architecture, example: Split) -> InputFormat:
-        """Returns the format of a task's inputs and of a module trained on it, from the items of one of its splits."""
+    def of(task: Task, module: Architecture, splits: Mapping[str, Split]) -> InputFormat:
+        """Returns the format of a task's inputs and of a module trained on it, from the items of its splits: of the
+        first other than `train`, if there is one."""
+        example = splits[min(splits, key=lambda name: name == "train")]
         decodable = isinstance(task, DecodableTask)
         points_from, points_at = pointing_fields(module, list(example.inputs))
         longest = int(max(ragged.lengths.max(initial=1) for ragged in example.inputs.values()))
         return InputFormat(
             kind=task.kind,
-            fields=tuple(_field(task, name, ragged) for name, ragged in example.inputs.items()),
+            fields=tuple(FieldFormat.of(task, name, ragged) for name, ragged in example.inputs.items()),
             words=tuple(task.vocabulary),
             class_names=class_names(task),
+            group_names=group_names(task),
             points_at=points_at,
             points_from=points_from,
             written=target_of(module.program.graph) if example.form is Form.POSITIONS else None,
@@ -174,6 +210,13 @@ class InputFormat(FileModel):
     @property
     def form(self) -> Form:
         return self.kind.form
+
+    def bind(self, task: Task) -> Task:
+        """Returns a task with this vocabulary, whatever its files hold by now."""
+        if not isinstance(task, TaskWithVocabulary) or not self.fields:
+            return task
+        field = self.fields[0]
+        return task.restored(field.words[: field.known], self.class_names, self.group_names)
 
     def typed_fields(self, length: int | None = None) -> tuple[FieldFormat, ...]:
         """Returns the fields that an input must have. The last field may be an answer that the model decodes: until its
@@ -287,30 +330,6 @@ def pointing_fields(module: Architecture, names: Sequence[str]) -> tuple[str, st
         next((name for length, name in owners if length == size), "") for size in module.program.result.lengths
     )
     return points_from or points_at, points_at
-
-
-def _field(task: Task, name: str, ragged: Ragged) -> FieldFormat:
-    items = [ragged[index] for index in range(min(_SAMPLED_ITEMS, len(ragged))) if len(ragged[index])]
-    is_tokens = ragged.values.ndim == 1
-    return FieldFormat(
-        name=name,
-        words=field_vocabulary(task, name) if is_tokens else (),
-        size=None if is_tokens else ragged.values.shape[1],
-        first=_mark(items, 0),
-        last=_mark(items, -1),
-    )
-
-
-def _mark(items: Sequence[np.ndarray], place: int) -> float | None:
-    """Returns the value that every item has at its first or last place and no item has inside, such as `[B]`; None if
-    there is none."""
-    values = {float(value) for item in items for value in np.unique(item[place])}
-    if len(items) < 2 or len(values) != 1:
-        return None
-    (value,) = values
-    inside = np.concatenate([item[1:-1] for item in items])
-    is_inside = (inside == value) if inside.ndim == 1 else (inside == value).all(1)
-    return None if is_inside.any() else value
 
 
 def _ragged(rows: Sequence[np.ndarray]) -> Ragged:

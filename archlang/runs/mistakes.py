@@ -52,9 +52,10 @@ def changed_sizes(task: str, before: Mapping[str, int], after: Mapping[str, int]
     return RunError(message, "change statics that leave the sizes as they are, such as the lengths of `task.test`")
 
 
-def no_selecting_split(task: str, split: str, metric: str, possible: Sequence[str]) -> RunError:
+def no_selecting_split(task: str, split: str, metric: str, possible: Sequence[str], has_shares: bool) -> RunError:
     message = f"the task `{task}` has no split `{split}`, on which the weights are selected"
-    choices = f"give it a split `{split}`, or set `select = {possible[-1]}.{metric}`"
+    own = f"set `{split}_share = 0.1`" if has_shares else f"give it a split `{split}`"
+    choices = f"{own}, or set `select = {possible[-1]}.{metric}`"
     return RunError(message, f"its splits are {', '.join(possible)}: {choices}")
 
 

@@ -14,7 +14,8 @@ from archlang.plan.trust import is_shipped
 from archlang.plugins import Plugins
 from archlang.runs import mistakes
 from archlang.runs.model_memory import require_memory
-from archlang.runs.splits import load_splits
+from archlang.runs.splits import load_splits, warn_of_shared_rows
+from archlang.tasks.kit.cache import ReadsUserFiles
 from archlang.tasks.kit.make_task import make_task
 from archlang.tasks.kit.metrics import WRITTEN_METRICS
 from archlang.tasks.kit.task import Task
@@ -41,7 +42,8 @@ def make_settings(plan: Plan) -> tuple[Settings, Task, RunFunctions]:
     task = make_task(plan.task.name, plan.task.python, plan.task.statics, plan.plugins)
     split, metric = settings.selecting
     if split not in task.split_names():
-        raise mistakes.no_selecting_split(plan.task.name, split, metric, task.split_names())
+        has_shares = hasattr(task, f"{split}_share")
+        raise mistakes.no_selecting_split(plan.task.name, split, metric, task.split_names(), has_shares)
     functions = load_functions(plan.train, plan.task.name, task, plan.plugins)
     metrics = (*task.metrics, *functions.metrics)
     if metric not in (*metrics, "loss"):
@@ -82,6 +84,8 @@ def load_workload(
     for name in ("train", settings.selecting[0]):
         if not len(loaded[name]):
             raise mistakes.empty_split(plan.task.name, name)
+    if isinstance(task, ReadsUserFiles):
+        warn_of_shared_rows(loaded)
     return Workload(settings, task, loaded, fabric.device, functions)
 
 

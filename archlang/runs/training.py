@@ -14,6 +14,7 @@ from archlang.record.run_folder import Record
 from archlang.record.trackers import open_trackers
 from archlang.record.versions import recorded_threads
 from archlang.runs.evaluation import Outcome, conclude
+from archlang.runs.inputs import InputFormat
 from archlang.runs.preparation import build_test_module, load_workload, make_settings, make_setup
 from archlang.runs.progress import NoProgress, ProgressDisplay
 from archlang.runs.splits import describe_data
@@ -82,7 +83,8 @@ def train(
         display = ProgressDisplay(console, plan.recipe) if console is not None else None
         stop = stop or Stop()
         if fabric.is_global_zero:
-            record.begin(plan, precision, data, fabric.device, track)
+            input_format = InputFormat.of(task, setup.test_module, workload.splits)
+            record.begin(plan, precision, data, input_format, fabric.device, track)
         fabric.barrier()
         record.trackers = open_trackers(track if fabric.is_global_zero else (), plan, record.folder)
         with (

@@ -10,6 +10,7 @@ from archlang.diagnostics import ArchlangError
 from archlang.plan.plan import Plan
 from archlang.record.run_folder import Record
 from archlang.runs.evaluation import Outcome, conclude
+from archlang.runs.inputs import InputFormat
 from archlang.runs.preparation import build_test_module, load_workload, make_settings, make_setup
 from archlang.runs.progress import NoProgress
 from archlang.runs.splits import describe_data
@@ -71,7 +72,8 @@ def _train_stacked(
             try:
                 make_settings(plan)
                 setup = make_setup(plan, fabric, test_module, precision)
-                record.begin(plan, precision, data, fabric.device)
+                input_format = InputFormat.of(task, setup.test_module, workload.splits)
+                record.begin(plan, precision, data, input_format, fabric.device)
                 runs[index] = TrainingRun(setup, workload, record, plan.seed, NoProgress())
             except ArchlangError as error:
                 ends[index] = error

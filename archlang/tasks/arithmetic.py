@@ -24,7 +24,7 @@ from archlang.tasks.kit.fingerprints import Patience, Seen, fingerprints, in_sha
 from archlang.tasks.kit.ragged import Integers, Ragged, enclose, offsets_of
 from archlang.tasks.kit.random_stream import RandomStream
 from archlang.tasks.kit.split import Split
-from archlang.tasks.kit.task import Kind, Unit, spell
+from archlang.tasks.kit.task import X_MARKS, Kind, Unit, spell
 from archlang.types.statics import Interval
 
 __all__ = ["Arithmetic", "spell"]
@@ -59,6 +59,7 @@ class Arithmetic:
     begin_end: bool = True
 
     kind = Kind.CLASSIFICATION
+    marks = X_MARKS
     class_names = tuple("0123456789")
     breakdown = "depth"
     in_distribution = ("train", "iid")

@@ -23,7 +23,7 @@ from archlang.tasks.kit.checks import check_choice, check_range, check_share, ch
 from archlang.tasks.kit.lexicon import BEGIN, END, Lexicon
 from archlang.tasks.kit.sequence_pairs import SequencePairs
 from archlang.tasks.kit.split import Split
-from archlang.tasks.kit.task import Kind, Unit
+from archlang.tasks.kit.task import PAIR_MARKS, Kind, Unit
 from archlang.types.statics import Interval
 
 __all__ = ["Babi", "Question", "read"]
@@ -95,6 +95,7 @@ class Babi:
     vocabulary = LEXICON.texts
     begin, end = LEXICON.ids[BEGIN], LEXICON.ids[END]
     kind = Kind.SEQ2SEQ
+    marks = PAIR_MARKS
     breakdown = "task"
     groups = ("task", "words")
     unit = Unit.SEQUENCE

@@ -26,7 +26,7 @@ from archlang.tasks.kit.lexicon import BEGIN, END, Words, filled
 from archlang.tasks.kit.ragged import Integers, Ragged, offsets_of
 from archlang.tasks.kit.sequence_pairs import SequencePairs
 from archlang.tasks.kit.split import Split
-from archlang.tasks.kit.task import Kind, Unit
+from archlang.tasks.kit.task import PAIR_MARKS, Kind, Unit
 
 __all__ = ["Cfq", "query", "question"]
 
@@ -95,6 +95,7 @@ class Cfq:
     word_limit: int = 256
 
     kind = Kind.SEQ2SEQ
+    marks = PAIR_MARKS
     breakdown = "length"
     unit = Unit.SEQUENCE
     metrics = ("accuracy", "token_accuracy")

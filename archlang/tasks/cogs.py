@@ -21,7 +21,7 @@ from archlang.tasks.kit.checks import check_split
 from archlang.tasks.kit.lexicon import BEGIN, END, Lexicon, alphabetical
 from archlang.tasks.kit.sequence_pairs import SequencePairs
 from archlang.tasks.kit.split import Split
-from archlang.tasks.kit.task import Kind, Unit
+from archlang.tasks.kit.task import PAIR_MARKS, Kind, Unit
 
 __all__ = ["CATEGORIES", "STRUCTURAL", "Cogs", "read"]
 
@@ -59,6 +59,7 @@ class Cogs:
     breakdown = "category"
     groups = ("category", "structural", "length")
     kind = Kind.SEQ2SEQ
+    marks = PAIR_MARKS
     in_distribution = ("train", "valid", "test")
     unit = Unit.SEQUENCE
     metrics = ("accuracy", "token_accuracy")

@@ -22,7 +22,7 @@ from archlang.tasks.kit.checks import check_bounds, check_lengths, check_ranges,
 from archlang.tasks.kit.ragged import Ragged, append, enclose, offsets_of, shift
 from archlang.tasks.kit.random_stream import RandomStream
 from archlang.tasks.kit.split import Split
-from archlang.tasks.kit.task import Kind, Unit, spell
+from archlang.tasks.kit.task import PAIR_MARKS, Kind, Unit, spell
 from archlang.types.statics import Interval
 
 __all__ = ["Copy", "spell"]
@@ -49,6 +49,7 @@ class Copy:
     name = "copy"
     breakdown = "length"
     kind = Kind.SEQ2SEQ
+    marks = PAIR_MARKS
     unit = Unit.POSITION
     metrics = ("accuracy", "sequence_accuracy")
     version = 1

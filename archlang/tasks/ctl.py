@@ -25,7 +25,7 @@ from archlang.tasks.kit.fingerprints import Fingerprints, Patience, Seen, in_sha
 from archlang.tasks.kit.ragged import Integers, Ragged, Truths, enclose, offsets_of
 from archlang.tasks.kit.random_stream import RandomStream
 from archlang.tasks.kit.split import Split
-from archlang.tasks.kit.task import Kind, Unit, spell
+from archlang.tasks.kit.task import X_MARKS, Kind, Unit, spell
 from archlang.types.statics import Interval
 
 __all__ = ["Ctl", "spell"]
@@ -72,6 +72,7 @@ class Ctl:
 
     breakdown = "length"
     kind = Kind.CLASSIFICATION
+    marks = X_MARKS
     in_distribution = ("train", "iid")
     unit = Unit.SAMPLE
     metrics = ("accuracy",)

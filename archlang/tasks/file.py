@@ -20,43 +20,43 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from archlang.tasks.kit import mistakes
+from archlang.tasks.kit.lexicon import CUTS, Cut
 from archlang.tasks.kit.split import Split
 from archlang.tasks.kit.task import Kind, Unit, spell
-from archlang.tasks.kit.user_file_task import Labels, UserFileTask
-from archlang.tasks.kit.user_files import CUTS, Cut, one_label
+from archlang.tasks.kit.user_file_task import LabelledFileTask
+from archlang.tasks.kit.user_files import one_label
 
 __all__ = ["File", "spell"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class File(UserFileTask):
+class File(LabelledFileTask):
     """The task."""
 
     text: str = "text"
     label: str = "label"
-    labels: int = 2
 
     name = "file"
-    version = 2
+    version = 3
     kind = Kind.CLASSIFICATION
     unit = Unit.SAMPLE
     metrics = ("accuracy",)
-    groups = ("length", "label")
+    own_groups = ("length", "label")
 
     def columns(self) -> Mapping[str, Cut]:
         return {self.text: CUTS[self.by], self.label: one_label}
 
     @property
-    def class_names(self) -> tuple[str, ...]:
-        """The label of each class."""
-        return tuple(Labels.of(self.user_files, 1, self.labels).numbers)
-
-    @property
     def group_names(self) -> dict[str, tuple[str, ...]]:
-        return {"label": self.class_names}
+        return {"label": self.class_names, **super().group_names}
 
     def generate(self, split: str, seed: int) -> Split:
-        lines, labels = self.user_files.lines(split), Labels.of(self.user_files, 1, self.labels)
+        lines = self.user_files.lines(split)
+        for line in lines:
+            if (count := len(line.cells[1])) != 1:
+                reason = f"it has {count} labels, and a text has one"
+                raise mistakes.bad_line(self.user_files.path_of(split), line.number, reason)
         x = self.lexicon.encode(line.cells[0] for line in lines)
-        targets = np.asarray([labels.encode_one(split, line) for line in lines], dtype=np.int64)
-        return Split({"x": x}, targets, groups={"length": x.lengths, "label": targets})
+        targets = np.asarray(self.encode_labels(split, lines), dtype=np.int64).reshape(-1)
+        return Split({"x": x}, targets, groups=self.grouped(lines, length=x.lengths, label=targets))

@@ -16,13 +16,13 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
-from archlang.tasks.kit.lexicon import BEGIN, END
+from archlang.tasks.kit.lexicon import BEGIN, BEGUN, CUTS, END, Cut
 from archlang.tasks.kit.ragged import append, shift
 from archlang.tasks.kit.split import Split
 from archlang.tasks.kit.task import Kind, Unit, spell
 from archlang.tasks.kit.user_file_task import UserFileTask
-from archlang.tasks.kit.user_files import CUTS, Cut
 
 __all__ = ["FileLanguageModel", "spell"]
 
@@ -35,6 +35,7 @@ class FileLanguageModel(UserFileTask):
 
     name = "file_language_model"
     signs = (END, BEGIN)
+    marks: ClassVar = {"x": BEGUN}
     kind = Kind.LANGUAGE_MODEL
     unit = Unit.POSITION
     metrics = ("perplexity", "accuracy")
@@ -43,6 +44,7 @@ class FileLanguageModel(UserFileTask):
         return {self.text: CUTS[self.by]}
 
     def generate(self, split: str, seed: int) -> Split:
-        texts = self.lexicon.encode(line.cells[0] for line in self.user_files.lines(split))
+        lines = self.user_files.lines(split)
+        texts = self.lexicon.encode(line.cells[0] for line in lines)
         targets = append(texts, self.words + 1)
-        return Split({"x": shift(targets, self.words + 2)}, targets, groups={"length": texts.lengths})
+        return Split({"x": shift(targets, self.words + 2)}, targets, groups=self.grouped(lines, length=texts.lengths))

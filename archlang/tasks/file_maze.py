@@ -4,7 +4,7 @@
 >>> from tempfile import TemporaryDirectory
 >>> folder = TemporaryDirectory()
 >>> path = Path(folder.name) / "train.csv"
->>> _ = path.write_text("source,question,answer,rating\\nmine,S ##  ##G,So##oo##G,4\\n")
+>>> _ = path.write_text("source,question,answer\\nmine,S ##  ##G,So##oo##G\\n")
 >>> task = FileMaze(path=str(path), train_size=1, shuffles=True)
 >>> train = task.generate("train", seed=0)
 >>> print(show(task, train.inputs["x"][0], train.targets[0]))
@@ -20,6 +20,7 @@ S## S##
 
 from dataclasses import dataclass
 from math import isqrt
+from typing import ClassVar
 
 import numpy as np
 
@@ -42,6 +43,7 @@ class FileMaze(PuzzleFileTask):
     name = "file_maze"
     breakdown = "length"
     vocabulary = VOCABULARY
+    also: ClassVar = {" ": "."}
     class_names = CLASS_NAMES
 
     def generate(self, split: str, seed: int) -> Split:

@@ -17,12 +17,11 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from archlang.tasks.kit.lexicon import BEGIN, END
+from archlang.tasks.kit.lexicon import BEGIN, CUTS, END, Cut
 from archlang.tasks.kit.sequence_pairs import SequencePairs
 from archlang.tasks.kit.split import Split
-from archlang.tasks.kit.task import Kind, Unit, spell
+from archlang.tasks.kit.task import PAIR_MARKS, Kind, Unit, spell
 from archlang.tasks.kit.user_file_task import UserFileTask
-from archlang.tasks.kit.user_files import CUTS, Cut
 
 __all__ = ["FileSeq2Seq", "spell"]
 
@@ -35,12 +34,17 @@ class FileSeq2Seq(UserFileTask):
     answer: str = "target"
 
     name = "file_seq2seq"
-    # If `given` and `answer` name the same column, there is one column, and the answer is the text itself.
-    text_columns = (0, -1)
     signs = (END, BEGIN)
+    fields = ("source", "target")
+    marks = PAIR_MARKS
     kind = Kind.SEQ2SEQ
     unit = Unit.SEQUENCE
     metrics = ("accuracy", "token_accuracy")
+
+    @property
+    def text_columns(self) -> tuple[int, ...]:
+        """If `given` and `answer` name the same column, the answer is the text itself."""
+        return (0, len(self.columns()) - 1)
 
     @property
     def begin(self) -> int:
@@ -56,4 +60,4 @@ class FileSeq2Seq(UserFileTask):
     def generate(self, split: str, seed: int) -> Split:
         lines, lexicon = self.user_files.lines(split), self.lexicon
         source, target = (lexicon.encode(line.cells[column] for line in lines) for column in self.text_columns)
-        return SequencePairs(source, target, {"length": target.lengths}).split(self.begin, self.end)
+        return SequencePairs(source, target, self.grouped(lines, length=target.lengths)).split(self.begin, self.end)

@@ -5,7 +5,7 @@
 >>> folder = TemporaryDirectory()
 >>> path = Path(folder.name) / "train.csv"
 >>> solution = "123456789456789123789123456231564897564897231897231564312645978645978312978312645"
->>> _ = path.write_text(f"source,q,a,rating\\nmine,{solution[:40]}.{solution[41:]},{solution},7\\n")
+>>> _ = path.write_text(f"source,question,answer,rating\\nmine,{solution[:40]}.{solution[41:]},{solution},7\\n")
 >>> task = FileSudoku(path=str(path), train_size=1, valid_size=0, shuffles=1)
 >>> train = task.generate("train", seed=0)
 >>> spell(task, train.inputs["x"][0][36:45]), spell_solution(task, train.targets[0][36:45])
@@ -16,6 +16,7 @@
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -40,20 +41,25 @@ class FileSudoku(PuzzleFileTask):
 
     shuffles: int = 1_000
     valid_size: int = 100
+    rating: str = "rating"
 
     name = "file_sudoku"
     breakdown = "rating"
     groups = ("rating", "blanks")
     vocabulary = (".", *"123456789")
+    also: ClassVar = {"0": "."}
     class_names = tuple("123456789")
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_bounds(self.name, "shuffles", self.shuffles, 0)
 
+    def columns(self) -> tuple[str, ...]:
+        return (*super().columns(), self.rating)
+
     def generate(self, split: str, seed: int) -> Split:
         puzzles, solutions, ratings = self.rows(split, seed, _NUMBERS, _problem)
-        if split == "train":
+        if split == "train" and self.shuffles:
             repeated = np.repeat(np.arange(len(puzzles)), self.shuffles)
             shuffled = shuffle(RandomStream(self.name, seed), _SIDE, puzzles[repeated], solutions[repeated])
             puzzles, solutions = (np.concatenate(pair) for pair in zip((puzzles, solutions), shuffled, strict=True))

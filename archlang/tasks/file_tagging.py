@@ -18,22 +18,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from archlang.tasks.kit import mistakes
+from archlang.tasks.kit.lexicon import CUTS, Cut, split_words
 from archlang.tasks.kit.ragged import Ragged
 from archlang.tasks.kit.split import Split
 from archlang.tasks.kit.task import Kind, Unit, spell
-from archlang.tasks.kit.user_file_task import Labels, UserFileTask
-from archlang.tasks.kit.user_files import CUTS, Cut, split_words
+from archlang.tasks.kit.user_file_task import LabelledFileTask
 
 __all__ = ["FileTagging", "spell"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class FileTagging(UserFileTask):
+class FileTagging(LabelledFileTask):
     """The task."""
 
     text: str = "text"
     tags: str = "tags"
-    labels: int = 2
 
     name = "file_tagging"
     kind = Kind.TAGGING
@@ -43,18 +42,13 @@ class FileTagging(UserFileTask):
     def columns(self) -> Mapping[str, Cut]:
         return {self.text: CUTS[self.by], self.tags: split_words}
 
-    @property
-    def class_names(self) -> tuple[str, ...]:
-        """The text of each tag."""
-        return tuple(Labels.of(self.user_files, 1, self.labels).numbers)
-
     def generate(self, split: str, seed: int) -> Split:
-        lines, labels = self.user_files.lines(split), Labels.of(self.user_files, 1, self.labels)
-        x = self.lexicon.encode(line.cells[0] for line in lines)
+        lines = self.user_files.lines(split)
         for line in lines:
-            words, tags = line.cells
+            words, tags, *_ = line.cells
             if len(words) != len(tags):
                 reason = f"it has {len(words)} words and {len(tags)} tags"
                 raise mistakes.bad_line(self.user_files.path_of(split), line.number, reason)
-        targets = Ragged.of([labels.encode(split, line) for line in lines], "int32")
-        return Split({"x": x}, targets, groups={"length": x.lengths})
+        x = self.lexicon.encode(line.cells[0] for line in lines)
+        targets = Ragged.of(self.encode_labels(split, lines), "int32")
+        return Split({"x": x}, targets, groups=self.grouped(lines, length=x.lengths))

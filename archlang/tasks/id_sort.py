@@ -23,9 +23,10 @@ import numpy as np
 
 from archlang.tasks.copy import Copy
 from archlang.tasks.kit.checks import check_bounds
+from archlang.tasks.kit.lexicon import ENCLOSED
 from archlang.tasks.kit.ragged import Ragged, enclose
 from archlang.tasks.kit.random_stream import RandomStream
-from archlang.tasks.kit.task import spell
+from archlang.tasks.kit.task import PAIR_MARKS, spell
 from archlang.tasks.priority_sort import PUBLISHED_TEST, PUBLISHED_TRAIN, PUBLISHED_VALID
 from archlang.types.statics import Interval
 
@@ -44,6 +45,7 @@ class IdSort(Copy):
     id_size: int = 8
 
     name = "id_sort"
+    marks = PAIR_MARKS | {"id": ENCLOSED}
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -29,7 +29,7 @@ from archlang.tasks.kit.listops_trees_by_length import LengthTable, grow_to
 from archlang.tasks.kit.ragged import Integers, enclose
 from archlang.tasks.kit.random_stream import RandomStream
 from archlang.tasks.kit.split import Split
-from archlang.tasks.kit.task import Kind, Unit, spell
+from archlang.tasks.kit.task import X_MARKS, Kind, Unit, spell
 from archlang.types.statics import Interval
 
 __all__ = ["ListOps", "spell"]
@@ -92,6 +92,7 @@ class ListOps:
     begin_end: bool = True
 
     kind = Kind.CLASSIFICATION
+    marks = X_MARKS
     class_names = tuple("0123456789")
     unit = Unit.SAMPLE
     metrics = ("accuracy",)

@@ -23,7 +23,7 @@ import numpy.typing as npt
 from archlang.tasks.kit import published_files
 from archlang.tasks.kit.checks import check_bounds, check_choice, check_range, check_split
 from archlang.tasks.kit.fingerprints import Seen, combine, fingerprints, in_share
-from archlang.tasks.kit.lexicon import Lexicon
+from archlang.tasks.kit.lexicon import ENCLOSED, Lexicon
 from archlang.tasks.kit.ragged import Integers, Ragged, Truths, enclose, join, offsets_of
 from archlang.tasks.kit.random_stream import RandomStream
 from archlang.tasks.kit.split import Split
@@ -132,6 +132,7 @@ class LogicalInference:
 
     breakdown = "operators"
     kind = Kind.PAIRS
+    marks = dict.fromkeys(("left", "right"), ENCLOSED)
     class_names = RELATIONS
     in_distribution = ("train", "valid", "iid")
     unit = Unit.SAMPLE

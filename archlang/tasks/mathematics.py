@@ -29,7 +29,7 @@ from archlang.tasks.kit.ragged import Integers, Ragged
 from archlang.tasks.kit.random_stream import RandomStream, ScalarStream
 from archlang.tasks.kit.sequence_pairs import SequencePairs
 from archlang.tasks.kit.split import Split
-from archlang.tasks.kit.task import Kind, Unit
+from archlang.tasks.kit.task import PAIR_MARKS, Kind, Unit
 
 __all__ = ["Mathematics", "question"]
 
@@ -91,6 +91,7 @@ class Mathematics:
     vocabulary = VOCABULARY
     begin, end = len(VOCABULARY) - 1, len(VOCABULARY) - 2
     kind = Kind.SEQ2SEQ
+    marks = PAIR_MARKS
     in_distribution = ("train", "iid", "interpolate")
     breakdown = "digits"
     groups = ("digits", "difficulty")

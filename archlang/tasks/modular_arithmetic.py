@@ -21,7 +21,7 @@ from archlang.tasks.kit.chomsky_hierarchy import ChomskyTask, length_groups
 from archlang.tasks.kit.ragged import Integers, Ragged, enclose, offsets_of
 from archlang.tasks.kit.random_stream import RandomStream
 from archlang.tasks.kit.split import Split
-from archlang.tasks.kit.task import Kind, Unit, spell
+from archlang.tasks.kit.task import X_MARKS, Kind, Unit, spell
 from archlang.types.statics import Interval
 
 __all__ = ["Interval", "ModularArithmetic", "spell"]
@@ -38,6 +38,7 @@ class ModularArithmetic(ChomskyTask):
 
     name = "modular_arithmetic"
     kind = Kind.CLASSIFICATION
+    marks = X_MARKS
     unit = Unit.SAMPLE
     metrics = ("accuracy",)
 

@@ -2,13 +2,12 @@
 
 Elliott et al. (2016). The split by length is from Pointer-Augmented Neural Memory (Le et al., 2024, section 3.4).
 
->>> words("Two young, White males are outside.")
-['two', 'young', ',', 'white', 'males', 'are', 'outside', '.']
->>> words("Ein Mann - im \\"Büro\\" - sagt's.")
-['ein', 'mann', '-', 'im', '"', 'büro', '"', '-', 'sagt', "'", 's', '.']
+>>> split_sentence("Two young, White males are outside.")
+('two', 'young', ',', 'white', 'males', 'are', 'outside', '.')
+>>> split_sentence("Ein Mann - im \\"Büro\\" - sagt's.")
+('ein', 'mann', '-', 'im', '"', 'büro', '"', '-', 'sagt', "'", 's', '.')
 """
 
-import re
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -17,12 +16,12 @@ import numpy as np
 from archlang.data import store
 from archlang.tasks.kit import mistakes
 from archlang.tasks.kit.checks import check_bounds, check_choice, check_share, check_split
-from archlang.tasks.kit.lexicon import BEGIN, END, UNKNOWN, Lexicon, Words, filled, most_frequent
+from archlang.tasks.kit.lexicon import BEGIN, END, UNKNOWN, Lexicon, Words, filled, most_frequent, split_sentence
 from archlang.tasks.kit.sequence_pairs import SequencePairs
 from archlang.tasks.kit.split import Split
-from archlang.tasks.kit.task import Kind, Unit
+from archlang.tasks.kit.task import PAIR_MARKS, Kind, Unit
 
-__all__ = ["Multi30k", "words"]
+__all__ = ["Multi30k", "split_sentence"]
 
 FILES = {
     "train": "train",
@@ -35,14 +34,8 @@ FILES = {
 SORTED = ("train", "valid", "test")
 SPLITS = ("length", "published")
 SOURCE, TARGET = "en", "de"
-_WORD = re.compile(r"\w+|[^\w\s]")
 
 Sentences = tuple[list[Words], list[Words]]
-
-
-def words(sentence: str) -> Words:
-    """Returns the words and punctuation marks of a sentence in lower case."""
-    return _WORD.findall(sentence.lower())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,6 +48,7 @@ class Multi30k:
     target_words: int = 10_000
 
     kind = Kind.SEQ2SEQ
+    marks = PAIR_MARKS
     breakdown = "length"
     unit = Unit.SEQUENCE
     metrics = ("perplexity", "token_accuracy", "accuracy")
@@ -78,10 +72,14 @@ class Multi30k:
         """The English and the German words of the train split."""
         sides = zip(self._sentences("train"), (self.source_words, self.target_words), strict=True)
         source, target = (
-            Lexicon((*filled(most_frequent(rows, most), most), UNKNOWN, END, BEGIN), unknown=most)
+            Lexicon((*filled(most_frequent(rows, most), most), UNKNOWN, END, BEGIN), unknown=most, cut="sentence")
             for rows, most in sides
         )
         return source, target
+
+    @property
+    def lexicons(self) -> dict[str, Lexicon]:
+        return dict(zip(("source", "target"), self._lexicons, strict=True))
 
     @property
     def vocabulary(self) -> tuple[str, ...]:
@@ -132,7 +130,9 @@ class Multi30k:
 
 
 def _pairs(file: str) -> Sentences:
-    source, target = ([words(line) for line in store.lines("multi30k", f"{file}.{side}")] for side in (SOURCE, TARGET))
+    source, target = (
+        list[Words](map(split_sentence, store.lines("multi30k", f"{file}.{side}"))) for side in (SOURCE, TARGET)
+    )
     if len(source) != len(target):
         raise mistakes.uneven_files("multi30k", f"{file}.{SOURCE}", len(source), f"{file}.{TARGET}", len(target))
     return source, target

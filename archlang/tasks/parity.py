@@ -18,7 +18,7 @@ from archlang.tasks.kit.chomsky_hierarchy import ChomskyTask, length_groups, ran
 from archlang.tasks.kit.ragged import Integers, enclose
 from archlang.tasks.kit.random_stream import RandomStream
 from archlang.tasks.kit.split import Split
-from archlang.tasks.kit.task import Kind, Unit, spell
+from archlang.tasks.kit.task import X_MARKS, Kind, Unit, spell
 from archlang.types.statics import Interval
 
 __all__ = ["Interval", "Parity", "spell"]
@@ -32,6 +32,7 @@ class Parity(ChomskyTask):
 
     name = "parity"
     kind = Kind.CLASSIFICATION
+    marks = X_MARKS
     class_names = ("even", "odd")
     unit = Unit.SAMPLE
     metrics = ("accuracy",)

@@ -25,7 +25,7 @@ from archlang.tasks.kit.lexicon import BEGIN, END, Lexicon
 from archlang.tasks.kit.random_stream import RandomStream, ScalarStream
 from archlang.tasks.kit.sequence_pairs import SequencePairs
 from archlang.tasks.kit.split import Split
-from archlang.tasks.kit.task import Kind, Unit, spell
+from archlang.tasks.kit.task import PAIR_MARKS, Kind, Unit, spell
 
 __all__ = ["Pcfg", "evaluate", "spell"]
 
@@ -124,6 +124,7 @@ class Pcfg:
     vocabulary = LEXICON.texts
     begin, end = _IDS[BEGIN], _IDS[END]
     kind = Kind.SEQ2SEQ
+    marks = PAIR_MARKS
     breakdown = "functions"
     groups = ("functions", "length", "pair")
     unit = Unit.SEQUENCE

@@ -21,9 +21,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from archlang.tasks.copy import Copy
+from archlang.tasks.kit.lexicon import ENCLOSED
 from archlang.tasks.kit.ragged import Ragged, enclose
 from archlang.tasks.kit.random_stream import RandomStream
-from archlang.tasks.kit.task import spell
+from archlang.tasks.kit.task import PAIR_MARKS, spell
 from archlang.types.statics import Interval
 
 __all__ = ["PrioritySort", "spell"]
@@ -40,6 +41,7 @@ class PrioritySort(Copy):
     test: tuple[int, ...] = PUBLISHED_TEST
 
     name = "priority_sort"
+    marks = PAIR_MARKS | {"priority": ENCLOSED}
 
     def items(self, rng: RandomStream, symbols: Ragged) -> tuple[dict[str, Ragged], Ragged]:
         priorities = rng.normal(len(symbols.values)).astype(np.float32)

@@ -24,7 +24,7 @@ from archlang.tasks.kit.checks import check_choice, check_split
 from archlang.tasks.kit.fingerprints import fingerprints
 from archlang.tasks.kit.ragged import Integers, Ragged, append, enclose, shift
 from archlang.tasks.kit.split import Split
-from archlang.tasks.kit.task import Kind, Unit, spell
+from archlang.tasks.kit.task import PAIR_MARKS, Kind, Unit, spell
 
 __all__ = ["Scan", "commands", "published_iid", "read", "spell"]
 
@@ -102,6 +102,7 @@ class Scan:
     joint: bool = True
 
     kind = Kind.SEQ2SEQ
+    marks = PAIR_MARKS
     breakdown = "length"
     unit = Unit.SEQUENCE
     metrics = ("accuracy", "token_accuracy")

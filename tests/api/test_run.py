@@ -16,7 +16,9 @@ from archlang.api.run import Run
 from archlang.data import store
 from archlang.plan.from_file import plan_recipe
 from archlang.record.mistakes import RunError
+from archlang.record.run_folder import RecordWarning
 from archlang.runs import training
+from archlang.runs.evaluation import evaluate_run
 from archlang.runs.prediction import predict_inputs
 from archlang.tasks.kit.task import Kind, class_names
 from tests.tiny_run import Train
@@ -51,10 +53,11 @@ REGRESSOR = """model m(x: seq[n, size]) -> seq[n, 1] {
 SIZES = "train_size = 8, valid_size = 4, test_size = 4"
 
 
-def trained(folder: Path, model: str, task: str, select: str = "valid.accuracy") -> Run:
+def trained(folder: Path, model: str, task: str, select: str = "valid.accuracy", steps: int = 1) -> Run:
     folder.mkdir(exist_ok=True)
     (folder / "m.arch").write_text(
-        f"{model}\nrecipe r {{\n task {task}\n model m\n train adamw[steps = 1, batch = 4, select = {select}]\n}}\n"
+        f"{model}\nrecipe r {{\n task {task}\n model m\n"
+        f" train adamw[steps = {steps}, batch = 4, select = {select}]\n}}\n"
     )
     training.train(plan_recipe(folder / "m.arch"), folder / "run", device="cpu")
     return archlang.load_run(folder / "run")
@@ -98,6 +101,65 @@ def test_checkpoints_are_chosen_by_word_or_step(finished_run: Path) -> None:
     for checkpoint, message in ((7, "has no checkpoint of step 7"), ("newest", "`newest` is not a checkpoint")):
         with pytest.raises(RunError, match=message):
             archlang.load_run(finished_run, checkpoint)
+
+
+MOODS = "text\tlabel\tsplit\n" + "c\tx\ttrain\nd\ty\ttrain\n" * 8 + "c c\tx\tvalid\nd zz\ty\tvalid\n"
+
+
+@pytest.fixture
+def moods(tmp_path: Path) -> Path:
+    (tmp_path / "a.tsv").write_text(MOODS)
+    return tmp_path
+
+
+def test_a_run_has_the_vocabulary_that_it_was_trained_with(moods: Path) -> None:
+    run = trained(moods, CLASSIFIER, 'file[path = "a.tsv", words = 4, labels = 3]', steps=20)
+    inputs = ["c", "d", "dc", "[B]"]
+    answers = run.predict(inputs)
+    assert [answer.fields["x"] for answer in answers] == ["c", "d", "<unk>", "<unk>"]
+    with (moods / "a.tsv").open("a") as stream:
+        stream.write("b b b b b b b b b\tw\ttrain\n")
+    run = archlang.load_run(moods / "run")
+    assert (run.predict(inputs), run.vocabulary[:2]) == (answers, ("c", "d"))
+    with pytest.warns(RecordWarning, match="the train split cannot be compared .*line 20.*no line of train has this"):
+        outcome = evaluate_run(moods / "run", device="cpu")
+    assert [score.split for score in outcome.scores] == ["valid"]
+    (moods / "a.tsv").unlink()
+    run = archlang.load_run(moods / "run")
+    assert run.predict(inputs) == answers
+    archlang.save(run, moods / "saved")
+    assert archlang.load_run(moods / "saved").predict(inputs) == answers
+
+
+def test_an_evaluation_says_which_split_of_a_file_has_changed(moods: Path) -> None:
+    trained(moods, CLASSIFIER, 'file[path = "a.tsv", words = 4]')
+    (moods / "a.tsv").write_text(MOODS.replace("c\tx", "c c\tx", 1))
+    with pytest.warns(RecordWarning) as warned:
+        evaluate_run(moods / "run", device="cpu")
+    assert [str(warning.message) for warning in warned] == [
+        f"the train split is not the one that {moods / 'run'} was made with"
+    ]
+
+
+def test_rows_that_a_split_shares_with_train_are_named(moods: Path) -> None:
+    with (moods / "a.tsv").open("a") as stream:
+        stream.write("c\ty\ttest\nd d\ty\ttest\n")
+    with pytest.warns(RecordWarning, match="the model reads 1 of the 2 rows of test in train too"):
+        trained(moods, CLASSIFIER, 'file[path = "a.tsv", words = 4]')
+
+
+def test_a_run_of_an_earlier_version_reads_its_vocabulary_from_its_data(moods: Path) -> None:
+    answers = trained(moods, CLASSIFIER, 'file[path = "a.tsv", words = 4]').predict(["c", "d zz"])
+    (moods / "run" / "vocabulary.json").unlink()
+    assert archlang.load_run(moods / "run").predict(["c", "d zz"]) == answers
+
+
+def test_a_run_without_validation_data_answers(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("c,x\nd,y\n" * 4)
+    run = trained(tmp_path, CLASSIFIER, 'file[path = "a.csv", header = false, words = 4]', "train.accuracy")
+    (prediction,) = run.predict(["c"])
+    assert prediction.answer in ("x", "y")
+    assert run.inspect("c").fields["x"] == ("c",)
 
 
 def test_a_saved_run_answers_without_its_data(finished_run: Path, tmp_path: Path) -> None:
@@ -251,7 +313,7 @@ def test_a_field_of_numbers_takes_rows(tmp_path: Path) -> None:
 def test_labels_and_unknown_words_of_a_file_are_read(tmp_path: Path) -> None:
     rows = ["text\tlabel", "a fine day\tgood", "what a mess\tbad", "fine\tgood", "mess\tbad"]
     (tmp_path / "moods.tsv").write_text("\n".join(rows))
-    (tmp_path / "valid.tsv").write_text("\n".join(rows))
+    (tmp_path / "valid.tsv").write_text("text\tlabel\na fine mess\tgood\na fine mess\tbad\n")
     run = trained(
         tmp_path, CLASSIFIER, f'file["{tmp_path}/moods.tsv", valid = "{tmp_path}/valid.tsv", words = 9]'
     )  # fmt: skip

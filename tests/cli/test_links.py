@@ -20,8 +20,8 @@ COMMANDS = {
 }
 OWN = (
     "recipe.arch", "run.json", "data.json", "graph.txt", "graph_at_test.txt", "metrics.jsonl", "timings.jsonl",
-    "results.json", ".lock", "checkpoints", "tensorboard", "report.html", "inspect.html", ".results.json.part",
-    ".report.html.part",
+    "vocabulary.json", "results.json", ".lock", "checkpoints", "tensorboard", "report.html", "inspect.html",
+    ".results.json.part", ".report.html.part",
 )  # fmt: skip
 
 

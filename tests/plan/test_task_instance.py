@@ -16,10 +16,18 @@ VALUES = {
 }
 
 
-def test_a_static_that_the_class_of_a_task_refuses_is_reported() -> None:
+@pytest.mark.parametrize(
+    "task",
+    [
+        "flipflop[test_length = [7]]",
+        'file_language_model["corpus.pdf"]',
+        'file_language_model["a.csv", test = "b.doc"]',
+    ],
+)
+def test_a_static_that_the_class_of_a_task_refuses_is_reported(task: str) -> None:
     text = "model m(x: tokens[n]) -> logits[n, vocab] { return embed[4](x) |> linear[vocab] }"
-    (diagnostic,) = check_text(text + "recipe r { task flipflop[test_length = [7]] model m train adamw[steps = 1] }")
-    assert (diagnostic.code, diagnostic.span.text) == ("E0618", "flipflop[test_length = [7]]")
+    (diagnostic,) = check_text(text + f"recipe r {{ task {task} model m train adamw[steps = 1] }}")
+    assert (diagnostic.code, diagnostic.span.text) == ("E0618", task)
 
 
 @pytest.mark.parametrize("name", sorted(library.task_names()))

@@ -37,7 +37,7 @@ class Damage:
 
 FILES = (
     "run.json", "data.json", "results.json", "versions.json", "metrics.jsonl", "timings.jsonl", "graph.txt",
-    "graph_at_test.txt", "recipe.arch",
+    "graph_at_test.txt", "recipe.arch", "vocabulary.json",
 )  # fmt: skip
 DEEP = "[" * 200_000
 
@@ -400,6 +400,10 @@ def _graph(name: str, example: Path) -> list[Damage]:
 def damages_of(example: Path) -> list[Damage]:
     """Returns every damage to a copy of the finished run `example`."""
     damages = [damage for name in FILES for damage in _file(name)]
-    damages += [damage for name in ("run.json", "data.json", "results.json") for damage in _json(name, example)]
+    damages += [
+        damage
+        for name in ("run.json", "data.json", "vocabulary.json", "results.json")
+        for damage in _json(name, example)
+    ]
     damages += [*_folders(), *_weights(), *_state()]
     return damages + [damage for name in ("graph.txt", "graph_at_test.txt") for damage in _graph(name, example)]

@@ -15,10 +15,13 @@ from archlang.record.mistakes import RunError
 from archlang.record.run_folder import Record, RecordWarning
 from archlang.record.schemas import DataRecord, EvaluationTiming, StepMetrics
 from archlang.record.tensorboard import Curves, CurvesWarning
+from archlang.runs.inputs import InputFormat
+from archlang.tasks.kit.task import Kind
 
 CPU = torch.device("cpu")
 DATA_JSON = {"train": {"items": 3, "groups": {"length": [1, 2]}, "sha256": "00"}}
 DATA = DataRecord.model_validate(DATA_JSON)
+FORMAT = InputFormat(kind=Kind.CLASSIFICATION, fields=(), words=("a",))
 
 
 def step(number: int) -> StepMetrics:
@@ -35,7 +38,7 @@ def point(program: Path) -> Plan:
 
 def begin(folder: Path, plan: Plan, precision: str = "32") -> Record:
     record = Record(folder)
-    record.begin(plan, precision, DATA, CPU)
+    record.begin(plan, precision, DATA, FORMAT, CPU)
     return record
 
 
@@ -61,7 +64,7 @@ def test_the_folder_of_the_same_run_is_opened(point: Plan, tmp_path: Path) -> No
     begin(tmp_path / "run", point).close()
     before = contents(tmp_path / "run")
     again = Record(tmp_path / "run")
-    assert again.begin(point, "32", DATA, CPU)
+    assert again.begin(point, "32", DATA, FORMAT, CPU)
     again.close()
     assert contents(tmp_path / "run") == before
 
@@ -112,7 +115,7 @@ def test_another_precision_or_other_data_are_another_run(point: Plan, tmp_path: 
         begin(tmp_path / "run", point, "bf16")
     changed_data = DataRecord.model_validate({"train": {**DATA_JSON["train"], "items": 4}})
     with pytest.raises(RunError, match="its train split held other items"):
-        Record(tmp_path / "run").begin(point, "32", changed_data, CPU)
+        Record(tmp_path / "run").begin(point, "32", changed_data, FORMAT, CPU)
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", "\x00", '{"recipe": "tiny", "model": "tiny", "seed": 1}'])
@@ -254,7 +257,7 @@ def test_a_run_of_a_version_without_facts_resumes(tmp_path: Path, point: Plan) -
         assert old != file.read_text(encoding="utf-8")
         file.write_text(old, encoding="utf-8")
     record = Record(tmp_path / "run")
-    assert record.begin(point, "32", DATA, CPU)
+    assert record.begin(point, "32", DATA, FORMAT, CPU)
     record.close()
 
 

@@ -12,7 +12,7 @@ from archlang.tasks.file_tagging import FileTagging
 from archlang.tasks.kit import cache
 from archlang.tasks.kit.mistakes import TaskError
 from archlang.tasks.kit.ragged import Ragged
-from archlang.tasks.kit.task import Task, spell
+from archlang.tasks.kit.task import Task, group_names, groups, spell
 
 TSV = (
     "text\tlabel\ttags\tsource\ttarget\tsplit\n"
@@ -107,3 +107,64 @@ def test_a_changed_file_is_not_read_from_the_cache(place: Path) -> None:
 def test_an_unknown_value_of_by_is_refused(task_class: type[Task]) -> None:
     with pytest.raises(TaskError, match="by = letters is not a valid value for"):
         task_class(by="letters")  # type: ignore[call-arg] # every one of them has it
+
+
+def test_a_word_that_looks_like_a_mark_is_a_word(tmp_path: Path) -> None:
+    (tmp_path / "a.tsv").write_text("source\ttarget\n[B] c\ta [E] b\n")
+    task = FileSeq2Seq(path=str(tmp_path / "a.tsv"), words=9)
+    target = task.generate("train", 0).targets
+    assert isinstance(target, Ragged)
+    assert np.flatnonzero(target.values == task.end).tolist() == [3]
+
+
+def test_a_text_file_has_a_text_in_each_line_and_no_header(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("to\tbe\n\nor not\n")
+    task = FileLanguageModel(path=str(tmp_path / "a.txt"), words=9)
+    train = task.generate("train", 0)
+    assert [spell(task, train.targets[index]) for index in range(2)] == ["to be [E]", "or not [E]"]
+
+
+def test_a_share_keeps_equal_texts_together_and_the_split_of_each_row(tmp_path: Path) -> None:
+    def splits(count: int) -> dict[str, list[str]]:
+        rows = [f"a {number // 2},{number % 2}" for number in range(count)]
+        (tmp_path / "a.csv").write_text("\n".join(rows))
+        task = File(path=str(tmp_path / "a.csv"), words=9, header=False, valid_share=0.2, test_share=0.3)
+        assert task.split_names() == ("train", "valid", "test")
+        return {
+            split: [" ".join(line.cells[0]) for line in task.user_files.lines(split)] for split in task.split_names()
+        }
+
+    few, many = splits(100), splits(1_000)
+    assert sum(map(len, many.values())) == 1_000
+    for split, share in (("train", 0.5), ("valid", 0.2), ("test", 0.3)):
+        assert len(many[split]) == pytest.approx(1_000 * share, rel=0.2)
+        assert set(few[split]) <= set(many[split])
+    assert not set(many["train"]) & {*many["valid"], *many["test"]}
+
+
+@pytest.mark.parametrize(
+    ("statics", "complaint"),
+    [
+        ({"valid_share": 0.1, "valid": "b.tsv"}, "has both a file and a share for the split `valid`"),
+        ({"valid_share": 0.7, "test_share": 0.7}, "valid_share . test_share = 1.4 is out of bounds"),
+        ({"test": "b.xls"}, "b.xls is neither CSV, TSV nor JSONL, from which `file` reads"),
+    ],
+)
+def test_statics_that_contradict_each_other_are_refused_unread(statics: dict[str, object], complaint: str) -> None:
+    with pytest.raises(TaskError, match=complaint):
+        File(path="a.tsv", **statics)  # type: ignore[arg-type] # of several types
+
+
+def test_a_share_and_a_column_split_exclude_each_other(place: Path) -> None:
+    with pytest.raises(TaskError, match="has a column `split`, and the recipe names further files or shares"):
+        File(path=str(place), words=6, valid_share=0.1).generate("train", 0)
+
+
+@pytest.mark.parametrize("task_class", TASKS.values(), ids=TASKS)
+def test_a_column_of_ones_own_groups_the_results(task_class: type[Task], place: Path) -> None:
+    topics = ["topic", "10", "9, or so", "10"]
+    place.write_text("\n".join(f"{line}\t{topic}" for line, topic in zip(TSV.splitlines(), topics, strict=True)))
+    task = task_class(path=str(place), words=6, group="topic")  # type: ignore[call-arg] # every one of them has these
+    assert (task.breakdown, groups(task)[-1]) == ("topic", "topic")
+    assert group_names(task)["topic"] == ("10", "9, or so")
+    assert [task.generate(split, 0).groups["topic"].tolist() for split in ("train", "test")] == [[0, 1], [0]]

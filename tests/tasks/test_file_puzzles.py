@@ -1,6 +1,7 @@
 """The tasks over a user's own puzzles: file_sudoku and file_maze."""
 
 import gzip
+import json
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,7 @@ from tests.tasks.test_sudoku import solutions
 
 SOLUTION = "123456789456789123789123456231564897564897231897231564312645978645978312978312645"
 PUZZLE = ".2345678." + SOLUTION[9:]
-HEADER = "source,q,a,rating\n"
+HEADER = "source,question,answer,rating\n"
 MAZE, SOLVED = "S ##  ##G", "So##oo##G"
 
 
@@ -34,6 +35,18 @@ def puzzles(count: int) -> str:
 
 def rows(items: Split) -> list[list[int]]:
     return [items.inputs["x"][index].tolist() for index in range(len(items))]
+
+
+def test_columns_are_found_by_their_names_in_every_form(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text(f"level,solved,puzzle\n30,{SOLUTION},{PUZZLE}\n")
+    (tmp_path / "b.jsonl").write_text(json.dumps({"puzzle": list(PUZZLE), "solved": SOLUTION, "level": 30}) + "\n")
+    statics = {"puzzle": "puzzle", "solution": "solved", "rating": "level", "valid_size": 0, "shuffles": 0}
+    for name in ("a.csv", "b.jsonl"):
+        items = FileSudoku(path=str(tmp_path / name), **statics).generate("train", 0)  # type: ignore[arg-type] # of several types
+        assert items.inputs["x"][0].tolist() == [0 if cell == "." else int(cell) for cell in PUZZLE]
+        assert items.groups["rating"].tolist() == [30]
+    with pytest.raises(TaskError, match="line 1 of .*a.csv: the header has no column `question`"):
+        FileSudoku(path=str(tmp_path / "a.csv")).generate("train", 0)
 
 
 def test_train_has_rows_and_their_shuffles_and_valid_has_other_rows(tmp_path: Path) -> None:
@@ -114,7 +127,7 @@ def test_a_file_that_is_missing_empty_or_of_another_form_is_named(tmp_path: Path
     for path, reason in (
         ("", "the path of `file_maze` is missing"),
         ("none.csv", "none.csv is missing"),
-        ("a.tsv", "a.tsv is not CSV"),
+        ("a.txt", "a.txt is neither CSV, TSV nor JSONL"),
         ("empty.csv", "has no row for the split `train`"),
     ):
         with pytest.raises(TaskError, match=reason):

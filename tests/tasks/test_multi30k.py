@@ -8,7 +8,7 @@ import pytest
 
 from archlang.tasks.kit.mistakes import TaskError
 from archlang.tasks.kit.ragged import Ragged
-from archlang.tasks.multi30k import FILES, Multi30k, words
+from archlang.tasks.multi30k import FILES, Multi30k, split_sentence
 from tests.tasks.conftest import Offer
 
 SIZES = {"train": 29_000, "valid": 1_014, "test": 1_000, "test_2017": 1_000, "mscoco": 461}
@@ -53,8 +53,15 @@ def test_each_language_has_its_own_words(published: Callable[[str], list[str]]) 
     for index in range(50):
         read = [task.source_vocabulary[token] for token in items.inputs["source"][index]]
         answer = [task.vocabulary[token] for token in items.targets[index]]
-        assert read == ["[B]", *(word if word in source_words else "<unk>" for word in words(sources[index])), "[E]"]
-        assert answer == [*(word if word in target_words else "<unk>" for word in words(targets[index])), "[E]"]
+        assert read == [
+            "[B]",
+            *(word if word in source_words else "<unk>" for word in split_sentence(sources[index])),
+            "[E]",
+        ]
+        assert answer == [
+            *(word if word in target_words else "<unk>" for word in split_sentence(targets[index])),
+            "[E]",
+        ]
     share = np.mean(items.targets.values == task.vocabulary.index("<unk>"))
     assert 0 < share < 0.05
 
@@ -62,7 +69,7 @@ def test_each_language_has_its_own_words(published: Callable[[str], list[str]]) 
 @pytest.mark.usefixtures("published_files")
 def test_the_most_frequent_words_come_first(published: Callable[[str], list[str]]) -> None:
     task = Multi30k(split="published", target_words=50)
-    counts = Counter(word for line in published("multi30k/train.de") for word in words(line))
+    counts = Counter(word for line in published("multi30k/train.de") for word in split_sentence(line))
     assert list(task.vocabulary[:50]) == [
         word for word, _ in sorted(counts.items(), key=lambda entry: (-entry[1], entry[0]))[:50]
     ]

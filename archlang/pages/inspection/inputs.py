@@ -33,8 +33,8 @@ def item_batch(module: Architecture, items: Split, index: int) -> Batch:
 def typed_input(module: Architecture, input_format: InputFormat, item: Item | Sequence[str]) -> Batch:
     """Returns an input as a batch of one, without a target.
 
-    Tokens that every item of the task has at its ends, such as `[B]`, are added if they are missing. If the last field
-    is an answer with an end token, it may be omitted: the model decodes it.
+    Marks that the task declares, such as `[B]`, are added if they are missing. If the last field is an answer with an
+    end token, it may be omitted: the model decodes it.
 
     Raises:
         RunError: The input does not fit the model."""

@@ -97,6 +97,8 @@ def folder() -> Path:
 def _key(name: str, statics: Mapping[str, StaticValue], task: Task, split: str, seed: int) -> str:
     plain = {key: _plain(value) for key, value in sorted(statics.items())}
     facts: list[object] = [_FORMAT, name, task.version, split, seed, plain]
+    # The vocabulary of a run, in place of that of the files.
+    facts += [stored for stored in (getattr(task, "stored", ()),) if any(stored)]
     facts += [versions for versions in (published_files.versions(task), _user_digests(task)) if versions]
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:32]
 

@@ -1,8 +1,9 @@
-"""Lexicons: the words of a task, each with its token."""
+"""Lexicons: the words of a task, each with its token, and how texts are cut into them."""
 
+import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -12,18 +13,42 @@ from archlang.tasks.kit.ragged import Ragged, offsets_of
 Words = Sequence[str]
 
 END, BEGIN, UNKNOWN, UNUSED = "[E]", "[B]", "<unk>", "<unused>"
+# Of a field: the tokens at which every item begins and ends.
+ENCLOSED, BEGUN = (BEGIN, END), (BEGIN, None)
+_WORD = re.compile(r"\w+|[^\w\s]")
+
+
+def split_words(text: str) -> tuple[str, ...]:
+    """Returns the words of a text, which are separated by white space."""
+    return tuple(text.split())
+
+
+def split_sentence(text: str) -> tuple[str, ...]:
+    """Returns the words and punctuation marks of a sentence in lower case."""
+    return tuple(_WORD.findall(text.lower()))
+
+
+Cut = Callable[[str], tuple[str, ...]]
+CUTS: Mapping[str, Cut] = {"words": split_words, "characters": tuple, "sentence": split_sentence}
 
 
 @dataclass(frozen=True)
 class Lexicon:
-    """The words of a vocabulary by token. Other words become the token `unknown`, if there is one."""
+    """The words of a vocabulary by token. Other words become the token `unknown`, if there is one.
+
+    Only the first `known` texts are words of a text; the others are marks. None: all of them. `also` are further
+    spellings of words. `cut` is one of `CUTS`."""
 
     texts: tuple[str, ...]
     unknown: int | None = None
+    known: int | None = None
+    also: Mapping[str, str] = field(default_factory=dict)
+    cut: str = "words"
 
     @cached_property
     def ids(self) -> Mapping[str, int]:
-        return {text: token for token, text in enumerate(self.texts)}
+        ids = {text: token for token, text in enumerate(self.texts[: self.known])}
+        return ids | {spelling: ids[text] for spelling, text in self.also.items() if text in ids}
 
     def __len__(self) -> int:
         return len(self.texts)

@@ -194,13 +194,19 @@ def unreadable_file(path: str) -> TaskError:
     return TaskError(f"{path} cannot be read or decompressed", "check its permissions, and whether it is complete")
 
 
-def unknown_form(path: str) -> TaskError:
-    message = f"{path} is neither TSV nor JSONL"
-    return TaskError(message, "rename it to end in .tsv or .jsonl, optionally followed by .gz or .xz")
+def unknown_form(task: str, path: str) -> TaskError:
+    message = f"{path} is neither CSV, TSV nor JSONL, from which `{task}` reads its columns"
+    return TaskError(message, "save it as .csv, .tsv or .jsonl, optionally followed by .gz or .xz")
 
 
-def not_csv(path: str) -> TaskError:
-    return TaskError(f"{path} is not CSV", "rename it to end in .csv, optionally followed by .gz or .xz")
+def no_column(task: str, path: str, number: int, column: str) -> TaskError:
+    message = f"line {number} of {path}: the header has no column `{column}`"
+    return TaskError(message, f"name the columns of the file in the recipe, as `archlang tasks {task}` describes")
+
+
+def split_twice(task: str, split: str) -> TaskError:
+    message = f"`{task}` has both a file and a share for the split `{split}`"
+    return TaskError(message, f"remove `{split}` or `{split}_share`")
 
 
 def no_rows(path: str, split: str) -> TaskError:
@@ -215,8 +221,8 @@ def bad_line(path: str, number: int, reason: str) -> TaskError:
 
 
 def splits_twice(path: str) -> TaskError:
-    message = f"{path} has a column `split`, and the recipe names further files"
-    return TaskError(message, "remove `valid` and `test` from the recipe, or the column from the file")
+    message = f"{path} has a column `split`, and the recipe names further files or shares"
+    return TaskError(message, "remove them from the recipe, or the column from the file")
 
 
 def no_training_lines(path: str) -> TaskError:

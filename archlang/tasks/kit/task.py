@@ -6,6 +6,7 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
+from archlang.tasks.kit.lexicon import BEGUN, ENCLOSED, Lexicon
 from archlang.tasks.kit.ragged import Reals
 from archlang.tasks.kit.split import Form, Split
 
@@ -39,6 +40,10 @@ class Kind(Enum):
         return Form.POSITIONS
 
 
+PAIR_MARKS = {"source": ENCLOSED, "target": BEGUN}
+X_MARKS = {"x": ENCLOSED}
+
+
 class LossRule(Enum):
     """The loss between logits and targets: cross entropy, which is binary for each member of a set, or the squared
     error of the sigmoids. Numbers have the squared error of the results themselves."""
@@ -60,8 +65,8 @@ class Task(Protocol):
     """A task with its statics bound.
 
     Splits are disjoint. A split depends only on the statics and the seed, never on the size of another split. The
-    optional parts of a task are in `DecodableTask`, `JudgedTask`, `TaskWithKnownGroups`, `loss_rule`, `class_names`,
-    `groups`, `group_names`, `field_vocabulary` and `empty_splits`."""
+    optional parts of a task are in `DecodableTask`, `JudgedTask`, `TaskWithKnownGroups`, `TaskWithVocabulary`,
+    `loss_rule`, `class_names`, `groups`, `group_names`, `field_vocabulary`, `marks`, `lexicons` and `empty_splits`."""
 
     @property
     def kind(self) -> Kind:
@@ -111,6 +116,14 @@ class DecodableTask(Protocol):
     def begin(self) -> int: ...
     @property
     def end(self) -> int | None: ...
+
+
+@runtime_checkable
+class TaskWithVocabulary(Protocol):
+    """A task whose vocabulary, classes and groups depend on the user's own files."""
+
+    def restored(self, words: Sequence[str], classes: Sequence[str], groups: Mapping[str, Sequence[str]]) -> Task:
+        """Returns the task with the words and with the names of classes and groups that a run has recorded."""
 
 
 @runtime_checkable
@@ -183,6 +196,20 @@ def field_vocabulary(task: Task, field: str) -> tuple[str, ...]:
     """Returns the text of each token of a field. The field `source` may have a vocabulary of its own, the task's
     `source_vocabulary`."""
     return tuple(getattr(task, "source_vocabulary", task.vocabulary) if field == "source" else task.vocabulary)
+
+
+def marks(task: Task, field: str) -> tuple[int | None, int | None]:
+    """Returns the tokens at which every item of a field begins and ends, which the task's `marks` declare by their
+    texts, such as `{"source": ("[B]", "[E]")}`; None for none. The marks of a field of numbers are zeros."""
+    first, last = getattr(task, "marks", {}).get(field, (None, None))
+    # A word of a text may look like a mark, which comes after all words.
+    ids = {text: token for token, text in enumerate(field_vocabulary(task, field))}
+    return ids.get(first), ids.get(last)
+
+
+def lexicons(task: Task) -> Mapping[str, Lexicon]:
+    """Returns the lexicons of the fields whose items are texts, which are the task's `lexicons`."""
+    return getattr(task, "lexicons", {})
 
 
 def empty_splits(task: Task) -> tuple[str, ...]:

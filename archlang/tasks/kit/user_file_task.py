@@ -1,40 +1,61 @@
-"""What the tasks over a user's own files share: their statics, splits, vocabulary and labels."""
+"""What the tasks over a user's own files of texts share: their statics, splits, vocabulary and labels."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
-from typing import ClassVar
+from functools import cached_property
+from itertools import chain
+from typing import ClassVar, Self
+
+import numpy as np
 
 from archlang.tasks.kit import mistakes
-from archlang.tasks.kit.checks import check_choice
-from archlang.tasks.kit.lexicon import UNKNOWN, Lexicon, filled, most_frequent
+from archlang.tasks.kit.checks import check_bounds, check_choice
+from archlang.tasks.kit.lexicon import UNKNOWN, Cut, Lexicon, filled, most_frequent
+from archlang.tasks.kit.ragged import Integers
 from archlang.tasks.kit.split import Split
-from archlang.tasks.kit.user_files import CUTS, Cut, Line, UserFiles
+from archlang.tasks.kit.user_files import Line, UserFiles, check_forms, one_label
+
+_BY = ("words", "characters")
 
 
 @dataclass(frozen=True, kw_only=True)
 class UserFileTask(ABC):
     """A task over a user's own files. Its vocabulary is the most frequent `words` of the text columns of train,
-    `<unk>`, and then `signs`."""
+    `<unk>`, and then `signs`. Its labels, if it has any, are in the second column."""
 
     path: str = ""
     valid: str = ""
     test: str = ""
+    valid_share: float = 0.0
+    test_share: float = 0.0
+    header: bool = True
     words: int = 1_000
     by: str = "words"
+    group: str = "none"
 
     name: ClassVar[str]
-    # The indices of the columns that hold texts, and the tokens after `<unk>`.
-    text_columns: ClassVar[tuple[int, ...]] = (0,)
+    # The fields of the model, and the tokens after `<unk>`.
+    fields: ClassVar[tuple[str, ...]] = ("x",)
     signs: ClassVar[tuple[str, ...]] = ()
-    breakdown = "length"
+    # The words, the labels and the groups of a run.
+    stored: ClassVar[tuple[Sequence[str], ...]] = ((), (), ())
+    own_groups: ClassVar[tuple[str, ...]] = ("length",)
     in_distribution = ("train", "valid")
-    version = 1
+    version = 2
 
     def __post_init__(self) -> None:
-        check_choice(self.name, "by", self.by, CUTS)
+        check_choice(self.name, "by", self.by, _BY)
+        for static in ("valid_share", "test_share"):
+            check_bounds(self.name, static, getattr(self, static), 0, 1)
+        check_bounds(self.name, "valid_share + test_share", self.valid_share + self.test_share, 0, 1)
+        for split in ("valid", "test"):
+            if getattr(self, split) and getattr(self, f"{split}_share"):
+                raise mistakes.split_twice(self.name, split)
+        check_forms(self.name, self.files(), len(self.user_files.columns))
 
     @abstractmethod
     def columns(self) -> Mapping[str, Cut]:
@@ -42,11 +63,15 @@ class UserFileTask(ABC):
 
     @abstractmethod
     def generate(self, split: str, seed: int) -> Split:
-        """Returns the lines of a split as items; they do not depend on the seed."""
+        """Returns the rows of a split as items; they do not depend on the seed."""
 
-    @property
+    @cached_property
     def user_files(self) -> UserFiles:
-        return UserFiles(self.name, self.path, {"valid": self.valid, "test": self.test}, self.columns())
+        splits = ("valid", "test")
+        others = {split: path for split in splits if (path := getattr(self, split))}
+        shares = {split: share for split in splits if (share := getattr(self, f"{split}_share"))}
+        group = {} if self.group == "none" else {self.group: self.columns().get(self.group, one_label)}
+        return UserFiles(self.name, self.path, others, {**self.columns(), **group}, self.header, shares)
 
     def files(self) -> tuple[str, ...]:
         return tuple(path for path in (self.path, self.valid, self.test) if path)
@@ -55,51 +80,96 @@ class UserFileTask(ABC):
         return self.user_files.split_names()
 
     @property
+    def text_columns(self) -> tuple[int, ...]:
+        """The indices of the columns that hold the texts of the fields."""
+        return (0,)
+
+    # The vocabulary, the labels and the groups of the files, or those of a run
+
+    @cached_property
     def lexicon(self) -> Lexicon:
         texts = (line.cells[column] for line in self.user_files.lines("train") for column in self.text_columns)
-        words = filled(most_frequent(texts, self.words), self.words)
-        return Lexicon((*words, UNKNOWN, *self.signs), unknown=self.words)
+        return self._lexicon(most_frequent(texts, self.words))
+
+    def _lexicon(self, words: Sequence[str]) -> Lexicon:
+        texts = (*filled(words, self.words), UNKNOWN, *self.signs)
+        return Lexicon(texts, unknown=self.words, known=len(words), cut=self.by)
+
+    @property
+    def lexicons(self) -> dict[str, Lexicon]:
+        return dict.fromkeys(self.fields, self.lexicon)
 
     @property
     def vocabulary(self) -> tuple[str, ...]:
         return self.lexicon.texts
 
+    @property
+    def groups(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys((*self.own_groups, self.breakdown)))
 
-@dataclass(frozen=True)
-class Labels:
-    """The labels in one column of train by number: in numerical order if all are whole numbers, else alphabetically.
+    @property
+    def breakdown(self) -> str:
+        return "length" if self.group == "none" else self.group
 
-    Raises:
-        TaskError: there are more than `most` labels."""
+    @cached_property
+    def _group_texts(self) -> tuple[str, ...]:
+        """The texts of the column `group` in all splits; those of a run come first."""
+        lines = chain.from_iterable(map(self.user_files.lines, self.split_names()))
+        return tuple(dict.fromkeys((*self.stored[2], *_ordered(map(self._group_of, lines)))))
 
-    files: UserFiles
-    column: int
-    numbers: Mapping[str, int]
+    def _group_of(self, line: Line) -> str:
+        return " ".join(line.cells[list(self.user_files.columns).index(self.group)])
 
-    @staticmethod
-    def of(files: UserFiles, column: int, most: int) -> Labels:
-        labels = {label for line in files.lines("train") for label in line.cells[column]}
-        ordered = sorted(labels, key=int) if all(label.isdecimal() for label in labels) else sorted(labels)
-        if len(ordered) > most:
-            raise mistakes.too_many_labels(files.task, most, len(ordered))
-        return Labels(files, column, {label: number for number, label in enumerate(ordered)})
+    @property
+    def group_names(self) -> dict[str, tuple[str, ...]]:
+        return {} if self.group == "none" else {self.group: self._group_texts}
 
-    def encode_one(self, split: str, line: Line) -> int:
-        """Returns the number of the only label of a line.
+    def grouped(self, lines: Sequence[Line], **own: Integers) -> dict[str, Integers]:
+        """Returns the groups of rows: those of the task, and the column that `group` names."""
+        if self.group != "none":
+            numbers = {text: number for number, text in enumerate(self._group_texts)}
+            own[self.group] = np.asarray([numbers[self._group_of(line)] for line in lines], dtype=np.int64)
+        return own
+
+    def restored(self, words: Sequence[str], classes: Sequence[str], groups: Mapping[str, Sequence[str]]) -> Self:
+        """Returns the task with the words of its lexicon, the labels and the groups that a run has recorded."""
+        task = copy(self)
+        stored = (words, classes, groups.get(self.group, ()))
+        task.__dict__.update(lexicon=self._lexicon(words), class_names=classes, stored=stored)
+        return task
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabelledFileTask(UserFileTask):
+    """A task whose second column has labels of texts. The labels of train are its classes."""
+
+    labels: int = 2
+
+    @cached_property
+    def class_names(self) -> tuple[str, ...]:
+        """The label of each class.
 
         Raises:
-            TaskError: the line has several labels, or train has no such label."""
-        if len(line.cells[self.column]) != 1:
-            reason = f"it has {len(line.cells[self.column])} labels, and a text has one"
-            raise mistakes.bad_line(self.files.path_of(split), line.number, reason)
-        return self.encode(split, line)[0]
+            TaskError: there are more than `labels`."""
+        texts = _ordered(label for line in self.user_files.lines("train") for label in line.cells[1])
+        if len(texts) > self.labels:
+            raise mistakes.too_many_labels(self.name, self.labels, len(texts))
+        return texts
 
-    def encode(self, split: str, line: Line) -> list[int]:
-        """Returns the numbers of the labels of a line.
+    def encode_labels(self, split: str, lines: Sequence[Line]) -> list[list[int]]:
+        """Returns the numbers of the labels of each row.
 
         Raises:
             TaskError: train has no such label."""
-        try:
-            return [self.numbers[label] for label in line.cells[self.column]]
-        except KeyError:
-            raise mistakes.bad_line(self.files.path_of(split), line.number, "no line of train has this label") from None
+        numbers = {label: number for number, label in enumerate(self.class_names)}
+        for line in lines:
+            if not numbers.keys() >= set(line.cells[1]):
+                path = self.user_files.path_of(split)
+                raise mistakes.bad_line(path, line.number, "no line of train has this label")
+        return [[numbers[label] for label in line.cells[1]] for line in lines]
+
+
+def _ordered(labels: Iterable[str]) -> tuple[str, ...]:
+    """Returns labels once, in numerical order if all are whole numbers, else alphabetically."""
+    unique = set(labels)
+    return tuple(sorted(unique, key=int) if all(label.isdecimal() for label in unique) else sorted(unique))

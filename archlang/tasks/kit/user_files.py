@@ -1,15 +1,16 @@
-"""The lines of a user's own TSV or JSONL files, by split.
+"""The rows of a user's own files, by split: CSV, TSV, JSONL, and texts of one column.
 
 An error names the line. No message quotes the content of a file: a path may come from somebody else's run folder and
 may lead to a private file."""
 
+import csv
 import hashlib
 import io
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
 from pathlib import Path
 
 from archlang.data.compression import ENDINGS, Stored, reading
@@ -18,18 +19,15 @@ from archlang.files.mistakes import RefusedFile
 from archlang.files.readable import open_named
 from archlang.tasks.kit import mistakes
 from archlang.tasks.kit.checks import check_split
+from archlang.tasks.kit.lexicon import Cut
 
 Words = tuple[str, ...]
-Cut = Callable[[str], Words]
+Cell = str | Words
 
 SPLITS = ("train", "valid", "test")
-# The column that holds the split of a line.
+# The column that holds the split of a row.
 SPLIT = "split"
-
-
-def split_words(text: str) -> Words:
-    """Returns the words of a text, which are separated by white space."""
-    return tuple(text.split())
+FORMS = (".csv", ".tsv", ".jsonl", ".txt")
 
 
 def one_label(text: str) -> Words:
@@ -37,67 +35,80 @@ def one_label(text: str) -> Words:
     return (text.strip(),) if text.strip() else ()
 
 
-CUTS: Mapping[str, Cut] = {"words": split_words, "characters": tuple}
-
-
 @dataclass(frozen=True)
 class Line:
-    """A line of a file: its number, counted from 1, and the words of each column."""
+    """A row of a file: the number of its line, counted from 1, and the words of each column."""
 
     number: int
     cells: tuple[Words, ...]
+
+    @cached_property
+    def place(self) -> float:
+        """A number from 0 to 1 that depends on the first column alone, so that equal texts are in one split."""
+        digest = hashlib.sha256("\0".join(self.cells[0]).encode(errors="surrogatepass")).digest()
+        return int.from_bytes(digest[:8], "big") / 2.0**64
 
 
 @dataclass(frozen=True)
 class UserFiles:
     """The files of a user's own that a task reads: the training file, the files of other splits, and the columns, each
-    with the function that cuts its text into words."""
+    with the function that cuts its text into words. `shares` are those of the rows of the training file that are in
+    other splits. Without a `header`, the columns are the first ones of the file."""
 
     task: str
     path: str
     others: Mapping[str, str]
     columns: Mapping[str, Cut]
-
-    def paths(self) -> dict[str, str]:
-        """Returns the path of each split that has a file of its own."""
-        return {"train": self.path, **{split: path for split, path in self.others.items() if path}}
+    header: bool = True
+    shares: Mapping[str, float] = field(default_factory=dict)
 
     def split_names(self) -> tuple[str, ...]:
         """Returns the splits of the files; every split if no file is named."""
         if not self.path:
             return SPLITS
-        present = self.paths() if len(self.paths()) > 1 else self._lines_by_split() or self.paths()
+        present = {"train", *self.others, *self.shares}
+        if len(present) == 1:
+            present.update(self._parts)
         return tuple(split for split in SPLITS if split in present)
 
     def path_of(self, split: str) -> str:
         """Returns the path of the file that holds a split."""
-        return self.paths().get(split, self.path)
+        return self.others.get(split, self.path)
 
     def lines(self, split: str) -> list[Line]:
-        """Returns the lines of a split.
+        """Returns the rows of a split.
 
         Raises:
-            TaskError: a file is missing, or a line is malformed."""
+            TaskError: a file is missing, or a row is malformed."""
         check_split(self.task, split, self.split_names())
         if not self.path:
             raise mistakes.no_path(self.task)
-        if by_split := self._lines_by_split():
-            return by_split[split]
-        return self._read(self.paths()[split]).get("", [])
+        return self._read(self.others[split]).get("", []) if split in self.others else self._parts[split]
 
-    def _lines_by_split(self) -> dict[str, list[Line]]:
-        """Returns the lines of the training file by its column `split`; empty if it has no such column."""
+    @cached_property
+    def _parts(self) -> dict[str, list[Line]]:
+        """The rows of the training file by split: by its column `split`, or by the shares."""
         by_split = self._read(self.path)
-        if "" in by_split:
-            return {}
-        if len(self.paths()) > 1:
-            raise mistakes.splits_twice(self.path)
-        if "train" not in by_split:
-            raise mistakes.no_training_lines(self.path)
-        return by_split
+        if "" not in by_split:
+            if self.others or self.shares:
+                raise mistakes.splits_twice(self.path)
+            if "train" not in by_split:
+                raise mistakes.no_training_lines(self.path)
+            return by_split
+        parts: dict[str, list[Line]] = {split: [] for split in ("train", *self.shares)}
+        for line in by_split[""]:
+            place = line.place if self.shares else 1.0
+            for split, share in self.shares.items():
+                place -= share
+                if place < 0:
+                    parts[split].append(line)
+                    break
+            else:
+                parts["train"].append(line)
+        return parts
 
     def _read(self, path: str) -> dict[str, list[Line]]:
-        return _read(self.task, path, _digest(self.task, path), tuple(self.columns.items()))
+        return _read(self.task, path, _digest(self.task, path), tuple(self.columns.items()), self.header)
 
 
 def _digest(task: str, path: str) -> str:
@@ -106,60 +117,99 @@ def _digest(task: str, path: str) -> str:
 
 
 @lru_cache(maxsize=4)
-def _read(task: str, path: str, digest: str, columns: tuple[tuple[str, Cut], ...]) -> dict[str, list[Line]]:
-    """Returns every line by its split, or under "" if the file has no column `split`.
+def _read(
+    task: str, path: str, digest: str, columns: tuple[tuple[str, Cut], ...], header: bool
+) -> dict[str, list[Line]]:
+    """Returns every row by its split, or under "" if the file has no column `split`.
 
     `digest` is only a key of the cache."""
     by_split: dict[str, list[Line]] = {}
-    for number, split, cells in _cells(task, path, [column for column, _ in columns]):
+    for number, split, cells in rows_of(task, path, [column for column, _ in columns], header):
+        if split not in (None, *SPLITS):
+            raise mistakes.bad_line(path, number, f"`{SPLIT}` is none of {', '.join(SPLITS)}")
         words = []
         for (column, cut), cell in zip(columns, cells, strict=True):
             words.append(cut(cell) if isinstance(cell, str) else cell)
             if not words[-1]:
                 raise mistakes.bad_line(path, number, f"`{column}` is empty")
-        by_split.setdefault(split, []).append(Line(number, tuple(words)))
+        by_split.setdefault(str(split or ""), []).append(Line(number, tuple(words)))
     if not by_split:
         raise mistakes.bad_line(path, 1, "expected a line of data")
     return by_split
 
 
-_Cell = str | Words
+def check_forms(task: str, paths: Sequence[str], columns: int) -> None:
+    """Raises TaskError if the name of a file says that it cannot be read with so many columns."""
+    for path in paths:
+        if (form := _form(path)[0]) not in FORMS or (form == ".txt" and columns > 1):
+            raise mistakes.unknown_form(task, path)
 
 
-def _cells(task: str, path: str, columns: Sequence[str]) -> Iterator[tuple[int, str, list[_Cell]]]:
-    """Yields the number of each line, its split and its columns."""
+def _form(path: str) -> tuple[str, str]:
+    """Returns the suffix of a file, and the ending of its compression."""
     ending = next((ending for ending in ENDINGS if ending and path.endswith(ending)), "")
-    suffix = Path(path.removesuffix(ending)).suffix
-    if suffix not in (".tsv", ".jsonl"):
-        raise mistakes.unknown_form(path)
-    lines = lines_of(task, path, ending)
-    yield from (_jsonl if suffix == ".jsonl" else _tsv)(path, lines, columns)
+    return Path(path.removesuffix(ending)).suffix, ending
 
 
-def _tsv(path: str, lines: Iterator[tuple[int, str]], columns: Sequence[str]) -> Iterator[tuple[int, str, list[_Cell]]]:
-    first = next(lines, None)
-    if first is None:
-        raise mistakes.bad_line(path, 1, "the file is empty; expected a header")
-    header = first[1].split("\t")
-    for column in columns:
-        if column not in header:
-            raise mistakes.bad_line(path, 1, f"the header has no column `{column}`")
-    for column in (*columns, SPLIT):
-        if header.count(column) > 1:
-            raise mistakes.bad_line(path, 1, f"the header has several columns `{column}`")
-    indices = [header.index(column) for column in columns]
-    split_index = header.index(SPLIT) if SPLIT in header else None
-    for number, line in lines:
-        cells = line.split("\t")
-        if len(cells) != len(header):
-            raise mistakes.bad_line(path, number, f"expected {len(header)} columns, found {len(cells)}")
-        split = _split(path, number, None if split_index is None else cells[split_index])
-        yield number, split, [cells[index] for index in indices]
+def rows_of(
+    task: str, path: str, columns: Sequence[str], header: bool = True
+) -> Iterator[tuple[int, object, list[Cell]]]:
+    """Yields the number of each row, its cell in the column `split`, if there is one, and its cells in `columns`.
+
+    Raises:
+        TaskError: the file is missing or malformed."""
+    check_forms(task, [path], len(columns))
+    form, ending = _form(path)
+    if form == ".csv":
+        records = _csv(task, path, ending)
+    else:
+        lines = ((number, line.rstrip("\r\n")) for number, line in _lines(task, path, ending) if line.strip())
+        if form == ".jsonl":
+            yield from _jsonl(path, lines, columns)
+            return
+        records = ((number, line.split("\t") if form == ".tsv" else [line]) for number, line in lines)
+    yield from _table(task, path, records, columns, header and form != ".txt")
+
+
+def _csv(task: str, path: str, ending: str) -> Iterator[tuple[int, list[str]]]:
+    reader = csv.reader(line for _, line in _lines(task, path, ending))
+    number = 1
+    try:
+        for cells in reader:
+            if cells:
+                yield number, cells
+            number = reader.line_num + 1
+    except csv.Error:
+        raise mistakes.bad_line(path, number, "it is not a row of CSV") from None
+
+
+def _table(
+    task: str, path: str, records: Iterator[tuple[int, list[str]]], columns: Sequence[str], header: bool
+) -> Iterator[tuple[int, object, list[Cell]]]:
+    names, split_index, width = list(columns), None, 0
+    if header:
+        first = next(records, None)
+        if first is None:
+            raise mistakes.bad_line(path, 1, "the file is empty; expected a header")
+        names, width = [name.strip() for name in first[1]], len(first[1])
+        for column in columns:
+            if column not in names:
+                raise mistakes.no_column(task, path, first[0], column)
+        for column in (*columns, SPLIT):
+            if names.count(column) > 1:
+                raise mistakes.bad_line(path, first[0], f"the header has several columns `{column}`")
+        split_index = names.index(SPLIT) if SPLIT in names else None
+    indices = [names.index(column) for column in columns]
+    for number, cells in records:
+        width = width or max(len(cells), len(columns))
+        if len(cells) != width:
+            raise mistakes.bad_line(path, number, f"expected {width} columns, found {len(cells)}")
+        yield number, None if split_index is None else cells[split_index], [cells[index] for index in indices]
 
 
 def _jsonl(
     path: str, lines: Iterator[tuple[int, str]], columns: Sequence[str]
-) -> Iterator[tuple[int, str, list[_Cell]]]:
+) -> Iterator[tuple[int, object, list[Cell]]]:
     has_split: bool | None = None
     for number, line in lines:
         try:
@@ -172,7 +222,7 @@ def _jsonl(
             has_split = SPLIT in item
         if has_split != (SPLIT in item):
             raise mistakes.bad_line(path, number, f"either every line has a `{SPLIT}`, or no line has it")
-        yield number, _split(path, number, item.get(SPLIT)), [_cell(path, number, item, column) for column in columns]
+        yield number, item.get(SPLIT), [_cell(path, number, item, column) for column in columns]
 
 
 def _object(pairs: Sequence[tuple[str, object]]) -> dict[str, object]:
@@ -186,7 +236,7 @@ def _object(pairs: Sequence[tuple[str, object]]) -> dict[str, object]:
     return item
 
 
-def _cell(path: str, number: int, item: Mapping[str, object], column: str) -> _Cell:
+def _cell(path: str, number: int, item: Mapping[str, object], column: str) -> Cell:
     match item.get(column):
         case None:
             raise mistakes.bad_line(path, number, f"`{column}` is missing")
@@ -199,25 +249,15 @@ def _cell(path: str, number: int, item: Mapping[str, object], column: str) -> _C
     raise mistakes.bad_line(path, number, f"`{column}` is neither a text, nor a number, nor a list of words")
 
 
-def _split(path: str, number: int, word: object) -> str:
-    if word is None:
-        return ""
-    if word not in SPLITS:
-        raise mistakes.bad_line(path, number, f"`{SPLIT}` is none of {', '.join(SPLITS)}")
-    return str(word)
-
-
-def lines_of(task: str, path: str, ending: str) -> Iterator[tuple[int, str]]:
-    """Yields the lines that are not blank with their numbers."""
+def _lines(task: str, path: str, ending: str) -> Iterator[tuple[int, str]]:
+    """Yields the lines with their numbers."""
     # `newline="\n"`: str.splitlines would also break at U+2028 and others.
     with (
         _naming_file(task, path),
         io.TextIOWrapper(Stored(Path(path), ending).open(), encoding="utf-8-sig", newline="\n") as text,
     ):
         try:
-            for number, line in enumerate(text, 1):
-                if line.strip():
-                    yield number, line.rstrip("\r\n")
+            yield from enumerate(text, 1)
         except UnicodeDecodeError as error:
             raise mistakes.bad_line(path, _undecoded_line(path, ending), "it is not UTF-8 text") from error
 

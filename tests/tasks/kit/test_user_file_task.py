@@ -7,17 +7,12 @@ import pytest
 from archlang.tasks.file import File
 from archlang.tasks.file_language_model import FileLanguageModel
 from archlang.tasks.kit.mistakes import TaskError
-from archlang.tasks.kit.user_file_task import Labels
 
 
 def write(tmp_path: Path, text: str) -> str:
     path = tmp_path / "a.tsv"
     path.write_text(text)
     return str(path)
-
-
-def labels(path: str, most: int) -> Labels:
-    return Labels.of(File(path=path).user_files, 1, most)
 
 
 def test_the_vocabulary_is_that_of_train_and_has_the_size_of_the_static(tmp_path: Path) -> None:
@@ -30,15 +25,14 @@ def test_the_vocabulary_is_that_of_train_and_has_the_size_of_the_static(tmp_path
 
 def test_labels_are_ordered_as_numbers_or_alphabetically(tmp_path: Path) -> None:
     path = write(tmp_path, "text\tlabel\na\t10\nb\t9\n")
-    assert labels(path, 2).numbers == {"9": 0, "10": 1}
+    assert File(path=path).class_names == ("9", "10")
     with pytest.raises(TaskError, match=r"labels = 1 is too small .* 2 different labels: write labels = 2"):
-        labels(path, 1)
+        _ = File(path=path, labels=1).class_names
     words = write(tmp_path, "text\tlabel\na\tvery good\nb\tbad\n")
-    assert labels(words, 2).numbers == {"bad": 0, "very good": 1}
+    assert File(path=words).class_names == ("bad", "very good")
 
 
 def test_the_error_for_a_label_that_train_lacks_names_the_line(tmp_path: Path) -> None:
     path = write(tmp_path, "text\tlabel\tsplit\na\tx\ttrain\nb\ty\ttest\n")
-    (line,) = File(path=path).user_files.lines("test")
     with pytest.raises(TaskError, match=f"line 3 of {path}: no line of train has this label"):
-        labels(path, 2).encode("test", line)
+        File(path=path).generate("test", 0)

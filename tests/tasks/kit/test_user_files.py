@@ -7,15 +7,19 @@ from pathlib import Path
 
 import pytest
 
+from archlang.tasks.kit.lexicon import split_words
 from archlang.tasks.kit.mistakes import TaskError
-from archlang.tasks.kit.user_files import UserFiles, one_label, split_words
+from archlang.tasks.kit.user_files import UserFiles, one_label
 
 TSV = "text\tlabel\nwhat a day\tgood\nno\tbad\n"
 
 
 def own(path: Path | str, columns: tuple[str, ...] = ("text", "label"), **others: str) -> UserFiles:
     return UserFiles(
-        "file", str(path), others, {name: one_label if name == "label" else split_words for name in columns}
+        "file",
+        str(path),
+        {split: other for split, other in others.items() if other},
+        {name: one_label if name == "label" else split_words for name in columns},
     )
 
 
@@ -42,6 +46,11 @@ EXPECTED = [(("what", "a", "day"), ("good",)), (("no",), ("bad",))]
         ("a.tsv", b'label\tmore\ttext\ngood\t?\twhat a day\n\nbad\t"\tno\n'),
         ("a.tsv.gz", gzip.compress(TSV.encode(), mtime=0)),
         ("a.tsv.xz", lzma.compress(TSV.encode())),
+        ("a.csv", TSV.replace("\t", ",").encode()),
+        (
+            "a.csv.gz",
+            gzip.compress(b'"label", more,text\r\n\r\ngood,"1, ""2""\n3",what a day\r\n"bad","",no\r\n', mtime=0),
+        ),
         ("a.jsonl", b'{"text": "what a day", "label": "good"}\n{"text": ["no"], "label": "bad", "x": {}}\n'),
     ],
 )
@@ -135,8 +144,9 @@ def test_only_regular_files_of_known_formats_are_opened(tmp_path: Path) -> None:
     for name in ("gone.tsv", "pipe.tsv", "folder.tsv"):
         with pytest.raises(TaskError, match="is missing, or is not a regular file"):
             own(tmp_path / name).lines("train")
-    with pytest.raises(TaskError, match="neither TSV nor JSONL"):
-        own(put(tmp_path, "a.csv", TSV)).lines("train")
+    for name in ("a.xls", "a.txt", "a"):
+        with pytest.raises(TaskError, match="neither CSV, TSV nor JSONL"):
+            own(put(tmp_path, name, TSV)).lines("train")
     with pytest.raises(TaskError, match="the path of `file` is missing"):
         own("").lines("train")
 
