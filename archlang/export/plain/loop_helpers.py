@@ -66,7 +66,12 @@ def weighed(result, weight):
     return result.masked_fill(weight == 0, 0) * weight
 
 
-def for_rows(value, rows):
-    """Returns a value of each sample for each of its rows."""
-    return None if value is None else value.repeat_interleave(len(rows) // max(1, len(value)), 0)
+def for_rows(value, weight):
+    """Returns a value of each sample for each of its rows; ones where the weight of a row is 0: an expert does not
+    compute it, and 0 times an infinite gradient is NaN."""
+    if value is None:
+        return None
+    value = value.repeat_interleave(len(weight) // max(1, len(value)), 0)
+    chosen = (weight != 0).view(-1, *[1] * (value.dim() - 1))
+    return torch.where(chosen, value, 1) if value.is_floating_point() else value
 '''
