@@ -1,4 +1,4 @@
-"""Division of tensors, in which padding stays finite."""
+"""Operations in which padding, whatever it holds, changes no real position."""
 
 from jaxtyping import Bool, Float
 from torch import Tensor
@@ -18,3 +18,8 @@ def divide_where_real(
             shape[0], shape[axis] = mask.shape
             divisor = divisor.masked_fill(~mask.reshape(shape), 1)
     return dividend / divisor
+
+
+def real_only(x: Float[Tensor, "b *n d"], mask: Bool[Tensor, "b _n"] | None) -> Float[Tensor, "b *n d"]:
+    """Returns x with 0 at padding: the product of a weight of 0 and a number that is not finite is NaN."""
+    return x if mask is None else x.masked_fill(~mask[..., None], 0)

@@ -43,6 +43,7 @@ class Forward(Loops):
                 for key in reversed(keys[:-1]):
                     source = f'lengths.get("{key}", {source})'
             body.append(parsed_statement(f"{name} = real_positions({candidates[0]}, {source})"))
+            body += [parsed_statement(f"{field} = filled_padding({field}, {name})") for field in candidates]
             masks[length] = ast.Name(name, ast.Load())
         scope = self._region(region, values, masks, True, set(values))
         result = self._take_pending(scope, region.results[0])
@@ -58,28 +59,8 @@ class Forward(Loops):
         returned: ast.stmt = ast.Return(result)
         final = next((node for node in region.nodes if node.id == last), None)
         body.append(returned if final is None else placed(returned, final))
-        body = _without_unused_masks(body)
         arguments = ", ".join(f"{name}: Tensor" for name in fields)
         if with_lengths:  # the module takes them even if nothing reads them
             kind = "Tensor" if len(fields) == 1 else "dict[str, Tensor]"
             arguments += f", lengths: {kind} | None = None"
         return function_of(f"def forward(self, {arguments}) -> Tensor:", body)
-
-
-def _without_unused_masks(body: list[ast.stmt]) -> list[ast.stmt]:
-    read = {
-        node.id
-        for statement in body
-        for node in ast.walk(statement)
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
-    }
-    return [
-        statement
-        for statement in body
-        if not (
-            isinstance(statement, ast.Assign)
-            and isinstance(statement.targets[0], ast.Name)
-            and statement.targets[0].id.startswith("mask_")
-            and statement.targets[0].id not in read
-        )
-    ]

@@ -16,6 +16,14 @@ def real_positions(x, lengths):
     if lengths is None:
         return None
     return torch.arange(x.shape[1], device=x.device) < lengths[:, None]
+
+
+def filled_padding(x, mask):
+    """Returns x with a copy of the sample's first position at padding, zeros if it has none."""
+    if mask is None:
+        return x
+    mask = mask.reshape(*mask.shape, *[1] * (x.dim() - 2))
+    return torch.where(mask, x, x[:, :1].detach().masked_fill(~mask[:, :1], 0))
 '''
 WHERE_REAL = '''
 def where_real(mask, new, old):
