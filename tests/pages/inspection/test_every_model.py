@@ -16,7 +16,7 @@ LENGTH = 9
 # By the title of a panel, the blocks that have it.
 SHOWS = {
     "Gate": {"copy_gate"},
-    "Attention": {"attention", "relative_attention", "absrel_attention", "geometric_attention"},
+    "Attention": {"attention", "weigh", "relative_attention", "absrel_attention", "geometric_attention"},
     "Pointers": {"pointer_unit"},
     "Halting": {"act", "token_halt", "global_halt", "bernoulli_halt"},
 }
