@@ -88,10 +88,11 @@ def test_an_expert_that_is_not_chosen_has_no_gradient_where_it_would_compute_an_
         for weight in run.parameters():
             weight.fill_(1.0)
     x = torch.tensor([[[100.0]], [[0.0]]])
-    weights = dict(run.named_parameters())
+    weights: dict[str, Tensor] = dict(run.named_parameters())
 
     def loss(weights: dict[str, Tensor], x: Tensor) -> Tensor:
-        return torch.func.functional_call(run, weights, (x,)).sum()
+        result: Tensor = torch.func.functional_call(run, weights, (x,))
+        return result.sum()
 
     if form == "torch.func":
         of_weights, of_x = torch.func.grad(loss, argnums=(0, 1))(weights, x)

@@ -66,11 +66,12 @@ FORMS = [("attention", "tokens"), ("global halting", "tokens"), ("attention", "p
 @pytest.mark.parametrize(("reader", "form"), [*((reader, "vectors") for reader in READERS), *FORMS])
 def test_what_padding_holds_changes_no_result_and_no_gradient(reader: str, form: str, compiled: Compiled) -> None:
     field = "x: tokens[n]) -> seq[n, 4] { h = embed[4](x)" if form == "tokens" else "x: seq[n, 4]) -> seq[n, 4] { h = x"
-    module: nn.Module = compiled(
+    architecture = compiled(
         f"model m({field} w = linear[4](exp(-20 * log(0.01 + abs(h)))) {READERS[reader]} return y }}"
     )
+    module: nn.Module = architecture
     if form == "plain file":
-        module = plain_module(module, plain_text(module))
+        module = plain_module(architecture, plain_text(architecture))
     module.eval()
     vectors = torch.tensor([[1.0, 1.1, 1.2, 1.3], [1.2, 1.1, 1.0, 1.0], [1.3, 1.1, 1.0, 1.2]])
     real = vectors[None]
