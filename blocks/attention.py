@@ -166,11 +166,15 @@ class Attention(nn.Module):
             nn.init.uniform_(self.value.weight, -bound, bound)
 
     def _project(
-        self, q: Float[Tensor, "b n d"], kv: Float[Tensor, "b m e"], products: Products = NO_PRODUCTS
+        self,
+        q: Float[Tensor, "b n d"],
+        kv: Float[Tensor, "b m e"],
+        mask_m: Bool[Tensor, "b m"] | None,
+        products: Products = NO_PRODUCTS,
     ) -> tuple[Float[Tensor, "b h n c"], Float[Tensor, "b h m c"], Float[Tensor, "b h m c"]]:
         # Only differences of positions matter; the powers of ζ are smallest around 0.
         middle = kv.shape[1] // 2
-        return self._queries(q, 0, middle, products), *self._keys_and_values(kv, 0, middle, products)
+        return self._queries(q, 0, middle, products), *self._keys_and_values(kv, 0, middle, mask_m, products)
 
     def _queries(
         self, q: Float[Tensor, "b n d"], start: int, middle: int, products: Products
@@ -182,12 +186,17 @@ class Attention(nn.Module):
         return self._encoded(query, start - middle, 1)
 
     def _keys_and_values(
-        self, kv: Float[Tensor, "b m e"], start: int, middle: int, products: Products
+        self,
+        kv: Float[Tensor, "b m e"],
+        start: int,
+        middle: int,
+        mask_m: Bool[Tensor, "b m"] | None,
+        products: Products,
     ) -> tuple[Float[Tensor, "b h m c"], Float[Tensor, "b h m c"]]:
         if self.position == "absolute":
             kv = kv + sinusoid(counted(kv.shape[1], kv, start), kv.shape[2], self.base).to(kv.dtype)
-        key = split_heads(mapped(self.key, "key", kv, products), self.heads)
-        value = split_heads(mapped(self.value, "value", kv, products), self.heads)
+        key = split_heads(mapped(self.key, "key", kv, products, mask_m), self.heads)
+        value = split_heads(mapped(self.value, "value", kv, products, mask_m), self.heads)
         return self._encoded(key, start - middle, -1), value
 
     def _encoded(self, x: Float[Tensor, "b h n c"], start: int, sign: int) -> Float[Tensor, "b h n c"]:
@@ -216,7 +225,7 @@ class Attention(nn.Module):
         self, q: Float[Tensor, "b n d"], kv: Float[Tensor, "b m e"], *, mask_m: Bool[Tensor, "b m"] | None = None
     ) -> Float[Tensor, "b h n m"]:
         """Returns A, without dropout."""
-        query, key, _ = self._project(q, kv)
+        query, key, _ = self._project(q, kv, mask_m)
         n, m = query.shape[2], key.shape[2]
         return masked_softmax(
             self._logits(query, key, self.slopes), visible(n, m, self._is_causal(n, m), mask_m, q.device)
@@ -243,7 +252,7 @@ class Attention(nn.Module):
         mask_m: Bool[Tensor, "b m"] | None = None,
         products: Products = NO_PRODUCTS,
     ) -> Float[Tensor, "b n d"]:
-        query, key, value = self._project(q, kv, products)
+        query, key, value = self._project(q, kv, mask_m, products)
         n, m = q.shape[1], kv.shape[1]
         y = self._attend(query, key, value, self._is_causal(n, m), mask_m)
         if self.zero_padded and mask_n is not None:
@@ -266,7 +275,8 @@ class Attention(nn.Module):
     ) -> Float[Tensor, "b n d"]:
         tensors, start = cache.tensors, cache.start
         if cache.grows[1] or not start:
-            key, value = self._keys_and_values(kv, start, 0, products)
+            new_mask = None if mask_m is None else mask_m[:, start:]
+            key, value = self._keys_and_values(kv, start, 0, new_mask, products)
             cache.append("key", key, 2)
             cache.append("value", value, 2)
         causal = self._is_causal(start + q.shape[1], tensors["key"].shape[2])

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from archlang.backend.decode.block_cache import BlockCache
 from archlang.backend.runtime.graph_loops import is_exporting, scan_steps
+from archlang.backend.runtime.padded_division import real_only
 from archlang.blocks.pointer_unit import gated, over_slots
 
 
@@ -39,6 +40,7 @@ class AttentiveGru(nn.Module):
         mask_t: Bool[Tensor, "b t"] | None = None,
         mask_n: Bool[Tensor, "b n"] | None = None,
     ) -> Float[Tensor, "b t hidden"]:
+        memory = real_only(memory, mask_n)
         return self._results(*self.states(x, memory, start, mask_n), memory)
 
     def extend(
@@ -51,6 +53,7 @@ class AttentiveGru(nn.Module):
         mask_t: Bool[Tensor, "b t"] | None = None,
         mask_n: Bool[Tensor, "b n"] | None = None,
     ) -> Float[Tensor, "b t hidden"]:
+        memory = real_only(memory, mask_n)
         states, weights = self.states(x, memory, cache.tensors.get("h", start), mask_n)
         if states.shape[1]:
             cache.tensors["h"] = states[:, -1]

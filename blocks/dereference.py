@@ -5,6 +5,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from archlang.backend.decode.block_cache import BlockCache
+from archlang.backend.runtime.padded_division import real_only
 from archlang.blocks.pointer_unit import so_far
 
 
@@ -38,6 +39,7 @@ class Dereference(nn.Module):
         mask_t: Bool[Tensor, "b t"] | None = None,
         mask_n: Bool[Tensor, "b n"] | None = None,
     ) -> Float[Tensor, "b t k*d"]:
+        memory = real_only(memory, mask_n)
         return self._read(w, [value(memory) for value in self.value] or [memory], 0)
 
     def extend(
@@ -49,6 +51,7 @@ class Dereference(nn.Module):
         mask_t: Bool[Tensor, "b t"] | None = None,
         mask_n: Bool[Tensor, "b n"] | None = None,
     ) -> Float[Tensor, "b t k*d"]:
+        memory = real_only(memory, mask_n)
         # The memory has as many slots as w, which has all of them at each step: it does not grow.
         if not cache.start:
             cache.tensors |= {str(i): value(memory) for i, value in enumerate(self.value)}

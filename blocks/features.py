@@ -53,12 +53,13 @@ class HeadColumns(nn.Module):
 class Constant(nn.Module):
     """y_i = value"""
 
-    filled: Tensor
+    zeros: Tensor
 
     def __init__(self, *, slots: int, d: int, value: float) -> None:
         super().__init__()
-        # A buffer, so that it has the device and dtype of the model.
-        self.register_buffer("filled", torch.full((slots, d), value), persistent=False)
+        self.value = value
+        # A buffer, so that the sum has the device and dtype of the model, in which the value is rounded once.
+        self.register_buffer("zeros", torch.zeros(slots, d), persistent=False)
 
     def forward(self, batch: int) -> Float[Tensor, "b slots d"]:
-        return self.filled.expand(batch, -1, -1)
+        return (self.zeros + self.value).expand(batch, -1, -1)

@@ -66,11 +66,15 @@ class GeometricAttention(nn.Module):
         self.causal = causal
         self.offset = offset
 
-    def _keys(self, kv: Float[Tensor, "b m e"], products: Products) -> Float[Tensor, "b h m c"]:
-        return split_heads(mapped(self.key, "key", kv, products), self.heads)
+    def _keys(
+        self, kv: Float[Tensor, "b m e"], mask_m: Bool[Tensor, "b m"] | None, products: Products
+    ) -> Float[Tensor, "b h m c"]:
+        return split_heads(mapped(self.key, "key", kv, products, mask_m), self.heads)
 
-    def _values(self, kv: Float[Tensor, "b m e"], products: Products) -> Float[Tensor, "b h m c"]:
-        return split_heads(mapped(self.value, "value", kv, products), self.heads)
+    def _values(
+        self, kv: Float[Tensor, "b m e"], mask_m: Bool[Tensor, "b m"] | None, products: Products
+    ) -> Float[Tensor, "b h m c"]:
+        return split_heads(mapped(self.value, "value", kv, products, mask_m), self.heads)
 
     def weights(
         self,
@@ -81,7 +85,7 @@ class GeometricAttention(nn.Module):
         products: Products = NO_PRODUCTS,
     ) -> Float[Tensor, "b h n m"]:
         """Returns A."""
-        key = dropout(self._keys(kv, products), self.key_dropout, self.training)
+        key = dropout(self._keys(kv, mask_m, products), self.key_dropout, self.training)
         return self._weights(q, key, mask_m, self.offset, products)
 
     def _weights(
@@ -120,7 +124,7 @@ class GeometricAttention(nn.Module):
         """Returns Σ_j A_ij v_j by the kernel for GPUs, which stores no matrix of scores."""
         from archlang.kernels.geometric import geometric_attention
 
-        key = dropout(self._keys(kv, products), self.key_dropout, self.training)
+        key = dropout(self._keys(kv, mask_m, products), self.key_dropout, self.training)
         query = self.content_scale * (
             split_heads(mapped(self.query, "query", q, products), self.heads) + self.query_bias[:, None]
         )
@@ -146,8 +150,9 @@ class GeometricAttention(nn.Module):
     ) -> Float[Tensor, "b n d"]:
         tensors = cache.tensors
         if cache.grows[1] or not cache.start:
-            cache.append("key", self._keys(kv, products), 2)
-            cache.append("value", self._values(kv, products), 2)
+            new_mask = None if mask_m is None else mask_m[:, cache.start :]
+            cache.append("key", self._keys(kv, new_mask, products), 2)
+            cache.append("value", self._values(kv, new_mask, products), 2)
         weights = self._weights(q, tensors["key"], mask_m, self.offset + cache.start, products)
         y: Tensor = self.output(join_heads(weights.to(tensors["value"].dtype) @ tensors["value"]))
         return y
@@ -161,7 +166,7 @@ class GeometricAttention(nn.Module):
         mask_m: Bool[Tensor, "b m"] | None = None,
         products: Products = NO_PRODUCTS,
     ) -> Float[Tensor, "b n d"]:
-        value = self._values(kv, products)
+        value = self._values(kv, mask_m, products)
         # The score matrices of few keys are small, and few products of torch take less time than the kernel.
         if value.is_cuda and value.shape[2] > kernel.SHORT and has_kernel(value.dtype) and not needs_plain_form():
             heads = self.by_kernel(q, kv, value, mask_m, products)

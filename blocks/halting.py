@@ -8,6 +8,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from archlang.backend.runtime.halting import HaltingBlock, Tally
+from archlang.backend.runtime.padded_division import real_only
 
 
 @dataclass(kw_only=True)
@@ -141,7 +142,7 @@ class _Halt(HaltingBlock):
             return cost
         if mask is None:
             return cost.sum(1) / max(1, cost.shape[1])
-        return (cost * mask).sum(1) / mask.sum(1).clamp(min=1)
+        return cost.masked_fill(~mask, 0).sum(1) / mask.sum(1).clamp(min=1)
 
 
 class TokenHalt(_Halt):
@@ -179,7 +180,7 @@ class GlobalHalt(_Halt):
 
     def _pool(self, state: Float[Tensor, "b n d"], mask: Bool[Tensor, "b n"] | None) -> Float[Tensor, "b ... d"]:
         real = state.new_ones(state.shape[:2]) if mask is None else mask.to(state.dtype)
-        total = state * real[..., None]
+        total = real_only(state, mask)
         if self.per_position:
             return total.cumsum(1) / real.cumsum(1).clamp(min=1)[..., None]
         return total.sum(1) / real.sum(1).clamp(min=1)[:, None]

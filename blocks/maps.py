@@ -7,6 +7,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
+from archlang.backend.runtime.padded_division import real_only
 from archlang.blocks.attention import join_heads, split_heads
 from archlang.blocks.positions import alibi_slopes
 from archlang.blocks.top_k import largest
@@ -127,6 +128,12 @@ class Weigh(nn.Module):
         super().__init__()
         self.causal = causal
 
+    def weights(
+        self, a: Float[Tensor, "b n m h"], v: Float[Tensor, "b m d"], *, mask_m: Bool[Tensor, "b m"] | None = None
+    ) -> Float[Tensor, "b h n m"]:
+        """Returns a at the positions that are read."""
+        return only(a, allowed_keys(a, self.causal, mask_m)).permute(0, 3, 1, 2)
+
     def forward(
         self,
         a: Float[Tensor, "b n m h"],
@@ -135,8 +142,8 @@ class Weigh(nn.Module):
         mask_n: Bool[Tensor, "b n"] | None = None,
         mask_m: Bool[Tensor, "b m"] | None = None,
     ) -> Float[Tensor, "b n d"]:
-        weights = only(a, allowed_keys(a, self.causal, mask_m)).permute(0, 3, 1, 2)
-        return join_heads(weights.to(v.dtype) @ split_heads(v, a.shape[3]))
+        weights = self.weights(a, v, mask_m=mask_m)
+        return join_heads(weights.to(v.dtype) @ split_heads(real_only(v, mask_m), a.shape[3]))
 
 
 class LowerTriangle(nn.Module):
@@ -341,7 +348,8 @@ class Interpolate(nn.Module):
             place = p.clamp(min=0.0).minimum((mask_k.sum(1) - 1).clamp(min=0)[:, None, None, None].to(p.dtype))
         if not t.shape[2]:
             return p * 0.0
-        below, above = place.detach().floor(), place.detach().ceil()
+        known = place.detach().nan_to_num()  # the result is NaN at a place that is NaN
+        below, above = known.floor(), known.ceil()
         part = place - below
         return (1 - part) * t.gather(2, below.long()) + part * t.gather(2, above.long())
 

@@ -8,6 +8,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from archlang.backend.decode.block_cache import BlockCache
+from archlang.backend.runtime.padded_division import real_only
 from archlang.blocks.pointer_unit import over_slots, so_far
 from archlang.kernels.dropout import dropout
 
@@ -122,5 +123,5 @@ class RelationalRead(nn.Module):
         if self.causal:
             seen = so_far(begin + p.shape[1], memory.shape[1], p.device)[None, begin:]
             seen = seen if mask_n is None else seen & mask_n[:, None]
-        y: Tensor = self.read(p, memory, seen)
+        y: Tensor = self.read(p, real_only(memory, mask_n), seen)
         return y.flatten(2)

@@ -76,11 +76,15 @@ class RelativeAttention(nn.Module):
             nn.init.uniform_(self.key.weight, -bound, bound)
             nn.init.uniform_(self.value.weight, -bound, bound)
 
-    def _keys(self, kv: Float[Tensor, "b m e"], products: Products) -> Float[Tensor, "b h m c"]:
-        return split_heads(mapped(self.key, "key", kv, products), self.heads)
+    def _keys(
+        self, kv: Float[Tensor, "b m e"], mask_m: Bool[Tensor, "b m"] | None, products: Products
+    ) -> Float[Tensor, "b h m c"]:
+        return split_heads(mapped(self.key, "key", kv, products, mask_m), self.heads)
 
-    def _values(self, kv: Float[Tensor, "b m e"], products: Products) -> Float[Tensor, "b h m c"]:
-        return split_heads(mapped(self.value, "value", kv, products), self.heads)
+    def _values(
+        self, kv: Float[Tensor, "b m e"], mask_m: Bool[Tensor, "b m"] | None, products: Products
+    ) -> Float[Tensor, "b h m c"]:
+        return split_heads(mapped(self.value, "value", kv, products, mask_m), self.heads)
 
     def _place(
         self, q: Float[Tensor, "b n d"], scores: Float[Tensor, "b h n r"], m: int, start: int, products: Products
@@ -104,7 +108,7 @@ class RelativeAttention(nn.Module):
     ) -> Float[Tensor, "b h n m"]:
         """Returns A, before dropout."""
         n, m = q.shape[1], kv.shape[1]
-        key = dropout(self._keys(kv, products), self.key_dropout, self.training)
+        key = dropout(self._keys(kv, mask_m, products), self.key_dropout, self.training)
         place = dropout(self._place_keys(q, 1 - n, self._distances(n, m)), self.key_dropout, self.training)
         return masked_softmax(self._logits(q, key, place, 0, products), visible(n, m, self.causal, mask_m, q.device))
 
@@ -120,8 +124,9 @@ class RelativeAttention(nn.Module):
     ) -> Float[Tensor, "b n d"]:
         tensors, start, n = cache.tensors, cache.start, q.shape[1]
         if cache.grows[1] or not start:
-            cache.append("key", self._keys(kv, products), 2)
-            cache.append("value", self._values(kv, products), 2)
+            new_mask = None if mask_m is None else mask_m[:, start:]
+            cache.append("key", self._keys(kv, new_mask, products), 2)
+            cache.append("value", self._values(kv, new_mask, products), 2)
         m = tensors["key"].shape[2]
         # The cache holds the distances up to a power of two.
         reach = 1 << max(start + n, m).bit_length()
@@ -166,6 +171,6 @@ class RelativeAttention(nn.Module):
         products: Products = NO_PRODUCTS,
     ) -> Float[Tensor, "b n d"]:
         weights = dropout(self.weights(q, kv, mask_m=mask_m, products=products), self.dropout, self.training)
-        value = self._values(kv, products)
+        value = self._values(kv, mask_m, products)
         y: Tensor = self.output(join_heads(weights.to(value.dtype) @ value))
         return dropout(y, self.output_dropout, self.training)

@@ -18,7 +18,7 @@ from archlang.backend.runtime.call_cache import call_scope
 from archlang.backend.runtime.empty_batches import pad_empty_axes, remove_padding
 from archlang.backend.runtime.inputs import Lengths, check_fields, check_lengths
 from archlang.backend.runtime.loops import DEPTH, PONDER, Group, Halting, ObservedLoop, Repeat, Stack, StepResults
-from archlang.backend.runtime.masks import make_masks
+from archlang.backend.runtime.masks import code_inputs
 from archlang.backend.runtime.weight_gradients import LinearMaps
 from archlang.graph.operations import CHARGES
 from archlang.graph.step_results import loop_of_results
@@ -81,10 +81,10 @@ class Architecture(Group):
         self, fields: Sequence[Shaped[Tensor, "b *_"]], lengths: Mapping[str, Int[Tensor, " b"]]
     ) -> Float[Tensor, "b *classes"]:
         program = self.program
-        masks = make_masks(program, fields, lengths)
+        inputs = code_inputs(program, fields, lengths)
         with call_scope(), self.linear_maps.gathering():
             try:
-                results = program.code.function(self, *fields, *masks)
+                results = program.code.function(self, *inputs)
             except (Exception, SystemExit) as error:
                 add_source_notes(error, program.code)
                 raise

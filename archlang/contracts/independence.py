@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
+import torch
+
 from archlang.contracts import mistakes, samples
 from archlang.contracts.results import finite
 from archlang.contracts.rounding import difference
@@ -10,6 +12,8 @@ from archlang.contracts.subject import Fields, Subject
 from archlang.contracts.verdict import Broken, Skipped
 
 _PADDING = 3
+# What an earlier part of a model may compute of padding.
+_CONTENTS = (torch.nan, torch.inf, 1e30)
 # The lengths of each sample of a batch, in the order of their names; the last sample has no positions.
 _BATCH_SIZES = ((3, 2, 4), (5, 4, 2), (0, 3, 3), (1, 0, 5), (0, 0, 0))
 
@@ -31,6 +35,11 @@ def padding(subject: Subject) -> None:
             _require_same(subject, sample, alone, subject.evaluate(sample, padded), padded, "with padding")
             repadded = samples.repad(sample, subject.case.inputs, subject.generator(17))
             _require_same(subject, sample, alone, subject.evaluate(repadded, padded), padded, "with padding")
+        padded = next(_paddings(sizes))
+        for content in _CONTENTS:
+            repadded = samples.repad(sample, subject.case.inputs, subject.generator(17), content)
+            why = f"with {content} as padding"
+            _require_same(subject, sample, alone, subject.evaluate(repadded, padded), padded, why)
 
 
 def _paddings(sizes: Sizes) -> Iterator[dict[str, int]]:

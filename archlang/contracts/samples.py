@@ -41,14 +41,14 @@ def draw(kinds: Sequence[Type], sizes: Sizes, generator: torch.Generator) -> Sam
     return repad(Sample(sizes, values, ()), kinds, generator)
 
 
-def repad(sample: Sample, kinds: Sequence[Type], generator: torch.Generator) -> Sample:
-    """Returns a copy of the sample with other padding."""
+def repad(sample: Sample, kinds: Sequence[Type], generator: torch.Generator, content: float | None = None) -> Sample:
+    """Returns a copy of the sample with other padding: random numbers, or `content`."""
     longest = {name: size + _MOST_PADDING for name, size in sample.sizes.items()}
     padding = []
     for kind, value in zip(kinds, sample.values, strict=True):
         filler = random_value(kind, shape(kind, longest), generator)
         if kind.name in ("seq", "map", "probs", "chunks"):
-            filler = filler * _PADDING_SCALE
+            filler = filler * _PADDING_SCALE if content is None else torch.full_like(filler, content)
         if kind.name == "pointer":
             filler[..., value.shape[-1] :] = 0.0  # pointers to padded slots have no weight
         padding.append(filler)

@@ -173,7 +173,7 @@ class Subject:
         except (Exception, SystemExit) as error:
             raise Broken(mistakes.raises(self.case, "its forward", error, self.facts(batch, padded))) from error
         for index, (value, old) in enumerate(zip(values, before, strict=True)):
-            if not torch.equal(value, old):
+            if not torch.equal(value.nan_to_num(), old.nan_to_num()):
                 raise Broken(mistakes.changes_input(case, case.input_name(index), self.facts(batch, padded)))
         if isinstance(block, HaltingBlock):
             return [self._fields_of_tally(tallies[-1], row, sample) for row, sample in enumerate(batch)]

@@ -161,9 +161,10 @@ def _nodes_around(document: Document, place: Span) -> Iterator[tuple[Node, Graph
 
 
 def _costs_of_call(node: Node, graph: Graph, words: str) -> Iterator[str]:
-    cost = summarize(graph, LENGTH).nodes.get(node.id)
+    nodes = summarize(graph, LENGTH).nodes
+    cost = nodes.get(node.id)
     if cost is not None:
-        counts = [(weights(graph, node), "parameters"), (cost.flops, "FLOPs")]
+        counts = [(weights(graph, node, nodes), "parameters"), (cost.flops, "FLOPs")]
         yield from _sentence([f"{count:,} {noun}" for count, noun in counts if count], words)
 
 

@@ -13,7 +13,7 @@ from torch.export import Dim, ExportedProgram
 from archlang.backend.architecture import Architecture
 from archlang.backend.runtime.inputs import Field
 from archlang.backend.runtime.loops import DEPTH
-from archlang.backend.runtime.masks import make_masks
+from archlang.backend.runtime.masks import code_inputs
 from archlang.export import mistakes
 from archlang.export.places import first_node, place_of, place_of_field, reason_of, refused_node, restriction_stacks
 
@@ -35,9 +35,8 @@ class _Model(nn.Module):
         program = module.program
         fields, lengths = values[: len(program.inputs)], values[len(program.inputs) :]
         names = (field.name for field in fields_with_lengths(module))
-        results = program.code.function(
-            module, *fields, *make_masks(program, fields, dict(zip(names, lengths, strict=True)))
-        )
+        inputs = code_inputs(program, fields, dict(zip(names, lengths, strict=True)))
+        results = program.code.function(module, *inputs)
         if not program.code.extras:
             result: Tensor = results
             return result

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from math import prod
 
 from archlang.graph.facts import POSITIONS
@@ -13,6 +14,9 @@ from archlang.graph.loop_layout import loop_layout, takes_positions
 from archlang.graph.operations import Apply, Arithmetic, Call, Experts, Halting, Repeat, Scan, Stack, step_limit
 from archlang.graph.prune import normalize
 from archlang.types import Axis, Dim, Type
+
+# How often the costs of a body are evaluated, if they differ from part to part of a scan.
+_MOST_EVALUATIONS = 64
 
 
 @dataclass(frozen=True)
@@ -91,16 +95,18 @@ def summarize(graph: Graph, length: int, depth: int | None = None) -> Summary:
     )
 
 
-def weights(graph: Graph, node: Node) -> int:
+def weights(graph: Graph, node: Node, computed: Collection[str]) -> int:
     """Returns the number of parameters that one execution of a node uses, each counted once however often it is used;
-    those of blocks with unknown parameters count as 0."""
+    those of blocks with unknown parameters count as 0. `computed` are the ids of the nodes that count."""
     copies: dict[str, int] = {}
-    _count_copies(node, 1, copies)
+    _count_copies(node, 1, copies, computed)
     return sum(count * (graph.instances[path].costs.parameters or 0) for path, count in copies.items())
 
 
-def _count_copies(node: Node, stacked: int, copies: dict[str, int]) -> None:
+def _count_copies(node: Node, stacked: int, copies: dict[str, int], computed: Collection[str]) -> None:
     """Adds how many copies of the weights of each instance a node uses."""
+    if node.id not in computed:
+        return
     if node.instance is not None:
         copies[node.instance] = max(copies.get(node.instance, 1), stacked)
     match node.operation:
@@ -110,7 +116,7 @@ def _count_copies(node: Node, stacked: int, copies: dict[str, int]) -> None:
             stacked *= count
     for region in node.regions:
         for inner in region.nodes:
-            _count_copies(inner, stacked, copies)
+            _count_copies(inner, stacked, copies, computed)
 
 
 class _Counter:
@@ -124,6 +130,7 @@ class _Counter:
         self.weights: dict[str, int] = {}
         self.nodes: dict[str, Cost] = {}
         self.executions = 1
+        self.evaluations = _MOST_EVALUATIONS
         self.unknown: set[str] = set()
         self.uncounted: set[str] = set()
         self.unmeasured: set[str] = set()
@@ -187,26 +194,20 @@ class _Counter:
         parts = -(-positions // size)
         if name:
             lengths |= dict.fromkeys(chunk_count(Dim.of(name)).names, parts)
-        body_lengths = {**lengths, **self.before(node.operation, body, positions)}
-        layout = loop_layout(node)
-        for index, growth in growths(node).items():
-            first = _size(inputs[layout.outer + index].dims[0], lengths)
-            last = first + parts * (growth.each.constant or 0) + positions * growth.per_position
-            (own,) = body.inputs[layout.inner + index].type.dims[0].names
-            body_lengths[own] = (first + last) // 2
-        executions = self.executions
-        self.executions = executions * full
-        cost += self.region(body, {**body_lengths, name: size}).times(full)
-        self.executions = executions
-        return cost + (self.region(body, {**body_lengths, name: rest}) if rest else Cost())
-
-    def before(self, scan: Scan, body: Region, positions: int) -> dict[str, int]:
-        """Returns the number of positions before a part, by the name of their length: the most that the scan takes, or
-        half of all positions, their mean, if it takes all."""
-        if scan.before is None:
-            return {}
-        (name,) = body.inputs[1].type.dims[0].names
-        return {name: min(scan.before, positions) if scan.before else positions // 2}
+        found = _found(node, inputs, lengths, size)
+        # Each part alone, unless they are many or cost the same.
+        group = max(1, -(-full // (self.evaluations if found else 1)))
+        starts = range(0, full, group) or (0,)
+        before = self.executions, self.evaluations
+        self.evaluations = max(1, self.evaluations // len(starts))
+        for start in starts:
+            count = min(group, full - start)
+            own = {found_name: of_part(start + max(0, count - 1) // 2) for found_name, of_part in found.items()}
+            self.executions = before[0] * count
+            cost += self.region(body, {**lengths, **own, name: size}).times(count)
+        self.executions, self.evaluations = before
+        last = {found_name: of_part(full) for found_name, of_part in found.items()}
+        return cost + (self.region(body, {**lengths, **last, name: rest}) if rest else Cost())
 
     def nonzero(self, value: str, nodes: Mapping[str, Node]) -> int | None:
         """Returns how many features of a value may differ from 0; None if the signatures of blocks do not say."""
@@ -262,6 +263,23 @@ class _Counter:
             flops=0 if costs.flops is None else _size(costs.flops, sizes),
             activations=0 if costs.activations is None else _size(costs.activations, sizes),
         )
+
+
+def _found(scan: Node, inputs: list[Type], lengths: Mapping[str, int], size: int) -> Mapping[str, Callable[[int], int]]:
+    """Returns the lengths that a part of a scan finds: those of growing states, and of the positions before it. Each is
+    a function of the number of parts before, which have `size` positions."""
+    assert isinstance(scan.operation, Scan)
+    (body,), layout, most = scan.regions, loop_layout(scan), scan.operation.before
+    found: dict[str, Callable[[int], int]] = {}
+    if most is not None:
+        (name,) = body.inputs[1].type.dims[0].names
+        found[name] = lambda parts: min(most, parts * size) if most else parts * size
+    for index, growth in growths(scan).items():
+        (name,) = body.inputs[layout.inner + index].type.dims[0].names
+        first = _size(inputs[layout.outer + index].dims[0], lengths)
+        each = (growth.each.constant or 0) + growth.per_position * size
+        found[name] = partial(lambda first, each, parts: first + each * parts, first, each)
+    return found
 
 
 def _count(kind: Type, lengths: Mapping[str, int]) -> int:

@@ -211,7 +211,7 @@ def test_without_positions_the_keys_have_no_order() -> None:
 def test_xpos_stays_finite_far_beyond_training_lengths() -> None:
     block = attention(position="xpos", heads=1)
     x = torch.randn(1, 8192, 8)
-    query, key, _ = block._project(x, x)
+    query, key, _ = block._project(x, x, None)
     assert query.isfinite().all()
     assert key.isfinite().all()
 

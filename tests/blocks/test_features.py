@@ -37,8 +37,8 @@ def test_row_i_of_columns_has_the_ith_feature_of_each_head(agree: Callable[..., 
 
 
 def test_a_constant_is_the_same_for_every_sample() -> None:
-    block = Constant(slots=2, d=3, value=0.5)
-    assert block(4).tolist() == [[[0.5] * 3] * 2] * 4
-    assert block.double()(1).dtype == torch.float64
+    block = Constant(slots=2, d=3, value=0.1)
+    assert block(4).tolist() == torch.full((4, 2, 3), 0.1).tolist()
+    assert block.double()(1).tolist() == [[[0.1] * 3] * 2]
     assert not list(block.parameters())
     assert not block.state_dict()

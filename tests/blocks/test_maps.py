@@ -230,5 +230,10 @@ def test_places_between_two_entries_are_interpolated(agree: Agree) -> None:
     agree(Interpolate(h=H), slow, normal(B, N, 3, H), places, mask_k=mask)
 
 
+def test_a_place_that_is_nan_is_interpolated_to_nan() -> None:
+    result = Interpolate(h=1)(normal(1, 1, 3, 1), torch.tensor([[[[torch.nan], [1.0]]]], dtype=torch.float64))
+    assert result.flatten().isnan().tolist() == [True, False]
+
+
 def test_a_map_without_rows_is_interpolated() -> None:
     assert Interpolate(h=H)(normal(B, 0, 3, H), normal(B, 0, M, H)).shape == (B, 0, M, H)

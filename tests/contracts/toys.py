@@ -229,7 +229,7 @@ class RootOfNothing(Toy):
     """A sample without positions has a finite result, but its gradients are NaN."""
 
     def forward(self, x: Tensor, mask_n: Mask = None) -> Tensor:
-        x = x if mask_n is None else x * mask_n[..., None]
+        x = x if mask_n is None else x.nan_to_num() * mask_n[..., None]
         return x.square().sum((1, 2), keepdim=True).sqrt().expand(len(x), 1, self.d)[:, 0]
 
 

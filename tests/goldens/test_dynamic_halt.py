@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from archlang.backend import halting_loops
 from archlang.backend.architecture import Architecture
 from archlang.backend.runtime.halting import Tally
-from archlang.backend.runtime.masks import make_masks
+from archlang.backend.runtime.masks import code_inputs
 from archlang.blocks.halting import GlobalHalt, TokenHalt
 from archlang.names.library import library_file
 from tests.goldens.golden import Golden, Program, close, relatively_close
@@ -39,8 +39,7 @@ def flag(golden: Golden, name: str) -> bool:
 def run(program: Program, *fields: Tensor, **lengths: Tensor) -> tuple[Tensor, Tensor]:
     """Returns the result, and the ponder cost of each sample [b]."""
     module = program.module
-    masks = make_masks(module.program, fields, lengths)
-    output = module.program.code.function(module, *fields, *masks)
+    output = module.program.code.function(module, *code_inputs(module.program, fields, lengths))
     if module.program.code.extras:
         result, ponder, _ = output
         return result, ponder

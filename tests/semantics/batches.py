@@ -115,16 +115,19 @@ def ragged(graph: Graph, chance: random.Random, count: int, shortest: int = 1) -
     return samples_lengths
 
 
-def run(module: Architecture, batch: Sequence[Sample], extra: int = 0, masked: bool = True) -> list[Tensor]:
+def run(
+    module: Architecture, batch: Sequence[Sample], extra: int = 0, masked: bool = True, content: float = 7.0
+) -> list[Tensor]:
     """Returns the result of each sample of a batch, without padding. The batch has `extra` more positions than its
-    longest sample. Without `masked`, the module receives no lengths, and all samples must have the same."""
+    longest sample; padded vectors hold `content`. Without `masked`, the module receives no lengths, and all samples
+    must have the same."""
     graph = module.program.graph
     names = [value.name for value in graph.region.inputs]
     fields, lengths = [], {}
     for index, name in enumerate(names):
         values = [sample.fields[index] for sample in batch]
         longest = max(map(len, values)) + extra
-        fields.append(torch.stack([_padded(value, longest) for value in values]))
+        fields.append(torch.stack([_padded(value, longest, content) for value in values]))
         lengths[name] = torch.tensor([len(value) for value in values])
     result = module(*fields, lengths=lengths if masked else None)
     return [result[row, : result_length(graph, sample)] for row, sample in enumerate(batch)]
@@ -145,20 +148,26 @@ def result_length(graph: Graph, sample: Sample) -> int | None:
     return lengths[0].substitute(sizes).constant
 
 
-def _padded(value: Tensor, longest: int) -> Tensor:
-    """Returns a field with padding of arbitrary tokens or numbers."""
+def _padded(value: Tensor, longest: int, content: float) -> Tensor:
+    """Returns a field with padding of an arbitrary token, or of a number."""
     rest = (longest - len(value), *value.shape[1:])
-    padding = torch.full(rest, 3) if value.dtype == torch.int64 else torch.full(rest, 7.0, dtype=value.dtype)
+    padding = torch.full(rest, 3) if value.dtype == torch.int64 else torch.full(rest, content, dtype=value.dtype)
     return torch.cat((value, padding))
 
 
 def outcome(
-    module: Architecture, batch: Sequence[Sample], *, extra: int = 0, masked: bool = True, with_ponder: bool = True
+    module: Architecture,
+    batch: Sequence[Sample],
+    *,
+    extra: int = 0,
+    masked: bool = True,
+    with_ponder: bool = True,
+    content: float = 7.0,
 ) -> Outcome:
     """Runs forward and backward. The loss is a fixed weighted sum of all results plus the charges and the ponder of all
     samples."""
     module.zero_grad()
-    results = run(module, batch, extra, masked)
+    results = run(module, batch, extra, masked, content)
     ponder = module.ponder
     loss = sum((weighted(result) for result in results), torch.zeros((), dtype=torch.float64))
     loss = loss + sum_of(charges_of(module)) * len(batch)

@@ -172,21 +172,21 @@ def _changed(field: Tensor, generator: torch.Generator) -> Tensor:
 
 
 def stands_alone(program: Compiled, seed: int) -> None:
-    """The result of a sample is the same alone, in a batch, in another order and with more padding."""
+    """The result of a sample is the same alone, in a batch, in another order and with more padding, whatever is in it;
+    so are the gradients with more padding."""
     graph, chance = program.graph, random.Random(seed + 1)
     if depends_on_padding(graph) or depends_on_mates(graph):
         return
     module = randomised(graph, seed)
     batch = samples(graph, ragged(graph, chance, 4), seed)
+    ponders = not ponders_over_padding(graph)
+    expected = outcome(module, batch, with_ponder=ponders)
+    for content in (7.0, chance.choice((torch.nan, torch.inf, 1e30))):
+        padded = outcome(module, batch, extra=3, with_ponder=ponders, content=content)
+        _same(padded, expected, f"a batch with more padding of {content}", "one with less", ponders)
     with torch.no_grad():
         together = run(module, batch)
         ponder, depth, charges = module.ponder, module.sample_depth, module.charges
-        ponders = not ponders_over_padding(graph)
-        padded = run(module, batch, extra=3)
-        _equal("results with more padding", padded, together)
-        _same_charges(module.charges, charges, "a batch with more padding")
-        if ponders:
-            _equal("ponder with more padding", [module.ponder], [ponder])
         backwards = run(module, batch[::-1])
         _equal("results in another order", backwards[::-1], together)
         alone, ponders_alone, depths, charges_alone = [], [], [], []

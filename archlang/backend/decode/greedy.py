@@ -13,7 +13,7 @@ from archlang.backend.decode.incremental import Extension
 from archlang.backend.lower.regions import PythonProgram
 from archlang.backend.runtime.empty_batches import pad_empty_axes
 from archlang.backend.runtime.inputs import Lengths, check_fields, check_lengths, check_range, integer_tensor
-from archlang.backend.runtime.masks import make_masks
+from archlang.backend.runtime.masks import code_inputs
 from archlang.graph.causality import horizon
 from archlang.graph.graph import Graph
 
@@ -100,10 +100,9 @@ def decode(
         steps = LIMIT
     else:
         raise mistakes.no_limit()
-    masks = make_masks(program, values, checked_lengths)
     with _evaluating(module):
         step = (
-            Extension(module, program, target, values, masks)
+            Extension(module, program, target, code_inputs(program, values, checked_lengths))
             if cache
             else _FullModel(module, values, target, checked_lengths)
         ).extend

@@ -64,16 +64,14 @@ _Evaluate = Callable[[_Operands, RegionCache], Any]
 class Extension:
     """A model whose field with the index `target` grows, while its other fields are fixed.
 
-    `fields` and `masks` are those that the program's code takes; the value of the target is ignored."""
+    `inputs` are those that the program's code takes; the value of the target is ignored."""
 
-    def __init__(
-        self, module: nn.Module, program: PythonProgram, target: int, fields: Sequence[Any], masks: Sequence[Any]
-    ):
+    def __init__(self, module: nn.Module, program: PythonProgram, target: int, inputs: Sequence[Any]):
         (length,) = program.graph.region.inputs[target].type.lengths
         self._module = module
         self._program = program
         self._target = target
-        self._inputs = [*fields, *masks]
+        self._inputs = inputs
         self._walk = _Walk(program, length, horizons(program.graph, program.fields[target]))
         self._cache = RegionCache()
         self._tokens: Tensor | None = None

@@ -30,8 +30,7 @@ class Experts(StepModules, Loop):
         # `Size.numel` would fix a length that is traced.
         positions = values.shape[1] if values.dim() > 2 else 1
         rows, row_weights = values.reshape(-1, values.shape[-1]), weights.reshape(-1, weights.shape[-1])
-        # Without samples there is no row that an expert could be run for.
-        dense = torch.compiler.is_compiling() or is_transformed() or not len(rows)
+        dense = torch.compiler.is_compiling() or is_transformed()
         run = self._run_all if dense else self._run_chosen
         results = run(rows, row_weights, captured, positions)
         return results.view(*values.shape[:-1], results.shape[-1])
@@ -46,9 +45,11 @@ class Experts(StepModules, Loop):
         """Computes every expert for every row. A sample has `positions` rows."""
         samples = torch.arange(rows.shape[0], device=rows.device) // positions
         own = [_of_rows(value, samples) for value in captured]
-        results = [
-            _weighed(step(self.body, rows, *own)[0], weights[:, index]) for index, step in enumerate(self.steps())
-        ]
+        results = []
+        for index, step in enumerate(self.steps()):
+            weight = weights[:, index]
+            real = [_where(weight != 0, value) for value in (rows, *own)]
+            results.append(_weighed(step(self.body, *real)[0], weight))
         return torch.stack(results).sum(0)
 
     def _run_chosen(
@@ -63,11 +64,9 @@ class Experts(StepModules, Loop):
         chosen = torch.split((weights != 0).t().nonzero()[:, 1], counts)
         total: Tensor | None = None
         for index, (step, indices) in enumerate(zip(self.steps(), chosen, strict=True)):
-            if not len(indices):
-                if total is not None and not torch.is_grad_enabled():
-                    continue
-                # A row of weight 0, so that the gradients of the expert are zeros.
-                indices = indices.new_zeros(1)
+            # Without rows, the gradients of an expert are zeros.
+            if not len(indices) and total is not None and not torch.is_grad_enabled():
+                continue
             own = [_of_rows(value, indices // max(1, positions)) for value in captured]
             weight = weights[:, index].index_select(0, indices)
             result = _weighed(step(self.body, rows.index_select(0, indices), *own)[0], weight)
@@ -82,6 +81,17 @@ def _weighed(result: Float[Tensor, "r k"], weight: Float[Tensor, " r"]) -> Float
     """Returns the results times their weights; 0 without a gradient for a weight of 0."""
     column = weight.unsqueeze(-1)
     return result.masked_fill(column == 0, 0) * column
+
+
+def _where(chosen: Bool[Tensor, " r"], value: Any) -> Any:  # Any: as in `Body`
+    """Returns a value of each row, with ones for the rows that an expert does not weigh: what it computes of them has
+    no weight, but 0 times an infinite gradient is NaN."""
+    match value:
+        case Tensor() if value.is_floating_point():
+            return torch.where(chosen.view(-1, *[1] * (value.dim() - 1)), value, 1)
+        case tuple() | list():
+            return type(value)(_where(chosen, item) for item in value)
+    return value
 
 
 def _of_rows(value: Any, samples: Int[Tensor, " r"]) -> Any:  # Any: as in `Body`

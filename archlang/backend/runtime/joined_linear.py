@@ -6,11 +6,12 @@ from types import MappingProxyType
 from typing import TypeGuard
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from archlang.backend.runtime.graph_loops import is_exporting
 from archlang.backend.runtime.loops import Attached, resolve
+from archlang.backend.runtime.padded_division import real_only
 from archlang.backend.runtime.weight_gradients import shared_linear
 
 # The products of a block's own linear maps with its arguments, by the names of the maps. None: the block computes it.
@@ -26,10 +27,12 @@ def is_joinable(module: object) -> TypeGuard[nn.Linear]:
     return type(module) is nn.Linear
 
 
-def mapped(linear: nn.Linear, name: str, x: Float[Tensor, "*b d"], products: Products) -> Float[Tensor, "*b k"]:
-    """Returns the product of a name, or computes `linear(x)` if there is none."""
+def mapped(
+    linear: nn.Linear, name: str, x: Float[Tensor, "*b d"], products: Products, mask: Bool[Tensor, "b _n"] | None = None
+) -> Float[Tensor, "*b k"]:
+    """Returns the product of a name, or computes `linear(x)` if there is none. A mask removes what is at padding."""
     product = products.get(name)
-    result: Tensor = linear(x) if product is None else product
+    result: Tensor = linear(real_only(x, mask)) if product is None else real_only(product, mask)
     return result
 
 

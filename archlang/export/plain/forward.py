@@ -6,7 +6,7 @@ import ast
 
 from archlang.backend.lower.lengths import needed_lengths
 from archlang.export.plain.expressions import function_of, mean_of, parsed_expression, parsed_statement
-from archlang.export.plain.loop_helpers import REAL_POSITIONS
+from archlang.export.plain.loop_helpers import FILLED_PADDING, REAL_POSITIONS
 from archlang.export.plain.loops import Loops
 from archlang.export.plain.places import length_words, placed
 from archlang.types import Dim
@@ -30,7 +30,7 @@ class Forward(Loops):
         with_lengths = {name: kind.lengths[0] for name, kind in
                         zip(fields, (value.type for value in region.inputs), strict=True) if kind.lengths}  # fmt: skip
         if lengths:
-            real_positions = self._helper(REAL_POSITIONS).id
+            real_positions, filled_padding = (self._helper(name).id for name in (REAL_POSITIONS, FILLED_PADDING))
         if lengths and len(fields) > 1:
             body.append(parsed_statement("lengths = lengths or {}"))
         for length in lengths:
@@ -43,6 +43,7 @@ class Forward(Loops):
                 for key in reversed(keys[:-1]):
                     source = f'lengths.get("{key}", {source})'
             body.append(parsed_statement(f"{name} = {real_positions}({candidates[0]}, {source})"))
+            body += [parsed_statement(f"{field} = {filled_padding}({field}, {name})") for field in candidates]
             masks[length] = ast.Name(name, ast.Load())
         scope = self._region(region, values, masks, True, set(values))
         result = self._take_pending(scope, region.results[0])
@@ -58,28 +59,8 @@ class Forward(Loops):
         returned: ast.stmt = ast.Return(result)
         final = next((node for node in region.nodes if node.id == last), None)
         body.append(returned if final is None else placed(returned, final))
-        body = _without_unused_masks(body)
         arguments = ", ".join(f"{name}: Tensor" for name in fields)
         if with_lengths:  # the module takes them even if nothing reads them
             kind = "Tensor" if len(fields) == 1 else "dict[str, Tensor]"
             arguments += f", lengths: {kind} | None = None"
         return function_of(f"def forward(self, {arguments}) -> Tensor:", body)
-
-
-def _without_unused_masks(body: list[ast.stmt]) -> list[ast.stmt]:
-    read = {
-        node.id
-        for statement in body
-        for node in ast.walk(statement)
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
-    }
-    return [
-        statement
-        for statement in body
-        if not (
-            isinstance(statement, ast.Assign)
-            and isinstance(statement.targets[0], ast.Name)
-            and statement.targets[0].id.startswith("mask_")
-            and statement.targets[0].id not in read
-        )
-    ]

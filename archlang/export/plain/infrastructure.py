@@ -53,8 +53,17 @@ def _first_applied(call: ast.Call) -> ast.expr:
     return ast.Call(call.args[0], call.args[1:], call.keywords)
 
 
+def _mapped(call: ast.Call) -> ast.expr:
+    linear, _, x, *mask = call.args  # the products are removed
+    if mask:
+        real_only = ast.Name("real_only", ast.Load())
+        real_only.target = Name(f"{_RUNTIME}.padded_division", "real_only")  # type: ignore[attr-defined]
+        x = ast.Call(real_only, [x, *mask], [])
+    return ast.Call(linear, [x], [])
+
+
 _CALLS: Mapping[Name, Callable[[ast.Call], ast.expr]] = {
-    Name(f"{_RUNTIME}.joined_linear", "mapped"): lambda call: ast.Call(call.args[0], [call.args[2]], []),
+    Name(f"{_RUNTIME}.joined_linear", "mapped"): _mapped,
     Name(f"{_RUNTIME}.call_cache", "cached_in_call"): lambda call: ast.Call(call.args[1], [], []),
     Name(f"{_RUNTIME}.stacking", "in_one_batch"): _first_applied,
     Name(f"{_RUNTIME}.stacking", "model_by_model"): _first_applied,
@@ -172,8 +181,6 @@ class _Plain(ast.NodeTransformer):
         node.keywords = [keyword for keyword in node.keywords if not self._is_products(keyword.value)]
         target = target_of(node.func)
         if isinstance(target, Name) and target in _CALLS:
-            if target == Name(f"{_RUNTIME}.joined_linear", "mapped"):
-                node.args = [*node.args[:3]]
             return self.visit(_CALLS[target](node))  # type: ignore[no-any-return]  # torch's operations
         if ast.unparse(node.func) == "torch.compiler.is_compiling":
             return ast.Constant(True)

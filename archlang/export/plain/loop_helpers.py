@@ -17,8 +17,8 @@ DERIVED_MASK = Name("archlang.backend.runtime.derived_masks", "derived_mask")
 BROADCAST_MASK = Name(_LOOPS, "broadcast_mask")
 MEAN_STEPS = Name(_LOOPS, "mean_steps")
 OVER_CHUNKS = Name("archlang.backend.runtime.scans", "mean_over_chunks")
-REAL_POSITIONS, WHERE_REAL, GROWN_BY_PART, POSITIONS, BEFORE, ROUTED, WEIGHED, FOR_ROWS = (
-    Name(__name__, name) for name in ("real_positions", "where_real", "grown_by_part", "positions", "with_before",
+REAL_POSITIONS, FILLED_PADDING, WHERE_REAL, GROWN_BY_PART, POSITIONS, BEFORE, ROUTED, WEIGHED, FOR_ROWS = (
+    Name(__name__, name) for name in ("real_positions", "filled_padding", "where_real", "grown_by_part", "positions", "with_before",
                                       "routed", "weighed", "for_rows")
 )  # fmt: skip
 
@@ -28,6 +28,14 @@ def real_positions(x: Tensor, lengths: Tensor | None) -> Tensor | None:
     if lengths is None:
         return None
     return torch.arange(x.shape[1], device=x.device) < lengths[:, None]
+
+
+def filled_padding(x: Tensor, mask: Tensor | None) -> Tensor:
+    """Returns x with a copy of the sample's first position at padding, zeros if it has none."""
+    if mask is None:
+        return x
+    mask = mask.reshape(*mask.shape, *[1] * (x.dim() - 2))
+    return torch.where(mask, x, x[:, :1].detach().masked_fill(~mask[:, :1], 0))
 
 
 def where_real(mask: Tensor | None, new: Tensor, old: Tensor) -> Tensor:
@@ -81,6 +89,11 @@ def weighed(result: Tensor, weight: Tensor) -> Tensor:
     return result.masked_fill(weight == 0, 0) * weight
 
 
-def for_rows(value: Tensor | None, rows: Tensor) -> Tensor | None:
-    """Returns a value of each sample for each of its rows."""
-    return None if value is None else value.repeat_interleave(len(rows) // max(1, len(value)), 0)
+def for_rows(value: Tensor | None, weight: Tensor) -> Tensor | None:
+    """Returns a value of each sample for each of its rows; ones where the weight of a row is 0: an expert does not
+    compute it, and 0 times an infinite gradient is NaN."""
+    if value is None:
+        return None
+    value = value.repeat_interleave(len(weight) // max(1, len(value)), 0)
+    chosen = (weight != 0).view(-1, *[1] * (value.dim() - 1))
+    return torch.where(chosen, value, 1) if value.is_floating_point() else value

@@ -210,19 +210,19 @@ class Loops(Regions):
         mask = self._mask(scope, *node.type.lengths or (None,)) or ast.Constant(None)
         result = self._name(node.name or "mixture")
         names_before = set(self._taken)
-        x, rows, weights, weight = (self._name(name) for name in ("x", "rows", "weights", "weight"))
+        x, rows, row, weights, weight = (self._name(name) for name in ("x", "rows", "row", "weights", "weight"))
         scope.body.append(described(assignment(x, sources[0]), node))
         routed = call_of(self._helper(ROUTED), [ast.Name(x, ast.Load()), sources[1], mask], {})
         targets = ast.Tuple([ast.Name(rows, ast.Store()), ast.Name(weights, ast.Store())], ast.Store())
         scope.body.append(ast.Assign([targets], routed, lineno=0))
-        values[region.inputs[0].id] = ast.Name(rows, ast.Load())
+        values[region.inputs[0].id] = ast.Name(row, ast.Load())
         for value in region.inputs[1:]:
             if value.type.name == "chunks":
                 raise NotPlainError("experts read chunks from outside")
             if value.id in values and value.type != NUMBER:
-                values[value.id] = parsed_expression(f"{for_rows}({ast.unparse(values[value.id])}, {rows})")
+                values[value.id] = parsed_expression(f"{for_rows}({ast.unparse(values[value.id])}, {weight})")
         masks: dict[Dim, ast.expr] = {
-            length: parsed_expression(f"{for_rows}({ast.unparse(sample_mask)}, {rows})")
+            length: parsed_expression(f"{for_rows}({ast.unparse(sample_mask)}, {weight})")
             for length, sample_mask in scope.masks.items()
         }
         batch, self._batch = self._batch, parsed_expression(f"len({rows})")
@@ -234,7 +234,7 @@ class Loops(Regions):
         body.body.append(assignment(result, ast.BinOp(ast.Name(result, ast.Load()), ast.Add(), weighed)))
         scope.body.append(assignment(result, ast.Constant(0)))
         loop = for_loop(f"{step_name(operation.path)}, {weight}", f"zip({attribute_of(operation.path)}, {weights})")
-        loop.body = body.body
+        loop.body = [parsed_statement(f"{row} = {for_rows}({rows}, {weight})"), *body.body]
         scope.body.append(loop)
         scope.body.append(parsed_statement(f"{result} = {result}.unflatten(0, {x}.shape[:-1])"))
         self._taken = names_before

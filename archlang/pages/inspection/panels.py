@@ -91,6 +91,11 @@ class _PanelDrawer:
         heads = moments[0].values.shape[1]
         choices = ("max over heads", *(f"head {i}" for i in range(heads))) if heads > 1 else ("head 0",)
         title, caption = f"Attention: {path}", "The weight of each key (column) for each query (row)."
+        # What a program weighs with may have any numbers.
+        ends = [
+            bound(moment.values) for moment in moments for bound in (torch.amin, torch.amax) if moment.values.numel()
+        ]
+        low, high = min(0.0, *map(float, ends)), max(1.0, *map(float, ends))
         if _is_time(moments) and all(1 in moment.values.shape[2:] for moment in moments):
             # A position reads all keys, or all queries read it.
             is_read = all(moment.values.shape[2] == 1 for moment in moments)
@@ -98,7 +103,7 @@ class _PanelDrawer:
             weights = [_with_maximum(_array(moment.values[0]).reshape(heads, -1)) for moment in moments]
             columns, frames = self.over_time(moments, weights, lengths)
             kind = "key" if is_read else "query"
-            yield Heatmap(title, caption, "time", f"{kind}, {columns}", "weight", choices, frames, high=1.0)
+            yield Heatmap(title, caption, "time", f"{kind}, {columns}", "weight", choices, frames, low, high)
             return
         frames, rows, columns = (), "", ""
         for moment in moments:
@@ -107,7 +112,7 @@ class _PanelDrawer:
             columns, column_labels = self.axis(moment.lengths[1] if moment.lengths[1:] else None, keys, moment.turns)
             values = _with_maximum(_array(moment.values[0]))
             frames = (*frames, HeatmapFrame(_turn_label(moment.turns), row_labels, column_labels, values))
-        yield Heatmap(title, caption, f"query, {rows}", f"key, {columns}", "weight", choices, frames, high=1.0)
+        yield Heatmap(title, caption, f"query, {rows}", f"key, {columns}", "weight", choices, frames, low, high)
 
     def gate(self, path: str, moments: list[Moment], _: _Series) -> Iterator[Heatmap]:
         caption = "How far each column is updated, mean over channels: 0 copies it, 1 replaces it."

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from archlang.graph.graph import Graph
-from archlang.graph.summary import summarize
+from archlang.graph.summary import summarize, weights
 
 LENGTH = 64  # positions of the sample whose FLOPs are counted
 _PREFIXES = ("", "k", "M", "G", "T", "P", "E", "Z")
@@ -26,15 +26,15 @@ def cost_notes(graph: Graph) -> Mapping[str, CostNotes]:
     notes: dict[str, CostNotes] = {}
     for node in graph.region.walk():
         cost = summary.nodes.get(node.id)
-        if node.instance is None:
+        if node.instance is None and not node.regions:
             continue
         if cost is None:
             notes[node.id] = CostNotes(("not computed",), ("no result and no charge needs it",))
             continue
-        count = graph.instances[node.instance].costs.parameters
+        count = weights(graph, node, summary.nodes)
         short, exact = [], []
         if count:
-            executed = f", {cost.parameters:,} executed" if cost.parameters > count and not node.regions else ""
+            executed = f", {cost.parameters:,} executed" if cost.parameters > count else ""
             short.append(f"{rounded(count)} parameters")
             exact.append(f"{count:,} parameters{executed}")
         if cost.flops:

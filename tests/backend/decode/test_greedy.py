@@ -12,7 +12,7 @@ from archlang.backend import Architecture
 from archlang.backend.decode import greedy as decoding
 from archlang.backend.decode.greedy import target_of
 from archlang.backend.decode.incremental import Extension
-from archlang.backend.runtime.masks import make_masks
+from archlang.backend.runtime.masks import code_inputs
 from archlang.names.library import library_file
 from archlang.syntax.parser import parse, read
 from archlang.syntax.tree import Definition
@@ -158,8 +158,7 @@ def extended(module: Architecture, tokens: Tensor, pieces: list[int]) -> tuple[T
     target = target_of(module.program.graph)
     assert target is not None
     inputs = [*fields[:target], tokens, *fields[target:]]
-    masks = make_masks(module.program, inputs, lengths)
-    extension = Extension(module, module.program, target, inputs, masks)
+    extension = Extension(module, module.program, target, code_inputs(module.program, inputs, lengths))
     pieced, expected, end = [], [], 0
     with torch.no_grad():
         for piece in pieces:

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from archlang.backend.runtime.call_cache import cached_in_call, call_scope
+from archlang.backend.runtime.masks import code_inputs
 from archlang.blocks import attention
 from tests.conftest import Compiled
 
@@ -126,7 +127,7 @@ def test_the_masks_of_attention_are_computed_once_for_all_layers(
     x, lengths = torch.randint(0, 11, (3, 5)), torch.tensor([5, 2, 0])
     logits = module(x, lengths=lengths)
     visible.assert_called_once()
-    uncached = module.program.code.function(module, x, torch.arange(5) < lengths[:, None])
+    uncached = module.program.code.function(module, *code_inputs(module.program, (x,), {"x": lengths}))
     torch.testing.assert_close(logits, uncached, atol=1e-10, rtol=1e-10)
 
 

@@ -77,6 +77,34 @@ def test_a_weight_of_zero_has_no_gradient(compiled: Compiled) -> None:
     assert torch.equal(gradient != 0, weights != 0)
 
 
+@pytest.mark.parametrize("form", ["eager", "torch.func", "plain file"])
+def test_an_expert_that_is_not_chosen_has_no_gradient_where_it_would_compute_an_infinite_number(
+    compiled: Compiled, form: str
+) -> None:
+    text = "model m(x: seq[n, 1]) -> seq[n, 1] {\n w = concat(0 * x, relu(5 - x))\n y = experts v in x by w {\n"
+    module = compiled(f"{text} emit exp(linear[1](v) + linear[1](sum(x)))\n }}\n return y\n}}\n")
+    run: nn.Module = plain_module(module, plain_text(module)) if form == "plain file" else module
+    with torch.no_grad():
+        for weight in run.parameters():
+            weight.fill_(1.0)
+    x = torch.tensor([[[100.0]], [[0.0]]])
+    weights: dict[str, Tensor] = dict(run.named_parameters())
+
+    def loss(weights: dict[str, Tensor], x: Tensor) -> Tensor:
+        result: Tensor = torch.func.functional_call(run, weights, (x,))
+        return result.sum()
+
+    if form == "torch.func":
+        of_weights, of_x = torch.func.grad(loss, argnums=(0, 1))(weights, x)
+        gradients = [*of_weights.values(), of_x]
+    else:
+        x.requires_grad_()
+        gradients = list(torch.autograd.grad(loss(weights, x), [*weights.values(), x]))
+    assert all(gradient.isfinite().all() for gradient in gradients)
+    assert gradients[-1].flatten().tolist()[0] == 0
+    assert sum(bool(gradient.any()) for gradient in gradients[:-1]) == 2  # the biases of the chosen expert: its x is 0
+
+
 def test_a_plain_file_has_a_loop_over_experts(compiled: Compiled) -> None:
     module = compiled(PROGRAM, vocab=5, classes=2).double()
     x, lengths = torch.randint(5, (3, 6)), torch.tensor([6, 3, 1])

@@ -374,7 +374,8 @@ def test_scan_emits_the_chunks_in_order(compiled: Compiled) -> None:
     x = torch.arange(10).reshape(2, 5)
     module = compiled(SCAN, plugins=True)
     torch.testing.assert_close(module(x), x[..., None] * 2 + 1.0)
-    torch.testing.assert_close(module(x, lengths=torch.tensor([2, 5])), x[..., None] * 2 + 1.0)
+    real = torch.arange(5) < torch.tensor([[2], [5]])
+    torch.testing.assert_close(module(x, lengths=torch.tensor([2, 5]))[real], (x[..., None] * 2 + 1.0)[real])
 
 
 def test_a_sample_without_real_positions_in_a_chunk_keeps_its_memory(compiled: Compiled) -> None:

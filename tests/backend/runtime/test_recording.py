@@ -52,6 +52,20 @@ def of_kind(moments: list[Moment], kind: str) -> list[Moment]:
     return [moment for moment in moments if moment.kind == kind]
 
 
+def test_attention_that_is_written_with_maps_is_recorded(compiled: Compiled) -> None:
+    text = "model m(x: tokens[n]) -> logits[n, classes] { h = embed[8](x) repeat 2 { h <- norm(h + BODY) } return h }"
+    text = text.replace("return h", "return linear[classes](h)")
+    module = compiled(text.replace("BODY", "weigh[causal = true](softmax_keys(scores[2](h, linear[8](h))), h)"))
+    moments, _ = record(module)
+    moments = of_kind(moments, "attention")
+    assert [(tuple(moment.values.shape), [turn.index for turn in moment.turns]) for moment in moments] == [
+        ((1, 2, 8, 8), [0]),
+        ((1, 2, 8, 8), [1]),
+    ]
+    assert not moments[0].values.triu(1).any()
+    assert moments[0].values.tril().any()
+
+
 @pytest.mark.parametrize("text", [LAYERS, GATED, CHUNKED, POINTED])
 def test_recording_changes_neither_the_result_nor_the_module(compiled: Compiled, text: str) -> None:
     module = compiled(text).eval()

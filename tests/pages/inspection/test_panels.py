@@ -55,6 +55,13 @@ def test_attention_has_a_frame_for_each_turn_and_the_maximum_over_heads_first() 
     np.testing.assert_allclose(panel.frames[1].values[3], weights[1, 0, 2].numpy())
 
 
+def test_the_scale_of_attention_includes_numbers_below_0_and_above_1() -> None:
+    weights = [torch.rand(1, 1, 5, 5), 3 * torch.rand(1, 1, 5, 5) - 1]
+    scales = [panels([moment("attention", values, (), N, N)], [FIELD])[0] for values in weights]
+    assert (scales[0].low, scales[0].high) == (0, 1)
+    assert (scales[1].low, scales[1].high) == pytest.approx((float(weights[1].min()), float(weights[1].max())))
+
+
 def test_slots_are_not_positions() -> None:
     weights = torch.rand(1, 1, 5, 2)
     (panel,) = panels([moment("attention", weights, (), N, Dim.of(2))], [FIELD])

@@ -1,10 +1,13 @@
 """The boxes of a picture: what they say, and what is said on hover."""
 
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from archlang.compile import compile_named
+from archlang.graph.summary import summarize
 from archlang.pages.pictures.box import Box
 from archlang.pages.pictures.dot import print_dot
 from archlang.pages.pictures.legend import legend_of
@@ -57,7 +60,7 @@ def test_a_box_shows_the_statics_that_were_written_and_its_defaults_on_hover(pic
     assert any(line.startswith("written: heads = 4") for line in attention.details)
     assert any(line.startswith("defaults: ") and "position = none" in line for line in attention.details)
     layers = boxes(picture, "layer")
-    assert [layer.notes for layer in layers] == [("heads = 4",), ("heads = 4",), ()]
+    assert [layer.notes[:-1] for layer in layers] == [("heads = 4",), ("heads = 4",), ()]
     assert "defaults: heads = 2, ff = 16" in layers[2].details
 
 
@@ -69,6 +72,43 @@ def test_costs_are_rounded_in_a_box_and_exact_on_hover(picture: Box) -> None:
     linear = boxes(picture, "linear")[0]
     assert "45 parameters, 5.12k FLOPs" in linear.notes
     assert "5,120 FLOPs" in linear.details
+
+
+CONTAINERS = """
+block layer(h: seq[n, d]) -> seq[n, d] { return feedforward[16](attention[2](h)) }
+
+model m[d = 8](x: tokens[n]) -> logits[n, vocab] {
+    h = embed[d](x)
+    repeat 3 halting h by global_halt[0.9] { h <- layer(h) + linear[d](h) }
+    stack 2 { repeat 4 { h <- norm(layer(h)) } }
+    m = learned[2, d]()
+    y = scan c in chunks[8](h) carry m { m <- m + attention[2](m, c) emit attention[2](c, m) }
+    z = experts v in y by top_k[1](linear[3](y)) { emit feedforward[16](v) }
+    return linear[vocab](z)
+}
+"""
+
+
+def test_a_box_costs_at_least_what_is_inside_it(tmp_path: Path) -> None:
+    file = tmp_path / "m.arch"
+    file.write_text(CONTAINERS, encoding="utf-8")
+    graph = compile_named(file, None, None, {"vocab": "5"})
+    model = draw(graph)
+
+    def cost(box: Box) -> tuple[int, int]:
+        text = " ".join(box.notes if box is model else box.details).replace(",", "")
+        counts = [re.search(rf"(\d+) {noun}", text) for noun in ("parameters", "FLOPs")]
+        parameters, flops = (int(count[1]) if count else 0 for count in counts)
+        return parameters, flops
+
+    containers = [box for box in model.walk() if box.boxes]
+    assert len(containers) == 8
+    for box in containers:
+        inside = [cost(inner) for inner in box.boxes]
+        assert cost(box) >= (1, 1)
+        assert all(whole >= sum(parts) for whole, parts in zip(cost(box), zip(*inside, strict=True), strict=True)), box
+    summary = summarize(graph, 64)
+    assert cost(model) == (summary.unique, summary.flops)
 
 
 def test_a_block_that_is_applied_again_with_the_same_statics_is_folded(picture: Box) -> None:
