@@ -17,6 +17,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from archlang.diagnostics.names import plural
 from archlang.tasks.kit import mistakes
 from archlang.tasks.kit.ragged import Ragged
 from archlang.tasks.kit.split import Split
@@ -54,7 +55,7 @@ class FileTagging(UserFileTask):
         for line in lines:
             words, tags = line.cells
             if len(words) != len(tags):
-                reason = f"it has {len(words)} words and {len(tags)} tags"
+                reason = f"it has {plural(len(words), 'word')} and {plural(len(tags), 'tag')}"
                 raise mistakes.bad_line(self.user_files.path_of(split), line.number, reason)
         targets = Ragged.of([labels.encode(split, line) for line in lines], "int32")
         return Split({"x": x}, targets, groups={"length": x.lengths})

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from archlang.data.compression import ENDINGS, Stored, reading
 from archlang.data.mistakes import DataError
+from archlang.diagnostics.names import plural
 from archlang.files.mistakes import RefusedFile
 from archlang.files.readable import open_named
 from archlang.tasks.kit import mistakes
@@ -152,7 +153,7 @@ def _tsv(path: str, lines: Iterator[tuple[int, str]], columns: Sequence[str]) ->
     for number, line in lines:
         cells = line.split("\t")
         if len(cells) != len(header):
-            raise mistakes.bad_line(path, number, f"expected {len(header)} columns, found {len(cells)}")
+            raise mistakes.bad_line(path, number, f"expected {plural(len(header), 'column')}, found {len(cells)}")
         split = _split(path, number, None if split_index is None else cells[split_index])
         yield number, split, [cells[index] for index in indices]
 
