@@ -165,5 +165,6 @@ def build(graph: Graph, plugins: Plugins = NO_PLUGINS, *, without: Collection[st
     module = build_module(
         replace(optimized, instances=instances), plugins=plugins, batch_chunks="batch_chunks" not in without
     )
-    module.program = replace(module.program, origin=Origin(graph, tuple(sorted({*without})), plugins))
+    used = plugins if graph.has_own_python else NO_PLUGINS  # those of a task are not of the model
+    module.program = replace(module.program, origin=Origin(graph, tuple(sorted({*without})), used))
     return module

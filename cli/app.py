@@ -1,12 +1,15 @@
 """The subcommands of `archlang`."""
 
+from collections.abc import Callable
 from inspect import getdoc
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
 from archlang.cli import (
     blocks,
+    bug,
     check,
     console,
     contracts,
@@ -34,67 +37,90 @@ from archlang.cli import (
     viz,
     watch,
 )
-from archlang.source import package
+
+
+class _Flags:
+    """Shows no type beside a flag in the help of a command, where typer would print `<bool>`."""
+
+    def get_params(self, ctx: Any) -> list[Any]:  # Any: the classes of click are in typer or not, by its version
+        parameters: list[Any] = super().get_params(ctx)  # type: ignore[misc] # of the other base
+        for parameter in parameters:
+            if getattr(parameter, "is_flag", False):
+                parameter.metavar = ""
+        return parameters
+
+
+class _Command(_Flags, TyperCommand):
+    pass
+
+
+class _Group(_Flags, TyperGroup):
+    pass
+
 
 app = typer.Typer(
     name="archlang",
-    help="A language in which a neural architecture is a page of text.",
+    cls=_Group,
+    help="A language in which a neural architecture is a page of text.\n\n"
+    "Begin with `archlang new project my_project`, which writes a model that trains in seconds.",
+    epilog="Documentation: docs/index.md in the repository; `make site` makes pages of it. "
+    "`archlang COMMAND --help` has an example of each command.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-app.command("new")(new.new)
-app.command("check")(check.check)
-app.command("watch")(watch.watch)
-app.command("lsp")(lsp.lsp)
-app.command("play")(play.play)
-app.command("fmt")(fmt.fmt)
-app.command("show")(show.show)
-app.command("viz")(viz.viz)
-app.command("diff")(diff.diff)
-app.command("summary")(summary.summary)
-app.command("explain")(explain.explain)
-app.command("blocks")(blocks.blocks)
-app.command("recipes")(recipes.recipes)
-app.command("tasks")(tasks.tasks)
-app.command("optimizers")(optimizers.optimizers)
-app.command("test")(contracts.hold_blocks)
-app.command("train")(train.train)
-app.command("table")(table.table)
-app.command("tune")(tune.tune)
-app.command("eval")(evaluate.evaluate)
-app.command("predict")(predict.predict)
-app.command("inspect")(inspect.inspect)
-app.command("report")(report.report)
-app.command("export")(export.export)
-app.add_typer(runs.app)
-app.add_typer(data.app)
+# By the panel of the help.
+_COMMANDS: dict[str, dict[str, Callable[..., None]]] = {
+    "Write": {
+        "new": new.new, "fmt": fmt.fmt, "blocks": blocks.blocks, "tasks": tasks.tasks,
+        "optimizers": optimizers.optimizers, "recipes": recipes.recipes, "play": play.play, "lsp": lsp.lsp,
+    },
+    "Check": {
+        "check": check.check, "watch": watch.watch, "explain": explain.explain, "test": contracts.hold_blocks,
+    },
+    "See": {
+        "show": show.show, "viz": viz.viz, "summary": summary.summary, "diff": diff.diff,
+        "inspect": inspect.inspect, "report": report.report,
+    },
+    "Train": {
+        "train": train.train, "table": table.table, "tune": tune.tune, "eval": evaluate.evaluate,
+        "predict": predict.predict,
+    },
+    "Share": {"export": export.export, "bug": bug.bug},
+}  # fmt: skip
+for _panel, _commands in _COMMANDS.items():
+    for _name, _command in _commands.items():
+        app.command(_name, rich_help_panel=_panel)(_command)
+app.add_typer(runs.app, cls=_Group, rich_help_panel="Train")
+app.add_typer(data.app, cls=_Group, rich_help_panel="Train")
 
 
-def _join_lines_of_help(app: typer.Typer) -> None:
-    """Joins the lines of each paragraph of a command's help: typer would print the line ends of the docstring."""
+def _prepare_help(app: typer.Typer) -> None:
+    """Sets the class of the commands. Joins the lines of each paragraph of their help: typer would print the line ends
+    of the docstring."""
     for command in app.registered_commands:
+        command.cls = _Command
         paragraphs = (getdoc(command.callback) or "").split("\n\n")
         command.help = "\n\n".join(paragraph.replace("\n", " ") for paragraph in paragraphs)
     for group in app.registered_groups:
         if group.typer_instance is not None:
-            _join_lines_of_help(group.typer_instance)
+            _prepare_help(group.typer_instance)
 
 
-_join_lines_of_help(app)
+_prepare_help(app)
 
 
 def _print_version(requested: bool) -> None:
     if requested:
-        console.out.write(f"archlang {package.VERSION}")
+        console.out.write("\n".join([*bug.versions(), "device: printed by `archlang bug`, which imports torch"]))
         raise typer.Exit
 
 
 @app.callback()
 def _root(
     version: Annotated[
-        bool, typer.Option("--version", help="Print the version.", callback=_print_version, is_eager=True)
+        bool, typer.Option("--version", help="Print versions.", callback=_print_version, is_eager=True)
     ] = False,
 ) -> None:
     pass

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os.path
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -13,9 +12,6 @@ from archlang.cli import completion, console
 from archlang.cli.settings import Allow, Plugin, parse_sets
 from archlang.cli.shipped import program
 from archlang.cli.train import plain_warnings
-
-if TYPE_CHECKING:
-    from archlang.backend.architecture import Architecture
 
 
 def export(
@@ -50,6 +46,7 @@ def export(
 
     Example: archlang export runs/ndr/2026-01-31_12-00-00 -o ndr.py
     """
+    from archlang.api.run import load_module
     from archlang.compile import load_named
     from archlang.export.formats import check_target
     from archlang.export.formats import export as write
@@ -64,7 +61,7 @@ def export(
     check_target(out, overwrite=force)
     with plain_warnings():
         module = (
-            _run(source, checkpoint or "best", plugin or ())
+            load_module(source, checkpoint or "best", plugin or ())
             if source.is_dir()
             else load_named(source, model, recipe, parse_sets(sets), plugins=plugin or (), allow=allow or ())
         )
@@ -75,17 +72,3 @@ def export(
         return
     for file in files:
         console.out.print(f"wrote {file}", markup=False)
-
-
-def _run(folder: Path, checkpoint: str, plugins: Sequence[Path]) -> Architecture:
-    """The module of a run folder or of a saved model."""
-    from archlang.api import mistakes
-    from archlang.api.run import load_run
-    from archlang.api.saved_folder import is_saved
-    from archlang.api.saving import load
-
-    if is_saved(folder):
-        if checkpoint != "best":
-            raise mistakes.one_set_of_weights(folder, checkpoint)
-        return load(folder, plugins=plugins)
-    return load_run(folder, checkpoint, plugins=plugins).module

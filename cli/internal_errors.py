@@ -1,6 +1,7 @@
 """Internal errors: bugs of archlang, which end a command, or the processing of one of its files."""
 
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -10,6 +11,7 @@ import typer
 
 from archlang.cli import console
 from archlang.diagnostics import ArchlangError
+from archlang.diagnostics.bugs import REMEDY, keep_bug
 from archlang.diagnostics.machine import machine_error
 from archlang.files.mistakes import RefusedFile
 from archlang.plugins import failure_of
@@ -18,10 +20,11 @@ from archlang.plugins import failure_of
 BUG = 70
 
 
-def report_bug(error: BaseException, prefix: str = "") -> int:
-    """Prints an internal error and returns its exit code. `prefix` names the file that causes it."""
-    remedy = "this is a bug in archlang; set ARCHLANG_DEBUG=1 for the traceback, and please report it"
-    console.say(f"{prefix}internal error: {type(error).__name__}: {error}", remedy)
+def report_bug(error: BaseException, path: Path | None = None) -> int:
+    """Prints and keeps an internal error, and returns its exit code. `path` is the file that causes it."""
+    keep_bug(error, [path] if path else [word for word in sys.argv if word.endswith(".arch")])
+    prefix = f"{path}: " if path else ""
+    console.say(f"{prefix}internal error: {type(error).__name__}: {error}", REMEDY)
     return BUG
 
 
@@ -49,7 +52,7 @@ class InternalErrors:
             if os.environ.get("ARCHLANG_DEBUG") or not is_bug(error):
                 raise
             if path not in self.paths:
-                report_bug(error, f"{path}: ")
+                report_bug(error, path)
             self.paths[path] = None
 
     def exit(self) -> None:

@@ -108,7 +108,8 @@ def train(
 
     deadline = deadline_of(time_limit)
     if (file is None) == (resume is None):
-        console.fail("name a program or `--resume FOLDER`, not both", "see `archlang train --help`", code=2)
+        amount = "and none is given" if file is None else "not both"
+        console.fail(f"name a program or `--resume FOLDER`, {amount}", "see `archlang train --help`", code=2)
     if resume is not None:
         if recipe or sets or steps is not None or seed is not None or out is not None or precision != "32":
             message = (

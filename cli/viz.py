@@ -13,11 +13,14 @@ from archlang.cli.standard_input import text_or_path
 def viz(
     file: ProgramOrInput,
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="The picture: .html, .svg, .png, .dot or .mmd.")
+        Path | None, typer.Option("--out", "-o", help="The picture: .html, .svg, .pdf, .png, .dot or .mmd.")
     ] = None,
     model: Annotated[str | None, typer.Option("--model", "-m", help="A model or block of the file.")] = None,
     recipe: Annotated[str | None, typer.Option("--recipe", "-r", help="A recipe of the file.")] = None,
     sets: Annotated[list[str] | None, typer.Option("--set", help="A static, such as `model.d=128`.")] = None,
+    compact: Annotated[
+        bool, typer.Option("--compact", help="Fold the blocks of the language, and merge chains of boxes.")
+    ] = False,
     plugin: Plugin = None,
     allow: Allow = None,
 ) -> None:
@@ -37,6 +40,8 @@ def viz(
         console.fail(f"`{out}` has no suffix of a picture", f"use one of {', '.join(FORMATS)}", code=2)
     Plugins.read(plugin or ())  # no Python is needed to draw
     picture = draw(compile_named(text_or_path(file), model, recipe, parse_sets(sets), allow or ()))
+    if compact:
+        picture = picture.compact()
     if out is None:
         console.out.write(print_tree(picture))
         return

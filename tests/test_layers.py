@@ -157,6 +157,7 @@ def without_torch(*command: str) -> subprocess.CompletedProcess[str]:
         ("summary", str(ROOT / "recipes" / "gutlb.arch")),
         ("diff", str(ROOT / "recipes" / "gutlb.arch"), str(ROOT / "recipes" / "gutlb.arch")),
         ("--help",),
+        ("--version",),
     ],
     ids=" ".join,
 )

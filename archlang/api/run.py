@@ -21,10 +21,19 @@ from archlang.pages.inspection.inspect import inspect, source_lines
 from archlang.pages.inspection.inspection import Inspection
 from archlang.pages.reports.run_report import RunReport
 from archlang.plan.plan import Plan
-from archlang.plugins import Plugins
-from archlang.record.reading import GRAPH_AT_TEST, RECIPE, read_plan, read_record, read_text
+from archlang.plugins import NO_PLUGINS, Plugins
+from archlang.record.reading import (
+    GRAPH_AT_TEST,
+    RECIPE,
+    read_graph,
+    read_plan,
+    read_plugins,
+    read_record,
+    read_run,
+    read_text,
+)
 from archlang.record.schemas import RUN, VOCABULARY, ExternRecord, RunRecord
-from archlang.runs.evaluation import OpenedRun, open_run
+from archlang.runs.evaluation import OpenedRun, open_run, trained_module
 from archlang.runs.inputs import InputFormat, Item
 from archlang.runs.prediction import DEFAULT_BATCH, Prediction, predict_inputs
 from archlang.runs.stored_model import explaining_stored_model
@@ -194,11 +203,32 @@ def load_run(
         )  # fmt: skip
     opened = open_run(folder, checkpoint=checkpoint, device=device, plugins=plugins)
     run = read_record(folder, RUN, RunRecord)
-    program, *used = _sources(folder)
-    add_origin(opened.module, program, used, run.settings, opened.recipe)
+    _add_origin(opened.module, folder, run)
     return Run(
         folder, opened.module.eval(), opened.recipe, opened.step, run.task, run.settings, opened.device, opened, plugins
     )
+
+
+def load_module(folder: Path, checkpoint: str = "best", plugins: Iterable[str | Path] = ()) -> Architecture:
+    """Returns the trained module of a run folder or of a saved model, with arguments as of `load_run`. The task needs
+    no plugin.
+
+    Raises:
+        RunError, PluginError, SavedModelError: as `load_run`."""
+    if is_saved(folder):
+        if checkpoint != "best":
+            raise mistakes.one_set_of_weights(folder, checkpoint)
+        return read_saved(folder, plugins).module
+    run, graph, plugins = read_run(folder)[0], read_graph(folder), tuple(plugins)
+    trusted = read_plugins(folder, run, plugins) if plugins or graph.has_own_python else NO_PLUGINS
+    module, _ = trained_module(folder, run, checkpoint, graph, trusted)
+    _add_origin(module, folder, run)
+    return module.eval()
+
+
+def _add_origin(module: Architecture, folder: Path, run: RunRecord) -> None:
+    program, *used = _sources(folder)
+    add_origin(module, program, used, run.settings, run.recipe)
 
 
 def _sources(folder: Path) -> Sequence[Source]:

@@ -184,7 +184,8 @@ def read_saved(folder: Path, plugins: Iterable[str | Path] = ()) -> SavedModel:
     input_format = _parsed(folder, VOCABULARY, contents[VOCABULARY], InputFormat) if VOCABULARY in contents else None
     graph = _graph(folder, contents[GRAPH])
     trusted = Plugins.read(plugins, folder)
-    trusted.require_recorded(record.plugins, folder)
+    if graph.has_own_python:
+        trusted.require_recorded(record.plugins, folder)
     if not trusted.files:
         # On torch's device without memory: the weights must fit before anything as large as they are is allocated.
         with torch.device("meta"):

@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from archlang.api import mistakes
-from archlang.api.run import Run, load_run
-from archlang.api.saved_folder import ModelRecord, is_saved, read_saved, write_saved
+from archlang.api.run import Run, load_module
+from archlang.api.saved_folder import ModelRecord, is_saved, write_saved
 from archlang.backend.architecture import Architecture
 from archlang.compile import load as compile_file
 from archlang.record.reading import GRAPH_AT_TEST, RECIPE
@@ -80,8 +80,6 @@ def load(
     given += ["without_passes"] * bool(without_passes) + list(statics)
     if given:
         raise mistakes.statics_of_folder(folder, given)
-    if is_saved(folder):
-        return read_saved(folder, plugins).module
-    if not ((folder / RUN).exists() or (folder / GRAPH_AT_TEST).exists()):
+    if not (is_saved(folder) or (folder / RUN).exists() or (folder / GRAPH_AT_TEST).exists()):
         raise mistakes.not_saved(folder)
-    return load_run(folder, plugins=plugins).module
+    return load_module(folder, plugins=plugins)

@@ -31,7 +31,7 @@ class Architecture(Group):
         logits = module(source, target, lengths={"source": source_lengths, "target": target_lengths})
 
     Tokens are Int64[b n] and sequences Float[b n d], padded at the end. `lengths`, Int64[b] or a list of integers, has
-    the number of real positions of each sample; if the model has one field, it needs no name. Without lengths, all
+    the number of real positions of each sample; if all fields share one length, it needs no name. Without lengths, all
     positions are real.
 
     After a call, `ponder` is what halting loops add to the loss, averaged over the batch (0 without such loops).

@@ -102,7 +102,7 @@ def wrong_fields(model: str, fields: Sequence[str], count: int) -> TypeError:
 
 def unnamed_lengths(model: str, fields: Sequence[str]) -> TypeError:
     form = ", ".join(f'"{name}": …' for name in fields)
-    return TypeError(f"`{model}` has several fields, so their lengths need names: lengths={{{form}}}")
+    return TypeError(f"`{model}` has fields of several lengths, which need names: lengths={{{form}}}")
 
 
 def unknown_fields(model: str, unknown: Iterable[str], fields: Sequence[str]) -> TypeError:

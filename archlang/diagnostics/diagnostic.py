@@ -59,7 +59,7 @@ class Diagnostic:
 
 def _is_argument(span: Span) -> bool:
     """Whether a place is in a text of the command line, which no file contains."""
-    return span.source.is_command_line or span.source.path.startswith("--")
+    return span.source.is_command_line
 
 
 # A phase calls this function for each mistake.

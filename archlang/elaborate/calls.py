@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from archlang.diagnostics import Diagnostic
+from archlang.diagnostics.names import plural
 from archlang.elaborate import mistakes
 from archlang.elaborate.body_lookup import known_body
 from archlang.elaborate.bound_call import BoundCall
@@ -281,7 +282,7 @@ def gives_probabilities(item: Definition | Extern) -> bool:
 
 def _expected(required: int, total: int, variadic: bool) -> str:
     if variadic:
-        return f"{required} values or more"
+        return f"{plural(required, 'value')} or more"
     if required == total:
-        return f"{total} value" if total == 1 else f"{total} values"
+        return plural(total, "value")
     return f"{required} to {total} values"

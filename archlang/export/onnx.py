@@ -12,7 +12,7 @@ import torch
 from archlang.backend.architecture import Architecture
 from archlang.export import mistakes
 from archlang.export.places import place_of, reason_of, refused_node
-from archlang.export.traced import input_names, output_names, trace
+from archlang.export.traced import axis_names, input_names, output_names, trace
 
 
 def export_onnx(module: Architecture, path: Path) -> list[Path]:
@@ -35,8 +35,9 @@ def export_onnx(module: Architecture, path: Path) -> list[Path]:
         with torch.no_grad(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             graph = torch.onnx.export(
-                program, dynamo=True, verbose=False, input_names=input_names(module), output_names=output_names(module)
-            )
+                program, dynamo=True, verbose=False, input_names=input_names(module), output_names=output_names(module),
+                dynamic_shapes=(tuple(axis_names(module)),),
+            )  # fmt: skip
     except Exception as error:  # whatever torch raises
         place = place_of(module, refused_node(module, error))
         raise mistakes.not_translated(*place, reason_of(error)) from error

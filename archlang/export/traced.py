@@ -59,6 +59,14 @@ def input_names(module: Architecture) -> list[str]:
     return [*module.program.fields, *lengths]
 
 
+def axis_names(module: Architecture) -> list[dict[int, str]]:
+    """Returns the names of the axes of any size, for each input of an exported model: those of the program, and
+    `batch`."""
+    symbols = [{axis: s for axis, s in enumerate(f.sizes, 1) if isinstance(s, str)} for f in module.program.inputs]
+    batch = "batch_" if any("batch" in names.values() for names in symbols) else "batch"
+    return [{0: batch, **names} for names in (*symbols, *({} for _ in fields_with_lengths(module)))]
+
+
 def output_names(module: Architecture) -> list[str]:
     """Returns the names of the outputs of an exported model."""
     return ["result", "steps"] if DEPTH in module.program.code.extras else ["result"]
@@ -70,31 +78,28 @@ def trace(module: Architecture) -> ExportedProgram:
 
     Raises:
         ExportError: torch cannot export the model."""
-    name = module.program.graph.name
+    model = module.program.graph.name
     symbols = sorted({str(size) for field in module.program.inputs for size in field.sizes if isinstance(size, str)})
     sizes = dict(zip(symbols, _LENGTHS, strict=False))
     for field in module.program.inputs:
         if not field.is_tensor or any(size not in sizes and not isinstance(size, int) for size in field.sizes):
-            raise mistakes.field_not_exportable(place_of_field(module, field.name), name, field.name, str(field.type))
-    dims = {symbol: Dim(f"length_{symbol}", min=2) for symbol in symbols}
-    batch = Dim("batch", min=1)
-    values, shapes = [], []
+            raise mistakes.field_not_exportable(place_of_field(module, field.name), model, field.name, str(field.type))
+    names = axis_names(module)
+    dims = {symbol: Dim(f"length_{symbol}", min=2) for symbol in symbols} | {names[0][0]: Dim("batch", min=1)}
+    shapes = tuple({axis: dims[name] for axis, name in each.items()} for each in names)
+    values = []
     for field in module.program.inputs:
         shape = [_BATCH, *(sizes[size] if isinstance(size, str) else int(str(size)) for size in field.sizes)]
         values.append(torch.zeros(shape, dtype=torch.int64) if field.type.name == "tokens" else torch.randn(shape))
-        shapes.append({0: batch} | {axis: dims[s] for axis, s in enumerate(field.sizes, 1) if isinstance(s, str)})
     for field in fields_with_lengths(module):
         size = field.sizes[0]
         values.append(torch.full((_BATCH,), sizes[size] if isinstance(size, str) else int(str(size))))
-        shapes.append({0: batch})
 
     def exported() -> ExportedProgram:
         # torch prints what it has traced when it fails.
         with torch.no_grad(), warnings.catch_warnings(), redirect_stderr(io.StringIO()):
             warnings.simplefilter("ignore")
-            return torch.export.export(
-                _Model(module.eval()), tuple(values), dynamic_shapes=(tuple(shapes),), strict=False
-            )
+            return torch.export.export(_Model(module.eval()), tuple(values), dynamic_shapes=(shapes,), strict=False)
 
     is_training = module.training
     try:

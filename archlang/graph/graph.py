@@ -156,6 +156,11 @@ class Graph:
     is_whole: bool = True
     word: str = field(default="model", compare=False)
 
+    @property
+    def has_own_python(self) -> bool:
+        """Whether the class of a block is not one of archlang's."""
+        return any(not instance.python.startswith("archlang.") for instance in self.instances.values())
+
     @cached_property
     def unknown_sizes(self) -> Sequence[str]:
         """The sizes that only a task sets, and that have no value: of features and in statics, not lengths."""

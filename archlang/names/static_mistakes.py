@@ -9,6 +9,7 @@ from archlang.diagnostics.edits import features_declared, insertion, is_in_signa
 from archlang.diagnostics.names import did_you_mean, listed, misspelt, plural
 from archlang.names.library import static_called
 from archlang.source import Span
+from archlang.source.source import SETTING
 from archlang.types.dimension import MOST_FACTORS, MOST_TERMS
 
 _RANGE = re.compile(r"[\w.]+?\s*\.\.\s*[\w.]+")
@@ -363,9 +364,9 @@ _CHOICE = re.compile(r"\s*(?:task|model|train)\b[^({]*$")
 
 def unknown_static_name(span: Span, name: str, possible: Iterable[str], kind: str | None = None) -> Diagnostic:
     possible = tuple(possible)
-    if span.source.path.startswith("--set "):
+    if span.source.is_command_line and span.source.path == SETTING:
         expected = _a(kind or "int")
-        message = f"`{span.source.path}` takes {expected}, not `{name}`, which is no static here"
+        message = f"`{span.source.text.partition('=')[0]}` takes {expected}, not `{name}`, which is no static here"
         example = f"write a list: `[{name}]`" if kind == "list" else f"{_KIND_REMEDY.get(kind or 'int', '')} after `=`"
         return misspelt(Diagnostic("E0313", message, span, f"expected {expected}", remedy=example), name, possible)
     lower = name.lower()

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 
 from archlang.diagnostics import Report
 from archlang.graph.graph import Graph
-from archlang.graph.operations import CHARGES, Charge
+from archlang.graph.operations import CHARGES, Charge, Halting
 from archlang.names.values import Bound
 from archlang.plan import mistakes
 from archlang.source import Span
@@ -32,17 +32,21 @@ def charge_names(graph: Graph) -> tuple[str, ...]:
 
 def check_claimed(paths: Iterable[Name], graph: Graph, model: str, report: Report) -> None:
     """Reports paths of claims that name the weight of a charge that a model does not have."""
-    names = charge_names(graph)
     for path in paths:
-        charge = path.text.removeprefix(f"train.{CHARGES}")
-        if weight_parameter(path.text) is not None and charge not in names:
-            report(mistakes.unknown_charge(path.span, charge, model, names))
+        if weight_parameter(path.text) is not None:
+            require_charge(path.text.removeprefix(f"train.{CHARGES}"), path.span, graph, model, report)
 
 
 def check_weights(statics: Mapping[str, Bound], graph: Graph, model: str, span: Span, report: Report) -> None:
     """Reports weights of charges that a model does not have; `span` is the place of a weight without one."""
-    names = charge_names(graph)
     for name, bound in statics.items():
-        charge = name.removeprefix(CHARGES)
-        if is_weight(name) and charge not in names:
-            report(mistakes.unknown_charge(bound.span or span, charge, model, names))
+        if is_weight(name):
+            require_charge(name.removeprefix(CHARGES), bound.span or span, graph, model, report)
+
+
+def require_charge(charge: str, span: Span, graph: Graph, model: str, report: Report) -> None:
+    """Reports a charge that a model does not have."""
+    names = charge_names(graph)
+    if charge not in names:
+        halts = any(isinstance(node.operation, Halting) for node in graph.region.walk())
+        report(mistakes.unknown_charge(span, charge, model, names, halts))

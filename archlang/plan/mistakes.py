@@ -308,9 +308,10 @@ def nothing_to_search(span: Span, path: str, ends: tuple[Span, Span] | None = No
     return diagnostic.with_edits(Edit(low, high.text), Edit(high, low.text), is_safe=True)
 
 
-def unknown_charge(span: Span, name: str, model: str, possible: Iterable[str]) -> Diagnostic:
+def unknown_charge(span: Span, name: str, model: str, possible: Iterable[str], halts: bool) -> Diagnostic:
     possible = tuple(possible)
     charges = f"its charges are {listed(possible)}" if possible else f"add a line such as `charge {name} = …`"
+    charges += "; the weight of the steps of its halting loops is `ponder`" if halts else ""
     message = f"`{model}` has no charge `{name}`"
     return misspelt(Diagnostic("E0617", message, span, "no such charge", remedy=charges), name, possible)
 

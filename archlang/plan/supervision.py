@@ -10,7 +10,7 @@ from archlang.graph.prune import normalize
 from archlang.graph.step_results import loop_of_results
 from archlang.names.values import Bound
 from archlang.plan import mistakes
-from archlang.plan.charges import charge_names
+from archlang.plan.charges import require_charge
 from archlang.source import Span
 from archlang.types.statics import Symbol
 
@@ -30,8 +30,7 @@ def check_supervision(statics: Mapping[str, Bound], graph: Graph, model: str, sp
     is_carried = supervise is not None and supervise.value == _CARRIED  # else `where` reports `halt`
     if not is_carried or halt is None or halt.value in (None, _NONE):
         return
-    if str(halt.value) not in (names := charge_names(graph)):
-        report(mistakes.unknown_charge(halt.span or span, str(halt.value), model, names))
+    require_charge(str(halt.value), halt.span or span, graph, model, report)
 
 
 def _check_loop(supervise: Bound, graph: Graph, model: str, span: Span, report: Report) -> None:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+from archlang.diagnostics.bugs import REMEDY, keep_bug
 from archlang.play.mistakes import port_in_use
 from archlang.play.page import FRAMED_POLICY, HEADER_POLICY, content_type, page_files, policy
 
@@ -138,7 +139,8 @@ class _Handler(BaseHTTPRequestHandler):
                 answer = self.server.answer(fields)
         except Exception as error:  # a bug of archlang: the page shows it
             message = f"internal error: {type(error).__name__}: {error}"
-            answer = {"error": {"message": message, "remedy": "this is a bug in archlang; please report it"}}
+            keep_bug(error, text=str(fields.get("text", "")))
+            answer = {"error": {"message": message, "remedy": REMEDY}}
         self._send(HTTPStatus.OK, "application/json", json.dumps(answer).encode("utf-8"))
 
     def _discard(self, length: int) -> None:

@@ -14,14 +14,16 @@ from archlang.backend.runtime.initial_weights import weights_loaded_later
 from archlang.compile import build
 from archlang.diagnostics import ArchlangError
 from archlang.diagnostics.terminal import Terminal
+from archlang.graph import Graph
 from archlang.plan.from_file import change_task
 from archlang.plan.plan import BoundExtern, Plan
+from archlang.plugins import Plugins
 from archlang.record import mistakes as record_mistakes
 from archlang.record.checkpoint import Checkpoint, Checkpoints
 from archlang.record.mistakes import RunError
 from archlang.record.reading import GRAPH_AT_TEST, has, read_graph, read_plugins, read_record, read_run
 from archlang.record.run_folder import RecordWarning
-from archlang.record.schemas import DATA, RESULTS, RUN, VOCABULARY, Alternative, DataRecord, Results
+from archlang.record.schemas import DATA, RESULTS, RUN, VOCABULARY, Alternative, DataRecord, Results, RunRecord
 from archlang.runs import mistakes
 from archlang.runs.claims import Comparison, compare
 from archlang.runs.inputs import InputFormat
@@ -211,28 +213,38 @@ def open_run(
         ProgramError: the task has no such statics.
         PluginError: a plugin cannot be imported, or the run was trained with others."""
     (run, bound_task, train), data = read_run(folder), read_record(folder, DATA, DataRecord)
-    if "train.select" not in run.settings:
-        raise record_mistakes.damaged(folder / RUN, "there is no setting `train.select`")
     trusted = read_plugins(folder, run, plugins)
     if sets:
         bound_task = _with_statics(bound_task, sets, run.gives)
-    selecting_split, _, metric = str(run.settings["train.select"]).partition(".")
     task = make_task(bound_task.name, bound_task.python, bound_task.statics, trusted)
     stored_format = read_record(folder, VOCABULARY, InputFormat) if has(folder, VOCABULARY) else None
     if stored_format is not None:
         task = stored_format.bind(task)
     functions = load_functions(train, bound_task.name, task, trusted)
     torch_device = select_device(device)
-    weights = _checkpoint(folder, checkpoint, selecting_split, metric)
-    graph = read_graph(folder)
-    with explaining_stored_model(folder / GRAPH_AT_TEST), weights_loaded_later():
-        module = build(graph, trusted)
-    weights.load_into(module)
-    module.to(torch_device)
+    module, step = trained_module(folder, run, checkpoint, read_graph(folder), trusted)
     return OpenedRun(
-        folder, run.recipe, bound_task.name, bound_task.statics, task, module, weights.step, data, torch_device,
-        functions, bool(sets), stored_format,
+        folder, run.recipe, bound_task.name, bound_task.statics, task, module.to(torch_device), step, data,
+        torch_device, functions, bool(sets), stored_format,
     )  # fmt: skip
+
+
+def trained_module(
+    folder: Path, run: RunRecord, checkpoint: str | int, graph: Graph, plugins: Plugins
+) -> tuple[Architecture, int]:
+    """Returns the module of a run folder with the weights of a checkpoint as of `open_run`, and their step. Needs no
+    Python of the task.
+
+    Raises:
+        RunError: the folder is damaged or has no such checkpoint."""
+    if "train.select" not in run.settings:
+        raise record_mistakes.damaged(folder / RUN, "there is no setting `train.select`")
+    selecting_split, _, metric = str(run.settings["train.select"]).partition(".")
+    weights = _checkpoint(folder, checkpoint, selecting_split, metric)
+    with explaining_stored_model(folder / GRAPH_AT_TEST), weights_loaded_later():
+        module = build(graph, plugins)
+    weights.load_into(module)
+    return module, weights.step
 
 
 def _with_statics(task: BoundExtern, sets: Mapping[str, str], sizes: Mapping[str, int]) -> BoundExtern:

@@ -7,6 +7,9 @@ from bisect import bisect_right
 from dataclasses import dataclass, field
 from functools import cached_property
 
+# The path of a text `name=value` of a command line or of Python.
+SETTING = "<setting>"
+
 # As in the grammar, a lone carriage return ends a line.
 _LINE_END = re.compile(r"\r\n|\n|\r")
 

@@ -626,11 +626,10 @@ def brace_in_setting(brace: Span) -> Diagnostic:
 
 
 def in_setting(diagnostic: Diagnostic, name: str) -> Diagnostic:
-    """Returns a mistake in the text of `--set name=text`, with advice about the option where a word or sign is out of
-    place."""
+    """Returns a mistake in the value of a setting, with advice about its form where a word or sign is out of place."""
     if diagnostic.code not in ("E0101", "E0104", "E0111"):
         return diagnostic
-    remedy = f"write one value, such as `--set {name}=64`; quote what the shell would change: `--set '{name}=[1, 2]'`"
+    remedy = f"write one value, such as `{name}=64`; in a shell, quote what it would change: `'{name}=[1, 2]'`"
     return replace(diagnostic, remedy=remedy)
 
 

@@ -5,6 +5,7 @@ import re
 from archlang.diagnostics import Diagnostic
 from archlang.diagnostics.log import DiagnosticLog
 from archlang.source import Source, Span
+from archlang.source.source import SETTING
 from archlang.syntax import mistakes
 from archlang.syntax.builders import TreeBuilder
 from archlang.syntax.pieces import parse_items
@@ -45,19 +46,20 @@ def parse_tolerantly(source: Source) -> tuple[Program, tuple[Diagnostic, ...]]:
 
 
 def parse_setting(name: str, text: str) -> tuple[Setting | None, tuple[Diagnostic, ...]]:
-    """Parses `--set name=text` as the setting `name = text` of a recipe; returns None if the text has mistakes."""
+    """Parses a setting of a recipe, from a command line or from Python; returns None if the text has mistakes."""
     setting, diagnostics = _parse_setting(name, text)
     return setting, tuple(mistakes.in_setting(diagnostic, name) for diagnostic in diagnostics)
 
 
 def _parse_setting(name: str, text: str) -> tuple[Setting | None, tuple[Diagnostic, ...]]:
-    source = Source(f"--set {name}", text, is_command_line=True)
+    source = Source(SETTING, f"{name}={text}", is_command_line=True)
     if len(text) > LARGEST:
         return None, (mistakes.file_too_large(Span(source, 0, 0), LARGEST),)
     excess = find_excess(source)
     if excess is not None:
         return None, (excess,)
     prepared, comments, diagnostics = prepare(source)
+    prepared = " " * (len(name) + 1) + prepared[len(name) + 1 :]
     # Recovery would read the braces of an item.
     if brace := next((piece for piece in _BRACE.finditer(prepared) if piece["brace"]), None):
         diagnostics = [*diagnostics, mistakes.brace_in_setting(Span(source, *brace.span()))]
@@ -69,5 +71,5 @@ def _parse_setting(name: str, text: str) -> tuple[Setting | None, tuple[Diagnost
     diagnostics += reader.mistakes + builder.mistakes
     if diagnostics:
         return None, tuple(diagnostics)
-    span = Span(source, 0, len(text))
-    return Setting(path=Name(parts=tuple(name.split(".")), span=span), value=value, span=span), ()
+    path = Name(parts=tuple(name.split(".")), span=Span(source, 0, len(name)))
+    return Setting(path=path, value=value, span=Span(source, 0, len(source.text))), ()

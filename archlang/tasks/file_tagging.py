@@ -17,6 +17,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from archlang.diagnostics.names import plural
 from archlang.tasks.kit import mistakes
 from archlang.tasks.kit.lexicon import CUTS, Cut, split_words
 from archlang.tasks.kit.ragged import Ragged
@@ -47,7 +48,7 @@ class FileTagging(LabelledFileTask):
         for line in lines:
             words, tags, *_ = line.cells
             if len(words) != len(tags):
-                reason = f"it has {len(words)} words and {len(tags)} tags"
+                reason = f"it has {plural(len(words), 'word')} and {plural(len(tags), 'tag')}"
                 raise mistakes.bad_line(self.user_files.path_of(split), line.number, reason)
         x = self.lexicon.encode(line.cells[0] for line in lines)
         targets = Ragged.of(self.encode_labels(split, lines), "int32")

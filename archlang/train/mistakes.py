@@ -64,7 +64,8 @@ def no_such_precision_here(precision: str, device: str) -> RunError:
 
 def out_of_memory(device: str, batch: int) -> RunMachineError:
     message = f"`{device}` has not enough memory for a step with a batch of {batch}"
-    return RunMachineError(message, "lower `train.batch`, or the sizes of the model")
+    lower = "lower `train.batch`, or the sizes of the model" if batch > 1 else "lower the sizes or lengths of the model"
+    return RunMachineError(message, lower)
 
 
 def model_too_large(device: str, needed: int, available: int) -> RunMachineError:

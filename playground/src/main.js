@@ -30,6 +30,7 @@ const call = isServed ? server(fragment) : worker((text) => say(text));
 let beside = ""; // the shipped program whose files this one may use
 let base = { text: "", name: "" }; // what the program is compared with
 let editor, leave = null, title = "";
+let origin = ""; // the shipped program that this one was begun with
 // What each program that was begun with may use and is compared with, by its text: undoing returns to such a program.
 const begun = new Map();
 let damagedLink = null; // of a link without a program: the text that is shown in its place, once it is known
@@ -65,7 +66,7 @@ const update = trying(async () => {
 });
 
 // The program is kept for this tab, so that a reload does not lose it.
-const keep = (text) => sessionStorage.setItem(KEPT, JSON.stringify({ text, beside, base }));
+const keep = (text) => sessionStorage.setItem(KEPT, JSON.stringify({ text, beside, base, origin }));
 
 const showCheck = ({ diagnostics, folds }) => {
   editor.mark(diagnostics);
@@ -150,7 +151,8 @@ const showSvg = (svg) => {
 const showCosts = ({ model, parameters, executed, note, unknown, uncounted, lengths }) => {
   if (model === undefined) return;
   const least = unknown.length ? "at least " : "";
-  at("parameters").textContent = `${model}: ${least}${number(parameters)} parameters, ${number(executed)} executed at length ${lengths[0].length}`;
+  const repeated = `; ${number(executed)} if each counts as often as loops use it at length ${lengths[0].length}`;
+  at("parameters").textContent = `${model}: ${least}${number(parameters)} parameters${executed === parameters ? "" : repeated}`;
   const size = (bytes) => {
     const [unit, name] = bytes < 1e5 ? [1e3, "kB"] : [1e6, "MB"];
     return `${(bytes / unit).toLocaleString("en", { maximumFractionDigits: 1 })} ${name}`;
@@ -170,7 +172,10 @@ const recipe = () => {
   return names.find((name) => name.startsWith("recipe "))?.slice("recipe ".length) ?? null;
 };
 
-const begin = (text, name, besideName) => {
+const begin = (text, name, besideName, begunWith = "") => {
+  origin = begunWith;
+  // The list shows its first option, so that each program can be chosen again.
+  at("programs").options[0].textContent = origin || "…";
   if (editor.text()) begun.set(editor.text(), { beside, base });
   beside = besideName;
   base = { text, name };
@@ -193,7 +198,7 @@ const clearDrawing = (reason = "") => {
 
 const load = trying(async (name) => {
   const found = await call("program", { name });
-  begin(found.text, name, found.beside);
+  begin(found.text, name, found.beside, name);
   at("programs").value = "";
 });
 
@@ -220,7 +225,7 @@ const first = async () => {
     damagedLink = {};
   }
   if (kept === null) return load(FIRST);
-  begin(kept.text, "", kept.beside);
+  begin(kept.text, "", kept.beside, kept.origin);
   base = kept.base;
   begun.set(kept.text, { beside, base });
 };

@@ -2,9 +2,17 @@
 import { element } from "./markdown.js";
 
 const PAUSE = 700; // milliseconds between two looks at a training
-const WIDTH = 600, HEIGHT = 180, MARGIN = 8;
+const WIDTH = 600, HEIGHT = 180, LEFT = 64, BOTTOM = 24, MARGIN = 10;
+const TRAINED = "archlang-trained"; // whether this tab has begun a training
 const at = (id) => document.getElementById(id);
 const digits = (value) => (value === null ? "" : value.toLocaleString("en", { maximumSignificantDigits: 4 }));
+
+const drawn = (name, attributes, text = "") => {
+  const node = document.createElementNS("http://www.w3.org/2000/svg", name);
+  for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
+  node.textContent = text;
+  return node;
+};
 
 // `recipe` returns the recipe to train, or null; `later` checks the program again. If `isStarted`, a page before this one has started a training.
 export const makeTraining = (call, program, recipe, trying, later, isStarted) => {
@@ -14,11 +22,20 @@ export const makeTraining = (call, program, recipe, trying, later, isStarted) =>
   const showCurve = (steps) => {
     const losses = curve.map(([, loss]) => loss);
     const [low, high] = [Math.min(...losses), Math.max(...losses)];
-    const x = (step) => MARGIN + ((WIDTH - 2 * MARGIN) * step) / steps;
-    const y = (loss) => MARGIN + ((HEIGHT - 2 * MARGIN) * (high - loss)) / (high - low || 1);
-    const line = document.createElementNS("http://www.w3.org/2000/svg", "polyline");
-    line.setAttribute("points", curve.map(([step, loss]) => `${x(step).toFixed(1)},${y(loss).toFixed(1)}`).join(" "));
-    at("curve").replaceChildren(line);
+    const right = WIDTH - MARGIN, bottom = HEIGHT - BOTTOM, below = HEIGHT - 8;
+    const x = (step) => LEFT + ((right - LEFT) * step) / steps;
+    const y = (loss) => MARGIN + ((bottom - 2 * MARGIN) * (high - loss)) / (high - low || 1);
+    const points = curve.map(([step, loss]) => `${x(step).toFixed(1)},${y(loss).toFixed(1)}`).join(" ");
+    const labels = [
+      ["end", LEFT - 6, y(high) + 4, digits(high)], ["end", LEFT - 6, y(low) + 4, low < high ? digits(low) : ""],
+      ["end", LEFT - 6, (MARGIN + bottom) / 2, "loss"], ["start", LEFT, below, "0"],
+      ["middle", (LEFT + right) / 2, below, "step"], ["end", right, below, digits(steps)],
+    ];
+    at("curve").replaceChildren(
+      drawn("path", { d: `M${LEFT},${MARGIN}V${bottom}H${right}` }),
+      drawn("polyline", { points }),
+      ...labels.map(([anchor, left, top, text]) => drawn("text", { "text-anchor": anchor, x: left, y: top }, text)),
+    );
     at("curve").setAttribute("aria-label", `Loss by step: from ${digits(losses[0])} to ${digits(losses.at(-1))}, at least ${digits(low)}`);
     at("curve").toggleAttribute("hidden", !curve.length);
   };
@@ -35,7 +52,7 @@ export const makeTraining = (call, program, recipe, trying, later, isStarted) =>
   const show = ({ state, message, recipe: name, step, steps, evaluations, inspection }) => {
     const loss = curve.length ? `, loss ${digits(curve.at(-1)[1])}` : "";
     const running = isStopping ? "stopping" : step === steps ? "evaluating" : "training";
-    const origin = isOwn ? "" : "\nAnother tab, or this one before it was loaded again, began this training.";
+    const origin = isOwn ? "" : "\nThis tab began it before it was loaded again, or another tab did since.";
     const ends = { running, done: "trained", stopped: "stopped", failed: "failed" };
     at("progress").textContent = `${ends[state]} ${name}: step ${step} of ${steps}${loss}${message ? `\n${message}` : ""}${origin}`;
     if (curve.length) showCurve(steps);
@@ -48,12 +65,13 @@ export const makeTraining = (call, program, recipe, trying, later, isStarted) =>
     at("stop").disabled = state !== "running" || isStopping;
     at("train").disabled = state === "running";
   };
-  const watch = trying(async () => {
+  const watch = trying(async (isForeign = false) => {
     if (isWatched) return;
     isWatched = true;
     try {
       for (;;) {
         const progress = await call("progress", { after: curve.length ? curve.at(-1)[0] : 0 });
+        if (isForeign && progress.state !== "running") return;
         curve.push(...progress.curve);
         show(progress);
         if (progress.state !== "running") return;
@@ -74,6 +92,7 @@ export const makeTraining = (call, program, recipe, trying, later, isStarted) =>
     curve = [];
     await call("train", { ...program(), recipe: name, steps: Number(at("steps").value) });
     isOwn = true;
+    sessionStorage.setItem(TRAINED, "true");
     later(); // shows the mistakes again in place of an earlier message
     at("curve").toggleAttribute("hidden", true);
     at("inspection").hidden = true;
@@ -85,5 +104,6 @@ export const makeTraining = (call, program, recipe, trying, later, isStarted) =>
     await call("stop", {});
     watch();
   });
-  if (isStarted) watch();
+  // A new tab shows no finished training of another one; a running one can be stopped.
+  if (isStarted) watch(!sessionStorage.getItem(TRAINED));
 };

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ import archlang as package
 from archlang.cli.app import app
 from archlang.diagnostics import ErrorWithRemedy
 from archlang.plan import check as check_module
-from tests.cli.conftest import Command
+from tests.cli.conftest import GOOD, Command
 
 COMMANDS = [info.name for info in app.registered_commands if info.name]
 
@@ -21,6 +22,20 @@ def test_help_lists_every_command(archlang: Command) -> None:
     assert result.code == 0
     assert [name for name in COMMANDS if name not in result.out] == []
     assert {"check", "fmt", "show", "explain", "blocks", "tasks", "train", "eval"} <= set(COMMANDS)
+
+
+def test_help_groups_the_commands_and_says_how_to_begin(archlang: Command) -> None:
+    shown = archlang("--help").out
+    places = [
+        shown.index(part) for part in ("archlang new project", "Write", "Check", "See", "Train", "Share", "docs/")
+    ]
+    assert places == sorted(places)
+    assert " Commands " not in shown
+
+
+@pytest.mark.parametrize("command", [(), ("train",), ("runs",), ("data", "list")])
+def test_help_shows_no_type_beside_a_flag(archlang: Command, command: tuple[str, ...]) -> None:
+    assert "bool" not in archlang(*command, "--help").out.lower()
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -39,8 +54,22 @@ def test_the_lines_of_help_are_as_long_as_the_terminal_is_wide(
     assert all(line.strip().endswith(".") for line in description.splitlines()[2:] if line.strip())
 
 
-def test_the_version_is_that_of_the_package(archlang: Command) -> None:
-    assert archlang("--version").out == f"archlang {package.__version__}\n"
+def test_the_version_is_that_of_the_package_and_of_what_it_runs_with(archlang: Command) -> None:
+    first, torch, python, _ = archlang("--version").out.splitlines()
+    expected = (
+        f"archlang {package.__version__}",
+        f"torch {metadata.version('torch')}",
+        f"Python {sys.version.split()[0]}",
+    )
+    assert (first, torch, python) == expected
+
+
+def test_the_version_says_where_torch_is_missing(archlang: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(name: str) -> str:
+        raise metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(metadata, "version", missing)
+    assert "torch is not installed" in archlang("--version").out
 
 
 @pytest.mark.parametrize(
@@ -69,6 +98,9 @@ def test_an_error_of_the_user_is_a_message_with_a_remedy(
 def test_our_own_mistake_is_one_line_and_a_traceback_on_request(
     archlang: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("ARCHLANG_CACHE", str(folder / "cache"))
+    assert "No internal error is kept" in archlang("bug").out
+
     def fail(path: Path, allow: object) -> None:
         raise RuntimeError("[boom]")
 
@@ -78,7 +110,11 @@ def test_our_own_mistake_is_one_line_and_a_traceback_on_request(
     assert result.code == 70
     assert result.out == "1 file, 1 internal error\n"
     assert result.err.startswith("error: good.arch: internal error: RuntimeError: [boom]\n")
-    assert "ARCHLANG_DEBUG=1" in result.err
+    assert "`archlang bug`" in result.err
+    report = archlang("bug")
+    for part in (f"torch {metadata.version('torch')}", "`archlang check good.arch`", GOOD, "RuntimeError: [boom]"):
+        assert part in report.out
+    assert "issue" in report.err
     monkeypatch.setenv("ARCHLANG_DEBUG", "1")
     with pytest.raises(RuntimeError):
         archlang("check", "good.arch")
@@ -109,7 +145,7 @@ def python_m(*arguments: str, **environment: str) -> subprocess.CompletedProcess
 
 def test_python_m_archlang_is_the_same_command() -> None:
     done = python_m("--version")
-    assert (done.returncode, done.stdout.decode().split()) == (0, ["archlang", package.__version__])
+    assert (done.returncode, done.stdout.decode().split()[:2]) == (0, ["archlang", package.__version__])
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from archlang.api.run import load_run
+from archlang.api.saving import save
 from archlang.plan.from_file import plan_recipe
 from archlang.runs.training import train
 from tests.cli.conftest import Command
@@ -60,6 +62,10 @@ def test_a_run_is_trained_resumed_and_evaluated(archlang: Command, folder: Path)
     results = json.loads(archlang("eval", "run", "--json", *run).out)
     assert results["splits"]["test"]["items"] == 8
     assert archlang("train", "--resume", "run", *run).code == 0
+    # The task is not part of the model, whether it comes from the run or was saved from it.
+    assert archlang("export", "run", "-o", "run.py").code == 0
+    save(load_run("run", plugins=["mine.py"]), "saved")
+    assert archlang("export", "saved", "-o", "saved.py").code == 0
     # The run has a copy of the class.
     assert archlang("eval", "run", "--device", "cpu", "--plugin", "run/plugins/mine.py").code == 0
 

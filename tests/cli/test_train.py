@@ -147,6 +147,11 @@ def test_an_error_exits_with_its_code_and_writes_nothing(
     assert (folder / "tiny.arch").read_text() == PROGRAM
 
 
+def test_no_program_and_two_programs_are_told_apart(archlang: Command, folder: Path) -> None:
+    assert "and none is given" in archlang("train").err
+    assert "not both" in archlang("train", "model.arch", "--resume", "run").err
+
+
 @pytest.mark.parametrize(
     "arguments",
     [

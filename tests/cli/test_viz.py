@@ -68,6 +68,17 @@ def test_missing_folders_of_a_picture_are_created(tmp_path: Path) -> None:
     assert (tmp_path / "a" / "b" / "gutlb.svg").is_file()
 
 
+def test_a_pdf_is_one_page_with_the_picture_at_384_dots_an_inch(tmp_path: Path) -> None:
+    pytest.importorskip("resvg_py", reason="resvg-py is not installed")
+    for kind in ("pdf", "svg"):
+        run("viz", GUTLB, "--compact", "-o", str(tmp_path / f"gutlb.{kind}"))
+    pdf = (tmp_path / "gutlb.pdf").read_bytes()
+    assert pdf.startswith(b"%PDF-")
+    width, height = (float(size) * 96 / 72 for size in re.findall(rb"MediaBox \[ 0 0 ([\d.]+) ([\d.]+)", pdf)[0])
+    svg = ElementTree.fromstring((tmp_path / "gutlb.svg").read_text())
+    assert (width, height) == pytest.approx((int(svg.attrib["width"]), int(svg.attrib["height"])), abs=1)
+
+
 def test_an_unknown_suffix_is_an_error() -> None:
     done = CliRunner().invoke(app, ["viz", GUTLB, "-o", "gutlb.gif"])
     assert done.exit_code == 2

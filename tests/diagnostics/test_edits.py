@@ -106,7 +106,7 @@ def test_a_value_is_wrapped_in_a_block_and_a_word_is_deleted_with_its_space() ->
 
 
 def test_a_text_of_the_command_line_has_no_edits() -> None:
-    span = Span(Source("--set model.d", "wdie", is_command_line=True), 0, 4)
+    span = Span(Source("<setting>", "wdie", is_command_line=True), 0, 4)
     assert Diagnostic("E0313", "", span).with_edits(Edit(span, "wide")).edits == ()
 
 

@@ -166,6 +166,15 @@ def test_an_exported_model_equals_its_module_at_lengths_it_was_not_traced_at(
     _agree(compiled(program).eval(), tmp_path / f"model{suffix}", [(2, 7), (1, 2), (3, 64)])
 
 
+def test_the_axes_of_a_graph_have_the_names_of_the_program(compiled: Compiled, tmp_path: Path) -> None:
+    runtime = pytest.importorskip("onnxruntime")
+    pytest.importorskip("onnxscript")
+    export(compiled(HALTING).eval(), tmp_path / "model.onnx")
+    session = runtime.InferenceSession(str(tmp_path / "model.onnx"))
+    shapes = [put.shape for put in (*session.get_inputs(), *session.get_outputs())]
+    assert {axis for shape in shapes for axis in shape if isinstance(axis, str)} == {"batch", "n"}
+
+
 ATTENTION = """model small(x: tokens[n]) -> logits[n, classes] {
     h = embed[4](x)
     stack 2 { h <- norm(h + BLOCK(h)) }

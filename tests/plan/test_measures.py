@@ -131,6 +131,19 @@ def test_a_claim_at_the_weight_of_an_unknown_charge_is_reported() -> None:
     assert (diagnostic.code, diagnostic.remedy) == ("E0617", "did you mean `size`?")
 
 
+def test_the_weight_of_halting_is_named_where_a_halting_model_has_no_such_charge() -> None:
+    model = """model small(x: tokens[n]) -> logits[classes] {
+    h = embed[4](x)
+    repeat 2 halting h by global_halt { h <- norm(h) }
+    return h |> last |> linear[classes]
+}
+"""
+    weighted = recipe(", charges.halting = 0.1")
+    (diagnostic,) = check_text(model + weighted)
+    assert diagnostic.code == "E0617"
+    assert "halting loops is `ponder`" in (diagnostic.remedy or "")
+
+
 def test_a_misspelt_weight_of_a_charge_is_corrected() -> None:
     model = """model small(x: tokens[n]) -> logits[classes] {
     h = embed[4](x)

@@ -11,6 +11,7 @@ from types import MappingProxyType
 import pytest
 
 from archlang.diagnostics import MachineError
+from archlang.diagnostics.bugs import kept_bug
 from archlang.play.server import Server
 
 
@@ -121,9 +122,10 @@ def test_a_request_that_is_no_object_is_refused(server: Server, body: str | byte
 
 
 def test_a_bug_is_an_answer_and_not_the_end(server: Server) -> None:
-    status, text, _ = request(server, body='{"method": "crash"}')
+    status, text, _ = request(server, body='{"method": "crash", "text": "model m"}')
     assert status == 200
     assert json.loads(text)["error"]["message"] == "internal error: ZeroDivisionError: oh"
+    assert all(part in (kept_bug() or "") for part in ("model m", "ZeroDivisionError"))
     assert request(server)[0] == 200
 
 

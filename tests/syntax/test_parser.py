@@ -404,8 +404,8 @@ def test_settings_of_a_command_line_are_expressions() -> None:
     setting, diagnostics = parse_setting("model.steps", "1 2 3 )")
     assert setting is None
     assert [mistake.code for mistake in diagnostics] == ["E0101"]
-    assert str(diagnostics[0].span) == "--set model.steps:1:3"
-    assert "`--set model.steps=64`" in (diagnostics[0].remedy or "")
+    assert str(diagnostics[0].span) == "<setting>:1:15"
+    assert "`model.steps=64`" in (diagnostics[0].remedy or "")
 
 
 @pytest.mark.parametrize("text", ["{8}", "a{b}", "{", "}", "8 }", "{ # }", '"a" {'])

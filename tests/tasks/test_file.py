@@ -65,7 +65,7 @@ def test_file_tagging_tags_words(place: Path) -> None:
 
 def test_numbers_of_tags_and_words_must_be_equal(tmp_path: Path) -> None:
     (tmp_path / "a.tsv").write_text("text\ttags\na b\tx\n")
-    with pytest.raises(TaskError, match="line 2 of .*: it has 2 words and 1 tags"):
+    with pytest.raises(TaskError, match="line 2 of .*: it has 2 words and 1 tag"):
         FileTagging(path=str(tmp_path / "a.tsv")).generate("train", 0)
 
 

@@ -62,6 +62,12 @@ def test_an_out_of_memory_error_names_the_settings_to_lower(error: Exception) ->
     assert "train.batch" in caught.value.remedy
 
 
+def test_no_smaller_batch_than_1_is_advised() -> None:
+    with pytest.raises(RunError) as caught, explaining_out_of_memory(torch.device("cpu"), 1):
+        raise MemoryError
+    assert "batch" not in caught.value.remedy
+
+
 def test_other_errors_pass() -> None:
     with pytest.raises(RuntimeError, match="shapes"), explaining_out_of_memory(torch.device("cpu"), 512):
         raise RuntimeError("shapes")

@@ -155,9 +155,13 @@ def check_lengths(
     if lengths is None:
         return {}
     if isinstance(lengths, Tensor) or not isinstance(lengths, Mapping):
-        if len(fields) != 1:
-            raise mistakes.unnamed_lengths(model, [field.name for field in fields])
-        return {fields[0].name: _lengths(model, fields[0], values[0], lengths)}
+        shared = [index for index, field in enumerate(fields) if field.length is not None] or range(len(fields))
+        if len({fields[index].length for index in shared}) != 1:
+            raise mistakes.unnamed_lengths(model, [fields[index].name for index in shared])
+        first = shared[0]
+        return dict.fromkeys(
+            (fields[index].name for index in shared), _lengths(model, fields[first], values[first], lengths)
+        )
     names = [field.name for field in fields]
     if unknown := lengths.keys() - set(names):
         raise mistakes.unknown_fields(model, map(str, unknown), names)

@@ -31,8 +31,13 @@ class Forward(Loops):
                         zip(fields, (value.type for value in region.inputs), strict=True) if kind.lengths}  # fmt: skip
         if lengths:
             real_positions, filled_padding = (self._helper(name).id for name in (REAL_POSITIONS, FILLED_PADDING))
+        is_shared = len(set(with_lengths.values())) == 1
         if lengths and len(fields) > 1:
-            body.append(parsed_statement("lengths = lengths or {}"))
+            by_field = "lengths or {}"
+            if is_shared:
+                keys = [value.name for value in region.inputs if value.type.lengths]
+                by_field = f"dict.fromkeys({keys!r}, lengths) if isinstance(lengths, Tensor) else {by_field}"
+            body.append(parsed_statement(f"lengths = {by_field}"))
         for length in lengths:
             candidates = [name for name, own in with_lengths.items() if own == length]
             name = self._name(f"mask_{length_words(length)}")
@@ -61,6 +66,6 @@ class Forward(Loops):
         body.append(returned if final is None else placed(returned, final))
         arguments = ", ".join(f"{name}: Tensor" for name in fields)
         if with_lengths:  # the module takes them even if nothing reads them
-            kind = "Tensor" if len(fields) == 1 else "dict[str, Tensor]"
+            kind = "Tensor" if len(fields) == 1 else "Tensor | dict[str, Tensor]" if is_shared else "dict[str, Tensor]"
             arguments += f", lengths: {kind} | None = None"
         return function_of(f"def forward(self, {arguments}) -> Tensor:", body)

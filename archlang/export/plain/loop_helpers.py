@@ -18,8 +18,9 @@ BROADCAST_MASK = Name(_LOOPS, "broadcast_mask")
 MEAN_STEPS = Name(_LOOPS, "mean_steps")
 OVER_CHUNKS = Name("archlang.backend.runtime.scans", "mean_over_chunks")
 REAL_POSITIONS, FILLED_PADDING, WHERE_REAL, GROWN_BY_PART, POSITIONS, BEFORE, ROUTED, WEIGHED, FOR_ROWS = (
-    Name(__name__, name) for name in ("real_positions", "filled_padding", "where_real", "grown_by_part", "positions", "with_before",
-                                      "routed", "weighed", "for_rows")
+    Name(__name__, name)
+    for name in ("real_positions", "filled_padding", "where_real", "grown_by_part", "positions", "with_before",
+                 "routed", "weighed", "for_rows")
 )  # fmt: skip
 
 

@@ -13,13 +13,23 @@ const FONT_SIZE = 11, LONGEST_LABEL = 18;
 const LEAST_CELL = 4, LARGEST_CELL = 120, LEAST_ROW = 13, LARGEST_ROW = 60, MOST_HEIGHT = 0.7, NUMBER_WIDTH = 40;
 const darkScheme = matchMedia("(prefers-color-scheme: dark)");
 
-// Returns the colour of a number between 0 and 1.
-function colour(fraction) {
+// Returns the red, green and blue of a number between 0 and 1.
+function channels(fraction) {
   const stops = RAMPS[darkScheme.matches ? "dark" : "light"];
   const position = Math.min(Math.max(fraction, 0), 1) * (stops.length - 1);
   const low = Math.min(Math.floor(position), stops.length - 2);
-  const channels = stops[low].map((value, i) => Math.round(value + (stops[low + 1][i] - value) * (position - low)));
-  return `rgb(${channels.join(",")})`;
+  return stops[low].map((value, i) => Math.round(value + (stops[low + 1][i] - value) * (position - low)));
+}
+
+function colour(fraction) {
+  return `rgb(${channels(fraction).join(",")})`;
+}
+
+// Returns black or white, whichever has more contrast by WCAG: at least 4.58. They are equal at the luminance 0.179.
+function ink(fraction) {
+  const [red, green, blue] = channels(fraction).map((value) => value / 255)
+    .map((value) => (value <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4));
+  return 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.179 ? "#000" : "#fff";
 }
 
 function shortened(number) {
@@ -90,7 +100,7 @@ function connect(panel, section) {
       context.fillStyle = colour(fraction);
       context.fillRect(left + column * cellWidth, top + row * cellHeight, cellWidth, cellHeight);
       if (cellWidth < NUMBER_WIDTH || cellHeight < LEAST_ROW) return;
-      context.fillStyle = (fraction > 0.5) === darkScheme.matches ? "#000" : "#fff";
+      context.fillStyle = ink(fraction);
       context.fillText(shortened(number), left + (column + 0.5) * cellWidth, top + (row + 0.5) * cellHeight);
     }));
     context.strokeStyle = cssVariable("--line");

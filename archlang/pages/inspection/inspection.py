@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from archlang.diagnostics.names import plural
 from archlang.pages.html import notebook_frame, render
 from archlang.pages.inspection.heatmap import Heatmap, format_number
 from archlang.runs.answers import Answer
@@ -98,7 +99,7 @@ class Inspection:
             title=f"{self.model}: {self.title}",
             fields=self.fields,
             mean_depth=self.mean_depth,
-            summary=f"{right} of {len(answers)} right" if is_judged else f"{len(answers)} answers",
+            summary=f"{right} of {len(answers)} right" if is_judged else plural(len(answers), "answer"),
             headers=[
                 *(["position"] * has_places),
                 "predicted",

@@ -119,8 +119,11 @@ class _PanelDrawer:
         yield self._by_depth(f"Gate: {path}", caption, "gate", moments, lambda gate: _array(gate[0]).mean(-1), 1.0)
 
     def change(self, path: str, moments: list[Moment], _: _Series) -> Iterator[Heatmap]:
-        caption = "How far a turn moves each state, |h' - h| / |h'|."
-        yield self._by_depth(f"Change of {path}", caption, "change", moments, lambda change: _array(change[0]))
+        loop, _, state = path.rpartition(".")
+        unit = moments[0].turns[-1].unit
+        caption = f"How far each {unit} of the loop moves its state {state}, |{state}' - {state}| / |{state}'|."
+        title = f"Change of the state {state} by {unit}: {loop}"
+        yield self._by_depth(title, caption, "change", moments, lambda change: _array(change[0]))
 
     def halting(self, path: str, moments: list[Moment], series: _Series) -> Iterator[Heatmap]:
         loops = tuple(turn.loop for turn in moments[0].turns)

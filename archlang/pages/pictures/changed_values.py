@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields
 from difflib import SequenceMatcher
 
+from archlang.diagnostics.names import plural
 from archlang.graph.graph import Graph, Node, Region
 from archlang.graph.operations import Apply, Arithmetic, Call, Charge, Literal, Loop, Part
 
@@ -135,7 +136,7 @@ _WORDS: Mapping[str, Callable[[object], str]] = {
     "drawn": lambda block: f"drawn by {block}",
     "truncated": lambda steps: f"truncated {steps}",
     "carried": lambda count: f"carries {count}",
-    "before": lambda positions: f"after {positions} positions" if positions else "after all positions",
+    "before": lambda positions: f"after {plural(positions, 'position')}" if positions else "after all positions",
     "state": lambda index: f"halts by state {index}",
 }
 

@@ -9,12 +9,13 @@ from archlang.pages.pictures.box import Box
 from archlang.pages.pictures.dot import print_dot
 from archlang.pages.pictures.mermaid import print_mermaid
 from archlang.pages.pictures.page import print_page
-from archlang.pages.pictures.png import print_png
+from archlang.pages.pictures.png import print_pdf, print_png
 from archlang.pages.pictures.svg import print_svg
 
 FORMATS: Mapping[str, Callable[[Box], str | bytes]] = {
     ".html": print_page,
     ".svg": print_svg,
+    ".pdf": print_pdf,
     ".png": print_png,
     ".dot": print_dot,
     ".mmd": print_mermaid,

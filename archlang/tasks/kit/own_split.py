@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from archlang.diagnostics.names import plural
 from archlang.tasks.kit import mistakes
 from archlang.tasks.kit.ragged import Ragged
 from archlang.tasks.kit.split import Form, Split
@@ -41,7 +42,7 @@ def _faults(task: Task, split: object) -> Iterator[str]:
     first, count = next(iter(lengths.items()))
     for part, length in lengths.items():
         if length != count:
-            yield f"{part} has {length} items, and {first} has {count}"
+            yield f"{part} has {plural(length, 'item')}, and {first} has {count}"
     if split.form is not task.kind.form:
         yield f"its targets are {split.form.value}, and those of `{task.kind}` are {task.kind.form.value}"
     elif split.form in (Form.CLASSES, Form.POSITIONS):

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from archlang.data.compression import ENDINGS, Stored, reading
 from archlang.data.mistakes import DataError
+from archlang.diagnostics.names import plural
 from archlang.files.mistakes import RefusedFile
 from archlang.files.readable import open_named
 from archlang.tasks.kit import mistakes
@@ -203,7 +204,7 @@ def _table(
     for number, cells in records:
         width = width or max(len(cells), len(columns))
         if len(cells) != width:
-            raise mistakes.bad_line(path, number, f"expected {width} columns, found {len(cells)}")
+            raise mistakes.bad_line(path, number, f"expected {plural(width, 'column')}, found {len(cells)}")
         yield number, None if split_index is None else cells[split_index], [cells[index] for index in indices]
 
 

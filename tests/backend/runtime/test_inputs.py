@@ -94,6 +94,12 @@ def test_lengths_of_a_field_without_positions_are_refused(compiled: Compiled) ->
         compiled(VECTOR)(torch.zeros(2, 3), lengths=[1, 1])
 
 
+def test_fields_of_several_lengths_need_names(compiled: Compiled) -> None:
+    fields = torch.zeros(2, 3), SOURCE, torch.zeros(2, 6, 3)
+    with pytest.raises(TypeError, match=r'`m` has fields of several lengths.* lengths=\{"x": …, "z": …\}'):
+        compiled(MIXED)(*fields, lengths=[4, 2])
+
+
 def test_a_field_of_a_fixed_length_has_that_length_in_every_sample(compiled: Compiled) -> None:
     module = compiled(FIXED)
     fields = torch.randn(2, 4, 3)
@@ -106,6 +112,7 @@ def test_fields_with_one_length_have_the_same_lengths(compiled: Compiled) -> Non
     module = compiled(PAIR)
     same = module(SOURCE, SOURCE, lengths={"x": [4, 2], "y": [4, 2]})
     assert torch.equal(same, module(SOURCE, SOURCE, lengths={"y": [4, 2]}))
+    assert torch.equal(same, module(SOURCE, SOURCE, lengths=[4, 2]))
     with pytest.raises(ValueError, match="`x` and `y` of `m` both have the length n, but their lengths differ"):
         module(SOURCE, SOURCE, lengths={"x": [4, 2], "y": [4, 1]})
 

@@ -16,6 +16,7 @@ from archlang.graph.summary import summarize
 from archlang.names.library import BLOCKS
 from archlang.plan.from_file import recipe_names
 from archlang.plugins import Plugins
+from tests.conftest import Compiled
 from tests.export.plain.plain_models import differences, lint, write
 from tests.export.test_graphs import SELECTING
 from tests.shipped_models import SHIPPED, shipped_model
@@ -175,3 +176,16 @@ def test_a_plain_file_takes_lengths_also_where_nothing_reads_them(tmp_path: Path
     module = load(file, classes=3, vocab=5).eval()
     x, lengths = torch.randint(5, (2, 3)), torch.tensor([2, 3])
     assert torch.equal(plain_module(module, plain_text(module))(x, lengths=lengths), module(x, lengths=lengths))
+
+
+def test_fields_of_one_length_take_one_tensor_of_lengths(compiled: Compiled) -> None:
+    module = compiled(
+        "model m[d = 4](x: tokens[n], v: vec[4], y: tokens[n]) -> logits[classes] {\n"
+        "    return linear[classes](v + mean(embed[d](x) + attention[1](embed[d](y))))\n}"
+    ).double()
+    fields = torch.tensor([[1, 2, 3], [4, 5, 6]]), torch.ones(2, 4, dtype=torch.float64), torch.tensor([[3, 2, 1]] * 2)
+    plain = plain_module(module, plain_text(module))
+    expected = module(*fields, lengths={"x": torch.tensor([3, 1])})
+    for lengths in (torch.tensor([3, 1]), {"x": torch.tensor([3, 1])}):
+        assert (plain(*fields, lengths=lengths) - expected).abs().max() < TOLERANCE
+        assert torch.equal(module(*fields, lengths=lengths), expected)

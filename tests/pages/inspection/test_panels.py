@@ -1,12 +1,17 @@
 """Panels: every recorded number is in the cell that its row and column name."""
 
 import base64
-from collections.abc import Callable
+import json
+import shutil
+import subprocess
+from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
+import archlang as package
 from archlang.backend.runtime.recording import Moment, Turn
 from archlang.pages.inspection.heatmap import Heatmap, HeatmapFrame
 from archlang.pages.inspection.panels import InspectedField, panels
@@ -171,6 +176,41 @@ def test_slots_that_a_scan_of_single_positions_writes_are_columns() -> None:
     change = [moment("change", torch.rand(1, 3), (position(i),), Dim.of(3)) for i in range(5)]
     (panel,) = panels(change, [FIELD])
     assert (panel.rows, panel.frames[0].rows) == ("time", ("0 a", "1 b", "2 c", "3 d", "4 e"))
+
+
+def test_a_change_names_the_state_the_turns_and_the_loop() -> None:
+    (panel,) = panels([moment("change", torch.rand(1, 5), (step(0),), N, path="halting.c")], [FIELD])
+    assert panel.title == "Change of the state c by step: halting"
+    assert "each step of the loop moves its state c, |c' - c| / |c'|" in panel.caption
+
+
+# The page paints on a canvas, so the colours come from its script.
+PAINTED = """
+globalThis.matchMedia = () => ({ matches: process.argv[1] === "dark", addEventListener() {} });
+globalThis.document = { querySelectorAll: () => [] };
+const script = require("fs").readFileSync(0, "utf8") +
+  "\\n;[...Array(255).keys()].map((level) => [channels(level / 254), ink(level / 254)])";
+console.log(JSON.stringify((0, eval)(script.replace('"use strict";', ""))));
+"""
+
+
+def luminance(channels: Sequence[float]) -> float:
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in (value / 255 for value in channels)]
+    return float(np.dot(linear, (0.2126, 0.7152, 0.0722)))
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_number_of_a_cell_has_a_contrast_of_4_5_to_its_colour(scheme: str) -> None:
+    node = shutil.which("node")
+    if node is None:
+        pytest.skip("node is not installed")
+    script = (Path(package.__file__).parent / "pages" / "assets" / "inspection.js").read_text(encoding="utf-8")
+    done = subprocess.run([node, "-e", PAINTED, scheme], input=script, capture_output=True, text=True, check=True)
+    painted = json.loads(done.stdout)
+    assert len(painted) == 255
+    for channels, ink in painted:
+        dark, light = sorted([luminance(channels), {"#000": 0.0, "#fff": 1.0}[ink]])
+        assert (light + 0.05) / (dark + 0.05) >= 4.5
 
 
 def test_a_gate_is_drawn_on_the_scale_from_0_to_1_and_encoded_by_its_largest_value() -> None:
