@@ -10,6 +10,7 @@ import torch
 from torch import nn
 from torch.optim import Optimizer
 
+from archlang.diagnostics import MachineError
 from archlang.names import library
 from archlang.plan.from_file import plan_recipe
 from archlang.plan.plan import BoundExtern
@@ -189,5 +190,5 @@ def test_schedule_free_is_the_averaging_of_its_paper(gradients: list[torch.Tenso
 def test_a_package_that_is_missing_is_named_with_its_extra(program: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     train = bound("lion[steps = 1]", program)
     monkeypatch.setitem(sys.modules, "lion_pytorch", None)
-    with pytest.raises(RunError, match="the packages of the extra `optimizers` are not installed"):
+    with pytest.raises(MachineError, match="the packages of the extra `optimizers` are not installed"):
         make_optimizer(train, nn.Linear(2, 2))
