@@ -18,6 +18,7 @@ from torch.func import functional_call
 from archlang.backend.runtime.initial_weights import reads_initial_weights
 from archlang.backend.runtime.stacking import model_by_model
 from archlang.diagnostics import ErrorWithRemedy
+from archlang.diagnostics.machine import needs_extra
 from archlang.files.folder import Folder
 from archlang.files.mistakes import RefusedFile
 
@@ -98,12 +99,8 @@ class Bert(nn.Module):
 
 
 def _transformers() -> Any:  # Any: a package that may be missing
-    try:
+    with needs_extra("bert"):
         return importlib.import_module("transformers")
-    except ImportError as error:
-        raise BertError(
-            "the packages of the extra `bert` are not installed", "run `pip install 'archlang[bert]'`"
-        ) from error
 
 
 def _check_config(folder: Path, sizes: dict[str, int | float | str]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from archlang.diagnostics import MachineError
+from archlang.diagnostics.machine import needs_extra
 
 if TYPE_CHECKING:
     from archlang.graph.graph import Graph
@@ -19,13 +19,8 @@ def lsp() -> None:
     """
     from archlang.editor.workspace import collect_rarely
 
-    try:
+    with needs_extra("lsp"):
         from archlang.editor.server import make_server
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in ("cattrs", "lsprotocol", "pygls"):
-            raise
-        message = "the packages of the extra `lsp` are not installed"
-        raise MachineError(message, "run `pip install 'archlang[lsp]'`") from None
     collect_rarely()
     make_server(_draw).start_io()
 

@@ -31,6 +31,9 @@ pytest_plugins = ["tests.browser", "tests.tiny_run"]
 _hook = jaxtyping.install_import_hook(["archlang.blocks", "archlang.backend"], None)
 jaxtyping.jaxtyped = lambda **_: shape_checks.checked  # type: ignore[assignment] # takes the keyword of the hook only
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+# Write compiled files, even where the user wants none: the workers and the processes that tests start share them.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 # `nohup` ignores the first signal, a shell's background job the second, and processes inherit that.
 if hasattr(signal, "SIGHUP"):
     signal.signal(signal.SIGHUP, signal.SIG_DFL)

@@ -12,7 +12,7 @@ from archlang.api.run import Run
 from archlang.api.saved_folder import MANIFEST, file_names, read_saved
 from archlang.api.saving import save
 from archlang.backend.architecture import Architecture
-from archlang.record.mistakes import extra_missing
+from archlang.diagnostics.machine import needs_extra
 from archlang.source.cache_folder import cache_folder
 
 
@@ -72,10 +72,8 @@ def pull(name: str, *, revision: str | None = None, folder: str | Path | None = 
 
 
 def _hub() -> ModuleType:
-    try:
+    with needs_extra("hub"):
         import huggingface_hub
-    except ImportError:
-        raise extra_missing("hub") from None
     return huggingface_hub
 
 

@@ -19,6 +19,7 @@ from archlang.data import mistakes, store
 from archlang.data.compression import Stored
 from archlang.data.digests import Digest
 from archlang.data.registry import OfficialFile
+from archlang.diagnostics.machine import needs_extra
 from archlang.files.atomic import write_atomically
 from archlang.files.os_errors import os_errors_as
 
@@ -203,7 +204,8 @@ class _Part:
 
     def _attempt(self, watcher: Watcher) -> str | None:
         """Makes one request for the rest. Returns None if the file is complete, else the reason."""
-        from requests import HTTPError, RequestException
+        with needs_extra("data"):
+            from requests import HTTPError, RequestException
 
         try:
             with self._path.open("ab") as target:
@@ -227,7 +229,8 @@ class _Part:
         return None
 
     def _transfer(self, target: IO[bytes], watcher: Watcher) -> None:
-        from pooch import HTTPDownloader
+        with needs_extra("data"):
+            from pooch import HTTPDownloader
 
         # pooch leaves connections open after an error.
         with ExitStack() as answers:

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 from archlang.diagnostics.diagnostic import MachineError
 from archlang.files.mistakes import RefusedFile
@@ -32,6 +33,21 @@ def is_out_of_memory(error: BaseException) -> bool:
         return False
     message = str(error).lower()
     return any(words in message for words in _NO_MEMORY_WORDS)
+
+
+@contextmanager
+def needs_extra(name: str) -> Iterator[None]:
+    """For an import of the packages of an extra: says how to install them.
+
+    Raises:
+        MachineError: the import fails."""
+    try:
+        yield
+    except ImportError as error:
+        if (error.name or "").startswith("archlang"):
+            raise
+        message = f"the packages of the extra `{name}` are not installed"
+        raise MachineError(message, f"run `pip install 'archlang[{name}]'`") from error
 
 
 def machine_error(error: BaseException) -> MachineError | None:

@@ -98,17 +98,12 @@ def does_not_fit(folder: Path, reason: str) -> RunError:
     return RunError(message, "evaluate or resume the run with the version of archlang in its versions.json")
 
 
-# Packages and trackers
-
-
-def extra_missing(name: str) -> RunMachineError:
-    message = f"the packages of the extra `{name}` are not installed"
-    return RunMachineError(message, f"run `pip install 'archlang[{name}]'`")
+# Trackers
 
 
 def unknown_tracker(name: str, possible: Iterable[str]) -> RunError:
     message = f"there is no tracker `{name}`"
-    return RunError(message, f"the trackers are {listed(possible)}; TensorBoard curves are always written")
+    return RunError(message, f"the trackers are {listed(possible)}; TensorBoard curves need no flag")
 
 
 def tracker_fails(name: str, reason: str) -> RunError:

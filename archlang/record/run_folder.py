@@ -10,7 +10,7 @@ graph.txt         the typed graph that is trained; graph_at_test.txt the one tha
 versions.json     archlang, Python, torch and the machine
 metrics.jsonl     a line for each logged step and each evaluation; the same for the same seed, bit for bit
 timings.jsonl     seconds and steps per second of the same lines
-tensorboard/      the same curves as TensorBoard events
+tensorboard/      the same curves as TensorBoard events, with the extra `tensorboard`
 checkpoints/      weights and everything else that resuming needs
 results.json      the final measurements, with the claims
 """

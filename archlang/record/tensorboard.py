@@ -5,6 +5,7 @@ import socket
 import time
 import warnings
 from collections.abc import Mapping
+from importlib.util import find_spec
 from io import BufferedWriter
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,8 @@ class CurvesWarning(UserWarning):
 
 
 class Curves:
-    """A folder of TensorBoard events. `metrics.jsonl` has the same points, so an error here does not end the run.
+    """A folder of TensorBoard events. `metrics.jsonl` has the same points, so an error here does not end the run, and
+    without the extra `tensorboard` there is no folder.
 
     TensorBoard's own writer is not used: its thread prints a traceback when the disk is full."""
 
@@ -28,7 +30,7 @@ class Curves:
         # TensorBoard discards points of an earlier process from this step on.
         self.purge_step: int | None = None
         self._file: BufferedWriter | None = None
-        self._failed = False
+        self._failed = find_spec("tensorboard") is None
 
     def add(self, step: int, values: Mapping[str, float]) -> None:
         """Adds a point to the curve of each name. Warns once if the folder cannot be written."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from archlang.diagnostics.machine import needs_extra
 from archlang.plan.plan import Plan
 from archlang.plugins.functions import PluginFunction
 from archlang.record import mistakes
@@ -59,10 +60,8 @@ def _open(name: str, plan: Plan, folder: Path) -> Tracker:
         return Tracker(name, lambda values, step: function(step, dict(values)), lambda: None)
     if name not in TRACKERS:
         raise mistakes.unknown_tracker(name, TRACKERS)
-    try:
+    with needs_extra(name):
         service: Any = importlib.import_module(name)  # Any: the packages are extras
-    except ImportError:
-        raise mistakes.extra_missing(name) from None
     config = {path: str(value) for path, value in plan.settings.items()}
     try:
         if name == "mlflow":

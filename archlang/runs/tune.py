@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from archlang.diagnostics.machine import needs_extra
 from archlang.plan.search import SearchPlan
 from archlang.record import mistakes
 from archlang.record.mistakes import RunError
@@ -57,10 +58,8 @@ class Tuning:
 
         Raises:
             RunError: Optuna is not installed, the folder cannot be used, or its trials had other settings."""
-        try:
+        with needs_extra("tune"):
             import optuna
-        except ImportError:
-            raise mistakes.extra_missing("tune") from None
         optuna.logging.set_verbosity(logging.WARNING)
         # SQLite and submitit would write through links.
         make_folder(self.folder, [JOBS, *(f"{_STUDY}{suffix}" for suffix in ("", "-journal", "-wal", "-shm"))])

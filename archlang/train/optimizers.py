@@ -12,11 +12,11 @@ import torch
 from torch import nn
 from torch.optim import Optimizer
 
+from archlang.diagnostics.machine import needs_extra
 from archlang.plan.plan import BoundExtern
 from archlang.plan.trust import is_shipped
 from archlang.plugins import NO_PLUGINS, Plugins
 from archlang.plugins.functions import PluginFunction
-from archlang.record.mistakes import extra_missing
 from archlang.train import mistakes
 from archlang.train.muon import MuonWithAdamW, hidden_matrices
 from archlang.train.optimizer_parts import OptimizerParts
@@ -142,10 +142,9 @@ def own_statics(statics: Mapping[str, StaticValue]) -> dict[str, object]:
 
 def _imported(python: str) -> Any:  # Any: a class of torch, archlang or an extra
     module_name, _, class_name = python.partition(":")
-    try:
-        return getattr(import_module(module_name), class_name)
-    except ModuleNotFoundError:
-        raise extra_missing("optimizers") from None
+    with needs_extra("optimizers"):
+        module = import_module(module_name)
+    return getattr(module, class_name)
 
 
 def _torch_arguments(statics: Mapping[str, StaticValue]) -> dict[str, Any]:  # Any: the arguments of many classes

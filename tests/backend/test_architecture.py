@@ -8,6 +8,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import nn
 
+from tests.closeness import close
 from tests.conftest import Compiled
 
 EVERYTHING = """
@@ -50,9 +51,9 @@ def test_the_result_of_a_sample_does_not_depend_on_its_padding(compiled: Compile
     x, lengths = batch()
     padded = torch.cat([x, torch.randint(0, 11, (3, 4))], 1)
     together = module(x, lengths=lengths)
-    torch.testing.assert_close(module(padded, lengths=lengths), together)
+    close(module(padded, lengths=lengths), together)
     for sample, length, result in zip(x, lengths, together, strict=True):
-        torch.testing.assert_close(module(sample[None, :length])[0], result)
+        close(module(sample[None, :length])[0], result)
 
 
 def test_lengths_of_several_fields_are_given_by_name(compiled: Compiled) -> None:
@@ -60,7 +61,7 @@ def test_lengths_of_several_fields_are_given_by_name(compiled: Compiled) -> None
     (source, lengths), target = batch(), torch.randint(0, 11, (3, 4))
     together = module(source, target, lengths={"source": lengths})
     alone = [module(source[b : b + 1, : lengths[b]], target[b : b + 1])[0] for b in range(3)]
-    torch.testing.assert_close(together, torch.stack(alone))
+    close(together, torch.stack(alone))
 
 
 @pytest.mark.parametrize(
@@ -114,7 +115,7 @@ def test_a_model_without_halting_compiles_as_one_graph_of_torch(compiled: Compil
     )
     x, lengths = batch()
     fast = torch.compile(module, backend="eager", fullgraph=True)
-    torch.testing.assert_close(fast(x, lengths=lengths), module(x, lengths=lengths))
+    close(fast(x, lengths=lengths), module(x, lengths=lengths))
 
 
 # Weights
@@ -169,7 +170,7 @@ def test_a_copy_of_a_shared_instance_is_shared_by_the_copy(compiled: Compiled) -
     with torch.no_grad():
         twin.get_parameter("e.weight").mul_(2)
     twin.get_parameter("e.weight").requires_grad_(False)
-    assert not torch.allclose(twin(source, target), before)
+    assert not torch.allclose(twin(source, target), before, atol=1e-4)
     assert len(list(twin.parameters())) == 6
 
 

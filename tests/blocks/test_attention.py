@@ -15,6 +15,7 @@ from archlang.blocks import attention as blocks_attention
 from archlang.blocks.attention import Attention
 from archlang.blocks.positions import AbsolutePositions
 from archlang.kernels import dropout as kernel
+from tests.closeness import close
 
 
 def attention(
@@ -136,8 +137,8 @@ def test_weights_returns_the_weights_that_forward_uses(causal: bool, position: s
     weights = block.weights(x, x, mask_m=REAL)
     values = block.value(x).reshape(2, 5, 2, 4).transpose(1, 2)
     expected = block.output((weights @ values).transpose(1, 2).flatten(2))
-    torch.testing.assert_close(block(x, x, mask_m=REAL), expected)
-    torch.testing.assert_close(weights.sum(-1), torch.ones(2, 2, 5, dtype=torch.float64))
+    close(block(x, x, mask_m=REAL), expected)
+    close(weights.sum(-1), torch.ones(2, 2, 5, dtype=torch.float64))
 
 
 @pytest.mark.parametrize("position", ["none", "absolute", "rotary", "xpos"])
@@ -190,7 +191,7 @@ def test_absolute_positions_are_added_to_both_inputs() -> None:
     outside.load_state_dict(inside.state_dict())
     q, kv = torch.randn(2, 3, 8), torch.randn(2, 5, 8)
     place = AbsolutePositions(scaling="none", dropout=0.0, d=8)
-    torch.testing.assert_close(inside(q, kv), outside(place(q), place(kv)))
+    close(inside(q, kv), outside(place(q), place(kv)))
 
 
 @pytest.mark.parametrize("position", ["rotary", "xpos"])
@@ -315,7 +316,7 @@ def test_complex_products_rotate_as_real_ones_for_any_layout(layout: str) -> Non
     torch.testing.assert_close(*results, atol=1e-12, rtol=0)
     gradients = [torch.autograd.grad((result * probe).square().sum(), x, create_graph=True)[0] for result in results]
     torch.testing.assert_close(*gradients, atol=1e-12, rtol=0)
-    torch.testing.assert_close(*[torch.autograd.grad(first.square().sum(), x)[0] for first in gradients])
+    close(*[torch.autograd.grad(first.square().sum(), x)[0] for first in gradients])
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
@@ -339,5 +340,5 @@ def test_steps_of_a_call_share_the_turns_of_positions(monkeypatch: pytest.Monkey
     block, x = attention(position="xpos"), torch.randn(2, 5, 8)
     with call_scope():
         expected = block(x, x)
-        torch.testing.assert_close(block(x, x), expected)
+        close(block(x, x), expected)
     assert len(calls) == 2  # of queries and of keys

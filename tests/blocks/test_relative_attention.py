@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from archlang.blocks.absrel_attention import AbsrelAttention
 from archlang.blocks.relative_attention import RelativeAttention
+from tests.closeness import close
 
 
 def relative(
@@ -143,7 +144,7 @@ def test_an_open_gate_is_relative_attention() -> None:
     nn.init.zeros_(gated.relative_gate.weight)
     nn.init.constant_(gated.relative_gate.bias, 100.0)
     x = torch.randn(2, 5, 8)
-    torch.testing.assert_close(gated(x, x), plain(x, x))
+    close(gated(x, x), plain(x, x))
 
 
 @pytest.mark.parametrize("gates", GATES)
@@ -211,7 +212,7 @@ def test_dropout_applies_in_three_places() -> None:
     keys = relative(key_dropout=0.5)
     longer = torch.randn(1, 5, 8)
     assert keys.weights(longer, longer).ne(keys.weights(longer, longer)).any()
-    torch.testing.assert_close(keys.weights(longer, longer).sum(-1), torch.ones(1, 2, 5))
+    close(keys.weights(longer, longer).sum(-1), torch.ones(1, 2, 5))
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])

@@ -11,8 +11,6 @@ import pytest
 from archlang.diagnostics import MachineError
 from archlang.export import mistakes as export_mistakes
 from archlang.pages import mistakes as page_mistakes
-from archlang.record import mistakes as record_mistakes
-from archlang.tasks.kit import mistakes as task_mistakes
 from tests.cli.conftest import GOOD, MODEL, TINY, Command
 
 PAGE = Path(__file__).parents[2] / "docs" / "exit-codes.md"
@@ -155,13 +153,8 @@ def test_a_run_folder_that_may_not_be_read_is_of_the_machine(
 
 @pytest.mark.parametrize(
     "error",
-    [
-        export_mistakes.packages_missing(["onnx"]),
-        page_mistakes.library_missing("pictures", "resvg"),
-        record_mistakes.extra_missing("ray"),
-        task_mistakes.extra_missing("bert"),
-    ],
-    ids=["export", "pages", "record", "tasks"],
+    [export_mistakes.packages_missing(["onnx"]), page_mistakes.library_missing("pictures", "resvg")],
+    ids=["export", "pages"],
 )
 def test_a_missing_package_is_the_fault_of_the_machine(error: Exception) -> None:
     assert isinstance(error, MachineError)

@@ -1,5 +1,6 @@
 """The statics and sizes at which a block is tested."""
 
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from archlang.contracts.cases import Case, cases
 from archlang.contracts.tables import tables
 
 
+@cache
 def cases_of(name: str) -> list[Case]:
     (block,) = library_blocks([name])
     instances = tables(block)

@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
@@ -72,16 +73,14 @@ def of_uri(uri: str, **rest: object) -> Mapping[str, object]:
     return {"textDocument": {"uri": uri, **rest}}
 
 
-@pytest.fixture
-def connection(tmp_path: Path) -> Iterator[Connection]:
+@contextmanager
+def connected(folder: Path) -> Iterator[Connection]:
     """A connection to a server with one open file, which logs no traceback."""
     command = [sys.executable, "-m", "archlang", "lsp"]
-    log = tmp_path / "log"
+    log = folder / "log"
     with (
         log.open("wb") as errors,
-        subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, cwd=tmp_path
-        ) as process,
+        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, cwd=folder) as process,
     ):
         connection = Connection(process, log)
         item = {"uri": "untitled:open", "languageId": "arch", "version": 1, "text": TEXT}
@@ -95,6 +94,19 @@ def connection(tmp_path: Path) -> Iterator[Connection]:
         connection.notify("exit", None)
         assert process.wait(timeout=60) == 0
     assert "Traceback" not in log.read_text(encoding="utf-8")
+
+
+@pytest.fixture
+def fresh(tmp_path: Path) -> Iterator[Connection]:
+    with connected(tmp_path) as connection:
+        yield connection
+
+
+@pytest.fixture(scope="module")
+def connection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Connection]:
+    """A connection that the tests share: none leaves another document open."""
+    with connected(tmp_path_factory.mktemp("server")) as connection:
+        yield connection
 
 
 @pytest.mark.parametrize(
@@ -203,29 +215,27 @@ def test_a_document_that_was_never_opened_is_changed_saved_and_closed_without_ef
         assert "cannot be read" in answer["error"]["message"]
 
 
-def test_a_document_of_any_name_can_be_opened(connection: Connection) -> None:
+def test_a_document_of_any_name_can_be_opened(fresh: Connection) -> None:
     for uri in URIS:
-        connection.notify("textDocument/didOpen", of_uri(uri, languageId="arch", version=1, text=TEXT))
-        answer = connection.request(HOVER, params={**of_uri(uri), "position": PLACE})
+        fresh.notify("textDocument/didOpen", of_uri(uri, languageId="arch", version=1, text=TEXT))
+        answer = fresh.request(HOVER, params={**of_uri(uri), "position": PLACE})
         assert "norm" in str(answer), uri
-    connection.notify("textDocument/didOpen", of_uri("file://[", languageId="arch", version=1, text=TEXT))
-    assert "Ignoring the text of 'file://['" in connection.settled()
+    fresh.notify("textDocument/didOpen", of_uri("file://[", languageId="arch", version=1, text=TEXT))
+    assert "Ignoring the text of 'file://['" in fresh.settled()
 
 
-def test_a_change_of_any_version_or_outside_of_the_text_is_made(connection: Connection) -> None:
+def test_a_change_of_any_version_or_outside_of_the_text_is_made(fresh: Connection) -> None:
     outside = {"start": {"line": 900, "character": 5}, "end": {"line": 2**31 - 1, "character": 0}}
     for version in (-5, 0, 2):
         change = {"text": "# end\n", "range": outside}
-        connection.notify(
-            "textDocument/didChange", {**of_uri("untitled:open", version=version), "contentChanges": [change]}
-        )
-    assert connection.settled() == ""
+        fresh.notify("textDocument/didChange", {**of_uri("untitled:open", version=version), "contentChanges": [change]})
+    assert fresh.settled() == ""
     for line, character in ((900, 0), (1, 10**6), (2**31 - 1, 2**31 - 1)):
         place = {"line": line, "character": character}
-        assert connection.request(HOVER, params={**document("open"), "position": place})["result"] is None
+        assert fresh.request(HOVER, params={**document("open"), "position": place})["result"] is None
 
 
-def test_a_request_after_the_last_one_is_answered(connection: Connection) -> None:
-    assert connection.request("shutdown")["result"] is None
-    answer = connection.request(HOVER, params={**document("open"), "position": PLACE})
+def test_a_request_after_the_last_one_is_answered(fresh: Connection) -> None:
+    assert fresh.request("shutdown")["result"] is None
+    answer = fresh.request(HOVER, params={**document("open"), "position": PLACE})
     assert answer["error"]["code"] == INVALID_REQUEST

@@ -16,6 +16,7 @@ from archlang.graph.operations import Call, Join, Repeat
 from archlang.graph.summary import summarize
 from archlang.plan.check import check, check_text
 from archlang.types import Dim
+from tests.closeness import close
 from tests.conftest import Compiled
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
@@ -172,7 +173,7 @@ def test_a_joined_user_block_has_the_same_results(compiled: Compiled) -> None:
         torch.manual_seed(0)
         module = compiled(text, model="m", plugins=[EXAMPLES / "blur.py"], without_passes=without)
         results.append(module.eval()(X))
-    torch.testing.assert_close(*results)
+    close(*results)
 
 
 def test_a_user_block_has_costs(blurred: Architecture, tmp_path: Path) -> None:
@@ -195,4 +196,4 @@ def test_a_user_block_is_recorded(blurred: Architecture) -> None:
     assert [moment.turns[0].index for moment in attention] == [0, 1, 2]
     for moment in attention:
         assert moment.values.shape == (1, 1, 8, 8)
-        torch.testing.assert_close(moment.values.sum(-1), torch.ones(1, 1, 8))
+        close(moment.values.sum(-1), torch.ones(1, 1, 8))

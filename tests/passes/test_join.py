@@ -211,7 +211,7 @@ def test_weights_of_a_model_without_the_pass_fit_one_with_it_and_back(tmp_path: 
             for weight in source.parameters():
                 weight.add_(torch.randn_like(weight))
         # The module must not cache the product of the last forward pass.
-        assert not torch.allclose(joined_model(x), separate_model(x))
+        assert not torch.allclose(joined_model(x), separate_model(x), atol=1e-4)
         assert list(source.state_dict()) == list(target.state_dict())
         target.load_state_dict(source.state_dict())
         torch.testing.assert_close(joined_model(x), separate_model(x), atol=1e-10, rtol=1e-10)

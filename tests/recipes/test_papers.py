@@ -1,5 +1,6 @@
 """The recipes of the four papers have no errors, claim the papers' numbers, and train."""
 
+import re
 from functools import cache
 from pathlib import Path
 
@@ -158,22 +159,24 @@ def test_every_weight_of_a_model_gets_a_gradient(page: Path, recipe: str) -> Non
     assert [key for key in without_gradient if "fixed_state." not in key] == []
 
 
-# One recipe for each model of a page.
-TRAINED = {(page, full(page, recipe).model): (page, recipe) for page, recipe in reversed(RECIPES)}
 # Long Range Arena has the models of `dynamic_halt/listops`, for sequences of 2,000 tokens.
 GENERATED = [
-    (page, recipe)
-    for page, recipe in TRAINED.values()
-    if full(page, recipe).task.name in SMALL_TASK and page.stem != "lra"
+    page
+    for page in PAGES
+    if page.stem != "lra" and re.search(rf"task +({'|'.join(SMALL_TASK)})\b", page.read_text(encoding="utf-8"))
 ]
 
 
-@pytest.mark.parametrize(("page", "recipe"), one_in(5, GENERATED), ids=name)
-def test_a_recipe_trains_and_is_evaluated(page: Path, recipe: str, tmp_path: Path) -> None:
-    settings = {**small(page, recipe), **SHORT}
-    outcome = training.train(plan_first_point(loaded(page), recipe, settings), tmp_path / "run", device="cpu")
-    assert outcome.scores
-    assert all(score.loss > 0 for score in outcome.scores)
+@pytest.mark.parametrize("page", one_in(5, GENERATED), ids=name)
+def test_a_recipe_of_each_model_trains_and_is_evaluated(page: Path, tmp_path: Path) -> None:
+    recipes = {full(page, recipe).model: recipe for owner, recipe in reversed(RECIPES) if owner == page}
+    for recipe in recipes.values():
+        if full(page, recipe).task.name not in SMALL_TASK:
+            continue
+        settings = {**small(page, recipe), **SHORT}
+        outcome = training.train(plan_first_point(loaded(page), recipe, settings), tmp_path / recipe, device="cpu")
+        assert outcome.scores
+        assert all(score.loss > 0 for score in outcome.scores)
 
 
 # Table 5 of The Devil is in the Detail. SCAN's sizes are exact, from its program; the table has the others in millions.

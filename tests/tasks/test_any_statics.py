@@ -101,7 +101,7 @@ TASKS: dict[Callable[..., Task], st.SearchStrategy[Statics]] = {
 
 
 @pytest.mark.parametrize("task_class", TASKS, ids=lambda task_class: task_class.__name__)
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 def test_statics_are_refused_or_give_whole_items(task_class: Callable[..., Task], data: st.DataObject) -> None:
     chosen = data.draw(TASKS[task_class])

@@ -14,6 +14,7 @@ from archlang.record.mistakes import RunError
 from archlang.runs import evaluation, training, training_together
 from archlang.train.evaluated_weights import EvaluatedWeights
 from archlang.train.step.stacked import StackingWarning
+from tests.closeness import close
 from tests.tiny_run import TINY, StopAfter
 
 AVERAGED = {
@@ -112,7 +113,7 @@ def test_a_schedule_free_run_evaluates_the_average_of_its_optimizer(tmp_path: Pa
     trained = list(checkpoint.state.trained.values())
     average = [checkpoint.weights[name] for name in checkpoint.state.trained]
     for y, x, z in zip(trained, average, fast, strict=True):
-        torch.testing.assert_close(y, 0.1 * z + 0.9 * x)
+        close(y, 0.1 * z + 0.9 * x)
     assert evaluation.evaluate_run(tmp_path / "run", device="cpu").scores == outcome.scores
 
 

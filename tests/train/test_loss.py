@@ -14,6 +14,7 @@ from archlang.train.data import Batch, Data
 from archlang.train.label_smoothing import NO_SMOOTHING, Smoothing
 from archlang.train.loss import mean_loss, position_losses
 from archlang.train.predictions import forward
+from tests.closeness import close
 from tests.train.test_score import CPU, POINTERS, POSITIONS, SETS, SPANS
 
 
@@ -22,7 +23,7 @@ def test_the_loss_is_the_mean_over_scored_positions() -> None:
     logits = torch.randn(2, 3, 3)
     expected = [F.cross_entropy(logits[item, place], torch.tensor(target))
                for item, place, target in ((0, 1, 1), (0, 2, 0), (1, 1, 1))]  # fmt: skip
-    torch.testing.assert_close(mean_loss(logits, batch), torch.stack(expected).mean())
+    close(mean_loss(logits, batch), torch.stack(expected).mean())
 
 
 def test_without_scored_positions_loss_and_gradient_are_zero() -> None:
@@ -71,7 +72,7 @@ def test_padding_that_an_answer_cannot_point_at_has_no_part_in_the_loss(smoothin
         return position_losses(masked, rows, smoothing=smoothing)[-1, places].sum()
 
     padded = loss_of_second(scores, batch, slice(2))
-    torch.testing.assert_close(padded, loss_of_second(scores[1:, :2, :2], alone, slice(2)))
+    close(padded, loss_of_second(scores[1:, :2, :2], alone, slice(2)))
     (gradient,) = torch.autograd.grad(padded, scores)
     assert gradient.isfinite().all()
     assert (gradient[1, :, 2] == 0).all()

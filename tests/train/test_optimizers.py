@@ -10,6 +10,7 @@ import torch
 from torch import nn
 from torch.optim import Optimizer
 
+from archlang.diagnostics import MachineError
 from archlang.names import library
 from archlang.plan.from_file import plan_recipe
 from archlang.plan.plan import BoundExtern
@@ -17,6 +18,7 @@ from archlang.plugins import PluginError
 from archlang.record.mistakes import RunError
 from archlang.train.muon import MuonWithAdamW
 from archlang.train.optimizers import make_capturable, make_optimizer
+from tests.closeness import close
 
 # As the recipes of the papers write them.
 WRITTEN: dict[str, tuple[type[Optimizer], dict[str, object]]] = {
@@ -164,7 +166,7 @@ def test_lion_is_algorithm_2_of_its_paper(gradients: list[torch.Tensor], program
         update = torch.sign(0.8 * momentum + 0.2 * gradient)
         expected = expected - 0.1 * (update + 0.5 * expected)
         momentum = 0.6 * momentum + 0.4 * gradient
-    torch.testing.assert_close(moved(train, gradients, start)[0].detach(), expected)
+    close(moved(train, gradients, start)[0].detach(), expected)
 
 
 def test_schedule_free_is_the_averaging_of_its_paper(gradients: list[torch.Tensor], program: Path) -> None:
@@ -180,13 +182,13 @@ def test_schedule_free_is_the_averaging_of_its_paper(gradients: list[torch.Tenso
         z = z - 0.1 * (gradient / scale + 0.5 * y)
         x = (1 - 1 / step) * x + z / step
     weight, optimizer = moved(train, gradients, start)
-    torch.testing.assert_close(weight.detach(), 0.2 * z + 0.8 * x)
+    close(weight.detach(), 0.2 * z + 0.8 * x)
     optimizer.eval()  # type: ignore[attr-defined]  # of schedule-free optimizers
-    torch.testing.assert_close(weight.detach(), x)
+    close(weight.detach(), x)
 
 
 def test_a_package_that_is_missing_is_named_with_its_extra(program: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     train = bound("lion[steps = 1]", program)
     monkeypatch.setitem(sys.modules, "lion_pytorch", None)
-    with pytest.raises(RunError, match="the packages of the extra `optimizers` are not installed"):
+    with pytest.raises(MachineError, match="the packages of the extra `optimizers` are not installed"):
         make_optimizer(train, nn.Linear(2, 2))

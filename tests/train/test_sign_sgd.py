@@ -13,6 +13,7 @@ from archlang.runs import evaluation, training
 from archlang.train.optimizers import is_capturable, is_stackable, make_optimizer
 from archlang.train.sign_sgd import SignSGD
 from archlang.train.step.eager import EagerStep
+from tests.closeness import close
 from tests.runs.test_training import contents, train_and_die
 
 PROGRAM = """
@@ -44,7 +45,7 @@ def test_a_dense_weight_moves_by_the_signs_of_its_gradient() -> None:
     weight = nn.Parameter(torch.tensor([1.0, 2.0, 3.0]))
     weight.grad = torch.tensor([5.0, -0.1, 0.0])
     SignSGD([weight], lr=0.5, weight_decay=0.2).step()
-    torch.testing.assert_close(weight.detach(), torch.tensor([0.9 - 0.5, 1.8 + 0.5, 2.7]))
+    close(weight.detach(), torch.tensor([0.9 - 0.5, 1.8 + 0.5, 2.7]))
 
 
 def test_the_optimizer_of_a_recipe_moves_the_rows_of_the_batch_by_signs_and_the_rest_itself(program: Path) -> None:
@@ -58,7 +59,7 @@ def test_the_optimizer_of_a_recipe_moves_the_rows_of_the_batch_by_signs_and_the_
     optimizer.step()
     torch.testing.assert_close(table[[1, 2, 4]], before[[1, 2, 4]], rtol=0, atol=0)
     moved = table.detach()[[0, 3]] - (1 - 0.5 * 0.1) * before[[0, 3]]
-    torch.testing.assert_close(moved.abs(), torch.full((2, 4), 0.5))
+    close(moved.abs(), torch.full((2, 4), 0.5))
     assert bool((head != head_before).any())
     assert not is_stackable(plan.train)
     assert not is_capturable(plan.train)

@@ -19,6 +19,7 @@ from archlang.train.data import Data
 from archlang.train.loss import mean_loss, training_loss
 from archlang.train.predictions import forward
 from archlang.train.setup import Workload
+from tests.closeness import close
 from tests.conftest import Compiled
 from tests.train.settings_of_a_run import SETTINGS
 from tests.train.test_score import CPU, POINTERS, POSITIONS
@@ -56,7 +57,7 @@ def test_the_loss_scores_the_steps_that_have_gradients(
         "every": lambda: torch.stack([mean_loss(result, batch) for result in results]).mean(),
     }
     loss = training_loss(module, batch, workload, module)
-    torch.testing.assert_close(loss, expected[supervise]())
+    close(loss, expected[supervise]())
     loop_of_results = module.loop_of_results()
     assert loop_of_results is not None
     assert loop_of_results.step_results is None
@@ -113,7 +114,7 @@ def test_the_probabilities_of_halting_sum_to_one_and_are_zero_after_the_last_ste
     tallies, results = watched(module)
     weights = torch.stack(results.weights)
     assert len(weights) == len(results.values) == len(tallies) > 1
-    torch.testing.assert_close(weights.sum(0), torch.ones_like(weights[0]))
+    close(weights.sum(0), torch.ones_like(weights[0]))
     assert (weights >= 0).all()
     accepted = torch.stack([tally.accepted for tally in tallies])
     assert (weights[1:][~accepted[1:]] == 0).all()
@@ -124,11 +125,11 @@ def test_a_halting_loop_emits_the_result_of_the_last_accepted_step(compiled: Com
     module = halting(compiled, block, emits_state=True)
     tallies, results = watched(module)
     emitted = module(TOKENS, lengths=LENGTHS)
-    torch.testing.assert_close(emitted, results.values[-1])
+    close(emitted, results.values[-1])
     if block.startswith("act"):
         return  # the state moves on after the last accepted step
     took = tallies[0].accepted if tallies[0].accepted.dim() > 1 else tallies[0].accepted[:, None] & REAL
-    torch.testing.assert_close(emitted[took & REAL], tallies[-1].state[took & REAL])
+    close(emitted[took & REAL], tallies[-1].state[took & REAL])
 
 
 @pytest.mark.parametrize("block", [block for block in BLOCKS if "dehghani" not in block])
@@ -144,7 +145,7 @@ def test_states_weighed_by_the_probabilities_are_the_mixture(compiled: Compiled,
         took = tallies[0].accepted if tallies[0].accepted.dim() > 1 else tallies[0].accepted[:, None]
         entering = module.embed(TOKENS)
         mean = torch.where(took[..., None], (1 - first[..., None]) * mean + first[..., None] * entering, entering)
-    torch.testing.assert_close(mean[REAL], tallies[-1].mixture[REAL])
+    close(mean[REAL], tallies[-1].mixture[REAL])
 
 
 @pytest.mark.parametrize("block", BLOCKS)
@@ -202,4 +203,4 @@ def test_the_steps_of_answers_that_are_positions_are_scored(compiled: Compiled, 
     module = compiled(text, vocab=3, steps=1).double()
     workload = Workload(replace(SETTINGS, supervise=supervise), cast(Task, None), {}, CPU)
     expected = mean_loss(forward(module, batch), batch)  # a single step
-    torch.testing.assert_close(training_loss(module, batch, workload, module), expected)
+    close(training_loss(module, batch, workload, module), expected)

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from archlang.record import mistakes as record_mistakes
+from archlang.diagnostics.machine import needs_extra
 from archlang.runs import mistakes
 from archlang.runs.points import Point, PointResult, run_point
 from archlang.train.stop import keeping_handlers
@@ -22,11 +22,10 @@ class RayEngine:
                 machine. `cpus` and `gpus` that a run needs.
 
         Raises:
-            RunError: Ray is not installed, or an option is unknown or not a number."""
-        try:
+            MachineError: Ray is not installed.
+            RunError: an option is unknown or not a number."""
+        with needs_extra("ray"):
             import ray  # noqa: F401
-        except ImportError:
-            raise record_mistakes.extra_missing("ray") from None
         self._workers = workers
         unknown = options.keys() - {"address", "cpus", "gpus"}
         if unknown:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
 from pathlib import Path
 from typing import Any
 
-from archlang.record import mistakes as record_mistakes
+from archlang.diagnostics.machine import needs_extra
 from archlang.runs import mistakes
 from archlang.runs.points import JOBS, Point, PointResult, run_point
 
@@ -24,11 +24,9 @@ class SlurmEngine:
                 without SLURM.
 
         Raises:
-            RunError: submitit is not installed."""
-        try:
+            MachineError: submitit is not installed."""
+        with needs_extra("slurm"):
             import submitit  # noqa: F401
-        except ImportError:
-            raise record_mistakes.extra_missing("slurm") from None
         self._workers = workers
         self._options = dict(options)
         self._cluster = self._options.pop("cluster", "slurm")

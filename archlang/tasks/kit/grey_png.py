@@ -6,6 +6,8 @@ import struct
 import numpy as np
 import numpy.typing as npt
 
+from archlang.diagnostics.machine import needs_extra
+
 Pixels = npt.NDArray[np.uint8]
 
 # Refused before a pixel is decoded, whatever size the header states.
@@ -21,7 +23,8 @@ def grey_pixels(data: bytes) -> Pixels:
 
     Raises:
         PictureError: the picture is of another kind, too large, or damaged."""
-    from PIL import Image, UnidentifiedImageError
+    with needs_extra("data"):
+        from PIL import Image, UnidentifiedImageError
 
     too_large = (Image.DecompressionBombError, Image.DecompressionBombWarning)
     try:

@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
+from archlang.diagnostics.machine import needs_extra
+
 _CHUNK = 1 << 16
 # Larger than any object of a published data set. The bound keeps a damaged file from filling the memory.
 _LARGEST = 1 << 26
@@ -19,7 +21,8 @@ def objects(stream: BinaryIO, chunk: int = _CHUNK, largest: int = _LARGEST) -> I
 
     Raises:
         JsonArrayError: the stream holds something else, or an object of more than about `largest` bytes."""
-    import ijson
+    with needs_extra("data"):
+        import ijson
 
     source = _Source(stream, largest)
     try:

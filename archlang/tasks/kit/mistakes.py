@@ -2,16 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 
-from archlang.diagnostics import ErrorWithRemedy, MachineError
+from archlang.diagnostics import ErrorWithRemedy
 from archlang.types.statics import Interval
 
 
 class TaskError(ErrorWithRemedy):
     """A task that cannot be generated."""
-
-
-class TaskMachineError(TaskError, MachineError):
-    """A task that this machine cannot generate."""
 
 
 class CacheWarning(UserWarning):
@@ -183,11 +179,6 @@ def no_file(task: str, path: str) -> TaskError:
 def no_tokenizer(path: str, reason: str) -> TaskError:
     message = f"{path} is no tokenizer of BERT: {reason}"
     return TaskError(message, "name the `tokenizer.json` of a BERT, such as that of google-bert/bert-base-uncased")
-
-
-def extra_missing(name: str) -> TaskMachineError:
-    message = f"the packages of the extra `{name}` are not installed"
-    return TaskMachineError(message, f"run `pip install 'archlang[{name}]'`")
 
 
 def unreadable_file(path: str) -> TaskError:

@@ -7,6 +7,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from archlang.diagnostics.machine import needs_extra
 from archlang.files.readable import read_named
 from archlang.tasks.kit import mistakes
 
@@ -49,10 +50,8 @@ class WordPieces:
 
 @lru_cache(maxsize=2)
 def _tokenizer(path: str, content: bytes) -> Tokenizer:
-    try:
+    with needs_extra("bert"):
         from tokenizers import Tokenizer
-    except ImportError as error:
-        raise mistakes.extra_missing("bert") from error
     try:
         tokenizer = Tokenizer.from_str(content.decode())
     except Exception as error:  # tokenizers has no class of its own for errors

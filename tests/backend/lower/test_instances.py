@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from archlang.backend import BuildError
 from archlang.plugins import PluginError
 from archlang.types.statics import Interval
+from tests.closeness import close
 from tests.conftest import Compiled
 
 
@@ -112,7 +113,7 @@ def test_an_instance_that_is_held_by_another_keeps_its_own_place(compiled: Compi
     h = module.get_submodule("embed")(x)
     for step in range(2):
         h = module.get_submodule(f"stack.{step}.f")(h) * 2
-    torch.testing.assert_close(module(x), h)
+    close(module(x), h)
 
 
 def test_names_of_torch_or_python_get_an_underscore(compiled: Compiled) -> None:

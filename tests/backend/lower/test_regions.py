@@ -5,6 +5,7 @@ from torch import fx
 
 from archlang.backend.lower.regions import lower
 from archlang.graph.text import parse_graph
+from tests.closeness import close
 from tests.conftest import Compiled
 
 
@@ -66,7 +67,7 @@ def test_a_loop_of_a_shared_block_runs_the_same_weights_wherever_it_is_applied(c
     u = encode(at("embed")(x))
     for step in range(2):
         u = encode(at(f"stack.{step}.norm")(u))
-    torch.testing.assert_close(module(x, y), u.mean(1) + encode(at("embed_2")(y)).mean(1))
+    close(module(x, y), u.mean(1) + encode(at("embed_2")(y)).mean(1))
     assert len([name for name in module.state_dict() if name.startswith("encode.")]) == 8
 
 
@@ -82,7 +83,7 @@ def test_learned_values_in_a_loop_are_as_many_as_the_batch(compiled: Compiled) -
         """
     )
     x = torch.randint(0, 11, (3, 2))
-    torch.testing.assert_close(module(x)[1:2], module(x[1:2]))
+    close(module(x)[1:2], module(x[1:2]))
 
 
 def test_a_literal_can_be_the_state_of_a_loop(compiled: Compiled) -> None:
@@ -96,7 +97,7 @@ def test_a_literal_can_be_the_state_of_a_loop(compiled: Compiled) -> None:
         """
     )
     x = torch.randint(0, 11, (3, 2))
-    torch.testing.assert_close(module(x), module.get_submodule("embed")(x) * 256)
+    close(module(x), module.get_submodule("embed")(x) * 256)
 
 
 BROADCAST = """

@@ -7,6 +7,7 @@ from torch.nn.utils import parametrizations
 
 from archlang.backend.runtime import joined_linear as joining
 from archlang.backend.runtime.joined_linear import JoinedLinear, mapped
+from tests.closeness import close
 from tests.conftest import Compiled
 
 PROGRAM = """
@@ -31,8 +32,8 @@ def test_products_are_those_of_each_map() -> None:
     first, second = join(x, join.weights())
     assert first is not None
     assert second is not None
-    torch.testing.assert_close(first, owner.get_submodule("one")(x))
-    torch.testing.assert_close(second, owner.get_submodule("other")(x))
+    close(first, owner.get_submodule("one")(x))
+    close(second, owner.get_submodule("other")(x))
 
 
 def test_weights_are_concatenated_once_a_call() -> None:
@@ -69,7 +70,7 @@ def test_a_replaced_map_or_one_with_hooks_is_called_itself(change: str) -> None:
     assert join(torch.randn(2, 4), None) == (None, None)
     if change == "heard":
         x = torch.randn(2, 4)
-        torch.testing.assert_close(join.all_products(x, None)[0], linear(x))
+        close(join.all_products(x, None)[0], linear(x))
         assert len(heard) == 2
 
 
@@ -78,7 +79,7 @@ def test_on_a_cpu_the_blocks_compute_large_products(monkeypatch: pytest.MonkeyPa
     x = torch.randn(2, 4)
     monkeypatch.setattr(joining, "_MOST_MULTIPLICATIONS", 2 * 4 * 8 - 1)
     assert join(x, join.weights()) == (None, None)
-    torch.testing.assert_close(join.all_products(x, join.weights())[1], owner.get_submodule("other")(x))
+    close(join.all_products(x, join.weights())[1], owner.get_submodule("other")(x))
     monkeypatch.setattr(joining, "_MOST_MULTIPLICATIONS", 2 * 4 * 8)
     assert None not in join(x, join.weights())
 
@@ -88,7 +89,7 @@ def test_a_missing_product_is_computed() -> None:
     product = torch.randn(2, 3)
     assert mapped(linear, "hidden", x, {"hidden": product}) is product
     for products in ({}, {"hidden": None}):
-        torch.testing.assert_close(mapped(linear, "hidden", x, products), linear(x))
+        close(mapped(linear, "hidden", x, products), linear(x))
 
 
 def test_blocks_receive_the_products_of_the_join(compiled: Compiled) -> None:

@@ -18,6 +18,7 @@ from archlang.tasks.kit.task import Task
 from archlang.train.data import Data
 from archlang.train.loss import training_loss
 from archlang.train.setup import Workload
+from tests.closeness import close
 from tests.conftest import Compiled
 from tests.train.settings_of_a_run import SETTINGS
 
@@ -119,7 +120,7 @@ def test_repeat_is_a_loop_over_one_set_of_weights(compiled: Compiled) -> None:
     for _ in range(3):
         h = parts["norm"](h + parts["feedforward"](h)) + start
     wanted = parts["linear"]((h * mask[..., None]).sum(1) / lengths[:, None])
-    torch.testing.assert_close(module(x, lengths=lengths), wanted)
+    close(module(x, lengths=lengths), wanted)
 
 
 def test_stack_has_its_own_weights_in_each_step_and_reads_outer_values(compiled: Compiled) -> None:
@@ -146,7 +147,7 @@ def test_stack_has_its_own_weights_in_each_step_and_reads_outer_values(compiled:
         h = at(f"stack.{step}.feedforward")(h) + at("shared")(k)
         for inner in range(3):
             k = torch.relu(at(f"stack.{step}.stack.{inner}.linear")(k)) + at("shared")(h)
-    torch.testing.assert_close(module(x), at("linear")((h + k).mean(1)))
+    close(module(x), at("linear")((h + k).mean(1)))
 
 
 def test_states_of_a_loop_move_in_order(compiled: Compiled) -> None:
@@ -167,7 +168,7 @@ def test_states_of_a_loop_move_in_order(compiled: Compiled) -> None:
         plugins=True,
     )
     x = torch.tensor([[1, 2]])
-    torch.testing.assert_close(module(x), torch.tensor([[[5.0], [10.0]]]))
+    close(module(x), torch.tensor([[[5.0], [10.0]]]))
 
 
 # Halting
@@ -237,8 +238,8 @@ def test_ponder_and_depth_are_means_over_the_batch(compiled: Compiled, per_posit
     module(X, lengths=LENGTHS)
     steps = halts_by(X, LENGTHS, per_position).float()
     wanted = steps.sum(1) if per_position else steps[:, 0]
-    torch.testing.assert_close(module.ponder, wanted.mean())
-    torch.testing.assert_close(module.mean_depth, (steps.sum(1) / LENGTHS).mean())
+    close(module.ponder, wanted.mean())
+    close(module.mean_depth, (steps.sum(1) / LENGTHS).mean())
     assert module.ponder.requires_grad
     assert module.mean_depth is not None
     assert not module.mean_depth.requires_grad
@@ -269,14 +270,14 @@ def test_a_halting_loop_emits_the_result_of_the_last_step_of_each_sample_or_posi
     for b, i in steps.nonzero().tolist():
         assert emitted[b, i].item() == 10 * (X[b, i] + steps[b, i])
     for b, length in enumerate(LENGTHS.tolist()):  # as alone
-        torch.testing.assert_close(module(X[b : b + 1, :length]), emitted[b : b + 1, :length])
+        close(module(X[b : b + 1, :length]), emitted[b : b + 1, :length])
 
 
 def test_the_emission_of_a_position_that_has_halted_does_not_change_with_others(compiled: Compiled) -> None:
     module = compiled(EMITTING, plugins=True, model="m", per_position=True, summed=True)
     emitted = module(torch.tensor([[1, 3]]))
     # The bodies compute [2, 4], [3, 5] and [3, 6].
-    torch.testing.assert_close(emitted, torch.tensor([[[2.0 * 2 + 6], [2.0 * 6 + 9]]]))
+    close(emitted, torch.tensor([[[2.0 * 2 + 6], [2.0 * 6 + 9]]]))
 
 
 def test_a_halting_block_without_probabilities_of_halting_cannot_be_supervised(compiled: Compiled) -> None:
@@ -320,10 +321,10 @@ def test_halting_loops_nest(compiled: Compiled) -> None:
     # Sample by sample, the inner steps of each outer step: h = 1; then h = 2, 3; then 9, 10, 11.
     inner = [[1], [2, 2], [2, 2, 2]]
     wanted = torch.tensor([float(sum(steps)) for steps in inner])
-    torch.testing.assert_close(module(x), wanted[:, None, None].expand(3, 2, 1))
+    close(module(x), wanted[:, None, None].expand(3, 2, 1))
     # An outer step adds the ponder of its inner loop only where it is taken; the depth is the outer loop's.
-    torch.testing.assert_close(module.ponder, (wanted + torch.tensor([1.0, 2.0, 3.0])).mean())
-    torch.testing.assert_close(module.mean_depth, torch.tensor(2.0))
+    close(module.ponder, (wanted + torch.tensor([1.0, 2.0, 3.0])).mean())
+    close(module.mean_depth, torch.tensor(2.0))
 
 
 @pytest.mark.parametrize(("loop", "times"), [("repeat 3", 3), ("stack 2", 2)])
@@ -346,8 +347,8 @@ def test_ponder_adds_up_over_the_steps_of_a_loop_and_depth_is_their_mean(
         plugins=True,
     )
     module(torch.tensor([[2], [4]]))
-    torch.testing.assert_close(module.ponder, torch.tensor(3.0 * times))
-    torch.testing.assert_close(module.mean_depth, torch.tensor(3.0))
+    close(module.ponder, torch.tensor(3.0 * times))
+    close(module.mean_depth, torch.tensor(3.0))
 
 
 # Scan
@@ -373,9 +374,9 @@ SCAN = (
 def test_scan_emits_the_chunks_in_order(compiled: Compiled) -> None:
     x = torch.arange(10).reshape(2, 5)
     module = compiled(SCAN, plugins=True)
-    torch.testing.assert_close(module(x), x[..., None] * 2 + 1.0)
+    close(module(x), x[..., None] * 2 + 1.0)
     real = torch.arange(5) < torch.tensor([[2], [5]])
-    torch.testing.assert_close(module(x, lengths=torch.tensor([2, 5]))[real], (x[..., None] * 2 + 1.0)[real])
+    close(module(x, lengths=torch.tensor([2, 5]))[real], (x[..., None] * 2 + 1.0)[real])
 
 
 def test_a_sample_without_real_positions_in_a_chunk_keeps_its_memory(compiled: Compiled) -> None:
@@ -402,10 +403,10 @@ def test_ponder_and_depth_of_a_scan_are_means_over_real_chunks(compiled: Compile
     )
     x = torch.tensor([[2, 0, 4, 0, 6], [3, 0, 5, 0, 9], [8, 0, 9, 0, 9]])
     module(x, lengths=torch.tensor([5, 3, 2]))
-    torch.testing.assert_close(module.ponder, torch.tensor([(2 + 4 + 6) / 3, (3 + 5) / 2, 8.0]).mean())
-    torch.testing.assert_close(module.mean_depth, torch.tensor([(2 + 4 + 6) / 3, (3 + 5) / 2, 8.0]).mean())
+    close(module.ponder, torch.tensor([(2 + 4 + 6) / 3, (3 + 5) / 2, 8.0]).mean())
+    close(module.mean_depth, torch.tensor([(2 + 4 + 6) / 3, (3 + 5) / 2, 8.0]).mean())
     module(x)
-    torch.testing.assert_close(module.ponder, torch.tensor([4.0, 17 / 3, 26 / 3]).mean())
+    close(module.ponder, torch.tensor([4.0, 17 / 3, 26 / 3]).mean())
 
 
 def test_scans_nest_in_loops_and_loops_in_scans(compiled: Compiled) -> None:
@@ -430,4 +431,4 @@ def test_scans_nest_in_loops_and_loops_in_scans(compiled: Compiled) -> None:
         plugins=True,
     )
     x = torch.arange(5)[None]
-    torch.testing.assert_close(module(x), x[..., None] + 6.0)
+    close(module(x), x[..., None] + 6.0)

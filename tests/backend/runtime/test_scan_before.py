@@ -6,6 +6,7 @@ from torch import Tensor, nn
 
 from archlang.backend.runtime.recording import recording
 from archlang.export.plain.file import plain_module, plain_text
+from tests.closeness import close
 from tests.conftest import Compiled
 
 CHUNKS = """
@@ -87,7 +88,7 @@ def test_a_plain_file_gives_each_part_the_positions_before_it(compiled: Compiled
     x = torch.randint(5, (5, 8))
     for lengths in (None, LENGTHS):
         real = torch.arange(8) < (torch.full((5, 1), 8) if lengths is None else lengths[:, None])
-        torch.testing.assert_close(plain(x, lengths=lengths)[real], module(x, lengths=lengths)[real])
+        close(plain(x, lengths=lengths)[real], module(x, lengths=lengths)[real])
 
 
 def test_a_chunk_without_positions_changes_no_state(compiled: Compiled) -> None:
@@ -104,9 +105,9 @@ def test_a_chunk_without_positions_changes_no_state(compiled: Compiled) -> None:
         vocab=5,
     ).double()
     x = torch.randint(5, (2, 4))
-    torch.testing.assert_close(module(x), module(x, lengths=torch.tensor([4, 4])))
+    close(module(x), module(x, lengths=torch.tensor([4, 4])))
     embedded, state = module.get_submodule("embed")(x[:, :1]), module.get_submodule("learned")(1)
-    torch.testing.assert_close(module(x[:, :1]), module.get_submodule("linear")(embedded + state))
+    close(module(x[:, :1]), module.get_submodule("linear")(embedded + state))
 
 
 def test_a_recording_has_the_states_behind_what_is_before_a_part(compiled: Compiled) -> None:
@@ -127,4 +128,4 @@ def test_a_recording_has_the_states_behind_what_is_before_a_part(compiled: Compi
     start = module.get_submodule("learned")(2)
     assert len(memories) == 3
     for turn, memory in enumerate(memories, 1):
-        torch.testing.assert_close(memory, 2**turn * start.detach())
+        close(memory, 2**turn * start.detach())

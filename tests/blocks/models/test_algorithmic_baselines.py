@@ -11,6 +11,7 @@ from archlang.backend.architecture import Architecture
 from archlang.compile import compile_graph
 from archlang.names.library import library_file
 from tests.blocks.models.test_panm import holds_alone, noisy
+from tests.closeness import close
 from tests.semantics.compiled import Compiled
 from tests.semantics.properties import equals_the_interpreter
 
@@ -83,7 +84,7 @@ def test_each_position_is_visited_once() -> None:
     probabilities = module(torch.randint(0, 6, (2, 7)), lengths=torch.tensor([7, 4]))[..., 0]
     for row, length in enumerate((7, 4)):
         real = probabilities[row, :length, :length]
-        torch.testing.assert_close(real.sum(1), torch.ones(length))
+        close(real.sum(1), torch.ones(length))
         assert real.argmax(1).sort().values.tolist() == list(range(length))
         # Once visited, a position has no more probability.
         for step, place in enumerate(real.argmax(1).tolist()):

@@ -22,6 +22,7 @@ from archlang.runs import training
 from archlang.tasks.kit.mistakes import TaskError
 from archlang.tasks.kit.task import spell
 from archlang.tasks.squad import Squad
+from tests.closeness import close
 
 transformers = pytest.importorskip("transformers", reason="the extra `bert` is not installed")
 tokenizers = pytest.importorskip("tokenizers", reason="the extra `bert` is not installed")
@@ -147,7 +148,7 @@ def test_the_weights_are_those_of_the_folder(published: Path) -> None:
     with torch.no_grad():
         h = constructed(folder=str(published)).eval()(x)
         expected = theirs(input_ids=x, token_type_ids=segments).last_hidden_state
-    torch.testing.assert_close(h, expected)
+    close(h, expected)
 
 
 def test_weights_may_have_the_names_of_the_first_programs(folder: Path) -> None:

@@ -7,6 +7,7 @@ from torch import Tensor, nn
 import archlang
 from archlang.backend.architecture import Architecture
 from archlang.names.library import library_file
+from tests.closeness import close
 
 HUGINN = {"vocab": 5, "d": 8, "heads": 2, "ff": 6, "steps": 3, "gradient_steps": 1, "core": 1}
 REASONING = {"vocab": 5, "classes": 4, "d": 8, "heads": 2, "ff": 6, "layers": 1, "turns": 2}
@@ -30,10 +31,10 @@ def test_huginn_is_causal_and_has_the_same_weights_at_every_depth() -> None:
     module = huginn().eval()
     x = torch.randint(5, (2, 6))
     changed = torch.cat([x[:, :4], (x[:, 4:] + 1) % 5], 1)
-    torch.testing.assert_close(module(x)[:, :4], module(changed)[:, :4])
+    close(module(x)[:, :4], module(changed)[:, :4])
     deeper = huginn(steps=7).eval()
     deeper.load_state_dict(module.state_dict())
-    assert not torch.allclose(deeper(x), module(x))
+    assert not torch.allclose(deeper(x), module(x), atol=1e-4)
 
 
 def test_the_prelude_of_huginn_has_no_gradient_without_kept_steps() -> None:
@@ -55,7 +56,7 @@ def test_a_turn_does_not_pass_its_gradient_to_the_turn_before(model: str) -> Non
     first, second = steps.values
     shorter = reasoning(model, turns=1).eval()
     shorter.load_state_dict(module.state_dict())
-    torch.testing.assert_close(shorter(x), first)
+    close(shorter(x), first)
     # The first state is drawn once, and not trained; charges alone train the judgement of an answer.
     assert [name for name, gradient in gradients(module, second).items() if gradient is None] == [
         name for name, _ in module.named_parameters() if "fixed_state" in name or "halt" in name or "judge." in name

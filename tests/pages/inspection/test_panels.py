@@ -46,7 +46,7 @@ def test_chunks_are_side_by_side_and_skipped_steps_are_empty() -> None:
     second = [moment("gate", torch.ones(1, 2, 2), (Turn("scan", "chunk", 1, 3), step(0)), c)]
     (panel,) = panels([*first, *second], [FIELD])
     values = panel.frames[0].values[0]
-    np.testing.assert_allclose(values[0], [0, 0, 0, 1, 1])
+    np.testing.assert_array_equal(values[0], [0, 0, 0, 1, 1])
     np.testing.assert_allclose(values[1], [0.1, 0.1, 0.1, np.nan, np.nan], rtol=1e-6)
     assert panel.frames[0].columns[3] == "3 d"
 
@@ -56,8 +56,8 @@ def test_attention_has_a_frame_for_each_turn_and_the_maximum_over_heads_first() 
     (panel,) = panels([moment("attention", values, (step(i),), N, N) for i, values in enumerate(weights)], [FIELD])
     assert panel.choices == ("max over heads", "head 0", "head 1", "head 2")
     assert [frame.label for frame in panel.frames] == ["step 1", "step 2"]
-    np.testing.assert_allclose(panel.frames[1].values[0], weights[1, 0].amax(0).numpy())
-    np.testing.assert_allclose(panel.frames[1].values[3], weights[1, 0, 2].numpy())
+    np.testing.assert_array_equal(panel.frames[1].values[0], weights[1, 0].amax(0).numpy())
+    np.testing.assert_array_equal(panel.frames[1].values[3], weights[1, 0, 2].numpy())
 
 
 def test_the_scale_of_attention_includes_numbers_below_0_and_above_1() -> None:
@@ -79,7 +79,7 @@ def test_a_sample_halts_in_one_column_and_remaining_probability_counts_at_the_la
     halting = [moment("halting", torch.tensor([mass]), (step(i),)) for i, mass in enumerate(masses)]
     running = [moment("running", torch.tensor([i == 0]), (step(i),)) for i in range(2)]
     panel = next(panel for panel in panels([*halting, *running], [FIELD]) if panel.unit == "probability")
-    np.testing.assert_allclose(panel.frames[0].values[0], [[0.5], [0.25]])
+    np.testing.assert_array_equal(panel.frames[0].values[0], [[0.5], [0.25]])
     assert "Steps taken: 1.00, expected depth: 1.50" in panel.caption
 
 
@@ -92,7 +92,7 @@ def test_steps_are_averaged_over_positions_and_those_that_a_chunk_skips_are_0() 
         for chunk, index in turns
     ]
     halting, running = panels(moments, [FIELD])
-    np.testing.assert_allclose(running.frames[0].values[0], [[1, 1, 1, 1, 1], [1, 1, 1, 0, 0]])
+    np.testing.assert_array_equal(running.frames[0].values[0], [[1, 1, 1, 1, 1], [1, 1, 1, 0, 0]])
     assert "Steps taken: 1.60, expected depth: 1.30" in halting.caption
 
 
@@ -100,7 +100,7 @@ def test_each_pointer_has_a_trajectory_over_addresses() -> None:
     w = torch.rand(1, 4, 2, 5)
     (panel,) = panels([moment("pointer", w, (), Dim.of("t"), N)], [FIELD])
     assert panel.choices == ("max over pointers", "pointer 0", "pointer 1")
-    np.testing.assert_allclose(panel.frames[0].values[2], w[0, :, 1].numpy())
+    np.testing.assert_array_equal(panel.frames[0].values[2], w[0, :, 1].numpy())
     assert panel.frames[0].columns[0] == "0 a"
 
 
@@ -148,13 +148,13 @@ def test_a_scan_of_single_positions_has_one_map_of_attention_over_time() -> None
     )
     (frame,) = panel.frames
     assert (panel.rows, frame.rows[4], frame.columns) == ("time", "4 e", ("0", "1", "2"))
-    np.testing.assert_allclose(frame.values[2], read[:, 0, 1, 0].numpy())
+    np.testing.assert_array_equal(frame.values[2], read[:, 0, 1, 0].numpy())
 
 
 def test_a_scan_of_single_positions_has_one_map_of_pointers_over_time() -> None:
     weights = torch.rand(5, 1, 1, 2, 4)
     (panel,) = panels([moment("pointer", w, (position(i),), Dim.of(1), Dim.of(4)) for i, w in enumerate(weights)], [])
-    np.testing.assert_allclose(panel.frames[0].values[1], weights[:, 0, 0, 0].numpy())
+    np.testing.assert_array_equal(panel.frames[0].values[1], weights[:, 0, 0, 0].numpy())
 
 
 def test_the_texts_of_time_are_those_of_the_field_that_the_scan_splits() -> None:
