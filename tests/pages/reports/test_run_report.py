@@ -84,7 +84,7 @@ def test_classes_are_points_and_seeds_have_a_spread() -> None:
     assert [line.get_linestyle() for line in axes.lines if line.get_marker() == "D"] == ["None"]
     assert "deviation over seeds" in axes.get_ylabel()
     (bars,) = axes.collections
-    np.testing.assert_allclose(np.asarray(bars.get_paths()[1].vertices), np.array([[1, 0.8], [1, 1.2]]))
+    np.testing.assert_allclose(np.asarray(bars.get_paths()[1].vertices), np.array([[1, 0.8], [1, 1.2]]), rtol=1e-6)
 
 
 def test_a_noisy_curve_is_smoothed_before_its_points_and_named_in_a_legend() -> None:
