@@ -332,7 +332,7 @@ def test_a_recipe_is_trained_before_ones_eyes(server: Server, open_playground: A
     page.until("() => document.querySelector('#curve polyline')", timeout=2 * SECONDS)
     page.until("() => document.getElementById('progress').textContent.startsWith('trained')", timeout=5 * SECONDS)
     assert "step 40 of 40" in page.view.inner_text("#progress")
-    assert {"loss", "step", "0", "40"} <= set(page.view.locator("#curve text").all_inner_texts())
+    assert {"loss", "step", "0", "40"} <= set(page.view.locator("#curve text").all_text_contents())
     new_tab = open_playground(server.url)
     new_tab.ready()
     assert new_tab.view.inner_text("#progress") == ""
@@ -388,7 +388,7 @@ def test_a_program_that_another_one_replaced_comes_back(server: Server, open_pla
     page.until("() => document.querySelector('#view svg')?.getAttribute('aria-label') === 'model m'")
     page.view.select_option("#programs", "papers/panm/table1")
     page.until("() => document.getElementById('base').textContent.includes('table1')")
-    assert page.view.locator("#programs option:checked").inner_text() == "papers/panm/table1"
+    assert page.view.locator("#programs option:checked").text_content() == "papers/panm/table1"
     page.view.locator(".cm-content").focus()
     page.view.keyboard.press("Control+Z")
     page.until("() => document.querySelector('#view svg')?.getAttribute('aria-label') === 'model m'")

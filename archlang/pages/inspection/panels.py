@@ -119,7 +119,7 @@ class _PanelDrawer:
         yield self._by_depth(f"Gate: {path}", caption, "gate", moments, lambda gate: _array(gate[0]).mean(-1), 1.0)
 
     def change(self, path: str, moments: list[Moment], _: _Series) -> Iterator[Heatmap]:
-        loop, _, state = path.rpartition(".")
+        loop, state = path.rpartition(".")[::2]
         unit = moments[0].turns[-1].unit
         caption = f"How far each {unit} of the loop moves its state {state}, |{state}' - {state}| / |{state}'|."
         title = f"Change of the state {state} by {unit}: {loop}"

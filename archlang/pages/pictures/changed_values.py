@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields
 from difflib import SequenceMatcher
 
-from archlang.diagnostics.names import plural
 from archlang.graph.graph import Graph, Node, Region
 from archlang.graph.operations import Apply, Arithmetic, Call, Charge, Literal, Loop, Part
 
@@ -136,7 +135,9 @@ _WORDS: Mapping[str, Callable[[object], str]] = {
     "drawn": lambda block: f"drawn by {block}",
     "truncated": lambda steps: f"truncated {steps}",
     "carried": lambda count: f"carries {count}",
-    "before": lambda positions: f"after {plural(positions, 'position')}" if positions else "after all positions",
+    "before": lambda positions: (
+        f"after {positions} position{'s' * (positions != 1)}" if positions else "after all positions"
+    ),
     "state": lambda index: f"halts by state {index}",
 }
 
