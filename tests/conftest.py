@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import hypothesis
 import jaxtyping
 import pytest
 
@@ -34,6 +35,8 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 # Write compiled files, even where the user wants none: the workers and the processes that tests start share them.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+hypothesis.settings.register_profile("suite", max_examples=40)
+hypothesis.settings.load_profile("suite")
 # `nohup` ignores the first signal, a shell's background job the second, and processes inherit that.
 if hasattr(signal, "SIGHUP"):
     signal.signal(signal.SIGHUP, signal.SIG_DFL)

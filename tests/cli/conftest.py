@@ -4,10 +4,13 @@ import io
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from archlang.cli.app import app
 from archlang.cli.main import main
 
 GOOD = "block layer(h: seq[n, d]) -> seq[n, d] {\n    return norm(h)\n}\n"
@@ -57,6 +60,23 @@ class CommandResult:
 
 
 Command = Callable[..., CommandResult]
+
+
+@pytest.fixture(scope="module")
+def train_once(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str], Path]:
+    """Returns a function that trains a program into a folder below the returned one, once for the tests of a file."""
+
+    @cache
+    def train(program: str, out: str) -> Path:
+        folder = tmp_path_factory.mktemp("trained")
+        with pytest.MonkeyPatch.context() as patch:
+            patch.chdir(folder)
+            (folder / "tiny.arch").write_text(program)
+            result = CliRunner().invoke(app, ["train", "tiny.arch", "--device", "cpu", "--out", out])
+        assert result.exit_code == 0, result.output
+        return folder
+
+    return train
 
 
 @pytest.fixture

@@ -1,6 +1,8 @@
 """`archlang eval` on the command line."""
 
 import json
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -31,11 +33,9 @@ def eval_(*arguments: str) -> Result:
 
 
 @pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, train_once: Callable[[str, str], Path]) -> Path:
+    shutil.copytree(train_once(PROGRAM, "run"), tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "tiny.arch").write_text(PROGRAM)
-    result = CliRunner().invoke(app, ["train", "tiny.arch", "--out", "run", "--device", "cpu"])
-    assert result.exit_code == 0, result.output
     return tmp_path / "run"
 
 

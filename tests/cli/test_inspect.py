@@ -2,6 +2,8 @@
 
 import json
 import re
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -28,10 +30,9 @@ recipe tiny {
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, archlang: Command) -> Path:
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, train_once: Callable[[str, str], Path]) -> Path:
+    shutil.copytree(train_once(NDR, "run"), tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "tiny.arch").write_text(NDR)
-    assert archlang("train", "tiny.arch", "--device", "cpu", "--out", "run").code == 0
     return tmp_path
 
 

@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,10 +14,9 @@ PROGRAM = TINY + '    claim test.accuracy[5] = 1.00 ± 0.02 at task.order = back
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, archlang: Command) -> Path:
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, train_once: Callable[[str, str], Path]) -> Path:
+    shutil.copytree(train_once(PROGRAM, "runs/a"), tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "tiny.arch").write_text(PROGRAM)
-    assert archlang("train", "tiny.arch", "--device", "cpu", "--out", "runs/a").code == 0
     return tmp_path
 
 

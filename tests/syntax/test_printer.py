@@ -421,7 +421,7 @@ items = st.one_of(
 )
 programs = st.builds(tree.Program, items=tuples(items), source=st.just(NOWHERE.source), closing=lines)
 thorough = settings(
-    max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
 )
 
 
