@@ -30,7 +30,12 @@ def own_cache(name: str) -> Path:
     status = os.lstat(folder)
     if not stat.S_ISDIR(status.st_mode):
         raise NotADirectoryError(errno.ENOTDIR, "it is no folder", str(folder))
+    around = os.stat(folder.parent)
+    # Whoever can write the folder around it can put another in its place, unless it is sticky, as `/tmp` is.
+    is_open = around.st_mode & stat.S_IWOTH and not around.st_mode & stat.S_ISVTX
     # What root puts there, root could also do to archlang itself. Windows has no such owners.
-    if hasattr(os, "geteuid") and (status.st_uid not in (0, os.geteuid()) or status.st_mode & 0o022):
+    if hasattr(os, "geteuid") and (
+        is_open or status.st_mode & 0o022 or not {status.st_uid, around.st_uid} <= {0, os.geteuid()}
+    ):
         raise PermissionError(errno.EPERM, "another user can write it: remove it, or take the right away", str(folder))
     return folder

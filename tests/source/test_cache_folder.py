@@ -47,13 +47,18 @@ def _open_to_others(folder: Path) -> None:
     folder.chmod(0o770)
 
 
+def _in_an_open_folder(folder: Path) -> None:
+    folder.mkdir(mode=0o700)
+    folder.parent.chmod(0o777)
+
+
 def _linked(folder: Path) -> None:
     (folder.parent / "elsewhere").mkdir()
     folder.symlink_to("elsewhere")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has other owners")
-@pytest.mark.parametrize("plant", [_of_another_user, _open_to_others, _linked, Path.touch])
+@pytest.mark.parametrize("plant", [_of_another_user, _open_to_others, _in_an_open_folder, _linked, Path.touch])
 def test_a_folder_that_another_user_can_have_filled_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, plant: Callable[[Path], None]
 ) -> None:
