@@ -12,6 +12,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 
+from archlang.diagnostics.names import listed
 from archlang.tasks.kit import mistakes
 from archlang.tasks.kit.checks import check_bounds, check_choice
 from archlang.tasks.kit.lexicon import UNKNOWN, Cut, Lexicon, filled, most_frequent
@@ -163,9 +164,9 @@ class LabelledFileTask(UserFileTask):
             TaskError: train has no such label."""
         numbers = {label: number for number, label in enumerate(self.class_names)}
         for line in lines:
-            if not numbers.keys() >= set(line.cells[1]):
-                path = self.user_files.path_of(split)
-                raise mistakes.bad_line(path, line.number, "no line of train has this label")
+            if unknown := sorted(set(line.cells[1]) - numbers.keys()):
+                reason = f"the label `{unknown[0]}` is none of those of training: {listed(numbers)}"
+                raise mistakes.bad_line(self.user_files.path_of(split), line.number, reason)
         return [[numbers[label] for label in line.cells[1]] for line in lines]
 
 

@@ -34,5 +34,5 @@ def test_labels_are_ordered_as_numbers_or_alphabetically(tmp_path: Path) -> None
 
 def test_the_error_for_a_label_that_train_lacks_names_the_line(tmp_path: Path) -> None:
     path = write(tmp_path, "text\tlabel\tsplit\na\tx\ttrain\nb\ty\ttest\n")
-    with pytest.raises(TaskError, match=f"line 3 of {path}: no line of train has this label"):
+    with pytest.raises(TaskError, match=f"line 3 of {path}: the label `.*` is none of those of training: "):
         File(path=path).generate("test", 0)
