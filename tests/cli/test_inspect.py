@@ -51,7 +51,7 @@ def test_an_item_of_a_split_becomes_a_page_in_the_run_folder(archlang: Command, 
     assert result.code == 0
     assert "wrote run/inspect.html" in result.out
     page = (folder / "run" / "inspect.html").read_text()
-    for title in ("Gate: copy_gate", "Attention: geometric_attention", "Change of repeat.h"):
+    for title in ("Gate: copy_gate", "Attention: geometric_attention", "Change of the state h by step: repeat"):
         assert title in page
     assert "recipe.arch:4: copy_gate(" in page
 
@@ -134,7 +134,11 @@ def test_png_writes_each_panel(archlang: Command, folder: Path) -> None:
     pytest.importorskip("matplotlib", reason="the extra `view` is not installed")
     assert inspect(archlang, "--split", "test", "--png", "panels").code == 0
     names = sorted(file.name for file in (folder / "panels").iterdir())
-    assert names == ["01_gate_copy_gate.png", "02_attention_geometric_attention.png", "03_change_of_repeat.h.png"]
+    assert names == [
+        "01_gate_copy_gate.png",
+        "02_attention_geometric_attention.png",
+        "03_change_of_the_state_h_by_step_repeat.png",
+    ]
     assert all((folder / "panels" / name).read_bytes().startswith(b"\x89PNG") for name in names)
 
 

@@ -193,6 +193,6 @@ def test_a_file_without_the_selecting_split_names_one_that_it_has(archlang: Comm
     )
     result = archlang("train", "moods.arch", "--out", "run", "--device", "cpu")
     assert result.code == 1
-    assert "give it a split `valid`, or set `select = train.accuracy`" in result.err
+    assert "set `valid_share = 0.1`, or set `select = train.accuracy`" in result.err
     select = ("--set", "train.select=train.accuracy")
     assert archlang("train", "moods.arch", "--out", "run", "--device", "cpu", *select).code == 0

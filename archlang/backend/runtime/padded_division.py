@@ -1,10 +1,7 @@
 """Operations in which padding, whatever it holds, changes no real position."""
 
-import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
-
-from archlang.backend.runtime.transforms import is_transformed
 
 
 def divide_where_real(
@@ -27,8 +24,4 @@ def real_only(x: Float[Tensor, "b *n d"], mask: Bool[Tensor, "b _n"] | None) -> 
     """Returns x with 0 at padding: the product of a weight of 0 and a number that is not finite is NaN."""
     if mask is None:
         return x
-    if torch.compiler.is_compiling() or is_transformed() or not x.is_cpu:
-        return x.masked_fill(~mask[..., None], 0)
-    # On a CPU, torch fills by a mask that it has to broadcast number by number, which takes four times as long.
-    rows = (~mask).flatten().nonzero()[:, 0]
-    return x.flatten(0, 1).index_fill(0, rows, 0).view(x.shape) if len(rows) else x
+    return x.masked_fill(~mask[..., None], 0)

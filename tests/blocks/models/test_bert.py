@@ -16,6 +16,7 @@ import archlang
 from archlang.blocks.bert import Bert, BertError
 from archlang.compile import load
 from archlang.data import store
+from archlang.diagnostics import MachineError
 from archlang.names.load import load_file
 from archlang.plan.from_file import plan_first_point
 from archlang.runs import training
@@ -245,7 +246,7 @@ def test_without_the_package_the_extra_is_named(monkeypatch: pytest.MonkeyPatch)
         raise ImportError(name)
 
     monkeypatch.setattr("archlang.blocks.bert.importlib.import_module", missing)
-    with pytest.raises(BertError, match=r"run `pip install 'archlang\[bert\]'`"):
+    with pytest.raises(MachineError, match=r"run `pip install 'archlang\[bert\]'`"):
         constructed()
 
 
@@ -318,6 +319,7 @@ def test_a_tokenizer_that_does_not_fit_is_refused(folder: Path, content: str | N
 
 
 @pytest.mark.usefixtures("questions")
+@pytest.mark.filterwarnings("ignore:the model reads")
 def test_bert_is_fine_tuned_and_its_run_and_saved_model_need_no_folder(folder: Path, tmp_path: Path) -> None:
     page = tmp_path / "bert.arch"
     page.write_text("use archlang.models.bert\n" + RECIPE, encoding="utf-8")

@@ -249,6 +249,7 @@ def assert_equal_curves(place: Path) -> None:
         assert (stacked / "metrics.jsonl").read_bytes() == (solo / "metrics.jsonl").read_bytes()
 
 
+@pytest.mark.filterwarnings("ignore:the model reads")
 def test_translations_train_together(program: Program, tmp_path: Path) -> None:
     pairs = ["a\tx y", "a b\tx", "b a b\ty y x", "c\tz"]
     (tmp_path / "pairs.tsv").write_text("source\ttarget\n" + "\n".join(pairs * 5) + "\n")
