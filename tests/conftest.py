@@ -35,7 +35,10 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 # Write compiled files, even where the user wants none: the workers and the processes that tests start share them.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-hypothesis.settings.register_profile("suite", max_examples=40)
+# A busy machine draws slowly.
+hypothesis.settings.register_profile(
+    "suite", max_examples=40, deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
 hypothesis.settings.load_profile("suite")
 # `nohup` ignores the first signal, a shell's background job the second, and processes inherit that.
 if hasattr(signal, "SIGHUP"):

@@ -68,7 +68,7 @@ class Piece:
             places = (
                 diagnostic.span,
                 *(label.span for label in diagnostic.labels),
-                *(e.span for e in diagnostic.edits),
+                *(e.span for e in (*diagnostic.edits, *diagnostic.alternatives)),
             )
             spans.update({id(span): span for span in places})
         return Piece(text, items, diagnostics, [*spans.values()], start, source, following, closing)
@@ -85,6 +85,11 @@ class Piece:
                 set_attribute(span, "start", span.start + distance)
                 set_attribute(span, "end", span.end + distance)
         self.start, self.source = start, source
+        # Python 3.14 keeps the hash that a tuple had before its spans moved.
+        self.diagnostics = tuple(
+            replace(each, labels=(*each.labels,), edits=(*each.edits,), alternatives=(*each.alternatives,))
+            for each in self.diagnostics
+        )
 
 
 def parse_items(source: Source) -> tuple[Program, tuple[Diagnostic, ...]]:

@@ -1,20 +1,11 @@
 """Sign SGD, which moves the rows of a table that a batch has read."""
 
 from collections.abc import Callable, Iterable
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
-
-
-@runtime_checkable
-class Table(Protocol):
-    """A block whose weight is a table. With `sparse_gradient`, its gradient has the rows that were read, and no others,
-    also those whose gradient is zero."""
-
-    sparse_gradient: bool
-    weight: nn.Parameter
 
 
 class SignSGD(Optimizer):
@@ -44,8 +35,8 @@ class SignSGD(Optimizer):
 
 
 def weights_named(module: nn.Module, names: Iterable[str]) -> list[nn.Parameter]:
-    """Returns the trained weights of the instances with one of these names, and of those inside them. Tables among them
-    get sparse gradients."""
+    """Returns the trained weights of the instances with one of these names, and of those inside them. Of a table among
+    them, a block that has `sparse_gradient`, the gradient has the rows that were read, also where it is zero."""
     chosen = set(names)
     weights = {
         id(weight): weight
@@ -53,6 +44,7 @@ def weights_named(module: nn.Module, names: Iterable[str]) -> list[nn.Parameter]
         if weight.requires_grad and not chosen.isdisjoint(path.split(".")[:-1])
     }
     for block in module.modules():
-        if isinstance(block, Table) and id(block.weight) in weights:
-            block.sparse_gradient = True
+        # Not a Protocol: since Python 3.12, `isinstance` of one finds no weights of a module.
+        if hasattr(block, "sparse_gradient") and id(block.weight) in weights:
+            block.sparse_gradient = True  # type: ignore[assignment]  # nn.Module types its attributes as modules
     return list(weights.values())

@@ -16,6 +16,7 @@ import archlang
 from archlang.blocks.bert import Bert, BertError
 from archlang.compile import load
 from archlang.data import store
+from archlang.diagnostics import MachineError
 from archlang.names.load import load_file
 from archlang.plan.from_file import plan_first_point
 from archlang.runs import training
@@ -245,7 +246,7 @@ def test_without_the_package_the_extra_is_named(monkeypatch: pytest.MonkeyPatch)
         raise ImportError(name)
 
     monkeypatch.setattr("archlang.blocks.bert.importlib.import_module", missing)
-    with pytest.raises(BertError, match=r"run `pip install 'archlang\[bert\]'`"):
+    with pytest.raises(MachineError, match=r"run `pip install 'archlang\[bert\]'`"):
         constructed()
 
 
