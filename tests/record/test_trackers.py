@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from archlang.diagnostics import MachineError
 from archlang.plan.from_file import plan_recipe
-from archlang.record.mistakes import RunError
+from archlang.record.mistakes import MachineError
 from archlang.record.trackers import TrackerWarning
 from archlang.runs import training
 
@@ -94,5 +95,5 @@ def test_a_missing_tracker_is_named(
     name: str, message: str, program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "wandb", None)
-    with pytest.raises(RunError, match=message):
+    with pytest.raises(MachineError, match=message):
         train(program, tmp_path / "run", name)

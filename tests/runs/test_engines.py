@@ -15,6 +15,7 @@ import pytest
 import torch
 from pebble import ProcessExpired
 
+from archlang.diagnostics import MachineError
 from archlang.plan.from_file import plan_recipe, plan_table
 from archlang.record.mistakes import RunError
 from archlang.record.reading import read_record
@@ -194,5 +195,5 @@ def test_an_engine_that_is_not_installed_says_how_to_install_it(
     name: str, package: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(RunError, match=rf"archlang\[{name}\]"):
+    with pytest.raises(MachineError, match=rf"archlang\[{name}\]"):
         make_engine(name)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from archlang.diagnostics import MachineError
 from archlang.plan.from_file import plan_search
 from archlang.plan.search import SearchPlan
 from archlang.record.mistakes import RunError, RunMachineError
@@ -123,5 +124,5 @@ def test_without_optuna_the_error_names_the_extra(
     import sys
 
     monkeypatch.setitem(sys.modules, "optuna", None)
-    with pytest.raises(RunError, match=r"archlang\[tune\]"):
+    with pytest.raises(MachineError, match=r"archlang\[tune\]"):
         tune.Tuning(search, tmp_path / "study")
