@@ -10,7 +10,7 @@ import pytest
 
 from archlang.diagnostics import MachineError
 from archlang.plan.from_file import plan_recipe
-from archlang.record.mistakes import RunError
+from archlang.record.mistakes import MachineError
 from archlang.record.trackers import TrackerWarning
 from archlang.runs import training
 
