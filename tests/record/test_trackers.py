@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from archlang.diagnostics import MachineError
+from archlang.diagnostics import ErrorWithRemedy
 from archlang.plan.from_file import plan_recipe
-from archlang.record.mistakes import MachineError
 from archlang.record.trackers import TrackerWarning
 from archlang.runs import training
 
@@ -95,5 +94,5 @@ def test_a_missing_tracker_is_named(
     name: str, message: str, program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "wandb", None)
-    with pytest.raises((RunError, MachineError), match=message):
+    with pytest.raises(ErrorWithRemedy, match=message):
         train(program, tmp_path / "run", name)
