@@ -1,4 +1,4 @@
-"""Models with a compiler pass, or with archlang's dropout or weight gradients, against the same models without it."""
+"""Models with a compiler pass, or with archlang's dropout, against the same models without it."""
 
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -13,10 +13,8 @@ from torch import Tensor
 
 import archlang
 from archlang.backend import Architecture
-from archlang.backend.runtime import weight_gradients
 from archlang.kernels import dropout as kernel
 from archlang.names.library import library_file
-from benchmarks import dynamic_halt
 from benchmarks.comparison import ModelPair, cases_of, train
 from benchmarks.measure import Case, Group, Setting, Sides
 
@@ -114,23 +112,7 @@ def _with_torch_dropout(step: Callable[[], None]) -> None:
         step()
 
 
-def _gradient_sides(build: Callable[[Setting], ModelPair], setting: Setting) -> Sides:
-    """Returns training steps with gathered weight gradients and with torch's."""
-    trial = build(setting)
-    step = partial(train, trial.ours.train(), trial.loss)
-    return Sides(step, partial(_with_torch_gradients, step))
-
-
-def _with_torch_gradients(step: Callable[[], None]) -> None:
-    with patch.object(weight_gradients, "LEAST", sys.maxsize):
-        step()
-
-
 def _cases(setting: Setting) -> Iterator[Case]:
-    if setting.device.type == "cpu":
-        for name, build in dynamic_halt.SMALL_BATCHES.items():
-            sides = partial(_gradient_sides, build, setting)
-            yield Case(f"weight gradients, {name}, training step", "torch's own gradients", sides)
     for model in DROPPING:
         size = MODELS["join"][model]
         yield Case(f"dropout, {model}, training step", "torch's own dropout", partial(_dropout_sides, size, setting))

@@ -1,9 +1,6 @@
 """A linear map of the features."""
 
-from jaxtyping import Float
-from torch import Tensor, nn
-
-from archlang.backend.runtime.weight_gradients import shared_linear
+from torch import nn
 
 
 class Linear(nn.Linear):
@@ -18,6 +15,3 @@ class Linear(nn.Linear):
         super().__init__(d, out, bias=bias)
         if init == "xavier":
             nn.init.xavier_uniform_(self.weight)
-
-    def forward(self, x: Float[Tensor, "*b d"]) -> Float[Tensor, "*b out"]:
-        return shared_linear(x, self.weight, self.bias)

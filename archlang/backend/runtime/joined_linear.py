@@ -6,13 +6,13 @@ from types import MappingProxyType
 from typing import TypeGuard
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from archlang.backend.runtime.graph_loops import is_exporting
 from archlang.backend.runtime.loops import Attached, resolve
 from archlang.backend.runtime.padded_division import real_only
-from archlang.backend.runtime.weight_gradients import shared_linear
 
 # The products of a block's own linear maps with its arguments, by the names of the maps. None: the block computes it.
 Products = Mapping[str, Tensor | None]
@@ -81,7 +81,7 @@ class JoinedLinear(Attached):
         has_gradients = torch.is_grad_enabled()
         if has_gradients not in weights:
             weights[has_gradients] = _concatenate(maps)
-        return torch.split(shared_linear(x, *weights[has_gradients]), list(self.sizes), -1)
+        return torch.split(F.linear(x, *weights[has_gradients]), list(self.sizes), -1)
 
     def all_products(self, x: Float[Tensor, "*b d"], weights: JoinedWeights | None) -> Sequence[Tensor]:
         """Returns the product of each map. The steps of a loop share them."""
