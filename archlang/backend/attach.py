@@ -1,4 +1,4 @@
-"""Sets the loops and joins of a program on the modules that run them."""
+"""Sets the loops of a program on the modules that run them."""
 
 from typing import Any
 
@@ -10,7 +10,6 @@ from archlang.backend.lower.names import relative_path
 from archlang.backend.lower.regions import PythonProgram
 from archlang.backend.runtime.experts import Experts
 from archlang.backend.runtime.halting import HaltingBlock
-from archlang.backend.runtime.joined_linear import JoinedLinear
 from archlang.backend.runtime.loops import Halting, Repeat, SplitBody, Stack, Step, StepModules, resolve
 from archlang.backend.runtime.scans import ChunkScan, GrowingState, PositionScan, Scan
 from archlang.graph import operations
@@ -20,7 +19,7 @@ from archlang.graph.loop_layout import has_halting_positions, loop_layout, takes
 
 
 def attach_program(architecture: nn.Module, program: PythonProgram) -> None:
-    """Sets the loops and joins of a program on the module of its model and on the steps of its stacks.
+    """Sets the loops of a program on the module of its model and on the steps of its stacks.
 
     Raises:
         BuildError: the block that should halt a loop is none that halts."""
@@ -28,12 +27,7 @@ def attach_program(architecture: nn.Module, program: PythonProgram) -> None:
 
 
 def _attach(owner: nn.Module, code: Code, graph: Graph) -> None:
-    """Sets the loops and joins of code on the module that runs it, as plain attributes: they own no weights."""
-    for join in code.joins:
-        paths = tuple(f"{relative_path(path, join.scope)}.{name}" for path, name in join.maps)
-        widths = [kind.feature for kind in join.types]
-        sizes = tuple(width.constant for width in widths if width is not None and width.constant is not None)
-        owner.__dict__[join.name] = JoinedLinear(owner, paths, sizes)
+    """Sets the loops of code on the module that runs it, as plain attributes: they own no weights."""
     for loop in code.loops:
         runtime = _runtime(owner, loop, graph)
         owner.__dict__[loop.name] = runtime

@@ -21,8 +21,8 @@ ONE_NUMBER = Type("vec", (Dim.of(1),))
 class Node:
     """One operation. `inputs` are ids of earlier nodes or of inputs of the same region: regions are closed.
 
-    `types` are the types of its results. Nodes have one result, except for `Charge`, which has none, and `Apply`,
-    `Join` and loops; a `Part` reads one result of several. `name` is the user's name for the value, or ""."""
+    `types` are the types of its results. Nodes have one result, except for `Charge`, which has none, and `Apply`
+    and loops; a `Part` reads one result of several. `name` is the user's name for the value, or ""."""
 
     id: str
     operation: Operation

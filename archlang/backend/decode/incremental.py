@@ -31,7 +31,7 @@ from archlang.backend.runtime.scans import ChunkScan, PositionScan
 from archlang.graph.causality import horizons
 from archlang.graph.graph import Node
 from archlang.graph.loop_layout import loop_layout
-from archlang.graph.operations import Join
+from archlang.graph.operations import Product
 from archlang.types import Dim
 from archlang.types.causality import Horizon
 
@@ -212,8 +212,8 @@ class _Walk:
         if loop is not None:
             return partial(self._loop, node, loop, module, owner)
         origin = code.nodes[node.name]
-        if isinstance(origin.operation, Join):
-            return partial(_join, module)
+        if isinstance(origin.operation, Product):
+            return partial(_product, module)
         assert origin.instance is not None
         instance = self._instances[origin.instance]
         is_pointwise = not instance.lengths and set(instance.reads) == {"pointwise"}
@@ -504,12 +504,9 @@ def _batch_size(operands: _Operands, region_cache: RegionCache) -> Value:
     return Value(Growth.FIXED, operands.arguments[0].data.size(0))
 
 
-def _join(join: Callable[..., Sequence[Tensor]], operands: _Operands, region_cache: RegionCache) -> Any:
-    """The list of the products, or without arguments their joined weights."""
-    arguments = operands.arguments
-    if not arguments:
-        return Value(Growth.FIXED, join())
-    return [Value(arguments[0].growth, product) for product in join(*[argument.data for argument in arguments])]
+def _product(linear: nn.Linear, operands: _Operands, region_cache: RegionCache) -> Value:
+    (argument,) = operands.arguments
+    return Value(argument.growth, linear(argument.data))
 
 
 def _check_regime(region_cache: RegionCache, name: str, regime: object) -> None:

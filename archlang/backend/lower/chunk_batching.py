@@ -21,7 +21,7 @@ from archlang.backend.lower.lengths import chunk_lengths, growing_lengths
 from archlang.backend.lower.names import Names
 from archlang.graph.graph import Instance, Node
 from archlang.graph.loop_layout import is_idle, loop_layout
-from archlang.graph.operations import Call, Experts, Halting, Join, Scan
+from archlang.graph.operations import Call, Experts, Halting, Scan
 
 # The argument of a loop that holds the results of its first step's head.
 _HEAD_RESULTS = "head_results"
@@ -53,7 +53,7 @@ def _split(name: str, code: Code, free: Collection[int], instances: Mapping[str,
         elif loop is not None and _split_first_step(node, loop, free_nodes, instances):
             first_steps[node] = loop
     head = [node for node in code.graph.nodes if node in free_nodes and node.op != "placeholder"]
-    if not first_steps and not any(node.op == "call_module" and node.all_input_nodes for node in head):
+    if not first_steps and not any(node.op == "call_module" for node in head):
         return None
     return _Splitting(name, code, placeholders, head, first_steps).split()
 
@@ -71,8 +71,6 @@ def _is_free(
     if node.op == "call_function":
         return True
     origin = code.nodes[node.name]
-    if not node.all_input_nodes:
-        return isinstance(origin.operation, Join)  # its weights
     inside = [origin, *(inner for region in origin.regions for inner in region.walk())]
     if loop is not None and any(isinstance(inner.operation, Halting | Scan) for inner in inside):
         return False  # each chunk has a ponder of its own

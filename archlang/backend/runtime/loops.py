@@ -63,7 +63,7 @@ class SplitBody:
 
 
 class Attached:
-    """What a program sets on a module beside its weights: a loop or a join."""
+    """What a program sets on a module beside its weights: a loop."""
 
 
 class ObservedLoop(Attached):
@@ -212,7 +212,7 @@ class Group(nn.Module):
         return super().__getattr__(name) if module is None else module
 
     def __getstate__(self) -> dict[str, Any]:  # Any: as above
-        # Loops and joins hold functions, which cannot be pickled; the program attaches them to a copy.
+        # Loops hold functions, which cannot be pickled; the program attaches them to a copy.
         return {name: value for name, value in self.__dict__.items() if not isinstance(value, Attached)}
 
 
