@@ -164,7 +164,8 @@ class _Writer:
     ) -> Code:
         """Returns the code. It takes the region's inputs, then the masks of `lengths`. An input with a length of
         `chunk`, which is a chunk or what is before it, is followed by its mask, and the states by the masks of the
-        lengths `growing`. Its results are the region's, then the ponder and the depth of its halting loops and its charges.
+        lengths `growing`. Its results are the region's, then the ponder and the depth of its halting loops, and its
+        charges.
         `captured` has the names of the last inputs in the code around the region."""
         inputs = self._region.inputs
         outside = ("",) * (len(inputs) - len(captured)) + tuple(captured)
