@@ -45,7 +45,7 @@ class KeyedAttention(nn.Module):
     key: nn.Linear
     value: nn.Linear
 
-    def _mapped(
+    def _heads_of(
         self, linear: nn.Linear, name: str, x: Float[Tensor, "b n d"], products: Products, mask: Tensor | None = None
     ) -> Float[Tensor, "b h n c"]:
         """Returns a linear map of x, or its product of this name, split into heads."""
@@ -55,8 +55,8 @@ class KeyedAttention(nn.Module):
         self, kv: Float[Tensor, "b m e"], mask_m: Bool[Tensor, "b m"] | None, products: Products, start: int
     ) -> tuple[Float[Tensor, "b h m c"], Float[Tensor, "b h m c"]]:
         """Returns keys and values at the positions from `start`."""
-        key = self._mapped(self.key, "key", kv, products, mask_m)
-        return key, self._mapped(self.value, "value", kv, products, mask_m)
+        key = self._heads_of(self.key, "key", kv, products, mask_m)
+        return key, self._heads_of(self.value, "value", kv, products, mask_m)
 
     def _cached(
         self, cache: BlockCache, kv: Float[Tensor, "b m e"], mask_m: Bool[Tensor, "b m"] | None, products: Products
@@ -219,7 +219,7 @@ class Attention(KeyedAttention):
         """Returns the queries at the positions from `start`, rotated and scaled as if `middle` were position 0."""
         if self.position == "absolute":
             q = q + sinusoid(counted(q.shape[1], q, start), q.shape[2], self.base).to(q.dtype)
-        query = self._mapped(self.query, "query", q, products)
+        query = self._heads_of(self.query, "query", q, products)
         return self._encoded(query, start - middle, 1)
 
     def _keys_and_values(

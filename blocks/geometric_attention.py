@@ -67,7 +67,7 @@ class GeometricAttention(KeyedAttention):
         self.offset = offset
 
     def _queries(self, q: Float[Tensor, "b n d"], products: Products) -> Float[Tensor, "b h n c"]:
-        return self.content_scale * (self._mapped(self.query, "query", q, products) + self.query_bias[:, None])
+        return self.content_scale * (self._heads_of(self.query, "query", q, products) + self.query_bias[:, None])
 
     def weights(
         self,
@@ -78,7 +78,7 @@ class GeometricAttention(KeyedAttention):
         products: Products = NO_PRODUCTS,
     ) -> Float[Tensor, "b h n m"]:
         """Returns A."""
-        key = dropout(self._mapped(self.key, "key", kv, products, mask_m), self.key_dropout, self.training)
+        key = dropout(self._heads_of(self.key, "key", kv, products, mask_m), self.key_dropout, self.training)
         return self._weights(q, key, mask_m, self.offset, products)
 
     def _weights(
@@ -115,7 +115,7 @@ class GeometricAttention(KeyedAttention):
         """Returns Σ_j A_ij v_j by the kernel for GPUs, which stores no matrix of scores."""
         from archlang.kernels.geometric import geometric_attention
 
-        key = dropout(self._mapped(self.key, "key", kv, products, mask_m), self.key_dropout, self.training)
+        key = dropout(self._heads_of(self.key, "key", kv, products, mask_m), self.key_dropout, self.training)
         query = self._queries(q, products)
         direction = (
             self.direction_scale * mapped(self.direction, "direction", q, products).transpose(1, 2) + self.score_bias
@@ -151,7 +151,7 @@ class GeometricAttention(KeyedAttention):
         mask_m: Bool[Tensor, "b m"] | None = None,
         products: Products = NO_PRODUCTS,
     ) -> Float[Tensor, "b n d"]:
-        value = self._mapped(self.value, "value", kv, products, mask_m)
+        value = self._heads_of(self.value, "value", kv, products, mask_m)
         # The score matrices of few keys are small, and few products of torch take less time than the kernel.
         if value.is_cuda and value.shape[2] > kernel.SHORT and has_kernel(value.dtype) and not needs_plain_form():
             heads = self.by_kernel(q, kv, value, mask_m, products)

@@ -95,7 +95,7 @@ class RelativeAttention(KeyedAttention):
     ) -> Float[Tensor, "b h n m"]:
         """Returns A, before dropout."""
         n, m = q.shape[1], kv.shape[1]
-        key = dropout(self._mapped(self.key, "key", kv, products, mask_m), self.key_dropout, self.training)
+        key = dropout(self._heads_of(self.key, "key", kv, products, mask_m), self.key_dropout, self.training)
         place = dropout(self._place_keys(q, 1 - n, self._distances(n, m)), self.key_dropout, self.training)
         return masked_softmax(self._logits(q, key, place, 0, products), visible(n, m, self.causal, mask_m, q.device))
 
@@ -140,7 +140,7 @@ class RelativeAttention(KeyedAttention):
         products: Products,
     ) -> Float[Tensor, "b h n m"]:
         """Returns the logits of queries at the positions from `start`, from R p_r for r = -(start+n-1), …, m."""
-        query = self._mapped(self.query, "query", q, products)
+        query = self._heads_of(self.query, "query", q, products)
         content = (query + self.content_bias[:, None]) @ key.transpose(-1, -2)
         scores = (query + self.position_bias[:, None]) @ place.transpose(-1, -2)
         return self.scale * (content + self._place(q, scores, key.shape[2], start, products))
@@ -155,6 +155,6 @@ class RelativeAttention(KeyedAttention):
         products: Products = NO_PRODUCTS,
     ) -> Float[Tensor, "b n d"]:
         weights = dropout(self.weights(q, kv, mask_m=mask_m, products=products), self.dropout, self.training)
-        value = self._mapped(self.value, "value", kv, products, mask_m)
+        value = self._heads_of(self.value, "value", kv, products, mask_m)
         y: Tensor = self.output(join_heads(weights.to(value.dtype) @ value))
         return dropout(y, self.output_dropout, self.training)

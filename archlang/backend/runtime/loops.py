@@ -45,21 +45,12 @@ def resolve(owner: nn.Module, words: Sequence[str]) -> Any:  # Any: a stack's st
 
 @dataclass(eq=False)
 class SplitBody:
-    """A body in two functions. `head` reads only the values of the indices `reads`, and may run earlier for the first
-    step; `rest` reads all values, then the results of `head`."""
+    """The body of a scan in two functions. `head` reads only the values of the indices `reads`, and runs for many parts
+    at once; `rest` reads all values, then the results of `head`."""
 
     head: Body = field(repr=False)
     rest: Body = field(repr=False)
     reads: tuple[int, ...]
-
-    def __call__(self, owner: nn.Module, *values: Any, head_results: tuple[Any, ...] | None = None) -> tuple[Any, ...]:
-        if head_results is None:
-            head_results = self.head(owner, *(values[index] for index in self.reads))
-        return self.rest(owner, *values, *head_results)
-
-    def with_head_results(self, head_results: tuple[Any, ...] | None) -> Body:
-        """Returns the body of a first step, whose head has run already unless `head_results` is None."""
-        return self if head_results is None else partial(self, head_results=head_results)
 
 
 class Attached:
@@ -81,17 +72,6 @@ class Loop(Attached):
     body: Body = field(repr=False)
     extras: tuple[str, ...]
     split: SplitBody | None = None
-
-    def first_head(self, *values: Any) -> tuple[Any, ...]:
-        """Runs the head of the first step, on the values that it reads."""
-        assert self.split is not None
-        return self.split.head(self.owner, *values)
-
-    def _bodies(self, head_results: tuple[Any, ...] | None) -> tuple[Body, Body]:
-        """The body of the first step, and that of the others."""
-        if self.split is None:
-            return self.body, self.body
-        return self.split.with_head_results(head_results), self.split
 
 
 @dataclass(eq=False)
@@ -117,12 +97,11 @@ class _CountedLoop(Loop):
     step_results: StepResults | None = None
     carried: CarriedStates | None = None
 
-    def __call__(self, *values: Any, head_results: tuple[Any, ...] | None = None) -> Any:
+    def __call__(self, *values: Any) -> Any:
         states, captured = values[: self.states], values[self.states :]
         if self.carried is not None:
-            # The head ran on the state outside of the loop.
-            states, head_results = self.carried.resume(states), None
-        steps = self._steps(*self._bodies(head_results))[: None if self.carried is None else 1]
+            states = self.carried.resume(states)
+        steps = self._steps()[: None if self.carried is None else 1]
         detached = 0 if self.truncated is None else max(0, len(steps) - self.truncated)
         emitted: tuple[Any, ...] = ()
         extras: list[Costs] = []
@@ -148,7 +127,7 @@ class _CountedLoop(Loop):
             return (*outputs, *_over_steps(self.extras, extras))
         return outputs if len(outputs) > 1 else outputs[0]
 
-    def _steps(self, first: Body, body: Body) -> Sequence[Body]:
+    def _steps(self) -> Sequence[Body]:
         """The steps as functions of the states and the captured values."""
         raise NotImplementedError
 
@@ -167,12 +146,11 @@ class Repeat(_CountedLoop):
         block = resolve(self.owner, self.drawn.split("."))
         return int(block(1).item())
 
-    def _steps(self, first: Body, body: Body) -> Sequence[Body]:
+    def _steps(self) -> Sequence[Body]:
         count = self.count
         if self.drawn and self.owner.training and not is_exporting():
             count = self.draw() if self.drawn_count is None else self.drawn_count
-        step = partial(body, self.owner)
-        return [partial(first, self.owner), *[step] * (count - 1)] if count else []
+        return [partial(self.body, self.owner)] * count
 
 
 @dataclass(eq=False, kw_only=True)
@@ -195,13 +173,8 @@ class StepModules:
 class Stack(StepModules, _CountedLoop):
     """Updates the states once for each of its steps, each with its own weights."""
 
-    def first_head(self, *values: Any) -> tuple[Any, ...]:
-        assert self.split is not None
-        results: tuple[Any, ...] = self.steps()[0](self.split.head, *values)
-        return results
-
-    def _steps(self, first: Body, body: Body) -> Sequence[Body]:
-        return [partial(step, body if index else first) for index, step in enumerate(self.steps())]
+    def _steps(self) -> Sequence[Body]:
+        return [partial(step, self.body) for step in self.steps()]
 
 
 class Group(nn.Module):
@@ -260,17 +233,12 @@ class Halting(Loop):
         block: HaltingBlock = resolve(self.owner, self._words)
         return block
 
-    def __call__(
-        self, *values: Any, mask: Bool[Tensor, "b n"] | None, head_results: tuple[Any, ...] | None = None
-    ) -> tuple[Any, ...]:
+    def __call__(self, *values: Any, mask: Bool[Tensor, "b n"] | None) -> tuple[Any, ...]:
         owner, halted, block, count = self.owner, self.halted, self.block, self.states
         states, captured = list(values[:count]), values[count:]
         if is_exporting():
             return self._in_graph(states, captured, mask)
         tally = block.start(states[halted], mask)
-        # The head ran on the state outside of the loop.
-        first, others = self._bodies(head_results if tally.state is states[halted] else None)
-        body = first
         emitted: Tensor | None = None
         inner_costs: Costs | None = None
         batch = len(states[halted])
@@ -284,8 +252,7 @@ class Halting(Loop):
             self.computed += len(tally.state)
             self.masked += batch
             mixture = (tally.mixture,) if self.mixture else ()
-            results = body(owner, *states, *mixture, *captured)
-            body = others
+            results = self.body(owner, *states, *mixture, *captured)
             tally = block.advance(tally, results[halted], mask)
             inner_costs = self._update(states, tally.accepted, results, inner_costs)
             emitted = self._emission(tally.accepted, results, emitted)
