@@ -3,6 +3,7 @@
 from math import sqrt
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
@@ -11,9 +12,25 @@ from archlang.backend.runtime.call_cache import cached_in_call
 from archlang.backend.runtime.joined_linear import NO_PRODUCTS, Products
 from archlang.blocks.attention import KeyedAttention, initialise_fused, join_heads, split_heads, visible
 from archlang.blocks.positions import counted, sinusoid
-from archlang.kernels.by_distance import by_distance
 from archlang.kernels.dropout import dropout
 from archlang.kernels.masked_softmax import masked_softmax
+
+
+def by_distance(scores: Float[Tensor, "*b n r"], m: int) -> Float[Tensor, "*b n m"]:
+    """Returns for query i and key j < m the score of the distance j - i.
+
+    Args:
+        scores: of each query for the distances -(n-1), …, m. If they end at the distance 0, and m <= n, results with
+            j > i mean nothing, and must get the gradient 0."""
+    n, r = scores.shape[-2:]
+    if n == 0:
+        return scores[..., :m]
+    if r < n + m:
+        scores = F.pad(scores, (0, n + m - r))
+    # Row i starts at column n-1-i: the rows of a view that is one column narrower and starts at column n-1.
+    width = n + m - 1
+    narrower = scores.flatten(-2)[..., n - 1 : n - 1 + n * width]
+    return narrower.reshape(*scores.shape[:-2], n, width)[..., :m]
 
 
 class RelativeAttention(KeyedAttention):
