@@ -11,6 +11,7 @@ from archlang.backend.decode.block_cache import BlockCache
 from archlang.backend.runtime.call_cache import cached_in_call
 from archlang.backend.runtime.graph_loops import is_exporting
 from archlang.backend.runtime.joined_linear import NO_PRODUCTS, Products, mapped
+from archlang.backend.runtime.padded_division import Mask
 from archlang.backend.runtime.stacking import in_one_batch
 from archlang.blocks.positions import alibi_slopes, counted, sinusoid
 from archlang.kernels.dropout import dropout, is_drawn_here
@@ -59,7 +60,7 @@ class KeyedAttention(nn.Module):
         return key, self._heads_of(self.value, "value", kv, products, mask_m)
 
     def _cached(
-        self, cache: BlockCache, kv: Float[Tensor, "b m e"], mask_m: Bool[Tensor, "b m"] | None, products: Products
+        self, cache: BlockCache, kv: Float[Tensor, "b k e"], mask_m: Bool[Tensor, "b m"] | None, products: Products
     ) -> tuple[Float[Tensor, "b h m c"], Float[Tensor, "b h m c"]]:
         """Returns the keys and values of all positions; `kv` has the new ones if it grows."""
         if cache.grows[1] or not cache.start:
@@ -305,9 +306,9 @@ class Attention(KeyedAttention):
         q: Float[Tensor, "b n d"],
         kv: Float[Tensor, "b m e"],
         *,
-        mask_n: Bool[Tensor, "b n"] | None = None,
         mask_m: Bool[Tensor, "b m"] | None = None,
         products: Products = NO_PRODUCTS,
+        **_: Mask,
     ) -> Float[Tensor, "b n d"]:
         start = cache.start
         key, value = self._cached(cache, kv, mask_m, products)

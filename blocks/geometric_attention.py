@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from archlang.backend.decode.block_cache import BlockCache
 from archlang.backend.runtime.joined_linear import NO_PRODUCTS, Products, mapped
+from archlang.backend.runtime.padded_division import Mask
 from archlang.backend.runtime.transforms import needs_plain_form
 from archlang.blocks.attention import KeyedAttention, join_heads
 from archlang.kernels import nearest_match as kernel
@@ -133,9 +134,9 @@ class GeometricAttention(KeyedAttention):
         q: Float[Tensor, "b n d"],
         kv: Float[Tensor, "b m e"],
         *,
-        mask_n: Bool[Tensor, "b n"] | None = None,
         mask_m: Bool[Tensor, "b m"] | None = None,
         products: Products = NO_PRODUCTS,
+        **_: Mask,
     ) -> Float[Tensor, "b n d"]:
         key, value = self._cached(cache, kv, mask_m, products)
         weights = self._weights(q, key, mask_m, self.offset + cache.start, products)
@@ -147,9 +148,9 @@ class GeometricAttention(KeyedAttention):
         q: Float[Tensor, "b n d"],
         kv: Float[Tensor, "b m e"],
         *,
-        mask_n: Bool[Tensor, "b n"] | None = None,
         mask_m: Bool[Tensor, "b m"] | None = None,
         products: Products = NO_PRODUCTS,
+        **_: Mask,
     ) -> Float[Tensor, "b n d"]:
         value = self._heads_of(self.value, "value", kv, products, mask_m)
         # The score matrices of few keys are small, and few products of torch take less time than the kernel.

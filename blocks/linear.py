@@ -1,6 +1,8 @@
 """A linear map of the features."""
 
-from torch import nn
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor, nn
 
 
 class Linear(nn.Linear):
@@ -15,3 +17,6 @@ class Linear(nn.Linear):
         super().__init__(d, out, bias=bias)
         if init == "xavier":
             nn.init.xavier_uniform_(self.weight)
+
+    def forward(self, x: Float[Tensor, "*b d"]) -> Float[Tensor, "*b out"]:
+        return F.linear(x, self.weight, self.bias)

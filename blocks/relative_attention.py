@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from archlang.backend.decode.block_cache import BlockCache
 from archlang.backend.runtime.call_cache import cached_in_call
 from archlang.backend.runtime.joined_linear import NO_PRODUCTS, Products
+from archlang.backend.runtime.padded_division import Mask
 from archlang.blocks.attention import KeyedAttention, initialise_fused, join_heads, split_heads, visible
 from archlang.blocks.positions import counted, sinusoid
 from archlang.kernels.dropout import dropout
@@ -122,9 +123,9 @@ class RelativeAttention(KeyedAttention):
         q: Float[Tensor, "b n d"],
         kv: Float[Tensor, "b m e"],
         *,
-        mask_n: Bool[Tensor, "b n"] | None = None,
         mask_m: Bool[Tensor, "b m"] | None = None,
         products: Products = NO_PRODUCTS,
+        **_: Mask,
     ) -> Float[Tensor, "b n d"]:
         tensors, start, n = cache.tensors, cache.start, q.shape[1]
         key, value = self._cached(cache, kv, mask_m, products)
@@ -167,9 +168,9 @@ class RelativeAttention(KeyedAttention):
         q: Float[Tensor, "b n d"],
         kv: Float[Tensor, "b m e"],
         *,
-        mask_n: Bool[Tensor, "b n"] | None = None,
         mask_m: Bool[Tensor, "b m"] | None = None,
         products: Products = NO_PRODUCTS,
+        **_: Mask,
     ) -> Float[Tensor, "b n d"]:
         weights = dropout(self.weights(q, kv, mask_m=mask_m, products=products), self.dropout, self.training)
         value = self._heads_of(self.value, "value", kv, products, mask_m)
