@@ -13,19 +13,27 @@ A stack has other weights in each step, and so keeps its values."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import count
 
 from archlang.graph.graph import Graph, Input, Instance, Node, Region
 from archlang.graph.loop_layout import loop_layout
 from archlang.graph.operations import Arithmetic, Call, Literal, Part, Product, SharedLoop
 from archlang.graph.rename import rename, rename_inputs
 from archlang.passes.determinism import is_deterministic
-from archlang.passes.fresh_ids import fresh_ids
 from archlang.types import Dim, Type
 
 
 def hoist_invariants(graph: Graph) -> Graph:
     """Returns the graph in which loops with shared weights compute only values that change."""
     return replace(graph, region=_hoist(graph.region, graph.instances, fresh_ids(graph)))
+
+
+def fresh_ids(graph: Graph) -> Iterator[str]:
+    """Yields ids that no value of the graph has, without end."""
+    used = [value.id for value in graph.region.inputs] + [node.id for node in graph.region.walk()]
+    used += [value.id for node in graph.region.walk() for region in node.regions for value in region.inputs]
+    numbers = (int(number) for number in (identity.lstrip("%") for identity in used) if number.isdecimal())
+    return (f"%{number}" for number in count(1 + max(numbers, default=0)))
 
 
 def _hoist(region: Region, instances: Mapping[str, Instance], ids: Iterator[str]) -> Region:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch import fx
 
-from archlang.backend.lower.batch_source import batch_source, with_batch_sources
 from archlang.backend.lower.chunk_batching import split_scan
 from archlang.backend.lower.code import Code, LoweredLoop, compile_graph
 from archlang.backend.lower.lengths import (
@@ -33,7 +32,7 @@ from archlang.backend.runtime.inputs import Field
 from archlang.backend.runtime.loops import DEPTH, PONDER
 from archlang.backend.runtime.padded_division import divide_where_real
 from archlang.graph import operations
-from archlang.graph.graph import NUMBER, Graph, Node, Region
+from archlang.graph.graph import NUMBER, Graph, Input, Node, Region
 from archlang.graph.loop_layout import loop_layout, takes_positions
 from archlang.graph.operations import CHARGES, Arithmetic
 from archlang.graph.scope import scope_of
@@ -98,6 +97,33 @@ def lower(graph: Graph, batch_chunks: bool = True, origin: Origin | None = None)
         batch_chunks,
         origin,
     )
+
+
+def with_batch_sources(graph: Graph) -> Graph:
+    """Returns the graph in which every body has a tensor among its inputs, from which blocks without inputs, such as
+    `learned`, take the size of the batch. A body has none if its loop emits a value that needs no state and nothing
+    from outside."""
+    return replace(graph, region=_with_sources(graph.region))
+
+
+def batch_source(inputs: Sequence[Input]) -> Input | None:
+    """Returns the first tensor among the inputs of a region; None if there is none."""
+    return next((value for value in inputs if value.type.name not in ("number", "chunks")), None)
+
+
+def _with_sources(region: Region) -> Region:
+    source = batch_source(region.inputs)
+    return replace(region, nodes=tuple(_with_source(node, source) if node.regions else node for node in region.nodes))
+
+
+def _with_source(node: Node, source: Input | None) -> Node:
+    """Returns a loop whose body captures the source, if it has no tensor of its own."""
+    (body,) = node.regions
+    if source is not None and batch_source(body.inputs) is None:
+        captured = Input(f"{node.id}.batch", source.type, source.name)
+        body = replace(body, inputs=(*body.inputs, captured))
+        node = replace(node, inputs=(*node.inputs, source.id))
+    return replace(node, regions=(_with_sources(body),))
 
 
 class _Attributes:
