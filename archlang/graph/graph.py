@@ -94,6 +94,11 @@ class Region:
             for region in node.regions:
                 yield from region.walk()
 
+    def types(self) -> dict[str, Type]:
+        """Returns the types of its inputs and of its nodes with one result, by their ids."""
+        types = {value.id: value.type for value in self.inputs}
+        return types | {node.id: node.type for node in self.nodes if len(node.types) == 1}
+
 
 @dataclass(frozen=True)
 class Instance:

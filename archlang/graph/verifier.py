@@ -324,8 +324,7 @@ def _where(node: Node) -> str:
 
 
 def _result_types(region: Region) -> list[Type]:
-    types = {value.id: value.type for value in region.inputs}
-    types.update({node.id: node.type for node in region.nodes if len(node.types) == 1})
+    types = region.types()
     return [types[result] for result in region.results]
 
 

@@ -82,8 +82,6 @@ def lower(graph: Graph, batch_chunks: bool = True, origin: Origin | None = None)
     graph = with_batch_sources(graph)
     lengths = needed_lengths(graph.region, graph.instances)
     inputs = graph.region.inputs
-    types = {value.id: value.type for value in inputs}
-    types |= {node.id: node.type for node in graph.region.nodes if len(node.types) == 1}
     return PythonProgram(
         graph,
         _Writer(_Attributes(graph), graph.region, "", True, batch_chunks).write("forward", (), lengths),
@@ -93,7 +91,7 @@ def lower(graph: Graph, batch_chunks: bool = True, origin: Origin | None = None)
             for length in lengths
         ),
         tuple(map(Field.of, inputs)),
-        types[graph.region.results[0]],
+        graph.region.types()[graph.region.results[0]],
         batch_chunks,
         origin,
     )
