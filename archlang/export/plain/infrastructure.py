@@ -122,8 +122,7 @@ class _Plain(ast.NodeTransformer):
         ]
         for argument in removed:
             remove_parameter(node, argument.arg)
-        if node.args.kwarg is not None and node.args.kwarg.arg == "_":  # masks that the block does not read
-            node.args.kwarg = None
+        node.args.kwarg = None  # the masks that a block does not read
         outer, self._products = self._products, self._products | {argument.arg for argument in removed}
         for argument in arguments_of(node.args):
             if argument.annotation is not None:
