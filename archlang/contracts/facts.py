@@ -5,7 +5,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from archlang.backend.runtime.joined_linear import is_joinable
 from archlang.contracts import mistakes, samples
 from archlang.contracts.independence import changed
 from archlang.contracts.subject import Subject
@@ -40,7 +39,7 @@ def maps(subject: Subject) -> None:
     """Checks each linear map, and runs the block with `products` computed outside of it.
 
     Raises:
-        Broken: a map is missing, cannot be joined or has another width, or passing its product changes the result.
+        Broken: a map is missing, is not linear or has another width, or passing its product changes the result.
         Skipped: the signature states no maps."""
     case = subject.case
     if not case.instance.maps:
@@ -63,8 +62,8 @@ def _misfit(part: object, linear: LinearMap) -> str:
     """Returns why an attribute of a block is not the linear map that its signature states; "" if it is."""
     if not isinstance(part, nn.Module):
         return "is not a module of the class"
-    if not is_joinable(part):
-        return f"is a {type(part).__module__}.{type(part).__name__}, which cannot be joined"
+    if not isinstance(part, nn.Linear):
+        return f"is a {type(part).__module__}.{type(part).__name__}, not a torch.nn.Linear"
     return "" if part.out_features == linear.width else f"has width {part.out_features}, not {linear.width}"
 
 

@@ -172,7 +172,6 @@ def test_autograd_keeps_from_half_again_to_three_and_a_half_times_the_activation
         return tensor
 
     with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
-        # In this batch, the copies of weights that `join` makes once per pass matter little.
         result = module(torch.zeros(8, length, dtype=torch.int64))
     assert result.requires_grad
     saved = sum(tensor.untyped_storage().nbytes() for tensor in saved_tensors.values()) / 4 / 8
