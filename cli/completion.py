@@ -10,16 +10,25 @@ from pathlib import Path
 
 import typer
 
-from archlang.cli.shipped import named
-from archlang.cli.starters import STARTERS
 from archlang.files.mistakes import RefusedFile
 from archlang.files.readable import read_named
 from archlang.names.shipped import recipe_files
 
-Complete = Callable[[str], list[str]]
-
+KINDS = ("project", "recipe", "block", "task")  # that `archlang new` writes
 _RECIPE = re.compile(r"^recipe[ \t]+([A-Za-z_]\w*)", re.MULTILINE)
 _MOST_BYTES = 1_000_000
+
+
+def named(path: Path | None) -> Path | None:
+    """Returns the file of a name: a path, or where none exists a shipped file, as in `gutlb`, `gutlb.arch` and
+    `recipes/gutlb.arch`."""
+    if path is None or os.path.lexists(path) or path.is_absolute():
+        return path
+    return recipe_files().get(shipped_name(path), path)
+
+
+def shipped_name(path: Path) -> str:
+    return path.as_posix().removeprefix("recipes/").removesuffix(".arch")
 
 
 def programs(incomplete: str) -> list[str]:
@@ -70,8 +79,7 @@ def optimizers(incomplete: str) -> list[str]:
 
 
 def kinds(incomplete: str) -> list[str]:
-    """What `archlang new` writes."""
-    return _beginning(incomplete, STARTERS)
+    return _beginning(incomplete, KINDS)
 
 
 def codes(incomplete: str) -> list[str]:

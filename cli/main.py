@@ -94,19 +94,14 @@ def _report(error: BaseException) -> int:
     if isinstance(error, ProgramError):
         console.show(error.diagnostics)
         return MISTAKE
-    if isinstance(error, ArchlangError):
-        if isinstance(error, ErrorWithRemedy):
-            console.say(error.message, error.remedy)
-        else:
-            console.say(str(error))
-        return MACHINE if is_caused_by_machine(error) else MISTAKE
-    if isinstance(error, RefusedFile):
+    if isinstance(error, ErrorWithRemedy | RefusedFile):
         console.say(error.message, error.remedy)
-        return MISTAKE
-    if (machine := machine_error(error)) is not None:
-        console.say(machine.message, machine.remedy)
-        return MACHINE
-    if (failure := failure_of(error)) is not None:
-        console.say(failure.message, failure.remedy)
-        return MISTAKE
+        return MACHINE if isinstance(error, ArchlangError) and is_caused_by_machine(error) else MISTAKE
+    if isinstance(error, ArchlangError):
+        console.say(str(error))
+        return MACHINE if is_caused_by_machine(error) else MISTAKE
+    for known, code in ((machine_error(error), MACHINE), (failure_of(error), MISTAKE)):
+        if known is not None:
+            console.say(known.message, known.remedy)
+            return code
     return report_bug(error)

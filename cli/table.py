@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fnmatch
-import re
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -11,20 +10,25 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from archlang.cli import completion, console
-from archlang.cli.downloads import ask_for
-from archlang.cli.settings import Allow, Plugin, TimeLimit, deadline_of, parse_sets
-from archlang.cli.shipped import program
-from archlang.cli.table_estimate import duration, flops_per_second, print_estimate
-from archlang.cli.table_list import TablesOf, list_tables, print_claims
-from archlang.cli.train import Device, Precision, Yes, plain_warnings
+from archlang.cli import arguments, console
+from archlang.cli.arguments import chosen_seeds, deadline_of, flag, matching, output, parse_sets
+from archlang.cli.data import ask_for
+from archlang.cli.table_previews import (
+    RUNS,
+    SPEED,
+    TablesOf,
+    duration,
+    flops_per_second,
+    list_tables,
+    print_claims,
+    print_estimate,
+)
 from archlang.diagnostics.names import did_you_mean
-from archlang.diagnostics.terminal import text_column
 
 if TYPE_CHECKING:
     from archlang.diagnostics.terminal import Terminal
-    from archlang.pages.reports.result_table import ResultTable
     from archlang.plan.table import TablePlan
+    from archlang.runs.points import Point
     from archlang.runs.table import TableRuns
     from archlang.train.stop import Stop
 
@@ -35,104 +39,66 @@ _PICTURES = (".svg", ".png")
 _SECONDS_BETWEEN_LINES = 30.0
 
 
-def _seeds(text: str | None) -> str | None:
-    if text is not None and not re.fullmatch(r"\d+|\d+\.\.\d+|\d+(,\d+)+", text):
-        raise typer.BadParameter(f"{text!r} is not a number of seeds; write 3, 1..5 or 1,4,7")
-    if text is not None and not chosen_seeds(text):
-        raise typer.BadParameter(f"{text!r} names no seed; write 3, 1..5 or 1,4,7")
-    return text
-
-
-def _format(text: str | None) -> str | None:
-    if text is not None and text not in _FORMATS:
-        raise typer.BadParameter(f"{text!r} is not one of {', '.join(_FORMATS)}")
-    return text
-
-
-def _speed(text: str | None) -> str | None:
-    if text is not None and flops_per_second(text) is None:
-        raise typer.BadParameter(f"{text!r} is not a speed; write 20TFLOP/s or 800GFLOP/s")
-    return text
-
-
-Seeds = Annotated[
-    str | None, typer.Option("--seeds", help="A number (`3`), a range (`1..5`) or a list (`1,4`).", callback=_seeds)
-]
-
-
 def table(
     file: Annotated[
         Path,
-        typer.Argument(
-            help="A program with a table, or with recipes. `--list` and `--claims` also take a folder of programs.",
-            show_default=False,
-            callback=program,
-            autocompletion=completion.programs,
+        arguments.program_argument(
+            "A program with a table, or with recipes. `--list` and `--claims` also take a folder of programs."
         ),
     ],
     name: Annotated[str | None, typer.Argument(help="The table; without it, the first of the file.")] = None,
-    sets: Annotated[
-        list[str] | None, typer.Option("--set", help="A static of every row, as in `train.steps=100`; may be repeated.")
-    ] = None,
-    seeds: Seeds = None,
+    sets: arguments.Sets = None,
+    seeds: arguments.Seeds = None,
     only: Annotated[
-        list[str] | None, typer.Option("--only", help="Rows whose titles match, as in `NDR*`; may be repeated.")
+        list[str] | None, typer.Option(help="Rows whose titles match, as in `NDR*`; may be repeated.")
     ] = None,
-    out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="The folder of the runs; finished runs are not repeated.")
-    ] = None,
-    engine: Annotated[str, typer.Option("--engine", help="local, ray or slurm.")] = "local",
-    options: Annotated[
-        list[str] | None,
-        typer.Option("--engine-option", help="An option of ray or slurm, as in `slurm_partition=gpu`."),
-    ] = None,
-    workers: Annotated[int | None, typer.Option("--workers", min=1, help="Runs at a time.")] = None,
+    out: Annotated[Path | None, output("The folder of the runs; finished runs are not repeated.")] = None,
+    engine: arguments.Engine = "local",
+    options: arguments.EngineOptions = None,
+    workers: arguments.Workers = None,
     together: Annotated[
         bool,
-        typer.Option(
+        flag(
             "--together",
-            help="Train the seeds of a cell as one model. Without dropout, results equal solo runs up to rounding.",
+            "Train the seeds of a cell as one model. Without dropout, results equal solo runs up to rounding.",
         ),
     ] = False,
-    time_limit: TimeLimit = None,
-    listed: Annotated[
-        bool, typer.Option("--list", help="Run nothing; print what every table of a file or a folder has.")
-    ] = False,
-    claims: Annotated[
-        bool, typer.Option("--claims", help="Run nothing; print the published numbers of every table.")
-    ] = False,
+    time_limit: arguments.TimeLimit = None,
+    listed: Annotated[bool, flag("--list", "Run nothing; print what every table of a file or a folder has.")] = False,
+    claims: Annotated[bool, flag("--claims", "Run nothing; print the published numbers of every table.")] = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Run nothing; print the runs with their FLOPs and their estimated time.")
+        bool, flag("--dry-run", "Run nothing; print the runs with their FLOPs and their estimated time.")
     ] = False,
     speed: Annotated[
         str | None,
         typer.Option(
-            "--speed",
             metavar="FLOP/S",
+            callback=matching(SPEED, "a speed; write 20TFLOP/s or 800GFLOP/s"),
             help="With `--dry-run`, the measured speed of another machine, as in `20TFLOP/s`.",
-            callback=_speed,
         ),
     ] = None,
-    no_run: Annotated[bool, typer.Option("--no-run", help="Run nothing; print the finished runs.")] = False,
-    compare: Annotated[
-        list[str] | None, typer.Option("--compare", help="Two rows to test seed by seed: `NDR,Transformer`.")
-    ] = None,
+    no_run: Annotated[bool, flag("--no-run", "Run nothing; print the finished runs.")] = False,
+    compare: Annotated[list[str] | None, typer.Option(help="Two rows to test seed by seed: `NDR,Transformer`.")] = None,
     form: Annotated[
-        str | None, typer.Option("--format", help="terminal, markdown, latex, csv or json.", callback=_format)
+        str | None,
+        typer.Option(
+            "--format",
+            help="terminal, markdown, latex, csv or json.",
+            callback=matching("|".join(_FORMATS), f"one of {', '.join(_FORMATS)}"),
+        ),
     ] = None,
     write: Annotated[
         Path | None,
         typer.Option(
-            "--write",
-            help="Write the table to a `.md`, `.tex`, `.csv` or `.json`, or its picture to a `.svg` or `.png`.",
+            help="Write the table to a `.md`, `.tex`, `.csv` or `.json`, or its picture to a `.svg` or `.png`."
         ),
     ] = None,
-    device: Device = "auto",
-    precision: Precision = "32",
-    yes: Yes = False,
-    plugin: Plugin = None,
-    allow: Allow = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Short for `--format json`.")] = False,
+    device: arguments.Device = "auto",
+    precision: arguments.Precision = "32",
+    yes: arguments.Yes = False,
+    plugin: arguments.Plugin = None,
+    allow: arguments.Allow = None,
+    as_json: Annotated[bool, flag("--json", "Short for `--format json`.")] = False,
 ) -> None:
     """Run the unfinished points of a table, and print it beside the claims of the paper.
 
@@ -146,11 +112,8 @@ def table(
 
     form = "json" if as_json else form or "terminal"
     if name is not None and (name.endswith(".arch") or "/" in name):
-        console.fail(
-            f"`archlang table` takes one file, and `{name}` is a second one",
-            "name the file and a table of it, or with `--list` or `--claims` a folder",
-            code=2,
-        )
+        remedy = "name the file and a table of it, or with `--list` or `--claims` a folder"
+        console.fail(f"`archlang table` takes one file, and `{name}` is a second one", remedy, code=2)
     if write is not None and write.suffix not in (*_BY_SUFFIX, *_PICTURES):
         suffixes = ", ".join((*_BY_SUFFIX, *_PICTURES))
         console.fail(f"`{write}` has no suffix of a table or a picture", f"use one of {suffixes}", code=2)
@@ -175,42 +138,29 @@ def table(
     if speed is not None and not dry_run:
         console.fail("`--speed` is for an estimate", "add `--dry-run`", code=2)
     pairs = [_pair(plan, text) for text in compare or ()]
-    folder = out or Path("runs") / "tables" / plan.name
 
     from archlang.runs.table import TableRuns
     from archlang.train.stop import Stop
 
-    runs = TableRuns(plan, folder, precision, device)
-    quiet = form != "terminal"
+    runs = TableRuns(plan, out or RUNS / plan.name, precision, device)
+    terminal = console.out if form == "terminal" else console.err
     if not no_run:
         require_trust(plan.plans)
     if dry_run:
         print_estimate(runs, workers, together, None if speed is None else flops_per_second(speed))
         return
     if not no_run:
-        ask_for(plan.plans, yes, console.err if quiet else console.out)
+        ask_for(plan.plans, yes, terminal)
     failed = False
     stop = Stop()
     if not no_run:
-        failed = _run(runs, engine, workers, parse_sets(options), deadline_of(time_limit), quiet, together, stop)
-    results = _results(runs, pairs, parse_sets(sets))
-    _print(results, form)
-    if write is not None:
-        _write(results, write)
+        points = runs.points(deadline_of(time_limit))
+        failed = _run(runs, points, terminal, stop, together, (engine, workers, parse_sets(options)))
+    _show_results(runs, pairs, parse_sets(sets), form, write)
     if stop.asked:
         raise typer.Exit(stop.exit_code)
     if failed:
         raise typer.Exit(1)
-
-
-def chosen_seeds(seeds: str | None) -> list[int]:
-    """Returns the seeds of `--seeds`: `3` means 1, 2 and 3."""
-    if seeds is None:
-        return []
-    if ".." in seeds:
-        low, _, high = seeds.partition("..")
-        return list(range(int(low), int(high) + 1))
-    return [int(seed) for seed in seeds.split(",")] if "," in seeds else list(range(1, int(seeds) + 1))
 
 
 def _only(plan: TablePlan, titles: list[str] | None) -> TablePlan:
@@ -243,30 +193,26 @@ def _pair(plan: TablePlan, text: str) -> tuple[str, str]:
 
 def _run(
     runs: TableRuns,
-    engine: str,
-    workers: int | None,
-    options: dict[str, str],
-    deadline: float | None,
-    quiet: bool,
-    together: bool,
+    points: tuple[Point, ...],
+    terminal: Terminal,
     stop: Stop,
+    together: bool,
+    engine: tuple[str, int | None, dict[str, str]],
 ) -> bool:
     """Runs the unfinished points until `stop` is asked. Returns whether a point failed."""
     from archlang.runs.engines import make_engine
     from archlang.runs.points import JOBS, group_seeds, make_folder
 
-    terminal = console.err if quiet else console.out
-    points = runs.points(deadline)
     total = len(runs.plan.plans)
     if total > len(points):
         terminal.print(f"{total - len(points)} of {total} runs are done")
     if not points:
         return False
-    runner = make_engine(engine, workers, options)
+    runner = make_engine(*engine)
     make_folder(runs.folder, [point.folder.name for point in points] + [JOBS])
     failed = stopped = 0
     shown = RunsDisplay(terminal, runs.plan.name, len(points))
-    with plain_warnings(), stop.listening(), shown.bar:
+    with console.plain_warnings(), stop.listening(), shown.bar:
         results = runner.run(group_seeds(points) if together else points, lambda: shown.stopping(stop))
         for run in (run for result in results for run in result.per_run()):
             for line in run.warnings:
@@ -287,12 +233,7 @@ class RunsDisplay:
     lines in a log."""
 
     def __init__(self, terminal: Terminal, title: str, total: int) -> None:
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn, TimeRemainingColumn
-
-        self.bar = Progress(
-            text_column("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
-            TimeRemainingColumn(), console=terminal, disable=not terminal.is_terminal,
-        )  # fmt: skip
+        self.bar = console.progress(terminal, transient=False)
         self._task = self.bar.add_task(title, total=total)
         self._terminal, self._total, self._ended = terminal, total, 0
         self._begun = self._last_line = time.monotonic()
@@ -318,28 +259,23 @@ class RunsDisplay:
             self._terminal.print(f"{event}{ended} of {total} in {duration(seconds)}{left}")
 
 
-def _results(runs: TableRuns, pairs: list[tuple[str, str]], changed: dict[str, str]) -> ResultTable:
+def _show_results(
+    runs: TableRuns, pairs: list[tuple[str, str]], changed: dict[str, str], form: str, file: Path | None
+) -> None:
+    """Prints the finished runs in a format, and writes them to a file."""
+    from archlang.pages.files import write_file
     from archlang.pages.reports.result_table import ResultTable
-
-    plan = runs.plan
-    return ResultTable.of(plan.name, plan.rows, plan.columns, runs.cell_results(), pairs, changed, runs.time_spent())
-
-
-def _print(results: ResultTable, form: str) -> None:
     from archlang.pages.reports.table_formats import TEXT_FORMATS, terminal_table
 
+    plan = runs.plan
+    results = ResultTable.of(plan.name, plan.rows, plan.columns, runs.cell_results(), pairs, changed, runs.time_spent())
     if form == "terminal":
         console.out.print(terminal_table(results))
     else:
         console.out.write(TEXT_FORMATS[form](results))
+    if file is not None and file.suffix in _PICTURES:
+        from archlang.pages.reports.table_picture import write_table_picture
 
-
-def _write(results: ResultTable, path: Path) -> None:
-    from archlang.pages.files import write_file
-    from archlang.pages.reports.table_formats import TEXT_FORMATS
-    from archlang.pages.reports.table_picture import write_table_picture
-
-    if path.suffix in _PICTURES:
-        write_table_picture(results, path)
-        return
-    write_file(path, TEXT_FORMATS[_BY_SUFFIX[path.suffix]](results))
+        write_table_picture(results, file)
+    elif file is not None:
+        write_file(file, TEXT_FORMATS[_BY_SUFFIX[file.suffix]](results))

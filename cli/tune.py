@@ -9,12 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from archlang.cli import completion, console
-from archlang.cli.downloads import ask_for
-from archlang.cli.settings import Allow, Plugin, TimeLimit, deadline_of, parse_sets
-from archlang.cli.shipped import program
+from archlang.cli import arguments, console
+from archlang.cli.arguments import deadline_of, output, parse_sets, program_argument
+from archlang.cli.data import ask_for
 from archlang.cli.table import RunsDisplay
-from archlang.cli.train import Device, Precision, Yes, plain_warnings
 
 if TYPE_CHECKING:
     from archlang.runs.tune import Trial, Tuning
@@ -23,41 +21,22 @@ _PRINTED_TRIALS = 10
 
 
 def tune(
-    file: Annotated[
-        Path,
-        typer.Argument(
-            help="A program whose recipe has a `search`.",
-            show_default=False,
-            callback=program,
-            autocompletion=completion.programs,
-        ),
-    ],
-    recipe: Annotated[
-        str | None,
-        typer.Argument(help="The recipe; without it, the first of the file.", autocompletion=completion.recipes),
-    ] = None,
-    trials: Annotated[int, typer.Option("--trials", min=0, help="The number of further trials.")] = 20,
-    sets: Annotated[
-        list[str] | None, typer.Option("--set", help="A static of the recipe, as in `train.steps=100`.")
-    ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", "-o", help="The folder of the study; one with the same settings is continued."),
-    ] = None,
-    engine: Annotated[str, typer.Option("--engine", help="local, ray or slurm.")] = "local",
-    options: Annotated[
-        list[str] | None,
-        typer.Option("--engine-option", help="An option of ray or slurm, as in `slurm_partition=gpu`."),
-    ] = None,
-    workers: Annotated[int | None, typer.Option("--workers", min=1, help="Runs at a time.")] = None,
-    time_limit: TimeLimit = None,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="The seed of the search, not of the runs.")] = 0,
-    device: Device = "auto",
-    precision: Precision = "32",
-    yes: Yes = False,
-    plugin: Plugin = None,
-    allow: Allow = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the trials as JSON, and nothing else.")] = False,
+    file: Annotated[Path, program_argument("A program whose recipe has a `search`.")],
+    recipe: arguments.RecipeName = None,
+    trials: Annotated[int, typer.Option(min=0, help="The number of further trials.")] = 20,
+    sets: arguments.Sets = None,
+    out: Annotated[Path | None, output("The folder of the study; one with the same settings is continued.")] = None,
+    engine: arguments.Engine = "local",
+    options: arguments.EngineOptions = None,
+    workers: arguments.Workers = None,
+    time_limit: arguments.TimeLimit = None,
+    seed: Annotated[int, typer.Option(min=0, help="The seed of the search, not of the runs.")] = 0,
+    device: arguments.Device = "auto",
+    precision: arguments.Precision = "32",
+    yes: arguments.Yes = False,
+    plugin: arguments.Plugin = None,
+    allow: arguments.Allow = None,
+    as_json: arguments.AsJson = False,
 ) -> None:
     """Search for the statics that a recipe names after `search`, and print the best as a recipe.
 
@@ -82,7 +61,7 @@ def tune(
     deadline = deadline_of(time_limit)
     tuning = Tuning(search, out or Path("runs") / "tune" / search.recipe, seed, device, precision, deadline)
     shown = RunsDisplay(terminal, search.recipe, trials)
-    with plain_warnings(), Stop().listening() as stop, shown.bar:
+    with console.plain_warnings(), Stop().listening() as stop, shown.bar:
         runner = make_engine(engine, workers, parse_sets(options))
         for trial, result in tuning.run(trials, runner, lambda: shown.stopping(stop)):
             reached = f"failed: {result.error}" if trial.value is None else f"{tuning.metric} {trial.value:.4f}"
