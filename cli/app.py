@@ -21,7 +21,6 @@ from archlang.cli import (
     table,
     train,
     trained,
-    tune,
 )
 
 
@@ -70,7 +69,7 @@ _COMMANDS: dict[str, dict[str, Callable[..., None]]] = {
         "diff": architectures.diff, "inspect": trained.inspect, "report": runs.report,
     },
     "Train": {
-        "train": train.train, "table": table.table, "tune": tune.tune, "eval": trained.evaluate,
+        "train": train.train, "table": table.table, "tune": table.tune, "eval": trained.evaluate,
         "predict": trained.predict,
     },
     "Share": {"export": trained.export, "bug": internal_errors.bug},

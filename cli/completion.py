@@ -5,7 +5,7 @@ program, and runs by the name of their record."""
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 import typer
@@ -55,37 +55,20 @@ def recipes(context: typer.Context, incomplete: str) -> list[str]:
     return _beginning(incomplete, _RECIPE.findall(text))
 
 
-def shipped(incomplete: str) -> list[str]:
-    """The names of shipped recipe files."""
-    return _beginning(incomplete, recipe_files())
-
-
-def blocks(incomplete: str) -> list[str]:
+def names(context: typer.Context, incomplete: str) -> list[str]:
+    """What the command lists: blocks, tasks, optimizers, recipe files or codes of errors."""
+    from archlang.diagnostics import codes
     from archlang.names import library
 
-    return _beginning(incomplete, (name.rpartition(".")[2] for name in library.blocks()))
-
-
-def tasks(incomplete: str) -> list[str]:
-    from archlang.names import library
-
-    return _beginning(incomplete, library.task_names())
-
-
-def optimizers(incomplete: str) -> list[str]:
-    from archlang.names import library
-
-    return _beginning(incomplete, library.optimizer_names())
+    listed: Mapping[str | None, Callable[[], Iterable[str]]] = {
+        "blocks": library.blocks, "tasks": library.task_names, "optimizers": library.optimizer_names,
+        "recipes": recipe_files, "explain": codes.titles,
+    }  # fmt: skip
+    return _beginning(incomplete, (name.rpartition(".")[2] for name in listed[context.info_name]()))
 
 
 def kinds(incomplete: str) -> list[str]:
     return _beginning(incomplete, KINDS)
-
-
-def codes(incomplete: str) -> list[str]:
-    from archlang.diagnostics import codes
-
-    return _beginning(incomplete, codes.titles())
 
 
 def _beginning(incomplete: str, names: Iterable[str]) -> list[str]:

@@ -21,13 +21,12 @@ if TYPE_CHECKING:
     FactsOf = Callable[[Item], Mapping[str, object]]
 
 
-def _name(what: str, complete: Callable[[str], list[str]]) -> Any:  # Any: as of typer
-    return typer.Argument(help=f"{what} Without it, list all.", autocompletion=complete)
+def _name(what: str) -> Any:  # Any: as of typer
+    return typer.Argument(help=f"{what} Without it, list all.", autocompletion=completion.names)
 
 
 def blocks(
-    name: Annotated[str | None, _name("The name of a block.", completion.blocks)] = None,
-    as_json: arguments.AsJson = False,
+    name: Annotated[str | None, _name("The name of a block.")] = None, as_json: arguments.AsJson = False
 ) -> None:
     """List the blocks of the library, or print one with signature, equations, defaults and source.
 
@@ -38,10 +37,7 @@ def blocks(
     _list_or_show("block", library.blocks(), name, as_json)
 
 
-def tasks(
-    name: Annotated[str | None, _name("The name of a task.", completion.tasks)] = None,
-    as_json: arguments.AsJson = False,
-) -> None:
+def tasks(name: Annotated[str | None, _name("The name of a task.")] = None, as_json: arguments.AsJson = False) -> None:
     """List the tasks, or print one: its statics, fields, splits and source.
 
     Example: archlang tasks ctl
@@ -52,8 +48,7 @@ def tasks(
 
 
 def optimizers(
-    name: Annotated[str | None, _name("The name of an optimizer.", completion.optimizers)] = None,
-    as_json: arguments.AsJson = False,
+    name: Annotated[str | None, _name("The name of an optimizer.")] = None, as_json: arguments.AsJson = False
 ) -> None:
     """List the optimizers, or print one: its statics, the training settings, their defaults and bounds.
 
@@ -161,7 +156,7 @@ def declared_facts(item: Item) -> dict[str, object]:
 
 
 def recipes(
-    name: Annotated[str | None, _name("A file, as `gutlb` or `papers/ndr/table1`.", completion.shipped)] = None,
+    name: Annotated[str | None, _name("A file, as `gutlb` or `papers/ndr/table1`.")] = None,
     copy: Annotated[Path | None, typer.Option(metavar="FOLDER", help="Copy the file to a folder.")] = None,
     as_json: arguments.AsJson = False,
 ) -> None:
@@ -206,7 +201,7 @@ def _copy(file: Path, text: str, folder: Path) -> None:
         console.out.print(f"    archlang {command} {target}")
 
 
-def explain(code: Annotated[str | None, _name("A code such as E0401.", completion.codes)] = None) -> None:
+def explain(code: Annotated[str | None, _name("A code such as E0401.")] = None) -> None:
     """Explain an error or warning by its code, with a failing and a corrected program.
 
     Example: archlang explain E0401

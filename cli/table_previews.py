@@ -177,9 +177,9 @@ def _kinds(points: Sequence[Point]) -> list[_Kind]:
     return [_Kind(same, missing_files([same[0].plan]), missing_user_files(same[0].plan)) for same in kinds.values()]
 
 
-def print_estimate(runs: TableRuns, workers: int | None, together: bool, speed: float | None) -> None:
+def print_estimate(runs: TableRuns, workers: int | None, together: bool, speed: str | None) -> None:
     """Prints the unfinished runs: files that must be fetched first; the FLOPs of each kind of run; after a few steps of
-    each kind, how long every run takes on this machine; and the cost of all, also at `speed` in FLOPs a second.
+    each kind, how long every run takes on this machine; and the cost of all, also at `speed`, which matches `SPEED`.
 
     Raises:
         RunError: a run cannot begin.
@@ -229,7 +229,8 @@ def print_estimate(runs: TableRuns, workers: int | None, together: bool, speed: 
     if flops and total:
         console.out.print(f"these are about {_flops(flops)}, at {_flops(flops / total)}/s on this machine")
     if flops and speed is not None:
-        console.out.print(f"at {_flops(speed)}/s: about {duration(flops / speed)} of training, without evaluations")
+        number = flops_per_second(speed)
+        console.out.print(f"at {_flops(number)}/s: about {duration(flops / number)} of training, without evaluations")
 
 
 def _print_missing(kinds: Sequence[_Kind]) -> None:
