@@ -10,9 +10,8 @@ from torch.utils.flop_counter import FlopCounterMode
 
 import archlang
 from archlang.compile import build, compile_graph
-from archlang.contracts.cases import cases
-from archlang.contracts.tables import tables
-from archlang.contracts.targets import library_blocks
+from archlang.contracts import library_blocks
+from archlang.contracts.cases import cases, tables
 from archlang.graph.graph import Graph
 from archlang.graph.summary import summarize
 from archlang.plan.from_file import plan_recipe, recipe_names
