@@ -12,24 +12,22 @@ of an expression is the largest number of nested operations.
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from archlang.tasks.kit import mistakes
-from archlang.tasks.kit.checks import check_bounds, check_ranges, check_sizes, check_split
 from archlang.tasks.kit.expressions import Expressions, join_expressions
 from archlang.tasks.kit.fingerprints import Patience, Seen, fingerprints, in_share
 from archlang.tasks.kit.ragged import Integers, Ragged, enclose, offsets_of
 from archlang.tasks.kit.random_stream import RandomStream
+from archlang.tasks.kit.shipped_task import ShippedTask
 from archlang.tasks.kit.split import Split
 from archlang.tasks.kit.task import X_MARKS, Kind, Unit, spell
 from archlang.types.statics import Interval
 
 __all__ = ["Arithmetic", "spell"]
 
-PUBLISHED_TRAIN, PUBLISHED_VALID, PUBLISHED_TEST = Interval(1, 5), Interval(6, 6), Interval(7, 8)
 VOCABULARY = ("(", ")", "*", "+", *"0123456789")
 OPEN, CLOSE, TIMES, PLUS, ZERO = range(5)
 SINGLES = 200
@@ -37,27 +35,21 @@ SINGLES = 200
 PROBABILITY = {"train": 0.2, "iid": 0.2, "valid": 0.3, "test": 0.3}
 # Only train and iid have expressions of the same depths. All single operations are in train.
 SHARES = {"train": (1 / 16, 1.0), "iid": (0.0, 1 / 16), "valid": (0.0, 1.0), "test": (0.0, 1.0)}
-_DEEPEST, _LONGEST = 10, 1_024
 _BATCH = 1 << 13
 _WINDOW = 100
 _ABSENT = -1
 
 
-@dataclass(frozen=True, kw_only=True)
-class Arithmetic:
+class Arithmetic(ShippedTask):
     """The task."""
 
-    train: Interval = PUBLISHED_TRAIN
-    valid: Interval = PUBLISHED_VALID
-    test: Interval = PUBLISHED_TEST
-    max_length: int = 50
-    train_size: int = 100_200
-    iid_size: int = 1_000
-    valid_size: int = 1_000
-    test_size: int = 1_000
-    balanced: bool = True
-    begin_end: bool = True
+    valid: Interval
+    test: Interval
+    max_length: int
+    balanced: bool
 
+    splits = ("train", "iid", "valid", "test")
+    disjoint = ("train", "valid", "test")
     kind = Kind.CLASSIFICATION
     marks = X_MARKS
     class_names = tuple("0123456789")
@@ -65,31 +57,23 @@ class Arithmetic:
     in_distribution = ("train", "iid")
     unit = Unit.SAMPLE
     metrics = ("accuracy",)
-    version = 1
 
-    def __post_init__(self) -> None:
-        check_sizes("arithmetic", self)
-        check_bounds("arithmetic", "max_length", self.max_length, 5, _LONGEST)
+    def check(self) -> None:
         # The shortest expression of a depth has 4 tokens more than the shortest one of the previous depth.
-        deepest = min(_DEEPEST, (self.max_length - 1) // 4)
-        check_ranges("arithmetic", {"train": self.train, "valid": self.valid, "test": self.test}, 1, deepest)
+        self.check_ranges(("train", "valid", "test"), 1, (self.max_length - 1) // 4)
         if self.train.low == 1 and self.train_size < SINGLES:
-            raise mistakes.too_few_for_singles("arithmetic", self.train_size, SINGLES)
+            raise mistakes.too_few_for_singles(self.name, self.train_size, SINGLES)
 
     @property
     def vocabulary(self) -> tuple[str, ...]:
         return (*VOCABULARY, *(("[E]", "[B]") if self.begin_end else ()))
 
-    def split_names(self) -> tuple[str, ...]:
-        return ("train", "iid", "valid", "test")
-
     def group_values(self, split: str) -> Mapping[str, Collection[int]]:
         return {"depth": {"valid": self.valid, "test": self.test}.get(split, self.train).values()}
 
-    def generate(self, split: str, seed: int) -> Split:
-        check_split("arithmetic", split, self.split_names())
+    def make(self, split: str, seed: int) -> Split:
         depths = {"train": self.train, "iid": self.train, "valid": self.valid, "test": self.test}[split]
-        size = getattr(self, f"{split}_size")
+        size = self.size(split)
         rng, parts = RandomStream("arithmetic", split, seed), []
         if depths.low == 1 and split in ("train", "iid"):
             depths = Interval(2, depths.high)

@@ -11,11 +11,8 @@ empty symbol for each symbol of the answer follows the input, and the answer is 
 ('0 0 1 4 3 ? ? ? ? ?', '0 0 1 3 4')
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 
-from archlang.tasks.kit.checks import check_bounds
 from archlang.tasks.kit.chomsky_hierarchy import ChomskyTask, length_groups, random_symbols, with_answer_tape
 from archlang.tasks.kit.ragged import Integers, Ragged
 from archlang.tasks.kit.random_stream import RandomStream
@@ -26,20 +23,14 @@ from archlang.types.statics import Interval
 __all__ = ["BucketSort", "Interval", "spell"]
 
 
-@dataclass(frozen=True, kw_only=True)
 class BucketSort(ChomskyTask):
     """The task."""
 
-    symbols: int = 5
+    symbols: int
 
-    name = "bucket_sort"
     kind = Kind.TAGGING
     unit = Unit.POSITION
     metrics = ("accuracy", "sequence_accuracy")
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_bounds(self.name, "symbols", self.symbols, 2, 200)
 
     @property
     def class_names(self) -> tuple[str, ...]:

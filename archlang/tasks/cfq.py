@@ -13,20 +13,17 @@ import json
 import string
 from array import array
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from archlang.data import store
 from archlang.tasks.kit import mistakes
-from archlang.tasks.kit.checks import check_bounds, check_choice, check_split
 from archlang.tasks.kit.json_array import JsonArrayError, objects
 from archlang.tasks.kit.lexicon import BEGIN, END, Words, filled
 from archlang.tasks.kit.ragged import Integers, Ragged, offsets_of
-from archlang.tasks.kit.sequence_pairs import SequencePairs
+from archlang.tasks.kit.shipped_task import PairTask
 from archlang.tasks.kit.split import Split
-from archlang.tasks.kit.task import PAIR_MARKS, Kind, Unit
 
 __all__ = ["Cfq", "query", "question"]
 
@@ -70,7 +67,7 @@ class _TextArrays:
         return Ragged(order[np.frombuffer(self._values, dtype=np.int32)].astype(np.int32), offsets_of(lengths))
 
 
-def collect(items: Iterable[Mapping[str, object]]) -> tuple[SequencePairs, tuple[str, ...]]:
+def collect(items: Iterable[Mapping[str, object]]) -> tuple[Ragged, Ragged, tuple[str, ...]]:
     """Returns the questions and queries of all items, and their words in alphabetical order. Peak memory is little more
     than the result.
 
@@ -84,71 +81,49 @@ def collect(items: Iterable[Mapping[str, object]]) -> tuple[SequencePairs, tuple
     words = tuple(sorted(numbers))
     order = np.empty(max(len(words), 1), dtype=np.int64)
     order[[numbers[word] for word in words]] = np.arange(len(words))
-    return SequencePairs(sources.ragged(order), targets.ragged(order)), words
+    return sources.ragged(order), targets.ragged(order), words
 
 
-@dataclass(frozen=True, kw_only=True)
-class Cfq:
+class Cfq(PairTask):
     """The task. Its splits are the published ones for every seed."""
 
-    split: str = "mcd1"
-    word_limit: int = 256
+    split: str
+    word_limit: int
 
-    kind = Kind.SEQ2SEQ
-    marks = PAIR_MARKS
+    splits = tuple(INDICES)
     breakdown = "length"
-    unit = Unit.SEQUENCE
-    metrics = ("accuracy", "token_accuracy")
-    version = 1
-
-    def __post_init__(self) -> None:
-        check_choice("cfq", "split", self.split, FILES)
-        check_bounds("cfq", "word_limit", self.word_limit, 2)
 
     @property
     def in_distribution(self) -> tuple[str, ...]:
         return tuple(INDICES) if self.split == "random" else ("train",)
 
     @cached_property
-    def _all(self) -> tuple[SequencePairs, tuple[str, ...]]:
+    def _all(self) -> tuple[Ragged, Ragged, tuple[str, ...]]:
         with store.open_binary("cfq", DATA) as stream:
             try:
-                pairs, words = collect(objects(stream))
+                sources, targets, words = collect(objects(stream))
             except (JsonArrayError, KeyError) as error:
                 raise mistakes.damaged_file("cfq", DATA, error) from error
         if len(words) > self.word_limit:
             raise mistakes.vocabulary_too_small("cfq", "word_limit", self.word_limit, len(words))
-        return pairs, words
+        return sources, targets, words
 
     @property
     def vocabulary(self) -> tuple[str, ...]:
-        return (*filled(self._all[1], self.word_limit), END, BEGIN)
-
-    @property
-    def begin(self) -> int:
-        return self.word_limit + 1
-
-    @property
-    def end(self) -> int:
-        return self.word_limit
-
-    def split_names(self) -> tuple[str, ...]:
-        return tuple(INDICES)
+        return (*filled(self._all[2], self.word_limit), END, BEGIN)
 
     def reads(self) -> tuple[tuple[str, str], ...]:
         return (("cfq", DATA), ("cfq", self._member))
 
-    def generate(self, split: str, seed: int) -> Split:
-        check_split("cfq", split, self.split_names())
-        pairs, _ = self._all
+    def make(self, split: str, seed: int) -> Split:
+        sources, targets, _ = self._all
         indices = self._indices(split)
-        if len(indices) and not 0 <= indices.min() <= indices.max() < len(pairs):
+        if len(indices) and not 0 <= indices.min() <= indices.max() < len(sources):
             raise mistakes.damaged_file(
-                "cfq", self._member, f"an index is not below {len(pairs)}, the number of items in {DATA}"
+                "cfq", self._member, f"an index is not below {len(sources)}, the number of items in {DATA}"
             )
-        pairs = pairs.select(indices)
-        groups = {"length": pairs.target.lengths // 10 * 10}
-        return SequencePairs(pairs.source, pairs.target, groups).split(self.begin, self.end)
+        target = targets.select(indices)
+        return self.pairs(sources.select(indices), target, {"length": target.lengths // 10 * 10})
 
     @property
     def _member(self) -> str:

@@ -11,17 +11,14 @@ three are structural.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from archlang.tasks.kit import mistakes, published_files
-from archlang.tasks.kit.checks import check_split
 from archlang.tasks.kit.lexicon import BEGIN, END, Lexicon, alphabetical
-from archlang.tasks.kit.sequence_pairs import SequencePairs
+from archlang.tasks.kit.shipped_task import PairTask
 from archlang.tasks.kit.split import Split
-from archlang.tasks.kit.task import PAIR_MARKS, Kind, Unit
 
 __all__ = ["CATEGORIES", "STRUCTURAL", "Cogs", "read"]
 
@@ -52,18 +49,13 @@ def read(line: str) -> Row:
     return tuple(sentence.split()), tuple(form.split()), number
 
 
-@dataclass(frozen=True, kw_only=True)
-class Cogs:
+class Cogs(PairTask):
     """The task. Its splits are the published files for every seed."""
 
     breakdown = "category"
     groups = ("category", "structural", "length")
-    kind = Kind.SEQ2SEQ
-    marks = PAIR_MARKS
+    splits = tuple(FILES)
     in_distribution = ("train", "valid", "test")
-    unit = Unit.SEQUENCE
-    metrics = ("accuracy", "token_accuracy")
-    version = 1
 
     @cached_property
     def _rows(self) -> Mapping[str, list[Row]]:
@@ -82,19 +74,13 @@ class Cogs:
     def vocabulary(self) -> tuple[str, ...]:
         return self._lexicon.texts
 
-    begin, end = PUBLISHED_WORDS + 1, PUBLISHED_WORDS
-
-    def split_names(self) -> tuple[str, ...]:
-        return tuple(FILES)
-
     def reads(self) -> tuple[tuple[str, str], ...]:
         return tuple(("cogs", f"{file}.tsv") for file in FILES.values())
 
-    def generate(self, split: str, seed: int) -> Split:
-        check_split("cogs", split, self.split_names())
+    def make(self, split: str, seed: int) -> Split:
         sentences, forms, categories = zip(*self._rows[split], strict=True)
         category = np.asarray(categories, dtype=np.int64)
         structural = np.isin(category, [_NUMBERS[name] for name in STRUCTURAL]).astype(np.int64)
         source, target = self._lexicon.encode(sentences), self._lexicon.encode(forms)
         groups = {"category": category, "structural": structural, "length": target.lengths}
-        return SequencePairs(source, target, groups).split(self.begin, self.end)
+        return self.pairs(source, target, groups)

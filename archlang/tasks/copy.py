@@ -13,64 +13,40 @@ token unless `eos` is true.
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
 from archlang.tasks.kit import mistakes
-from archlang.tasks.kit.checks import check_bounds, check_lengths, check_ranges, check_sizes
 from archlang.tasks.kit.ragged import Ragged, append, enclose, offsets_of, shift
 from archlang.tasks.kit.random_stream import RandomStream
+from archlang.tasks.kit.shipped_task import PairTask
 from archlang.tasks.kit.split import Split
-from archlang.tasks.kit.task import PAIR_MARKS, Kind, Unit, spell
+from archlang.tasks.kit.task import Unit, spell
 from archlang.types.statics import Interval
 
 __all__ = ["Copy", "spell"]
 
-PUBLISHED_TRAIN, PUBLISHED_VALID, PUBLISHED_TEST = Interval(1, 9), Interval(10, 10), (20, 40, 80)
-_LONGEST = 4_096
 
-
-@dataclass(frozen=True, kw_only=True)
-class Copy:
+class Copy(PairTask):
     """The task. `test_size` is the number of items of each test length; the `iid_size` items of the split `iid` have
     the longest trained length."""
 
-    train: Interval = PUBLISHED_TRAIN
-    valid: Interval = PUBLISHED_VALID
-    test: tuple[int, ...] = PUBLISHED_TEST
-    symbols: int = 10
-    train_size: int = 1_000_000
-    valid_size: int = 1_280
-    iid_size: int = 0
-    test_size: int = 1_280
-    eos: bool = False
+    valid: Interval
+    test: tuple[int, ...]
+    symbols: int
+    eos: bool
 
-    name = "copy"
+    disjoint = ("train", "valid", "test")
     breakdown = "length"
-    kind = Kind.SEQ2SEQ
-    marks = PAIR_MARKS
     unit = Unit.POSITION
     metrics = ("accuracy", "sequence_accuracy")
-    version = 1
-
-    def __post_init__(self) -> None:
-        check_bounds(self.name, "symbols", self.symbols, 1, 200)
-        check_sizes(self.name, self)
-        ranges = {"train": self.train, "valid": self.valid}
-        check_ranges(self.name, ranges, 1, _LONGEST)
-        check_lengths(self.name, ranges, self.test, 1, _LONGEST)
 
     @property
     def vocabulary(self) -> tuple[str, ...]:
         return (*(str(symbol) for symbol in range(self.symbols)), "[E]", "[B]")
 
     @property
-    def begin(self) -> int:
-        return self.symbols + 1
-
-    @property
-    def end(self) -> int | None:
+    def end(self) -> int | None:  # type: ignore[override] # the length of the target ends an answer without `[E]`
         return self.symbols if self.eos else None
 
     @property
@@ -86,7 +62,7 @@ class Copy:
         }  # fmt: skip
         return {"length": lengths[split]}
 
-    def generate(self, split: str, seed: int) -> Split:
+    def make(self, split: str, seed: int) -> Split:
         rng = RandomStream(self.name, split, seed)
         match split:
             case "train":

@@ -24,10 +24,10 @@ import numpy as np
 import numpy.typing as npt
 
 from archlang.tasks.kit import mistakes
-from archlang.tasks.kit.checks import check_bounds, check_choice, check_range, check_share, check_sizes, check_split
 from archlang.tasks.kit.fingerprints import Patience, Seen, fingerprints, in_share
 from archlang.tasks.kit.ragged import Integers, Ragged, Truths, join, offsets_of
 from archlang.tasks.kit.random_stream import RandomStream
+from archlang.tasks.kit.shipped_task import ShippedTask
 from archlang.tasks.kit.split import Split
 from archlang.tasks.kit.task import Kind, LossRule, Unit, spell
 from archlang.types.statics import Interval
@@ -35,59 +35,34 @@ from archlang.types.statics import Interval
 __all__ = ["Dyck", "Interval", "np", "spell"]
 
 PAIRS = ("()", "[]", "{}", "<>", "+-", "ab", "xo")
-PUBLISHED_TRAIN, PUBLISHED_TEST = Interval(2, 50), (Interval(52, 100),)
 # Validation strings have the lengths of the train set; fingerprints keep distinct strings apart.
 SHARES = {"train": (1 / 16, 1.0), "valid": (0.0, 1 / 16), "test": (0.0, 1.0)}
-_LONGEST = 1_024
 _BATCH = 1 << 12
 _WINDOW = 100
 _EMPTY, _NESTED, _TWO = range(3)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Dyck:
+class Dyck(ShippedTask):
     """The task. `test_size` is the number of strings of each range of `test`."""
 
-    pairs: int = 2
-    p: float = 0.5
-    q: float = 0.25
-    train: Interval = PUBLISHED_TRAIN
-    test: tuple[Interval, ...] = PUBLISHED_TEST
-    train_size: int = 5_000
-    valid_size: int = 1_000
-    test_size: int = 1_000
-    distinct: bool = True
-    loss: str = "squares"
+    pairs: int
+    p: float
+    q: float
+    test: tuple[Interval, ...]
+    distinct: bool
+    loss: str
 
+    disjoint = ("train", "test")
     kind = Kind.SETS
     breakdown = "length"
-    in_distribution = ("train", "valid")
     unit = Unit.SEQUENCE
     metrics = ("accuracy", "token_accuracy")
-    version = 1
 
-    def __post_init__(self) -> None:
-        check_bounds("dyck", "pairs", self.pairs, 1, len(PAIRS))
-        for name in ("p", "q"):
-            check_share("dyck", name, getattr(self, name))
-        if self.p + self.q >= 1:
-            raise mistakes.probabilities_too_large("dyck", ("p", "q"), self.p + self.q)
-        # An S expands into p + 2 q others on average. Above 1, most strings would grow without end.
-        if self.p + 2 * self.q > 1:
-            raise mistakes.grows_without_end("dyck", "p + 2 q", self.p + 2 * self.q)
-        check_sizes("dyck", self)
-        check_choice("dyck", "loss", self.loss, ("squares", "entropy"))
+    def check(self) -> None:
         for lengths in self.test:
             if not isinstance(lengths, Interval):
                 raise mistakes.not_of_kind("test", lengths, "range such as 52..100")
-        for index, lengths in enumerate((self.train, *self.test)):
-            name = "test" if index else "train"
-            check_range("dyck", name, lengths, 2, _LONGEST)
-            if lengths.low == lengths.high and lengths.low % 2:
-                raise mistakes.range_out_of_bounds("dyck", name, lengths, 2, _LONGEST)
-            for earlier in (self.train, *self.test)[:index]:
-                if lengths.low <= earlier.high and earlier.low <= lengths.high:
-                    raise mistakes.ranges_overlap("dyck", "train or test", earlier, "test", lengths)
+        self.check_even(("train", "test"))
 
     @property
     def vocabulary(self) -> tuple[str, ...]:
@@ -97,15 +72,11 @@ class Dyck:
     def rule(self) -> LossRule:
         return LossRule(self.loss)
 
-    def split_names(self) -> tuple[str, ...]:
-        return ("train", "valid", "test")
-
     def group_values(self, split: str) -> Mapping[str, Collection[int]]:
         return {"length": [lengths.low for lengths in (self.test if split == "test" else (self.train,))]}
 
-    def generate(self, split: str, seed: int) -> Split:
-        check_split("dyck", split, self.split_names())
-        ranges, size = self.test if split == "test" else (self.train,), getattr(self, f"{split}_size")
+    def make(self, split: str, seed: int) -> Split:
+        ranges, size = self.test if split == "test" else (self.train,), self.size(split)
         parts = [self._draw(split, lengths, size, seed) for lengths in ranges]
         x = join(parts)
         lows = np.repeat(np.asarray([lengths.low for lengths in ranges], dtype=np.int64), size)

@@ -14,32 +14,20 @@ sequence from this symbol to its end, which is another reading of the text.
 ('[B] 4 5 5 1 3 5 [E]', '[B]', '5')
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from archlang.tasks.copy import Copy
-from archlang.tasks.kit.checks import check_choice
 from archlang.tasks.kit.ragged import Integers, Ragged, enclose, offsets_of
 from archlang.tasks.kit.random_stream import RandomStream
 from archlang.tasks.kit.task import spell
 
 __all__ = ["DynamicRecall", "spell"]
 
-CHOICES = ("neighbour", "rest")
 
-
-@dataclass(frozen=True, kw_only=True)
 class DynamicRecall(Copy):
     """The task. Lengths do not include the query."""
 
-    answer: str = "neighbour"
-
-    name = "dynamic_recall"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_choice(self.name, "answer", self.answer, CHOICES)
+    answer: str
 
     def items(self, rng: RandomStream, symbols: Ragged) -> tuple[dict[str, Ragged], Ragged]:
         lengths, begins = symbols.lengths, symbols.offsets[:-1]

@@ -16,7 +16,6 @@
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -30,14 +29,12 @@ from archlang.tasks.kit.user_files import one_label
 __all__ = ["File", "spell"]
 
 
-@dataclass(frozen=True, kw_only=True)
 class File(LabelledFileTask):
     """The task."""
 
-    text: str = "text"
-    label: str = "label"
+    text: str
+    label: str
 
-    name = "file"
     version = 3
     kind = Kind.CLASSIFICATION
     unit = Unit.SAMPLE
@@ -51,7 +48,7 @@ class File(LabelledFileTask):
     def group_names(self) -> dict[str, tuple[str, ...]]:
         return {"label": self.class_names, **super().group_names}
 
-    def generate(self, split: str, seed: int) -> Split:
+    def make(self, split: str, seed: int) -> Split:
         lines = self.user_files.lines(split)
         for line in lines:
             if (count := len(line.cells[1])) != 1:

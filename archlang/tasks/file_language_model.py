@@ -15,7 +15,6 @@
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import ClassVar
 
 from archlang.tasks.kit.lexicon import BEGIN, BEGUN, CUTS, END, Cut
@@ -27,13 +26,11 @@ from archlang.tasks.kit.user_file_task import UserFileTask
 __all__ = ["FileLanguageModel", "spell"]
 
 
-@dataclass(frozen=True, kw_only=True)
 class FileLanguageModel(UserFileTask):
     """The task."""
 
-    text: str = "text"
+    text: str
 
-    name = "file_language_model"
     signs = (END, BEGIN)
     marks: ClassVar = {"x": BEGUN}
     kind = Kind.LANGUAGE_MODEL
@@ -43,7 +40,7 @@ class FileLanguageModel(UserFileTask):
     def columns(self) -> Mapping[str, Cut]:
         return {self.text: CUTS[self.by]}
 
-    def generate(self, split: str, seed: int) -> Split:
+    def make(self, split: str, seed: int) -> Split:
         lines = self.user_files.lines(split)
         texts = self.lexicon.encode(line.cells[0] for line in lines)
         targets = append(texts, self.words + 1)

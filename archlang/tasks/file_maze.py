@@ -18,7 +18,6 @@ S## S##
 >>> folder.cleanup()
 """
 
-from dataclasses import dataclass
 from math import isqrt
 from typing import ClassVar
 
@@ -34,19 +33,17 @@ _NUMBERS = {"#": WALL, " ": FREE, "S": START, "G": GOAL, "o": PATH}
 _STEP = 10
 
 
-@dataclass(frozen=True, kw_only=True)
 class FileMaze(PuzzleFileTask):
     """The task."""
 
-    shuffles: bool = False
+    shuffles: bool
 
-    name = "file_maze"
     breakdown = "length"
     vocabulary = VOCABULARY
     also: ClassVar = {" ": "."}
     class_names = CLASS_NAMES
 
-    def generate(self, split: str, seed: int) -> Split:
+    def make(self, split: str, seed: int) -> Split:
         mazes, solved, _ = self.rows(split, seed, _NUMBERS, _problem)
         if split == "train" and self.shuffles:
             mazes, solved = _symmetries(mazes), _symmetries(solved)

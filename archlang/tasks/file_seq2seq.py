@@ -15,49 +15,34 @@
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from archlang.tasks.kit.lexicon import BEGIN, CUTS, END, Cut
-from archlang.tasks.kit.sequence_pairs import SequencePairs
+from archlang.tasks.kit.shipped_task import PairTask
 from archlang.tasks.kit.split import Split
-from archlang.tasks.kit.task import PAIR_MARKS, Kind, Unit, spell
+from archlang.tasks.kit.task import spell
 from archlang.tasks.kit.user_file_task import UserFileTask
 
 __all__ = ["FileSeq2Seq", "spell"]
 
 
-@dataclass(frozen=True, kw_only=True)
-class FileSeq2Seq(UserFileTask):
+class FileSeq2Seq(UserFileTask, PairTask):
     """The task."""
 
-    given: str = "source"
-    answer: str = "target"
+    given: str
+    answer: str
 
-    name = "file_seq2seq"
     signs = (END, BEGIN)
     fields = ("source", "target")
-    marks = PAIR_MARKS
-    kind = Kind.SEQ2SEQ
-    unit = Unit.SEQUENCE
-    metrics = ("accuracy", "token_accuracy")
 
     @property
     def text_columns(self) -> tuple[int, ...]:
         """If `given` and `answer` name the same column, the answer is the text itself."""
         return (0, len(self.columns()) - 1)
 
-    @property
-    def begin(self) -> int:
-        return self.words + 2
-
-    @property
-    def end(self) -> int:
-        return self.words + 1
-
     def columns(self) -> Mapping[str, Cut]:
         return dict.fromkeys((self.given, self.answer), CUTS[self.by])
 
-    def generate(self, split: str, seed: int) -> Split:
+    def make(self, split: str, seed: int) -> Split:
         lines, lexicon = self.user_files.lines(split), self.lexicon
         source, target = (lexicon.encode(line.cells[column] for line in lines) for column in self.text_columns)
-        return SequencePairs(source, target, self.grouped(lines, length=target.lengths)).split(self.begin, self.end)
+        return self.pairs(source, target, self.grouped(lines, length=target.lengths))

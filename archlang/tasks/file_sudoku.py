@@ -15,12 +15,10 @@
 >>> folder.cleanup()
 """
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
-from archlang.tasks.kit.checks import check_bounds
 from archlang.tasks.kit.puzzle_files import PuzzleFileTask
 from archlang.tasks.kit.random_stream import RandomStream
 from archlang.tasks.kit.split import Split
@@ -35,29 +33,22 @@ _RATINGS = 10
 _NUMBERS = {".": 0, **{str(digit): digit for digit in range(10)}}
 
 
-@dataclass(frozen=True, kw_only=True)
 class FileSudoku(PuzzleFileTask):
     """The task. The sizes count rows before they are shuffled."""
 
-    shuffles: int = 1_000
-    valid_size: int = 100
-    rating: str = "rating"
+    shuffles: int
+    rating: str
 
-    name = "file_sudoku"
     breakdown = "rating"
     groups = ("rating", "blanks")
     vocabulary = (".", *"123456789")
     also: ClassVar = {"0": "."}
     class_names = tuple("123456789")
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_bounds(self.name, "shuffles", self.shuffles, 0)
-
     def columns(self) -> tuple[str, ...]:
         return (*super().columns(), self.rating)
 
-    def generate(self, split: str, seed: int) -> Split:
+    def make(self, split: str, seed: int) -> Split:
         puzzles, solutions, ratings = self.rows(split, seed, _NUMBERS, _problem)
         if split == "train" and self.shuffles:
             repeated = np.repeat(np.arange(len(puzzles)), self.shuffles)

@@ -15,7 +15,6 @@
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from archlang.diagnostics.names import plural
 from archlang.tasks.kit import mistakes
@@ -28,14 +27,12 @@ from archlang.tasks.kit.user_file_task import LabelledFileTask
 __all__ = ["FileTagging", "spell"]
 
 
-@dataclass(frozen=True, kw_only=True)
 class FileTagging(LabelledFileTask):
     """The task."""
 
-    text: str = "text"
-    tags: str = "tags"
+    text: str
+    tags: str
 
-    name = "file_tagging"
     kind = Kind.TAGGING
     unit = Unit.POSITION
     metrics = ("accuracy", "sequence_accuracy")
@@ -43,7 +40,7 @@ class FileTagging(LabelledFileTask):
     def columns(self) -> Mapping[str, Cut]:
         return {self.text: CUTS[self.by], self.tags: split_words}
 
-    def generate(self, split: str, seed: int) -> Split:
+    def make(self, split: str, seed: int) -> Split:
         lines = self.user_files.lines(split)
         for line in lines:
             words, tags, *_ = line.cells

@@ -14,16 +14,15 @@ is random; the bit after `r` is the bit that was written last. The model predict
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from archlang.tasks.kit import mistakes
-from archlang.tasks.kit.checks import check_available, check_bounds, check_sizes, check_split
 from archlang.tasks.kit.fingerprints import Patience, Seen, in_share, table_fingerprints
 from archlang.tasks.kit.ragged import Ragged
 from archlang.tasks.kit.random_stream import RandomStream
+from archlang.tasks.kit.shipped_task import ShippedTask
 from archlang.tasks.kit.split import Split, join_splits
 from archlang.tasks.kit.task import Kind, Unit, spell
 
@@ -31,31 +30,25 @@ __all__ = ["FlipFlop", "spell"]
 
 VOCABULARY = ("w", "i", "r", "0", "1")
 WRITE, IGNORE, READ, ZERO = range(4)
-PUBLISHED_IGNORE, PUBLISHED_LENGTHS = (0.1, 0.8, 0.98), (512, 1024)
 # The share of all sequences that a split may hold, by the fingerprint of their first symbols. With fingerprints of
 # whole sequences, the many rejected sequences would have to be drawn in full.
 SHARES = {"train": (0.0, 0.5), "iid": (0.5, 0.625), "valid": (0.625, 0.75), "test": (0.75, 1.0)}
 _FIRST_PAIRS = 32
-_LONGEST = 1 << 16
 _BATCH_SYMBOLS, _BATCH = 1 << 21, 1 << 12
 _WINDOW = 40
 
 Tokens = npt.NDArray[np.uint8]
 
 
-@dataclass(frozen=True, kw_only=True)
-class FlipFlop:
+class FlipFlop(ShippedTask):
     """The task. `valid_size` and `test_size` are per combination of `test_ignore` and `test_length`."""
 
-    ignore: float = 0.8
-    length: int = 512
-    test_ignore: tuple[float, ...] = PUBLISHED_IGNORE
-    test_length: tuple[int, ...] = PUBLISHED_LENGTHS
-    train_size: int = 160_000
-    iid_size: int = 10_000
-    valid_size: int = 1_000
-    test_size: int = 10_000
+    ignore: float
+    length: int
+    test_ignore: tuple[float, ...]
+    test_length: tuple[int, ...]
 
+    splits = ("train", "iid", "valid", "test")
     vocabulary = VOCABULARY
     breakdown = "ignore"
     groups = ("ignore", "length")
@@ -63,44 +56,34 @@ class FlipFlop:
     in_distribution = ("train", "iid")
     unit = Unit.POSITION
     metrics = ("accuracy", "last_accuracy", "sequence_accuracy")
-    version = 1
 
-    def __post_init__(self) -> None:
-        for static, lengths in (("length", (self.length,)), ("test_length", self.test_length)):
-            _check_list(static, lengths)
-            for length in lengths:
-                if not isinstance(length, int):
-                    raise mistakes.not_of_kind(static, length, "whole number")
-                check_bounds("flipflop", static, length, 2, _LONGEST)
-                if length % 2:
-                    raise mistakes.odd_length(static, length)
+    def check(self) -> None:
+        for static, values in (("test_length", self.test_length), ("test_ignore", self.test_ignore)):
+            if len(set(values)) < len(values):
+                raise mistakes.repeated_value(static, next(value for value in values if values.count(value) > 1))
+        for length in self.test_length:
+            if length % 2:
+                raise mistakes.odd_length("test_length", length)
         for static, ignores in (("ignore", (self.ignore,)), ("test_ignore", self.test_ignore)):
-            _check_list(static, ignores)
             for ignore in ignores:
                 if not isinstance(ignore, int | float):
                     raise mistakes.not_of_kind(static, ignore, "number")
-                check_bounds("flipflop", static, ignore, 0, 1)
+                if not 0 <= ignore <= 1:
+                    raise mistakes.outside(self.name, static, ignore, 0, 1)
                 if abs(100 * ignore - round(100 * ignore)) > 1e-6:
                     raise mistakes.not_whole_percent(static, ignore)
-        check_sizes("flipflop", self)
         available = {
-            f"{split}_size": min(_count(length, ignore) for ignore, length in self._cells(split))
-            * int(8 * (high - low))
-            // 8
+            split: min(_count(length, ignore) for ignore, length in self._cells(split)) * int(8 * (high - low)) // 8
             for split, (low, high) in SHARES.items()
         }
-        check_available("flipflop", self, available, "choose longer sequences")
-
-    def split_names(self) -> tuple[str, ...]:
-        return ("train", "iid", "valid", "test")
+        self.check_available(available, "choose longer sequences")
 
     def group_values(self, split: str) -> Mapping[str, Collection[int]]:
         cells = self._cells(split)
         return {"ignore": [round(100 * ignore) for ignore, _ in cells], "length": [length for _, length in cells]}
 
-    def generate(self, split: str, seed: int) -> Split:
-        check_split("flipflop", split, self.split_names())
-        size = getattr(self, f"{split}_size")
+    def make(self, split: str, seed: int) -> Split:
+        size = self.size(split)
         # A cell may occur twice in valid, if the setting of train is also one of test. One `Seen` keeps its items
         # distinct.
         seen = Seen()
@@ -174,11 +157,3 @@ def _count(length: int, ignore: float) -> int:
     after `w` and `i` are free."""
     free = 2 if ignore == 1 else 3 if ignore == 0 else 5
     return 2 * int(free ** (length // 2 - 2)) if length > 2 else 0
-
-
-def _check_list(static: str, values: tuple[object, ...]) -> None:
-    if not values:
-        raise mistakes.empty_list(static)
-    for index, value in enumerate(values):
-        if value in values[:index]:
-            raise mistakes.repeated_value(static, value)

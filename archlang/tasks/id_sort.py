@@ -17,39 +17,23 @@ Everything else is as in `copy`.
 ['0.00', '0.30', '0.73', '0.30', '0.65', '0.73', '0.86', '0.86', '0.65', '-0.13', '-0.13', '0.00']
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from archlang.tasks.copy import Copy
-from archlang.tasks.kit.checks import check_bounds
 from archlang.tasks.kit.lexicon import ENCLOSED
 from archlang.tasks.kit.ragged import Ragged, enclose
 from archlang.tasks.kit.random_stream import RandomStream
 from archlang.tasks.kit.task import PAIR_MARKS, spell
-from archlang.tasks.priority_sort import PUBLISHED_TEST, PUBLISHED_TRAIN, PUBLISHED_VALID
-from archlang.types.statics import Interval
 
 __all__ = ["IdSort", "spell"]
 
-_LARGEST = 1_024
 
-
-@dataclass(frozen=True, kw_only=True)
 class IdSort(Copy):
     """The task."""
 
-    train: Interval = PUBLISHED_TRAIN
-    valid: Interval = PUBLISHED_VALID
-    test: tuple[int, ...] = PUBLISHED_TEST
-    id_size: int = 8
+    id_size: int
 
-    name = "id_sort"
     marks = PAIR_MARKS | {"id": ENCLOSED}
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_bounds(self.name, "id_size", self.id_size, 1, _LARGEST)
 
     def items(self, rng: RandomStream, symbols: Ragged) -> tuple[dict[str, Ragged], Ragged]:
         lengths, begins = symbols.lengths, symbols.offsets[:-1]

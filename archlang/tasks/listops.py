@@ -16,29 +16,24 @@ also a test of the other two.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
 from archlang.tasks.kit import mistakes, published_listops
-from archlang.tasks.kit.checks import check_bounds, check_choice, check_ranges, check_sizes, check_split
 from archlang.tasks.kit.expressions import Expressions, join_expressions
 from archlang.tasks.kit.fingerprints import Patience, Seen, fingerprints, in_share
 from archlang.tasks.kit.listops_trees import VOCABULARY, Forest, Growth, evaluate, graft, grow, write
 from archlang.tasks.kit.listops_trees_by_length import LengthTable, grow_to
 from archlang.tasks.kit.ragged import Integers, enclose
 from archlang.tasks.kit.random_stream import RandomStream
+from archlang.tasks.kit.shipped_task import ShippedTask
 from archlang.tasks.kit.split import Split
 from archlang.tasks.kit.task import X_MARKS, Kind, Unit, spell
 from archlang.types.statics import Interval
 
 __all__ = ["ListOps", "spell"]
 
-SOURCES = ("depth", "original", "files", "lra")
-PUBLISHED_TRAIN, PUBLISHED_VALID, PUBLISHED_TEST = Interval(1, 5), Interval(6, 6), Interval(7, 8)
 PUBLISHED_DEPTH_SIZES = {"train": 1_000_000, "iid": 1_000, "valid": 1_000, "test": 1_000}
-PUBLISHED_LENGTHS = (Interval(200, 300), Interval(500, 600), Interval(900, 1000))
-PUBLISHED_ARGUMENTS = (5, 10, 15)
 PUBLISHED_TEST_SIZE = 2_000
 # The lengths of the split `arguments`, without those up to `max_length`, which are in the train set.
 ARGUMENT_LENGTHS = Interval(100, 1000)
@@ -46,7 +41,7 @@ DEPTH_PROBABILITY, ORIGINAL_PROBABILITY = 0.3, 0.25
 ORIGINAL_HEIGHT, ARGUMENTS_HEIGHT = 19, 8
 LRA_SIZES = {"train": 96_000, "valid": 2_000, "test": 2_000}
 LRA_LENGTHS, LRA_ARGUMENTS, LRA_HEIGHT = Interval(501, 1_999), 10, 9
-_MOST_ARGUMENTS, _HIGHEST, _LONGEST = 15, 30, 4_096
+_HIGHEST, _LONGEST = 30, 4_096
 _BATCH = 1 << 15
 _WINDOW = 20
 
@@ -67,29 +62,22 @@ LRA_SHARE = ORIGINAL_SHARES["test"]
 LRA_SHARES = {"valid": (0.0, 0.2), "test": (0.2, 0.4), "train": (0.4, 1.0)}
 
 
-@dataclass(frozen=True, kw_only=True)
-class ListOps:
+class ListOps(ShippedTask):
     """The task. The source `depth` uses `train`, `valid`, `test`, `nominal_length` and `balanced`. The source
     `original` uses `max_length`, `pool`, `test_lengths`, `test_arguments` and `lra`; `files` uses the same except
     `pool`. A size of 0 means the published size."""
 
-    source: str = "depth"
-    train: Interval = PUBLISHED_TRAIN
-    valid: Interval = PUBLISHED_VALID
-    test: Interval = PUBLISHED_TEST
-    nominal_length: int = 50
-    balanced: bool = True
-    max_length: int = 100
-    pool: int = 100_000
-    test_lengths: tuple[Interval, ...] = PUBLISHED_LENGTHS
-    test_arguments: tuple[int, ...] = PUBLISHED_ARGUMENTS
-    arguments: int = 5
-    lra: bool = False
-    train_size: int = 0
-    iid_size: int = 0
-    valid_size: int = 0
-    test_size: int = 0
-    begin_end: bool = True
+    source: str
+    valid: Interval
+    test: Interval
+    nominal_length: int
+    balanced: bool
+    max_length: int
+    pool: int
+    test_lengths: tuple[Interval, ...]
+    test_arguments: tuple[int, ...]
+    arguments: int
+    lra: bool
 
     kind = Kind.CLASSIFICATION
     marks = X_MARKS
@@ -97,42 +85,20 @@ class ListOps:
     unit = Unit.SAMPLE
     metrics = ("accuracy",)
     has_published_sizes = True
-    version = 1
 
-    def __post_init__(self) -> None:
-        check_choice("listops", "source", self.source, SOURCES)
-        check_sizes("listops", self)
-        check_bounds("listops", "arguments", self.arguments, 3, _MOST_ARGUMENTS)
+    def check(self) -> None:
         if self.source == "depth":
-            self._check_depths()
-        else:
-            self._check_lengths()
-
-    def _check_depths(self) -> None:
-        # In the smallest tree of a depth each operator has two arguments, and an operator counts 3.
-        highest = min(_HIGHEST, (self.nominal_length - 1) // 4)
-        check_bounds("listops", "nominal_length", self.nominal_length, 5)
-        check_ranges("listops", {"train": self.train, "valid": self.valid, "test": self.test}, 1, highest)
-
-    def _check_lengths(self) -> None:
-        for name, value in (("max_length", self.max_length), ("pool", self.pool)):
-            check_bounds("listops", name, value, 1)
+            # In the smallest tree of a depth each operator has two arguments, and an operator counts 3.
+            self.check_ranges(("train", "valid", "test"), 1, min(_HIGHEST, (self.nominal_length - 1) // 4))
+            self.check_overlaps(("train", "valid", "test"))
+            return
         for lengths in self.test_lengths:
             if not isinstance(lengths, Interval):
                 raise mistakes.not_of_kind("test_lengths", lengths, "range such as 200..300")
             if lengths.low <= self.max_length:
-                raise mistakes.ranges_overlap("listops", "max_length", self.max_length, "test_lengths", lengths)
-            if lengths.low > lengths.high or lengths.high > _LONGEST:
-                raise mistakes.range_out_of_bounds("listops", "test_lengths", lengths, self.max_length + 1, _LONGEST)
-        for arguments in self.test_arguments:
-            if not isinstance(arguments, int):
-                raise mistakes.not_of_kind("test_arguments", arguments, "whole number such as 10")
-            check_bounds("listops", "test_arguments", arguments, 2, _MOST_ARGUMENTS)
+                raise mistakes.ranges_overlap(self.name, "max_length", self.max_length, "test_lengths", lengths)
         if self.test_arguments and self.max_length >= ARGUMENT_LENGTHS.high:
-            raise mistakes.outside("listops", "max_length", self.max_length, 1, ARGUMENT_LENGTHS.high - 1)
-        if self.lra and self.source != "lra":
-            check_bounds("listops", "arguments", self.arguments, 3, LRA_ARGUMENTS - 1)
-            check_bounds("listops", "max_length", self.max_length, 1, LRA_LENGTHS.low - 1)
+            raise mistakes.outside(self.name, "max_length", self.max_length, 1, ARGUMENT_LENGTHS.high - 1)
 
     @property
     def vocabulary(self) -> tuple[str, ...]:
@@ -173,8 +139,7 @@ class ListOps:
         is_by_length = split == "test" and self.source != "lra"
         return {"length": [lengths.low for lengths in self.test_lengths]} if is_by_length else {}
 
-    def generate(self, split: str, seed: int) -> Split:
-        check_split("listops", split, self.split_names())
+    def make(self, split: str, seed: int) -> Split:
         if self.source == "depth":
             return self._by_depth(split, seed)
         if self.source == "lra":
@@ -197,7 +162,7 @@ class ListOps:
         """Draws trees until each depth has its share of the split, or until there are enough trees in total."""
         rng = RandomStream("listops depth", split, seed)
         depths = {"train": self.train, "iid": self.train, "valid": self.valid, "test": self.test}[split]
-        size = getattr(self, f"{split}_size") or PUBLISHED_DEPTH_SIZES[split]
+        size = self.size(split) or PUBLISHED_DEPTH_SIZES[split]
         bins = depths.high - depths.low + 1
         room = np.zeros(depths.high + 2, dtype=np.int64)
         room[depths.low : depths.high + 1] = size // bins
@@ -270,7 +235,7 @@ class ListOps:
         if split == "train":
             keep &= trees.x.lengths <= self.max_length
         trees = trees.select(keep)
-        available, size = len(trees), getattr(self, f"{split}_size")
+        available, size = len(trees), self.size(split)
         if size > available:
             raise mistakes.too_many_items("listops", {f"{split}_size": (size, available)}, "draw a larger `pool`")
         trees = trees.select(rng.order(available)[: size or available])
@@ -338,7 +303,7 @@ class ListOps:
 
     def _long(self, split: str, seed: int) -> Split:
         """Draws trees with the parameters of Long Range Arena."""
-        size = getattr(self, f"{split}_size") or LRA_SIZES[split]
+        size = self.size(split) or LRA_SIZES[split]
         rng = RandomStream("listops lra", split, seed)
         return self._trees_of_arena(rng, size, LRA_SHARES[split], f"{split}_size", 2)
 

@@ -21,11 +21,11 @@ import numpy as np
 import numpy.typing as npt
 
 from archlang.tasks.kit import published_files
-from archlang.tasks.kit.checks import check_bounds, check_choice, check_range, check_split
 from archlang.tasks.kit.fingerprints import Seen, combine, fingerprints, in_share
 from archlang.tasks.kit.lexicon import ENCLOSED, Lexicon
 from archlang.tasks.kit.ragged import Integers, Ragged, Truths, enclose, join, offsets_of
 from archlang.tasks.kit.random_stream import RandomStream
+from archlang.tasks.kit.shipped_task import ShippedTask
 from archlang.tasks.kit.split import Split
 from archlang.tasks.kit.task import Kind, Unit, spell
 from archlang.types.statics import Interval
@@ -35,9 +35,7 @@ __all__ = ["LogicalInference", "read", "spell"]
 RELATIONS = ("=", "<", ">", "^", "|", "v", "#")
 VOCABULARY = ("a", "b", "c", "d", "e", "f", "(", ")", "and", "or", "not")
 VARIABLES, OPEN, CLOSE, AND, OR, NOT = 6, 6, 7, 8, 9, 10
-PUBLISHED_TRAIN, PUBLISHED_TEST = Interval(0, 6), Interval(7, 12)
 MOST_OPERATORS = 12
-SOURCES = ("generated", "files")
 # Shen et al. validate on every tenth line of the concatenated train files.
 _HELD_OUT = 10
 PAIR_VARIABLES = 4
@@ -120,16 +118,14 @@ class _Formulas:
         return Ragged(values, offsets)
 
 
-@dataclass(frozen=True, kw_only=True)
-class LogicalInference:
+class LogicalInference(ShippedTask):
     """The task. `draws` is the number of generated pairs for all splits, before repeated pairs are dropped."""
 
-    train: Interval = PUBLISHED_TRAIN
-    test: Interval = PUBLISHED_TEST
-    draws: int = 500_000
-    data: str = "generated"
-    begin_end: bool = False
+    test: Interval
+    draws: int
+    data: str
 
+    splits = ("train", "valid", "iid", "test")
     breakdown = "operators"
     kind = Kind.PAIRS
     marks = dict.fromkeys(("left", "right"), ENCLOSED)
@@ -137,20 +133,10 @@ class LogicalInference:
     in_distribution = ("train", "valid", "iid")
     unit = Unit.SAMPLE
     metrics = ("accuracy",)
-    version = 1
-
-    def __post_init__(self) -> None:
-        for static, operators in (("train", self.train), ("test", self.test)):
-            check_range("logical_inference", static, operators, 0, MOST_OPERATORS)
-        check_choice("logical_inference", "data", self.data, SOURCES)
-        check_bounds("logical_inference", "draws", self.draws, 1)
 
     @property
     def vocabulary(self) -> tuple[str, ...]:
         return (*VOCABULARY, *(("[E]", "[B]") if self.begin_end else ()))
-
-    def split_names(self) -> tuple[str, ...]:
-        return ("train", "valid", "iid", "test")
 
     def reads(self) -> tuple[tuple[str, str], ...]:
         counts = range(MOST_OPERATORS + 1) if self.data == "files" else ()
@@ -159,8 +145,7 @@ class LogicalInference:
     def group_values(self, split: str) -> Mapping[str, Collection[int]]:
         return {"operators": (self.test if split == "test" else self.train).values()}
 
-    def generate(self, split: str, seed: int) -> Split:
-        check_split("logical_inference", split, self.split_names())
+    def make(self, split: str, seed: int) -> Split:
         items = self._files(split) if self.data == "files" else self._generated(split, seed)
         if not self.begin_end:
             return items

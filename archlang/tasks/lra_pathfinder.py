@@ -24,7 +24,6 @@ Tay et al. (2021), after Linsley et al. (2018), with pictures of 32 x 32 pixels.
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
 
@@ -32,68 +31,50 @@ import numpy as np
 
 from archlang.data import store
 from archlang.tasks.kit import mistakes, pathfinder_pictures
-from archlang.tasks.kit.checks import check_bounds, check_choice, check_sizes, check_split
 from archlang.tasks.kit.fingerprints import Patience, Seen, in_share, table_fingerprints
 from archlang.tasks.kit.grey_png import PictureError, Pixels, grey_pixels
 from archlang.tasks.kit.ragged import Integers, Ragged
 from archlang.tasks.kit.random_stream import RandomStream
+from archlang.tasks.kit.shipped_task import ShippedTask
 from archlang.tasks.kit.split import Split
 from archlang.tasks.kit.task import Kind, Unit
 
 __all__ = ["LraPathfinder", "picture"]
 
-SOURCES = ("generated", "files")
-SPLITS = ("train", "valid", "test")
 # The share of all pictures that a split may hold, by fingerprint or in the order of the published pictures.
 SHARES = {"train": (0.2, 1.0), "valid": (0.0, 0.1), "test": (0.1, 0.2)}
 FOLDER = "pathfinder32/curv_contour_length_14"
 PUBLISHED_LISTS = 200
-MOST_DASHES, MOST_DISTRACTORS = 16, 8
 _BATCH, _WINDOW = 1 << 12, 40
 
 
-@dataclass(frozen=True, kw_only=True)
-class LraPathfinder:
+class LraPathfinder(ShippedTask):
     """The task."""
 
-    data: str = "generated"
-    dashes: int = 14
-    distractors: int = 6
-    train_size: int = 160_000
-    valid_size: int = 20_000
-    test_size: int = 20_000
+    data: str
+    dashes: int
+    distractors: int
 
     vocabulary = tuple(str(shade) for shade in range(256))
     kind = Kind.CLASSIFICATION
     class_names = ("not joined", "joined")
-    in_distribution = SPLITS
+    in_distribution = ShippedTask.splits
     breakdown = "joined"
     group_names: ClassVar = {"joined": class_names}
     unit = Unit.SAMPLE
     metrics = ("accuracy",)
-    version = 1
-
-    def __post_init__(self) -> None:
-        check_choice("lra_pathfinder", "data", self.data, SOURCES)
-        for static, low, high in (("dashes", 3, MOST_DASHES), ("distractors", 0, MOST_DISTRACTORS)):
-            check_bounds("lra_pathfinder", static, getattr(self, static), low, high)
-        check_sizes("lra_pathfinder", self)
-
-    def split_names(self) -> tuple[str, ...]:
-        return SPLITS
 
     def reads(self) -> tuple[tuple[str, str], ...]:
         # The lists stand for the pictures, which were published together with them.
         numbers = range(PUBLISHED_LISTS) if self.data == "files" else ()
         return tuple(("lra", f"{FOLDER}/metadata/{number}.npy") for number in numbers)
 
-    def generate(self, split: str, seed: int) -> Split:
-        check_split("lra_pathfinder", split, SPLITS)
+    def make(self, split: str, seed: int) -> Split:
         pixels, joined = self._published(split) if self.data == "files" else self._drawn(split, seed)
         return Split({"x": Ragged.table(pixels)}, joined, groups={"joined": joined})
 
     def _drawn(self, split: str, seed: int) -> tuple[Pixels, Integers]:
-        size = getattr(self, f"{split}_size")
+        size = self.size(split)
         rng, seen, patience = RandomStream("lra pathfinder", split, seed), Seen(), Patience(size, _WINDOW)
         pictures = np.empty((size, pathfinder_pictures.SIDE**2), dtype=np.uint8)
         joined = np.empty(size, dtype=np.int64)

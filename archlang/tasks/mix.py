@@ -12,31 +12,19 @@ repeat the symbol of the sequence at this position; `even = same` selects that. 
 ('[B] 0 3 7 7 0 0 2 9 8 [E]', '[B] 0 0 0 0 0 0 0 0', '0 0 0 0 0 0 0 0 0')
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from archlang.tasks.copy import Copy
-from archlang.tasks.kit.checks import check_choice
 from archlang.tasks.kit.ragged import Ragged
 from archlang.tasks.kit.task import spell
 
 __all__ = ["Mix", "spell"]
 
-CHOICES = ("first", "same")
 
-
-@dataclass(frozen=True, kw_only=True)
 class Mix(Copy):
     """The task."""
 
-    even: str = "first"
-
-    name = "mix"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_choice(self.name, "even", self.even, CHOICES)
+    even: str
 
     def answers(self, symbols: Ragged) -> Ragged:
         lengths = symbols.lengths

@@ -11,12 +11,9 @@ bind more tightly.
 ('[B] 1 - 4 - 4 [E]', 3)
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from archlang.tasks.kit import mistakes
-from archlang.tasks.kit.checks import check_bounds
 from archlang.tasks.kit.chomsky_hierarchy import ChomskyTask, length_groups
 from archlang.tasks.kit.ragged import Integers, Ragged, enclose, offsets_of
 from archlang.tasks.kit.random_stream import RandomStream
@@ -26,25 +23,18 @@ from archlang.types.statics import Interval
 
 __all__ = ["Interval", "ModularArithmetic", "spell"]
 
-_LARGEST = 100
 
-
-@dataclass(frozen=True, kw_only=True)
 class ModularArithmetic(ChomskyTask):
     """The task. Expressions have odd lengths: an even length is reduced by 1."""
 
-    modulus: int = 5
-    begin_end: bool = True
+    modulus: int
 
-    name = "modular_arithmetic"
     kind = Kind.CLASSIFICATION
     marks = X_MARKS
     unit = Unit.SAMPLE
     metrics = ("accuracy",)
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_bounds(self.name, "modulus", self.modulus, 2, _LARGEST)
+    def check(self) -> None:
         # After this reduction, lengths of train and test must still differ.
         if _odd(self.test.low) <= _odd(self.train.high) and _odd(self.train.low) <= _odd(self.test.high):
             raise mistakes.ranges_overlap(self.name, "train", self.train, "test", self.test)

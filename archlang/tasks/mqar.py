@@ -13,69 +13,50 @@ All other symbols are random.
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
 from archlang.tasks.kit import mistakes
-from archlang.tasks.kit.checks import check_bounds, check_sizes, check_split
 from archlang.tasks.kit.fingerprints import Patience, Seen, in_share, table_fingerprints
 from archlang.tasks.kit.ragged import Integers, Ragged
 from archlang.tasks.kit.random_stream import RandomStream
+from archlang.tasks.kit.shipped_task import ShippedTask
 from archlang.tasks.kit.split import Split, join_splits
 from archlang.tasks.kit.task import Kind, Unit, spell
 
 __all__ = ["Mqar", "np", "spell"]
 
-PUBLISHED_TEST_LENGTH, PUBLISHED_TEST_PAIRS = (128, 256, 512), (8, 16, 64)
 # The share of all sequences of a length and number of pairs that a split may hold, by fingerprint.
 SHARES = {"train": (0.0, 0.75), "valid": (0.75, 0.875), "test": (0.875, 1.0)}
-_MOST_WORDS, _LONGEST = 1 << 20, 4_096
 _BATCH = 1 << 13
 _WINDOW = 40
 
 
-@dataclass(frozen=True, kw_only=True)
-class Mqar:
+class Mqar(ShippedTask):
     """The task. A sequence of `length` symbols has `pairs` keys. `test_length` and `test_pairs` are parallel lists."""
 
-    words: int = 8_192
-    length: int = 64
-    pairs: int = 4
-    test_length: tuple[int, ...] = PUBLISHED_TEST_LENGTH
-    test_pairs: tuple[int, ...] = PUBLISHED_TEST_PAIRS
-    power: float = 0.01
-    train_size: int = 100_000
-    valid_size: int = 3_000
-    test_size: int = 3_000
+    words: int
+    length: int
+    pairs: int
+    test_length: tuple[int, ...]
+    test_pairs: tuple[int, ...]
+    power: float
 
     kind = Kind.LANGUAGE_MODEL
     breakdown = "length"
     groups = ("length", "pairs")
-    in_distribution = ("train", "valid")
     unit = Unit.POSITION
     metrics = ("accuracy", "sequence_accuracy")
-    version = 1
 
-    def __post_init__(self) -> None:
-        check_sizes("mqar", self)
-        check_bounds("mqar", "words", self.words, 4, _MOST_WORDS)
-        if not 0 < self.power <= 1:
-            raise mistakes.outside("mqar", "power", self.power, 0, 1)
+    def check(self) -> None:
         if len(self.test_length) != len(self.test_pairs):
-            raise mistakes.lists_differ(
-                "mqar", "test_length", len(self.test_length), "test_pairs", len(self.test_pairs)
-            )
-        cells = [("length", "pairs", self.length, self.pairs)]
-        cells += [("test_length", "test_pairs", *cell) for cell in self._cells()]
-        for name, count, length, pairs in cells:
-            for static, value in ((name, length), (count, pairs)):
-                if not isinstance(value, int):
-                    raise mistakes.not_of_kind(static, value, "whole number")
-            check_bounds("mqar", name, length, 4, _LONGEST)
+            counts = len(self.test_length), len(self.test_pairs)
+            raise mistakes.lists_differ(self.name, "test_length", counts[0], "test_pairs", counts[1])
+        for length, pairs in self._cells():
             # A pair takes at least four symbols: the key, the value, the repeated key, and one symbol after it.
             most = min(length // 4, self.words // 2 - 1)
-            check_bounds("mqar", count, pairs, 1, most)
+            if pairs > most:
+                raise mistakes.outside(self.name, "test_pairs", pairs, 1, most)
 
     @property
     def vocabulary(self) -> tuple[str, ...]:
@@ -89,8 +70,7 @@ class Mqar:
             return {"length": self.test_length, "pairs": self.test_pairs}
         return {"length": (self.length,), "pairs": (self.pairs,)}
 
-    def generate(self, split: str, seed: int) -> Split:
-        check_split("mqar", split, self.split_names())
+    def make(self, split: str, seed: int) -> Split:
         cells = self._cells() if split == "test" else ((self.length, self.pairs),)
         return join_splits([self._draw(split, length, pairs, seed) for length, pairs in cells])
 
@@ -99,7 +79,7 @@ class Mqar:
 
     def _draw(self, split: str, length: int, pairs: int, seed: int) -> Split:
         """Draws distinct sequences of this length and number of pairs."""
-        size = getattr(self, f"{split}_size")
+        size = self.size(split)
         rng, seen, patience = RandomStream("mqar", split, length, pairs, seed), Seen(), Patience(size, _WINDOW)
         rows, answers = np.empty((size, length), dtype=np.int32), np.empty((size, length), dtype=np.int32)
         done = 0

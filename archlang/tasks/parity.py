@@ -10,8 +10,6 @@ A regular task of Delétang et al. (2023), Neural Networks and the Chomsky Hiera
 ('[B] 0 0 0 1 1 0 [E]', 0)
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from archlang.tasks.kit.chomsky_hierarchy import ChomskyTask, length_groups, random_symbols
@@ -24,13 +22,9 @@ from archlang.types.statics import Interval
 __all__ = ["Interval", "Parity", "spell"]
 
 
-@dataclass(frozen=True, kw_only=True)
 class Parity(ChomskyTask):
     """The task."""
 
-    begin_end: bool = True
-
-    name = "parity"
     kind = Kind.CLASSIFICATION
     marks = X_MARKS
     class_names = ("even", "odd")

@@ -13,19 +13,17 @@ binary function. Expressions with many functions (productivity) or with certain 
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise, product
 
 import numpy as np
 
 from archlang.tasks.kit import mistakes, published_files
-from archlang.tasks.kit.checks import check_choice, check_sizes, check_split
 from archlang.tasks.kit.fingerprints import Patience, Seen, fingerprints, in_share
 from archlang.tasks.kit.lexicon import BEGIN, END, Lexicon
 from archlang.tasks.kit.random_stream import RandomStream, ScalarStream
-from archlang.tasks.kit.sequence_pairs import SequencePairs
+from archlang.tasks.kit.shipped_task import PairTask
 from archlang.tasks.kit.split import Split
-from archlang.tasks.kit.task import PAIR_MARKS, Kind, Unit, spell
+from archlang.tasks.kit.task import spell
 
 __all__ = ["Pcfg", "evaluate", "spell"]
 
@@ -55,8 +53,6 @@ PAIRS = (
     ("repeat", "remove_second"),
     ("append", "swap_first_last"),
 )
-SPLITS = ("iid", "productivity", "systematicity")
-SOURCES = ("generated", "files")
 MOST_TRAINED, MOST_FUNCTIONS = 8, 30
 PUBLISHED_SIZES = {
     "iid": {"train": 82_622, "iid": 4_860, "test": 9_721},
@@ -111,31 +107,16 @@ def _value(words: Words, start: int) -> tuple[Words, int]:
     return words[start:stop], stop
 
 
-@dataclass(frozen=True, kw_only=True)
-class Pcfg:
+class Pcfg(PairTask):
     """The task. A size of 0 means the published size."""
 
-    split: str = "iid"
-    data: str = "generated"
-    train_size: int = 0
-    iid_size: int = 0
-    test_size: int = 0
+    split: str
+    data: str
 
     vocabulary = LEXICON.texts
-    begin, end = _IDS[BEGIN], _IDS[END]
-    kind = Kind.SEQ2SEQ
-    marks = PAIR_MARKS
     breakdown = "functions"
     groups = ("functions", "length", "pair")
-    unit = Unit.SEQUENCE
-    metrics = ("accuracy", "token_accuracy")
     has_published_sizes = True
-    version = 1
-
-    def __post_init__(self) -> None:
-        for static, choices in (("split", SPLITS), ("data", SOURCES)):
-            check_choice("pcfg", static, getattr(self, static), choices)
-        check_sizes("pcfg", self)
 
     @property
     def in_distribution(self) -> tuple[str, ...]:
@@ -150,8 +131,7 @@ class Pcfg:
         splits = self.split_names() if self.data == "files" else ()
         return tuple(("pcfg_set", f"{self._path(split)}.{side}") for split in splits for side in ("src", "tgt"))
 
-    def generate(self, split: str, seed: int) -> Split:
-        check_split("pcfg", split, self.split_names())
+    def make(self, split: str, seed: int) -> Split:
         expressions, values = self._files(split) if self.data == "files" else self._generated(split, seed)
         source, target = LEXICON.encode(expressions), LEXICON.encode(values)
         groups = {
@@ -160,7 +140,7 @@ class Pcfg:
         }
         if self.split == "systematicity":
             groups["pair"] = np.asarray([_held_out_pair(expression) for expression in expressions], dtype=np.int64)
-        return SequencePairs(source, target, groups).split(self.begin, self.end)
+        return self.pairs(source, target, groups)
 
     def _files(self, split: str) -> tuple[list[Words], list[Words]]:
         path = self._path(split)
@@ -175,7 +155,7 @@ class Pcfg:
         return f"{FOLDERS[self.split]}/{'dev' if split == 'iid' else split}"
 
     def _generated(self, split: str, seed: int) -> tuple[list[Words], list[Words]]:
-        size = getattr(self, f"{split}_size") or PUBLISHED_SIZES[self.split][split]
+        size = self.size(split) or PUBLISHED_SIZES[self.split][split]
         stream, seen, patience = (
             _ExpressionStream(RandomStream("pcfg", self.split, split, seed)),
             Seen(),

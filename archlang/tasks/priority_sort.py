@@ -16,8 +16,6 @@ Everything else is as in `copy`.
 ['0.00', '-1.29', '1.25', '0.00']
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from archlang.tasks.copy import Copy
@@ -25,22 +23,13 @@ from archlang.tasks.kit.lexicon import ENCLOSED
 from archlang.tasks.kit.ragged import Ragged, enclose
 from archlang.tasks.kit.random_stream import RandomStream
 from archlang.tasks.kit.task import PAIR_MARKS, spell
-from archlang.types.statics import Interval
 
 __all__ = ["PrioritySort", "spell"]
 
-PUBLISHED_TRAIN, PUBLISHED_VALID, PUBLISHED_TEST = Interval(1, 10), Interval(11, 11), (21, 41, 81)
 
-
-@dataclass(frozen=True, kw_only=True)
 class PrioritySort(Copy):
     """The task."""
 
-    train: Interval = PUBLISHED_TRAIN
-    valid: Interval = PUBLISHED_VALID
-    test: tuple[int, ...] = PUBLISHED_TEST
-
-    name = "priority_sort"
     marks = PAIR_MARKS | {"priority": ENCLOSED}
 
     def items(self, rng: RandomStream, symbols: Ragged) -> tuple[dict[str, Ragged], Ragged]:

@@ -10,8 +10,6 @@ As in Pointer-Augmented Neural Memory (Le et al., 2024, section 3.1). Everything
 ('[B] 0 5 [E]', '[B] 5', '5 0')
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from archlang.tasks.copy import Copy
@@ -21,11 +19,8 @@ from archlang.tasks.kit.task import spell
 __all__ = ["Reverse", "spell"]
 
 
-@dataclass(frozen=True, kw_only=True)
 class Reverse(Copy):
     """The task."""
-
-    name = "reverse"
 
     def answers(self, symbols: Ragged) -> Ragged:
         # Index p of a sequence at a … b - 1 gets the symbol at index a + b - 1 - p.

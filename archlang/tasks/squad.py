@@ -23,9 +23,9 @@ import numpy as np
 
 from archlang.data import store
 from archlang.tasks.kit import mistakes, word_pieces
-from archlang.tasks.kit.checks import check_bounds, check_choice, check_share, check_split
 from archlang.tasks.kit.lexicon import BEGIN, END, UNKNOWN, Lexicon, filled, most_frequent
 from archlang.tasks.kit.ragged import Ragged, Reals, offsets_of
+from archlang.tasks.kit.shipped_task import ShippedTask
 from archlang.tasks.kit.split import Split
 from archlang.tasks.kit.task import Kind, Unit
 from archlang.tasks.kit.word_pieces import WordPieces
@@ -33,15 +33,12 @@ from archlang.tasks.kit.word_pieces import WordPieces
 __all__ = ["Question", "Squad", "exact_match", "f1", "normalised", "read"]
 
 FILES = ("train-v1.1.json", "dev-v1.1.json")
-SPLITS = ("length", "published")
 SEPARATOR = "[S]"
 _MARKS = (BEGIN, SEPARATOR, END)
 _PIECE_MARKS = (word_pieces.BEGIN, word_pieces.SEPARATOR, word_pieces.SEPARATOR)
 _WORD = re.compile(r"\w+|[^\w\s]")
 _ARTICLE = re.compile(r"\b(?:a|an|the)\b")
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
-# `longest` holds the special tokens, and a piece of the question and of the paragraph.
-_LEAST_LONGEST = 6
 # Separates the answers to a question in the notes of a split. No text contains it.
 _ANSWER_BREAK = "\0"
 
@@ -124,35 +121,24 @@ class _Words:
         return min(first, len(self.words) - 1), max(last, min(first, len(self.words) - 1))
 
 
-@dataclass(frozen=True, kw_only=True)
-class Squad:
+class Squad(ShippedTask):
     """The task. Its splits are equal for every seed."""
 
-    split: str = "length"
-    share: float = 0.8
-    word_limit: int = 50_000
-    tokenizer: str = ""
-    longest: int = 0
+    split: str
+    share: float
+    word_limit: int
+    tokenizer: str
+    longest: int
 
+    splits = ("train", "test")
     kind = Kind.SPANS
     breakdown = "length"
     unit = Unit.SAMPLE
     metrics = ("exact_match", "f1")
-    version = 1
-
-    def __post_init__(self) -> None:
-        check_choice("squad", "split", self.split, SPLITS)
-        check_share("squad", "share", self.share)
-        check_bounds("squad", "word_limit", self.word_limit, 1)
-        if self.longest:
-            check_bounds("squad", "longest", self.longest, _LEAST_LONGEST)
 
     @property
     def in_distribution(self) -> tuple[str, ...]:
         return ("train",) if self.split == "length" else self.split_names()
-
-    def split_names(self) -> tuple[str, ...]:
-        return ("train", "test")
 
     @cached_property
     def _words(self) -> dict[str, _Words]:
@@ -197,8 +183,7 @@ class Squad:
     def reads(self) -> tuple[tuple[str, str], ...]:
         return tuple(("squad", member) for member in FILES)
 
-    def generate(self, split: str, seed: int) -> Split:
-        check_split("squad", split, self.split_names())
+    def make(self, split: str, seed: int) -> Split:
         questions = self._questions(split)
         if split == "train" and self.longest:
             questions = [question for question in questions if self._is_answerable(question)]

@@ -13,8 +13,6 @@ positions. Positions after `[E]` do not count, neither in the metrics nor in the
 ('1 push0 push1 push0 ? ? ? ? ?', '0 1 0 1 [E]')
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from archlang.tasks.kit.chomsky_hierarchy import ChomskyTask, length_groups, with_answer_tape
@@ -29,11 +27,9 @@ __all__ = ["Interval", "StackManipulation", "spell"]
 END, POP, PUSH, EMPTY = 2, 3, 4, 6
 
 
-@dataclass(frozen=True, kw_only=True)
 class StackManipulation(ChomskyTask):
     """The task. A length is the number of bits and actions together."""
 
-    name = "stack_manipulation"
     kind = Kind.TAGGING
     vocabulary = ("0", "1", "[E]", "pop", "push0", "push1", "?")
     class_names = vocabulary[:3]

@@ -12,54 +12,38 @@ allow a second one.
 ('1 3 2 4 2 . 1 3 . . . . . 2 4 1', '1 3 2 4 2 4 1 3 4 1 3 2 3 2 4 1')
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 
-from archlang.tasks.kit.checks import check_bounds, check_choice, check_ranges, check_sizes, check_split
 from archlang.tasks.kit.distinct import draw_distinct
 from archlang.tasks.kit.fingerprints import Fingerprints, table_fingerprints
 from archlang.tasks.kit.mistakes import TaskError
 from archlang.tasks.kit.ragged import Ragged
 from archlang.tasks.kit.random_stream import RandomStream, ScalarStream
+from archlang.tasks.kit.shipped_task import ShippedTask
 from archlang.tasks.kit.split import Split
-from archlang.tasks.kit.sudoku_grids import SIDES, draw_puzzle, shuffle
+from archlang.tasks.kit.sudoku_grids import draw_puzzle, shuffle
 from archlang.tasks.kit.task import Kind, Task, Unit, class_names, spell
 from archlang.types.statics import Interval
 
 __all__ = ["Interval", "Sudoku", "spell", "spell_solution"]
 
-DEFAULT_TRAIN, DEFAULT_TEST = Interval(20, 40), Interval(41, 50)
 _BATCH = 1 << 12
 # A grid of which fewer cells can be blank is drawn again, this often.
 _TRIES = 50
 
 
-@dataclass(frozen=True, kw_only=True)
-class Sudoku:
+class Sudoku(ShippedTask):
     """The task. `puzzles` puzzles of a split are shuffled into its items."""
 
-    side: int = 9
-    train: Interval = DEFAULT_TRAIN
-    test: Interval = DEFAULT_TEST
-    puzzles: int = 200
-    train_size: int = 100_000
-    valid_size: int = 1_000
-    test_size: int = 1_000
+    side: int
+    test: Interval
+    puzzles: int
 
-    name = "sudoku"
+    disjoint = ("train", "test")
     kind = Kind.TAGGING
     breakdown = "blanks"
-    in_distribution = ("train", "valid")
     unit = Unit.SEQUENCE
     metrics = ("accuracy", "token_accuracy")
-    version = 1
-
-    def __post_init__(self) -> None:
-        check_choice(self.name, "side", str(self.side), tuple(map(str, SIDES)))
-        check_bounds(self.name, "puzzles", self.puzzles, 1)
-        check_sizes(self.name, self)
-        check_ranges(self.name, {"train": self.train, "test": self.test}, 1, 64 if self.side == 9 else 12)
 
     @property
     def vocabulary(self) -> tuple[str, ...]:
@@ -69,12 +53,8 @@ class Sudoku:
     def class_names(self) -> tuple[str, ...]:
         return tuple(str(digit) for digit in range(1, self.side + 1))
 
-    def split_names(self) -> tuple[str, ...]:
-        return ("train", "valid", "test")
-
-    def generate(self, split: str, seed: int) -> Split:
-        check_split(self.name, split, self.split_names())
-        blanks, size = self.test if split == "test" else self.train, getattr(self, f"{split}_size")
+    def make(self, split: str, seed: int) -> Split:
+        blanks, size = self.test if split == "test" else self.train, self.size(split)
         rng = RandomStream(self.name, self.side, split, blanks.low, blanks.high, seed)
         puzzles, solutions = self._draw(rng, blanks, min(self.puzzles, max(size, 1)))
 

@@ -7,7 +7,6 @@ import pytest
 
 from archlang.tasks.kit import pathfinder_pictures
 from archlang.tasks.kit.grey_png import PictureError
-from archlang.tasks.kit.mistakes import TaskError
 from archlang.tasks.kit.random_stream import RandomStream
 from archlang.tasks.kit.split import Split, digest
 from archlang.tasks.lra_pathfinder import LraPathfinder, listed, pictures
@@ -109,12 +108,3 @@ def test_a_malformed_line_is_refused(line: str) -> None:
 def test_a_picture_of_another_size_is_refused() -> None:
     with pytest.raises(PictureError, match="31 rows of 32 pixels"):
         pictures([("a.png", 0)], lambda name: png(np.zeros((31, 32), dtype=np.int64), [0] * 31))
-
-
-def test_impossible_statics_are_refused() -> None:
-    with pytest.raises(TaskError, match="dashes = 2 is out of bounds"):
-        LraPathfinder(dashes=2)
-    with pytest.raises(TaskError, match="write one of generated, files"):
-        LraPathfinder(data="png")
-    with pytest.raises(TaskError, match="its splits are train, valid, test"):
-        generated("iid")

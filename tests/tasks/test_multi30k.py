@@ -93,12 +93,3 @@ def test_files_with_different_numbers_of_lines_are_refused(offer: Offer) -> None
     tiny(offer, train_de="Ein Hund.\n")
     with pytest.raises(TaskError, match=r"train.en of multi30k has 2 lines and train.de has 1"):
         Multi30k().generate("train", 0)
-
-
-def test_impossible_statics_are_refused() -> None:
-    with pytest.raises(TaskError, match="share = 2 is out of bounds"):
-        Multi30k(share=2)
-    with pytest.raises(TaskError, match="source_words = 0 is out of bounds"):
-        Multi30k(source_words=0)
-    with pytest.raises(TaskError, match="its splits are train, test"):
-        Multi30k().generate("valid", 0)

@@ -5,12 +5,14 @@ A program can only cause the import of archlang's own classes, and of those in P
 import importlib
 from collections.abc import Mapping
 from inspect import getattr_static
+from typing import Any
 
 from archlang.diagnostics.machine import is_out_of_memory
 from archlang.plugins import NO_PLUGINS, Plugins, is_signal
 from archlang.tasks.kit import mistakes
+from archlang.tasks.kit.shipped_task import ShippedTask, python_value
 from archlang.tasks.kit.task import Task
-from archlang.types.statics import StaticValue, Symbol
+from archlang.types.statics import StaticValue
 
 _OWN = "archlang.tasks."
 
@@ -22,19 +24,14 @@ def make_task(name: str, python: str, statics: Mapping[str, StaticValue], plugin
     Raises:
         PluginError: the class is in a file that the user has not named, or the file cannot be imported.
         TaskError: there is no such class, or it rejects the statics."""
-    module_name, _, attribute = python.partition(":")
-    plain = {key: _plain(value) for key, value in statics.items()}
     if is_own(python):
-        task_class = _own_class(name, python, module_name, attribute)
-        try:
-            return task_class(**plain)
-        except TypeError as error:
-            raise mistakes.rejects_statics(name, error) from error
+        own: Task = _own_class(name, python)(**statics)
+        return own
     plugin_class = plugins.load(python, f"the task `{name}`")
     if not isinstance(plugin_class, type):
         raise mistakes.no_class(name, python)
     try:
-        task: Task = plugin_class(**plain)
+        task: Task = plugin_class(**{key: python_value(value) for key, value in statics.items()})
     except BaseException as error:  # whatever the class does
         if is_signal(error) or is_out_of_memory(error):
             raise
@@ -52,11 +49,7 @@ def unchecked_task(name: str, python: str, statics: Mapping[str, StaticValue]) -
 
     Raises:
         TaskError: there is no such class."""
-    module_name, _, attribute = python.partition(":")
-    task_class = _own_class(name, python, module_name, attribute)
-    task: Task = object.__new__(task_class)
-    for key, value in statics.items():
-        object.__setattr__(task, key, _plain(value))
+    task: Task = _own_class(name, python).unchecked(**statics)
     return task
 
 
@@ -74,13 +67,18 @@ def check_vocabulary(task: Task, name: str, gives: Mapping[str, int]) -> None:
         raise mistakes.vocabulary_differs(name, gives["vocab"], len(task.vocabulary))
 
 
-def _own_class(name: str, python: str, module_name: str, attribute: str) -> type[Task]:
+def _own_class(name: str, python: str) -> Any:  # Any: a class that is both a `Task` and a `ShippedTask`
     """Returns one of archlang's classes. A program can name nothing else in its modules."""
+    module_name, _, attribute = python.partition(":")
     try:
         task_class = getattr(importlib.import_module(module_name), attribute, None)
     except ModuleNotFoundError:
         task_class = None
-    if not isinstance(task_class, type) or task_class.__module__ != module_name:
+    if (
+        not isinstance(task_class, type)
+        or task_class.__module__ != module_name
+        or not issubclass(task_class, ShippedTask)
+    ):
         raise mistakes.no_class(name, python)
     return task_class
 
@@ -116,11 +114,3 @@ _MISSING = object()
 _PARTS = (
     "kind", "vocabulary", "breakdown", "in_distribution", "unit", "metrics", "version", "split_names", "generate",
 )  # fmt: skip
-
-
-def _plain(value: StaticValue) -> object:
-    if isinstance(value, Symbol):
-        return value.text
-    if isinstance(value, tuple):
-        return tuple(_plain(item) for item in value)
-    return value

@@ -18,10 +18,6 @@ def unknown_split(task: str, split: str, possible: Sequence[str]) -> TaskError:
     return TaskError(f"{task} has no split `{split}`", f"its splits are {', '.join(possible)}")
 
 
-def unknown_choice(task: str, static: str, value: str, possible: Sequence[str]) -> TaskError:
-    return TaskError(f"{static} = {value} is not a valid value for {task}", f"write one of {', '.join(possible)}")
-
-
 def outside(task: str, static: str, value: int | float, low: int | float, high: int | float | None) -> TaskError:
     bounds = f"of at least {low}" if high is None else f"between {low} and {high}"
     return TaskError(f"{static} = {value} is out of bounds for {task}", f"choose a number {bounds}")
@@ -38,6 +34,10 @@ def ranges_overlap(task: str, first: str, first_range: object, second: str, seco
 
 def range_out_of_bounds(task: str, static: str, interval: Interval, low: int, high: int) -> TaskError:
     return TaskError(f"{static} = {interval} is out of bounds for {task}", f"choose a range inside {low}..{high}")
+
+
+def no_even_number(static: str, interval: Interval) -> TaskError:
+    return TaskError(f"{static} = {interval} has no even number", "choose a range with an even number")
 
 
 def too_many_items(task: str, sizes: Mapping[str, tuple[int, int]], remedy: str) -> TaskError:
@@ -72,26 +72,12 @@ def not_whole_percent(static: str, value: float) -> TaskError:
     return TaskError(f"{static} has {value}, and results are reported by whole per cent", "round it to two decimals")
 
 
-def empty_list(static: str) -> TaskError:
-    return TaskError(f"{static} is empty", "name at least one value")
-
-
 def repeated_value(static: str, value: object) -> TaskError:
     return TaskError(f"{static} names {value} twice", "name each value once")
 
 
 def not_of_kind(static: str, value: object, kind: str) -> TaskError:
     return TaskError(f"{static} has {value}, which is not a {kind}", f"write a {kind}")
-
-
-def probabilities_too_large(task: str, statics: Sequence[str], total: float) -> TaskError:
-    message = f"the probabilities {' and '.join(statics)} of {task} add up to {total}"
-    return TaskError(message, "choose them so that their sum is less than 1")
-
-
-def grows_without_end(task: str, formula: str, value: float) -> TaskError:
-    message = f"{formula} of {task} is {value}, so most strings would grow without end"
-    return TaskError(message, "choose them so that it is 1 or less")
 
 
 def lists_differ(task: str, first: str, first_count: int, second: str, second_count: int) -> TaskError:
@@ -167,10 +153,6 @@ def vocabulary_differs(task: str, stated: int, size: int) -> TaskError:
 # A user's own files
 
 
-def no_path(task: str, example: str = "words.tsv") -> TaskError:
-    return TaskError(f"the path of `{task}` is missing", f'write `{task}[path = "{example}"]`')
-
-
 def no_file(task: str, path: str) -> TaskError:
     message = f"{path} is missing, or is not a regular file"
     return TaskError(message, f"put the file of `{task}` there; a path is relative to the folder of the program")
@@ -193,11 +175,6 @@ def unknown_form(task: str, path: str) -> TaskError:
 def no_column(task: str, path: str, number: int, column: str) -> TaskError:
     message = f"line {number} of {path}: the header has no column `{column}`"
     return TaskError(message, f"name the columns of the file in the recipe, as `archlang tasks {task}` describes")
-
-
-def split_twice(task: str, split: str) -> TaskError:
-    message = f"`{task}` has both a file and a share for the split `{split}`"
-    return TaskError(message, f"remove `{split}` or `{split}_share`")
 
 
 def no_rows(path: str, split: str) -> TaskError:
@@ -224,7 +201,3 @@ def no_training_lines(path: str) -> TaskError:
 def too_many_labels(task: str, size: int, required: int) -> TaskError:
     message = f"labels = {size} is too small for {task}, whose training split has {required} different labels"
     return TaskError(message, f"write labels = {required} or more")
-
-
-def rejects_statics(task: str, error: TypeError) -> TaskError:
-    return TaskError(f"the class of the task `{task}` rejects its statics: {error}", "declare the statics of the class")

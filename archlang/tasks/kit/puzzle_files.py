@@ -3,18 +3,15 @@
 The columns are those of the data sets of Wang et al. (2025), Hierarchical Reasoning Model. An error names the line and
 quotes nothing of it (`archlang.tasks.kit.user_files`)."""
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from archlang.tasks.kit import mistakes
-from archlang.tasks.kit.checks import check_sizes, check_split
 from archlang.tasks.kit.lexicon import Lexicon
 from archlang.tasks.kit.random_stream import RandomStream
-from archlang.tasks.kit.split import Split
+from archlang.tasks.kit.shipped_task import ShippedTask
 from archlang.tasks.kit.task import Kind, Unit
 from archlang.tasks.kit.user_files import check_forms, rows_of
 
@@ -23,20 +20,15 @@ Puzzles = tuple[np.ndarray, np.ndarray, np.ndarray]
 """puzzles [N, cells], solutions [N, cells] and ratings [N]"""
 
 
-@dataclass(frozen=True, kw_only=True)
-class PuzzleFileTask(ABC):
+class PuzzleFileTask(ShippedTask):
     """A task over a user's files of puzzles, whose columns `puzzle` and `solution` name. `train_size`, `valid_size` and
     `test_size` count rows of the files."""
 
-    path: str = ""
-    test: str = ""
-    puzzle: str = "question"
-    solution: str = "answer"
-    train_size: int = 1_000
-    valid_size: int = 0
-    test_size: int = 1_000
+    path: str
+    test: str
+    puzzle: str
+    solution: str
 
-    name: ClassVar[str]
     # The tokens, and their other spellings in a file.
     vocabulary: ClassVar[tuple[str, ...]]
     also: ClassVar[Mapping[str, str]]
@@ -44,10 +36,8 @@ class PuzzleFileTask(ABC):
     in_distribution = ("train", "valid", "test")
     unit = Unit.SEQUENCE
     metrics = ("accuracy", "token_accuracy")
-    version = 1
 
-    def __post_init__(self) -> None:
-        check_sizes(self.name, self)
+    def check(self) -> None:
         check_forms(self.name, self.files(), len(self.columns()))
 
     @property
@@ -56,10 +46,6 @@ class PuzzleFileTask(ABC):
 
     def columns(self) -> tuple[str, ...]:
         return (self.puzzle, self.solution)
-
-    @abstractmethod
-    def generate(self, split: str, seed: int) -> Split:
-        """Returns the rows of a split as items."""
 
     def files(self) -> tuple[str, ...]:
         return tuple(path for path in (self.path, self.test) if path)
@@ -76,11 +62,7 @@ class PuzzleFileTask(ABC):
             problem: Says what is wrong with a puzzle and its solution; empty if nothing is.
 
         Raises:
-            TaskError: there is no such split, no file is named, the file is missing, a row is malformed, or puzzles
-                have different sizes."""
-        check_split(self.name, split, self.split_names())
-        if not self.path:
-            raise mistakes.no_path(self.name, "train.csv")
+            TaskError: the file is missing, a row is malformed, or puzzles have different sizes."""
         # The splits of a file take its rows, in a random order, one split after another.
         sizes = {"test": self.test_size} if split == "test" else {"train": self.train_size, "valid": self.valid_size}
         path, columns = self.test if split == "test" else self.path, self.columns()

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 from typing import ClassVar, Self
@@ -14,57 +13,40 @@ import numpy as np
 
 from archlang.diagnostics.names import listed
 from archlang.tasks.kit import mistakes
-from archlang.tasks.kit.checks import check_bounds, check_choice
 from archlang.tasks.kit.lexicon import UNKNOWN, Cut, Lexicon, filled, most_frequent
 from archlang.tasks.kit.ragged import Integers
-from archlang.tasks.kit.split import Split
+from archlang.tasks.kit.shipped_task import ShippedTask
 from archlang.tasks.kit.user_files import Line, UserFiles, check_forms, one_label
 
-_BY = ("words", "characters")
 
-
-@dataclass(frozen=True, kw_only=True)
-class UserFileTask(ABC):
+class UserFileTask(ShippedTask):
     """A task over a user's own files. Its vocabulary is the most frequent `words` of the text columns of train,
     `<unk>`, and then `signs`. Its labels, if it has any, are in the second column."""
 
-    path: str = ""
-    valid: str = ""
-    test: str = ""
-    valid_share: float = 0.0
-    test_share: float = 0.0
-    header: bool = True
-    words: int = 1_000
-    by: str = "words"
-    group: str = "none"
+    path: str
+    valid: str
+    test: str
+    valid_share: float
+    test_share: float
+    header: bool
+    words: int
+    by: str
+    group: str
 
-    name: ClassVar[str]
     # The fields of the model, and the tokens after `<unk>`.
     fields: ClassVar[tuple[str, ...]] = ("x",)
     signs: ClassVar[tuple[str, ...]] = ()
     # The words, the labels and the groups of a run.
     stored: ClassVar[tuple[Sequence[str], ...]] = ((), (), ())
     own_groups: ClassVar[tuple[str, ...]] = ("length",)
-    in_distribution = ("train", "valid")
     version = 2
 
-    def __post_init__(self) -> None:
-        check_choice(self.name, "by", self.by, _BY)
-        for static in ("valid_share", "test_share"):
-            check_bounds(self.name, static, getattr(self, static), 0, 1)
-        check_bounds(self.name, "valid_share + test_share", self.valid_share + self.test_share, 0, 1)
-        for split in ("valid", "test"):
-            if getattr(self, split) and getattr(self, f"{split}_share"):
-                raise mistakes.split_twice(self.name, split)
+    def check(self) -> None:
         check_forms(self.name, self.files(), len(self.user_files.columns))
 
     @abstractmethod
     def columns(self) -> Mapping[str, Cut]:
         """Returns the columns to read, each with the function that cuts its text into words."""
-
-    @abstractmethod
-    def generate(self, split: str, seed: int) -> Split:
-        """Returns the rows of a split as items; they do not depend on the seed."""
 
     @cached_property
     def user_files(self) -> UserFiles:
@@ -140,11 +122,10 @@ class UserFileTask(ABC):
         return task
 
 
-@dataclass(frozen=True, kw_only=True)
 class LabelledFileTask(UserFileTask):
     """A task whose second column has labels of texts. The labels of train are its classes."""
 
-    labels: int = 2
+    labels: int
 
     @cached_property
     def class_names(self) -> tuple[str, ...]:

@@ -19,7 +19,6 @@ from archlang.diagnostics.names import plural
 from archlang.files.mistakes import RefusedFile
 from archlang.files.readable import open_named
 from archlang.tasks.kit import mistakes
-from archlang.tasks.kit.checks import check_split
 from archlang.tasks.kit.lexicon import Cut
 
 Words = tuple[str, ...]
@@ -81,9 +80,6 @@ class UserFiles:
 
         Raises:
             TaskError: a file is missing, or a row is malformed."""
-        check_split(self.task, split, self.split_names())
-        if not self.path:
-            raise mistakes.no_path(self.task)
         return self._read(self.others[split]).get("", []) if split in self.others else self._parts[split]
 
     @cached_property
