@@ -84,9 +84,9 @@ def get(
 
     Example: archlang data get scan
     """
-    from archlang.data import required_files
+    from archlang.data import store
 
-    files = required_files.files(name, members or ())
+    files = store.required(name, members or ())
     shown = console.err if as_json else console.out
     rows = []
     for file, place, digest in fetch_all(files, shown):
@@ -110,13 +110,13 @@ def verify(
 
     Example: archlang data verify scan
     """
-    from archlang.data import required_files, store
+    from archlang.data import store
     from archlang.data.mistakes import DataError
     from archlang.data.registry import DATASETS
 
     rows: list[dict[str, str | None]] = []
     damaged: list[DataError] = []
-    for file in [file for name in names or sorted(DATASETS) for file in required_files.files(name)]:
+    for file in [file for name in names or sorted(DATASETS) for file in store.required(name)]:
         try:
             verified = store.verify(file)
             state = _state(file, verified is not None)
@@ -158,13 +158,13 @@ def path(
 
     Example: archlang data path scan
     """
-    from archlang.data import required_files, store
+    from archlang.data import store
 
     place = store.folder()
     if name is not None:
-        place = place / required_files.dataset(name).name
+        place = place / store.dataset(name).name
     if name is not None and member is not None:
-        required_files.files(name, [member])
+        store.required(name, [member])
         file = store.find(name, member)
         if file is None:
             console.fail(f"{place / member} is not at hand", f"run `archlang data get {name} {member}`")

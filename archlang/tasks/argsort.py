@@ -16,13 +16,11 @@ from math import perm
 
 import numpy as np
 
-from archlang.tasks.kit.distinct import draw_distinct
-from archlang.tasks.kit.fingerprints import Fingerprints, fingerprints
+from archlang.tasks.kit.distinct import Fingerprints, draw_distinct, fingerprints
 from archlang.tasks.kit.ragged import Integers, Ragged, offsets_of
 from archlang.tasks.kit.random_stream import RandomStream
-from archlang.tasks.kit.shipped_task import ShippedTask
 from archlang.tasks.kit.split import Split, join_splits
-from archlang.tasks.kit.task import Kind, Unit, spell
+from archlang.tasks.kit.task import Kind, ShippedTask, Unit, spell
 from archlang.types.statics import Interval
 
 __all__ = ["Argsort", "Interval", "spell"]

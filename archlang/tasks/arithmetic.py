@@ -17,13 +17,12 @@ import numpy as np
 import numpy.typing as npt
 
 from archlang.tasks.kit import mistakes
+from archlang.tasks.kit.distinct import Search, fingerprints
 from archlang.tasks.kit.expressions import Expressions, join_expressions
-from archlang.tasks.kit.fingerprints import Patience, Seen, fingerprints, in_share
 from archlang.tasks.kit.ragged import Integers, Ragged, enclose, offsets_of
 from archlang.tasks.kit.random_stream import RandomStream
-from archlang.tasks.kit.shipped_task import ShippedTask
 from archlang.tasks.kit.split import Split
-from archlang.tasks.kit.task import X_MARKS, Kind, Unit, spell
+from archlang.tasks.kit.task import X_MARKS, Kind, ShippedTask, Unit, spell
 from archlang.types.statics import Interval
 
 __all__ = ["Arithmetic", "spell"]
@@ -97,20 +96,17 @@ class Arithmetic(ShippedTask):
             room[depths.low : depths.low + size % bins] += 1
         else:
             room[depths.low :] = size
-        seen, parts, patience = Seen(), list[Expressions](), Patience(size, _WINDOW)
-        missing = size
-        while missing:
+        remedy, share = "raise `max_length`", SHARES[split]
+        search = Search(self.name, f"{split}_size", size, remedy, share=share, window=_WINDOW)
+        parts = list[Expressions]()
+        while search.missing:
             items = _write(_grow_deep(rng, _BATCH, PROBABILITY[split], depths), self.max_length)
             items = items.select(room[items.depths] > 0)
-            prints = fingerprints(items.x)
-            items = items.select(in_share(prints, *SHARES[split]) & seen.fresh(prints))
-            items = items.select(np.flatnonzero(items.within(room))[:missing])
+            items = items.select(search.fresh(fingerprints(items.x)))
+            items = items.select(np.flatnonzero(items.within(room))[: search.missing])
             room -= np.bincount(items.depths, minlength=len(room)) if self.balanced else 0
-            missing -= len(items)
             parts.append(items)
-            if patience.is_over(len(items)) and missing:
-                drawn = size - missing
-                raise mistakes.items_too_rare("arithmetic", f"{split}_size", size, drawn, "raise `max_length`")
+            search.take(len(items))
         return join_expressions(parts)
 
 

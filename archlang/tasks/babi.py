@@ -20,8 +20,8 @@ import numpy as np
 from archlang.data import store
 from archlang.tasks.kit import mistakes
 from archlang.tasks.kit.lexicon import BEGIN, END, Lexicon
-from archlang.tasks.kit.shipped_task import PairTask
 from archlang.tasks.kit.split import Split
+from archlang.tasks.kit.task import PairTask
 from archlang.types.statics import Interval
 
 __all__ = ["Babi", "Question", "read"]

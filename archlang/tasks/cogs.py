@@ -17,8 +17,8 @@ import numpy as np
 
 from archlang.tasks.kit import mistakes, published_files
 from archlang.tasks.kit.lexicon import BEGIN, END, Lexicon, alphabetical
-from archlang.tasks.kit.shipped_task import PairTask
 from archlang.tasks.kit.split import Split
+from archlang.tasks.kit.task import PairTask
 
 __all__ = ["CATEGORIES", "STRUCTURAL", "Cogs", "read"]
 

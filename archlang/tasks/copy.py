@@ -19,9 +19,8 @@ import numpy as np
 from archlang.tasks.kit import mistakes
 from archlang.tasks.kit.ragged import Ragged, append, enclose, offsets_of, shift
 from archlang.tasks.kit.random_stream import RandomStream
-from archlang.tasks.kit.shipped_task import PairTask
 from archlang.tasks.kit.split import Split
-from archlang.tasks.kit.task import Unit, spell
+from archlang.tasks.kit.task import PairTask, Unit, spell
 from archlang.types.statics import Interval
 
 __all__ = ["Copy", "spell"]

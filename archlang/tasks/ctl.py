@@ -19,12 +19,11 @@ from collections.abc import Collection, Mapping
 import numpy as np
 
 from archlang.tasks.kit import mistakes
-from archlang.tasks.kit.fingerprints import Fingerprints, Patience, Seen, in_share, table_fingerprints
+from archlang.tasks.kit.distinct import Fingerprints, Search, Seen, in_share, table_fingerprints
 from archlang.tasks.kit.ragged import Integers, Ragged, Truths, enclose, offsets_of
 from archlang.tasks.kit.random_stream import RandomStream
-from archlang.tasks.kit.shipped_task import ShippedTask
 from archlang.tasks.kit.split import Split
-from archlang.tasks.kit.task import X_MARKS, Kind, Unit, spell
+from archlang.tasks.kit.task import X_MARKS, Kind, ShippedTask, Unit, spell
 from archlang.types.statics import Interval
 
 __all__ = ["Ctl", "spell"]
@@ -174,20 +173,16 @@ class Ctl(ShippedTask):
         lengths run out of items and become rarer, as in the published sets."""
         if lengths is None or size == 0:
             return np.zeros((0, 2), dtype=np.int64)
-        reserved, seen, parts = self._reserved(lengths), Seen(), []
-        missing, patience = size, Patience(size, _WINDOW)
-        while missing:
+        reserved, parts = self._reserved(lengths), []
+        search = Search(self.name, static, size, "choose more `functions`", window=_WINDOW)
+        while search.missing:
             count = rng.below(lengths.high - lengths.low + 1, _BATCH) + lengths.low
             rows = np.empty((_BATCH, lengths.high + 1), dtype=np.int64)
             rows[:, 0] = rng.below(self.symbols, _BATCH)
             rows[:, 1:] = rng.below(self.functions, (_BATCH, lengths.high))
             rows[:, 1:][np.arange(lengths.high) >= count[:, None]] = -1
             rows = rows[self._allowed(rows, reserved, low, high)]
-            rows = rows[seen.fresh(table_fingerprints(rows))][:missing]
-            parts.append(rows)
-            missing -= len(rows)
-            if patience.is_over(len(rows)) and missing:
-                raise mistakes.items_too_rare("ctl", static, size, size - missing, "choose more `functions`")
+            parts.append(rows[search.pick(table_fingerprints(rows))])
         return np.concatenate(parts)
 
     def _allowed(self, rows: Integers, reserved: Fingerprints, low: float, high: float) -> Truths:

@@ -24,12 +24,11 @@ import numpy as np
 import numpy.typing as npt
 
 from archlang.tasks.kit import mistakes
-from archlang.tasks.kit.fingerprints import Patience, Seen, fingerprints, in_share
+from archlang.tasks.kit.distinct import Search, fingerprints
 from archlang.tasks.kit.ragged import Integers, Ragged, Truths, join, offsets_of
 from archlang.tasks.kit.random_stream import RandomStream
-from archlang.tasks.kit.shipped_task import ShippedTask
 from archlang.tasks.kit.split import Split
-from archlang.tasks.kit.task import Kind, LossRule, Unit, spell
+from archlang.tasks.kit.task import Kind, LossRule, ShippedTask, Unit, spell
 from archlang.types.statics import Interval
 
 __all__ = ["Dyck", "Interval", "np", "spell"]
@@ -84,23 +83,16 @@ class Dyck(ShippedTask):
 
     def _draw(self, split: str, lengths: Interval, size: int, seed: int) -> Ragged:
         """Draws strings of these lengths, distinct ones if `distinct`."""
-        rng, seen = RandomStream("dyck", self.pairs, split, lengths.low, lengths.high, seed), Seen()
+        rng = RandomStream("dyck", self.pairs, split, lengths.low, lengths.high, seed)
+        remedy, share = "allow longer strings, or `distinct = false`", SHARES[split]
+        search = Search(self.name, f"{split}_size", size, remedy, share=share, window=_WINDOW)
         parts: list[Ragged] = []
-        missing, patience = size, Patience(size, _WINDOW)
-        while missing:
+        while search.missing:
             drawn = strings(rng, _BATCH, self.pairs, self.p, self.q, lengths)
-            prints = fingerprints(drawn)
             # If strings may repeat, a share would exclude the likeliest strings from a split.
-            keep = (
-                in_share(prints, *SHARES[split]) & seen.fresh(prints)
-                if self.distinct
-                else np.ones(len(prints), np.bool_)
-            )
-            parts.append(drawn.select(np.flatnonzero(keep)[:missing]))
-            missing -= len(parts[-1])
-            if patience.is_over(len(parts[-1])) and missing:
-                remedy = "allow longer strings, or `distinct = false`"
-                raise mistakes.items_too_rare("dyck", f"{split}_size", size, size - missing, remedy)
+            fresh = search.fresh(fingerprints(drawn)) if self.distinct else np.ones(len(drawn), dtype=np.bool_)
+            parts.append(drawn.select(np.flatnonzero(fresh)[: search.missing]))
+            search.take(len(parts[-1]))
         return join(parts)
 
 

@@ -17,9 +17,8 @@
 from collections.abc import Mapping
 
 from archlang.tasks.kit.lexicon import BEGIN, CUTS, END, Cut
-from archlang.tasks.kit.shipped_task import PairTask
 from archlang.tasks.kit.split import Split
-from archlang.tasks.kit.task import spell
+from archlang.tasks.kit.task import PairTask, spell
 from archlang.tasks.kit.user_file_task import UserFileTask
 
 __all__ = ["FileSeq2Seq", "spell"]

@@ -19,12 +19,11 @@ import numpy as np
 import numpy.typing as npt
 
 from archlang.tasks.kit import mistakes
-from archlang.tasks.kit.fingerprints import Patience, Seen, in_share, table_fingerprints
+from archlang.tasks.kit.distinct import Search, Seen, in_share, table_fingerprints
 from archlang.tasks.kit.ragged import Ragged
 from archlang.tasks.kit.random_stream import RandomStream
-from archlang.tasks.kit.shipped_task import ShippedTask
 from archlang.tasks.kit.split import Split, join_splits
-from archlang.tasks.kit.task import Kind, Unit, spell
+from archlang.tasks.kit.task import Kind, ShippedTask, Unit, spell
 
 __all__ = ["FlipFlop", "spell"]
 
@@ -35,7 +34,6 @@ WRITE, IGNORE, READ, ZERO = range(4)
 SHARES = {"train": (0.0, 0.5), "iid": (0.5, 0.625), "valid": (0.625, 0.75), "test": (0.75, 1.0)}
 _FIRST_PAIRS = 32
 _BATCH_SYMBOLS, _BATCH = 1 << 21, 1 << 12
-_WINDOW = 40
 
 Tokens = npt.NDArray[np.uint8]
 
@@ -104,20 +102,18 @@ class FlipFlop(ShippedTask):
     def _draw(self, rng: RandomStream, split: str, size: int, ignore: float, length: int, seen: Seen) -> Tokens:
         """Draws distinct sequences: [size, length]."""
         sequences = np.empty((size, length), dtype=np.uint8)
-        done, patience = 0, Patience(size, _WINDOW)
+        search = Search(self.name, f"{split}_size", size, "choose longer sequences", seen=seen)
         first = min(length // 2, _FIRST_PAIRS)
         batch = min(_BATCH_SYMBOLS // length, _BATCH)
-        while done < size:
+        while search.missing:
             words = rng.words((batch, first))
             beginnings = _sequences(words, ignore, ends=first == length // 2)
             words = words[in_share(table_fingerprints(beginnings), *SHARES[split])]
             words = np.concatenate([words, rng.words((len(words), length // 2 - first))], axis=1)
             rows = _sequences(words, ignore, ends=True)
-            rows = rows[seen.fresh(table_fingerprints(rows))][: size - done]
+            done = size - search.missing
+            rows = rows[search.pick(table_fingerprints(rows))]
             sequences[done : done + len(rows)] = rows
-            done += len(rows)
-            if patience.is_over(len(rows)) and done < size:
-                raise mistakes.items_too_rare("flipflop", f"{split}_size", size, done, "choose longer sequences")
         return sequences
 
 

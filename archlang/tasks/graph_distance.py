@@ -15,13 +15,11 @@ from collections.abc import Collection, Mapping
 
 import numpy as np
 
-from archlang.tasks.kit.distinct import draw_distinct
-from archlang.tasks.kit.fingerprints import Fingerprints, combine, fingerprints
+from archlang.tasks.kit.distinct import Fingerprints, combine, draw_distinct, fingerprints
 from archlang.tasks.kit.ragged import Integers, Ragged, Truths, offsets_of
 from archlang.tasks.kit.random_stream import RandomStream
-from archlang.tasks.kit.shipped_task import ShippedTask
 from archlang.tasks.kit.split import Split
-from archlang.tasks.kit.task import Kind, Task, Unit, class_names
+from archlang.tasks.kit.task import Kind, ShippedTask, Task, Unit, class_names
 from archlang.types.statics import Interval
 
 __all__ = ["GraphDistance", "Interval", "spell_distances", "spell_graph"]

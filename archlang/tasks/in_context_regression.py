@@ -18,9 +18,8 @@ import numpy as np
 
 from archlang.tasks.kit.ragged import Ragged, Reals, offsets_of
 from archlang.tasks.kit.random_stream import RandomStream
-from archlang.tasks.kit.shipped_task import ShippedTask
 from archlang.tasks.kit.split import Split, join_splits
-from archlang.tasks.kit.task import Kind, Unit
+from archlang.tasks.kit.task import Kind, ShippedTask, Unit
 
 # Items are drawn in parts, so that hidden units need little memory.
 _PART = 1 << 10

@@ -20,15 +20,14 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 import numpy as np
 
 from archlang.tasks.kit import mistakes, published_listops
+from archlang.tasks.kit.distinct import Search, Seen, fingerprints, in_share
 from archlang.tasks.kit.expressions import Expressions, join_expressions
-from archlang.tasks.kit.fingerprints import Patience, Seen, fingerprints, in_share
 from archlang.tasks.kit.listops_trees import VOCABULARY, Forest, Growth, evaluate, graft, grow, write
 from archlang.tasks.kit.listops_trees_by_length import LengthTable, grow_to
 from archlang.tasks.kit.ragged import Integers, enclose
 from archlang.tasks.kit.random_stream import RandomStream
-from archlang.tasks.kit.shipped_task import ShippedTask
 from archlang.tasks.kit.split import Split
-from archlang.tasks.kit.task import X_MARKS, Kind, Unit, spell
+from archlang.tasks.kit.task import X_MARKS, Kind, ShippedTask, Unit, spell
 from archlang.types.statics import Interval
 
 __all__ = ["ListOps", "spell"]
@@ -169,19 +168,18 @@ class ListOps(ShippedTask):
         room[depths.low : depths.low + size % bins] += 1
         if not self.balanced:
             room[depths.low : depths.high + 1] = size
-        seen, parts, patience, missing = Seen(), [], Patience(size, _WINDOW), size
-        while missing:
-            before = missing
+        remedy, share, parts = "raise `nominal_length`", DEPTH_SHARES[split], []
+        search = Search(self.name, f"{split}_size", size, remedy, share=share, window=_WINDOW)
+        while search.missing:
+            found = 0
             for forest in self._trees_of_depths(rng, depths):
-                trees = self._fitting(forest, room, DEPTH_SHARES[split], seen)
-                trees = trees.select(np.arange(min(missing, len(trees))))
+                trees = self._fitting(forest, room, search)
+                trees = trees.select(np.arange(min(search.missing - found, len(trees))))
                 if self.balanced:
                     room -= np.bincount(trees.depths, minlength=len(room))
-                missing -= len(trees)
+                found += len(trees)
                 parts.append(trees)
-            if patience.is_over(before - missing) and missing:
-                drawn = size - missing
-                raise mistakes.items_too_rare("listops", f"{split}_size", size, drawn, "raise `nominal_length`")
+            search.take(found)
         trees = join_expressions(parts).select(rng.order(size))
         return self._split(trees, trees.x.lengths, np.full(size, self.arguments))
 
@@ -202,16 +200,15 @@ class ListOps(ShippedTask):
             yield forest.select(high)
             forest = graft(rng, forest.select(~high), growth)
 
-    def _fitting(self, forest: Forest, room: Integers, share: tuple[float, float], seen: Seen) -> Expressions:
-        """Returns the new trees of the forest in the share, at most `room[depth]` of each depth."""
+    def _fitting(self, forest: Forest, room: Integers, search: Search) -> Expressions:
+        """Returns the new trees of the forest, at most `room[depth]` of each depth."""
         # A tree is at least as high as its dependency depth. When the low depths are full, most trees are too low.
         forest = forest.select(forest.heights >= np.flatnonzero(room)[0]) if room.any() else forest
         values, depths = evaluate(forest)
         has_room = room[depths] > 0
         forest, values, depths = forest.select(has_room), values[has_room], depths[has_room]
         trees = Expressions(write(forest), values, depths)
-        prints = fingerprints(trees.x)
-        trees = trees.select(in_share(prints, *share) & seen.fresh(prints))
+        trees = trees.select(search.fresh(fingerprints(trees.x)))
         return trees.select(trees.within(room))
 
     # Source `original`.
@@ -220,16 +217,13 @@ class ListOps(ShippedTask):
         """Returns the trees of the pool in this split. All splits share one pool of distinct trees, so that short
         trees, which run out, are equally rare in small and large splits."""
         growth = self._growth(ORIGINAL_HEIGHT, self.arguments, _LONGEST)
-        rng, seen, parts, patience = RandomStream("listops pool", seed), Seen(), [], Patience(self.pool, _WINDOW)
-        while len(seen) < self.pool:
+        rng, parts = RandomStream("listops pool", seed), []
+        search = Search(self.name, "pool", self.pool, "allow more `arguments`", window=_WINDOW)
+        while search.missing:
             forest = grow(rng, _BATCH, growth)
             forest = forest.select(forest.sizes <= growth.limit)
-            missing = self.pool - len(seen)
             trees = _written(forest)
-            fresh = np.flatnonzero(seen.fresh(fingerprints(trees.x)))[:missing]
-            parts.append(trees.select(fresh))
-            if patience.is_over(len(fresh)):
-                raise mistakes.items_too_rare("listops", "pool", self.pool, len(seen), "allow more `arguments`")
+            parts.append(trees.select(search.pick(fingerprints(trees.x))))
         trees = join_expressions(parts)
         keep = in_share(fingerprints(trees.x), *ORIGINAL_SHARES[split])
         if split == "train":
@@ -288,15 +282,10 @@ class ListOps(ShippedTask):
     ) -> Expressions:
         """Draws `size` distinct trees of a share."""
         parts: list[Expressions] = []
-        missing, patience = size, Patience(size, _WINDOW)
-        while missing:
+        search = Search(self.name, static, size, "allow other lengths", share=share, window=_WINDOW, seen=seen)
+        while search.missing:
             batch = _written(trees())
-            prints = fingerprints(batch.x)
-            batch = batch.select(np.flatnonzero(in_share(prints, *share) & seen.fresh(prints))[:missing])
-            parts.append(batch)
-            missing -= len(batch)
-            if patience.is_over(len(batch)) and missing:
-                raise mistakes.items_too_rare("listops", static, size, size - missing, "allow other lengths")
+            parts.append(batch.select(search.pick(fingerprints(batch.x))))
         return join_expressions(parts)
 
     # Source `lra`.

@@ -21,13 +21,12 @@ import numpy as np
 import numpy.typing as npt
 
 from archlang.tasks.kit import published_files
-from archlang.tasks.kit.fingerprints import Seen, combine, fingerprints, in_share
+from archlang.tasks.kit.distinct import Seen, combine, fingerprints, in_share
 from archlang.tasks.kit.lexicon import ENCLOSED, Lexicon
 from archlang.tasks.kit.ragged import Integers, Ragged, Truths, enclose, join, offsets_of
 from archlang.tasks.kit.random_stream import RandomStream
-from archlang.tasks.kit.shipped_task import ShippedTask
 from archlang.tasks.kit.split import Split
-from archlang.tasks.kit.task import Kind, Unit, spell
+from archlang.tasks.kit.task import Kind, ShippedTask, Unit, spell
 from archlang.types.statics import Interval
 
 __all__ = ["LogicalInference", "read", "spell"]

@@ -23,21 +23,23 @@ Tay et al. (2021), after Linsley et al. (2018), with pictures of 32 x 32 pixels.
 ###........
 """
 
+import io
+import struct
 from collections.abc import Callable, Iterable
 from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
 from archlang.data import store
+from archlang.diagnostics.machine import needs_extra
 from archlang.tasks.kit import mistakes, pathfinder_pictures
-from archlang.tasks.kit.fingerprints import Patience, Seen, in_share, table_fingerprints
-from archlang.tasks.kit.grey_png import PictureError, Pixels, grey_pixels
+from archlang.tasks.kit.distinct import Search, table_fingerprints
 from archlang.tasks.kit.ragged import Integers, Ragged
 from archlang.tasks.kit.random_stream import RandomStream
-from archlang.tasks.kit.shipped_task import ShippedTask
 from archlang.tasks.kit.split import Split
-from archlang.tasks.kit.task import Kind, Unit
+from archlang.tasks.kit.task import Kind, ShippedTask, Unit
 
 __all__ = ["LraPathfinder", "picture"]
 
@@ -45,7 +47,9 @@ __all__ = ["LraPathfinder", "picture"]
 SHARES = {"train": (0.2, 1.0), "valid": (0.0, 0.1), "test": (0.1, 0.2)}
 FOLDER = "pathfinder32/curv_contour_length_14"
 PUBLISHED_LISTS = 200
-_BATCH, _WINDOW = 1 << 12, 40
+_BATCH = 1 << 12
+
+Pixels = npt.NDArray[np.uint8]
 
 
 class LraPathfinder(ShippedTask):
@@ -75,21 +79,17 @@ class LraPathfinder(ShippedTask):
 
     def _drawn(self, split: str, seed: int) -> tuple[Pixels, Integers]:
         size = self.size(split)
-        rng, seen, patience = RandomStream("lra pathfinder", split, seed), Seen(), Patience(size, _WINDOW)
+        rng = RandomStream("lra pathfinder", split, seed)
+        search = Search(self.name, f"{split}_size", size, "choose fewer `dashes`", share=SHARES[split])
         pictures = np.empty((size, pathfinder_pictures.SIDE**2), dtype=np.uint8)
         joined = np.empty(size, dtype=np.int64)
-        done = 0
-        while done < size:
+        while search.missing:
             # Enough for the missing pictures, if a third of the drawn ones is usable.
-            batch = pathfinder_pictures.draw(rng, min(_BATCH, 64 + 3 * (size - done)), self.dashes, self.distractors)
+            batch = pathfinder_pictures.draw(rng, min(_BATCH, 64 + 3 * search.missing), self.dashes, self.distractors)
             rows = batch.pixels.reshape(len(batch.pixels), -1)
-            prints = table_fingerprints(rows)
-            fresh = np.flatnonzero(in_share(prints, *SHARES[split]) & seen.fresh(prints))[: size - done]
+            done, fresh = size - search.missing, search.pick(table_fingerprints(rows))
             end = done + len(fresh)
             pictures[done:end], joined[done:end] = rows[fresh], batch.joined[fresh]
-            done = end
-            if patience.is_over(len(fresh)) and done < size:
-                raise mistakes.items_too_rare("lra_pathfinder", f"{split}_size", size, done, "choose fewer `dashes`")
         return pictures, joined
 
     @cached_property
@@ -159,3 +159,39 @@ def picture(split: Split, index: int) -> str:
     rows, columns = np.flatnonzero(light.any(axis=1)), np.flatnonzero(light.any(axis=0))
     part = light[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
     return "\n".join("".join("#" if pixel else "." for pixel in row) for row in part)
+
+
+# Published pictures
+
+
+# Refused before a pixel is decoded, whatever size the header states.
+_MOST_PIXELS = 1 << 24
+
+
+class PictureError(Exception):
+    """Bytes that are not a PNG picture of the expected kind."""
+
+
+def grey_pixels(data: bytes) -> Pixels:
+    """Returns the pixels [height, width] of a PNG picture with one channel of 8 bits that is not interlaced.
+
+    Raises:
+        PictureError: the picture is of another kind, too large, or damaged."""
+    with needs_extra("data"):
+        from PIL import Image, UnidentifiedImageError
+
+    too_large = (Image.DecompressionBombError, Image.DecompressionBombWarning)
+    try:
+        with Image.open(io.BytesIO(data), formats=["PNG"]) as picture:
+            if picture.mode != "L" or "interlace" in picture.info:
+                raise PictureError("expected one channel of 8 bits that is not interlaced")
+            if picture.width * picture.height > _MOST_PIXELS:
+                raise PictureError(f"{picture.height} rows of {picture.width} pixels are more than {_MOST_PIXELS}")
+            # Decoding ignores the checksums of the pixels.
+            picture.verify()
+        with Image.open(io.BytesIO(data), formats=["PNG"]) as picture:
+            return np.array(picture, dtype=np.uint8)
+    except UnidentifiedImageError as error:
+        raise PictureError("the file is not a PNG picture, or its header is damaged") from error
+    except (OSError, SyntaxError, ValueError, struct.error, *too_large) as error:
+        raise PictureError(f"the PNG picture is damaged: {error}") from error

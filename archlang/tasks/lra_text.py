@@ -17,9 +17,8 @@ import numpy as np
 from archlang.data import store
 from archlang.tasks.kit import mistakes
 from archlang.tasks.kit.ragged import Ragged
-from archlang.tasks.kit.shipped_task import ShippedTask
 from archlang.tasks.kit.split import Split
-from archlang.tasks.kit.task import Kind, Unit
+from archlang.tasks.kit.task import Kind, ShippedTask, Unit
 
 __all__ = ["LraText", "reviews"]
 

@@ -21,12 +21,12 @@ import numpy as np
 
 from archlang.data import store
 from archlang.tasks.kit import mistakes, published_files
-from archlang.tasks.kit.fingerprints import Patience, Seen, fingerprints, in_share
+from archlang.tasks.kit.distinct import Fingerprints, Search, Seen, fingerprints, in_share
 from archlang.tasks.kit.lexicon import BEGIN, END
 from archlang.tasks.kit.ragged import Integers, Ragged
 from archlang.tasks.kit.random_stream import RandomStream, ScalarStream
-from archlang.tasks.kit.shipped_task import PairTask
 from archlang.tasks.kit.split import Split
+from archlang.tasks.kit.task import PairTask
 
 __all__ = ["Mathematics", "question"]
 
@@ -127,16 +127,13 @@ class Mathematics(PairTask):
         digits = INTERPOLATE_DIGITS[self.module]
         low, high = EXTRAPOLATE_DIGITS[self.module] if split == "extrapolate" else (digits, digits)
         drawn = self._questions(RandomStream("mathematics", self.module, split, seed), low, high)
-        seen, patience = Seen(), Patience(self.test_size, _WINDOW)
+        remedy, share = "choose `module = add_or_sub`", SHARES[split]
+        search = Search(self.name, "test_size", self.test_size, remedy, share=share, window=_WINDOW)
         questions: list[Question] = []
-        while len(questions) < self.test_size:
-            fresh = _fresh(list(islice(drawn, _BATCH)), seen, SHARES[split])
-            questions += fresh
-            if patience.is_over(len(fresh)) and len(questions) < self.test_size:
-                raise mistakes.items_too_rare(
-                    "mathematics", "test_size", self.test_size, len(questions), "choose `module = add_or_sub`"
-                )
-        return questions[: self.test_size]
+        while search.missing:
+            batch = list(islice(drawn, _BATCH))
+            questions += [batch[index] for index in search.pick(_prints(batch))]
+        return questions
 
     def _questions(self, rng: RandomStream, low: float, high: float) -> Iterator[Question]:
         stream = _QuestionStream(rng)
@@ -258,9 +255,13 @@ def _written(number: Decimal) -> str:
     return "0" if text in ("-0", "") else text
 
 
+def _prints(batch: Sequence[Question]) -> Fingerprints:
+    return fingerprints(_encoded([text for text, _ in batch]))
+
+
 def _fresh(batch: Sequence[Question], seen: Seen, share: tuple[float, float]) -> list[Question]:
     """Returns the questions of a share that were not drawn before."""
-    prints = fingerprints(_encoded([text for text, _ in batch]))
+    prints = _prints(batch)
     return [batch[int(index)] for index in np.flatnonzero(in_share(prints, *share) & seen.fresh(prints))]
 
 

@@ -17,19 +17,17 @@ from collections.abc import Collection, Mapping
 import numpy as np
 
 from archlang.tasks.kit import mistakes
-from archlang.tasks.kit.fingerprints import Patience, Seen, in_share, table_fingerprints
+from archlang.tasks.kit.distinct import Search, table_fingerprints
 from archlang.tasks.kit.ragged import Integers, Ragged
 from archlang.tasks.kit.random_stream import RandomStream
-from archlang.tasks.kit.shipped_task import ShippedTask
 from archlang.tasks.kit.split import Split, join_splits
-from archlang.tasks.kit.task import Kind, Unit, spell
+from archlang.tasks.kit.task import Kind, ShippedTask, Unit, spell
 
 __all__ = ["Mqar", "np", "spell"]
 
 # The share of all sequences of a length and number of pairs that a split may hold, by fingerprint.
 SHARES = {"train": (0.0, 0.75), "valid": (0.75, 0.875), "test": (0.875, 1.0)}
 _BATCH = 1 << 13
-_WINDOW = 40
 
 
 class Mqar(ShippedTask):
@@ -80,18 +78,14 @@ class Mqar(ShippedTask):
     def _draw(self, split: str, length: int, pairs: int, seed: int) -> Split:
         """Draws distinct sequences of this length and number of pairs."""
         size = self.size(split)
-        rng, seen, patience = RandomStream("mqar", split, length, pairs, seed), Seen(), Patience(size, _WINDOW)
+        rng = RandomStream("mqar", split, length, pairs, seed)
+        search = Search(self.name, f"{split}_size", size, "choose more `words`", share=SHARES[split])
         rows, answers = np.empty((size, length), dtype=np.int32), np.empty((size, length), dtype=np.int32)
-        done = 0
-        while done < size:
-            batch, batch_answers = self._rows(rng, min(_BATCH, max(64, 2 * (size - done))), length, pairs)
-            prints = table_fingerprints(batch)
-            fresh = np.flatnonzero(in_share(prints, *SHARES[split]) & seen.fresh(prints))[: size - done]
+        while search.missing:
+            batch, batch_answers = self._rows(rng, min(_BATCH, max(64, 2 * search.missing)), length, pairs)
+            done, fresh = size - search.missing, search.pick(table_fingerprints(batch))
             end = done + len(fresh)
             rows[done:end], answers[done:end] = batch[fresh], batch_answers[fresh]
-            done = end
-            if patience.is_over(len(fresh)) and done < size:
-                raise mistakes.items_too_rare("mqar", f"{split}_size", size, done, "choose more `words`")
         groups = {"length": np.full(size, length), "pairs": np.full(size, pairs)}
         targets = Ragged.table(np.maximum(answers, 0))
         return Split({"x": Ragged.table(rows)}, targets, Ragged.table(answers >= 0), groups)

@@ -15,8 +15,8 @@ import numpy as np
 from archlang.data import store
 from archlang.tasks.kit import mistakes
 from archlang.tasks.kit.lexicon import BEGIN, END, UNKNOWN, Lexicon, Words, filled, most_frequent, split_sentence
-from archlang.tasks.kit.shipped_task import PairTask
 from archlang.tasks.kit.split import Split
+from archlang.tasks.kit.task import PairTask
 
 __all__ = ["Multi30k", "split_sentence"]
 

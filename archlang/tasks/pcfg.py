@@ -18,12 +18,11 @@ from itertools import pairwise, product
 import numpy as np
 
 from archlang.tasks.kit import mistakes, published_files
-from archlang.tasks.kit.fingerprints import Patience, Seen, fingerprints, in_share
+from archlang.tasks.kit.distinct import Search, fingerprints
 from archlang.tasks.kit.lexicon import BEGIN, END, Lexicon
 from archlang.tasks.kit.random_stream import RandomStream, ScalarStream
-from archlang.tasks.kit.shipped_task import PairTask
 from archlang.tasks.kit.split import Split
-from archlang.tasks.kit.task import spell
+from archlang.tasks.kit.task import PairTask, spell
 
 __all__ = ["Pcfg", "evaluate", "spell"]
 
@@ -73,7 +72,7 @@ MOST_TOKENS = 71
 # The share of all expressions that a split may hold, by fingerprint. A test split that a rule separates from the others
 # may hold all.
 SHARES = {"train": (1 / 8, 1.0), "iid": (0.0, 1 / 16), "test": (1 / 16, 1 / 8)}
-_BATCH, _WINDOW = 1 << 13, 40
+_BATCH = 1 << 13
 
 
 def evaluate(expression: Sequence[str]) -> Words:
@@ -156,26 +155,18 @@ class Pcfg(PairTask):
 
     def _generated(self, split: str, seed: int) -> tuple[list[Words], list[Words]]:
         size = self.size(split) or PUBLISHED_SIZES[self.split][split]
-        stream, seen, patience = (
-            _ExpressionStream(RandomStream("pcfg", self.split, split, seed)),
-            Seen(),
-            Patience(size, _WINDOW),
-        )
+        stream = _ExpressionStream(RandomStream("pcfg", self.split, split, seed))
         expressions: list[Words] = []
         low, high = 1, MOST_FUNCTIONS
         if self.split == "productivity":
             low, high = (MOST_TRAINED + 1, high) if split == "test" else (low, MOST_TRAINED)
         share = SHARES[split] if split != "test" or self.split == "iid" else (0.0, 1.0)
-        while len(expressions) < size:
+        search = Search(self.name, f"{split}_size", size, "choose another `split`", share=share)
+        while search.missing:
             batch = [stream.short_expression(stream.weighted(_COUNTS[low - 1 : high]) + low) for _ in range(_BATCH)]
             if self.split == "systematicity":
                 batch = [expression for expression in batch if bool(_held_out_pair(expression)) == (split == "test")]
-            prints = fingerprints(LEXICON.encode(batch))
-            fresh = np.flatnonzero(in_share(prints, *share) & seen.fresh(prints))[: size - len(expressions)]
-            expressions += [batch[index] for index in fresh]
-            if patience.is_over(len(fresh)) and len(expressions) < size:
-                static, drawn = f"{split}_size", len(expressions)
-                raise mistakes.items_too_rare("pcfg", static, size, drawn, "choose another `split`")
+            expressions += [batch[index] for index in search.pick(fingerprints(LEXICON.encode(batch)))]
         return expressions, [evaluate(expression) for expression in expressions]
 
 

@@ -19,11 +19,10 @@ from itertools import product
 import numpy as np
 
 from archlang.tasks.kit import published_files
-from archlang.tasks.kit.fingerprints import fingerprints
+from archlang.tasks.kit.distinct import fingerprints
 from archlang.tasks.kit.ragged import Integers, Ragged, append, enclose, shift
-from archlang.tasks.kit.shipped_task import PairTask
 from archlang.tasks.kit.split import Split
-from archlang.tasks.kit.task import spell
+from archlang.tasks.kit.task import PairTask, spell
 
 __all__ = ["Scan", "commands", "published_iid", "read", "spell"]
 

@@ -14,9 +14,8 @@ from archlang.diagnostics import ArchlangError
 from archlang.source import Source
 from archlang.syntax import parse
 from archlang.syntax.tree import Binary, Boolean, Conditional, Expression, Extern, ListOf, Name, Number, Range, String
-from archlang.tasks.kit.shipped_task import ShippedTask
 from archlang.tasks.kit.split import Split
-from archlang.tasks.kit.task import Task
+from archlang.tasks.kit.task import ShippedTask, Task
 from archlang.types.statics import Interval
 
 Shipped = TypeVar("Shipped", bound=ShippedTask)

@@ -11,9 +11,8 @@ from archlang.syntax import format_program, parse
 from archlang.syntax.tree import Name, TypeName
 from archlang.tasks.kit.metrics import MEANINGS
 from archlang.tasks.kit.ragged import Ragged
-from archlang.tasks.kit.shipped_task import ShippedTask
 from archlang.tasks.kit.split import Form
-from archlang.tasks.kit.task import DecodableTask, Kind, class_names, group_names, group_values, groups
+from archlang.tasks.kit.task import DecodableTask, Kind, ShippedTask, class_names, group_names, group_values, groups
 from archlang.types.statics import Interval
 from tests.tasks.every import FOLDER, NAMES, SMALL, build, items_of, signature, value, vars_of, vocabulary_of
 

@@ -11,8 +11,8 @@ import numpy as np
 
 from archlang.tasks.kit.ragged import Integers, Ragged, offsets_of
 from archlang.tasks.kit.random_stream import RandomStream
-from archlang.tasks.kit.shipped_task import ShippedTask
 from archlang.tasks.kit.split import Split
+from archlang.tasks.kit.task import ShippedTask
 from archlang.types.statics import Interval
 
 # The width of the groups of lengths that results are broken down by.

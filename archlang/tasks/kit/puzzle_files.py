@@ -11,8 +11,7 @@ import numpy as np
 from archlang.tasks.kit import mistakes
 from archlang.tasks.kit.lexicon import Lexicon
 from archlang.tasks.kit.random_stream import RandomStream
-from archlang.tasks.kit.shipped_task import ShippedTask
-from archlang.tasks.kit.task import Kind, Unit
+from archlang.tasks.kit.task import Kind, ShippedTask, Unit
 from archlang.tasks.kit.user_files import check_forms, rows_of
 
 Problem = Callable[[str, str], str]

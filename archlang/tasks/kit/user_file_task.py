@@ -15,7 +15,7 @@ from archlang.diagnostics.names import listed
 from archlang.tasks.kit import mistakes
 from archlang.tasks.kit.lexicon import UNKNOWN, Cut, Lexicon, filled, most_frequent
 from archlang.tasks.kit.ragged import Integers
-from archlang.tasks.kit.shipped_task import ShippedTask
+from archlang.tasks.kit.task import ShippedTask
 from archlang.tasks.kit.user_files import Line, UserFiles, check_forms, one_label
 
 

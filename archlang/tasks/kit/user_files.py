@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from pathlib import Path
 
-from archlang.data.compression import ENDINGS, Stored, reading
 from archlang.data.mistakes import DataError
+from archlang.data.stored import ENDINGS, Stored, reading
 from archlang.diagnostics.names import plural
 from archlang.files.mistakes import RefusedFile
 from archlang.files.readable import open_named
