@@ -19,12 +19,11 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from archlang.tasks.kit import mistakes
+from archlang.tasks.kit.file_tasks import LabelledFileTask
 from archlang.tasks.kit.lexicon import CUTS, Cut
 from archlang.tasks.kit.split import Split
 from archlang.tasks.kit.task import Kind, Unit, spell
-from archlang.tasks.kit.user_file_task import LabelledFileTask
-from archlang.tasks.kit.user_files import one_label
+from archlang.tasks.kit.user_files import Line, one_label
 
 __all__ = ["File", "spell"]
 
@@ -41,7 +40,7 @@ class File(LabelledFileTask):
     metrics = ("accuracy",)
     own_groups = ("length", "label")
 
-    def columns(self) -> Mapping[str, Cut]:
+    def own_columns(self) -> Mapping[str, Cut]:
         return {self.text: CUTS[self.by], self.label: one_label}
 
     @property
@@ -49,11 +48,11 @@ class File(LabelledFileTask):
         return {"label": self.class_names, **super().group_names}
 
     def make(self, split: str, seed: int) -> Split:
-        lines = self.user_files.lines(split)
-        for line in lines:
-            if (count := len(line.cells[1])) != 1:
-                reason = f"it has {count} labels, and a text has one"
-                raise mistakes.bad_line(self.user_files.path_of(split), line.number, reason)
+        def problem(line: Line) -> str:
+            count = len(line.cells[1])
+            return "" if count == 1 else f"it has {count} labels, and a text has one"
+
+        lines = self.lines(split)
         x = self.lexicon.encode(line.cells[0] for line in lines)
-        targets = np.asarray(self.encode_labels(split, lines), dtype=np.int64).reshape(-1)
+        targets = np.asarray(self.encode_labels(split, lines, problem), dtype=np.int64).reshape(-1)
         return Split({"x": x}, targets, groups=self.grouped(lines, length=x.lengths, label=targets))

@@ -17,16 +17,16 @@
 from collections.abc import Mapping
 from typing import ClassVar
 
+from archlang.tasks.kit.file_tasks import TextFileTask
 from archlang.tasks.kit.lexicon import BEGIN, BEGUN, CUTS, END, Cut
 from archlang.tasks.kit.ragged import append, shift
 from archlang.tasks.kit.split import Split
 from archlang.tasks.kit.task import Kind, Unit, spell
-from archlang.tasks.kit.user_file_task import UserFileTask
 
 __all__ = ["FileLanguageModel", "spell"]
 
 
-class FileLanguageModel(UserFileTask):
+class FileLanguageModel(TextFileTask):
     """The task."""
 
     text: str
@@ -37,11 +37,11 @@ class FileLanguageModel(UserFileTask):
     unit = Unit.POSITION
     metrics = ("perplexity", "accuracy")
 
-    def columns(self) -> Mapping[str, Cut]:
+    def own_columns(self) -> Mapping[str, Cut]:
         return {self.text: CUTS[self.by]}
 
     def make(self, split: str, seed: int) -> Split:
-        lines = self.user_files.lines(split)
+        lines = self.lines(split)
         texts = self.lexicon.encode(line.cells[0] for line in lines)
         targets = append(texts, self.words + 1)
         return Split({"x": shift(targets, self.words + 2)}, targets, groups=self.grouped(lines, length=texts.lengths))

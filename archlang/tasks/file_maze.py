@@ -23,7 +23,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from archlang.tasks.kit.puzzle_files import PuzzleFileTask
+from archlang.tasks.kit.file_tasks import PuzzleFileTask
 from archlang.tasks.kit.split import Split
 from archlang.tasks.maze import CLASS_NAMES, FREE, GOAL, PATH, START, VOCABULARY, WALL, maze_split, show
 

@@ -16,15 +16,15 @@
 
 from collections.abc import Mapping
 
+from archlang.tasks.kit.file_tasks import TextFileTask
 from archlang.tasks.kit.lexicon import BEGIN, CUTS, END, Cut
 from archlang.tasks.kit.split import Split
 from archlang.tasks.kit.task import PairTask, spell
-from archlang.tasks.kit.user_file_task import UserFileTask
 
 __all__ = ["FileSeq2Seq", "spell"]
 
 
-class FileSeq2Seq(UserFileTask, PairTask):
+class FileSeq2Seq(TextFileTask, PairTask):
     """The task."""
 
     given: str
@@ -36,12 +36,12 @@ class FileSeq2Seq(UserFileTask, PairTask):
     @property
     def text_columns(self) -> tuple[int, ...]:
         """If `given` and `answer` name the same column, the answer is the text itself."""
-        return (0, len(self.columns()) - 1)
+        return (0, len(self.own_columns()) - 1)
 
-    def columns(self) -> Mapping[str, Cut]:
+    def own_columns(self) -> Mapping[str, Cut]:
         return dict.fromkeys((self.given, self.answer), CUTS[self.by])
 
     def make(self, split: str, seed: int) -> Split:
-        lines, lexicon = self.user_files.lines(split), self.lexicon
+        lines, lexicon = self.lines(split), self.lexicon
         source, target = (lexicon.encode(line.cells[column] for line in lines) for column in self.text_columns)
         return self.pairs(source, target, self.grouped(lines, length=target.lengths))

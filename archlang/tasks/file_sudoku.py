@@ -15,11 +15,13 @@
 >>> folder.cleanup()
 """
 
+from collections.abc import Mapping
 from typing import ClassVar
 
 import numpy as np
 
-from archlang.tasks.kit.puzzle_files import PuzzleFileTask
+from archlang.tasks.kit.file_tasks import PuzzleFileTask
+from archlang.tasks.kit.lexicon import Cut
 from archlang.tasks.kit.random_stream import RandomStream
 from archlang.tasks.kit.split import Split
 from archlang.tasks.kit.sudoku_grids import shuffle
@@ -45,8 +47,8 @@ class FileSudoku(PuzzleFileTask):
     also: ClassVar = {"0": "."}
     class_names = tuple("123456789")
 
-    def columns(self) -> tuple[str, ...]:
-        return (*super().columns(), self.rating)
+    def columns(self) -> Mapping[str, Cut]:
+        return {**super().columns(), self.rating: tuple}
 
     def make(self, split: str, seed: int) -> Split:
         puzzles, solutions, ratings = self.rows(split, seed, _NUMBERS, _problem)

@@ -124,9 +124,7 @@ def test_a_share_keeps_equal_texts_together_and_the_split_of_each_row(tmp_path: 
         (tmp_path / "a.csv").write_text("\n".join(rows))
         task = File(path=str(tmp_path / "a.csv"), words=9, header=False, valid_share=0.2, test_share=0.3)
         assert task.split_names() == ("train", "valid", "test")
-        return {
-            split: [" ".join(line.cells[0]) for line in task.user_files.lines(split)] for split in task.split_names()
-        }
+        return {split: [" ".join(line.cells[0]) for line in task.lines(split)] for split in task.split_names()}
 
     few, many = splits(100), splits(1_000)
     assert sum(map(len, many.values())) == 1_000

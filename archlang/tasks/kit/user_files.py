@@ -5,11 +5,10 @@ may lead to a private file."""
 
 import csv
 import hashlib
-import io
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
 
@@ -49,77 +48,23 @@ class Line:
         return int.from_bytes(digest[:8], "big") / 2.0**64
 
 
-@dataclass(frozen=True)
-class UserFiles:
-    """The files of a user's own that a task reads: the training file, the files of other splits, and the columns, each
-    with the function that cuts its text into words. `shares` are those of the rows of the training file that are in
-    other splits. Without a `header`, the columns are the first ones of the file."""
+def read_lines(task: str, path: str, columns: Mapping[str, Cut], header: bool) -> dict[str, list[Line]]:
+    """Returns every row by its split, or under "" if the file has no column `split`. `columns` are those to read, each
+    with the function that cuts its text into words. Without a `header`, they are the first ones of the file.
 
-    task: str
-    path: str
-    others: Mapping[str, str]
-    columns: Mapping[str, Cut]
-    header: bool = True
-    shares: Mapping[str, float] = field(default_factory=dict)
-
-    def split_names(self) -> tuple[str, ...]:
-        """Returns the splits of the files; every split if no file is named."""
-        if not self.path:
-            return SPLITS
-        present = {"train", *self.others, *self.shares}
-        if len(present) == 1:
-            present.update(self._parts)
-        return tuple(split for split in SPLITS if split in present)
-
-    def path_of(self, split: str) -> str:
-        """Returns the path of the file that holds a split."""
-        return self.others.get(split, self.path)
-
-    def lines(self, split: str) -> list[Line]:
-        """Returns the rows of a split.
-
-        Raises:
-            TaskError: a file is missing, or a row is malformed."""
-        return self._read(self.others[split]).get("", []) if split in self.others else self._parts[split]
-
-    @cached_property
-    def _parts(self) -> dict[str, list[Line]]:
-        """The rows of the training file by split: by its column `split`, or by the shares."""
-        by_split = self._read(self.path)
-        if "" not in by_split:
-            if self.others or self.shares:
-                raise mistakes.splits_twice(self.path)
-            if "train" not in by_split:
-                raise mistakes.no_training_lines(self.path)
-            return by_split
-        parts: dict[str, list[Line]] = {split: [] for split in ("train", *self.shares)}
-        for line in by_split[""]:
-            place = line.place if self.shares else 1.0
-            for split, share in self.shares.items():
-                place -= share
-                if place < 0:
-                    parts[split].append(line)
-                    break
-            else:
-                parts["train"].append(line)
-        return parts
-
-    def _read(self, path: str) -> dict[str, list[Line]]:
-        return _read(self.task, path, _digest(self.task, path), tuple(self.columns.items()), self.header)
-
-
-def _digest(task: str, path: str) -> str:
+    Raises:
+        TaskError: the file is missing, or a row is malformed."""
+    check_forms(task, [path], len(columns))
     with _naming_file(task, path), open_named(path) as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+        digest = hashlib.file_digest(stream, "sha256").hexdigest()
+    return _read_lines(task, path, digest, tuple(columns.items()), header)
 
 
 @lru_cache(maxsize=4)
-def _read(
+def _read_lines(
     task: str, path: str, digest: str, columns: tuple[tuple[str, Cut], ...], header: bool
 ) -> dict[str, list[Line]]:
-    """Returns every row by its split, or under "" if the file has no column `split`.
-
-    `digest` is only a key of the cache."""
+    """`digest` is only a key of the cache."""
     by_split: dict[str, list[Line]] = {}
     for number, split, cells in rows_of(task, path, [column for column, _ in columns], header):
         if split not in (None, *SPLITS):
@@ -248,27 +193,13 @@ def _cell(path: str, number: int, item: Mapping[str, object], column: str) -> Ce
 
 def _lines(task: str, path: str, ending: str) -> Iterator[tuple[int, str]]:
     """Yields the lines with their numbers."""
-    # `newline="\n"`: str.splitlines would also break at U+2028 and others.
-    with (
-        _naming_file(task, path),
-        io.TextIOWrapper(Stored(Path(path), ending).open(), encoding="utf-8-sig", newline="\n") as text,
-    ):
-        try:
-            yield from enumerate(text, 1)
-        except UnicodeDecodeError as error:
-            raise mistakes.bad_line(path, _undecoded_line(path, ending), "it is not UTF-8 text") from error
-
-
-def _undecoded_line(path: str, ending: str) -> int:
-    """The number of the first line that is not UTF-8, or of the last: a text is decoded in parts of many lines."""
-    number = 1
-    with Stored(Path(path), ending).open() as stream:
-        for number, line in enumerate(stream, 1):  # noqa: B007 # also after the loop
+    with _naming_file(task, path), Stored(Path(path), ending).open() as stream:
+        for number, line in enumerate(stream, 1):
             try:
-                line.decode("utf-8")
-            except UnicodeDecodeError:
-                break
-    return number
+                # Only line feeds end lines; str.splitlines would also break at U+2028 and others.
+                yield number, line.decode("utf-8-sig" if number == 1 else "utf-8")
+            except UnicodeDecodeError as error:
+                raise mistakes.bad_line(path, number, "it is not UTF-8 text") from error
 
 
 @contextmanager

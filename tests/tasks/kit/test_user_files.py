@@ -7,20 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from archlang.tasks.kit.lexicon import split_words
+from archlang.tasks.file import File
 from archlang.tasks.kit.mistakes import TaskError
-from archlang.tasks.kit.user_files import UserFiles, one_label
 
 TSV = "text\tlabel\nwhat a day\tgood\nno\tbad\n"
 
 
-def own(path: Path | str, columns: tuple[str, ...] = ("text", "label"), **others: str) -> UserFiles:
-    return UserFiles(
-        "file",
-        str(path),
-        {split: other for split, other in others.items() if other},
-        {name: one_label if name == "label" else split_words for name in columns},
-    )
+def own(path: Path | str, **others: str) -> File:
+    return File(path=str(path), **others)
 
 
 def put(tmp_path: Path, name: str, content: str | bytes) -> Path:
@@ -29,7 +23,7 @@ def put(tmp_path: Path, name: str, content: str | bytes) -> Path:
     return path
 
 
-def cells(files: UserFiles, split: str) -> list[tuple[tuple[str, ...], ...]]:
+def cells(files: File, split: str) -> list[tuple[tuple[str, ...], ...]]:
     return [line.cells for line in files.lines(split)]
 
 
