@@ -1,13 +1,12 @@
 """Argsort: point at the numbers of a sequence in ascending order.
 
-Vinyals, Fortunato and Jaitly (2015), Pointer Networks, and Vinyals, Bengio and Kudlur (2016), Order Matters, section
-4.3, sort real numbers so. Here, numbers are whole and different, so that each answer is one position.
+Vinyals, Fortunato and Jaitly (2015), Pointer Networks; Vinyals, Bengio and Kudlur (2016), Order Matters, section 4.3.
 
 >>> task = Argsort(train=Interval(3, 5), test=(8,), numbers=20, train_size=10)
 >>> train = task.generate("train", seed=0)
->>> spell(task, train.inputs["x"][0]), train.targets[0].tolist()
+>>> task.spell(train.inputs["x"][0]), train.targets[0].tolist()
 ('19 17 8 12 3', [4, 2, 3, 1, 0])
->>> spell(task, train.inputs["x"][1]), train.targets[1].tolist()
+>>> task.spell(train.inputs["x"][1]), train.targets[1].tolist()
 ('2 14 19 7 15', [0, 3, 1, 4, 2])
 """
 
@@ -20,18 +19,14 @@ from archlang.tasks.kit.distinct import Fingerprints, draw_distinct, fingerprint
 from archlang.tasks.kit.ragged import Integers, Ragged, offsets_of
 from archlang.tasks.kit.random_stream import RandomStream
 from archlang.tasks.kit.split import Split, join_splits
-from archlang.tasks.kit.task import Kind, ShippedTask, Unit, spell
+from archlang.tasks.kit.task import Kind, ShippedTask, Unit
 from archlang.types.statics import Interval
-
-__all__ = ["Argsort", "Interval", "spell"]
 
 _BATCH = 1 << 12
 _REMEDY = "choose more `numbers`, or longer sequences"
 
 
 class Argsort(ShippedTask):
-    """The task. `test_size` is the number of items of each test length."""
-
     test: tuple[int, ...]
     numbers: int
 

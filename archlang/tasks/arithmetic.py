@@ -1,13 +1,12 @@
 """Simple arithmetic: compute a nested expression of additions and multiplications of digits, modulo 10.
 
-Csordás et al. (2022), The Neural Data Router, section 3.2 and appendix C. Every operation is in parentheses. The depth
-of an expression is the largest number of nested operations.
+Csordás et al. (2022), The Neural Data Router, section 3.2 and appendix C.
 
 >>> task = Arithmetic(train_size=240)
 >>> train = task.generate("train", seed=0)
->>> spell(task, train.inputs["x"][0]), int(train.targets[0]), int(train.groups["depth"][0])
+>>> task.spell(train.inputs["x"][0]), int(train.targets[0]), int(train.groups["depth"][0])
 ('[B] ( ( ( 0 + 0 ) + 3 ) * ( 3 * 0 ) ) [E]', 0, 3)
->>> spell(task, train.inputs["x"][9]), int(train.targets[9]), int(train.groups["depth"][9])
+>>> task.spell(train.inputs["x"][9]), int(train.targets[9]), int(train.groups["depth"][9])
 ('[B] ( 3 * 2 ) [E]', 6, 1)
 """
 
@@ -22,10 +21,8 @@ from archlang.tasks.kit.expressions import Expressions, join_expressions
 from archlang.tasks.kit.ragged import Integers, Ragged, enclose, offsets_of
 from archlang.tasks.kit.random_stream import RandomStream
 from archlang.tasks.kit.split import Split
-from archlang.tasks.kit.task import X_MARKS, Kind, ShippedTask, Unit, spell
+from archlang.tasks.kit.task import X_MARKS, Kind, ShippedTask, Unit
 from archlang.types.statics import Interval
-
-__all__ = ["Arithmetic", "spell"]
 
 VOCABULARY = ("(", ")", "*", "+", *"0123456789")
 OPEN, CLOSE, TIMES, PLUS, ZERO = range(5)
@@ -40,8 +37,6 @@ _ABSENT = -1
 
 
 class Arithmetic(ShippedTask):
-    """The task."""
-
     valid: Interval
     test: Interval
     max_length: int

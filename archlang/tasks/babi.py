@@ -24,8 +24,6 @@ from archlang.tasks.kit.split import Split
 from archlang.tasks.kit.task import PairTask
 from archlang.types.statics import Interval
 
-__all__ = ["Babi", "Question", "read"]
-
 NAMES = (
     *("single-supporting-fact", "two-supporting-facts", "three-supporting-facts", "two-arg-relations"),
     *("three-arg-relations", "yes-no-questions", "counting", "lists-sets", "simple-negation", "indefinite-knowledge"),
@@ -81,8 +79,6 @@ def read(lines: Iterable[str]) -> Iterator[Question]:
 
 
 class Babi(PairTask):
-    """The task. Its splits are equal for every seed."""
-
     tasks: Interval
     split: str
     share: float

@@ -26,8 +26,6 @@ from archlang.tasks.kit.ragged import Integers, Ragged, offsets_of
 from archlang.tasks.kit.split import Split
 from archlang.tasks.kit.task import PairTask
 
-__all__ = ["Cfq", "query", "question"]
-
 DATA = "dataset.json"
 FILES = {"mcd1": "mcd1", "mcd2": "mcd2", "mcd3": "mcd3", "length": "query_complexity_split", "random": "random_split"}
 INDICES = {"train": "trainIdxs", "valid": "devIdxs", "test": "testIdxs"}
@@ -86,8 +84,6 @@ def collect(items: Iterable[Mapping[str, object]]) -> tuple[Ragged, Ragged, tupl
 
 
 class Cfq(PairTask):
-    """The task. Its splits are the published ones for every seed."""
-
     split: str
     word_limit: int
 

@@ -1,7 +1,6 @@
 """COGS: translate a sentence into its logical form, with words in positions where training never has them.
 
-Kim & Linzen (2020). In the generalization set, 18 categories are lexical (a known structure with another word) and
-three are structural.
+Kim & Linzen (2020).
 
 >>> sentence, form, category = read("Emma rolled a teacher .\\troll . agent ( x _ 1 , Emma )\\tin_distribution")
 >>> sentence, form[:3], CATEGORIES[category]
@@ -19,8 +18,6 @@ from archlang.tasks.kit import mistakes, published_files
 from archlang.tasks.kit.lexicon import BEGIN, END, Lexicon, alphabetical
 from archlang.tasks.kit.split import Split
 from archlang.tasks.kit.task import PairTask
-
-__all__ = ["CATEGORIES", "STRUCTURAL", "Cogs", "read"]
 
 # In the order of the paper's Table 1, followed by the categories of the train set.
 CATEGORIES = (
@@ -50,8 +47,6 @@ def read(line: str) -> Row:
 
 
 class Cogs(PairTask):
-    """The task. Its splits are the published files for every seed."""
-
     breakdown = "category"
     groups = ("category", "structural", "length")
     splits = tuple(FILES)

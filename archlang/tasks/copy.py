@@ -1,14 +1,12 @@
 """Copy: repeat a sequence of symbols, first in first out.
 
-As in Pointer-Augmented Neural Memory (Le et al., 2024, section 3.1). Each length of the train range is equally likely.
-Items may repeat, because there are few short ones. The decoder knows the length of the answer, so the answer has no end
-token unless `eos` is true.
+Le et al. (2024), Pointer-Augmented Neural Memory, section 3.1. Items may repeat, because there are few short ones.
 
 >>> task = Copy(train_size=10)
 >>> train = task.generate("train", seed=0)
->>> spell(task, train.inputs["source"][0]), spell(task, train.inputs["target"][0]), spell(task, train.targets[0])
+>>> task.spell(train.inputs["source"][0]), task.spell(train.inputs["target"][0]), task.spell(train.targets[0])
 ('[B] 6 9 4 7 9 6 4 2 4 [E]', '[B] 6 9 4 7 9 6 4 2', '6 9 4 7 9 6 4 2 4')
->>> spell(task, train.inputs["source"][1]), spell(task, train.inputs["target"][1]), spell(task, train.targets[1])
+>>> task.spell(train.inputs["source"][1]), task.spell(train.inputs["target"][1]), task.spell(train.targets[1])
 ('[B] 8 7 0 [E]', '[B] 8 7', '8 7 0')
 """
 
@@ -20,16 +18,11 @@ from archlang.tasks.kit import mistakes
 from archlang.tasks.kit.ragged import Ragged, append, enclose, offsets_of, shift
 from archlang.tasks.kit.random_stream import RandomStream
 from archlang.tasks.kit.split import Split
-from archlang.tasks.kit.task import PairTask, Unit, spell
+from archlang.tasks.kit.task import PairTask, Unit
 from archlang.types.statics import Interval
-
-__all__ = ["Copy", "spell"]
 
 
 class Copy(PairTask):
-    """The task. `test_size` is the number of items of each test length; the `iid_size` items of the split `iid` have
-    the longest trained length."""
-
     valid: Interval
     test: tuple[int, ...]
     symbols: int

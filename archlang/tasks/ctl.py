@@ -1,16 +1,15 @@
 """Compositional table lookup: apply a sequence of functions, each a table over a few symbols, to one symbol.
 
-Liska et al. (2018), in the setting of the Neural Data Router (Csordás et al., ICLR 2022, section 3.1). The length of an
-item is the number of its functions. In backward order the function that is applied last comes first, so `c a 001` means
-c(a(001)), which is 101 by the published tables. Forward order reverses the same items.
+Liska et al. (2018), in the setting of the Neural Data Router (Csordás et al., ICLR 2022, section 3.1). In backward
+order `c a 001` means c(a(001)), which is 101 by the published tables. Forward order reverses the same items.
 
 >>> task = Ctl(order="backward")
 >>> train = task.generate("train", seed=0)
->>> spell(task, train.inputs["x"][11]), spell(task, train.targets[11:12])
+>>> task.spell(train.inputs["x"][11]), task.spell(train.targets[11:12])
 ('[B] e i g a 000 [E]', '101')
 >>> task = Ctl(order="forward")
 >>> test = task.generate("test", seed=0)
->>> spell(task, test.inputs["x"][0]), spell(task, test.targets[0:1])
+>>> task.spell(test.inputs["x"][0]), task.spell(test.targets[0:1])
 ('[B] 011 c f d b b d b h h f [E]', '011')
 """
 
@@ -23,10 +22,8 @@ from archlang.tasks.kit.distinct import Fingerprints, Search, Seen, in_share, ta
 from archlang.tasks.kit.ragged import Integers, Ragged, Truths, enclose, offsets_of
 from archlang.tasks.kit.random_stream import RandomStream
 from archlang.tasks.kit.split import Split
-from archlang.tasks.kit.task import X_MARKS, Kind, ShippedTask, Unit, spell
+from archlang.tasks.kit.task import X_MARKS, Kind, ShippedTask, Unit
 from archlang.types.statics import Interval
-
-__all__ = ["Ctl", "spell"]
 
 # Digit s of a table is the image of symbol s. Functions a to i occur in compositions; j and k are the published new
 # functions.
@@ -46,7 +43,7 @@ _COUNTABLE = 1 << 18
 
 
 class Ctl(ShippedTask):
-    """The task. Internally an item is a row of numbers: the argument, the functions in the order of their application,
+    """Internally an item is a row of numbers: the argument, the functions in the order of their application,
     and then -1."""
 
     order: str

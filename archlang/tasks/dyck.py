@@ -1,19 +1,16 @@
 """Dyck: predict which brackets may come next in a string of nested brackets.
 
-Suzgun et al. (2019), as in Pointer-Augmented Neural Memory (Le et al., 2024, section 3.2). Strings come from the
-grammar S → (S) with probability `p`, where each pair of brackets is equally likely; S → SS with probability `q`; and
-S → ε otherwise. The answer at each position is a set: every opening bracket, and the closing bracket of the innermost
-open pair.
+Suzgun et al. (2019), as in Pointer-Augmented Neural Memory (Le et al., 2024, section 3.2).
 
 >>> task = Dyck(train_size=9, train=Interval(8, 12))
 >>> train = task.generate("train", seed=0)
->>> spell(task, train.inputs["x"][0])
+>>> task.spell(train.inputs["x"][0])
 '[ ( ( ) ( ( ) ) ) ]'
->>> [spell(task, np.flatnonzero(allowed)) for allowed in train.targets[0]]
+>>> [task.spell(np.flatnonzero(allowed)) for allowed in train.targets[0]]
 ['( [ ]', '( ) [', '( ) [', '( ) [', '( ) [', '( ) [', '( ) [', '( ) [', '( [ ]', '( [']
->>> spell(task, train.inputs["x"][1])
+>>> task.spell(train.inputs["x"][1])
 '[ ] ( ( ) ( ) [ ] )'
->>> [spell(task, np.flatnonzero(allowed)) for allowed in train.targets[1]]
+>>> [task.spell(np.flatnonzero(allowed)) for allowed in train.targets[1]]
 ['( [ ]', '( [', '( ) [', '( ) [', '( ) [', '( ) [', '( ) [', '( [ ]', '( ) [', '( [']
 """
 
@@ -28,10 +25,8 @@ from archlang.tasks.kit.distinct import Search, fingerprints
 from archlang.tasks.kit.ragged import Integers, Ragged, Truths, join, offsets_of
 from archlang.tasks.kit.random_stream import RandomStream
 from archlang.tasks.kit.split import Split
-from archlang.tasks.kit.task import Kind, LossRule, ShippedTask, Unit, spell
+from archlang.tasks.kit.task import Kind, LossRule, ShippedTask, Unit
 from archlang.types.statics import Interval
-
-__all__ = ["Dyck", "Interval", "np", "spell"]
 
 PAIRS = ("()", "[]", "{}", "<>", "+-", "ab", "xo")
 # Validation strings have the lengths of the train set; fingerprints keep distinct strings apart.
@@ -42,8 +37,6 @@ _EMPTY, _NESTED, _TWO = range(3)
 
 
 class Dyck(ShippedTask):
-    """The task. `test_size` is the number of strings of each range of `test`."""
-
     pairs: int
     p: float
     q: float

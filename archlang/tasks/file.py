@@ -8,9 +8,9 @@
 >>> _ = path.write_text("\\n".join(rows))
 >>> task = File(path=str(path), words=4)
 >>> train, test = (task.generate(split, seed=0) for split in task.split_names())
->>> spell(task, train.inputs["x"][0]), int(train.targets[0]), spell(task, train.inputs["x"][1]), int(train.targets[1])
+>>> task.spell(train.inputs["x"][0]), int(train.targets[0]), task.spell(train.inputs["x"][1]), int(train.targets[1])
 ('what a fine day', 1, 'what a <unk>', 0)
->>> spell(task, test.inputs["x"][0]), int(test.targets[0])
+>>> task.spell(test.inputs["x"][0]), int(test.targets[0])
 ('<unk>', 0)
 >>> folder.cleanup()
 """
@@ -22,15 +22,11 @@ import numpy as np
 from archlang.tasks.kit.file_tasks import LabelledFileTask
 from archlang.tasks.kit.lexicon import CUTS, Cut
 from archlang.tasks.kit.split import Split
-from archlang.tasks.kit.task import Kind, Unit, spell
+from archlang.tasks.kit.task import Kind, Unit
 from archlang.tasks.kit.user_files import Line, one_label
-
-__all__ = ["File", "spell"]
 
 
 class File(LabelledFileTask):
-    """The task."""
-
     text: str
     label: str
 

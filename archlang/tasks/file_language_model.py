@@ -7,9 +7,9 @@
 >>> _ = path.write_text("text\\nto be or\\nnot\\n")
 >>> task = FileLanguageModel(path=str(path), words=9)
 >>> train = task.generate("train", seed=0)
->>> spell(task, train.inputs["x"][0]), spell(task, train.targets[0])
+>>> task.spell(train.inputs["x"][0]), task.spell(train.targets[0])
 ('[B] to be or', 'to be or [E]')
->>> spell(task, train.inputs["x"][1]), spell(task, train.targets[1])
+>>> task.spell(train.inputs["x"][1]), task.spell(train.targets[1])
 ('[B] not', 'not [E]')
 >>> folder.cleanup()
 """
@@ -21,14 +21,10 @@ from archlang.tasks.kit.file_tasks import TextFileTask
 from archlang.tasks.kit.lexicon import BEGIN, BEGUN, CUTS, END, Cut
 from archlang.tasks.kit.ragged import append, shift
 from archlang.tasks.kit.split import Split
-from archlang.tasks.kit.task import Kind, Unit, spell
-
-__all__ = ["FileLanguageModel", "spell"]
+from archlang.tasks.kit.task import Kind, Unit
 
 
 class FileLanguageModel(TextFileTask):
-    """The task."""
-
     text: str
 
     signs = (END, BEGIN)

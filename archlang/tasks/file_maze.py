@@ -34,8 +34,6 @@ _STEP = 10
 
 
 class FileMaze(PuzzleFileTask):
-    """The task."""
-
     shuffles: bool
 
     breakdown = "length"

@@ -7,9 +7,9 @@
 >>> _ = path.write_text('{"source": "jump twice", "target": "J J"}\\n{"source": ["walk"], "target": ["W"]}\\n')
 >>> task = FileSeq2Seq(path=str(path), words=9)
 >>> train = task.generate("train", seed=0)
->>> spell(task, train.inputs["source"][0]), spell(task, train.inputs["target"][0]), spell(task, train.targets[0])
+>>> task.spell(train.inputs["source"][0]), task.spell(train.inputs["target"][0]), task.spell(train.targets[0])
 ('[B] jump twice [E]', '[B] J J', 'J J [E]')
->>> spell(task, train.inputs["source"][1]), spell(task, train.targets[1])
+>>> task.spell(train.inputs["source"][1]), task.spell(train.targets[1])
 ('[B] walk [E]', 'W [E]')
 >>> folder.cleanup()
 """
@@ -19,14 +19,10 @@ from collections.abc import Mapping
 from archlang.tasks.kit.file_tasks import TextFileTask
 from archlang.tasks.kit.lexicon import BEGIN, CUTS, END, Cut
 from archlang.tasks.kit.split import Split
-from archlang.tasks.kit.task import PairTask, spell
-
-__all__ = ["FileSeq2Seq", "spell"]
+from archlang.tasks.kit.task import PairTask
 
 
 class FileSeq2Seq(TextFileTask, PairTask):
-    """The task."""
-
     given: str
     answer: str
 

@@ -8,9 +8,9 @@
 >>> _ = path.write_text(f"source,question,answer,rating\\nmine,{solution[:40]}.{solution[41:]},{solution},7\\n")
 >>> task = FileSudoku(path=str(path), train_size=1, valid_size=0, shuffles=1)
 >>> train = task.generate("train", seed=0)
->>> spell(task, train.inputs["x"][0][36:45]), spell_solution(task, train.targets[0][36:45])
+>>> task.spell(train.inputs["x"][0][36:45]), spell_solution(task, train.targets[0][36:45])
 ('5 6 4 8 . 7 2 3 1', '5 6 4 8 9 7 2 3 1')
->>> spell(task, train.inputs["x"][1][36:45]), spell_solution(task, train.targets[1][36:45])
+>>> task.spell(train.inputs["x"][1][36:45]), spell_solution(task, train.targets[1][36:45])
 ('4 5 8 6 9 1 7 3 2', '4 5 8 6 9 1 7 3 2')
 >>> folder.cleanup()
 """
@@ -24,9 +24,8 @@ from archlang.tasks.kit.file_tasks import PuzzleFileTask
 from archlang.tasks.kit.lexicon import Cut
 from archlang.tasks.kit.random_stream import RandomStream
 from archlang.tasks.kit.split import Split
-from archlang.tasks.kit.sudoku_grids import shuffle
 from archlang.tasks.kit.task import spell
-from archlang.tasks.sudoku import puzzle_split, spell_solution
+from archlang.tasks.sudoku import puzzle_split, shuffle, spell_solution
 
 __all__ = ["FileSudoku", "spell", "spell_solution"]
 
@@ -36,8 +35,6 @@ _NUMBERS = {".": 0, **{str(digit): digit for digit in range(10)}}
 
 
 class FileSudoku(PuzzleFileTask):
-    """The task. The sizes count rows before they are shuffled."""
-
     shuffles: int
     rating: str
 

@@ -7,9 +7,9 @@
 >>> _ = path.write_text("text\\ttags\\nthe dog barks\\tDET NOUN VERB\\ndogs bark\\tNOUN VERB\\n")
 >>> task = FileTagging(path=str(path), words=9, labels=3)
 >>> train = task.generate("train", seed=0)
->>> spell(task, train.inputs["x"][0]), train.targets[0].tolist()
+>>> task.spell(train.inputs["x"][0]), train.targets[0].tolist()
 ('the dog barks', [0, 1, 2])
->>> spell(task, train.inputs["x"][1]), train.targets[1].tolist()
+>>> task.spell(train.inputs["x"][1]), train.targets[1].tolist()
 ('dogs bark', [1, 2])
 >>> folder.cleanup()
 """
@@ -21,15 +21,11 @@ from archlang.tasks.kit.file_tasks import LabelledFileTask
 from archlang.tasks.kit.lexicon import CUTS, Cut, split_words
 from archlang.tasks.kit.ragged import Ragged
 from archlang.tasks.kit.split import Split
-from archlang.tasks.kit.task import Kind, Unit, spell
+from archlang.tasks.kit.task import Kind, Unit
 from archlang.tasks.kit.user_files import Line
-
-__all__ = ["FileTagging", "spell"]
 
 
 class FileTagging(LabelledFileTask):
-    """The task."""
-
     text: str
     tags: str
 

@@ -1,15 +1,12 @@
 """Flip-flop language modelling: recall the bit that was written last.
 
-Liu et al. (2023), in the setting of Ray Chowdhury & Caragea (2024). A sequence consists of pairs of an instruction
-(`w` write, `i` ignore, `r` read) and a bit. Its first instruction is `w` and its last one `r`. The bit after `w` or `i`
-is random; the bit after `r` is the bit that was written last. The model predicts each symbol from the symbols before it
-(the first one from `i`), and only bits after `r` count.
+Liu et al. (2023), in the setting of Ray Chowdhury & Caragea (2024). The model reads `i` before the first symbol.
 
 >>> task = FlipFlop(length=12, ignore=0.4, test_length=(14,), train_size=40, iid_size=9, valid_size=9, test_size=9)
 >>> train = task.generate("train", seed=0)
->>> spell(task, train.inputs["x"][0]), spell(task, train.targets[0]), spell(task, train.targets[0][train.scored[0]])
+>>> task.spell(train.inputs["x"][0]), task.spell(train.targets[0]), task.spell(train.targets[0][train.scored[0]])
 ('i w 0 i 1 w 1 i 0 i 0 r', 'w 0 i 1 w 1 i 0 i 0 r 1', '1')
->>> spell(task, train.inputs["x"][1]), spell(task, train.targets[1]), spell(task, train.targets[1][train.scored[1]])
+>>> task.spell(train.inputs["x"][1]), task.spell(train.targets[1]), task.spell(train.targets[1][train.scored[1]])
 ('i w 0 i 1 w 0 i 1 w 1 r', 'w 0 i 1 w 0 i 1 w 1 r 1', '1')
 """
 
@@ -23,9 +20,7 @@ from archlang.tasks.kit.distinct import Search, Seen, in_share, table_fingerprin
 from archlang.tasks.kit.ragged import Ragged
 from archlang.tasks.kit.random_stream import RandomStream
 from archlang.tasks.kit.split import Split, join_splits
-from archlang.tasks.kit.task import Kind, ShippedTask, Unit, spell
-
-__all__ = ["FlipFlop", "spell"]
+from archlang.tasks.kit.task import Kind, ShippedTask, Unit
 
 VOCABULARY = ("w", "i", "r", "0", "1")
 WRITE, IGNORE, READ, ZERO = range(4)
@@ -39,8 +34,6 @@ Tokens = npt.NDArray[np.uint8]
 
 
 class FlipFlop(ShippedTask):
-    """The task. `valid_size` and `test_size` are per combination of `test_ignore` and `test_length`."""
-
     ignore: float
     length: int
     test_ignore: tuple[float, ...]

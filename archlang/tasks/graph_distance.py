@@ -1,7 +1,6 @@
 """Graph distance: the number of edges between the first node of a graph and each other node.
 
-A graph is random: each pair of nodes is joined with the same probability, so that a node has `degree` edges on average
-(Gilbert, 1959, Random Graphs). Nodes are numbered, listed and joined in random order.
+Graphs are random: each pair of nodes is joined with the same probability (Gilbert, 1959, Random Graphs).
 
 >>> task = GraphDistance(train=Interval(4, 5), test=Interval(6, 6), names=10, farthest=3, train_size=10)
 >>> train = task.generate("train", seed=0)
@@ -22,14 +21,10 @@ from archlang.tasks.kit.split import Split
 from archlang.tasks.kit.task import Kind, ShippedTask, Task, Unit, class_names
 from archlang.types.statics import Interval
 
-__all__ = ["GraphDistance", "Interval", "spell_distances", "spell_graph"]
-
 _BATCH = 1 << 10
 
 
 class GraphDistance(ShippedTask):
-    """The task."""
-
     test: Interval
     names: int
     degree: float

@@ -1,8 +1,7 @@
 """In-context regression: learn a function from pairs in the prompt, and predict its value at the next input.
 
-The functions are those of Garg, Tsipras, Liang and Valiant (2022), What can transformers learn in-context?, which Yang,
-Lee, Nowak and Papailiopoulos (2024), Looped transformers are better at learning learning algorithms, use too. Both draw
-new items for every step; here an epoch has `train_size` items.
+Garg, Tsipras, Liang and Valiant (2022) and Yang, Lee, Nowak and Papailiopoulos (2024). Both draw new items for every
+step; here an epoch has `train_size` items.
 
 >>> task = InContextRegression(inputs=2, points=3, test=(3,), train_size=10)
 >>> train = task.generate("train", seed=0)
@@ -26,8 +25,6 @@ _PART = 1 << 10
 
 
 class InContextRegression(ShippedTask):
-    """The task. `test_size` is the number of items of each number of test points."""
-
     function: str
     inputs: int
     points: int

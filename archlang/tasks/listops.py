@@ -1,17 +1,14 @@
 """ListOps: compute a nested list of MAX, MIN, MED and SM (the sum modulo 10) over digits.
 
-MED is rounded down. There are four sources. `depth` splits by dependency depth (Neural Data Router, Csordás et al.,
-ICLR 2022, section 3.3). `original` has the distribution of Nangia & Bowman (2018) and splits by length (as in Havrylov
-et al., 2019) and by the number of arguments (as in Ray Chowdhury & Caragea, 2023). `files` is `original`, but trains on
-the published items of Nangia & Bowman; its split `lra` has the test file of Long Range Arena, where it is in the folder
-of published files. `lra` has the long trees of Long Range Arena (Tay et al., 2021), which are
-also a test of the other two.
+`depth` is from the Neural Data Router (Csordás et al., ICLR 2022, section 3.3). `original` is by Nangia & Bowman
+(2018), split by length as in Havrylov et al. (2019) and by the number of arguments as in Ray Chowdhury & Caragea
+(2023). `lra` is by Tay et al. (2021).
 
 >>> task = ListOps(train_size=40)
 >>> train = task.generate("train", seed=0)
->>> spell(task, train.inputs["x"][11]), int(train.targets[11]), int(train.groups["depth"][11])
+>>> task.spell(train.inputs["x"][11]), int(train.targets[11]), int(train.groups["depth"][11])
 ('[B] [SM 0 5 [MED 8 1 3 4 3 ] ] [E]', 8, 2)
->>> spell(task, train.inputs["x"][39]), int(train.targets[39]), int(train.groups["depth"][39])
+>>> task.spell(train.inputs["x"][39]), int(train.targets[39]), int(train.groups["depth"][39])
 ('[B] [MIN 0 7 4 [MED 8 [SM 5 3 ] 0 ] ] [E]', 0, 1)
 """
 
@@ -22,15 +19,22 @@ import numpy as np
 from archlang.tasks.kit import mistakes, published_listops
 from archlang.tasks.kit.distinct import Search, Seen, fingerprints, in_share
 from archlang.tasks.kit.expressions import Expressions, join_expressions
-from archlang.tasks.kit.listops_trees import VOCABULARY, Forest, Growth, evaluate, graft, grow, write
-from archlang.tasks.kit.listops_trees_by_length import LengthTable, grow_to
+from archlang.tasks.kit.listops_trees import (
+    VOCABULARY,
+    Forest,
+    Growth,
+    LengthTable,
+    evaluate,
+    graft,
+    grow,
+    grow_to,
+    write,
+)
 from archlang.tasks.kit.ragged import Integers, enclose
 from archlang.tasks.kit.random_stream import RandomStream
 from archlang.tasks.kit.split import Split
-from archlang.tasks.kit.task import X_MARKS, Kind, ShippedTask, Unit, spell
+from archlang.tasks.kit.task import X_MARKS, Kind, ShippedTask, Unit
 from archlang.types.statics import Interval
-
-__all__ = ["ListOps", "spell"]
 
 PUBLISHED_DEPTH_SIZES = {"train": 1_000_000, "iid": 1_000, "valid": 1_000, "test": 1_000}
 PUBLISHED_TEST_SIZE = 2_000
@@ -62,10 +66,6 @@ LRA_SHARES = {"valid": (0.0, 0.2), "test": (0.2, 0.4), "train": (0.4, 1.0)}
 
 
 class ListOps(ShippedTask):
-    """The task. The source `depth` uses `train`, `valid`, `test`, `nominal_length` and `balanced`. The source
-    `original` uses `max_length`, `pool`, `test_lengths`, `test_arguments` and `lra`; `files` uses the same except
-    `pool`. A size of 0 means the published size."""
-
     source: str
     valid: Interval
     test: Interval

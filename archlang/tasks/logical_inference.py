@@ -1,14 +1,14 @@
 """Logical inference: find the relation between two propositional formulas over six variables.
 
-Bowman et al. (2015), split by the number of operators as in Tran et al. (2018) and Shen et al. (2019). There are seven
-relations: `=` equivalence, `<` entailment, `>` reverse entailment, `^` negation, `|` exclusion, `v` cover, and `#` none
-of these.
+Bowman et al. (2015), split by the number of operators as in Tran et al. (2018) and Shen et al. (2019). The relations
+are `=` equivalence, `<` entailment, `>` reverse entailment, `^` negation, `|` exclusion, `v` cover, and `#` none of
+these.
 
 >>> task = LogicalInference(draws=2000)
 >>> train = task.generate("train", seed=0)
->>> [spell(task, train.inputs[side][3]) for side in ("left", "right")], RELATIONS[train.targets[3]]
+>>> [task.spell(train.inputs[side][3]) for side in ("left", "right")], RELATIONS[train.targets[3]]
 (['( e ( and a ) )', '( e ( or ( not c ) ) )'], '<')
->>> [spell(task, train.inputs[side][7]) for side in ("left", "right")], RELATIONS[train.targets[7]]
+>>> [task.spell(train.inputs[side][7]) for side in ("left", "right")], RELATIONS[train.targets[7]]
 (['( ( not a ) ( and ( not e ) ) )', 'e'], '|')
 """
 
@@ -26,10 +26,8 @@ from archlang.tasks.kit.lexicon import ENCLOSED, Lexicon
 from archlang.tasks.kit.ragged import Integers, Ragged, Truths, enclose, join, offsets_of
 from archlang.tasks.kit.random_stream import RandomStream
 from archlang.tasks.kit.split import Split
-from archlang.tasks.kit.task import Kind, ShippedTask, Unit, spell
+from archlang.tasks.kit.task import Kind, ShippedTask, Unit
 from archlang.types.statics import Interval
-
-__all__ = ["LogicalInference", "read", "spell"]
 
 RELATIONS = ("=", "<", ">", "^", "|", "v", "#")
 VOCABULARY = ("a", "b", "c", "d", "e", "f", "(", ")", "and", "or", "not")
@@ -118,8 +116,6 @@ class _Formulas:
 
 
 class LogicalInference(ShippedTask):
-    """The task. `draws` is the number of generated pairs for all splits, before repeated pairs are dropped."""
-
     test: Interval
     draws: int
     data: str

@@ -22,8 +22,6 @@ from archlang.tasks.kit.ragged import Integers, Ragged
 from archlang.tasks.kit.split import Split
 from archlang.tasks.kit.task import Kind, ShippedTask, Unit
 
-__all__ = ["LraImage", "batch", "shades"]
-
 ARCHIVE = "cifar-10-python.tar.gz"
 BATCHES = tuple(f"data_batch_{number}" for number in range(1, 6))
 TEST_BATCH = "test_batch"
@@ -78,8 +76,6 @@ def shades(pictures: Bytes) -> Bytes:
 
 
 class LraImage(ShippedTask):
-    """The task. Its splits are the published ones for every seed."""
-
     vocabulary = tuple(str(shade) for shade in range(256))
     kind = Kind.CLASSIFICATION
     class_names = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")

@@ -20,8 +20,6 @@ from archlang.tasks.kit.ragged import Integers, Ragged, offsets_of
 from archlang.tasks.kit.split import Split
 from archlang.tasks.kit.task import Kind, ShippedTask, Unit
 
-__all__ = ["LraRetrieval", "read"]
-
 FILES = {"train": "train", "valid": "eval", "test": "test"}
 _LABELS = {"0.0": 0, "1.0": 1}
 # Papers are longer than the default limit of csv.
@@ -47,8 +45,6 @@ def read(lines: Iterable[str], length: int) -> Iterator[tuple[int, bytes, bytes]
 
 
 class LraRetrieval(ShippedTask):
-    """The task. Its splits are the published files for every seed."""
-
     length: int
 
     vocabulary = tuple(f"<{byte}>" for byte in range(256))

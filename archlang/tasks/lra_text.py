@@ -20,8 +20,6 @@ from archlang.tasks.kit.ragged import Ragged
 from archlang.tasks.kit.split import Split
 from archlang.tasks.kit.task import Kind, ShippedTask, Unit
 
-__all__ = ["LraText", "reviews"]
-
 ARCHIVE = "aclImdb_v1.tar.gz"
 PUBLISHED_SIZE = 25_000
 _NAME = re.compile(r"(?:.*/)?(train|test)/(pos|neg)/(\d+)_\d+\.txt")
@@ -40,8 +38,6 @@ def reviews(files: Iterable[tuple[str, bytes]], split: str, length: int) -> tupl
 
 
 class LraText(ShippedTask):
-    """The task. Its splits are the published ones for every seed."""
-
     length: int
 
     vocabulary = tuple(f"<{byte}>" for byte in range(256))

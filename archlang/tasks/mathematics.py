@@ -28,8 +28,6 @@ from archlang.tasks.kit.random_stream import RandomStream, ScalarStream
 from archlang.tasks.kit.split import Split
 from archlang.tasks.kit.task import PairTask
 
-__all__ = ["Mathematics", "question"]
-
 MODULES = {"add_or_sub": "arithmetic__add_or_sub", "place_value": "numbers__place_value"}
 DIFFICULTIES = ("easy", "medium", "hard")
 # The range of the approximate total number of digits in the numbers of a question.
@@ -75,8 +73,6 @@ Question = tuple[str, str]
 
 
 class Mathematics(PairTask):
-    """The task. `draws` is the number of questions drawn for each difficulty, before repeated ones are dropped."""
-
     module: str
     data: str
     draws: int

@@ -1,7 +1,6 @@
 """Maze: draw the path from the start to the goal.
 
-The model answers for every cell, as in the data of "Hierarchical Reasoning Model" (Wang et al., 2025). The mazes of
-that data have several paths, and the answer is a shortest one. These mazes are trees, so there is one path.
+As in the data of "Hierarchical Reasoning Model" (Wang et al., 2025), whose mazes have several paths; these are trees.
 
 >>> task = Maze(side=5, train=Interval(2, 4), test=Interval(6, 6), train_size=10)
 >>> train = task.generate("train", seed=0)
@@ -30,8 +29,6 @@ from archlang.tasks.kit.split import Split
 from archlang.tasks.kit.task import Kind, ShippedTask, Task, Unit, class_names, spell
 from archlang.types.statics import Interval
 
-__all__ = ["Interval", "Maze", "show"]
-
 WALL, FREE, START, GOAL, PATH = range(5)
 VOCABULARY = ("#", ".", "S", "G")
 CLASS_NAMES = (*VOCABULARY, "o")
@@ -39,7 +36,7 @@ _BATCH = 1 << 8
 
 
 class Maze(ShippedTask):
-    """The task. Rooms are the cells with odd coordinates, counted from 0; the last row and column of an even `side` are
+    """Rooms are the cells with odd coordinates, counted from 0; the last row and column of an even `side` are
     walls."""
 
     side: int

@@ -1,13 +1,12 @@
 """Modular arithmetic: compute an expression of numbers with +, - and *, modulo 5.
 
-A regular task of Delétang et al. (2023), Neural Networks and the Chomsky Hierarchy. There are no brackets, and products
-bind more tightly.
+A regular task of Delétang et al. (2023), Neural Networks and the Chomsky Hierarchy.
 
 >>> task = ModularArithmetic(train=Interval(5, 11), train_size=10)
 >>> train = task.generate("train", seed=0)
->>> spell(task, train.inputs["x"][0]), int(train.targets[0])
+>>> task.spell(train.inputs["x"][0]), int(train.targets[0])
 ('[B] 4 * 3 * 3 [E]', 1)
->>> spell(task, train.inputs["x"][3]), int(train.targets[3])
+>>> task.spell(train.inputs["x"][3]), int(train.targets[3])
 ('[B] 1 - 4 - 4 [E]', 3)
 """
 
@@ -18,15 +17,13 @@ from archlang.tasks.kit.chomsky_hierarchy import ChomskyTask, length_groups
 from archlang.tasks.kit.ragged import Integers, Ragged, enclose, offsets_of
 from archlang.tasks.kit.random_stream import RandomStream
 from archlang.tasks.kit.split import Split
-from archlang.tasks.kit.task import X_MARKS, Kind, Unit, spell
+from archlang.tasks.kit.task import X_MARKS, Kind, Unit
 from archlang.types.statics import Interval
 
-__all__ = ["Interval", "ModularArithmetic", "spell"]
+__all__ = ["Interval", "ModularArithmetic"]
 
 
 class ModularArithmetic(ChomskyTask):
-    """The task. Expressions have odd lengths: an even length is reduced by 1."""
-
     modulus: int
 
     kind = Kind.CLASSIFICATION

@@ -1,14 +1,12 @@
 """Multi-query associative recall: answer each repeated key with its value.
 
-Arora et al. (2024), Zoology. A sequence begins with pairs of a key and a value, from the two halves of the vocabulary,
-each at most once. The keys are repeated after gaps that follow a power law, and the model answers at these positions.
-All other symbols are random.
+Arora et al. (2024), Zoology.
 
 >>> task = Mqar(words=12, length=12, pairs=2, test_length=(16,), test_pairs=(4,), train_size=10)
 >>> train = task.generate("train", seed=0)
->>> spell(task, train.inputs["x"][0]), np.flatnonzero(train.scored[0]), train.targets[0][train.scored[0]]
+>>> task.spell(train.inputs["x"][0]), np.flatnonzero(train.scored[0]), train.targets[0][train.scored[0]]
 ('4 9 1 11 5 1 1 10 4 8 11 7', array([6, 8]), array([11,  9], dtype=int32))
->>> spell(task, train.inputs["x"][3]), np.flatnonzero(train.scored[3]), train.targets[3][train.scored[3]]
+>>> task.spell(train.inputs["x"][3]), np.flatnonzero(train.scored[3]), train.targets[3][train.scored[3]]
 ('1 6 4 10 1 7 4 5 11 2 2 7', array([4, 6]), array([ 6, 10], dtype=int32))
 """
 
@@ -21,9 +19,7 @@ from archlang.tasks.kit.distinct import Search, table_fingerprints
 from archlang.tasks.kit.ragged import Integers, Ragged
 from archlang.tasks.kit.random_stream import RandomStream
 from archlang.tasks.kit.split import Split, join_splits
-from archlang.tasks.kit.task import Kind, ShippedTask, Unit, spell
-
-__all__ = ["Mqar", "np", "spell"]
+from archlang.tasks.kit.task import Kind, ShippedTask, Unit
 
 # The share of all sequences of a length and number of pairs that a split may hold, by fingerprint.
 SHARES = {"train": (0.0, 0.75), "valid": (0.75, 0.875), "test": (0.875, 1.0)}
@@ -31,8 +27,6 @@ _BATCH = 1 << 13
 
 
 class Mqar(ShippedTask):
-    """The task. A sequence of `length` symbols has `pairs` keys. `test_length` and `test_pairs` are parallel lists."""
-
     words: int
     length: int
     pairs: int

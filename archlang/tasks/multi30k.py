@@ -18,8 +18,6 @@ from archlang.tasks.kit.lexicon import BEGIN, END, UNKNOWN, Lexicon, Words, fill
 from archlang.tasks.kit.split import Split
 from archlang.tasks.kit.task import PairTask
 
-__all__ = ["Multi30k", "split_sentence"]
-
 FILES = {
     "train": "train",
     "valid": "val",
@@ -35,8 +33,6 @@ Sentences = tuple[list[Words], list[Words]]
 
 
 class Multi30k(PairTask):
-    """The task. Its splits are equal for every seed."""
-
     split: str
     share: float
     source_words: int

@@ -1,14 +1,12 @@
 """PCFG SET: compute an expression of string functions, such as `reverse copy O14 O4 C12`.
 
-Hupkes et al. (2020). Functions precede their arguments, without brackets; a comma separates the two arguments of a
-binary function. Expressions with many functions (productivity) or with certain pairs of adjacent functions
-(systematicity) are held out.
+Hupkes et al. (2020). Functions precede their arguments, without brackets; a comma separates two arguments.
 
 >>> task = Pcfg(train_size=20, split="systematicity")
 >>> train = task.generate("train", seed=0)
->>> spell(task, train.inputs["source"][8]), spell(task, train.targets[8])
+>>> task.spell(train.inputs["source"][8]), task.spell(train.targets[8])
 ('[B] append L7 A1 O9 Q1 D6 , reverse shift J14 W4 [E]', 'L7 A1 O9 Q1 D6 J14 W4 [E]')
->>> spell(task, train.inputs["source"][13]), spell(task, train.inputs["target"][13]), spell(task, train.targets[13])
+>>> task.spell(train.inputs["source"][13]), task.spell(train.inputs["target"][13]), task.spell(train.targets[13])
 ('[B] swap_first_last P14 X12 Z19 N17 [E]', '[B] N17 X12 Z19 P14', 'N17 X12 Z19 P14 [E]')
 """
 
@@ -22,9 +20,7 @@ from archlang.tasks.kit.distinct import Search, fingerprints
 from archlang.tasks.kit.lexicon import BEGIN, END, Lexicon
 from archlang.tasks.kit.random_stream import RandomStream, ScalarStream
 from archlang.tasks.kit.split import Split
-from archlang.tasks.kit.task import PairTask, spell
-
-__all__ = ["Pcfg", "evaluate", "spell"]
+from archlang.tasks.kit.task import PairTask
 
 Words = tuple[str, ...]
 
@@ -107,8 +103,6 @@ def _value(words: Words, start: int) -> tuple[Words, int]:
 
 
 class Pcfg(PairTask):
-    """The task. A size of 0 means the published size."""
-
     split: str
     data: str
 

@@ -1,14 +1,13 @@
 """SCAN: translate commands such as `jump twice` into actions.
 
-Lake & Baroni (2018). A grammar without recursion generates all 20,910 commands, and each has one sequence of actions.
-`split = length` trains on at most `cutoff` actions: 22 as published, others as in Newman et al. (2020) and Csordás et
-al. (2021). With `split = jump` and `split = turn_left`, train has this action only as a command of its own.
+Lake & Baroni (2018). A grammar without recursion generates all 20,910 commands. Other cutoffs than 22 are those of
+Newman et al. (2020) and Csordás et al. (2021).
 
 >>> task = Scan(split="length", cutoff=22)
 >>> train = task.generate("train", seed=0)
->>> spell(task, train.inputs["source"][27]), spell(task, train.inputs["target"][27]), spell(task, train.targets[27])
+>>> task.spell(train.inputs["source"][27]), task.spell(train.inputs["target"][27]), task.spell(train.targets[27])
 ('[B] walk twice and jump [E]', '[B] I_WALK I_WALK I_JUMP', 'I_WALK I_WALK I_JUMP [E]')
->>> spell(task, train.inputs["source"][65]), spell(task, train.targets[65])
+>>> task.spell(train.inputs["source"][65]), task.spell(train.targets[65])
 ('[B] run and look opposite right [E]', 'I_RUN I_TURN_RIGHT I_TURN_RIGHT I_LOOK [E]')
 """
 
@@ -22,9 +21,7 @@ from archlang.tasks.kit import published_files
 from archlang.tasks.kit.distinct import fingerprints
 from archlang.tasks.kit.ragged import Integers, Ragged, append, enclose, shift
 from archlang.tasks.kit.split import Split
-from archlang.tasks.kit.task import PairTask, spell
-
-__all__ = ["Scan", "commands", "published_iid", "read", "spell"]
+from archlang.tasks.kit.task import PairTask
 
 WORDS = (
     *("after", "and", "around", "jump", "left", "look", "opposite"),
@@ -87,8 +84,6 @@ def _held_out(count: int) -> int:
 
 
 class Scan(PairTask):
-    """The task. Its splits are equal for every seed."""
-
     split: str
     cutoff: int
     data: str

@@ -33,8 +33,6 @@ from archlang.tasks.kit.task import Kind, ShippedTask, Unit
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-__all__ = ["Question", "Squad", "exact_match", "f1", "normalised", "read"]
-
 FILES = ("train-v1.1.json", "dev-v1.1.json")
 SEPARATOR = "[S]"
 _MARKS = (BEGIN, SEPARATOR, END)
@@ -170,8 +168,6 @@ class _Words:
 
 
 class Squad(ShippedTask):
-    """The task. Its splits are equal for every seed."""
-
     split: str
     share: float
     word_limit: int

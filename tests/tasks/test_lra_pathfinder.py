@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from archlang.tasks.kit import pathfinder_pictures
+from archlang.tasks import lra_pathfinder
 from archlang.tasks.kit.random_stream import RandomStream
 from archlang.tasks.kit.split import Split, digest
 from archlang.tasks.lra_pathfinder import LraPathfinder, PictureError, grey_pixels, listed, pictures
@@ -37,16 +37,16 @@ def pieces(light: np.ndarray, reach: int) -> list[set[tuple[int, int]]]:
 def test_marks_are_at_the_ends_of_one_path_or_of_two(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two paths that keep clear of each other by more than the gaps of a path are two pieces. The marks, which are only
     noted here and not drawn, are in one of them or in both."""
-    once, noted = pathfinder_pictures._wider, []
+    once, noted = lra_pathfinder._wider, []
 
     def note(places: np.ndarray) -> np.ndarray:
         noted.append(places // 256)
         return np.zeros((len(places), 32, 32), dtype=np.bool_)
 
-    monkeypatch.setattr(pathfinder_pictures, "_wider", lambda canvas: once(once(canvas)))
-    monkeypatch.setattr(pathfinder_pictures, "_mark", note)
-    monkeypatch.setattr(pathfinder_pictures, "_ATTEMPTS", 1_000)
-    drawn = pathfinder_pictures.draw(RandomStream("test"), 200, dashes=8, distractors=0)
+    monkeypatch.setattr(lra_pathfinder, "_wider", lambda canvas: once(once(canvas)))
+    monkeypatch.setattr(lra_pathfinder, "_mark", note)
+    monkeypatch.setattr(lra_pathfinder, "_ATTEMPTS", 1_000)
+    drawn = lra_pathfinder.draw(RandomStream("test"), 200, dashes=8, distractors=0)
     assert len(drawn.pixels) == 200
     for pixels, joined, *marks in zip(drawn.pixels > 0, drawn.joined, *noted, strict=True):
         parts = pieces(pixels, 2)

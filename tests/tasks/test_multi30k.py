@@ -6,9 +6,10 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from archlang.tasks.kit.lexicon import split_sentence
 from archlang.tasks.kit.mistakes import TaskError
 from archlang.tasks.kit.ragged import Ragged
-from archlang.tasks.multi30k import FILES, Multi30k, split_sentence
+from archlang.tasks.multi30k import FILES, Multi30k
 from tests.tasks.conftest import Offer
 
 SIZES = {"train": 29_000, "valid": 1_014, "test": 1_000, "test_2017": 1_000, "mscoco": 461}

@@ -344,6 +344,10 @@ class ShippedTask(ABC):
             raise mistakes.unknown_split(self.name, split, self.split_names())
         return self.make(split, seed)
 
+    def spell(self, tokens: Iterable[int]) -> str:
+        """Returns tokens as text, separated by spaces."""
+        return spell(self, tokens)  # type: ignore[arg-type] # a subclass is a `Task`
+
     @abstractmethod
     def make(self, split: str, seed: int) -> Split:
         """Returns one of the splits."""
