@@ -66,7 +66,7 @@ class Copy(PairTask):
             case "test":
                 lengths = np.repeat(np.asarray(self.test, dtype=np.int64), self.test_size)
             case _:
-                raise mistakes.unknown_split(self.name, split, self.split_names())
+                raise mistakes.error("unknown_split", self.name, split, self.split_names())
         offsets = offsets_of(lengths)
         symbols = Ragged(rng.below(self.symbols, int(offsets[-1])).astype(np.uint8), offsets)
         begin, end = self.symbols + 1, self.symbols
