@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from archlang.tasks.kit import mistakes
 from archlang.tasks.kit.distinct import Search, fingerprints
-from archlang.tasks.kit.expressions import Expressions, join_expressions
+from archlang.tasks.kit.listops_trees import Expressions, join_expressions
 from archlang.tasks.kit.ragged import Integers, Ragged, enclose, offsets_of
 from archlang.tasks.kit.random_stream import RandomStream
 from archlang.tasks.kit.split import Split

@@ -15,7 +15,7 @@ from functools import cached_property
 import numpy as np
 
 from archlang.tasks.kit import mistakes, published_files
-from archlang.tasks.kit.lexicon import BEGIN, END, Lexicon, alphabetical
+from archlang.tasks.kit.lexicon import BEGIN, END, Lexicon
 from archlang.tasks.kit.split import Split
 from archlang.tasks.kit.task import PairTask
 
@@ -60,7 +60,7 @@ class Cogs(PairTask):
     def _lexicon(self) -> Lexicon:
         """The words of all splits, as in Csordás et al. (2021), because the generalization set has words of its own."""
         sides = (side for rows in self._rows.values() for row in rows for side in row[:2])
-        words = alphabetical(sides)
+        words = sorted({word for side in sides for word in side})
         if len(words) != PUBLISHED_WORDS:
             raise mistakes.error("vocabulary_not_published", "cogs", len(words), PUBLISHED_WORDS)
         return Lexicon((*words, END, BEGIN))

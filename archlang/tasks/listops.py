@@ -18,9 +18,9 @@ import numpy as np
 
 from archlang.tasks.kit import mistakes, published_listops
 from archlang.tasks.kit.distinct import Search, Seen, fingerprints, in_share
-from archlang.tasks.kit.expressions import Expressions, join_expressions
 from archlang.tasks.kit.listops_trees import (
     VOCABULARY,
+    Expressions,
     Forest,
     Growth,
     LengthTable,
@@ -28,6 +28,7 @@ from archlang.tasks.kit.listops_trees import (
     graft,
     grow,
     grow_to,
+    join_expressions,
     write,
 )
 from archlang.tasks.kit.ragged import Integers, enclose
