@@ -14,7 +14,6 @@ from collections.abc import Collection, Mapping
 
 import numpy as np
 
-from archlang.tasks.kit import mistakes
 from archlang.tasks.kit.ragged import Ragged, append, enclose, offsets_of, shift
 from archlang.tasks.kit.random_stream import RandomStream
 from archlang.tasks.kit.split import Split
@@ -59,14 +58,12 @@ class Copy(PairTask):
         match split:
             case "train":
                 lengths = self.train.low + rng.below(self.train.high - self.train.low + 1, self.train_size)
-            case "iid" if self.iid_size:
+            case "iid":
                 lengths = np.full(self.iid_size, self.train.high)
             case "valid":
                 lengths = self.valid.low + rng.below(self.valid.high - self.valid.low + 1, self.valid_size)
-            case "test":
-                lengths = np.repeat(np.asarray(self.test, dtype=np.int64), self.test_size)
             case _:
-                raise mistakes.error("unknown_split", self.name, split, self.split_names())
+                lengths = np.repeat(np.asarray(self.test, dtype=np.int64), self.test_size)
         offsets = offsets_of(lengths)
         symbols = Ragged(rng.below(self.symbols, int(offsets[-1])).astype(np.uint8), offsets)
         begin, end = self.symbols + 1, self.symbols
