@@ -38,7 +38,9 @@ def list_(as_json: AsJson = False) -> None:
     from archlang.data import store
     from archlang.data.registry import DATASETS
 
-    here = {name: sum(store.at_hand(file) is not None for file in each.files) for name, each in DATASETS.items()}
+    here = {
+        name: sum(store.find(name, file.member) is not None for file in each.files) for name, each in DATASETS.items()
+    }
     if as_json:
         rows = [
             {
@@ -120,7 +122,7 @@ def verify(
             place, digest = (None, None) if verified is None else (str(verified[0]), str(verified[1]))
         except DataError as error:
             damaged.append(error)
-            state, place, digest = "damaged", str(store.at_hand(file)), None
+            state, place, digest = "damaged", str(store.find(file.dataset, file.member)), None
         row = {"dataset": file.dataset, "member": file.member, "state": state, "place": place, "digest": digest}
         rows.append(row)
         if not as_json and (state != "missing" or names):

@@ -68,18 +68,6 @@ def contents(dataset: str, archive: str) -> Iterator[tuple[str, bytes]]:
     yield from archives.contents(stored.place)
 
 
-def read_text(dataset: str, member: str) -> str:
-    """Returns a member of a data set as text.
-
-    Raises:
-        DataError: the file is missing, damaged, or not UTF-8."""
-    with open_binary(dataset, member) as stream:
-        try:
-            return stream.read().decode("utf-8")
-        except UnicodeDecodeError as error:
-            raise mistakes.not_text(_place(dataset, member), error) from error
-
-
 def lines(dataset: str, member: str) -> Iterator[str]:
     """Yields the lines of a member of a data set, without line ends.
 
@@ -92,12 +80,6 @@ def lines(dataset: str, member: str) -> Iterator[str]:
                 yield line.removesuffix("\n")
         except UnicodeDecodeError as error:
             raise mistakes.not_text(_place(dataset, member), error) from error
-
-
-def at_hand(file: OfficialFile) -> Path | None:
-    """Returns the path of a published file, without verifying its content; None if it is missing."""
-    stored = _local(file.dataset, file.member)
-    return None if stored is None else stored.place
 
 
 def verify(file: OfficialFile, *, anew: bool = True) -> tuple[Path, Digest] | None:
