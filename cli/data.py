@@ -38,7 +38,9 @@ def list_(as_json: AsJson = False) -> None:
     from archlang.data import store
     from archlang.data.registry import DATASETS
 
-    here = {name: sum(store.at_hand(file) is not None for file in each.files) for name, each in DATASETS.items()}
+    here = {
+        name: sum(store.find(name, file.member) is not None for file in each.files) for name, each in DATASETS.items()
+    }
     if as_json:
         rows = [
             {
@@ -81,9 +83,9 @@ def get(
 
     Example: archlang data get scan
     """
-    from archlang.data import required_files
+    from archlang.data import store
 
-    files = required_files.files(name, members or ())
+    files = store.required(name, members or ())
     shown = console.err if as_json else console.out
     rows = []
     for file, place, digest in fetch_all(files, shown):
@@ -107,20 +109,20 @@ def verify(
 
     Example: archlang data verify scan
     """
-    from archlang.data import required_files, store
+    from archlang.data import store
     from archlang.data.mistakes import DataError
     from archlang.data.registry import DATASETS
 
     rows: list[dict[str, str | None]] = []
     damaged: list[DataError] = []
-    for file in [file for name in names or sorted(DATASETS) for file in required_files.files(name)]:
+    for file in [file for name in names or sorted(DATASETS) for file in store.required(name)]:
         try:
             verified = store.verify(file)
             state = "missing" if verified is None else "unknown" if file.digest is None else "right"
             place, digest = (None, None) if verified is None else (str(verified[0]), str(verified[1]))
         except DataError as error:
             damaged.append(error)
-            state, place, digest = "damaged", str(store.at_hand(file)), None
+            state, place, digest = "damaged", str(store.find(file.dataset, file.member)), None
         row = {"dataset": file.dataset, "member": file.member, "state": state, "place": place, "digest": digest}
         rows.append(row)
         if not as_json and (state != "missing" or names):
@@ -148,13 +150,13 @@ def path(
 
     Example: archlang data path scan
     """
-    from archlang.data import required_files, store
+    from archlang.data import store
 
     place = store.folder()
     if name is not None:
-        place = place / required_files.dataset(name).name
+        place = place / store.dataset(name).name
     if name is not None and member is not None:
-        required_files.files(name, [member])
+        store.required(name, [member])
         file = store.find(name, member)
         if file is None:
             console.fail(f"{place / member} is not at hand", f"run `archlang data get {name} {member}`")
@@ -193,7 +195,7 @@ def show(
     instance = make_task(bound.name, bound.python, bound.statics, Plugins.read(plugin or (), folder))
     for name in split or ():
         if name not in instance.split_names():
-            raise mistakes.unknown_split(bound.name, name, instance.split_names())
+            raise mistakes.error("unknown_split", bound.name, name, instance.split_names())
     reports = []
     for name in split or instance.split_names():
         with console.err.working(f"preparing {name} of {bound.name}"):

@@ -138,21 +138,17 @@ def _facts(name: str, item: Item) -> dict[str, object]:
 
 
 def declared_facts(item: Item) -> dict[str, object]:
-    """Returns the facts of a task with its default statics; empty if the task needs files."""
-    from archlang.diagnostics import ArchlangError
+    """Returns the facts of a shipped task with its default statics."""
     from archlang.syntax.tree import Extern
 
     if not isinstance(item, Extern) or not item.python.startswith("archlang.tasks."):
         return {}
     module, _, attribute = item.python.partition(":")
-    try:
-        task: Task = getattr(importlib.import_module(module), attribute)()
-        return {
-            "kind": task.kind.value, "splits": list(task.split_names()), "in_distribution": list(task.in_distribution),
-            "broken_down_by": task.breakdown, "metrics": list(task.metrics),
-        }  # fmt: skip
-    except (ArchlangError, TypeError):
-        return {}
+    task: Task = getattr(importlib.import_module(module), attribute).unchecked()
+    return {
+        "kind": task.kind.value, "splits": list(task.split_names()), "in_distribution": list(task.in_distribution),
+        "broken_down_by": task.breakdown, "metrics": list(task.metrics),
+    }  # fmt: skip
 
 
 def recipes(

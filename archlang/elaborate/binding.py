@@ -419,6 +419,20 @@ class Binding:
         ]
 
 
+def sizes_of_task(task: Binding | None) -> dict[str, int]:
+    """The sizes of a task's `gives` that are known, such as `vocab` and `classes`."""
+    if task is None:
+        return {}
+    item = task.declaration.item
+    assert isinstance(item, tree.Extern)
+    sizes = {}
+    for size in item.gives:
+        value = task.evaluator.value(size.value, "int")
+        if size.name is not None and isinstance(value, Dim) and value.constant is not None:
+            sizes[size.name] = value.constant
+    return sizes
+
+
 # Unknown names, and blocks and run-time values in the place of numbers, where the name may be that of a static.
 _OF_UNREAD_NAMES = frozenset({"E0303", "E0307", "E0309", "E0313"})
 

@@ -238,3 +238,17 @@ def plain(value: Value) -> StaticValue | None:
         case bool() | float() | str() | Symbol() | Interval():
             return value
     return None
+
+
+def evaluated(value: object, kind: str | None = None) -> Value:
+    """Returns a static of `kind` as the evaluator represents it: the inverse of `plain`."""
+    match value:
+        case bool() | float() | Interval() | Symbol():
+            return value
+        case int():
+            return Dim.of(value)
+        case str():
+            return value if kind == "file" else Symbol(value)
+        case tuple():
+            return tuple(evaluated(item) for item in value)
+    raise TypeError(f"a static cannot be a {type(value).__name__}")

@@ -329,9 +329,8 @@ class Evaluator:
             if same is None:
                 return Unknown("bool")
             return same if node.operator == "==" else not same
-        if isinstance(right, Interval) and isinstance(left, Dim):
-            number = left.constant
-            return Unknown("bool") if number is None else right.low <= number <= right.high
+        if isinstance(right, Interval) and isinstance(left, Dim | Interval | tuple):
+            return _is_within(left, right)
         if isinstance(right, tuple):
             matches = [equal(left, item) for item in right]
             if True in matches:
@@ -369,6 +368,20 @@ class Evaluator:
             return False
         binding = self.lookup(expression.parts[0])
         return isinstance(binding, Bound) and binding.value is not None and may_be_symbol(binding.value)
+
+
+def _is_within(value: Value, interval: Interval) -> bool | Unknown:
+    """Returns whether an integer, every integer of a range, or every item of a list is in an interval."""
+    match value:
+        case Dim():
+            number = value.constant
+            return Unknown("bool") if number is None else interval.low <= number <= interval.high
+        case Interval(low=low, high=high):
+            return interval.low <= low <= high <= interval.high
+        case tuple():
+            answers = [_is_within(item, interval) for item in value]
+            return False if False in answers else next((each for each in answers if isinstance(each, Unknown)), True)
+    return False
 
 
 def _order(operator: str, difference: float) -> bool:

@@ -11,7 +11,7 @@ from math import prod
 
 from archlang.diagnostics import Report
 from archlang.diagnostics.effort import Memo, TooMuchWork, spend
-from archlang.elaborate.binding import Binding
+from archlang.elaborate.binding import Binding, sizes_of_task
 from archlang.elaborate.static_arguments import plain
 from archlang.names import mistakes as name_mistakes
 from archlang.names.resolve import ResolvedFile
@@ -32,7 +32,7 @@ from archlang.plan.replaced_values import check_replaced_values
 from archlang.plan.schedules import check_schedule
 from archlang.plan.seeds import check_seed, check_seeds
 from archlang.plan.sign_sgd import check_sign_sgd
-from archlang.plan.statics import bind, bound_extern, given_statics, given_weights, model_statics, sizes_of_task
+from archlang.plan.statics import bind, bound_extern, given_statics, given_weights, model_statics
 from archlang.plan.supervision import check_supervision
 from archlang.plan.task_instance import task_measures
 from archlang.plan.user_functions import check_user_functions

@@ -79,20 +79,6 @@ def bound_extern(binding: Binding, weights: Mapping[str, Bound] | None = None) -
     return BoundExtern(item.name, item.python, ordered)
 
 
-def sizes_of_task(task: Binding | None) -> dict[str, int]:
-    """The sizes of a task's `gives` that are known, such as `vocab` and `classes`."""
-    if task is None:
-        return {}
-    item = task.declaration.item
-    assert isinstance(item, Extern)
-    sizes = {}
-    for size in item.gives:
-        value = task.evaluator.value(size.value, "int")
-        if size.name is not None and isinstance(value, Dim) and value.constant is not None:
-            sizes[size.name] = value.constant
-    return sizes
-
-
 def model_sizes(sizes: Mapping[str, int]) -> dict[str, Bound]:
     """The sizes of a task as its models read them; an unknown one is a symbol. `words` is the vocabulary of a source,
     which equals `vocab` unless the task has two vocabularies."""

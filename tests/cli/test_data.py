@@ -9,7 +9,7 @@ from types import MappingProxyType
 import pytest
 
 from archlang.cli import data
-from archlang.data import fetch, registry, required_files, store
+from archlang.data import fetch, registry, store
 from archlang.data.digests import Digest
 from archlang.data.registry import Dataset, OfficialFile
 from archlang.diagnostics.terminal import Terminal
@@ -43,7 +43,7 @@ def place(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     ]
     monkeypatch.setattr(registry, "_lines", lambda: lines)
     datasets = {"scan": Dataset("scan", "commands", ("scan",), "http://nowhere", "BSD", "http://home", {})}
-    for module in (registry, store, required_files):
+    for module in (registry, store):
         monkeypatch.setattr(module, "DATASETS", MappingProxyType(datasets))
     return tmp_path / "data" / "scan"
 

@@ -6,11 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from archlang.data import digest_cache, digests
-from archlang.data.compression import Stored
-from archlang.data.digest_cache import digest_of
+from archlang.data import digests, stored
 from archlang.data.digests import Digest, DigestRule
 from archlang.data.mistakes import DataError
+from archlang.data.stored import Stored, digest_of
 
 LARGE = b"x" * (1 << 20)
 
@@ -24,7 +23,7 @@ def taken(monkeypatch: pytest.MonkeyPatch) -> list[DigestRule]:
         rules.append(rule)
         return digests.take(rule, *rest)  # type: ignore[arg-type] # as it was called
 
-    monkeypatch.setattr(digest_cache, "take", counted)
+    monkeypatch.setattr(stored, "take", counted)
     return rules
 
 

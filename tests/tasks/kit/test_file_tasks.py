@@ -26,8 +26,8 @@ def test_the_vocabulary_is_that_of_train_and_has_the_size_of_the_static(tmp_path
 def test_labels_are_ordered_as_numbers_or_alphabetically(tmp_path: Path) -> None:
     path = write(tmp_path, "text\tlabel\na\t10\nb\t9\n")
     assert File(path=path).class_names == ("9", "10")
-    with pytest.raises(TaskError, match=r"labels = 1 is too small .* 2 different labels: write labels = 2"):
-        _ = File(path=path, labels=1).class_names
+    with pytest.raises(TaskError, match=r"labels = 2 is too small .* 3 different labels: write labels = 3"):
+        _ = File(path=write(tmp_path, "text\tlabel\na\t1\nb\t2\nc\t3\n")).class_names
     words = write(tmp_path, "text\tlabel\na\tvery good\nb\tbad\n")
     assert File(path=words).class_names == ("bad", "very good")
 
