@@ -35,7 +35,7 @@ def evaluate(
     from archlang.record.schemas import json_value
     from archlang.runs import evaluation
     from archlang.runs.progress import result_table
-    from archlang.train.decoding import DEFAULT_ANSWERS
+    from archlang.train.score import DEFAULT_ANSWERS
 
     changes = parse_sets(sets)
     if fixed := next((path for path in changes if not path.startswith("task.")), None):

@@ -44,8 +44,7 @@ def inspect(
     from archlang.pages.inspection.inspect import inspect as inspect_batch
     from archlang.pages.inspection.inspect import source_lines
     from archlang.record.reading import RECIPE
-    from archlang.runs.evaluation import open_run
-    from archlang.runs.stored_model import explaining_stored_model
+    from archlang.runs.evaluation import explaining_stored_model, open_run
 
     if is_saved(run):
         console.fail(

@@ -44,9 +44,8 @@ def print_estimate(runs: TableRuns, workers: int | None, together: bool, speed: 
         RunError: a run cannot begin.
         TaskError: a task cannot be made."""
     from archlang.graph.text import print_graph
-    from archlang.runs.cost import estimate_cost
+    from archlang.runs.cost import estimate_cost, seconds_per_step
     from archlang.runs.required_data import missing_files, missing_user_files
-    from archlang.runs.timing import seconds_per_step
 
     points = runs.points()
     kinds: dict[_Kind, list[Point]] = {}
@@ -136,7 +135,7 @@ def _print_absent(kinds: dict[_Kind, list[Point]], absent: dict[_Kind, tuple[str
 def _print_total(
     runs: TableRuns, points: tuple[Point, ...], estimated: int, total: float, workers: int | None, together: bool
 ) -> None:
-    from archlang.runs.engines.local import LocalEngine
+    from archlang.runs.engines import LocalEngine
     from archlang.runs.points import group_seeds
 
     at_once = min(LocalEngine(workers).workers, max(len(points), 1))

@@ -20,7 +20,7 @@ from archlang.cli.shipped import program
 
 if TYPE_CHECKING:
     from archlang.plan.plan import Plan
-    from archlang.runs.evaluation import Outcome
+    from archlang.runs.evaluation import Result
 
 
 _PRECISIONS = ("32", "bf16", "16")
@@ -134,8 +134,8 @@ def train(
     # Otherwise every process of a run prints torch's warning that all weights have gradients.
     os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
     from archlang.runs import training
+    from archlang.runs.evaluation import explaining_stored_model
     from archlang.runs.points import is_done
-    from archlang.runs.stored_model import explaining_stored_model
     from archlang.train.stop import Stop
 
     stop = Stop()
@@ -216,7 +216,7 @@ def plain_warnings() -> Iterator[None]:
         yield
 
 
-def _outcome_json(outcome: Outcome) -> dict[str, object]:
+def _outcome_json(outcome: Result) -> dict[str, object]:
     from archlang.record.reading import read_record
     from archlang.record.schemas import RESULTS, Results, json_value
 
@@ -226,7 +226,7 @@ def _outcome_json(outcome: Outcome) -> dict[str, object]:
     return facts
 
 
-def _print_results(outcome: Outcome) -> None:
+def _print_results(outcome: Result) -> None:
     from archlang.runs.progress import claim_table, cost_of_lowest_loss, ended_early, result_table
 
     console.out.print(

@@ -1,12 +1,14 @@
-"""A trained model in Python: its module, what it reads, and its predictions."""
+"""A trained model in Python: its module, what it reads, its predictions, and what a notebook shows of it."""
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -17,8 +19,11 @@ from archlang.compile import add_origin
 from archlang.diagnostics import ProgramError
 from archlang.names.load import load_file
 from archlang.pages.inspection.inputs import item_batch, typed_input
-from archlang.pages.inspection.inspect import inspect, source_lines
+from archlang.pages.inspection.inspect import inspect as inspect_batch
+from archlang.pages.inspection.inspect import source_lines
 from archlang.pages.inspection.inspection import Inspection
+from archlang.pages.pictures.picture import draw
+from archlang.pages.pictures.svg import print_svg
 from archlang.pages.reports.run_report import RunReport
 from archlang.plan.plan import Plan
 from archlang.plugins import NO_PLUGINS, Plugins
@@ -33,14 +38,13 @@ from archlang.record.reading import (
     read_text,
 )
 from archlang.record.schemas import RUN, VOCABULARY, ExternRecord, RunRecord
-from archlang.runs.evaluation import OpenedRun, open_run, trained_module
-from archlang.runs.inputs import InputFormat, Item
+from archlang.runs.evaluation import OpenedRun, explaining_stored_model, open_run, trained_module
+from archlang.runs.inputs import FieldFormat, InputFormat, Item, pointing_fields
 from archlang.runs.prediction import DEFAULT_BATCH, Prediction, predict_inputs
-from archlang.runs.stored_model import explaining_stored_model
 from archlang.source import Source
 from archlang.tasks.kit.make_task import make_task
 from archlang.tasks.kit.split import Split
-from archlang.tasks.kit.task import Task
+from archlang.tasks.kit.task import Kind, Task
 from archlang.train.devices import select_device
 from archlang.types.statics import StaticValue
 
@@ -144,7 +148,7 @@ class Run:
             lines = {}
             if isinstance(self._source, OpenedRun) and self.recipe is not None:
                 lines = source_lines(self.folder / RECIPE, self.recipe)
-            return inspect(self.module, self.input_format, batch, title, lines)
+            return inspect_batch(self.module, self.input_format, batch, title, lines)
 
     def report(self) -> RunReport:
         """Returns the report of the run: its curves, metrics and claims.
@@ -238,3 +242,53 @@ def _sources(folder: Path) -> Sequence[Source]:
         return load_file(folder / RECIPE).sources
     except ProgramError:
         return [Source(str(folder / RECIPE), read_text(folder, RECIPE))]
+
+
+def picture(model: Architecture | Run) -> str:
+    """Returns the picture of a module, or of a run's module, as HTML: an image of the boxes of its program, which a
+    notebook shows for a cell that ends with the module. `archlang viz` draws pictures of programs that fold.
+
+    Raises:
+        SavedModelError: it is no model."""
+    module = model.module if isinstance(model, Run) else model
+    if not isinstance(module, Architecture):
+        raise mistakes.not_a_model(module)
+    origin = module.program.origin
+    svg = print_svg(draw(module.program.graph if origin is None else origin.graph))
+    data = base64.b64encode(str(svg).encode()).decode()
+    return f'<img alt="model {module.program.graph.name}" src="data:image/svg+xml;base64,{data}">'
+
+
+def inspect(model: Architecture | Run, item: Any) -> Inspection:  # Any: an input, as `Run.predict` takes it
+    """Returns what a model does with one input: its answers, and a panel for each of its attention maps, gates, halting
+    probabilities, pointers and memories.
+
+    A notebook shows the page of `archlang inspect`; `html()` returns it, and `panels` are the numbers.
+
+    Args:
+        model: A run, whose inputs may be texts; or a module, whose inputs are token ids and numbers.
+        item: The input, or samples of the task, of which the first is shown.
+
+    Raises:
+        RunError: the input does not fit the model."""
+    if isinstance(model, Run):
+        return model.inspect(item)
+    if not isinstance(model, Architecture):
+        raise mistakes.not_a_model(model)
+    if isinstance(item, Split):
+        raise mistakes.samples_need_a_run()
+    input_format = _format_of(model)
+    return inspect_batch(model, input_format, typed_input(model, input_format, item), "input")
+
+
+def _format_of(module: Architecture) -> InputFormat:
+    """Returns the format of a module whose task is unknown: the text of a token is its number."""
+    fields = tuple(
+        FieldFormat(name=field.name, words=tuple(map(str, range(field.vocabulary))))
+        if field.vocabulary is not None
+        else FieldFormat(name=field.name, size=0 if field.type.feature is None else field.type.feature.constant)
+        for field in module.program.inputs
+    )
+    points_from, points_at = pointing_fields(module, [field.name for field in fields])
+    kind = Kind.POINTING if points_at else Kind.TAGGING if module.program.result.lengths else Kind.CLASSIFICATION
+    return InputFormat(kind=kind, fields=fields, words=(), points_at=points_at, points_from=points_from)

@@ -36,10 +36,9 @@ from archlang.files.os_errors import os_errors_as, os_reason
 from archlang.graph.graph import Graph, Region
 from archlang.graph.text import print_graph
 from archlang.plugins import NO_PLUGINS, Plugins
-from archlang.record.checkpoint_content import stored_weights
-from archlang.record.reading import RECIPE, explain
+from archlang.record.checkpoint import stored_weights
+from archlang.record.reading import RECIPE, explain, parse_stored_graph
 from archlang.record.schemas import VOCABULARY, Digests, ExternRecord, FileModel, Statics, json_text
-from archlang.record.stored_graph import parse_stored_graph
 from archlang.runs.inputs import InputFormat
 from archlang.source import Source, package
 from archlang.types.statics import StaticValue  # noqa: F401  # pydantic resolves the name that `Statics` contains

@@ -1,18 +1,22 @@
-"""`save` and `load`: a module as a folder of plain files, and back."""
+"""`save` and `load`: a module as a folder of plain files, and back; `push` and `pull`: such folders on a hub."""
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Collection, Iterable
 from pathlib import Path
+from types import ModuleType
 
 from archlang.api import mistakes
 from archlang.api.run import Run, load_module
-from archlang.api.saved_folder import ModelRecord, is_saved, write_saved
+from archlang.api.saved_folder import MANIFEST, ModelRecord, file_names, is_saved, read_saved, write_saved
 from archlang.backend.architecture import Architecture
 from archlang.compile import load as compile_file
+from archlang.diagnostics.machine import needs_extra
 from archlang.record.reading import GRAPH_AT_TEST, RECIPE
+from archlang.record.run_folder import stored_files
 from archlang.record.schemas import RUN
-from archlang.record.used_files import stored_files
+from archlang.source.cache_folder import cache_folder
 
 
 def save(model: Architecture | Run, folder: str | Path) -> None:
@@ -83,3 +87,68 @@ def load(
     if not (is_saved(folder) or (folder / RUN).exists() or (folder / GRAPH_AT_TEST).exists()):
         raise mistakes.not_saved(folder)
     return load_module(folder, plugins=plugins)
+
+
+def push(
+    model: Architecture | Run | str | Path, name: str, *, private: bool = False, plugins: Iterable[str | Path] = ()
+) -> str:
+    """Uploads a module, a run or the folder of a saved model to the repository `name`, such as `me/ndr`, which is
+    created if it does not exist. Returns its address.
+
+    Only the files that the manifest names are uploaded. `plugins` is that of `load`, for a folder whose model has
+    Python of your own; its code is not uploaded.
+
+    Raises:
+        RunError: `huggingface_hub` is not installed.
+        SavedModelError: the hub refuses, or the folder is no saved model."""
+    hub = _hub()
+    with tempfile.TemporaryDirectory() as temporary:
+        if isinstance(model, str | Path):
+            folder = Path(model)
+            read_saved(folder, plugins)  # what is damaged is not shared
+        else:
+            folder = Path(temporary) / "model"
+            save(model, folder)
+        try:
+            api = hub.HfApi()
+            api.create_repo(name, private=private, exist_ok=True)
+            files = [MANIFEST, *file_names(folder)]
+            message = "archlang model"
+            return str(api.upload_folder(
+                repo_id=name, folder_path=str(folder), allow_patterns=files, commit_message=message))  # fmt: skip
+        except Exception as error:  # of the network and of the service, of many kinds
+            raise mistakes.hub_fails(name, _first_line(error)) from error
+
+
+def pull(name: str, *, revision: str | None = None, folder: str | Path | None = None) -> Path:
+    """Downloads the saved model of a repository, and returns its folder, which `load` and `load_run` open.
+
+        module = archlang.load(archlang.pull("me/ndr"))
+
+    Args:
+        revision: A branch, a tag or a commit.
+        folder: Where to. By default a folder of the cache, which is updated.
+
+    Raises:
+        RunError: `huggingface_hub` is not installed.
+        SavedModelError: the hub has no such repository, or it is no saved model."""
+    hub = _hub()
+    target = Path(folder) if folder is not None else cache_folder() / "hub" / name.replace("/", "--")
+    try:
+        # `local_dir` has files where the hub's own cache has links, which `load` does not follow.
+        patterns = ["*.json", "*.txt", "*.safetensors", "program/*.arch"]
+        hub.snapshot_download(name, revision=revision, local_dir=str(target), allow_patterns=patterns)
+    except Exception as error:  # of the network and of the service, of many kinds
+        raise mistakes.hub_fails(name, _first_line(error)) from error
+    file_names(target)
+    return target
+
+
+def _hub() -> ModuleType:
+    with needs_extra("hub"):
+        import huggingface_hub
+    return huggingface_hub
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0] or type(error).__name__

@@ -1,10 +1,13 @@
 """The wording of errors about run folders, checkpoints, trackers and missing packages."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from archlang.diagnostics import ErrorWithRemedy, MachineError
 from archlang.diagnostics.names import listed
+from archlang.files.mistakes import RefusedFile
+from archlang.files.os_errors import os_errors_as
 
 
 class RunError(ErrorWithRemedy):
@@ -108,3 +111,15 @@ def unknown_tracker(name: str, possible: Iterable[str]) -> RunError:
 
 def tracker_fails(name: str, reason: str) -> RunError:
     return RunError(f"{name} does not start: {reason}", f"see the setup of {name}, or leave out `--track {name}`")
+
+
+@contextmanager
+def disk_errors_as(report: Callable[[Path, str], RunError], path: Path) -> Iterator[None]:
+    """Raises `report(path, reason)` in place of an OSError, and the message of a refused file unchanged."""
+    try:
+        with os_errors_as(report, path):
+            yield
+    except RunError as error:
+        if isinstance(error.__cause__, RefusedFile):
+            raise RunError(error.__cause__.message, error.__cause__.remedy) from error.__cause__
+        raise

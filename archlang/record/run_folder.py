@@ -17,10 +17,11 @@ results.json      the final measurements, with the claims
 
 import hashlib
 import os
+import os.path
 import platform
 import sys
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -37,13 +38,115 @@ from archlang.graph.text import print_graph
 from archlang.plan.plan import Plan
 from archlang.plugins import COPIES
 from archlang.record import mistakes, schemas
-from archlang.record.disk_errors import disk_errors_as
-from archlang.record.reading import CURVES, GRAPH, GRAPH_AT_TEST, LOCK, RECIPE, RESERVED, read_graph, read_record
-from archlang.record.tensorboard import Curves
-from archlang.record.trackers import Tracker
-from archlang.record.used_files import used_files
-from archlang.record.versions import with_resumption
-from archlang.source import package
+from archlang.record.curves import Curves, Tracker
+from archlang.record.mistakes import RunError, disk_errors_as
+from archlang.record.reading import CURVES, GRAPH, GRAPH_AT_TEST, LOCK, RECIPE, RESERVED, has, read_graph, read_record
+from archlang.record.schemas import VERSIONS, ResumedRecord, SoftwareRecord, VersionsRecord
+from archlang.source import Source, Span, package
+
+_PACKAGE = package.FOLDER.resolve()
+# The folder of copies whose originals are not below the program's folder.
+_ELSEWHERE = "elsewhere"
+
+
+def used_files(plan: Plan) -> dict[str, str]:
+    """Returns the texts of the files that a program uses, and of the plugins, by their paths in the run folder. The
+    program can be trained from copies of these files.
+
+    Raises:
+        RunError: A file has a name that a run folder needs for itself."""
+    spans = (*_spans(plan.graph), *_spans(plan.at_test))
+    texts = stored_files(plan.source, (*plan.used, *(span.source for span in spans)))
+    texts |= {f"{COPIES}/{plugin.name}": plugin.text for plugin in plan.plugins.files}
+    for name in texts:
+        first = name.partition("/")[0]
+        # Some file systems do not distinguish upper from lower case.
+        if first.casefold() in RESERVED or is_unfinished(first):
+            raise mistakes.name_taken(plan.source.path, name)
+    return texts
+
+
+def stored_files(program: Source, used: Iterable[Source]) -> dict[str, str]:
+    """Returns the texts of the used files that are neither the program nor in the library, by their paths relative to
+    the program."""
+    program_folder = os.path.dirname(os.path.abspath(program.path))
+    texts: dict[str, str] = {}
+    for source in used:
+        path = os.path.abspath(source.path)
+        if source.path == program.path or _is_library(Path(path)):
+            continue
+        name = os.path.relpath(path, program_folder).replace(os.sep, "/")
+        if name.startswith("../") or name.casefold() == RECIPE:
+            name = f"{_ELSEWHERE}/{name.replace('../', '')}"
+            while texts.get(name, source.text) != source.text:
+                name = name.replace("/", "/other/", 1)
+        texts[name] = source.text
+    return texts
+
+
+def _is_library(path: Path) -> bool:
+    # In a checkout, `blocks` is a link: a path may have its name or its target.
+    library = _PACKAGE / "blocks"
+    return path.is_relative_to(library) or path.is_relative_to(library.resolve())
+
+
+def _spans(graph: Graph) -> Iterator[Span]:
+    spans = [instance.span for instance in graph.instances.values()]
+    spans += [node.span for node in graph.region.walk()]
+    yield from (span for span in spans if span is not None)
+
+
+# What the bits of a result may depend on. The name of the system and the number of cores are not among it.
+_COMPARED = ("archlang", "torch", "python", "machine", "processor", "device", "gpus", "threads")
+
+
+def with_resumption(recorded: VersionsRecord, step: int, now: VersionsRecord) -> tuple[VersionsRecord, str]:
+    """Returns the record of a run that this process resumes at `step`, and what has changed since the run last began or
+    resumed, in words. Nothing is recorded if nothing has changed."""
+    changes = _changes(recorded.resumed[-1] if recorded.resumed else recorded, now)
+    if not changes:
+        return recorded, ""
+    resumption = ResumedRecord(step=step, **now.model_dump(exclude={"resumed"}))
+    return recorded.model_copy(update={"resumed": (*recorded.resumed, resumption)}), changes
+
+
+def recorded_threads(folder: Path) -> int | None:
+    """Returns the number of threads with which the run of a folder was last computed; None if that is unknown."""
+    try:
+        record = read_record(folder, VERSIONS, VersionsRecord) if has(folder, VERSIONS) else None
+    except RunError:
+        return None
+    return None if record is None else (record.resumed[-1] if record.resumed else record).threads
+
+
+def read_history(folder: Path) -> tuple[str, ...]:
+    """Returns a sentence for the beginning of a run, and for each time that it was resumed with other software or on
+    another machine; none if `versions.json` is missing or damaged."""
+    try:
+        record = read_record(folder, VERSIONS, VersionsRecord) if has(folder, VERSIONS) else None
+    except RunError:
+        return ()
+    if record is None:
+        return ()
+    sentences = [
+        f"begun with archlang {record.archlang}, torch {record.torch}, Python {record.python} on {record.device}"
+    ]
+    before: SoftwareRecord = record
+    for resumption in record.resumed:
+        sentences.append(f"resumed at step {resumption.step} with {_changes(before, resumption)}")
+        before = resumption
+    return tuple(sentences)
+
+
+def _changes(before: SoftwareRecord, now: SoftwareRecord) -> str:
+    values = ((name, getattr(before, name), getattr(now, name)) for name in _COMPARED)
+    return ", ".join(f"{name} {_text(new)} instead of {_text(old)}" for name, old, new in values if old != new)
+
+
+def _text(value: object) -> str:
+    text = ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
+    return text or "none"
+
 
 # A run that was killed before it began may have left these files.
 _FIRST_FILES = (RECIPE, GRAPH, GRAPH_AT_TEST, schemas.VERSIONS, schemas.DATA, schemas.VOCABULARY, LOCK)

@@ -411,6 +411,8 @@ class ClaimResult(FileModel):
     """whether the claim is about the median over seeds"""
     has_no_group: Annotated[bool, Field(exclude_if=lambda has_no_group: not has_no_group)] = False
     """whether the run measured the metric, but its split has no items of the claimed group"""
+    text: Annotated[str, Field(exclude=True)] = ""
+    """the claimed number as papers print it; empty in a record that is read"""
 
     @property
     def measured_text(self) -> str:

@@ -1,4 +1,4 @@
-"""Existing run folders: finding them, summarizing them, and comparing their settings."""
+"""Existing run folders: finding them, summarizing them, comparing their settings, and removing them."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -11,10 +11,10 @@ from pydantic import ValidationError
 from archlang.files.folder import Folder
 from archlang.files.mistakes import RefusedFile
 from archlang.record import mistakes
-from archlang.record.disk_errors import disk_errors_as
+from archlang.record.mistakes import disk_errors_as
 from archlang.record.reading import LOCK, explain, has, metrics_lines, parse_metrics, read_record, read_results
+from archlang.record.run_folder import read_history
 from archlang.record.schemas import METRICS, RUN, Results, RunRecord
-from archlang.record.versions import read_history
 from archlang.types.statics import StaticValue
 
 
@@ -155,3 +155,14 @@ def _is_locked(folder: Path) -> bool:
 def _size(folder: Path) -> int:
     with disk_errors_as(mistakes.not_read, folder), Folder.open(folder) as opened:
         return opened.total_size()
+
+
+def remove_run(folder: Path) -> None:
+    """Removes a run folder with everything in it. Links inside are removed, and what they point to is not changed.
+
+    Raises:
+        RunError: The folder is a link, or cannot be removed completely."""
+    path = folder.absolute()
+    with disk_errors_as(mistakes.not_removed, folder), Folder.open(path.parent) as parent:
+        parent.require_plain(path.name)
+        parent.remove(path.name)

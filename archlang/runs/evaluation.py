@@ -2,59 +2,126 @@
 
 import math
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
+import numpy as np
 import torch
 
 from archlang.backend.architecture import Architecture
+from archlang.backend.mistakes import BuildError
 from archlang.backend.runtime.initial_weights import weights_loaded_later
 from archlang.compile import build
 from archlang.diagnostics import ArchlangError
+from archlang.diagnostics.machine import machine_error
 from archlang.diagnostics.terminal import Terminal
 from archlang.graph import Graph
 from archlang.plan.from_file import change_task
-from archlang.plan.plan import BoundExtern, Plan
+from archlang.plan.measures import group_value
+from archlang.plan.plan import BoundExtern, Plan, PublishedResult
 from archlang.plugins import Plugins
 from archlang.record import mistakes as record_mistakes
 from archlang.record.checkpoint import Checkpoint, Checkpoints
-from archlang.record.mistakes import RunError
 from archlang.record.reading import GRAPH_AT_TEST, has, read_graph, read_plugins, read_record, read_run
 from archlang.record.run_folder import RecordWarning
-from archlang.record.schemas import DATA, RESULTS, RUN, VOCABULARY, Alternative, DataRecord, Results, RunRecord
+from archlang.record.schemas import (
+    DATA,
+    RESULTS,
+    RUN,
+    VOCABULARY,
+    Alternative,
+    ClaimResult,
+    DataRecord,
+    Results,
+    RunRecord,
+    SplitRecord,
+)
 from archlang.runs import mistakes
-from archlang.runs.claims import Comparison, compare
 from archlang.runs.inputs import InputFormat
-from archlang.runs.preparation import load_functions
 from archlang.runs.progress import showing_evaluation
-from archlang.runs.splits import describe_split, load_splits
-from archlang.runs.stored_model import explaining_stored_model
+from archlang.tasks.kit import cache
 from archlang.tasks.kit.make_task import is_own, make_task
-from archlang.tasks.kit.split import Split
+from archlang.tasks.kit.split import Split, digest
 from archlang.tasks.kit.task import Task, TaskWithVocabulary, group_names
 from archlang.train.data import Data
-from archlang.train.decoding import DEFAULT_ANSWERS, add_written
 from archlang.train.devices import select_device
-from archlang.train.loop import Trained
-from archlang.train.run_functions import RunFunctions
-from archlang.train.score import Interrupted, Score, evaluate
-from archlang.train.selection import alternatives, ranking
+from archlang.train.score import DEFAULT_ANSWERS, Interrupted, Score, add_written, evaluate
+from archlang.train.settings import Settings
 from archlang.train.stop import Stop
-from archlang.train.training_run import TrainingRun
+from archlang.train.trainer import Trainer, alternatives, ranking
 from archlang.types.statics import StaticValue
 
 
+def compare(plan: Plan, scores: Iterable[Score], breakdown: str) -> tuple[ClaimResult, ...]:
+    """Returns each claim of a plan with its measurement.
+
+    A path after `at` that is a setting (`task.order`) names the point that the claim is about. Any other path
+    (`test.ignore`) names a group of the split.
+
+    Args:
+        breakdown: The group that the index of a claim is about."""
+    by_split = {score.split: score for score in scores}
+    results = []
+    for claim in plan.claims:
+        measured, has_no_group = _measured(plan, claim, by_split, breakdown)
+        index = "" if claim.index is None else f"[{claim.index}]"
+        results.append(ClaimResult(
+            metric=f"{claim.metric}{index}", value=claim.value, deviation=claim.deviation,
+            at={name: str(value) for name, value in claim.at.items()}, origin=claim.origin, measured=measured,
+            median=claim.median, has_no_group=has_no_group, text=claim.text,
+        ))  # fmt: skip
+    return tuple(results)
+
+
+def _measured(
+    plan: Plan, claim: PublishedResult, scores: Mapping[str, Score], breakdown: str
+) -> tuple[float | None, bool]:
+    """Returns the measurement of a claim, and whether it is missing because no item is of the claimed group."""
+    groups = {}
+    for path, value in claim.at.items():
+        if path not in plan.settings:
+            groups[path.partition(".")[2]] = group_value(value)
+        elif plan.settings[path] != value:
+            return None, False
+    if claim.index is not None:
+        groups[breakdown] = claim.index
+    split, _, metric = claim.metric.partition(".")
+    score = scores.get(split)
+    if score is None:
+        return None, False
+    measured = score.loss if metric == "loss" and not groups else score.within_groups(metric, groups)
+    return measured, measured is None and metric in score.metrics
+
+
+@contextmanager
+def explaining_stored_model(path: Path) -> Iterator[None]:
+    """Raises a RunError that names `path`, a file of the model, in place of an error of the model's code: only some
+    mistakes of a graph or a vocabulary are found when they are read."""
+    try:
+        yield
+    except BuildError as error:
+        raise mistakes.stored_model_fails(path, str(error)) from error
+    except (ArchlangError, OSError, MemoryError, Warning):
+        raise
+    except Exception as error:  # whatever the model's code does
+        if machine_error(error) is not None:
+            raise
+        reason = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
+        raise mistakes.stored_model_fails(path, reason) from error
+
+
 @dataclass(frozen=True)
-class Outcome:
+class Result:
     """How a run ended, or a new evaluation of it. `scores` are empty if it was stopped."""
 
     folder: Path
     step: int
     stopped: bool
     scores: tuple[Score, ...]
-    claims: tuple[Comparison, ...]
+    claims: tuple[ClaimResult, ...]
     breakdown: str
     metrics: tuple[str, ...]
     trained: Mapping[str, Sequence[int]]
@@ -67,63 +134,58 @@ class Outcome:
     """the step after which the patience of the run was exhausted"""
 
 
-def conclude(
-    plan: Plan, run: TrainingRun, end: Trained | RunError, data: DataRecord, stop: Stop, console: Terminal | None = None
-) -> Outcome:
+def conclude(plan: Plan, trainer: Trainer, data: DataRecord, stop: Stop, console: Terminal | None = None) -> Result:
     """Evaluates a run that has reached its last step, and writes its results. `data` describes its splits.
 
     Raises:
         RunError: the run failed, or its results cannot be written."""
-    if isinstance(end, RunError):
-        raise end
-    outcome = None
-    if run.fabric.is_global_zero and not end.stopped:
-        outcome = _evaluate_every_split(plan, run, data, stop, console)
-    task = run.workload.task
-    return outcome or Outcome(run.record.folder, end.step, True, (), (), task.breakdown, task.metrics, {})
+    if trainer.error is not None:
+        raise trainer.error
+    result = None
+    if trainer.fabric.is_global_zero and not trainer.stopped:
+        result = _evaluate_every_split(plan, trainer, data, stop, console)
+    task = trainer.task
+    return result or Result(
+        trainer.record.folder, trainer.progress.step, True, (), (), task.breakdown, task.metrics, {}
+    )
 
 
 def _evaluate_every_split(
-    plan: Plan, run: TrainingRun, data: DataRecord, stop: Stop, console: Terminal | None
-) -> Outcome | None:
+    plan: Plan, trainer: Trainer, data: DataRecord, stop: Stop, console: Terminal | None
+) -> Result | None:
     """Evaluates every split except the training split, with the selected weights; returns None if it is stopped."""
-    best_step = run.restore_best()
-    ended_early = run.progress.step if run.progress.step < run.total else None
-    task, device = run.workload.task, run.fabric.device
+    best_step = trainer.restore_best()
+    step, task = trainer.progress.step, trainer.task
     try:
         with showing_evaluation(console) as watcher:
             scores = tuple(
                 add_written(
-                    run.score(name, stop), run.test_module(), split, task, device,
+                    trainer.score(name, stop), trainer.test_module(), split, task, trainer.fabric.device,
                     stopping=lambda: stop.asked, watcher=watcher,
                 )
-                for name, split in run.workload.splits.items()
+                for name, split in trainer.splits.items()
                 if name != "train" and len(split)
             )  # fmt: skip
     except Interrupted:
         return None
     _warn_of_divergence(scores)
-    claims = compare(plan, scores, task.breakdown)
-    selecting_metric = run.settings.selecting[1]
+    selecting_metric = trainer.settings.selecting[1]
     # Weights that the loss selects are compared by the task's first metric.
     metric = task.metrics[0] if selecting_metric == "loss" else selecting_metric
-    selection = alternatives(run.progress.history, metric)
-    run.record.write_json(
-        RESULTS,
-        Results(
-            best_step=best_step,
-            ended_early=ended_early,
-            breakdown=task.breakdown,
-            in_distribution=tuple(task.in_distribution),
-            splits={score.split: score.result() for score in scores},
-            group_names=group_names(task),
-            selection=selection,
-            claims=tuple(claim.result() for claim in claims),
-        ),
+    results = Results(
+        best_step=best_step,
+        ended_early=step if step < trainer.total else None,
+        breakdown=task.breakdown,
+        in_distribution=tuple(task.in_distribution),
+        splits={score.split: score.result() for score in scores},
+        group_names=group_names(task),
+        selection=alternatives(trainer.progress.history, metric),
+        claims=compare(plan, scores, task.breakdown),
     )
-    return Outcome(
-        run.record.folder, run.progress.step, False, scores, claims, task.breakdown, _metrics(task, scores),
-        data.trained, selection, group_names(task), ended_early,
+    trainer.record.write_json(RESULTS, results)
+    return Result(
+        trainer.record.folder, step, False, scores, results.claims, task.breakdown, _metrics(task, scores),
+        data.trained, results.selection, results.group_names, results.ended_early,
     )  # fmt: skip
 
 
@@ -157,7 +219,7 @@ class OpenedRun:
     step: int
     data: DataRecord
     device: torch.device
-    functions: RunFunctions
+    settings: Settings
     has_other_statics: bool = False
     stored_format: InputFormat | None = None
 
@@ -220,12 +282,12 @@ def open_run(
     stored_format = read_record(folder, VOCABULARY, InputFormat) if has(folder, VOCABULARY) else None
     if stored_format is not None:
         task = stored_format.bind(task)
-    functions = load_functions(train, bound_task.name, task, trusted)
+    settings = Settings(train.statics).with_functions(trusted, bound_task.name, task.metrics)
     torch_device = select_device(device)
     module, step = trained_module(folder, run, checkpoint, read_graph(folder), trusted)
     return OpenedRun(
         folder, run.recipe, bound_task.name, bound_task.statics, task, module.to(torch_device), step, data,
-        torch_device, functions, bool(sets), stored_format,
+        torch_device, settings, bool(sets), stored_format,
     )  # fmt: skip
 
 
@@ -287,7 +349,7 @@ def evaluate_run(
     plugins: Iterable[str | Path] = (),
     sets: Mapping[str, str] | None = None,
     console: Terminal | None = None,
-) -> Outcome:
+) -> Result:
     """Evaluates a run again: its selected weights or those of another `checkpoint`, on its task or with other statics
     of a shipped one, as `open_run` takes them. If the answers of a split are sequences, the model writes at most
     `written` of them without teacher forcing.
@@ -303,7 +365,7 @@ def evaluate_run(
     with explaining_stored_model(folder / GRAPH_AT_TEST), showing_evaluation(console) as watcher:
         scores = tuple(
             add_written(
-                evaluate(module, Data(split, run.device), split, name, task, functions=run.functions), module, split,
+                evaluate(module, Data(split, run.device), split, name, task, settings=run.settings), module, split,
                 task, run.device,
                 written, watcher=watcher,
             )
@@ -313,4 +375,41 @@ def evaluate_run(
     _warn_of_divergence(scores)
     groups = run.data.trained
     metrics, names = _metrics(task, scores), group_names(task)
-    return Outcome(folder, run.step, False, scores, (), task.breakdown, metrics, groups, group_names=names)
+    return Result(folder, run.step, False, scores, (), task.breakdown, metrics, groups, group_names=names)
+
+
+# The data of a run
+
+
+def load_splits(
+    name: str, statics: Mapping[str, StaticValue], task: Task, splits: Iterable[str], console: Terminal | None
+) -> dict[str, Split]:
+    """Returns splits of the task `name`. They are generated once and then read from the cache."""
+    with console.working(f"preparing the data of {name}") if console is not None else nullcontext():
+        return {split: cache.load(name, statics, task, split, cache.DATA_SEED) for split in splits}
+
+
+def warn_of_shared_rows(splits: Mapping[str, Split]) -> None:
+    """Warns if rows of other splits are also in `train`, as the model reads them."""
+    trained = set(_hashes(splits["train"])) if len(splits) > 1 else set()
+    for name, split in splits.items():
+        shared = sum(row in trained for row in _hashes(split)) if name != "train" else 0
+        if shared:
+            message = f"the model reads {shared:,} of the {len(split):,} rows of {name} in train too"
+            warnings.warn(message, RecordWarning, stacklevel=3)
+
+
+def _hashes(split: Split) -> Iterator[int]:
+    for index in range(len(split)):
+        yield hash(tuple(field[index].tobytes() for field in split.inputs.values()))
+
+
+def describe_data(splits: Mapping[str, Split]) -> DataRecord:
+    """Returns what a run folder holds about its splits."""
+    return DataRecord({name: describe_split(split) for name, split in splits.items()})
+
+
+def describe_split(split: Split) -> SplitRecord:
+    """Returns what a run folder holds about a split: enough to notice that it has changed."""
+    groups = {name: np.unique(values).tolist() for name, values in split.groups.items()}
+    return SplitRecord(items=len(split), groups=groups, sha256=digest(split))

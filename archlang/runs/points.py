@@ -18,12 +18,11 @@ from archlang.graph.text import print_graph
 from archlang.plan.plan import Plan
 from archlang.plugins import failure_of
 from archlang.record import mistakes
-from archlang.record.disk_errors import disk_errors_as
+from archlang.record.mistakes import disk_errors_as
 from archlang.record.reading import has
 from archlang.record.schemas import RESULTS, RunRecord, json_value
-from archlang.runs.evaluation import Outcome
-from archlang.runs.training import train
-from archlang.runs.training_together import train_together
+from archlang.runs.evaluation import Result
+from archlang.runs.training import train, train_together
 from archlang.train.stop import Stop
 
 # The folder of the logs of SLURM jobs, beside the run folders.
@@ -109,7 +108,7 @@ def run_point(point: Point) -> PointResult:
     begun = time.perf_counter()
     if point.deadline is not None and time.time() >= point.deadline:
         return PointResult(point, 0.0, stopped=True)
-    ends: Sequence[Outcome | Exception]
+    ends: Sequence[Result | Exception]
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         try:
@@ -131,7 +130,7 @@ def run_point(point: Point) -> PointResult:
     return replace(first, warnings=messages, other_seeds=tuple(others))
 
 
-def _train(point: Point, stop: Stop) -> Sequence[Outcome | Exception]:
+def _train(point: Point, stop: Stop) -> Sequence[Result | Exception]:
     if not point.other_seeds:
         return [train(point.plan, point.folder, device=point.device, precision=point.precision, stop=stop)]
     runs = (point, *point.other_seeds)
@@ -139,7 +138,7 @@ def _train(point: Point, stop: Stop) -> Sequence[Outcome | Exception]:
     return train_together(plans, folders, device=point.device, precision=point.precision, stop=stop)
 
 
-def _error_message(end: Outcome | Exception) -> str:
+def _error_message(end: Result | Exception) -> str:
     """Returns the message of an error, for the user; empty if there is none."""
     match end:
         case ArchlangError():

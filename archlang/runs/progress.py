@@ -13,8 +13,7 @@ from rich.text import Text
 
 from archlang.diagnostics.terminal import Terminal, text_column
 from archlang.diagnostics.visible import visible
-from archlang.record.schemas import Alternative
-from archlang.runs.claims import Comparison
+from archlang.record.schemas import Alternative, ClaimResult
 from archlang.tasks.kit.metrics import LOWER_IS_BETTER, decimals
 from archlang.tasks.kit.task import group_text
 from archlang.train.score import Score
@@ -186,17 +185,15 @@ def result_table(
     return table
 
 
-def claim_table(comparisons: Sequence[Comparison]) -> Table:
+def claim_table(claims: Sequence[ClaimResult]) -> Table:
     """Returns a table of what papers claim beside what was measured."""
     table = Table(title="Claimed", title_justify="left", header_style="bold")
     for name in ("metric", "claimed", "measured", "from"):
         table.add_column(name)
-    for comparison in comparisons:
-        claim = comparison.claim
-        claimed = claim.text
-        if comparison.conditions:
-            claimed += " at " + ", ".join(f"{name} = {value}" for name, value in comparison.conditions.items())
-        table.add_row(comparison.metric, claimed, comparison.result().measured_text, claim.origin)
+    for claim in claims:
+        conditions = ", ".join(f"{name} = {value}" for name, value in claim.at.items())
+        claimed = f"{claim.text} at {conditions}" if conditions else claim.text
+        table.add_row(claim.metric, claimed, claim.measured_text, claim.origin)
     return table
 
 

@@ -100,7 +100,7 @@ class Tuning:
     @property
     def _selecting(self) -> tuple[str, str]:
         plan = self.search.first()
-        return Settings.of(plan.train.statics).selecting
+        return Settings(plan.train.statics).selecting
 
     def run(self, trials: int, engine: Engine, stopping: Callable[[], bool]) -> Iterator[tuple[Trial, PointResult]]:
         """Runs more trials, and yields each when it has ended.

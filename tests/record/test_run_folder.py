@@ -11,10 +11,10 @@ import torch
 
 from archlang.plan.from_file import plan_recipe
 from archlang.plan.plan import Plan
+from archlang.record.curves import Curves, CurvesWarning
 from archlang.record.mistakes import RunError
 from archlang.record.run_folder import Record, RecordWarning
 from archlang.record.schemas import DataRecord, EvaluationTiming, StepMetrics
-from archlang.record.tensorboard import Curves, CurvesWarning
 from archlang.runs.inputs import InputFormat
 from archlang.tasks.kit.task import Kind
 

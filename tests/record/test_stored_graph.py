@@ -6,7 +6,7 @@ import pytest
 
 from archlang.graph.text import print_graph
 from archlang.plan.from_file import plan_recipe
-from archlang.record.stored_graph import parse_stored_graph
+from archlang.record.reading import parse_stored_graph
 
 
 def test_a_printed_graph_is_read_back(program: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from archlang.diagnostics import ErrorWithRemedy
 from archlang.plan.from_file import plan_recipe
-from archlang.record.trackers import TrackerWarning
+from archlang.record.curves import TrackerWarning
 from archlang.runs import training
 
 Calls = list[tuple[str, tuple[Any, ...], dict[str, Any]]]

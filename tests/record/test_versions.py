@@ -2,18 +2,18 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
 from archlang.plan.from_file import plan_recipe
 from archlang.record import run_folder
-from archlang.record.run_folder import RecordWarning, this_process
+from archlang.record.run_folder import RecordWarning, read_history, this_process, with_resumption
 from archlang.record.schemas import VersionsRecord
 from archlang.record.summaries import summarize
-from archlang.record.versions import read_history, with_resumption
 from archlang.runs import training
-from archlang.train.loop import Loop
+from archlang.train import trainer
 from archlang.train.stop import Stop
 from tests.tiny_run import StopAfter, Train
 
@@ -81,13 +81,13 @@ def test_a_run_resumes_with_the_threads_that_it_began_with(
 ) -> None:
     folder, before = tmp_path / "run", torch.get_num_threads()
     seen: set[int] = set()
-    asked = Loop._is_stop_asked
+    asked = trainer._is_stop_asked
 
-    def watching(loop: Loop, stop: Stop) -> bool:
+    def watching(fabric: Any, stop: Stop) -> bool:  # Any: Fabric takes a second to import
         seen.add(torch.get_num_threads())
-        return asked(loop, stop)
+        return asked(fabric, stop)
 
-    monkeypatch.setattr(Loop, "_is_stop_asked", watching)
+    monkeypatch.setattr(trainer, "_is_stop_asked", watching)
     try:
         for threads, expected in ((1, 1), (2, 1)):
             seen.clear()

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from archlang.plan.from_file import plan_recipe
-from archlang.runs.claims import compare
+from archlang.runs.evaluation import compare
 from archlang.tasks.kit.metrics import Tally
 from archlang.train.score import Score
 
@@ -40,7 +40,6 @@ def test_a_claim_finds_its_measurement(claim: str, measured: float | None, progr
     program.write_text(text[: text.index("claim")] + f'claim {claim} from "nobody"\n}}\n')
     (comparison,) = compare(plan_recipe(program), [SCORE], "length")
     assert comparison.measured == measured
-    assert comparison.result().measured == measured
 
 
 @pytest.mark.parametrize(
@@ -56,10 +55,10 @@ def test_a_claim_about_a_group_without_items_says_so(claim: str, text: str, prog
     program_text = program.read_text()
     program.write_text(program_text[: program_text.index("claim")] + f'claim {claim} = 1.00 from "nobody"\n}}\n')
     (comparison,) = compare(plan_recipe(program), [SCORE], "length")
-    assert comparison.result().measured_text == text
+    assert comparison.measured_text == text
 
 
 def test_a_claim_reads_as_the_recipe_writes_it(program: Path) -> None:
     of_split, of_group = compare(plan_recipe(program), [SCORE], "length")
     assert (of_split.metric, of_group.metric) == ("test.accuracy", "test.accuracy[5]")
-    assert of_split.result().deviation == 0.02
+    assert of_split.deviation == 0.02

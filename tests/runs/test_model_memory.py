@@ -8,8 +8,8 @@ import torch
 from archlang.graph.summary import summarize
 from archlang.plan.from_file import plan_recipe
 from archlang.record.mistakes import RunMachineError
-from archlang.runs import model_memory
-from archlang.runs.model_memory import require_memory
+from archlang.runs import training
+from archlang.runs.training import require_memory
 from tests.tiny_run import Train
 
 WEIGHTS = """
@@ -35,9 +35,9 @@ def test_weights_gradients_and_moments_must_fit(
     plan = plan_recipe(tmp_path / "wide.arch")
     weights = summarize(plan.graph, 1).unique
     assert weights > 1_000_000
-    monkeypatch.setattr(model_memory, "available_memory", lambda: 4 * copies * weights)
+    monkeypatch.setattr(training, "available_memory", lambda: 4 * copies * weights)
     require_memory(plan, torch.device("cpu"))
-    monkeypatch.setattr(model_memory, "available_memory", lambda: 4 * copies * weights - 1)
+    monkeypatch.setattr(training, "available_memory", lambda: 4 * copies * weights - 1)
     with pytest.raises(RunMachineError, match="0.0 GB of free memory"):
         require_memory(plan, torch.device("cpu"))
 
@@ -45,7 +45,7 @@ def test_weights_gradients_and_moments_must_fit(
 def test_a_model_that_does_not_fit_writes_nothing(
     train: Train, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(model_memory, "available_memory", lambda: 100)
+    monkeypatch.setattr(training, "available_memory", lambda: 100)
     with pytest.raises(RunMachineError, match="free memory"):
         train(tmp_path / "runs" / "run")
     assert not (tmp_path / "runs").exists()
@@ -54,5 +54,5 @@ def test_a_model_that_does_not_fit_writes_nothing(
 def test_a_machine_that_does_not_say_its_memory_refuses_nothing(
     train: Train, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(model_memory, "available_memory", lambda: None)
+    monkeypatch.setattr(training, "available_memory", lambda: None)
     train(tmp_path / "run", train__steps="2")

@@ -7,8 +7,7 @@ from dataclasses import replace
 import pytest
 
 from archlang.diagnostics.terminal import Terminal
-from archlang.plan.plan import PublishedResult
-from archlang.runs.claims import Comparison
+from archlang.record.schemas import ClaimResult
 from archlang.runs.progress import ProgressDisplay, claim_table, result_table, showing_evaluation
 from archlang.train.score import Score
 
@@ -83,8 +82,11 @@ def test_values_of_a_group_that_are_names_are_shown_as_they_are() -> None:
 
 
 def test_claims_are_beside_their_measurements() -> None:
-    claim = PublishedResult("test.accuracy", 5, 1.0, 0.02, {"task.order": "forward"}, "NDR, Table 1")
-    table = printed(claim_table([Comparison(claim, 0.5), Comparison(claim, None)]))
+    claim = ClaimResult(
+        metric="test.accuracy[5]", value=1.0, deviation=0.02, at={"task.order": "forward"}, origin="NDR, Table 1",
+        measured=0.5, text="1.00 ± 0.02",
+    )  # fmt: skip
+    table = printed(claim_table([claim, claim.model_copy(update={"measured": None})]))
     assert "test.accuracy[5]" in table
     assert "1.00 ± 0.02 at task.order = forward" in table
     assert "0.500" in table

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from archlang.record.mistakes import RunError
-from archlang.runs.stored_model import explaining_stored_model
+from archlang.runs.evaluation import explaining_stored_model
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from archlang.record.schemas import StepTiming
-from archlang.runs.time_spent import TimeSpent, time_spent, training_seconds
+from archlang.runs.table import TimeSpent, time_spent, training_seconds
 
 _SOFTWARE = {
     "archlang": "0.1.0", "python": "3", "torch": "2", "machine": "m", "system": "s", "processor": "p", "cores": 8,

@@ -10,10 +10,9 @@ import pytest
 
 from archlang.plan.from_file import plan_recipe
 from archlang.plan.plan import Plan
-from archlang.runs import timing
-from archlang.runs.cost import RunCost, estimate_cost
+from archlang.runs import cost as costs
+from archlang.runs.cost import RunCost, estimate_cost, matrix_speed, seconds_per_step
 from archlang.runs.points import Point
-from archlang.runs.timing import matrix_speed, seconds_per_step
 from archlang.tasks.kit.split import Split
 from archlang.tasks.parity import Parity
 
@@ -49,8 +48,8 @@ def trained(monkeypatch: pytest.MonkeyPatch) -> Trained:
     """Trains nothing; a step takes three seconds."""
     seconds: Iterator[float] = count(0.0, 3.0)
     trained = Trained([])
-    monkeypatch.setattr(timing, "train", trained)
-    monkeypatch.setattr("archlang.runs.timing.time.perf_counter", lambda: next(seconds))
+    monkeypatch.setattr(costs, "train", trained)
+    monkeypatch.setattr("archlang.runs.cost.time.perf_counter", lambda: next(seconds))
     return trained
 
 
@@ -61,7 +60,7 @@ def point_of(tmp_path: Path) -> Point:
 
 
 def test_a_batch_of_few_flops_is_timed_whole(trained: Trained, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(timing, "matrix_speed", lambda device: 100.0)
+    monkeypatch.setattr(costs, "matrix_speed", lambda device: 100.0)
     assert seconds_per_step(point_of(tmp_path), RunCost(steps=100, flops=9_000.0)) == 3.0
     assert trained.batches == [8]
 
@@ -71,7 +70,7 @@ def test_a_batch_that_takes_long_is_timed_in_part(
 ) -> None:
     point = point_of(tmp_path)
     cost = estimate_cost(point.plan)
-    monkeypatch.setattr(timing, "matrix_speed", lambda device: cost.flops / cost.steps / 4)
+    monkeypatch.setattr(costs, "matrix_speed", lambda device: cost.flops / cost.steps / 4)
     # All samples have the same length: a fourth of the batch has a fourth of the FLOPs.
     assert seconds_per_step(point, cost) == pytest.approx(12.0)
     assert trained.batches == [2]

@@ -23,13 +23,13 @@ from archlang.record.run_folder import Record, RecordWarning
 from archlang.record.schemas import EvaluationMetrics
 from archlang.runs import evaluation, training
 from archlang.tasks.copy import Copy
-from archlang.train import score, training_run
-from archlang.train.selection import evaluations_since_best, ranking
-from archlang.train.step.eager import EagerStep
+from archlang.train import score, trainer
+from archlang.train.step import EagerStep
 from archlang.train.stop import Stop
+from archlang.train.trainer import evaluations_since_best, ranking
 from tests.sampling import one_in
 
-Train = Callable[..., evaluation.Outcome]
+Train = Callable[..., evaluation.Result]
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -127,9 +127,9 @@ MOMENTS: list[tuple[object, str, int]] = [
     (Record, "write", 3),
     (EagerStep, "take", 1),
     (EagerStep, "take", 15),
-    (training_run, "evaluate", 1),
-    (training_run, "evaluate", 3),
-    (training_run, "evaluate", 6),
+    (trainer, "evaluate", 1),
+    (trainer, "evaluate", 3),
+    (trainer, "evaluate", 6),
     (Record, "append", 2),
     (Record, "append", 31),
     (Record, "sizes", 2),
@@ -173,7 +173,7 @@ def test_a_run_that_is_killed_repeatedly_resumes(train: Train, tmp_path: Path, f
 def test_a_killed_run_with_noise_resumes(program: Path, tmp_path: Path) -> None:
     program.write_text(program.read_text().replace("dropout[0.1](feedforward[8](norm(h)))", "noise[0.5](norm(h))"))
 
-    def trained(folder: Path) -> evaluation.Outcome:
+    def trained(folder: Path) -> evaluation.Result:
         return training.train(plan_recipe(program), folder, device="cpu")
 
     trained(tmp_path / "uninterrupted")
@@ -183,7 +183,7 @@ def test_a_killed_run_with_noise_resumes(program: Path, tmp_path: Path) -> None:
 
 
 def test_a_killed_run_in_another_precision_resumes(program: Path, tmp_path: Path) -> None:
-    def trained(folder: Path) -> evaluation.Outcome:
+    def trained(folder: Path) -> evaluation.Result:
         return training.train(plan_recipe(program), folder, device="cpu", precision="bf16")
 
     trained(tmp_path / "uninterrupted")
@@ -193,7 +193,7 @@ def test_a_killed_run_in_another_precision_resumes(program: Path, tmp_path: Path
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize(("owner", "name", "step"), [(EagerStep, "take", 3), (training_run, "evaluate", 20)])
+@pytest.mark.parametrize(("owner", "name", "step"), [(EagerStep, "take", 3), (trainer, "evaluate", 20)])
 def test_a_stopped_run_resumes_as_if_it_had_not_been_stopped(
     owner: object, name: str, step: int, number: signal.Signals, train: Train, tmp_path: Path, finished_run: Path
 ) -> None:
@@ -272,7 +272,7 @@ def test_the_best_weights_are_evaluated_the_latest_of_equal_ones(
         value = next(values, None) if result.split == "valid" else None
         return result if value is None else replace(result, metrics={"accuracy": value})
 
-    monkeypatch.setattr(training_run, "evaluate", evaluate)
+    monkeypatch.setattr(trainer, "evaluate", evaluate)
     train(tmp_path / "run")
     assert json.loads((tmp_path / "run" / "results.json").read_text())["best_step"] == 30
     assert steps(tmp_path / "run") == [30, 40]
@@ -297,7 +297,7 @@ def test_a_run_with_patience_ends_after_as_many_evaluations_without_a_better_val
 def test_a_killed_run_with_patience_ends_at_the_same_step(
     owner: object, name: str, number: int, train: Train, tmp_path: Path
 ) -> None:
-    def impatient(folder: Path) -> evaluation.Outcome:
+    def impatient(folder: Path) -> evaluation.Result:
         return train(folder, **IMPATIENT)
 
     impatient(tmp_path / "whole")

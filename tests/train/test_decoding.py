@@ -25,8 +25,7 @@ from archlang.tasks.kit.ragged import Ragged
 from archlang.tasks.kit.split import Split
 from archlang.tasks.kit.task import DecodableTask, Task
 from archlang.train.data import Data
-from archlang.train.decoding import add_written
-from archlang.train.score import Interrupted, Score, evaluate
+from archlang.train.score import Interrupted, Score, add_written, evaluate
 from archlang.types.statics import Interval
 
 CPU = torch.device("cpu")

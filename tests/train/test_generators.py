@@ -5,7 +5,7 @@ import random
 import numpy as np
 import torch
 
-from archlang.train.generators import fixed_randomness, random_state, restore_random_state
+from archlang.train.devices import fixed_randomness, random_state, restore_random_state
 
 CPU = torch.device("cpu")
 

@@ -12,8 +12,7 @@ from archlang.plan.from_file import plan_recipe
 from archlang.tasks.kit.ragged import Ragged
 from archlang.tasks.kit.split import Split
 from archlang.train.data import Data
-from archlang.train.label_smoothing import Smoothing
-from archlang.train.loss import mean_loss
+from archlang.train.loss import Smoothing, mean_loss
 from archlang.train.settings import Settings
 from tests.closeness import close
 
@@ -48,8 +47,8 @@ def test_each_other_class_has_the_same_weight(smoothing: float) -> None:
 
 def test_smoothing_is_a_static_of_training(program: Path) -> None:
     smoothed = plan_recipe(program, sets={"train.label_smoothing": "0.1"}).train
-    assert Settings.of(smoothed.statics).label_smoothing == 0.1
-    assert Settings.of(plan_recipe(program).train.statics).label_smoothing == 0.0
+    assert Settings(smoothed.statics).label_smoothing == 0.1
+    assert Settings(plan_recipe(program).train.statics).label_smoothing == 0.0
 
 
 def test_scored_positions_are_smoothed() -> None:

@@ -11,9 +11,7 @@ from archlang.tasks.kit.ragged import Ragged
 from archlang.tasks.kit.split import Split
 from archlang.tasks.kit.task import LossRule
 from archlang.train.data import Batch, Data
-from archlang.train.label_smoothing import NO_SMOOTHING, Smoothing
-from archlang.train.loss import mean_loss, position_losses
-from archlang.train.predictions import forward
+from archlang.train.loss import NO_SMOOTHING, Smoothing, forward, mean_loss, position_losses
 from tests.closeness import close
 from tests.train.test_score import CPU, POINTERS, POSITIONS, SETS, SPANS
 

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from archlang.tasks.kit.ragged import Ragged
 from archlang.tasks.kit.split import Split
 from archlang.train.data import Data
-from archlang.train.predictions import best_span, forward
+from archlang.train.loss import best_span, forward
 
 CPU = torch.device("cpu")
 

@@ -17,10 +17,10 @@ from archlang.train.data import Batch
 from archlang.train.loss import mean_loss
 from archlang.train.optimizer_state import restore_own_optimizer_state
 from archlang.train.optimizers import make_optimizer
-from archlang.train.run_functions import RunFunctions
+from archlang.train.settings import Settings
 from tests.train.settings_of_a_run import SETTINGS
 
-Load = Callable[[str, str], RunFunctions]
+Load = Callable[[str, str], Settings]
 LOGITS = torch.tensor([[2.0, 0.0], [0.0, 0.0]], requires_grad=True)
 
 
@@ -29,12 +29,12 @@ def load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Load:
     """Loads the functions of a run whose plugin has a function `f` with this parameter list and result."""
     monkeypatch.chdir(tmp_path)
 
-    def loaded(setting: str, text: str) -> RunFunctions:
+    def loaded(setting: str, text: str) -> Settings:
         parameters, _, result = text.partition(": ")
         (tmp_path / "mine.py").write_text(f"import torch\n\n\ndef f({parameters}):\n    return {result}\n")
         value = ("mine.f",) if setting == "metrics" else "mine.f"
-        settings = replace(SETTINGS, **{setting: value})  # type: ignore[arg-type]  # one of three settings
-        return RunFunctions.load(settings, Plugins.read([tmp_path / "mine.py"]))
+        settings = SETTINGS.changed(**{setting: value})
+        return settings.with_functions(Plugins.read([tmp_path / "mine.py"]), "ctl", ("accuracy",))
 
     return loaded
 
@@ -49,33 +49,33 @@ def split(size: int) -> Split:
 
 
 def test_a_learning_rate_takes_the_step_the_steps_of_the_run_and_the_rate_of_the_optimizer(load: Load) -> None:
-    functions = load("rate", "step, total, lr: lr * step / total")
-    assert functions.learning_rate(SETTINGS, 3, 10) == SETTINGS.lr * 3 / 10
+    settings = load("rate", "step, total, lr: lr * step / total")
+    assert settings.learning_rate(3, 10) == SETTINGS.lr * 3 / 10
 
 
 @pytest.mark.parametrize("result", ["None", "float('nan')", "-lr", "float('inf')", "True", "torch.tensor(0.1)"])
 def test_a_wrong_learning_rate_is_named_with_its_line(result: str, load: Load) -> None:
-    functions = load("rate", f"step, total, lr: {result}")
+    settings = load("rate", f"step, total, lr: {result}")
     with pytest.raises(PluginError, match=r"^mine\.py:4: `rate = mine\.f` returns .* at step 3:"):
-        functions.learning_rate(SETTINGS, 3, 10)
+        settings.learning_rate(3, 10)
 
 
 def test_a_loss_is_averaged_over_the_samples_or_the_scored_positions(load: Load) -> None:
-    functions = load("loss", "logits, targets: logits[..., 0] + targets")
-    assert mean_loss(LOGITS, batch(torch.tensor([1, 4])), functions=functions).item() == (3 + 4) / 2
+    settings = load("loss", "logits, targets: logits[..., 0] + targets")
+    assert mean_loss(LOGITS, batch(torch.tensor([1, 4])), settings=settings).item() == (3 + 4) / 2
     positions = batch(torch.tensor([[1, 2, 3]]), torch.tensor([[True, False, True]]))
     logits = torch.zeros(1, 3, 2, requires_grad=True)
-    assert mean_loss(logits, positions, functions=functions).item() == 2.0
+    assert mean_loss(logits, positions, settings=settings).item() == 2.0
 
 
 def test_a_loss_of_numbers_is_one_for_each_row(load: Load) -> None:
-    functions = load("loss", "results, targets: (results - targets).abs().sum(-1)")
+    settings = load("loss", "results, targets: (results - targets).abs().sum(-1)")
     rows = replace(
         batch(torch.tensor([[[1.0, 2.0], [0.0, 0.0], [5.0, 5.0]]]), torch.tensor([[True, True, False]])),
         form=Form.NUMBERS,
     )
     results = torch.zeros(1, 3, 2, requires_grad=True)
-    assert mean_loss(results, rows, functions=functions).item() == 1.5
+    assert mean_loss(results, rows, settings=settings).item() == 1.5
 
 
 @pytest.mark.parametrize(
@@ -88,28 +88,28 @@ def test_a_loss_of_numbers_is_one_for_each_row(load: Load) -> None:
     ],
 )
 def test_a_wrong_loss_is_named_with_its_line(result: str, problem: str, load: Load) -> None:
-    functions = load("loss", f"logits, targets: {result}")
+    settings = load("loss", f"logits, targets: {result}")
     with pytest.raises(PluginError, match=rf"^mine\.py:4: `loss = mine\.f` {problem}"):
-        mean_loss(LOGITS, batch(torch.tensor([0, 1])), functions=functions)
+        mean_loss(LOGITS, batch(torch.tensor([0, 1])), settings=settings)
 
 
 def test_a_metric_scores_each_sample(load: Load) -> None:
-    functions = load("metrics", "split, predictions: [0.5] * len(split)")
-    assert functions.judge(split(2), np.zeros(2))["f"].tolist() == [0.5, 0.5]
+    settings = load("metrics", "split, predictions: [0.5] * len(split)")
+    assert settings.own_scores(split(2), np.zeros(2))["f"].tolist() == [0.5, 0.5]
 
 
 @pytest.mark.parametrize("result", ["0.5", "[0.5]", "[0.5, 2.0]", "[0.5, float('nan')]", "'many'"])
 def test_a_wrong_metric_is_named_with_its_line(result: str, load: Load) -> None:
-    functions = load("metrics", f"split, predictions: {result}")
+    settings = load("metrics", f"split, predictions: {result}")
     with pytest.raises(PluginError, match=r"^mine\.py:4: `metrics = mine\.f` returns "):
-        functions.judge(split(2), np.zeros(2))
+        settings.own_scores(split(2), np.zeros(2))
 
 
 def test_a_function_without_its_file_is_refused() -> None:
     with pytest.raises(RunError, match="`loss = focal` names no file: write the file before the function"):
-        RunFunctions.load(replace(SETTINGS, loss="focal"), Plugins())
+        SETTINGS.changed(loss="focal").with_functions(Plugins(), "ctl", ())
     with pytest.raises(PluginError, match=r"add `--plugin mine\.py`"):
-        RunFunctions.load(replace(SETTINGS, loss="mine.focal"), Plugins())
+        SETTINGS.changed(loss="mine.focal").with_functions(Plugins(), "ctl", ())
 
 
 # Optimizers

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,7 +9,6 @@ import torch
 from torch.optim import AdamW, Optimizer
 from torch.optim.lr_scheduler import CosineAnnealingLR, LambdaLR, LinearLR, LRScheduler, OneCycleLR, SequentialLR
 
-from archlang.train.schedules import first_beta, learning_rate, moves_first_beta
 from archlang.train.settings import Settings
 from tests.train.settings_of_a_run import SETTINGS
 
@@ -18,7 +16,7 @@ PEAK = 0.05
 
 
 def settings(**changes: Any) -> Settings:
-    return replace(SETTINGS, **{"lr": PEAK, **changes})
+    return SETTINGS.changed(**{"lr": PEAK, **changes})
 
 
 def warmup(optimizer: Optimizer, steps: int) -> LinearLR:
@@ -48,8 +46,8 @@ def test_a_schedule_is_that_of_torch(name: str) -> None:
     theirs = THEIRS[name](optimizer)
     for step in range(60):
         group = optimizer.param_groups[0]
-        assert learning_rate(ours, step, 60) == pytest.approx(group["lr"]), step
-        beta1 = first_beta(ours, step, 60) if moves_first_beta(ours) else 0.9
+        assert ours.learning_rate(step, 60) == pytest.approx(group["lr"]), step
+        beta1 = ours.first_beta(step, 60) if ours.moves_first_beta else 0.9
         assert beta1 == pytest.approx(group["betas"][0]), step
         optimizer.step()
         if step < 59:
@@ -62,27 +60,27 @@ def test_a_schedule_is_that_of_torch(name: str) -> None:
 )
 def test_the_published_rates_of_root_have_the_published_peaks(lr: float, steps: int, peak: float) -> None:
     root = settings(lr=lr, schedule="root", warmup=steps)
-    rates = [learning_rate(root, step, 10 * steps) for step in range(2 * steps)]
+    rates = [root.learning_rate(step, 10 * steps) for step in range(2 * steps)]
     assert max(rates) == rates[steps - 1] == pytest.approx(peak, rel=0.01)
 
 
 def test_wsd_warms_up_stays_and_falls_linearly_to_zero() -> None:
     wsd = settings(schedule="wsd", warmup=4, cooldown=0.25)
-    rates = [learning_rate(wsd, step, 20) / PEAK for step in range(20)]
+    rates = [wsd.learning_rate(step, 20) / PEAK for step in range(20)]
     assert rates == pytest.approx([0.25, 0.5, 0.75, *[1.0] * 13, 0.8, 0.6, 0.4, 0.2])
 
 
 def test_one_cycle_begins_at_a_25th_and_moves_the_first_beta_against_the_rate() -> None:
     cycle = settings(schedule="onecycle", warmup=50)
-    assert learning_rate(cycle, 0, 500) == pytest.approx(PEAK / 25)
-    assert learning_rate(cycle, 49, 500) == pytest.approx(PEAK)
-    assert learning_rate(cycle, 499, 500) == pytest.approx(PEAK / 250_000)
-    assert [first_beta(cycle, step, 500) for step in (0, 49, 499)] == pytest.approx([0.95, 0.85, 0.95])
+    assert cycle.learning_rate(0, 500) == pytest.approx(PEAK / 25)
+    assert cycle.learning_rate(49, 500) == pytest.approx(PEAK)
+    assert cycle.learning_rate(499, 500) == pytest.approx(PEAK / 250_000)
+    assert [cycle.first_beta(step, 500) for step in (0, 49, 499)] == pytest.approx([0.95, 0.85, 0.95])
 
 
 @pytest.mark.parametrize("name", [*THEIRS, "wsd"])
 @pytest.mark.parametrize(("steps", "total"), [(0, 1), (0, 7), (1, 1), (1, 7), (7, 7), (50, 7)])
 def test_every_length_of_run_has_a_rate_at_every_step(name: str, steps: int, total: int) -> None:
     ours = settings(schedule=name, warmup=steps)
-    rates = [learning_rate(ours, step, total) for step in range(total)]
+    rates = [ours.learning_rate(step, total) for step in range(total)]
     assert all(0 <= rate <= PEAK * 1.000001 for rate in rates)

@@ -1,7 +1,7 @@
 """The step that the lowest loss would have selected."""
 
 from archlang.record.schemas import EvaluationMetrics
-from archlang.train.selection import alternatives
+from archlang.train.trainer import alternatives
 
 
 def line(step: int, split: str, loss: float, accuracy: float) -> EvaluationMetrics:

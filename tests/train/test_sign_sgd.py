@@ -10,9 +10,8 @@ from archlang.compile import build
 from archlang.diagnostics import ProgramError
 from archlang.plan.from_file import plan_recipe
 from archlang.runs import evaluation, training
-from archlang.train.optimizers import is_capturable, is_stackable, make_optimizer
-from archlang.train.sign_sgd import SignSGD
-from archlang.train.step.eager import EagerStep
+from archlang.train.optimizers import SignSGD, is_capturable, is_stackable, make_optimizer
+from archlang.train.step import EagerStep
 from tests.closeness import close
 from tests.runs.test_training import contents, train_and_die
 
@@ -66,7 +65,7 @@ def test_the_optimizer_of_a_recipe_moves_the_rows_of_the_batch_by_signs_and_the_
 
 
 def test_the_rate_follows_the_schedule_and_a_killed_run_resumes_bit_for_bit(program: Path, tmp_path: Path) -> None:
-    def trained(folder: Path) -> evaluation.Outcome:
+    def trained(folder: Path) -> evaluation.Result:
         return training.train(plan_recipe(program), folder, device="cpu")
 
     trained(tmp_path / "uninterrupted")

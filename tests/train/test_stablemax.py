@@ -6,12 +6,10 @@ from dataclasses import replace
 import pytest
 import torch
 
-from archlang.plugins import NO_PLUGINS
 from archlang.record.mistakes import RunError
 from archlang.tasks.kit.split import Form
 from archlang.train.loss import mean_loss
-from archlang.train.run_functions import RunFunctions
-from archlang.train.stablemax import stablemax_entropy
+from archlang.train.settings import stablemax_entropy
 from tests.train.settings_of_a_run import SETTINGS
 from tests.train.test_run_functions import batch
 
@@ -40,9 +38,9 @@ def test_large_logits_have_a_finite_loss_and_gradient() -> None:
 
 
 def test_a_recipe_with_stablemax_scores_with_it() -> None:
-    functions = RunFunctions.load(replace(SETTINGS, loss="stablemax"), NO_PLUGINS)
+    settings = SETTINGS.changed(loss="stablemax")
     logits = torch.tensor([[[2.0, -3.0], [0.5, 1.0]]])
     scored = batch(torch.tensor([[0, 1]]), torch.tensor([[False, True]]))
-    assert float(mean_loss(logits, scored, functions=functions)) == pytest.approx(slow_entropy([0.5, 1.0], 1), rel=1e-5)
+    assert float(mean_loss(logits, scored, settings=settings)) == pytest.approx(slow_entropy([0.5, 1.0], 1), rel=1e-5)
     with pytest.raises(RunError, match="sets"):
-        mean_loss(logits, replace(scored, form=Form.SETS), functions=functions)
+        mean_loss(logits, replace(scored, form=Form.SETS), settings=settings)

@@ -23,12 +23,10 @@ from archlang.backend.runtime.loops import drawn_loops, halting_loops
 from archlang.backend.runtime.stacking import stacked_models
 from archlang.diagnostics.machine import is_out_of_memory
 from archlang.graph.operations import CHARGES
-from archlang.train.generators import fixed_randomness, random_state
+from archlang.train.devices import fixed_randomness, random_state
 from archlang.train.loss import add_costs, training_loss
-from archlang.train.step.memory import compute_within_memory, halve_micro
-from archlang.train.step.protocol import CannotStack, StepResult, StepState
-from archlang.train.step.update import clip_gradients, set_rate
-from archlang.train.training_run import TrainingRun
+from archlang.train.step import clip_gradients, compute_within_memory, halve_micro, set_rate
+from archlang.train.trainer import CannotStack, StepResult, Trainer
 
 # The items of each run on which the gradients of the stacked model are compared with those of each model alone.
 _COMPARED_ITEMS = 2
@@ -52,7 +50,7 @@ class StackingWarning(UserWarning):
 class StackedStep:
     """A step of runs that begin at the same step."""
 
-    def __init__(self, runs: Sequence[TrainingRun], make_optimizer: Callable[[nn.Module], Optimizer]) -> None:
+    def __init__(self, runs: Sequence[Trainer], make_optimizer: Callable[[nn.Module], Optimizer]) -> None:
         """Stacks the weights of the runs; before they begin or resume. `make_optimizer` makes the optimizer of a
         module.
 
@@ -85,6 +83,8 @@ class StackedStep:
         # The comparison is without dropout, and cuDNN has no gradients of recurrent layers outside of training.
         with torch.backends.cudnn.flags(enabled=False):
             self._compare_with_solo()
+        for index, run in enumerate(runs):
+            run.get_state = partial(self._state, index)
 
     def resume(self, step: int) -> None:
         """Resumes all runs from their checkpoints of a step; without checkpoints they begin."""
@@ -109,8 +109,8 @@ class StackedStep:
         }
         self._optimizer.load_state_dict({**self._optimizer.state_dict(), "state": state})
 
-    def state(self, index: int) -> StepState:
-        """Returns the state that the run would have alone."""
+    def _state(self, index: int) -> dict[str, Any]:  # Any: torch's own states
+        """Returns the states of the optimizer and of the generators that the run would have alone."""
         stacked = self._optimizer.state_dict()
         state = {
             weight: {
@@ -119,13 +119,13 @@ class StackedStep:
             }
             for weight, weight_state in stacked["state"].items()
         }
-        return StepState({**stacked, "state": state}, dict(self._runs[index].random_at_start))
+        return {"optimizer": {**stacked, "state": state}, "random": dict(self._runs[index].random_at_start)}
 
     # A step
 
     def take(self, number: int, items: Sequence[np.ndarray]) -> StepResult:
         first = self._first
-        rate = set_rate(self._optimizer, first.workload, number, first.total)
+        rate = set_rate(self._optimizer, first.settings, number, first.total)
         if self._draws is not False:
             # The runs share a generator, whose state checkpoints do not have to hold.
             torch.manual_seed(hash((first.sampler.seed, number)) % 2**63)
@@ -218,8 +218,8 @@ class StackedStep:
     def _compute(self, runs: slice, items: np.ndarray, randomness: str) -> dict[str, Float[Tensor, " runs"]]:
         """Returns `loss`, `ponder` and `charges.NAME` of some runs, each for its row of items, and `depth` if the model
         has halting loops. All rows are padded to the widest item."""
-        module, workload = self._modules[0], self._first.workload
-        batch = self._first.data.batch(items.reshape(-1))
+        module, first = self._modules[0], self._first
+        batch = first.data.batch(items.reshape(-1))
 
         def by_run(value: Tensor) -> Tensor:
             return value.reshape(*items.shape, *value.shape[1:])
@@ -237,7 +237,7 @@ class StackedStep:
                 logits: Tensor = functional_call(module, weights, fields, {"lengths": lengths})
                 return logits
 
-            loss = training_loss(model, replace(batch, **rows), workload, module)
+            loss = training_loss(model, replace(batch, **rows), module, first.settings, first.rule)
             results = {"loss": loss, **{f"{CHARGES}{name}": charge for name, charge in module.charges.items()}}
             if module.mean_depth is None:
                 return {**results, "ponder": torch.zeros_like(loss)}
@@ -297,7 +297,7 @@ class StackedStep:
             stacked_gradients = _gradients(objective, [self._weights[name] for name in names])
         for index, (module, run_items) in enumerate(zip(self._modules, items, strict=True)):
             with fixed_randomness(device):
-                loss = training_loss(module, run.data.batch(run_items), run.workload, module)
+                loss = training_loss(module, run.data.batch(run_items), module, run.settings, run.rule)
                 objective = add_costs(loss, module.ponder, module.charges, run.settings)
                 solo_gradients = _gradients(objective, [module.get_parameter(name) for name in names])
             differences = [

@@ -10,11 +10,11 @@ import torch
 from archlang.plan.from_file import plan_recipe
 from archlang.record.mistakes import RunError
 from archlang.runs import training
-from archlang.train import loss, predictions
-from archlang.train.step.memory import MemoryWarning
+from archlang.train import loss
+from archlang.train.step import MemoryWarning
 from tests.tiny_run import StopAfter
 
-QUIETLY = pytest.mark.filterwarnings("ignore::archlang.train.step.memory.MemoryWarning")
+QUIETLY = pytest.mark.filterwarnings("ignore::archlang.train.step.MemoryWarning")
 
 # Items have different numbers of scored positions, and a halting loop adds its ponder.
 PROGRAM = """
@@ -60,7 +60,7 @@ def test_micro_batches_train_as_the_batch_does(program: Path, tmp_path: Path, mi
 def short_of_memory(monkeypatch: pytest.MonkeyPatch, most: int) -> list[int]:
     """Makes larger batches than `most` samples run out of memory. Returns the sizes that were tried."""
     tried: list[int] = []
-    forward = predictions.forward
+    forward = loss.forward
 
     def narrow(module: Any, batch: Any) -> Any:
         tried.append(len(batch.items))

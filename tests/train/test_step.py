@@ -10,7 +10,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from archlang.backend.runtime.loops import Halting
 from archlang.plan.from_file import plan_recipe
 from archlang.runs import training
-from archlang.train.step.eager import EagerStep
+from archlang.train.step import EagerStep
 
 # Operations whose value or shape the host waits for.
 SYNCHRONIZING = (

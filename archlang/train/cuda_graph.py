@@ -15,9 +15,8 @@ from archlang.diagnostics.machine import is_out_of_memory
 from archlang.plan.plan import BoundExtern
 from archlang.train import mistakes
 from archlang.train.optimizers import is_capturable, make_capturable
-from archlang.train.schedules import moves_first_beta
-from archlang.train.step.eager import EagerStep, LossAndNorm
-from archlang.train.training_run import TrainingRun
+from archlang.train.step import EagerStep, LossAndNorm
+from archlang.train.trainer import Trainer
 
 # The number of items of a batch, and the widths of its fields.
 Shape = tuple[int, ...]
@@ -36,10 +35,10 @@ class CudaGraphWarning(UserWarning):
 class CudaGraphStep(EagerStep):
     """Launches steps of frequent shapes as CUDA graphs. Other steps run eagerly, and so do batches in parts."""
 
-    def __init__(self, run: TrainingRun, capture: Capture) -> None:
+    def __init__(self, run: Trainer, capture: Capture) -> None:
         """Prepares the run's optimizer; before the run begins or resumes."""
         super().__init__(run)
-        make_capturable(run.optimizer, run.fabric.device, moves_first_beta(run.settings))
+        make_capturable(run.optimizer, run.fabric.device, run.settings.moves_first_beta)
         self._graphs: CudaGraphs | None = CudaGraphs(capture)
         # The tensors that hold the charges of each captured shape.
         self._charges: dict[Shape, Mapping[str, Tensor]] = {}

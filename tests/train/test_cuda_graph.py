@@ -19,14 +19,13 @@ from archlang.plan.plan import BoundExtern, Plan
 from archlang.record.checkpoint import Checkpoints
 from archlang.record.mistakes import RunError
 from archlang.runs import training
-from archlang.train.step import cuda_graph
-from archlang.train.step.cuda_graph import CudaGraphs, CudaGraphWarning, make_capture
-from archlang.train.step.eager import EagerStep, LossAndNorm
-from archlang.train.step.memory import MemoryWarning
+from archlang.train import cuda_graph
+from archlang.train.cuda_graph import CudaGraphs, CudaGraphWarning, make_capture
+from archlang.train.step import EagerStep, LossAndNorm, MemoryWarning
 from archlang.train.stop import Stop
 from tests.sampling import one_in
 from tests.tiny_run import StopAfter
-from tests.train.step.test_eager import SYNCHRONIZING
+from tests.train.test_step import SYNCHRONIZING
 
 
 class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call] # torch's own

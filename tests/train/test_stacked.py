@@ -17,9 +17,9 @@ from archlang.plan.from_file import plan_recipe
 from archlang.plan.plan import Plan
 from archlang.record.checkpoint import Checkpoints
 from archlang.record.mistakes import RunError
-from archlang.runs import evaluation, training, training_together
-from archlang.train.step.memory import MemoryWarning
-from archlang.train.step.stacked import StackedStep, StackingWarning
+from archlang.runs import evaluation, training
+from archlang.train.stacked import StackedStep, StackingWarning
+from archlang.train.step import MemoryWarning
 from archlang.train.stop import Stop
 from tests.sampling import one_in
 from tests.tiny_run import StopAfter
@@ -153,10 +153,10 @@ def train_solo(plans: list[Plan], root: Path, device: str = "cpu") -> None:
 
 def train_stacked(
     plans: list[Plan], root: Path, stop: Stop | None = None, device: str = "cpu"
-) -> list[evaluation.Outcome]:
+) -> list[evaluation.Result]:
     """Trains plans together; none of them fails."""
-    ends = training_together.train_together(plans, folders(root), device=device, stop=stop)
-    outcomes = [end for end in ends if isinstance(end, evaluation.Outcome)]
+    ends = training.train_together(plans, folders(root), device=device, stop=stop)
+    outcomes = [end for end in ends if isinstance(end, evaluation.Result)]
     assert len(outcomes) == len(ends), ends
     return outcomes
 
@@ -458,10 +458,10 @@ def test_a_seed_that_fails_does_not_change_the_others(
         return values
 
     monkeypatch.setattr(StackedStep, "_compute_gradients", spoiling)
-    first, second = training_together.train_together(plans, folders(tmp_path / "stacked"), device="cpu")
+    first, second = training.train_together(plans, folders(tmp_path / "stacked"), device="cpu")
     assert isinstance(first, RunError)
     assert "became NaN or infinite at step 9" in first.message
-    assert isinstance(second, evaluation.Outcome)
+    assert isinstance(second, evaluation.Result)
     assert_same_runs(folders(tmp_path / "stacked")[1], folders(tmp_path / "solo")[1])
 
 
@@ -469,14 +469,12 @@ def test_a_folder_with_other_files_does_not_change_the_other_runs(program: Progr
     first, second = folders(tmp_path)
     first.mkdir()
     (first / "letter.txt").touch()
-    ends = training_together.train_together(
-        program.plans(model="plain", **{"train.steps": "2"}), [first, second], device="cpu"
-    )
+    ends = training.train_together(program.plans(model="plain", **{"train.steps": "2"}), [first, second], device="cpu")
     assert isinstance(ends[0], RunError)
-    assert isinstance(ends[1], evaluation.Outcome)
+    assert isinstance(ends[1], evaluation.Result)
 
 
-@pytest.mark.filterwarnings("ignore::archlang.train.step.memory.MemoryWarning")
+@pytest.mark.filterwarnings("ignore::archlang.train.step.MemoryWarning")
 @pytest.mark.parametrize(
     ("recipe", "most", "change"),
     [
