@@ -13,7 +13,6 @@ from typing import Any
 import torch
 
 from archlang.api import mistakes
-from archlang.api.saved_folder import SavedModel, is_saved, read_saved
 from archlang.backend.architecture import Architecture
 from archlang.compile import add_origin
 from archlang.diagnostics import ProgramError
@@ -26,26 +25,27 @@ from archlang.pages.pictures.picture import draw
 from archlang.pages.pictures.svg import print_svg
 from archlang.pages.reports.run_report import RunReport
 from archlang.plan.plan import Plan
-from archlang.plugins import NO_PLUGINS, Plugins
+from archlang.plugins import NO_PLUGINS
 from archlang.record.reading import (
     GRAPH_AT_TEST,
     RECIPE,
+    has,
+    is_saved,
+    own_name,
     read_graph,
     read_plan,
     read_plugins,
     read_record,
-    read_run,
     read_text,
+    require_intact,
 )
-from archlang.record.schemas import RUN, VOCABULARY, ExternRecord, RunRecord
+from archlang.record.schemas import RUN, VOCABULARY, ModelRecord
 from archlang.runs.evaluation import OpenedRun, explaining_stored_model, open_run, trained_module
 from archlang.runs.inputs import FieldFormat, InputFormat, Item, pointing_fields
 from archlang.runs.prediction import DEFAULT_BATCH, Prediction, predict_inputs
 from archlang.source import Source
-from archlang.tasks.kit.make_task import make_task
 from archlang.tasks.kit.split import Split
 from archlang.tasks.kit.task import Kind, Task
-from archlang.train.devices import select_device
 from archlang.types.statics import StaticValue
 
 
@@ -53,63 +53,67 @@ from archlang.types.statics import StaticValue
 class Run:
     """A trained model from a run folder or a saved model."""
 
-    folder: Path
-    module: Architecture
-    """in evaluation mode, with the weights of `step`"""
-    recipe: str | None
-    step: int | None
-    task_record: ExternRecord
-    """the task with all its statics"""
-    settings: Mapping[str, StaticValue]
-    """every setting of the run by its dotted path; `--set` has changed some of them"""
-    device: torch.device
-    _source: OpenedRun | SavedModel
+    opened: OpenedRun
     _plugins: tuple[str | Path, ...] = ()
+
+    @property
+    def folder(self) -> Path:
+        return self.opened.folder
+
+    @property
+    def module(self) -> Architecture:
+        """The module, in evaluation mode, with the weights of `step`."""
+        return self.opened.module
+
+    @property
+    def recipe(self) -> str | None:
+        return self.opened.record.recipe
+
+    @property
+    def step(self) -> int:
+        return self.opened.step
+
+    @property
+    def settings(self) -> Mapping[str, StaticValue]:
+        """Every setting of the run by its dotted path; `--set` has changed some of them."""
+        return self.opened.record.settings
+
+    @property
+    def device(self) -> torch.device:
+        return self.opened.device
 
     @property
     def input_format(self) -> InputFormat:
         """The fields that the model reads, and what it answers."""
-        if isinstance(self._source, OpenedRun):
-            return self._source.input_format
-        assert self._source.input_format is not None
-        return self._source.input_format
+        return self.opened.input_format
 
     @property
     def vocabulary(self) -> tuple[str, ...]:
         """The text of each token that the model answers with."""
         return self.input_format.words
 
-    @cached_property
+    @property
     def task(self) -> Task:
         """The task of the run.
 
         Raises:
             PluginError: it is a task of the user's own, and `load_run` was not given its plugin."""
-        if isinstance(self._source, OpenedRun):
-            return self._source.task
-        record = self.task_record
-        return self.input_format.bind(
-            make_task(record.name, record.python, record.statics, Plugins.read(self._plugins))
-        )
+        return self.opened.task
 
     @cached_property
     def plan(self) -> Plan:
         """The plan of the run: its graphs, its task, its optimizer, its claims.
 
         Raises:
-            SavedModelError: it was loaded from a saved model."""
-        self._require_run("plan")
+            RunError: it was saved by an earlier version, without a plan."""
         return read_plan(self.folder, self._plugins)[0]
 
     def samples(self, split: str = "test") -> Split:
         """Returns the samples of a split of the task, for `predict`.
 
         Raises:
-            RunError: the task has no such split.
-            SavedModelError: it was loaded from a saved model."""
-        self._require_run("data")
-        assert isinstance(self._source, OpenedRun)
-        return self._source.load([split], None)[split]
+            RunError: the task has no such split."""
+        return self.opened.load([split], None)[split]
 
     def predict(
         self, inputs: Sequence[Item] | Split, *, batch: int = DEFAULT_BATCH, length: int | None = None
@@ -145,32 +149,23 @@ class Run:
             else:
                 batch = typed_input(self.module, self.input_format, item)
                 title = item if isinstance(item, str) else "input"
-            lines = {}
-            if isinstance(self._source, OpenedRun) and self.recipe is not None:
-                lines = source_lines(self.folder / RECIPE, self.recipe)
+            program = self.folder / own_name(self.folder, RECIPE)
+            lines = {} if self.recipe is None else source_lines(program, self.recipe)
             return inspect_batch(self.module, self.input_format, batch, title, lines)
 
     def report(self) -> RunReport:
-        """Returns the report of the run: its curves, metrics and claims.
+        """Returns the report of the run: its curves, metrics and claims. A saved model has no curves.
 
         Raises:
-            SavedModelError: it was loaded from a saved model."""
-        self._require_run("report")
+            RunError: an earlier version has saved it, without a report."""
         return RunReport.read(self.folder)
 
     def __repr__(self) -> str:
-        step = "" if self.step is None else f", step {self.step}"
         model = self.module.program.graph.name
-        return f"<{model} on {self.task_record.name}, from {self.folder}{step}>"
+        return f"<{model} on {self.opened.bound_task.name}, from {self.folder}, step {self.step}>"
 
     def _repr_html_(self) -> str | None:
-        if isinstance(self._source, OpenedRun):
-            return self.report()._repr_html_()
-        return self.module._repr_html_()
-
-    def _require_run(self, thing: str) -> None:
-        if not isinstance(self._source, OpenedRun):
-            raise mistakes.has_no(self.folder, thing)
+        return self.module._repr_html_() if is_saved(self.folder) else self.report()._repr_html_()
 
 
 def explaining_input_format(run: Run) -> AbstractContextManager[None]:
@@ -185,63 +180,45 @@ def load_run(
 
     Args:
         checkpoint: `best`, the weights that the run selects by its validation metric; `last`; or a step whose
-            checkpoint is kept. A saved model has one set of weights, which is `best`.
+            checkpoint is kept. A saved model has one set of weights.
         device: As after `--device`.
         plugins: The Python files of the user's own that the run was trained with. They are run: read them first.
 
     Raises:
-        RunError: the folder is no run folder, is damaged, or has no such checkpoint.
-        PluginError: a plugin cannot be imported, or the run was trained with others.
-        SavedModelError: the saved model is damaged, or another checkpoint than `best` of it is asked for."""
+        RunError: the folder is no run folder or saved model, is damaged, or has no such checkpoint.
+        PluginError: a plugin cannot be imported, or the run was trained with others."""
     folder, plugins = Path(folder), tuple(plugins)
-    if is_saved(folder):
-        if checkpoint != "best":
-            raise mistakes.one_set_of_weights(folder, checkpoint)
-        saved = read_saved(folder, plugins)
-        record, torch_device = saved.record, select_device(device)
-        if saved.input_format is None or record.task is None:
-            raise mistakes.no_input_format(folder)
-        return Run(
-            folder, saved.module.to(torch_device), record.recipe, record.step, record.task, record.settings,
-            torch_device, saved, plugins,
-        )  # fmt: skip
     opened = open_run(folder, checkpoint=checkpoint, device=device, plugins=plugins)
-    run = read_record(folder, RUN, RunRecord)
-    _add_origin(opened.module, folder, run)
-    return Run(
-        folder, opened.module.eval(), opened.recipe, opened.step, run.task, run.settings, opened.device, opened, plugins
-    )
+    _add_origin(opened.module, folder, opened.record)
+    opened.module.eval()
+    return Run(opened, plugins)
 
 
-def load_module(folder: Path, checkpoint: str = "best", plugins: Iterable[str | Path] = ()) -> Architecture:
+def load_module(folder: Path, checkpoint: str | int = "best", plugins: Iterable[str | Path] = ()) -> Architecture:
     """Returns the trained module of a run folder or of a saved model, with arguments as of `load_run`. The task needs
     no plugin.
 
     Raises:
-        RunError, PluginError, SavedModelError: as `load_run`."""
-    if is_saved(folder):
-        if checkpoint != "best":
-            raise mistakes.one_set_of_weights(folder, checkpoint)
-        return read_saved(folder, plugins).module
-    run, graph, plugins = read_run(folder)[0], read_graph(folder), tuple(plugins)
-    trusted = read_plugins(folder, run, plugins) if plugins or graph.has_own_python else NO_PLUGINS
-    module, _ = trained_module(folder, run, checkpoint, graph, trusted)
-    _add_origin(module, folder, run)
+        RunError, PluginError: as `load_run`."""
+    require_intact(folder)
+    record, graph, plugins = read_record(folder, RUN, ModelRecord), read_graph(folder), tuple(plugins)
+    trusted = read_plugins(folder, record, plugins) if plugins or graph.has_own_python else NO_PLUGINS
+    module, _ = trained_module(folder, record, checkpoint, graph, trusted)
+    _add_origin(module, folder, record)
     return module.eval()
 
 
-def _add_origin(module: Architecture, folder: Path, run: RunRecord) -> None:
-    program, *used = _sources(folder)
-    add_origin(module, program, used, run.settings, run.recipe)
-
-
-def _sources(folder: Path) -> Sequence[Source]:
-    """Returns the program of a run, and the files that it uses. A program of another version of archlang may have
-    errors by now: then the files that it uses are unknown."""
+def _add_origin(module: Architecture, folder: Path, record: ModelRecord) -> None:
+    """Adds the program of a folder, and the files that it uses, if it has a program. A program of another version of
+    archlang may have errors by now: then the files that it uses are unknown."""
+    if not has(folder, RECIPE):
+        return
+    path = folder / own_name(folder, RECIPE)
     try:
-        return load_file(folder / RECIPE).sources
+        program, *used = load_file(path).sources
     except ProgramError:
-        return [Source(str(folder / RECIPE), read_text(folder, RECIPE))]
+        program, used = Source(str(path), read_text(folder, RECIPE)), []
+    add_origin(module, program, used, record.settings, record.recipe)
 
 
 def picture(model: Architecture | Run) -> str:

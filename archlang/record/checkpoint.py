@@ -22,7 +22,7 @@ from archlang.files.folder import Folder, open_path
 from archlang.files.limits import LARGEST_JSON
 from archlang.record import mistakes
 from archlang.record.mistakes import disk_errors_as
-from archlang.record.reading import explain
+from archlang.record.reading import CHECKPOINTS, explain
 from archlang.record.schemas import MANIFEST, STATE, WEIGHTS, CheckpointState, ManifestRecord, json_text
 
 _FIRST_BYTES = b"PK\x03\x04"
@@ -109,12 +109,22 @@ class CheckpointWarning(UserWarning):
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A checkpoint in memory: the weights by name, and the state that resuming needs."""
+    """A checkpoint in memory: the weights by name, and the state that resuming needs, which a saved model has not."""
 
     step: int
     folder: Path
     weights: Mapping[str, Tensor]
-    state: CheckpointState
+    stored_state: CheckpointState | None
+
+    @property
+    def state(self) -> CheckpointState:
+        """What resuming needs besides the weights.
+
+        Raises:
+            RunError: It is the checkpoint of a saved model."""
+        if self.stored_state is None:
+            raise mistakes.not_resumable(self.folder, f"it has no {STATE}")
+        return self.stored_state
 
     def load_into(self, module: nn.Module) -> None:
         """Loads the weights into a module.
@@ -129,6 +139,29 @@ class Checkpoint:
             module.load_state_dict(dict(self.weights))
         except RuntimeError as error:
             raise mistakes.does_not_fit(self.folder, str(error).partition("\n")[2].strip()) from error
+
+
+def read_earlier(folder: Path, step: int) -> Checkpoint:
+    """Returns the weights of a model that an earlier version has saved, which has them beside its other files.
+
+    Raises:
+        RunError: They cannot be read, or are damaged."""
+    path = folder / WEIGHTS
+    with (
+        disk_errors_as(mistakes.not_read, path),
+        Folder.open(folder) as opened,
+        opened.open_file(WEIGHTS) as file,
+        _damage_of(path),
+    ):
+        return Checkpoint(step, folder, load_weights(open_path(file, path)), None)
+
+
+def saved_checkpoint(module: nn.Module, step: int) -> dict[str, bytes]:
+    """Returns the files of a checkpoint without a state, by their paths in the folder of a saved model."""
+    weights = safetensors.torch.save(stored_weights(module))
+    manifest = ManifestRecord(weights=hashlib.sha256(weights).hexdigest())
+    folder = f"{CHECKPOINTS}/{_name(step)}"
+    return {f"{folder}/{WEIGHTS}": weights, f"{folder}/{MANIFEST}": json_text(manifest).encode()}
 
 
 class Checkpoints:
@@ -205,7 +238,7 @@ class Checkpoints:
                 if is_out_of_memory(error):
                     raise mistakes.no_memory_to_read(path) from error
                 raise
-        if checkpoint.state.step not in (None, step):
+        if checkpoint.stored_state is not None and checkpoint.state.step not in (None, step):
             raise mistakes.damaged(path / STATE, f"it is the state of step {checkpoint.state.step}")
         return checkpoint
 
@@ -244,18 +277,25 @@ def _steps(folder: Folder) -> list[int]:
     return [step for step in steps if folder.has_folder(_name(step))]
 
 
-def _read(folder: Folder) -> tuple[dict[str, Tensor], CheckpointState]:
+def _read(folder: Folder) -> tuple[dict[str, Tensor], CheckpointState | None]:
     with _damage_of(folder.path / MANIFEST):
         manifest = ManifestRecord.model_validate_json(folder.read(MANIFEST, LARGEST_JSON))
-    with folder.open_file(WEIGHTS) as weights, folder.open_file(STATE) as state:
-        for file, name, digest in ((weights, WEIGHTS, manifest.weights), (state, STATE, manifest.state)):
-            if hashlib.file_digest(file, "sha256").hexdigest() != digest:
-                raise mistakes.damaged(folder.path, f"{name} is not what was written")
-            file.seek(0)
-        with _damage_of(folder.path / STATE):
-            loaded_state = load_state(state)
+    state = None
+    with folder.open_file(WEIGHTS) as weights:
+        _require_digest(folder, weights, WEIGHTS, manifest.weights)
+        if manifest.state is not None:
+            with folder.open_file(STATE) as file:
+                _require_digest(folder, file, STATE, manifest.state)
+                with _damage_of(folder.path / STATE):
+                    state = load_state(file)
         with _damage_of(folder.path / WEIGHTS):
-            return load_weights(open_path(weights, folder.path / WEIGHTS)), loaded_state
+            return load_weights(open_path(weights, folder.path / WEIGHTS)), state
+
+
+def _require_digest(folder: Folder, file: BinaryIO, name: str, digest: str) -> None:
+    if hashlib.file_digest(file, "sha256").hexdigest() != digest:  # type: ignore[arg-type]  # a file of bytes
+        raise mistakes.damaged(folder.path, f"{name} is not what was written")
+    file.seek(0)
 
 
 @contextmanager

@@ -76,6 +76,10 @@ def damaged(path: Path, reason: str) -> RunError:
     return RunError(f"{path} is damaged: {reason}", "restore it from a copy, or train again in a new folder")
 
 
+def newer_format(folder: Path, version: int) -> RunError:
+    return RunError(f"{folder} has the format {version} of a newer archlang", "update archlang")
+
+
 def lines_differ(path: Path, step: int) -> RunError:
     message = f"{path} is damaged: its lines up to the checkpoint of step {step} are not those that were written"
     return RunError(

@@ -1,7 +1,10 @@
 """Reading a run folder: its files through their schemas, its graphs, and the plan of its run."""
 
+import hashlib
+import os.path
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, TypeVar
@@ -27,17 +30,20 @@ from archlang.record import mistakes
 from archlang.record.mistakes import disk_errors_as
 from archlang.record.schemas import (
     DATA,
+    MANIFEST,
     METRICS,
     RESULTS,
     RUN,
     TIMINGS,
     VERSIONS,
     VOCABULARY,
+    WEIGHTS,
     EvaluationMetrics,
     EvaluationTiming,
-    ExternRecord,
+    ModelRecord,
     Results,
     RunRecord,
+    SavedRecord,
     StepMetrics,
     StepTiming,
 )
@@ -135,10 +141,20 @@ def _copies(path: str, counts: Mapping[str, int]) -> int:
 
 RECIPE, GRAPH, GRAPH_AT_TEST, LOCK = "recipe.arch", "graph.txt", "graph_at_test.txt", ".lock"
 CHECKPOINTS, CURVES = "checkpoints", "tensorboard"
+# A model that an earlier version has saved has these files, in place of those of a run folder.
+_EARLIER = "model.json"
+_EARLIER_NAMES = {RUN: _EARLIER, GRAPH_AT_TEST: GRAPH, RECIPE: f"program/{RECIPE}"}
+FORMAT = 2
+"""that of saved models; the first one had the files above"""
+_LARGEST_SAVED = 1 << 24
+_SAVED_FILE = re.compile(
+    r"(run|model|data|results|vocabulary)\.json|graph(_at_test)?\.txt|(checkpoints/step-[0-9]{8}/)?"
+    r"(weights\.safetensors|manifest\.json)|([^/\\:\0-\x1f\x7f]+/)*[^/\\:\0-\x1f\x7f]+\.arch"
+)
 # Names that archlang itself, its pages and its trackers use in a run folder.
 RESERVED = frozenset({
     RECIPE, GRAPH, GRAPH_AT_TEST, LOCK, RUN, DATA, VOCABULARY, VERSIONS, RESULTS, METRICS, TIMINGS, CHECKPOINTS, CURVES,
-    "wandb", "report.html", "inspect.html",
+    MANIFEST, _EARLIER, "wandb", "report.html", "inspect.html",
 })  # fmt: skip
 
 _LIMITS = {
@@ -157,6 +173,7 @@ _METRICS = TypeAdapter[StepMetrics | EvaluationMetrics](
 _TIMINGS = TypeAdapter[StepTiming | EvaluationTiming](StepTiming | EvaluationTiming)
 
 Model = TypeVar("Model", bound=BaseModel)
+Run = TypeVar("Run", bound=ModelRecord)
 Line = TypeVar("Line")
 
 
@@ -165,17 +182,27 @@ def read_text(folder: Path, name: str) -> str:
 
     Raises:
         RunError: The folder is not a run folder, or the file cannot be read."""
-    path = folder / name
-    with disk_errors_as(mistakes.not_read, path):
+    name = own_name(folder, name)
+    try:
+        return read_bytes(folder, name, _LIMITS.get(name, LARGEST_JSON)).decode()
+    except UnicodeDecodeError as error:
+        raise mistakes.damaged(folder / name, str(error)) from error
+
+
+def read_bytes(folder: Path, name: str, limit: int) -> bytes:
+    """Returns the content of a file, also of one in a folder of the run folder.
+
+    Raises:
+        RunError: The folder is not a run folder, or the file cannot be read."""
+    parents, _, last = name.rpartition("/")
+    with disk_errors_as(mistakes.not_read, folder / name):
         try:
-            with Folder.open(folder) as opened:
-                return opened.read(name, _LIMITS.get(name, LARGEST_JSON)).decode()
+            with Folder.open(folder) as opened, opened.folder(parents) if parents else nullcontext(opened) as home:
+                return home.read(last, limit)
         except (FileNotFoundError, NotADirectoryError):
             raise mistakes.not_a_run(folder, name) from None
         except IsADirectoryError as error:
-            raise mistakes.damaged(path, "it is a folder") from error
-        except UnicodeDecodeError as error:
-            raise mistakes.damaged(path, str(error)) from error
+            raise mistakes.damaged(folder / name, "it is a folder") from error
 
 
 def has(folder: Path, name: str) -> bool:
@@ -186,9 +213,46 @@ def has(folder: Path, name: str) -> bool:
     with disk_errors_as(mistakes.not_read, folder):
         try:
             with Folder.open(folder) as opened:
-                return opened.has(name)
+                return opened.has(own_name(folder, name).partition("/")[0])
         except (FileNotFoundError, NotADirectoryError):
             return False
+
+
+def own_name(folder: Path, name: str) -> str:
+    """Returns the name of a file of a run folder as this folder has it; another one in a model that an earlier version
+    has saved."""
+    return _EARLIER_NAMES.get(name, name) if is_earlier(folder) else name
+
+
+def is_earlier(folder: Path) -> bool:
+    """Returns whether an earlier version has saved the model of a folder."""
+    return os.path.lexists(folder / _EARLIER)
+
+
+def is_saved(folder: Path) -> bool:
+    """Returns whether a folder has a model that was saved, complete or not."""
+    return os.path.lexists(folder / MANIFEST)
+
+
+def require_intact(folder: Path) -> tuple[str, ...]:
+    """Compares every file of a saved model with its manifest, before it is used. Returns their names; none for the
+    folder of a run, which has no manifest.
+
+    Raises:
+        RunError: A file is missing, damaged, a link, or one that a saved model does not have."""
+    if not is_saved(folder):
+        return ()
+    manifest = _validated(folder, MANIFEST, SavedRecord, read_bytes(folder, MANIFEST, _LARGEST_SAVED))
+    if manifest.format > FORMAT:
+        raise mistakes.newer_format(folder, manifest.format)
+    for name, file in manifest.files.items():
+        if not _SAVED_FILE.fullmatch(name) or {"..", "."} & set(name.split("/")):
+            raise mistakes.damaged(folder / MANIFEST, f"a saved model has no file {name!r}")
+        is_text = not name.endswith(WEIGHTS)
+        content = read_bytes(folder, name, min(file.size, _LARGEST_SAVED) if is_text else file.size)
+        if len(content) != file.size or hashlib.sha256(content).hexdigest() != file.sha256:
+            raise mistakes.damaged(folder / name, f"it is not the file that {MANIFEST} describes")
+    return tuple(manifest.files)
 
 
 def read_record(folder: Path, name: str, model: type[Model]) -> Model:
@@ -196,8 +260,12 @@ def read_record(folder: Path, name: str, model: type[Model]) -> Model:
 
     Raises:
         RunError: The file is missing or does not fit the model."""
+    return _validated(folder, own_name(folder, name), model, read_text(folder, name))
+
+
+def _validated(folder: Path, name: str, model: type[Model], content: str | bytes) -> Model:
     try:
-        return model.model_validate_json(read_text(folder, name))
+        return model.model_validate_json(content)
     except ValidationError as error:
         raise mistakes.damaged(folder / name, explain(error)) from error
 
@@ -273,22 +341,23 @@ def read_graph(folder: Path, name: str = GRAPH_AT_TEST) -> Graph:
     try:
         return parse_stored_graph(read_text(folder, name))
     except ValueError as error:
-        raise mistakes.damaged(folder / name, str(error)) from error
+        raise mistakes.damaged(folder / own_name(folder, name), str(error)) from error
 
 
-def read_run(folder: Path) -> tuple[RunRecord, BoundExtern, BoundExtern]:
-    """Returns what a run is, its task and its optimizer. Statics of shipped ones are checked like those of a recipe.
+def read_run(folder: Path, kind: type[Run]) -> Run:
+    """Returns what a run is. Statics of a shipped task and optimizer are checked like those of a recipe.
 
     Raises:
         RunError: The folder is not a run folder, or is damaged."""
-    run = read_record(folder, RUN, RunRecord)
-    return run, _checked(folder, "task", run.task), _checked(folder, "train", run.train)
+    run = read_record(folder, RUN, kind)
+    externs = {word: getattr(run, word) for word in ("task", "train")}
+    checked = {word: _checked(folder, word, extern) for word, extern in externs.items() if extern is not None}
+    return run.model_copy(update=checked)
 
 
-def _checked(folder: Path, word: str, record: ExternRecord) -> BoundExtern:
-    extern = record.extern()
-    shipped = library.task(record.name) if word == "task" else library.optimizer(record.name)
-    if shipped is None or shipped.python != record.python:
+def _checked(folder: Path, word: str, extern: BoundExtern) -> BoundExtern:
+    shipped = library.task(extern.name) if word == "task" else library.optimizer(extern.name)
+    if shipped is None or shipped.python != extern.python:
         # Of the user's own: `make_task` and `make_optimizer` look for it in the plugins.
         return _with_checked_settings(folder, extern) if word == "train" else extern
     return _checked_shipped(folder, word, extern)
@@ -319,13 +388,14 @@ def _checked_shipped(folder: Path, word: str, extern: BoundExtern) -> BoundExter
     return checked
 
 
-def read_plugins(folder: Path, run: RunRecord, paths: Iterable[str | Path]) -> Plugins:
+def read_plugins(folder: Path, run: ModelRecord, paths: Iterable[str | Path]) -> Plugins:
     """Returns the Python files that the user trusts for a run, which must be those that it was trained with.
 
     Raises:
         PluginError: A file cannot be read, is missing, differs from the recorded one, or is not recorded."""
-    plugins = Plugins.read(paths, folder / COPIES)
-    plugins.require_recorded(run.plugins, folder, folder / COPIES)
+    copies = folder / COPIES
+    plugins = Plugins.read(paths, folder if is_saved(folder) else copies)
+    plugins.require_recorded(run.plugins, folder, None if is_saved(folder) else copies)
     return plugins
 
 
@@ -336,12 +406,12 @@ def read_plan(folder: Path, plugins: Iterable[str | Path] = ()) -> tuple[Plan, s
     Raises:
         RunError: The folder is not a run folder, or is damaged.
         PluginError: A plugin cannot be read, or the run was trained with others."""
-    run, task, train = read_run(folder)
+    run = read_run(folder, RunRecord)
     graph, at_test = read_graph(folder, GRAPH), read_graph(folder, GRAPH_AT_TEST)
     source = Source(str(folder / RECIPE), read_text(folder, RECIPE))
     plan = Plan(
-        run.recipe, source, task, run.gives, run.model, graph, graph if at_test == graph else at_test,
-        train, run.seed, run.settings, {}, tuple(record.claim() for record in run.claims),
+        run.recipe, source, run.task, run.gives, run.model, graph, graph if at_test == graph else at_test,
+        run.train, run.seed, run.settings, {}, run.claims,
         read_plugins(folder, run, plugins),
     )  # fmt: skip
     return plan, run.precision

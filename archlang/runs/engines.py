@@ -45,18 +45,12 @@ def make_engine(name: str, workers: int | None = None, options: Mapping[str, str
         RunError: There is no engine of that name, its package is not installed, or an option is unknown."""
     options = dict(options or {})
     if name == "local":
-        from archlang.runs.engines import LocalEngine
-
         if options:
             raise mistakes.engine_option(name, next(iter(options)))
         return LocalEngine(workers)
     if name == "ray":
-        from archlang.runs.engines import RayEngine
-
         return RayEngine(workers, options)
     if name == "slurm":
-        from archlang.runs.engines import SlurmEngine
-
         return SlurmEngine(workers, options)
     raise mistakes.unknown_engine(name, ENGINES)
 

@@ -24,8 +24,20 @@ from archlang.plan.measures import group_value
 from archlang.plan.plan import BoundExtern, Plan, PublishedResult
 from archlang.plugins import Plugins
 from archlang.record import mistakes as record_mistakes
-from archlang.record.checkpoint import Checkpoint, Checkpoints
-from archlang.record.reading import GRAPH_AT_TEST, has, read_graph, read_plugins, read_record, read_run
+from archlang.record.checkpoint import Checkpoint, Checkpoints, read_earlier
+from archlang.record.reading import (
+    CHECKPOINTS,
+    GRAPH_AT_TEST,
+    has,
+    is_earlier,
+    is_saved,
+    own_name,
+    read_graph,
+    read_plugins,
+    read_record,
+    read_run,
+    require_intact,
+)
 from archlang.record.run_folder import RecordWarning
 from archlang.record.schemas import (
     DATA,
@@ -35,8 +47,8 @@ from archlang.record.schemas import (
     Alternative,
     ClaimResult,
     DataRecord,
+    ModelRecord,
     Results,
-    RunRecord,
     SplitRecord,
 )
 from archlang.runs import mistakes
@@ -49,7 +61,7 @@ from archlang.tasks.kit.task import Task, TaskWithVocabulary, group_names
 from archlang.train.data import Data
 from archlang.train.devices import select_device
 from archlang.train.score import DEFAULT_ANSWERS, Interrupted, Score, add_written, evaluate
-from archlang.train.settings import Settings
+from archlang.train.settings import NO_SETTINGS, Settings
 from archlang.train.stop import Stop
 from archlang.train.trainer import Trainer, alternatives, ranking
 from archlang.types.statics import StaticValue
@@ -207,21 +219,29 @@ def _metrics(task: Task, scores: Iterable[Score]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, eq=False)
 class OpenedRun:
-    """The task of a run folder, with the vocabulary of the run, and a module with its selected weights. `data`
-    describes the splits of the run. `has_other_statics`: the task differs from that of the run."""
+    """A run folder or a saved model: a module with its selected weights, and its task, with the vocabulary of the run.
+    `data` describes the splits of the run, if they are recorded. `has_other_statics`: the task differs from that of the
+    run."""
 
     folder: Path
-    recipe: str
-    task_name: str
-    statics: Mapping[str, StaticValue]
-    task: Task
+    record: ModelRecord
+    bound_task: BoundExtern
     module: Architecture
     step: int
-    data: DataRecord
+    data: DataRecord | None
     device: torch.device
-    settings: Settings
+    plugins: Plugins
     has_other_statics: bool = False
     stored_format: InputFormat | None = None
+
+    @cached_property
+    def task(self) -> Task:
+        """The task.
+
+        Raises:
+            PluginError: it is a task of the user's own, whose plugin is not trusted."""
+        task = make_task(self.bound_task.name, self.bound_task.python, self.bound_task.statics, self.plugins)
+        return task if self.stored_format is None else self.stored_format.bind(task)
 
     def load(self, splits: Sequence[str] | None, console: Terminal | None) -> dict[str, Split]:
         """Loads splits of the task; without names, all except `train`.
@@ -231,10 +251,11 @@ class OpenedRun:
         names = list(dict.fromkeys(splits or [split for split in self.task.split_names() if split != "train"]))
         for name in names:
             if name not in self.task.split_names():
-                raise mistakes.no_such_split(self.task_name, name, self.task.split_names())
-        loaded = load_splits(self.task_name, self.statics, self.task, names, console)
-        for name, split in loaded.items():
-            if not self.has_other_statics and describe_split(split) != self.data.root.get(name):
+                raise mistakes.no_such_split(self.bound_task.name, name, self.task.split_names())
+        loaded = load_splits(self.bound_task.name, self.bound_task.statics, self.task, names, console)
+        recorded = {} if self.data is None or self.has_other_statics else self.data.root
+        for name, split in loaded.items() if recorded else ():
+            if describe_split(split) != recorded.get(name):
                 message = f"the {name} split is not the one that {self.folder} was made with"
                 warnings.warn(message, RecordWarning, stacklevel=3)
         return loaded
@@ -274,37 +295,36 @@ def open_run(
         RunError: the folder is no run folder or has no such checkpoint, or the task cannot be changed so.
         ProgramError: the task has no such statics.
         PluginError: a plugin cannot be imported, or the run was trained with others."""
-    (run, bound_task, train), data = read_run(folder), read_record(folder, DATA, DataRecord)
-    trusted = read_plugins(folder, run, plugins)
-    if sets:
-        bound_task = _with_statics(bound_task, sets, run.gives)
-    task = make_task(bound_task.name, bound_task.python, bound_task.statics, trusted)
+    require_intact(folder)
+    record = read_run(folder, ModelRecord)
+    if record.task is None:
+        raise mistakes.without_task(folder)
+    trusted = read_plugins(folder, record, plugins)
+    bound_task = _with_statics(record.task, sets, record.gives) if sets else record.task
     stored_format = read_record(folder, VOCABULARY, InputFormat) if has(folder, VOCABULARY) else None
-    if stored_format is not None:
-        task = stored_format.bind(task)
-    settings = Settings(train.statics).with_functions(trusted, bound_task.name, task.metrics)
     torch_device = select_device(device)
-    module, step = trained_module(folder, run, checkpoint, read_graph(folder), trusted)
+    module, step = trained_module(folder, record, checkpoint, read_graph(folder), trusted)
+    data = None if is_saved(folder) and not has(folder, DATA) else read_record(folder, DATA, DataRecord)
     return OpenedRun(
-        folder, run.recipe, bound_task.name, bound_task.statics, task, module.to(torch_device), step, data,
-        torch_device, settings, bool(sets), stored_format,
+        folder, record, bound_task, module.to(torch_device), step, data, torch_device, trusted, bool(sets),
+        stored_format,
     )  # fmt: skip
 
 
 def trained_module(
-    folder: Path, run: RunRecord, checkpoint: str | int, graph: Graph, plugins: Plugins
+    folder: Path, record: ModelRecord, checkpoint: str | int, graph: Graph, plugins: Plugins
 ) -> tuple[Architecture, int]:
     """Returns the module of a run folder with the weights of a checkpoint as of `open_run`, and their step. Needs no
     Python of the task.
 
     Raises:
         RunError: the folder is damaged or has no such checkpoint."""
-    if "train.select" not in run.settings:
-        raise record_mistakes.damaged(folder / RUN, "there is no setting `train.select`")
-    selecting_split, _, metric = str(run.settings["train.select"]).partition(".")
-    weights = _checkpoint(folder, checkpoint, selecting_split, metric)
-    with explaining_stored_model(folder / GRAPH_AT_TEST), weights_loaded_later():
-        module = build(graph, plugins)
+    weights = _checkpoint(folder, record, checkpoint)
+    with explaining_stored_model(folder / own_name(folder, GRAPH_AT_TEST)), weights_loaded_later():
+        module = build(graph, plugins, without=record.without_passes)
+    types = {value.dtype for value in weights.weights.values() if value.is_floating_point()}
+    if weights.stored_state is None and len(types) == 1:
+        module.to(types.pop())  # that of a module which was saved in another precision
     weights.load_into(module)
     return module, weights.step
 
@@ -319,10 +339,14 @@ def _with_statics(task: BoundExtern, sets: Mapping[str, str], sizes: Mapping[str
     return task_now
 
 
-def _checkpoint(folder: Path, wanted: str | int, split: str, metric: str) -> Checkpoint:
+def _checkpoint(folder: Path, record: ModelRecord, wanted: str | int) -> Checkpoint:
     """The checkpoint of a step, the last one, or the best one so far; before the first evaluation the best is the
-    last."""
-    checkpoints = Checkpoints(folder / "checkpoints")
+    last. A saved model has one."""
+    if is_earlier(folder):
+        return read_earlier(folder, record.step or 0)
+    checkpoints = Checkpoints(folder / CHECKPOINTS)
+    if is_saved(folder) and (steps := checkpoints.steps()):
+        return checkpoints.read(steps[-1])
     if wanted not in ("best", "last"):
         if isinstance(wanted, bool) or not str(wanted).isdecimal():
             raise mistakes.unknown_checkpoint(wanted)
@@ -334,8 +358,11 @@ def _checkpoint(folder: Path, wanted: str | int, split: str, metric: str) -> Che
         if checkpoints.steps():
             raise checkpoints.none_intact()
         raise mistakes.no_checkpoint(folder)
-    if wanted == "last":
+    if wanted == "last" or latest.stored_state is None:
         return latest
+    if "train.select" not in record.settings:
+        raise record_mistakes.damaged(folder / RUN, "there is no setting `train.select`")
+    split, _, metric = str(record.settings["train.select"]).partition(".")
     return checkpoints.first_intact(ranking(latest.state.history, split, metric)) or latest
 
 
@@ -360,12 +387,16 @@ def evaluate_run(
     run = open_run(folder, checkpoint=checkpoint, device=device, plugins=plugins, sets=sets)
     task, module = run.task, run.module
     loaded = run.load(splits, console)
-    if isinstance(task, TaskWithVocabulary) and not run.has_other_statics:
+    if isinstance(task, TaskWithVocabulary) and run.data is not None and not run.has_other_statics:
         run.warn_of_changes(name for name in run.data.root if name not in loaded)
-    with explaining_stored_model(folder / GRAPH_AT_TEST), showing_evaluation(console) as watcher:
+    train = run.record.train
+    settings = NO_SETTINGS
+    if train is not None:
+        settings = Settings(train.statics).with_functions(run.plugins, run.bound_task.name, task.metrics)
+    with explaining_stored_model(folder / own_name(folder, GRAPH_AT_TEST)), showing_evaluation(console) as watcher:
         scores = tuple(
             add_written(
-                evaluate(module, Data(split, run.device), split, name, task, settings=run.settings), module, split,
+                evaluate(module, Data(split, run.device), split, name, task, settings=settings), module, split,
                 task, run.device,
                 written, watcher=watcher,
             )
@@ -373,7 +404,7 @@ def evaluate_run(
             if len(split)
         )  # fmt: skip
     _warn_of_divergence(scores)
-    groups = run.data.trained
+    groups = {} if run.data is None else run.data.trained
     metrics, names = _metrics(task, scores), group_names(task)
     return Result(folder, run.step, False, scores, (), task.breakdown, metrics, groups, group_names=names)
 

@@ -14,6 +14,11 @@ def no_checkpoint(folder: Path) -> RunError:
     return RunError(f"{folder} has no checkpoint yet", f"train it first: `{command}`")
 
 
+def without_task(folder: Path) -> RunError:
+    message = f"{folder} was saved from a module, which knows neither its task nor the words of its tokens"
+    return RunError(message, "save the run (`archlang.save(archlang.load_run(…), …)`), or call the module")
+
+
 def stored_model_fails(path: Path, reason: str) -> RunError:
     message = f"the model of {path} cannot be computed: {reason}"
     return RunError(message, "restore the file from a copy; if nothing has changed it, please report a bug of archlang")

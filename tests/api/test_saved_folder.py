@@ -3,10 +3,12 @@
 import errno
 import hashlib
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import safetensors.torch
 import torch
 from torch import Tensor, nn
 
@@ -17,6 +19,7 @@ from archlang.backend.architecture import Architecture
 from archlang.diagnostics.machine import is_caused_by_machine
 from archlang.files.folder import Folder
 from archlang.plugins import PluginError
+from archlang.record.mistakes import RunError
 from tests.shipped_models import SHIPPED, shipped_batch, shipped_model
 
 PROGRAM = """use "layer.arch"
@@ -28,6 +31,9 @@ model m[d = 8, steps = 2](x: tokens[n]) -> logits[classes] {
 """
 LAYER = "block layer(h: seq[n, d]) -> seq[n, d] { return h + attention[2](norm(h)) }\n"
 Edit = Callable[[str], str]
+EARLIER = Path(__file__).parent / "earlier_saved"
+CHECKPOINT = "checkpoints/step-00000000"
+WEIGHTS = f"{CHECKPOINT}/weights.safetensors"
 
 
 @pytest.fixture
@@ -56,8 +62,12 @@ def rewrite(folder: Path, name: str, content: bytes) -> None:
     (folder / "manifest.json").write_text(json.dumps(manifest))
 
 
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*.*") if file.is_file()}
+
+
 def refused(folder: Path, message: str) -> None:
-    with pytest.raises(SavedModelError) as error:
+    with pytest.raises(RunError) as error:
         archlang.load(folder)
     assert message in str(error.value)
 
@@ -93,14 +103,14 @@ def test_a_module_without_passes_is_loaded_without_them(tmp_path: Path, module: 
     plain = archlang.load(tmp_path / "m.arch", vocab=7, classes=3, without_passes=["join", "invariants"]).eval()
     archlang.save(plain, tmp_path / "plain")
     assert torch.equal(archlang.load(tmp_path / "plain")(tokens()), plain(tokens()))
-    assert json.loads((tmp_path / "plain" / "model.json").read_text())["without_passes"] == ["invariants", "join"]
+    assert json.loads((tmp_path / "plain" / "run.json").read_text())["without_passes"] == ["invariants", "join"]
 
 
 def test_the_program_is_beside_its_model_with_the_files_that_it_uses(folder: Path) -> None:
-    assert (folder / "program" / "recipe.arch").read_text() == PROGRAM
-    assert (folder / "program" / "layer.arch").read_text() == LAYER
-    assert archlang.check(folder / "program" / "recipe.arch") == ()
-    assert json.loads((folder / "model.json").read_text())["settings"] == {
+    assert (folder / "recipe.arch").read_text() == PROGRAM
+    assert (folder / "layer.arch").read_text() == LAYER
+    assert archlang.check(folder / "recipe.arch") == ()
+    assert json.loads((folder / "run.json").read_text())["settings"] == {
         "model.vocab": 7,
         "model.classes": 3,
         "model.d": 16,
@@ -115,9 +125,7 @@ def test_no_file_names_a_folder_of_this_machine(folder: Path) -> None:
 
 def test_a_loaded_module_can_be_saved_again(folder: Path, tmp_path: Path) -> None:
     archlang.save(archlang.load(folder), tmp_path / "again")
-    assert {file.name: file.read_bytes() for file in folder.glob("*.*")} == {
-        file.name: file.read_bytes() for file in (tmp_path / "again").glob("*.*")
-    }
+    assert contents(folder) == contents(tmp_path / "again")
 
 
 def test_saving_replaces_a_saved_model_but_no_other_folder(module: Architecture, folder: Path, tmp_path: Path) -> None:
@@ -138,24 +146,24 @@ def test_what_is_no_model_is_not_saved(tmp_path: Path) -> None:
 
 
 def test_a_changed_file_is_refused(folder: Path) -> None:
-    (folder / "graph.txt").write_text((folder / "graph.txt").read_text() + "#\n")
-    refused(folder, "graph.txt has")
+    (folder / "graph_at_test.txt").write_text((folder / "graph_at_test.txt").read_text() + "#\n")
+    refused(folder, "graph_at_test.txt has")
 
 
 def test_a_file_of_the_same_size_with_another_digest_is_refused(folder: Path) -> None:
-    weights = bytearray((folder / "weights.safetensors").read_bytes())
+    weights = bytearray((folder / WEIGHTS).read_bytes())
     weights[-1] ^= 1
-    (folder / "weights.safetensors").write_bytes(weights)
+    (folder / WEIGHTS).write_bytes(weights)
     refused(folder, "is not the file that manifest.json describes")
 
 
-@pytest.mark.parametrize("name", ["graph.txt", "weights.safetensors", "program/layer.arch"])
+@pytest.mark.parametrize("name", ["graph_at_test.txt", WEIGHTS, "layer.arch"])
 def test_a_missing_file_is_refused(folder: Path, name: str) -> None:
     (folder / name).unlink()
     refused(folder, f"has no {name}")
 
 
-@pytest.mark.parametrize("name", ["manifest.json", "model.json", "program/layer.arch"])
+@pytest.mark.parametrize("name", ["manifest.json", "run.json", "layer.arch"])
 def test_a_link_is_refused(folder: Path, name: str, tmp_path: Path) -> None:
     (folder / name).rename(tmp_path / "elsewhere")
     (folder / name).symlink_to(tmp_path / "elsewhere")
@@ -163,12 +171,23 @@ def test_a_link_is_refused(folder: Path, name: str, tmp_path: Path) -> None:
 
 
 def test_a_linked_folder_is_refused(folder: Path, tmp_path: Path) -> None:
-    (folder / "program").rename(tmp_path / "elsewhere")
-    (folder / "program").symlink_to(tmp_path / "elsewhere")
-    refused(folder, "program")
+    (folder / "checkpoints").rename(tmp_path / "elsewhere")
+    (folder / "checkpoints").symlink_to(tmp_path / "elsewhere")
+    refused(folder, "checkpoints")
 
 
-@pytest.mark.parametrize("name", ["../out.arch", "program/../../out.arch", "/etc/passwd", "run.py", "program/x.py"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "../out.arch",
+        "a/../../out.arch",
+        "/etc/passwd",
+        "/x.arch",
+        "run.py",
+        "a/x.py",
+        "checkpoints/step-00000000/state.pt",
+    ],
+)
 def test_a_manifest_that_names_another_file_is_refused(folder: Path, name: str) -> None:
     manifest = json.loads((folder / "manifest.json").read_text())
     manifest["files"][name] = {"size": 0, "sha256": hashlib.sha256(b"").hexdigest()}
@@ -187,35 +206,41 @@ def test_a_manifest_that_is_none_is_refused(folder: Path, text: str) -> None:
 @pytest.mark.parametrize(
     ("edit", "message"),
     [
-        (lambda text: "graph\n", "graph.txt is damaged"),
+        (lambda text: "graph\n", "graph_at_test.txt is damaged"),
         (lambda text: text.replace("limit = 2", "limit = 2000000"), "take more than 1,000,000 steps"),
         (lambda text: text.replace("vocab = 7", "vocab = 7000000000000"), "the size 7000000000000"),
         (lambda text: text.replace("d = 16, init", "d = 32, init"), "do not fit"),
-        (lambda text: text.replace("return %", "return %9"), "graph.txt is damaged"),
+        (lambda text: text.replace("return %", "return %9"), "graph_at_test.txt is damaged"),
         (lambda text: text.replace("blocks.embed:Embed", "blocks.embed:Tensor"), "Tensor"),
     ],
 )  # fmt: skip
 def test_a_graph_of_another_model_is_refused(folder: Path, edit: Edit, message: str) -> None:
-    text = (folder / "graph.txt").read_text()
+    text = (folder / "graph_at_test.txt").read_text()
     assert edit(text) != text
-    rewrite(folder, "graph.txt", edit(text).encode())
-    with pytest.raises((SavedModelError, BuildError), match=message):
+    rewrite(folder, "graph_at_test.txt", edit(text).encode())
+    with pytest.raises((RunError, BuildError), match=message):
         archlang.load(folder)
 
 
-def test_weights_larger_than_the_model_are_not_read(folder: Path) -> None:
-    rewrite(folder, "weights.safetensors", b"\0" * (4 << 20))
-    refused(folder, "a saved model has")
+def rewrite_weights(folder: Path, content: bytes) -> None:
+    rewrite(folder, WEIGHTS, content)
+    digest = {"weights.safetensors": hashlib.sha256(content).hexdigest()}
+    rewrite(folder, f"{CHECKPOINT}/manifest.json", json.dumps(digest).encode())
+
+
+def test_weights_of_another_model_are_refused(folder: Path) -> None:
+    rewrite_weights(folder, safetensors.torch.save({"x": torch.zeros(1 << 20)}))
+    refused(folder, "do not fit its model")
 
 
 def test_weights_that_are_no_safetensors_are_refused(folder: Path) -> None:
-    rewrite(folder, "weights.safetensors", (folder / "weights.safetensors").read_bytes()[:-4] + b"\0" * 8)
+    rewrite_weights(folder, (folder / WEIGHTS).read_bytes()[:-4] + b"\0" * 8)
     refused(folder, "weights.safetensors is damaged")
 
 
 def test_python_outside_of_the_library_is_refused_until_it_is_allowed(folder: Path) -> None:
-    text = (folder / "graph.txt").read_text()
-    rewrite(folder, "graph.txt", text.replace("archlang.blocks.embed:Embed", "mine:Embed").encode())
+    text = (folder / "graph_at_test.txt").read_text()
+    rewrite(folder, "graph_at_test.txt", text.replace("archlang.blocks.embed:Embed", "mine:Embed").encode())
     with pytest.raises(PluginError, match="add `--plugin .*mine.py`"):
         archlang.load(folder)
     (folder.parent / "mine.py").write_text("")
@@ -231,7 +256,7 @@ def test_a_fault_of_the_machine_is_not_called_damage(
         raise error
 
     monkeypatch.setattr(Folder, "read", fail)
-    with pytest.raises((SavedModelError, MemoryError)) as raised:
+    with pytest.raises((RunError, MemoryError)) as raised:
         archlang.load(folder)
     assert is_caused_by_machine(raised.value)
     assert "manifest.json is damaged" not in str(raised.value)
@@ -245,3 +270,25 @@ def test_settings_for_a_folder_are_refused(folder: Path) -> None:
 def test_another_folder_is_neither_a_saved_model_nor_a_run(tmp_path: Path) -> None:
     with pytest.raises(SavedModelError, match="neither a saved model nor a run folder"):
         archlang.load(tmp_path)
+
+
+def test_a_model_that_an_earlier_version_has_saved_answers_as_it_did() -> None:
+    run = archlang.load_run(EARLIER)
+    assert (run.recipe, run.step, run.settings["model.d"], run.task.metrics) == ("tiny", 10, 4, ("accuracy",))
+    assert [prediction.answer for prediction in run.predict(["10 a b", "10 b"])] == ["00", "00"]
+    assert run.predict(["10 a b"])[0].probability == pytest.approx(0.39183911681, rel=1e-5)
+
+
+def test_a_model_of_an_earlier_version_becomes_one_of_this_version(tmp_path: Path) -> None:
+    earlier = archlang.load_run(EARLIER)
+    archlang.save(earlier, tmp_path / "saved")
+    assert "model.json" not in contents(tmp_path / "saved")
+    saved = archlang.load_run(tmp_path / "saved")
+    assert saved.predict(["10 a b"]) == earlier.predict(["10 a b"])
+    assert (saved.step, saved.settings) == (earlier.step, earlier.settings)
+
+
+def test_a_changed_file_of_an_earlier_version_is_refused(tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(EARLIER, tmp_path / "saved"))
+    (folder / "graph.txt").write_text((folder / "graph.txt").read_text().replace("0.1", "0.2"))
+    refused(folder, "graph.txt is damaged: it is not the file that manifest.json describes")

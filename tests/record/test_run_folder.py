@@ -4,6 +4,8 @@ import errno
 import json
 import os
 import re
+import shutil
+import warnings
 from pathlib import Path
 
 import pytest
@@ -13,8 +15,11 @@ from archlang.plan.from_file import plan_recipe
 from archlang.plan.plan import Plan
 from archlang.record.curves import Curves, CurvesWarning
 from archlang.record.mistakes import RunError
+from archlang.record.reading import read_plan
 from archlang.record.run_folder import Record, RecordWarning
 from archlang.record.schemas import DataRecord, EvaluationTiming, StepMetrics
+from archlang.record.summaries import summarize
+from archlang.runs import evaluation, training
 from archlang.runs.inputs import InputFormat
 from archlang.tasks.kit.task import Kind
 
@@ -381,3 +386,16 @@ def test_files_that_were_there_before_stay_when_a_run_cannot_begin(
     with pytest.raises(RunError, match="no room"):
         begin(tmp_path / "mine", plan_recipe(recipe))
     assert os.listdir(tmp_path / "mine") == ["recipe.arch"]
+
+
+def test_a_run_of_an_earlier_version_resumes_and_is_read(tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(Path(__file__).parent / "earlier_run", tmp_path / "run"))
+    before = (folder / "metrics.jsonl").read_text()
+    plan, precision = read_plan(folder)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RecordWarning)  # of another torch, Python or machine
+        result = training.train(plan, folder, device="cpu", precision=precision)
+    assert (result.step, result.stopped) == (40, False)
+    assert (folder / "metrics.jsonl").read_text().startswith(before)
+    assert evaluation.evaluate_run(folder, device="cpu").scores == result.scores
+    assert summarize(folder).results is not None
