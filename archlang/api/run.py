@@ -229,7 +229,7 @@ def picture(model: Architecture | Run) -> str:
         SavedModelError: it is no model."""
     module = model.module if isinstance(model, Run) else model
     if not isinstance(module, Architecture):
-        raise mistakes.not_a_model(module)
+        raise mistakes.not_a_model(type(module).__name__)
     origin = module.program.origin
     svg = print_svg(draw(module.program.graph if origin is None else origin.graph))
     data = base64.b64encode(str(svg).encode()).decode()
@@ -251,7 +251,7 @@ def inspect(model: Architecture | Run, item: Any) -> Inspection:  # Any: an inpu
     if isinstance(model, Run):
         return model.inspect(item)
     if not isinstance(model, Architecture):
-        raise mistakes.not_a_model(model)
+        raise mistakes.not_a_model(type(model).__name__)
     if isinstance(item, Split):
         raise mistakes.samples_need_a_run()
     input_format = _format_of(model)

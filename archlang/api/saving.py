@@ -61,7 +61,7 @@ def save(model: Architecture | Run, folder: str | Path) -> None:
         SavedModelError: it is no model, or the folder holds other files or cannot be written."""
     module = model.module if isinstance(model, Run) else model
     if not isinstance(module, Architecture):
-        raise mistakes.not_a_model(model)
+        raise mistakes.not_a_model(type(model).__name__)
     origin = module.program.origin
     assert origin is not None, "`compile.build` has recorded it"
     texts = {}

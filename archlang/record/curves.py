@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from archlang.diagnostics.machine import needs_extra
+from archlang.diagnostics.names import listed
 from archlang.files.folder import Folder
 from archlang.plan.plan import Plan
 from archlang.plugins.functions import PluginFunction
@@ -133,7 +134,7 @@ def _open(name: str, plan: Plan, folder: Path) -> Tracker:
         function = PluginFunction.load(plan.plugins, f"{module}:{attribute}", f"the tracker `{name}`")
         return Tracker(name, lambda values, step: function(step, dict(values)), lambda: None)
     if name not in TRACKERS:
-        raise mistakes.unknown_tracker(name, TRACKERS)
+        raise mistakes.unknown_tracker(name, listed(TRACKERS))
     with needs_extra(name):
         service: Any = importlib.import_module(name)  # Any: the packages are extras
     config = {path: str(value) for path, value in plan.settings.items()}

@@ -16,6 +16,7 @@ import torch
 from pebble import ProcessExpired, ProcessPool
 
 from archlang.diagnostics.machine import needs_extra
+from archlang.diagnostics.names import listed
 from archlang.runs import mistakes
 from archlang.runs.points import JOBS, Point, PointResult, run_point
 from archlang.train.stop import keeping_handlers
@@ -52,7 +53,7 @@ def make_engine(name: str, workers: int | None = None, options: Mapping[str, str
         return RayEngine(workers, options)
     if name == "slurm":
         return SlurmEngine(workers, options)
-    raise mistakes.unknown_engine(name, ENGINES)
+    raise mistakes.unknown_engine(name, listed(ENGINES))
 
 
 _SECONDS_BETWEEN_CHECKS = 0.5

@@ -118,7 +118,7 @@ class FieldFormat(FileModel):
             raise mistakes.no_tokens()
         for token in (int(ids.min()), int(ids.max())):
             if not 0 <= token < len(self.words):
-                raise mistakes.not_a_token_id(token, self.name, len(self.words))
+                raise mistakes.not_a_token_id(token, self.name, len(self.words) - 1)
         return ids
 
     def _tokens(self, text: str) -> list[int]:

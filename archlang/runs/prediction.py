@@ -195,7 +195,7 @@ def predict_inputs(
     if isinstance(inputs, str):
         inputs = [inputs]
     if not isinstance(inputs, Split) and not isinstance(inputs, list | tuple):
-        raise mistakes.not_an_input_list(inputs)
+        raise mistakes.not_an_input_list(type(inputs).__name__)
     if places is None:
         places = [f"input {index}" if len(inputs) > 1 else "" for index in range(len(inputs))]
     if not len(inputs):

@@ -149,7 +149,7 @@ def _load_data(
     loaded = load_splits(plan.task.name, plan.task.statics, task, splits or task.split_names(), console)
     for name in ("train", settings.selecting[0]):
         if not len(loaded[name]):
-            raise mistakes.empty_split(plan.task.name, name)
+            raise mistakes.empty_split(name, plan.task.name)
     if isinstance(task, ReadsUserFiles):
         warn_of_shared_rows(loaded)
     return loaded
@@ -171,7 +171,7 @@ def require_memory(plan: Plan, device: torch.device) -> None:
         needs.append((str(device), training, torch.cuda.mem_get_info(device)[0]))
     for name, needed, available in needs:
         if available is not None and needed > available:
-            raise train_mistakes.model_too_large(name, needed, max(available, 0))
+            raise train_mistakes.model_too_large(needed / 1e9, name, max(available, 0) / 1e9)
 
 
 def _graph_step(trainer: Trainer, plan: Plan, precision: str) -> CudaGraphStep:

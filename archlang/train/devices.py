@@ -126,9 +126,9 @@ def make_fabric(device: str = "auto", precision: str = "32", devices: int = 1, n
     if precision not in PRECISIONS:
         raise mistakes.unknown_precision(precision, PRECISIONS)
     if kind != "cpu" and devices > _count(kind):
-        raise mistakes.too_few_devices(kind, devices, _count(kind))
+        raise mistakes.too_few_devices(devices, kind, _count(kind))
     if precision == "16" and kind == "cpu":
-        raise mistakes.no_such_precision_here(precision, kind)
+        raise mistakes.no_such_precision_here(kind, precision)
     # It logs every precision except 32 to standard error.
     logging.getLogger("lightning_fabric").setLevel(logging.WARNING)
     if devices * nodes == 1:
