@@ -103,7 +103,6 @@ def _without_places(graph: Graph) -> Graph:
 
 
 def _write(folder: Path, contents: Mapping[str, bytes]) -> None:
-    """Writes the files of a saved model, and their manifest, at once."""
     if folder.is_symlink() or (folder.exists() and not (folder.is_dir() and (is_saved(folder) or _is_empty(folder)))):
         raise mistakes.exists(folder)
     files = {

@@ -118,19 +118,13 @@ class Checkpoint:
 
     @property
     def state(self) -> CheckpointState:
-        """What resuming needs besides the weights.
-
-        Raises:
-            RunError: It is the checkpoint of a saved model."""
+        """What resuming needs besides the weights."""
         if self.stored_state is None:
             raise mistakes.not_resumable(self.folder, f"it has no {STATE}")
         return self.stored_state
 
     def load_into(self, module: nn.Module) -> None:
-        """Loads the weights into a module.
-
-        Raises:
-            RunError: The module has other weights."""
+        """Loads the weights into a module."""
         for name, weight in module.state_dict().items():
             if name in self.weights and self.weights[name].dtype != weight.dtype:
                 reason = f"{name} is of {self.weights[name].dtype}, not {weight.dtype}"
@@ -142,10 +136,7 @@ class Checkpoint:
 
 
 def read_earlier(folder: Path, step: int) -> Checkpoint:
-    """Returns the weights of a model that an earlier version has saved, which has them beside its other files.
-
-    Raises:
-        RunError: They cannot be read, or are damaged."""
+    """Returns the weights of a model that an earlier version has saved, which has them beside its other files."""
     path = folder / WEIGHTS
     with (
         disk_errors_as(mistakes.not_read, path),
@@ -185,10 +176,7 @@ class Checkpoints:
             _remove_old(folder, best)
 
     def steps(self) -> list[int]:
-        """Returns the steps that have a checkpoint, in order.
-
-        Raises:
-            RunError: The folder cannot be read, or a checkpoint is a link."""
+        """Returns the steps that have a checkpoint, in order."""
         with disk_errors_as(mistakes.not_read, self.folder):
             try:
                 with self._open() as folder:
@@ -244,10 +232,7 @@ class Checkpoints:
 
     def remove_after(self, step: int, best: int | None = None) -> None:
         """Removes the checkpoints after `step`, which a resumed run writes again, those that a killed process left
-        unfinished, and those that `save` would have removed.
-
-        Raises:
-            RunError: The folder cannot be read, or a checkpoint is a link."""
+        unfinished, and those that `save` would have removed."""
         with disk_errors_as(mistakes.not_written, self.folder), suppress(FileNotFoundError), self._open() as folder:
             folder.remove_unfinished("step-*")
             for later in _steps(folder):
@@ -266,7 +251,6 @@ def _name(step: int) -> str:
 
 
 def _remove_old(folder: Folder, best: int | None) -> None:
-    """Removes all checkpoints but the last two and that of the step `best`."""
     for old in _steps(folder)[:-_KEPT]:
         if old != best:
             folder.discard(_name(old))
@@ -300,7 +284,6 @@ def _require_digest(folder: Folder, file: BinaryIO, name: str, digest: str) -> N
 
 @contextmanager
 def _damage_of(path: Path) -> Iterator[None]:
-    """Reports a ValueError as damage of a file."""
     try:
         yield
     except ValidationError as error:

@@ -53,7 +53,6 @@ class Curves:
             self._fail(error)
 
     def _begin(self) -> BufferedWriter:
-        """Creates the file of this process."""
         with Folder.open(self.folder.parent) as parent, parent.folder(self.folder.name, create=True) as folder:
             name = f"events.out.tfevents.{int(time.time())}.{socket.gethostname()}.{secrets.token_hex(4)}"
             file = folder.create_file(name)
@@ -120,11 +119,7 @@ class Tracker:
 
 
 def open_trackers(names: Sequence[str], plan: Plan, folder: Path) -> list[Tracker]:
-    """Returns the trackers of these names, with the run's settings. A resumed run folder resumes its run there.
-
-    Raises:
-        PluginError: A function is in no plugin, or its file cannot be imported.
-        RunError: A tracker is unknown, not installed, or does not start."""
+    """Returns the trackers of these names, with the run's settings. A resumed run folder resumes its run there."""
     return [_open(name, plan, folder) for name in names]
 
 
@@ -157,6 +152,5 @@ def _open(name: str, plan: Plan, folder: Path) -> Tracker:
 
 
 def _mlflow_run(service: Any, folder: str) -> str | None:
-    """Returns the id of MLflow's run of this folder; None if there is none."""
     runs = service.search_runs(filter_string=f"tags.`archlang.folder` = '{folder}'", output_format="list")
     return runs[0].info.run_id if runs else None

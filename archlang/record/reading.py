@@ -73,8 +73,6 @@ def parse_stored_graph(text: str) -> Graph:
 
 
 def _check_names(graph: Graph) -> None:
-    """Raises:
-    ValueError: a name is no word of the language, or a path not one of such words."""
     nodes = list(graph.region.walk())
     inputs = [value for region in (graph.region, *(body for node in nodes for body in node.regions))
               for value in region.inputs]  # fmt: skip
@@ -110,8 +108,6 @@ def _check_size(what: str, size: Dim) -> None:
 
 
 def _check_loops(region: Region, steps: int) -> None:
-    """Raises:
-    ValueError: nested loops take more steps than a program may."""
     for node in region.nodes:
         inner = steps * max(1, step_limit(node.operation) or 1)
         if inner > MOST_LOOP_STEPS:
@@ -121,8 +117,6 @@ def _check_loops(region: Region, steps: int) -> None:
 
 
 def _check_modules(graph: Graph) -> None:
-    """Raises:
-    ValueError: the model has more operations or modules than a program may."""
     nodes = list(graph.region.walk())
     counts = {node.operation.path: node.operation.count for node in nodes if isinstance(node.operation, OwnWeights)}
     modules = sum(_copies(path, counts) for path in (*graph.instances, *counts))
@@ -178,10 +172,7 @@ Line = TypeVar("Line")
 
 
 def read_text(folder: Path, name: str) -> str:
-    """Returns the text of a file of a run folder.
-
-    Raises:
-        RunError: The folder is not a run folder, or the file cannot be read."""
+    """Returns the text of a file of a run folder."""
     name = own_name(folder, name)
     try:
         return read_bytes(folder, name, _LIMITS.get(name, LARGEST_JSON)).decode()
@@ -190,10 +181,7 @@ def read_text(folder: Path, name: str) -> str:
 
 
 def read_bytes(folder: Path, name: str, limit: int) -> bytes:
-    """Returns the content of a file, also of one in a folder of the run folder.
-
-    Raises:
-        RunError: The folder is not a run folder, or the file cannot be read."""
+    """Returns the content of a file, also of one in a folder of the run folder."""
     parents, _, last = name.rpartition("/")
     with disk_errors_as(mistakes.not_read, folder / name):
         try:
@@ -206,10 +194,7 @@ def read_bytes(folder: Path, name: str, limit: int) -> bytes:
 
 
 def has(folder: Path, name: str) -> bool:
-    """Returns whether a run folder has something of this name; false if there is no such folder.
-
-    Raises:
-        RunError: The folder cannot be read."""
+    """Returns whether a run folder has something of this name; false if there is no such folder."""
     with disk_errors_as(mistakes.not_read, folder):
         try:
             with Folder.open(folder) as opened:
@@ -236,10 +221,7 @@ def is_saved(folder: Path) -> bool:
 
 def require_intact(folder: Path) -> tuple[str, ...]:
     """Compares every file of a saved model with its manifest, before it is used. Returns their names; none for the
-    folder of a run, which has no manifest.
-
-    Raises:
-        RunError: A file is missing, damaged, a link, or one that a saved model does not have."""
+    folder of a run, which has no manifest."""
     if not is_saved(folder):
         return ()
     manifest = _validated(folder, MANIFEST, SavedRecord, read_bytes(folder, MANIFEST, _LARGEST_SAVED))
@@ -256,10 +238,7 @@ def require_intact(folder: Path) -> tuple[str, ...]:
 
 
 def read_record(folder: Path, name: str, model: type[Model]) -> Model:
-    """Returns a JSON file of a run folder as its model.
-
-    Raises:
-        RunError: The file is missing or does not fit the model."""
+    """Returns a JSON file of a run folder as its model."""
     return _validated(folder, own_name(folder, name), model, read_text(folder, name))
 
 
@@ -271,10 +250,7 @@ def _validated(folder: Path, name: str, model: type[Model], content: str | bytes
 
 
 def read_results(folder: Path) -> Results | None:
-    """Returns the results of a run; None if it has not finished.
-
-    Raises:
-        RunError: The file is damaged."""
+    """Returns the results of a run; None if it has not finished."""
     return read_record(folder, RESULTS, Results) if has(folder, RESULTS) else None
 
 
@@ -287,10 +263,7 @@ def parse_metrics(line: str) -> StepMetrics | EvaluationMetrics:
 
 
 def metrics_lines(folder: Path) -> list[str]:
-    """Returns the complete lines of `metrics.jsonl`: a running or killed process may have written half of the last.
-
-    Raises:
-        RunError: The file cannot be read."""
+    """Returns the complete lines of `metrics.jsonl`: a running or killed process may have written half of the last."""
     return _complete_lines(folder, METRICS)
 
 
@@ -302,26 +275,17 @@ def _complete_lines(folder: Path, name: str) -> list[str]:
 
 
 def read_metrics(folder: Path) -> tuple[StepMetrics | EvaluationMetrics, ...]:
-    """Returns the logged steps and evaluations of a run so far.
-
-    Raises:
-        RunError: A line is damaged."""
+    """Returns the logged steps and evaluations of a run so far."""
     return tuple(_parsed(folder, METRICS, parse_metrics))
 
 
 def read_step_timings(folder: Path) -> tuple[StepTiming, ...]:
-    """Returns the speeds of a run so far, without its evaluations.
-
-    Raises:
-        RunError: A line is damaged."""
+    """Returns the speeds of a run so far, without its evaluations."""
     return tuple(line for line in read_timings(folder) if isinstance(line, StepTiming))
 
 
 def read_timings(folder: Path) -> tuple[StepTiming | EvaluationTiming, ...]:
-    """Returns the speeds and the durations of the evaluations of a run so far.
-
-    Raises:
-        RunError: A line is damaged."""
+    """Returns the speeds and the durations of the evaluations of a run so far."""
     return tuple(_parsed(folder, TIMINGS, _TIMINGS.validate_json))
 
 
@@ -334,10 +298,7 @@ def _parsed(folder: Path, name: str, parse: Callable[[str], Line]) -> Iterator[L
 
 
 def read_graph(folder: Path, name: str = GRAPH_AT_TEST) -> Graph:
-    """Returns a graph of a run folder, by default that of test time.
-
-    Raises:
-        RunError: The file is missing or is not a graph."""
+    """Returns a graph of a run folder, by default that of test time."""
     try:
         return parse_stored_graph(read_text(folder, name))
     except ValueError as error:
@@ -345,10 +306,7 @@ def read_graph(folder: Path, name: str = GRAPH_AT_TEST) -> Graph:
 
 
 def read_run(folder: Path, kind: type[Run]) -> Run:
-    """Returns what a run is. Statics of a shipped task and optimizer are checked like those of a recipe.
-
-    Raises:
-        RunError: The folder is not a run folder, or is damaged."""
+    """Returns what a run is. Statics of a shipped task and optimizer are checked like those of a recipe."""
     run = read_record(folder, RUN, kind)
     externs = {word: getattr(run, word) for word in ("task", "train")}
     checked = {word: _checked(folder, word, extern) for word, extern in externs.items() if extern is not None}
@@ -364,7 +322,6 @@ def _checked(folder: Path, word: str, extern: BoundExtern) -> BoundExtern:
 
 
 def _with_checked_settings(folder: Path, extern: BoundExtern) -> BoundExtern:
-    """Checks the training settings of an optimizer of the user's own."""
     adamw = library.optimizer("adamw")
     assert adamw is not None
     names = [static.name for static in library.training_settings().signature.statics]
@@ -389,10 +346,7 @@ def _checked_shipped(folder: Path, word: str, extern: BoundExtern) -> BoundExter
 
 
 def read_plugins(folder: Path, run: ModelRecord, paths: Iterable[str | Path]) -> Plugins:
-    """Returns the Python files that the user trusts for a run, which must be those that it was trained with.
-
-    Raises:
-        PluginError: A file cannot be read, is missing, differs from the recorded one, or is not recorded."""
+    """Returns the Python files that the user trusts for a run, which must be those that it was trained with."""
     copies = folder / COPIES
     plugins = Plugins.read(paths, folder if is_saved(folder) else copies)
     plugins.require_recorded(run.plugins, folder, None if is_saved(folder) else copies)

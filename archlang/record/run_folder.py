@@ -51,10 +51,7 @@ _ELSEWHERE = "elsewhere"
 
 def used_files(plan: Plan) -> dict[str, str]:
     """Returns the texts of the files that a program uses, and of the plugins, by their paths in the run folder. The
-    program can be trained from copies of these files.
-
-    Raises:
-        RunError: A file has a name that a run folder needs for itself."""
+    program can be trained from copies of these files."""
     spans = (*_spans(plan.graph), *_spans(plan.at_test))
     texts = stored_files(plan.source, (*plan.used, *(span.source for span in spans)))
     texts |= {f"{COPIES}/{plugin.name}": plugin.text for plugin in plan.plugins.files}
@@ -184,11 +181,7 @@ class Record:
         self._lock: BinaryIO | None = None
 
     def check(self, plan: Plan, precision: str) -> bool:
-        """Returns whether the folder already holds this run. Changes nothing.
-
-        Raises:
-            RunError: The folder holds another run or other files, or the program uses a file of a name that the folder
-                needs for itself."""
+        """Returns whether the folder already holds this run. Changes nothing."""
         leftovers = {**dict.fromkeys(_FIRST_FILES), **used_files(plan)}
         with disk_errors_as(mistakes.not_written, self.folder):
             try:
@@ -286,10 +279,7 @@ class Record:
                 raise mistakes.another_run(self.folder, f"its {name} split held other items")
 
     def write(self, name: str, text: str) -> None:
-        """Writes a text file atomically.
-
-        Raises:
-            RunError: The file cannot be written."""
+        """Writes a text file atomically."""
         with disk_errors_as(mistakes.not_written, self.folder / name), Folder.open(self.folder) as folder:
             parent, _, last = name.rpartition("/")
             if not parent:
@@ -300,34 +290,22 @@ class Record:
                 inner.write(last, text)
 
     def write_json(self, name: str, value: BaseModel) -> None:
-        """Writes a JSON file atomically.
-
-        Raises:
-            RunError: The file cannot be written."""
+        """Writes a JSON file atomically."""
         self.write(name, schemas.json_text(value))
 
     def append(self, name: str, line: BaseModel) -> None:
-        """Appends a line to a JSON lines file.
-
-        Raises:
-            RunError: The file cannot be written."""
+        """Appends a line to a JSON lines file."""
         with disk_errors_as(mistakes.not_written, self.folder / name), Folder.open(self.folder) as folder:
             folder.append(name, schemas.json_line(line))
 
     def sizes(self) -> dict[str, int]:
-        """Returns the sizes of the JSON lines files in bytes, flushed to disk, for a checkpoint.
-
-        Raises:
-            RunError: A file cannot be flushed."""
+        """Returns the sizes of the JSON lines files in bytes, flushed to disk, for a checkpoint."""
         with disk_errors_as(mistakes.not_written, self.folder), Folder.open(self.folder) as folder:
             names = (schemas.METRICS, schemas.TIMINGS)
             return {name: folder.flushed_size(name) for name in names if folder.has_file(name)}
 
     def note_resumption(self, step: int, device: torch.device) -> None:
-        """Records and warns if another torch, Python, archlang or machine than before resumes the run at `step`.
-
-        Raises:
-            RunError: `versions.json` cannot be written."""
+        """Records and warns if another torch, Python, archlang or machine than before resumes the run at `step`."""
         try:
             recorded = read_record(self.folder, schemas.VERSIONS, schemas.VersionsRecord)
         except mistakes.RunMachineError:
@@ -342,10 +320,7 @@ class Record:
             warnings.warn(message, RecordWarning, stacklevel=2)
 
     def digests(self, sizes: Mapping[str, int]) -> dict[str, str]:
-        """Returns the SHA-256 of the first bytes of `metrics.jsonl`, as many as `sizes` says, for a checkpoint.
-
-        Raises:
-            RunError: The file cannot be read."""
+        """Returns the SHA-256 of the first bytes of `metrics.jsonl`, as many as `sizes` says, for a checkpoint."""
         with disk_errors_as(mistakes.not_read, self.folder), Folder.open(self.folder) as folder:
             return {
                 name: _digest(folder, name, sizes[name])
@@ -355,20 +330,14 @@ class Record:
 
     def require_lines(self, sizes: Mapping[str, int], digests: Mapping[str, str], step: int) -> None:
         """Compares `metrics.jsonl` with what the checkpoint of `step` has recorded. A missing file is no error: the run
-        resumes without its earlier lines. Changes nothing.
-
-        Raises:
-            RunError: The lines up to the checkpoint are not those that were written."""
+        resumes without its earlier lines. Changes nothing."""
         current = self.digests({name: sizes.get(name, 0) for name in digests})
         for name, digest in current.items():
             if digest != digests[name]:
                 raise mistakes.lines_differ(self.folder / name, step)
 
     def truncate(self, sizes: Mapping[str, int], step: int = 0) -> None:
-        """Truncates the JSON lines files and the curves to what they were at the checkpoint of `step`.
-
-        Raises:
-            RunError: A file cannot be written."""
+        """Truncates the JSON lines files and the curves to what they were at the checkpoint of `step`."""
         self._curves.purge_step = step + 1
         with disk_errors_as(mistakes.not_written, self.folder), Folder.open(self.folder) as folder:
             for name in (schemas.METRICS, schemas.TIMINGS):
@@ -395,7 +364,6 @@ class Record:
 
 
 def _digest(folder: Folder, name: str, size: int) -> str:
-    """Returns the SHA-256 of the first `size` bytes of a file."""
     digest = hashlib.sha256()
     with folder.open_file(name) as file:
         while size and (block := file.read(min(size, _BLOCK))):

@@ -63,10 +63,7 @@ class DamagedRun:
 
 
 def summarize(folder: Path) -> RunSummary:
-    """Returns the summary of a run folder.
-
-    Raises:
-        RunError: It is not a run folder, or is damaged."""
+    """Returns the summary of a run folder."""
     run, results = read_record(folder, RUN, RunRecord), read_results(folder)
     settings = {name: _written(value) for name, value in run.settings.items()}
     state = "running" if _is_locked(folder) else "done" if results is not None else "stopped"
@@ -77,7 +74,6 @@ def summarize(folder: Path) -> RunSummary:
 
 
 def _written(value: StaticValue) -> str:
-    """Returns a static as the language writes it."""
     if isinstance(value, bool):
         return str(value).lower()
     return f"[{', '.join(map(_written, value))}]" if isinstance(value, tuple) else str(value)
@@ -97,10 +93,7 @@ def find_runs(folder: Path) -> Iterator[RunSummary | DamagedRun]:
 
 
 def open_for_removal(folder: Path) -> RunSummary | DamagedRun:
-    """Returns what is to be removed: a run, also if it is damaged. A folder without `run.json` is none.
-
-    Raises:
-        RunError: It is not a run folder, or a process trains in it."""
+    """Returns what is to be removed: a run, also if it is damaged. A folder without `run.json` is none."""
     if not has(folder, RUN):
         raise mistakes.not_a_run(folder, RUN)
     try:
@@ -135,10 +128,6 @@ def differences(runs: Sequence[RunSummary]) -> dict[str, tuple[str, ...]]:
 
 
 def _last_step(folder: Path) -> int:
-    """Returns the last logged step; 0 if there is none.
-
-    Raises:
-        RunError: The last line is damaged."""
     lines = metrics_lines(folder)
     try:
         return parse_metrics(lines[-1]).step if lines else 0
@@ -147,7 +136,6 @@ def _last_step(folder: Path) -> int:
 
 
 def _is_locked(folder: Path) -> bool:
-    """Returns whether a process trains in the folder."""
     with disk_errors_as(mistakes.not_read, folder / LOCK), Folder.open(folder) as opened:
         return opened.is_locked(LOCK)
 
@@ -158,10 +146,7 @@ def _size(folder: Path) -> int:
 
 
 def remove_run(folder: Path) -> None:
-    """Removes a run folder with everything in it. Links inside are removed, and what they point to is not changed.
-
-    Raises:
-        RunError: The folder is a link, or cannot be removed completely."""
+    """Removes a run folder with everything in it. Links inside are removed, and what they point to is not changed."""
     path = folder.absolute()
     with disk_errors_as(mistakes.not_removed, folder), Folder.open(path.parent) as parent:
         parent.require_plain(path.name)

@@ -93,11 +93,7 @@ def seconds_per_step(point: Point, cost: RunCost) -> float:
     seconds are those of the part by its share of the FLOPs.
 
     Args:
-        cost: The cost of the run.
-
-    Raises:
-        RunError: The run cannot begin.
-        TaskError: The task cannot be made."""
+        cost: The cost of the run."""
     most = _MOST_SECONDS_OF_PRODUCTS * matrix_speed(point.device)
     flops = cost.flops / cost.steps
     if flops <= most:

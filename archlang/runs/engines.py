@@ -103,7 +103,6 @@ class LocalEngine:
 
 
 def _core_count() -> int:
-    """Returns the number of cores that this process may use."""
     try:
         return len(os.sched_getaffinity(0))
     except AttributeError:  # macOS, Windows
@@ -111,7 +110,6 @@ def _core_count() -> int:
 
 
 def _ask_workers_to_stop() -> None:
-    """Asks each run to write a checkpoint and stop."""
     for process in multiprocessing.active_children():
         if process.pid is not None:
             os.kill(process.pid, signal.SIGTERM)

@@ -147,10 +147,7 @@ class Result:
 
 
 def conclude(plan: Plan, trainer: Trainer, data: DataRecord, stop: Stop, console: Terminal | None = None) -> Result:
-    """Evaluates a run that has reached its last step, and writes its results. `data` describes its splits.
-
-    Raises:
-        RunError: the run failed, or its results cannot be written."""
+    """Evaluates a run that has reached its last step, and writes its results. `data` describes its splits."""
     if trainer.error is not None:
         raise trainer.error
     result = None
@@ -210,7 +207,6 @@ def _warn_of_divergence(scores: Iterable[Score]) -> None:
 
 
 def _metrics(task: Task, scores: Iterable[Score]) -> tuple[str, ...]:
-    """The metrics of a task, and those of written answers."""
     return tuple(dict.fromkeys((*task.metrics, *(metric for score in scores for metric in score.metrics))))
 
 
@@ -236,18 +232,12 @@ class OpenedRun:
 
     @cached_property
     def task(self) -> Task:
-        """The task.
-
-        Raises:
-            PluginError: it is a task of the user's own, whose plugin is not trusted."""
+        """The task."""
         task = make_task(self.bound_task.name, self.bound_task.python, self.bound_task.statics, self.plugins)
         return task if self.stored_format is None else self.stored_format.bind(task)
 
     def load(self, splits: Sequence[str] | None, console: Terminal | None) -> dict[str, Split]:
-        """Loads splits of the task; without names, all except `train`.
-
-        Raises:
-            RunError: the task has no such split."""
+        """Loads splits of the task; without names, all except `train`."""
         names = list(dict.fromkeys(splits or [split for split in self.task.split_names() if split != "train"]))
         for name in names:
             if name not in self.task.split_names():
@@ -315,10 +305,7 @@ def trained_module(
     folder: Path, record: ModelRecord, checkpoint: str | int, graph: Graph, plugins: Plugins
 ) -> tuple[Architecture, int]:
     """Returns the module of a run folder with the weights of a checkpoint as of `open_run`, and their step. Needs no
-    Python of the task.
-
-    Raises:
-        RunError: the folder is damaged or has no such checkpoint."""
+    Python of the task."""
     weights = _checkpoint(folder, record, checkpoint)
     with explaining_stored_model(folder / own_name(folder, GRAPH_AT_TEST)), weights_loaded_later():
         module = build(graph, plugins, without=record.without_passes)
@@ -330,7 +317,6 @@ def trained_module(
 
 
 def _with_statics(task: BoundExtern, sets: Mapping[str, str], sizes: Mapping[str, int]) -> BoundExtern:
-    """The task of a run with other statics; `sizes` are those that the model was made for."""
     if not is_own(task.python):
         raise mistakes.statics_of_own_task(task.name)
     task_now, sizes_now = change_task(task, sets)

@@ -80,10 +80,7 @@ def is_done(folder: Path) -> bool:
 
 
 def make_folder(folder: Path, names: Iterable[str]) -> None:
-    """Creates the folder of a table or a search, if it is missing. These names in it may be missing too.
-
-    Raises:
-        RunError: The folder cannot be created, or a name is a link, a pipe or a device."""
+    """Creates the folder of a table or a search, if it is missing. These names in it may be missing too."""
     with disk_errors_as(mistakes.not_written, folder), Folder.create(folder) as opened:
         for name in names:
             opened.require_plain(name)
@@ -139,7 +136,6 @@ def _train(point: Point, stop: Stop) -> Sequence[Result | Exception]:
 
 
 def _error_message(end: Result | Exception) -> str:
-    """Returns the message of an error, for the user; empty if there is none."""
     match end:
         case ArchlangError():
             return str(getattr(end, "message", end))

@@ -99,7 +99,6 @@ def _token_answer(input_format: InputFormat, place: str, logits: Tensor, predict
 
 
 def _pointer_answer(texts: Sequence[str], place: str, logits: Tensor, predicted: Tensor, target: Tensor) -> Answer:
-    """Returns the answer with the position pointed at and its text."""
     probability = float(logits.float().softmax(-1)[int(predicted)])
     text, target_text = (f"{int(position)} {texts[int(position)]}" for position in (predicted, target))
     return Answer(place, text, probability, _target(int(target), target_text))
@@ -393,7 +392,6 @@ def field_texts(input_format: InputFormat, batch: Batch) -> dict[str, tuple[str,
 
 
 def _row(batch: Batch, row: int) -> Batch:
-    """Returns one item of a batch as a batch, with its padding."""
     one = slice(row, row + 1)
     return Batch(
         batch.items[one], tuple(field[one] for field in batch.fields),

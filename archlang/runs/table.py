@@ -122,10 +122,7 @@ class FinishedRun:
         return None if results is None else FinishedRun(results, folder)
 
     def value(self, column: TableColumn) -> float | None:
-        """Returns the value of a column; None if it was not measured.
-
-        Raises:
-            RunError: The times of the run are damaged."""
+        """Returns the value of a column; None if it was not measured."""
         split, _, metric = column.metric.partition(".")
         if split != RUN:
             return column_value(self.results, column)
@@ -184,7 +181,6 @@ def _result(cell: TableCell, results: Mapping[int, FinishedRun | RunError | None
 
 
 def _average(cell: TableCell, parts: Sequence[CellResult]) -> CellResult:
-    """Returns the average of cells for each seed that all of them have."""
     seeds = set.intersection(*(set(part.values) for part in parts))
     values = {seed: sum(part.values[seed] for part in parts) / len(parts) for seed in sorted(seeds)}
     missing = sorted({seed for part in parts for seed in part.missing})

@@ -115,12 +115,7 @@ def train(
 
 
 def make_settings(plan: Plan) -> tuple[Settings, Task]:
-    """Returns how a plan is trained, with the functions of the user's own, and its task.
-
-    Raises:
-        PluginError: a function is in no plugin, or its file cannot be imported.
-        RunError: a setting, the seed or the selecting metric is invalid.
-        TaskError: the task cannot be made."""
+    """Returns how a plan is trained, with the functions of the user's own, and its task."""
     if not 0 <= plan.seed <= HIGHEST_SEED:
         raise mistakes.seed_out_of_bounds(plan.seed, HIGHEST_SEED)
     task = make_task(plan.task.name, plan.task.python, plan.task.statics, plan.plugins)
@@ -144,7 +139,6 @@ def _load_data(
     console: Terminal | None = None,
     splits: Sequence[str] = (),
 ) -> dict[str, Split]:
-    """Loads every split of the task, or these `splits`, if the model fits into memory."""
     require_memory(plan, device)
     loaded = load_splits(plan.task.name, plan.task.statics, task, splits or task.split_names(), console)
     for name in ("train", settings.selecting[0]):

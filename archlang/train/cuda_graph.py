@@ -107,10 +107,7 @@ class CudaGraphs:
     def launch(
         self, shape: Shape, items: Int[Tensor, " b"], step: Callable[[Tensor], LossAndNorm]
     ) -> LossAndNorm | None:
-        """Takes a step with these items. Returns None, without a step, if the memory does not suffice for its graph.
-
-        Raises:
-            RunError: the step cannot be captured."""
+        """Takes a step with these items. Returns None, without a step, if the memory does not suffice for its graph."""
         if shape not in self._graphs:
             graph_items = items.clone()
             try:
@@ -141,10 +138,7 @@ def make_capture(
 
     All graphs share one memory pool and overwrite each other's memory. That is sound as no graph reads what another one
     wrote: a step begins without gradients and writes its own before it reads them; weights, optimizer state, data and
-    items are outside of the pool; and loss and norm are copied before the next step.
-
-    Raises:
-        RunError: the device has no CUDA graphs, or the module or the optimizer cannot be captured."""
+    items are outside of the pool; and loss and norm are copied before the next step."""
     if device.type != "cuda":
         raise mistakes.no_graphs(f"`{device.type}` has none")
     if precision != "32" or processes > 1:

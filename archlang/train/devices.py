@@ -86,10 +86,7 @@ PRECISIONS = {"32": "32-true", "bf16": "bf16-mixed", "16": "16-mixed"}
 
 
 def select_device(device: str = "auto") -> torch.device:
-    """Returns the device of this name. A GPU becomes torch's current one.
-
-    Raises:
-        RunError: there is no such device."""
+    """Returns the device of this name. A GPU becomes torch's current one."""
     kind, index = _kind_and_index(device)
     if kind == "cpu":
         return torch.device(kind)
@@ -114,10 +111,7 @@ def peak_memory(device: torch.device) -> int | None:
 
 def make_fabric(device: str = "auto", precision: str = "32", devices: int = 1, nodes: int = 1) -> Fabric:
     """Returns a Fabric with a process for each device of each node. Fabric finds processes that `torchrun` or SLURM
-    started.
-
-    Raises:
-        RunError: there is no such device, or it does not support the precision."""
+    started."""
     # Imported at the first training, because it imports torch's compiler, which takes more than a second.
     from lightning_fabric import Fabric
     from lightning_fabric.strategies.ddp import DDPStrategy
@@ -146,7 +140,6 @@ def make_fabric(device: str = "auto", precision: str = "32", devices: int = 1, n
 
 
 def _kind_and_index(device: str) -> tuple[str, int | None]:
-    """Returns the parts of the name of a device that exists."""
     kind, numbered, index = device.partition(":")
     if kind == "auto":
         kind = "cuda" if torch.cuda.is_available() else "cpu"
@@ -158,7 +151,6 @@ def _kind_and_index(device: str) -> tuple[str, int | None]:
 
 
 def _count(kind: str) -> int:
-    """Returns the number of devices of a kind."""
     if kind == "cuda":
         return torch.cuda.device_count()
     return int(kind == "cpu" or torch.backends.mps.is_available())

@@ -152,7 +152,6 @@ def training_loss(
 def _weighted_mean(
     results: Sequence[Float[Tensor, "b *classes"]], weights: Sequence[Float[Tensor, "b *n"]]
 ) -> Float[Tensor, "b *classes"]:
-    """Returns the mean of the results of steps, weighted by the probabilities of halting at each, if there are any."""
     if not weights:
         return torch.stack([*results]).mean(0)
     return torch.stack([_beside(weight, step) * step for step, weight in zip(results, weights, strict=True)]).sum(0)

@@ -80,7 +80,6 @@ def hidden_matrices(module: nn.Module) -> list[nn.Parameter]:
 
 
 def _outer_instances(module: nn.Module) -> list[str]:
-    """Returns the paths of the instances that read a field, or compute the result of a model."""
     if not isinstance(module, Architecture):
         return []
     region = module.program.graph.region

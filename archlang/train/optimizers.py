@@ -103,7 +103,6 @@ def make_optimizer(
 
 
 def _shipped_optimizer(train: BoundExtern, module: nn.Module, weights: list[nn.Parameter], precision: str) -> Optimizer:
-    """Constructs one of archlang's optimizers for some weights of a module."""
     arguments = _torch_arguments(train.statics)
     optimizer_class = _imported(train.python)
     if optimizer_class is MuonWithAdamW:
@@ -118,7 +117,6 @@ def _shipped_optimizer(train: BoundExtern, module: nn.Module, weights: list[nn.P
 
 
 def _own_optimizer(train: BoundExtern, weights: list[nn.Parameter], plugins: Plugins) -> Optimizer:
-    """Constructs an optimizer of the user's own, with its statics by name."""
     own_class = PluginFunction.load(plugins, train.python, f"the optimizer `{train.name}`")
     optimizer = own_class(weights, **own_statics(train.statics))
     if not isinstance(optimizer, Optimizer):
@@ -139,7 +137,6 @@ def _own_optimizer(train: BoundExtern, weights: list[nn.Parameter], plugins: Plu
 
 
 def _required(function: Callable[..., object]) -> list[str]:
-    """The arguments that a function needs."""
     parameters = inspect.signature(function).parameters.values()
     variable = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     return [each.name for each in parameters if each.default is each.empty and each.kind not in variable]
@@ -159,13 +156,11 @@ def _why_not_stored(optimizer: Optimizer) -> str:
 
 
 def _without(weights: Sequence[nn.Parameter], excluded: Sequence[nn.Parameter]) -> list[nn.Parameter]:
-    """Returns the weights that are not among the excluded ones, compared by identity."""
     identities = set(map(id, excluded))
     return [weight for weight in weights if id(weight) not in identities]
 
 
 def _sign_names(train: BoundExtern) -> tuple[StaticValue, ...]:
-    """The instances that sign SGD moves; an optimizer without settings has none."""
     names = train.statics.get("sign_sgd", ())
     return names if isinstance(names, tuple) else ()
 
@@ -189,7 +184,6 @@ def _imported(python: str) -> Any:  # Any: a class of torch, archlang or an extr
 
 
 def _torch_arguments(statics: Mapping[str, StaticValue]) -> dict[str, Any]:  # Any: the arguments of many classes
-    """The statics of an optimizer without the training settings, under torch's names."""
     arguments: dict[str, Any] = {
         _TORCH_NAMES.get(name, name): value for name, value in statics.items() if name == "lr" or not is_setting(name)
     }

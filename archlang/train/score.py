@@ -91,7 +91,6 @@ class Score:
         )
 
     def _depth(self) -> DepthRecord | None:
-        """Returns the mean steps of halting loops; None without such loops."""
         depths = self.depths
         if depths is None or not self.items:
             return None
@@ -301,7 +300,6 @@ def _written_field(module: nn.Module, split: Split, task: Task) -> int | None:
 def _matches(
     module: Architecture, batch: Batch, field: int, task: DecodableTask, watch: Callable[[float], None]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Returns which answers of a batch are exact matches, and which are oracle matches."""
     names = list(batch.lengths)
     source_lengths = {name: batch.lengths[name] for name in names if name != names[field]}
     sources = [source for index, source in enumerate(batch.fields) if index != field]

@@ -53,11 +53,7 @@ class Settings:
 
     def with_functions(self, plugins: Plugins, task: str, metrics: Sequence[str]) -> Settings:
         """Returns the settings with the functions of plugins that `rate`, `loss` and `metrics` name, for a task with
-        these metrics.
-
-        Raises:
-            PluginError: a function is in no plugin, or its file cannot be imported.
-            RunError: a setting is not the name of a function in a file, or two metrics have the same name."""
+        these metrics."""
         functions = {
             setting: _function(setting, path, plugins)
             for setting, path in (("rate", self.rate), ("loss", self.loss))
@@ -142,10 +138,7 @@ class Settings:
         self, logits: Float[Tensor, "..."], targets: Shaped[Tensor, "..."], form: Form
     ) -> Float[Tensor, "..."] | None:
         """Returns a loss for each sample, [b], for each position, [b n], or for the begin and the end of each span, [b
-        2]; None if the task has the loss.
-
-        Raises:
-            RunError: the answers are sets or numbers, which stablemax has no probabilities for."""
+        2]; None if the task has the loss."""
         if str(self.statics.get("loss")) == "stablemax":
             if form in (Form.SETS, Form.NUMBERS):
                 raise mistakes.no_stablemax()

@@ -95,7 +95,6 @@ class StackedStep:
     # The optimizer
 
     def _stack_optimizer_states(self) -> None:
-        """Gives the optimizer of the stacked weights the states of the runs' optimizers."""
         run_states = [run.optimizer.state_dict()["state"] for run in self._runs]
         state = {
             weight: {
@@ -320,12 +319,10 @@ def _stack(parts: Sequence[Mapping[str, Tensor]]) -> dict[str, Tensor]:
 
 
 def _charges_of(results: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The charges among the results of a step, by their names."""
     return {name.removeprefix(CHARGES): value for name, value in results.items() if name.startswith(CHARGES)}
 
 
 def _is_per_run(name: str, value: object) -> bool:
-    """Whether a value of the optimizer's state of a weight has a part for each run."""
     return name != "step" and isinstance(value, Tensor)
 
 
@@ -353,12 +350,10 @@ def _norm(tensors: Sequence[Tensor]) -> float:
 
 
 def _has_drawn(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:  # Any: as random_state
-    """Whether one of torch's generators has drawn numbers between two states."""
     return any(isinstance(state, Tensor) and not torch.equal(state, after[name]) for name, state in before.items())
 
 
 def _reason(error: Exception) -> str:
-    """Returns in a line why models cannot be computed together."""
     message = str(error)
     if operation := re.search(r"(?:rule|implement\w*)\D*? aten::(\w+)", message):
         return f"torch cannot stack models with `{operation[1]}`"

@@ -129,11 +129,7 @@ class Trainer:
 
         Args:
             compiled: Let torch compile the bodies of loops.
-            shared: A trainer that differs in its seed alone, whose test model and data on the device are used.
-
-        Raises:
-            RunError: the model has no weights, a batch has fewer samples than there are processes, or several processes
-                would carry states."""
+            shared: A trainer that differs in its seed alone, whose test model and data on the device are used."""
         if fabric.world_size > settings.batch and settings.batch_of == "samples":
             raise mistakes.batch_too_small(settings.batch, fabric.world_size)
         if fabric.world_size > 1 and settings.supervise == "carried":
@@ -294,10 +290,7 @@ class Trainer:
 
     def record_step(self, begun: float, loss: Tensor, norm: Tensor | None, rate: float) -> None:
         """Counts a step that began at `begun` (`time.perf_counter`), and logs it where it is due: its loss, the norm of
-        its gradient if that was clipped, and its learning rate.
-
-        Raises:
-            RunError: a loss is NaN or infinite."""
+        its gradient if that was clipped, and its learning rate."""
         self._evaluated_weights.update()
         self.progress.step += 1
         step = self.progress.step
@@ -345,10 +338,6 @@ class Trainer:
         return None if depth is None else float(depth)
 
     def _check_losses(self) -> None:
-        """Reads the losses of the latest steps.
-
-        Raises:
-            RunError: one of them is NaN or infinite."""
         if not self._unread_losses:
             return
         finite = torch.isfinite(torch.stack(self._unread_losses)).tolist()
@@ -423,10 +412,7 @@ class Trainer:
         return self.test_model
 
     def restore_best(self) -> int | None:
-        """Loads the selected weights into the module. Returns their step, or None if no step could be selected.
-
-        Raises:
-            RunError: every checkpoint that was evaluated is damaged."""
+        """Loads the selected weights into the module. Returns their step, or None if no step could be selected."""
         steps = ranking(self.progress.history, self._selecting_split, self._selecting_metric)
         if not steps:
             return None
