@@ -166,11 +166,11 @@ def _evaluate_every_split(
     best_step = trainer.restore_best()
     step, task = trainer.progress.step, trainer.task
     try:
-        with showing_evaluation(console) as watcher:
+        with showing_evaluation(console):
             scores = tuple(
                 add_written(
                     trainer.score(name, stop), trainer.test_module(), split, task, trainer.fabric.device,
-                    stopping=lambda: stop.asked, watcher=watcher,
+                    stopping=lambda: stop.asked,
                 )
                 for name, split in trainer.splits.items()
                 if name != "train" and len(split)
@@ -379,12 +379,12 @@ def evaluate_run(
     settings = NO_SETTINGS
     if train is not None:
         settings = Settings(train.statics).with_functions(run.plugins, run.bound_task.name, task.metrics)
-    with explaining_stored_model(folder / own_name(folder, GRAPH_AT_TEST)), showing_evaluation(console) as watcher:
+    with explaining_stored_model(folder / own_name(folder, GRAPH_AT_TEST)), showing_evaluation(console):
         scores = tuple(
             add_written(
                 evaluate(module, Data(split, run.device), split, name, task, settings=settings), module, split,
                 task, run.device,
-                written, watcher=watcher,
+                written,
             )
             for name, split in loaded.items()
             if len(split)

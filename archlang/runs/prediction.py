@@ -69,55 +69,52 @@ def answers_of(
     assert batch.scored is not None
     positions = batch.scored[0].nonzero()[:, 0].tolist()
     texts = next((texts for texts in reversed(list(fields.values())) if len(texts) >= len(positions)), ())
-    answers = []
-    for position in positions:
-        place = f"{position} {texts[position]}" if position < len(texts) else str(position)
-        if batch.form is Form.POINTERS:
-            texts_pointed_at = fields[input_format.points_at]
-            answers.append(
-                _pointer_answer(texts_pointed_at, place, logits[0, position], predictions[position], targets[position])
-            )
-        elif batch.form is Form.NUMBERS:
-            answers.append(_number_answer(place, predictions[position], targets[position]))
-        elif batch.form is Form.SETS:
-            answers.append(
-                _set_answer(input_format.words, place, logits[0, position], predictions[position], targets[position])
-            )
-        else:
-            answers.append(
-                _token_answer(input_format, place, logits[0, position], predictions[position], targets[position])
-            )
-    return answers
+    return [
+        _answer(
+            input_format,
+            batch.form,
+            f"{position} {texts[position]}" if position < len(texts) else str(position),
+            logits[0, position].float(),
+            predictions[position],
+            targets[position],
+            fields,
+        )
+        for position in positions
+    ]
 
 
-def _token_answer(input_format: InputFormat, place: str, logits: Tensor, predicted: Tensor, target: Tensor) -> Answer:
-    # Only a tagging task knows the meaning of its tags.
-    words = input_format.class_names if input_format.kind is Kind.TAGGING else input_format.words
-    probability = float(logits.float().softmax(-1)[int(predicted)])
-    text, target_text = (word_of(words, int(token)) for token in (predicted, target))
-    return Answer(place, text, probability, _target(int(target), target_text))
+def _answer(
+    input_format: InputFormat,
+    form: Form,
+    place: str,
+    logits: Tensor,
+    predicted: Tensor,
+    target: Tensor,
+    fields: Mapping[str, Sequence[str]],
+) -> Answer:
+    """Returns the answer at a position: a position that is pointed at with its text, a row of numbers, a set, or a
+    token."""
+    if form is Form.NUMBERS:
+        target_text = None if target.isnan().any() else row_text(target.tolist())
+        return Answer(place, row_text(predicted.tolist()), None, target_text)
+    if form is Form.SETS:
 
+        def members(values: Tensor) -> str:
+            words = [input_format.words[member] for member in values.bool().nonzero()[:, 0].tolist()]
+            return f"{{{','.join(words)}}}"
 
-def _pointer_answer(texts: Sequence[str], place: str, logits: Tensor, predicted: Tensor, target: Tensor) -> Answer:
-    probability = float(logits.float().softmax(-1)[int(predicted)])
-    text, target_text = (f"{int(position)} {texts[int(position)]}" for position in (predicted, target))
-    return Answer(place, text, probability, _target(int(target), target_text))
-
-
-def _number_answer(place: str, predicted: Tensor, target: Tensor) -> Answer:
-    target_text = None if target.isnan().any() else row_text(target.tolist())
-    return Answer(place, row_text(predicted.tolist()), None, target_text)
-
-
-def _set_answer(words: Sequence[str], place: str, logits: Tensor, predicted: Tensor, target: Tensor) -> Answer:
-    """Returns the answer with the probability of its least certain member."""
-
-    def text(members: Tensor) -> str:
-        return "{" + ",".join(words[member] for member in members.bool().nonzero()[:, 0].tolist()) + "}"
-
-    probabilities = logits.float().sigmoid()
-    least = float(torch.where(predicted, probabilities, 1 - probabilities).min())
-    return Answer(place, text(predicted), least, None if int(target.flatten()[0]) < 0 else text(target))
+        # The probability is that of the least certain member.
+        certainties = torch.where(predicted, logits.sigmoid(), 1 - logits.sigmoid())
+        target_text = None if int(target.flatten()[0]) < 0 else members(target)
+        return Answer(place, members(predicted), float(certainties.min()), target_text)
+    if form is Form.POINTERS:
+        pointed_at = fields[input_format.points_at]
+        text, target_text = (f"{int(position)} {pointed_at[int(position)]}" for position in (predicted, target))
+    else:
+        # Only a tagging task knows the meaning of its tags.
+        words = input_format.class_names if input_format.kind is Kind.TAGGING else input_format.words
+        text, target_text = (word_of(words, int(token)) for token in (predicted, target))
+    return Answer(place, text, float(logits.softmax(-1)[int(predicted)]), _target(int(target), target_text))
 
 
 def _target(target: int, text: str) -> str | None:

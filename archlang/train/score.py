@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import combinations
-from typing import Protocol
 
 import numpy as np
 import torch
@@ -229,12 +228,6 @@ _BATCH = 256
 """The answers that are written at a time."""
 
 
-class DecodingWatcher(Protocol):
-    """Shows the progress of decoding."""
-
-    def written(self, split: str, done: int, total: int) -> None: ...
-
-
 def add_written(
     score: Score,
     module: nn.Module,
@@ -243,7 +236,6 @@ def add_written(
     device: torch.device,
     most: int = DEFAULT_ANSWERS,
     stopping: Callable[[], bool] = lambda: False,
-    watcher: DecodingWatcher | None = None,
 ) -> Score:
     """Returns the score with `exact_match` and `oracle_match`, or unchanged if the task has no answers to write.
 
@@ -266,19 +258,15 @@ def add_written(
     sample = split.select(items)
     names = ("exact_match",) if task.end is None else ("exact_match", "oracle_match")
     hits = {name: np.zeros(len(split), dtype=np.int64) for name in names}
-    done = 0
 
-    def watch(share: float) -> None:
+    def watch(share: float) -> None:  # after each token
         if stopping():
             raise Interrupted
-        if watcher is not None:
-            watcher.written(score.split, done + int(share * len(batch.items)), len(sample))
 
     with fixed_randomness(device):
         for batch in Data(sample, device).batches_by_length(_BATCH):
             for name, matches in zip(names, _matches(module, batch, field, task, watch), strict=False):
                 hits[name][items[batch.items.cpu().numpy()]] = matches
-            done += len(batch.items)
     counts = np.zeros(len(split), dtype=np.int64)
     counts[items] = 1
     tallies = {name: Tally(metric_hits, counts) for name, metric_hits in hits.items()}
