@@ -26,19 +26,7 @@ from archlang.pages.pictures.svg import print_svg
 from archlang.pages.reports.run_report import RunReport
 from archlang.plan.plan import Plan
 from archlang.plugins import NO_PLUGINS
-from archlang.record.reading import (
-    GRAPH_AT_TEST,
-    RECIPE,
-    has,
-    is_saved,
-    own_name,
-    read_graph,
-    read_plan,
-    read_plugins,
-    read_record,
-    read_text,
-    require_intact,
-)
+from archlang.record import reading
 from archlang.record.schemas import RUN, VOCABULARY, ModelRecord
 from archlang.runs.evaluation import OpenedRun, explaining_stored_model, open_run, trained_module
 from archlang.runs.inputs import FieldFormat, InputFormat, Item, pointing_fields
@@ -106,7 +94,7 @@ class Run:
 
         Raises:
             RunError: it was saved by an earlier version, without a plan."""
-        return read_plan(self.folder, self._plugins)[0]
+        return reading.read_plan(self.folder, self._plugins)[0]
 
     def samples(self, split: str = "test") -> Split:
         """Returns the samples of a split of the task, for `predict`.
@@ -149,7 +137,7 @@ class Run:
             else:
                 batch = typed_input(self.module, self.input_format, item)
                 title = item if isinstance(item, str) else "input"
-            program = self.folder / own_name(self.folder, RECIPE)
+            program = self.folder / reading.own_name(self.folder, reading.RECIPE)
             lines = {} if self.recipe is None else source_lines(program, self.recipe)
             return inspect_batch(self.module, self.input_format, batch, title, lines)
 
@@ -165,12 +153,12 @@ class Run:
         return f"<{model} on {self.opened.bound_task.name}, from {self.folder}, step {self.step}>"
 
     def _repr_html_(self) -> str | None:
-        return self.module._repr_html_() if is_saved(self.folder) else self.report()._repr_html_()
+        return self.module._repr_html_() if reading.is_saved(self.folder) else self.report()._repr_html_()
 
 
 def explaining_input_format(run: Run) -> AbstractContextManager[None]:
     """Raises a RunError where a saved model has a vocabulary of another model, or a run folder such a graph."""
-    return explaining_stored_model(run.folder / (VOCABULARY if is_saved(run.folder) else GRAPH_AT_TEST))
+    return explaining_stored_model(run.folder / (VOCABULARY if reading.is_saved(run.folder) else reading.GRAPH_AT_TEST))
 
 
 def load_run(
@@ -200,9 +188,9 @@ def load_module(folder: Path, checkpoint: str | int = "best", plugins: Iterable[
 
     Raises:
         RunError, PluginError: as `load_run`."""
-    require_intact(folder)
-    record, graph, plugins = read_record(folder, RUN, ModelRecord), read_graph(folder), tuple(plugins)
-    trusted = read_plugins(folder, record, plugins) if plugins or graph.has_own_python else NO_PLUGINS
+    reading.require_intact(folder)
+    record, graph, plugins = reading.read_record(folder, RUN, ModelRecord), reading.read_graph(folder), tuple(plugins)
+    trusted = reading.read_plugins(folder, record, plugins) if plugins or graph.has_own_python else NO_PLUGINS
     module, _ = trained_module(folder, record, checkpoint, graph, trusted)
     _add_origin(module, folder, record)
     return module.eval()
@@ -211,13 +199,13 @@ def load_module(folder: Path, checkpoint: str | int = "best", plugins: Iterable[
 def _add_origin(module: Architecture, folder: Path, record: ModelRecord) -> None:
     """Adds the program of a folder, and the files that it uses, if it has a program. A program of another version of
     archlang may have errors by now: then the files that it uses are unknown."""
-    if not has(folder, RECIPE):
+    if not reading.has(folder, reading.RECIPE):
         return
-    path = folder / own_name(folder, RECIPE)
+    path = folder / reading.own_name(folder, reading.RECIPE)
     try:
         program, *used = load_file(path).sources
     except ProgramError:
-        program, used = Source(str(path), read_text(folder, RECIPE)), []
+        program, used = Source(str(path), reading.read_text(folder, reading.RECIPE)), []
     add_origin(module, program, used, record.settings, record.recipe)
 
 

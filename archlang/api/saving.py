@@ -19,33 +19,9 @@ from archlang.files.folder import Folder
 from archlang.files.os_errors import os_errors_as
 from archlang.graph.graph import Graph, Region
 from archlang.graph.text import print_graph
+from archlang.record import reading, schemas
 from archlang.record.checkpoint import saved_checkpoint
-from archlang.record.reading import (
-    FORMAT,
-    GRAPH,
-    GRAPH_AT_TEST,
-    RECIPE,
-    has,
-    is_earlier,
-    is_saved,
-    read_graph,
-    read_record,
-    read_text,
-    require_intact,
-)
 from archlang.record.run_folder import stored_files
-from archlang.record.schemas import (
-    DATA,
-    MANIFEST,
-    RESULTS,
-    RUN,
-    VOCABULARY,
-    FileRecord,
-    ModelRecord,
-    RunRecord,
-    SavedRecord,
-    json_text,
-)
 from archlang.source import package
 from archlang.source.cache_folder import cache_folder
 
@@ -66,29 +42,33 @@ def save(model: Architecture | Run, folder: str | Path) -> None:
     assert origin is not None, "`compile.build` has recorded it"
     texts = {}
     if origin.program is not None:
-        texts = {RECIPE: origin.program.text, **stored_files(origin.program, origin.used)}
+        texts = {reading.RECIPE: origin.program.text, **stored_files(origin.program, origin.used)}
     if isinstance(model, Run):
         texts |= _texts_of_run(model, origin.plugins.digests())
     else:
-        record = ModelRecord(
+        record = schemas.ModelRecord(
             model=module.program.graph.name, settings=dict(origin.settings), plugins=origin.plugins.digests(),
             without_passes=origin.without_passes,
         )  # fmt: skip
-        texts[RUN] = json_text(record)
-    texts[GRAPH_AT_TEST] = print_graph(_without_places(origin.graph))
+        texts[schemas.RUN] = schemas.json_text(record)
+    texts[reading.GRAPH_AT_TEST] = print_graph(_without_places(origin.graph))
     step = model.step if isinstance(model, Run) else 0
     _write(Path(folder), {name: text.encode() for name, text in texts.items()} | saved_checkpoint(module, step))
 
 
 def _texts_of_run(run: Run, plugins: Mapping[str, str]) -> dict[str, str]:
     """Returns the files of a run that its saved model has, by name. `plugins` are those of the model alone."""
-    earlier = is_earlier(run.folder)
-    record = read_record(run.folder, RUN, ModelRecord if earlier else RunRecord)
-    texts = {name: read_text(run.folder, name) for name in (DATA, RESULTS) if has(run.folder, name)}
-    if not earlier and has(run.folder, GRAPH):
-        texts[GRAPH] = print_graph(_without_places(read_graph(run.folder, GRAPH)))
+    earlier = reading.is_earlier(run.folder)
+    record = reading.read_record(run.folder, schemas.RUN, schemas.ModelRecord if earlier else schemas.RunRecord)
+    texts = {
+        name: reading.read_text(run.folder, name)
+        for name in (schemas.DATA, schemas.RESULTS)
+        if reading.has(run.folder, name)
+    }
+    if not earlier and reading.has(run.folder, reading.GRAPH):
+        texts[reading.GRAPH] = print_graph(_without_places(reading.read_graph(run.folder, reading.GRAPH)))
     record = record.model_copy(update={"plugins": plugins, "step": None})
-    return {**texts, RUN: json_text(record), VOCABULARY: json_text(run.input_format)}
+    return {**texts, schemas.RUN: schemas.json_text(record), schemas.VOCABULARY: schemas.json_text(run.input_format)}
 
 
 def _without_places(graph: Graph) -> Graph:
@@ -103,19 +83,21 @@ def _without_places(graph: Graph) -> Graph:
 
 
 def _write(folder: Path, contents: Mapping[str, bytes]) -> None:
-    if folder.is_symlink() or (folder.exists() and not (folder.is_dir() and (is_saved(folder) or _is_empty(folder)))):
+    if folder.is_symlink() or (
+        folder.exists() and not (folder.is_dir() and (reading.is_saved(folder) or _is_empty(folder)))
+    ):
         raise mistakes.exists(folder)
     files = {
-        name: FileRecord(size=len(content), sha256=hashlib.sha256(content).hexdigest())
+        name: schemas.FileRecord(size=len(content), sha256=hashlib.sha256(content).hexdigest())
         for name, content in sorted(contents.items())
     }
-    manifest = SavedRecord(format=FORMAT, archlang=package.VERSION, files=files)
+    manifest = schemas.SavedRecord(format=reading.FORMAT, archlang=package.VERSION, files=files)
     with (
         os_errors_as(mistakes.not_written, folder),
         Folder.create(folder.absolute().parent) as parent,
         parent.new_folder(folder.name) as unfinished,
     ):
-        for name, content in {**contents, MANIFEST: json_text(manifest).encode()}.items():
+        for name, content in {**contents, schemas.MANIFEST: schemas.json_text(manifest).encode()}.items():
             parents, _, own_name = name.rpartition("/")
             with unfinished.folder(parents, create=True) if parents else nullcontext(unfinished) as home:
                 home.write(own_name, content)
@@ -183,13 +165,13 @@ def push(
         folder = Path(temporary) / "model"
         if isinstance(model, str | Path):
             _require_model(Path(model))
-            is_run = read_record(Path(model), RUN, ModelRecord).task is not None
+            is_run = reading.read_record(Path(model), schemas.RUN, schemas.ModelRecord).task is not None
             model = load_run(model, plugins=plugins) if is_run else load(model, plugins=plugins)
         save(model, folder)
         try:
             api = hub.HfApi()
             api.create_repo(name, private=private, exist_ok=True)
-            files = [MANIFEST, *require_intact(folder)]
+            files = [schemas.MANIFEST, *reading.require_intact(folder)]
             message = "archlang model"
             return str(api.upload_folder(
                 repo_id=name, folder_path=str(folder), allow_patterns=files, commit_message=message))  # fmt: skip
@@ -222,7 +204,7 @@ def pull(name: str, *, revision: str | None = None, folder: str | Path | None = 
 
 
 def _require_model(folder: Path) -> None:
-    if not (is_saved(folder) or (folder / RUN).exists() or (folder / GRAPH_AT_TEST).exists()):
+    if not (reading.is_saved(folder) or (folder / schemas.RUN).exists() or (folder / reading.GRAPH_AT_TEST).exists()):
         raise mistakes.not_saved(folder)
 
 

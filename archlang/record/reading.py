@@ -26,27 +26,8 @@ from archlang.names import library
 from archlang.plan.from_file import check_shipped
 from archlang.plan.plan import BoundExtern, Plan
 from archlang.plugins import COPIES, Plugins
-from archlang.record import mistakes
+from archlang.record import mistakes, schemas
 from archlang.record.mistakes import disk_errors_as
-from archlang.record.schemas import (
-    DATA,
-    MANIFEST,
-    METRICS,
-    RESULTS,
-    RUN,
-    TIMINGS,
-    VERSIONS,
-    VOCABULARY,
-    WEIGHTS,
-    EvaluationMetrics,
-    EvaluationTiming,
-    ModelRecord,
-    Results,
-    RunRecord,
-    SavedRecord,
-    StepMetrics,
-    StepTiming,
-)
 from archlang.source import Source
 from archlang.syntax.reading import LARGEST as LARGEST_PROGRAM
 from archlang.types import Dim
@@ -137,7 +118,7 @@ RECIPE, GRAPH, GRAPH_AT_TEST, LOCK = "recipe.arch", "graph.txt", "graph_at_test.
 CHECKPOINTS, CURVES = "checkpoints", "tensorboard"
 # A model that an earlier version has saved has these files, in place of those of a run folder.
 _EARLIER = "model.json"
-_EARLIER_NAMES = {RUN: _EARLIER, GRAPH_AT_TEST: GRAPH, RECIPE: f"program/{RECIPE}"}
+_EARLIER_NAMES = {schemas.RUN: _EARLIER, GRAPH_AT_TEST: GRAPH, RECIPE: f"program/{RECIPE}"}
 FORMAT = 2
 """that of saved models; the first one had the files above"""
 _LARGEST_SAVED = 1 << 24
@@ -147,27 +128,28 @@ _SAVED_FILE = re.compile(
 )
 # Names that archlang itself, its pages and its trackers use in a run folder.
 RESERVED = frozenset({
-    RECIPE, GRAPH, GRAPH_AT_TEST, LOCK, RUN, DATA, VOCABULARY, VERSIONS, RESULTS, METRICS, TIMINGS, CHECKPOINTS, CURVES,
-    MANIFEST, _EARLIER, "wandb", "report.html", "inspect.html",
+    RECIPE, GRAPH, GRAPH_AT_TEST, LOCK, CHECKPOINTS, CURVES, _EARLIER, schemas.RUN, schemas.DATA, schemas.VOCABULARY,
+    schemas.VERSIONS, schemas.RESULTS, schemas.METRICS, schemas.TIMINGS, schemas.MANIFEST, "wandb", "report.html",
+    "inspect.html",
 })  # fmt: skip
 
 _LIMITS = {
-    METRICS: LARGEST_LINES, TIMINGS: LARGEST_LINES, GRAPH: LARGEST_GRAPH, GRAPH_AT_TEST: LARGEST_GRAPH,
+    schemas.METRICS: LARGEST_LINES, schemas.TIMINGS: LARGEST_LINES, GRAPH: LARGEST_GRAPH, GRAPH_AT_TEST: LARGEST_GRAPH,
     RECIPE: LARGEST_PROGRAM,
 }  # fmt: skip
 
 # Only the line of an evaluation names a split.
-_METRICS = TypeAdapter[StepMetrics | EvaluationMetrics](
+_METRICS = TypeAdapter[schemas.StepMetrics | schemas.EvaluationMetrics](
     Annotated[
-        Annotated[StepMetrics, Tag("step")] | Annotated[EvaluationMetrics, Tag("evaluation")],
+        Annotated[schemas.StepMetrics, Tag("step")] | Annotated[schemas.EvaluationMetrics, Tag("evaluation")],
         Discriminator(lambda line: "evaluation" if isinstance(line, dict) and "split" in line else "step"),
     ]
 )
 
-_TIMINGS = TypeAdapter[StepTiming | EvaluationTiming](StepTiming | EvaluationTiming)
+_TIMINGS = TypeAdapter[schemas.StepTiming | schemas.EvaluationTiming](schemas.StepTiming | schemas.EvaluationTiming)
 
 Model = TypeVar("Model", bound=BaseModel)
-Run = TypeVar("Run", bound=ModelRecord)
+Run = TypeVar("Run", bound=schemas.ModelRecord)
 Line = TypeVar("Line")
 
 
@@ -216,7 +198,7 @@ def is_earlier(folder: Path) -> bool:
 
 def is_saved(folder: Path) -> bool:
     """Returns whether a folder has a model that was saved, complete or not."""
-    return os.path.lexists(folder / MANIFEST)
+    return os.path.lexists(folder / schemas.MANIFEST)
 
 
 def require_intact(folder: Path) -> tuple[str, ...]:
@@ -224,16 +206,18 @@ def require_intact(folder: Path) -> tuple[str, ...]:
     folder of a run, which has no manifest."""
     if not is_saved(folder):
         return ()
-    manifest = _validated(folder, MANIFEST, SavedRecord, read_bytes(folder, MANIFEST, _LARGEST_SAVED))
+    manifest = _validated(
+        folder, schemas.MANIFEST, schemas.SavedRecord, read_bytes(folder, schemas.MANIFEST, _LARGEST_SAVED)
+    )
     if manifest.format > FORMAT:
         raise mistakes.newer_format(folder, manifest.format)
     for name, file in manifest.files.items():
         if not _SAVED_FILE.fullmatch(name) or {"..", "."} & set(name.split("/")):
-            raise mistakes.damaged(folder / MANIFEST, f"a saved model has no file {name!r}")
-        is_text = not name.endswith(WEIGHTS)
+            raise mistakes.damaged(folder / schemas.MANIFEST, f"a saved model has no file {name!r}")
+        is_text = not name.endswith(schemas.WEIGHTS)
         content = read_bytes(folder, name, min(file.size, _LARGEST_SAVED) if is_text else file.size)
         if len(content) != file.size or hashlib.sha256(content).hexdigest() != file.sha256:
-            raise mistakes.damaged(folder / name, f"it is not the file that {MANIFEST} describes")
+            raise mistakes.damaged(folder / name, f"it is not the file that {schemas.MANIFEST} describes")
     return tuple(manifest.files)
 
 
@@ -249,12 +233,12 @@ def _validated(folder: Path, name: str, model: type[Model], content: str | bytes
         raise mistakes.damaged(folder / name, explain(error)) from error
 
 
-def read_results(folder: Path) -> Results | None:
+def read_results(folder: Path) -> schemas.Results | None:
     """Returns the results of a run; None if it has not finished."""
-    return read_record(folder, RESULTS, Results) if has(folder, RESULTS) else None
+    return read_record(folder, schemas.RESULTS, schemas.Results) if has(folder, schemas.RESULTS) else None
 
 
-def parse_metrics(line: str) -> StepMetrics | EvaluationMetrics:
+def parse_metrics(line: str) -> schemas.StepMetrics | schemas.EvaluationMetrics:
     """Returns a line of `metrics.jsonl`.
 
     Raises:
@@ -264,7 +248,7 @@ def parse_metrics(line: str) -> StepMetrics | EvaluationMetrics:
 
 def metrics_lines(folder: Path) -> list[str]:
     """Returns the complete lines of `metrics.jsonl`: a running or killed process may have written half of the last."""
-    return _complete_lines(folder, METRICS)
+    return _complete_lines(folder, schemas.METRICS)
 
 
 def _complete_lines(folder: Path, name: str) -> list[str]:
@@ -274,19 +258,19 @@ def _complete_lines(folder: Path, name: str) -> list[str]:
     return text[: text.rfind("\n") + 1].splitlines()
 
 
-def read_metrics(folder: Path) -> tuple[StepMetrics | EvaluationMetrics, ...]:
+def read_metrics(folder: Path) -> tuple[schemas.StepMetrics | schemas.EvaluationMetrics, ...]:
     """Returns the logged steps and evaluations of a run so far."""
-    return tuple(_parsed(folder, METRICS, parse_metrics))
+    return tuple(_parsed(folder, schemas.METRICS, parse_metrics))
 
 
-def read_step_timings(folder: Path) -> tuple[StepTiming, ...]:
+def read_step_timings(folder: Path) -> tuple[schemas.StepTiming, ...]:
     """Returns the speeds of a run so far, without its evaluations."""
-    return tuple(line for line in read_timings(folder) if isinstance(line, StepTiming))
+    return tuple(line for line in read_timings(folder) if isinstance(line, schemas.StepTiming))
 
 
-def read_timings(folder: Path) -> tuple[StepTiming | EvaluationTiming, ...]:
+def read_timings(folder: Path) -> tuple[schemas.StepTiming | schemas.EvaluationTiming, ...]:
     """Returns the speeds and the durations of the evaluations of a run so far."""
-    return tuple(_parsed(folder, TIMINGS, _TIMINGS.validate_json))
+    return tuple(_parsed(folder, schemas.TIMINGS, _TIMINGS.validate_json))
 
 
 def _parsed(folder: Path, name: str, parse: Callable[[str], Line]) -> Iterator[Line]:
@@ -307,7 +291,7 @@ def read_graph(folder: Path, name: str = GRAPH_AT_TEST) -> Graph:
 
 def read_run(folder: Path, kind: type[Run]) -> Run:
     """Returns what a run is. Statics of a shipped task and optimizer are checked like those of a recipe."""
-    run = read_record(folder, RUN, kind)
+    run = read_record(folder, schemas.RUN, kind)
     externs = {word: getattr(run, word) for word in ("task", "train")}
     checked = {word: _checked(folder, word, extern) for word, extern in externs.items() if extern is not None}
     return run.model_copy(update=checked)
@@ -328,7 +312,7 @@ def _with_checked_settings(folder: Path, extern: BoundExtern) -> BoundExtern:
     settings = {name: extern.statics[name] for name in names if name in extern.statics}
     checked = _checked_shipped(folder, "train", BoundExtern("adamw", adamw.python, settings))
     if not isinstance(extern.statics.get("lr"), float):
-        raise mistakes.damaged(folder / RUN, "train.statics.lr is not a number")
+        raise mistakes.damaged(folder / schemas.RUN, "train.statics.lr is not a number")
     return replace(extern, statics={**{name: checked.statics[name] for name in names}, **extern.statics})
 
 
@@ -336,16 +320,16 @@ def _checked_shipped(folder: Path, word: str, extern: BoundExtern) -> BoundExter
     try:
         checked = check_shipped(word, extern)
     except ProgramError as error:
-        raise mistakes.damaged(folder / RUN, f"{word}: {error.diagnostics[0].message}") from error
+        raise mistakes.damaged(folder / schemas.RUN, f"{word}: {error.diagnostics[0].message}") from error
     except ValueError as error:  # a number of too many digits
-        raise mistakes.damaged(folder / RUN, f"{word}: {error}") from error
+        raise mistakes.damaged(folder / schemas.RUN, f"{word}: {error}") from error
     for name, value in extern.statics.items():
         if checked.statics.get(name) != value:
-            raise mistakes.damaged(folder / RUN, f"{word}.statics.{name} is not a value of this static")
+            raise mistakes.damaged(folder / schemas.RUN, f"{word}.statics.{name} is not a value of this static")
     return checked
 
 
-def read_plugins(folder: Path, run: ModelRecord, paths: Iterable[str | Path]) -> Plugins:
+def read_plugins(folder: Path, run: schemas.ModelRecord, paths: Iterable[str | Path]) -> Plugins:
     """Returns the Python files that the user trusts for a run, which must be those that it was trained with."""
     copies = folder / COPIES
     plugins = Plugins.read(paths, folder if is_saved(folder) else copies)
@@ -360,7 +344,7 @@ def read_plan(folder: Path, plugins: Iterable[str | Path] = ()) -> tuple[Plan, s
     Raises:
         RunError: The folder is not a run folder, or is damaged.
         PluginError: A plugin cannot be read, or the run was trained with others."""
-    run = read_run(folder, RunRecord)
+    run = read_run(folder, schemas.RunRecord)
     graph, at_test = read_graph(folder, GRAPH), read_graph(folder, GRAPH_AT_TEST)
     source = Source(str(folder / RECIPE), read_text(folder, RECIPE))
     plan = Plan(

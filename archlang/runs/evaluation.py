@@ -24,33 +24,9 @@ from archlang.plan.measures import group_value
 from archlang.plan.plan import BoundExtern, Plan, PublishedResult
 from archlang.plugins import Plugins
 from archlang.record import mistakes as record_mistakes
+from archlang.record import reading, schemas
 from archlang.record.checkpoint import Checkpoint, Checkpoints, read_earlier
-from archlang.record.reading import (
-    CHECKPOINTS,
-    GRAPH_AT_TEST,
-    has,
-    is_earlier,
-    is_saved,
-    own_name,
-    read_graph,
-    read_plugins,
-    read_record,
-    read_run,
-    require_intact,
-)
 from archlang.record.run_folder import RecordWarning
-from archlang.record.schemas import (
-    DATA,
-    RESULTS,
-    RUN,
-    VOCABULARY,
-    Alternative,
-    ClaimResult,
-    DataRecord,
-    ModelRecord,
-    Results,
-    SplitRecord,
-)
 from archlang.runs import mistakes
 from archlang.runs.inputs import InputFormat
 from archlang.runs.progress import showing_evaluation
@@ -67,7 +43,7 @@ from archlang.train.trainer import Trainer, alternatives, ranking
 from archlang.types.statics import StaticValue
 
 
-def compare(plan: Plan, scores: Iterable[Score], breakdown: str) -> tuple[ClaimResult, ...]:
+def compare(plan: Plan, scores: Iterable[Score], breakdown: str) -> tuple[schemas.ClaimResult, ...]:
     """Returns each claim of a plan with its measurement.
 
     A path after `at` that is a setting (`task.order`) names the point that the claim is about. Any other path
@@ -80,7 +56,7 @@ def compare(plan: Plan, scores: Iterable[Score], breakdown: str) -> tuple[ClaimR
     for claim in plan.claims:
         measured, has_no_group = _measured(plan, claim, by_split, breakdown)
         index = "" if claim.index is None else f"[{claim.index}]"
-        results.append(ClaimResult(
+        results.append(schemas.ClaimResult(
             metric=f"{claim.metric}{index}", value=claim.value, deviation=claim.deviation,
             at={name: str(value) for name, value in claim.at.items()}, origin=claim.origin, measured=measured,
             median=claim.median, has_no_group=has_no_group, text=claim.text,
@@ -133,12 +109,12 @@ class Result:
     step: int
     stopped: bool
     scores: tuple[Score, ...]
-    claims: tuple[ClaimResult, ...]
+    claims: tuple[schemas.ClaimResult, ...]
     breakdown: str
     metrics: tuple[str, ...]
     trained: Mapping[str, Sequence[int]]
     """by group, the values that occur in the training split"""
-    alternatives: tuple[Alternative, ...] = ()
+    alternatives: tuple[schemas.Alternative, ...] = ()
     """for each validation split, the step that the lowest loss would have selected"""
     group_names: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """the texts of the values 0, 1, … of each group whose values are names"""
@@ -146,7 +122,9 @@ class Result:
     """the step after which the patience of the run was exhausted"""
 
 
-def conclude(plan: Plan, trainer: Trainer, data: DataRecord, stop: Stop, console: Terminal | None = None) -> Result:
+def conclude(
+    plan: Plan, trainer: Trainer, data: schemas.DataRecord, stop: Stop, console: Terminal | None = None
+) -> Result:
     """Evaluates a run that has reached its last step, and writes its results. `data` describes its splits."""
     if trainer.error is not None:
         raise trainer.error
@@ -160,7 +138,7 @@ def conclude(plan: Plan, trainer: Trainer, data: DataRecord, stop: Stop, console
 
 
 def _evaluate_every_split(
-    plan: Plan, trainer: Trainer, data: DataRecord, stop: Stop, console: Terminal | None
+    plan: Plan, trainer: Trainer, data: schemas.DataRecord, stop: Stop, console: Terminal | None
 ) -> Result | None:
     """Evaluates every split except the training split, with the selected weights; returns None if it is stopped."""
     best_step = trainer.restore_best()
@@ -181,7 +159,7 @@ def _evaluate_every_split(
     selecting_metric = trainer.settings.selecting[1]
     # Weights that the loss selects are compared by the task's first metric.
     metric = task.metrics[0] if selecting_metric == "loss" else selecting_metric
-    results = Results(
+    results = schemas.Results(
         best_step=best_step,
         ended_early=step if step < trainer.total else None,
         breakdown=task.breakdown,
@@ -191,7 +169,7 @@ def _evaluate_every_split(
         selection=alternatives(trainer.progress.history, metric),
         claims=compare(plan, scores, task.breakdown),
     )
-    trainer.record.write_json(RESULTS, results)
+    trainer.record.write_json(schemas.RESULTS, results)
     return Result(
         trainer.record.folder, step, False, scores, results.claims, task.breakdown, _metrics(task, scores),
         data.trained, results.selection, results.group_names, results.ended_early,
@@ -220,11 +198,11 @@ class OpenedRun:
     run."""
 
     folder: Path
-    record: ModelRecord
+    record: schemas.ModelRecord
     bound_task: BoundExtern
     module: Architecture
     step: int
-    data: DataRecord | None
+    data: schemas.DataRecord | None
     device: torch.device
     plugins: Plugins
     has_other_statics: bool = False
@@ -285,16 +263,24 @@ def open_run(
         RunError: the folder is no run folder or has no such checkpoint, or the task cannot be changed so.
         ProgramError: the task has no such statics.
         PluginError: a plugin cannot be imported, or the run was trained with others."""
-    require_intact(folder)
-    record = read_run(folder, ModelRecord)
+    reading.require_intact(folder)
+    record = reading.read_run(folder, schemas.ModelRecord)
     if record.task is None:
         raise mistakes.without_task(folder)
-    trusted = read_plugins(folder, record, plugins)
+    trusted = reading.read_plugins(folder, record, plugins)
     bound_task = _with_statics(record.task, sets, record.gives) if sets else record.task
-    stored_format = read_record(folder, VOCABULARY, InputFormat) if has(folder, VOCABULARY) else None
+    stored_format = (
+        reading.read_record(folder, schemas.VOCABULARY, InputFormat)
+        if reading.has(folder, schemas.VOCABULARY)
+        else None
+    )
     torch_device = select_device(device)
-    module, step = trained_module(folder, record, checkpoint, read_graph(folder), trusted)
-    data = None if is_saved(folder) and not has(folder, DATA) else read_record(folder, DATA, DataRecord)
+    module, step = trained_module(folder, record, checkpoint, reading.read_graph(folder), trusted)
+    data = (
+        None
+        if reading.is_saved(folder) and not reading.has(folder, schemas.DATA)
+        else reading.read_record(folder, schemas.DATA, schemas.DataRecord)
+    )
     return OpenedRun(
         folder, record, bound_task, module.to(torch_device), step, data, torch_device, trusted, bool(sets),
         stored_format,
@@ -302,12 +288,12 @@ def open_run(
 
 
 def trained_module(
-    folder: Path, record: ModelRecord, checkpoint: str | int, graph: Graph, plugins: Plugins
+    folder: Path, record: schemas.ModelRecord, checkpoint: str | int, graph: Graph, plugins: Plugins
 ) -> tuple[Architecture, int]:
     """Returns the module of a run folder with the weights of a checkpoint as of `open_run`, and their step. Needs no
     Python of the task."""
     weights = _checkpoint(folder, record, checkpoint)
-    with explaining_stored_model(folder / own_name(folder, GRAPH_AT_TEST)), weights_loaded_later():
+    with explaining_stored_model(folder / reading.own_name(folder, reading.GRAPH_AT_TEST)), weights_loaded_later():
         module = build(graph, plugins, without=record.without_passes)
     types = {value.dtype for value in weights.weights.values() if value.is_floating_point()}
     if weights.stored_state is None and len(types) == 1:
@@ -325,13 +311,13 @@ def _with_statics(task: BoundExtern, sets: Mapping[str, str], sizes: Mapping[str
     return task_now
 
 
-def _checkpoint(folder: Path, record: ModelRecord, wanted: str | int) -> Checkpoint:
+def _checkpoint(folder: Path, record: schemas.ModelRecord, wanted: str | int) -> Checkpoint:
     """The checkpoint of a step, the last one, or the best one so far; before the first evaluation the best is the
     last. A saved model has one."""
-    if is_earlier(folder):
+    if reading.is_earlier(folder):
         return read_earlier(folder, record.step or 0)
-    checkpoints = Checkpoints(folder / CHECKPOINTS)
-    if is_saved(folder) and (steps := checkpoints.steps()):
+    checkpoints = Checkpoints(folder / reading.CHECKPOINTS)
+    if reading.is_saved(folder) and (steps := checkpoints.steps()):
         return checkpoints.read(steps[-1])
     if wanted not in ("best", "last"):
         if isinstance(wanted, bool) or not str(wanted).isdecimal():
@@ -347,7 +333,7 @@ def _checkpoint(folder: Path, record: ModelRecord, wanted: str | int) -> Checkpo
     if wanted == "last" or latest.stored_state is None:
         return latest
     if "train.select" not in record.settings:
-        raise record_mistakes.damaged(folder / RUN, "there is no setting `train.select`")
+        raise record_mistakes.damaged(folder / schemas.RUN, "there is no setting `train.select`")
     split, _, metric = str(record.settings["train.select"]).partition(".")
     return checkpoints.first_intact(ranking(latest.state.history, split, metric)) or latest
 
@@ -379,7 +365,7 @@ def evaluate_run(
     settings = NO_SETTINGS
     if train is not None:
         settings = Settings(train.statics).with_functions(run.plugins, run.bound_task.name, task.metrics)
-    with explaining_stored_model(folder / own_name(folder, GRAPH_AT_TEST)), showing_evaluation(console):
+    with explaining_stored_model(folder / reading.own_name(folder, reading.GRAPH_AT_TEST)), showing_evaluation(console):
         scores = tuple(
             add_written(
                 evaluate(module, Data(split, run.device), split, name, task, settings=settings), module, split,
@@ -421,12 +407,12 @@ def _hashes(split: Split) -> Iterator[int]:
         yield hash(tuple(field[index].tobytes() for field in split.inputs.values()))
 
 
-def describe_data(splits: Mapping[str, Split]) -> DataRecord:
+def describe_data(splits: Mapping[str, Split]) -> schemas.DataRecord:
     """Returns what a run folder holds about its splits."""
-    return DataRecord({name: describe_split(split) for name, split in splits.items()})
+    return schemas.DataRecord({name: describe_split(split) for name, split in splits.items()})
 
 
-def describe_split(split: Split) -> SplitRecord:
+def describe_split(split: Split) -> schemas.SplitRecord:
     """Returns what a run folder holds about a split: enough to notice that it has changed."""
     groups = {name: np.unique(values).tolist() for name, values in split.groups.items()}
-    return SplitRecord(items=len(split), groups=groups, sha256=digest(split))
+    return schemas.SplitRecord(items=len(split), groups=groups, sha256=digest(split))

@@ -21,20 +21,10 @@ from archlang.compile import build
 from archlang.plan.plan import Plan
 from archlang.plan.trust import is_shipped
 from archlang.record import mistakes as record_mistakes
+from archlang.record import schemas
 from archlang.record.checkpoint import Checkpoints
 from archlang.record.mistakes import RunError
 from archlang.record.run_folder import Record
-from archlang.record.schemas import (
-    METRICS,
-    STATE,
-    TIMINGS,
-    Alternative,
-    CheckpointState,
-    EvaluationMetrics,
-    EvaluationTiming,
-    StepMetrics,
-    StepTiming,
-)
 from archlang.tasks.kit.metrics import rank
 from archlang.tasks.kit.split import Split
 from archlang.tasks.kit.task import Task, loss_rule
@@ -105,7 +95,7 @@ class Progress:
     best: float | None = None
     """the best value of the selecting metric"""
     best_step: int | None = None
-    history: list[EvaluationMetrics] = field(default_factory=list)
+    history: list[schemas.EvaluationMetrics] = field(default_factory=list)
 
 
 class Trainer:
@@ -218,7 +208,7 @@ class Trainer:
         try:
             self._restore(checkpoint.step, state)
         except ValueError as error:
-            raise record_mistakes.not_resumable(checkpoint.folder / STATE, str(error)) from error
+            raise record_mistakes.not_resumable(checkpoint.folder / schemas.STATE, str(error)) from error
         self.random_at_start = random_state(self.fabric.device)
         self.sampler = Sampler.of(self.settings, self.data.lengths, self.sampler.seed, state.epoch, state.position)
         self.micro = state.micro
@@ -229,7 +219,7 @@ class Trainer:
             self.record.note_resumption(checkpoint.step, self.fabric.device)
         return True
 
-    def _restore(self, step: int, state: CheckpointState) -> None:
+    def _restore(self, step: int, state: schemas.CheckpointState) -> None:
         """Restores the trained weights, the carried examples, the optimizer, the precision and the generators.
 
         Raises:
@@ -257,7 +247,7 @@ class Trainer:
         if not self._leads:
             return
         sizes = self.record.sizes()
-        state = CheckpointState(
+        state = schemas.CheckpointState(
             **self.get_state(),
             precision=self.fabric.strategy.precision.state_dict(),
             epoch=self.sampler.epoch,
@@ -318,7 +308,7 @@ class Trainer:
             loop.computed = loop.masked = 0
         # The share of the steps of halting loops that samples which had halted did not need.
         spared = 1 - computed / masked if masked else None
-        metrics = StepMetrics(
+        metrics = schemas.StepMetrics(
             step=step,
             loss=float(loss),
             lr=rate,
@@ -327,9 +317,9 @@ class Trainer:
             charges={name: float(charge.detach()) for name, charge in self.module.charges.items()},
         )
         memory = peak_memory(self.fabric.device)
-        timing = StepTiming(step=step, time=time.time(), steps_per_second=speed, spared=spared, memory=memory)
-        self.record.append(METRICS, metrics)
-        self.record.append(TIMINGS, timing)
+        timing = schemas.StepTiming(step=step, time=time.time(), steps_per_second=speed, spared=spared, memory=memory)
+        self.record.append(schemas.METRICS, metrics)
+        self.record.append(schemas.TIMINGS, timing)
         self.record.scalars(step, {f"train/{name}": number for name, number in metrics.scalars().items()})
         self._watcher.step(step, self.total, float(loss), speed, depth, spared)
 
@@ -383,9 +373,11 @@ class Trainer:
         step = progress.evaluated = progress.step
         for score, split_seconds in zip(scores, seconds, strict=True):
             values = {"loss": score.loss, **score.metrics}
-            line = EvaluationMetrics.of(step, score.split, score.loss, score.metrics)
-            self.record.append(METRICS, line)
-            self.record.append(TIMINGS, EvaluationTiming(step=step, split=score.split, seconds=split_seconds))
+            line = schemas.EvaluationMetrics.of(step, score.split, score.loss, score.metrics)
+            self.record.append(schemas.METRICS, line)
+            self.record.append(
+                schemas.TIMINGS, schemas.EvaluationTiming(step=step, split=score.split, seconds=split_seconds)
+            )
             self.record.scalars(step, {f"{score.split}/{name}": value for name, value in values.items()})
             progress.history.append(line)
         metric = self._selecting_metric
@@ -493,18 +485,18 @@ def _advance(trainers: Sequence[Trainer], step: Step, number: int) -> None:
 # Which step's weights a run selects
 
 
-def ranking(history: Iterable[EvaluationMetrics], split: str, metric: str) -> list[int]:
+def ranking(history: Iterable[schemas.EvaluationMetrics], split: str, metric: str) -> list[int]:
     """Returns the steps at which a split was evaluated, the best first, and the latest first of equal ones."""
     return [step for _, step in _ranked(history, split, metric)]
 
 
-def _ranked(history: Iterable[EvaluationMetrics], split: str, metric: str) -> list[tuple[float, int]]:
+def _ranked(history: Iterable[schemas.EvaluationMetrics], split: str, metric: str) -> list[tuple[float, int]]:
     values = [(line.value(metric), line.step) for line in history if line.split == split]
     measured = [(value, step) for value, step in values if value is not None]
     return sorted(measured, key=lambda pair: (rank(metric, pair[0]), pair[1]), reverse=True)
 
 
-def evaluations_since_best(history: Iterable[EvaluationMetrics], split: str, metric: str) -> int:
+def evaluations_since_best(history: Iterable[schemas.EvaluationMetrics], split: str, metric: str) -> int:
     """Returns how many evaluations of a split have come since its best value was first measured; 0 before the first
     value. An evaluation whose value is NaN or infinite counts, too."""
     values = [line.value(metric) for line in history if line.split == split]
@@ -513,7 +505,7 @@ def evaluations_since_best(history: Iterable[EvaluationMetrics], split: str, met
     return 0 if best == -math.inf else len(ranks) - 1 - ranks.index(best)
 
 
-def alternatives(history: Sequence[EvaluationMetrics], metric: str) -> tuple[Alternative, ...]:
+def alternatives(history: Sequence[schemas.EvaluationMetrics], metric: str) -> tuple[schemas.Alternative, ...]:
     """Returns, for each split that was evaluated in training, what selecting by the lowest loss would have meant."""
     lowest_loss = []
     for split in dict.fromkeys(line.split for line in history):
@@ -522,6 +514,6 @@ def alternatives(history: Sequence[EvaluationMetrics], metric: str) -> tuple[Alt
             (_, step), (best, best_step) = by_loss[0], by_metric[0]
             value = next((value for value, measured_step in by_metric if measured_step == step), None)
             lowest_loss.append(
-                Alternative(split=split, metric=metric, step=step, value=value, best_step=best_step, best=best)
+                schemas.Alternative(split=split, metric=metric, step=step, value=value, best_step=best_step, best=best)
             )
     return tuple(lowest_loss)
