@@ -246,12 +246,8 @@ def parse_metrics(line: str) -> schemas.StepMetrics | schemas.EvaluationMetrics:
     return _METRICS.validate_json(line)
 
 
-def metrics_lines(folder: Path) -> list[str]:
-    """Returns the complete lines of `metrics.jsonl`: a running or killed process may have written half of the last."""
-    return _complete_lines(folder, schemas.METRICS)
-
-
-def _complete_lines(folder: Path, name: str) -> list[str]:
+def complete_lines(folder: Path, name: str) -> list[str]:
+    """Returns the complete lines of a file: a running or killed process may have written half of the last."""
     if not has(folder, name):
         return []
     text = read_text(folder, name)
@@ -263,18 +259,13 @@ def read_metrics(folder: Path) -> tuple[schemas.StepMetrics | schemas.Evaluation
     return tuple(_parsed(folder, schemas.METRICS, parse_metrics))
 
 
-def read_step_timings(folder: Path) -> tuple[schemas.StepTiming, ...]:
-    """Returns the speeds of a run so far, without its evaluations."""
-    return tuple(line for line in read_timings(folder) if isinstance(line, schemas.StepTiming))
-
-
 def read_timings(folder: Path) -> tuple[schemas.StepTiming | schemas.EvaluationTiming, ...]:
     """Returns the speeds and the durations of the evaluations of a run so far."""
     return tuple(_parsed(folder, schemas.TIMINGS, _TIMINGS.validate_json))
 
 
 def _parsed(folder: Path, name: str, parse: Callable[[str], Line]) -> Iterator[Line]:
-    for number, line in enumerate(_complete_lines(folder, name), 1):
+    for number, line in enumerate(complete_lines(folder, name), 1):
         try:
             yield parse(line)
         except ValidationError as error:

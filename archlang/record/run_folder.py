@@ -44,9 +44,18 @@ from archlang.record.reading import CURVES, GRAPH, GRAPH_AT_TEST, LOCK, RECIPE, 
 from archlang.record.schemas import VERSIONS, ResumedRecord, SoftwareRecord, VersionsRecord
 from archlang.source import Source, Span, package
 
+# A run that was killed before it began may have left these files.
+_FIRST_FILES = (RECIPE, GRAPH, GRAPH_AT_TEST, schemas.VERSIONS, schemas.DATA, schemas.VOCABULARY, LOCK)
+_BLOCK = 1 << 20
+# What the bits of a result may depend on. The name of the system and the number of cores are not among it.
+_COMPARED = ("archlang", "torch", "python", "machine", "processor", "device", "gpus", "threads")
 _PACKAGE = package.FOLDER.resolve()
 # The folder of copies whose originals are not below the program's folder.
 _ELSEWHERE = "elsewhere"
+
+
+class RecordWarning(UserWarning):
+    """A part of the record was lost; the run continues."""
 
 
 def used_files(plan: Plan) -> dict[str, str]:
@@ -93,10 +102,6 @@ def _spans(graph: Graph) -> Iterator[Span]:
     yield from (span for span in spans if span is not None)
 
 
-# What the bits of a result may depend on. The name of the system and the number of cores are not among it.
-_COMPARED = ("archlang", "torch", "python", "machine", "processor", "device", "gpus", "threads")
-
-
 def with_resumption(recorded: VersionsRecord, step: int, now: VersionsRecord) -> tuple[VersionsRecord, str]:
     """Returns the record of a run that this process resumes at `step`, and what has changed since the run last began or
     resumed, in words. Nothing is recorded if nothing has changed."""
@@ -109,20 +114,21 @@ def with_resumption(recorded: VersionsRecord, step: int, now: VersionsRecord) ->
 
 def recorded_threads(folder: Path) -> int | None:
     """Returns the number of threads with which the run of a folder was last computed; None if that is unknown."""
+    record = _recorded_versions(folder)
+    return None if record is None else (record.resumed[-1] if record.resumed else record).threads
+
+
+def _recorded_versions(folder: Path) -> VersionsRecord | None:
     try:
-        record = read_record(folder, VERSIONS, VersionsRecord) if has(folder, VERSIONS) else None
+        return read_record(folder, VERSIONS, VersionsRecord) if has(folder, VERSIONS) else None
     except RunError:
         return None
-    return None if record is None else (record.resumed[-1] if record.resumed else record).threads
 
 
 def read_history(folder: Path) -> tuple[str, ...]:
     """Returns a sentence for the beginning of a run, and for each time that it was resumed with other software or on
     another machine; none if `versions.json` is missing or damaged."""
-    try:
-        record = read_record(folder, VERSIONS, VersionsRecord) if has(folder, VERSIONS) else None
-    except RunError:
-        return ()
+    record = _recorded_versions(folder)
     if record is None:
         return ()
     sentences = [
@@ -143,16 +149,6 @@ def _changes(before: SoftwareRecord, now: SoftwareRecord) -> str:
 def _text(value: object) -> str:
     text = ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
     return text or "none"
-
-
-# A run that was killed before it began may have left these files.
-_FIRST_FILES = (RECIPE, GRAPH, GRAPH_AT_TEST, schemas.VERSIONS, schemas.DATA, schemas.VOCABULARY, LOCK)
-
-_BLOCK = 1 << 20
-
-
-class RecordWarning(UserWarning):
-    """A part of the record was lost; the run continues."""
 
 
 def this_process(device: torch.device) -> schemas.VersionsRecord:

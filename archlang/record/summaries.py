@@ -12,7 +12,16 @@ from archlang.files.folder import Folder
 from archlang.files.mistakes import RefusedFile
 from archlang.record import mistakes
 from archlang.record.mistakes import disk_errors_as
-from archlang.record.reading import LOCK, explain, has, metrics_lines, parse_metrics, read_record, read_results
+from archlang.record.reading import (
+    LOCK,
+    complete_lines,
+    explain,
+    has,
+    is_saved,
+    parse_metrics,
+    read_record,
+    read_results,
+)
 from archlang.record.run_folder import read_history
 from archlang.record.schemas import METRICS, RUN, Results, RunRecord
 from archlang.types.statics import StaticValue
@@ -80,7 +89,7 @@ def _written(value: StaticValue) -> str:
 
 
 def find_runs(folder: Path) -> Iterator[RunSummary | DamagedRun]:
-    """Yields every run in a folder or below it, by path.
+    """Yields every run in a folder or below it, by path, without saved models.
 
     Raises:
         RunError: The folder is a file.
@@ -89,7 +98,8 @@ def find_runs(folder: Path) -> Iterator[RunSummary | DamagedRun]:
     if folder.exists() and not folder.is_dir():
         raise mistakes.not_a_folder(folder)
     for path in sorted(folder.rglob(RUN)):
-        yield _summary_or_damage(path.parent)
+        if not is_saved(path.parent):
+            yield _summary_or_damage(path.parent)
 
 
 def open_for_removal(folder: Path) -> RunSummary | DamagedRun:
@@ -128,7 +138,7 @@ def differences(runs: Sequence[RunSummary]) -> dict[str, tuple[str, ...]]:
 
 
 def _last_step(folder: Path) -> int:
-    lines = metrics_lines(folder)
+    lines = complete_lines(folder, METRICS)
     try:
         return parse_metrics(lines[-1]).step if lines else 0
     except ValidationError as error:

@@ -99,7 +99,8 @@ def seconds_per_step(point: Point, cost: RunCost) -> float:
     if flops <= most:
         return _seconds_per_step(point.plan, point)
     batch = Settings(point.plan.train.statics).batch
-    part = _with_batch(point.plan, max(1, int(batch * most / flops)))
+    statics = {**point.plan.train.statics, "batch": max(1, int(batch * most / flops))}
+    part = replace(point.plan, train=replace(point.plan.train, statics=statics))
     cost_of_part = estimate_cost(part)
     return _seconds_per_step(part, point) * flops * cost_of_part.steps / cost_of_part.flops
 
@@ -115,10 +116,6 @@ def matrix_speed(device: str) -> float:
         (matrix @ matrix).sum().item()
         seconds.append(time.perf_counter() - begun)
     return 2 * _WIDTH**3 / min(seconds)
-
-
-def _with_batch(plan: Plan, batch: int) -> Plan:
-    return replace(plan, train=replace(plan.train, statics={**plan.train.statics, "batch": batch}))
 
 
 def _seconds_per_step(plan: Plan, point: Point) -> float:

@@ -82,7 +82,9 @@ class LocalEngine:
             while True:
                 if stopping() and not stop_asked:
                     stop_asked = True
-                    _ask_workers_to_stop()
+                    for process in multiprocessing.active_children():
+                        if process.pid is not None:
+                            os.kill(process.pid, signal.SIGTERM)
                 # At most one point per process: a scheduled point cannot be taken back.
                 while not stop_asked and len(running) < workers and (point := next(waiting, None)) is not None:
                     running[pool.schedule(_run_on_own_gpu, args=[point])] = point
@@ -107,12 +109,6 @@ def _core_count() -> int:
         return len(os.sched_getaffinity(0))
     except AttributeError:  # macOS, Windows
         return os.cpu_count() or 1
-
-
-def _ask_workers_to_stop() -> None:
-    for process in multiprocessing.active_children():
-        if process.pid is not None:
-            os.kill(process.pid, signal.SIGTERM)
 
 
 def _prepare_worker(threads: int, gpus: int) -> None:

@@ -13,7 +13,7 @@ from archlang.plan.measures import RUN, group_value
 from archlang.plan.plan import Plan
 from archlang.plan.table import TableCell, TableColumn, TablePlan
 from archlang.record.mistakes import RunError
-from archlang.record.reading import has, read_record, read_results, read_step_timings, read_timings
+from archlang.record.reading import has, read_record, read_results, read_timings
 from archlang.record.schemas import RESULTS, VERSIONS, EvaluationTiming, Results, StepTiming, VersionsRecord
 from archlang.runs.points import Point, folder_name, is_done
 from archlang.tasks.kit.metrics import rank
@@ -126,7 +126,7 @@ class FinishedRun:
         split, _, metric = column.metric.partition(".")
         if split != RUN:
             return column_value(self.results, column)
-        timings = read_step_timings(self.folder)
+        timings = [line for line in read_timings(self.folder) if isinstance(line, StepTiming)]
         return training_seconds(timings) if metric == "seconds" else memory_in_use(timings)
 
 

@@ -19,7 +19,7 @@ from archlang.plugins import NO_PLUGINS, Plugins
 from archlang.plugins.functions import PluginFunction
 from archlang.train import mistakes
 from archlang.train.muon import MuonWithAdamW, OptimizerParts, hidden_matrices
-from archlang.train.settings import is_setting, plain_value
+from archlang.train.settings import Settings, is_setting, plain_value
 from archlang.types.statics import StaticValue
 
 
@@ -97,8 +97,8 @@ def make_optimizer(
     if not signed:
         return _shipped_optimizer(train, module, weights, precision)
     unsigned = _without(weights, signed)
-    lr, sign_lr, decay = (_number(train, name) for name in ("lr", "sign_lr", "sign_decay"))
-    signs = SignSGD(signed, sign_lr, decay, lr_scale=sign_lr / lr)
+    settings = Settings(train.statics)
+    signs = SignSGD(signed, settings.sign_lr, settings.sign_decay, lr_scale=settings.sign_lr / settings.lr)
     return OptimizerParts([*([_shipped_optimizer(train, module, unsigned, precision)] if unsigned else ()), signs])
 
 
@@ -118,7 +118,8 @@ def _shipped_optimizer(train: BoundExtern, module: nn.Module, weights: list[nn.P
 
 def _own_optimizer(train: BoundExtern, weights: list[nn.Parameter], plugins: Plugins) -> Optimizer:
     own_class = PluginFunction.load(plugins, train.python, f"the optimizer `{train.name}`")
-    optimizer = own_class(weights, **own_statics(train.statics))
+    statics = {name: value for name, value in train.statics.items() if name == "lr" or not is_setting(name)}
+    optimizer = own_class(weights, **{name: plain_value(value) for name, value in statics.items()})
     if not isinstance(optimizer, Optimizer):
         raise own_class.wrong(f"is a {type(optimizer).__name__}", "return a torch.optim.Optimizer of the weights")
     if any("lr" not in group for group in optimizer.param_groups):
@@ -163,17 +164,6 @@ def _without(weights: Sequence[nn.Parameter], excluded: Sequence[nn.Parameter]) 
 def _sign_names(train: BoundExtern) -> tuple[StaticValue, ...]:
     names = train.statics.get("sign_sgd", ())
     return names if isinstance(names, tuple) else ()
-
-
-def _number(train: BoundExtern, name: str) -> float:
-    value = train.statics[name]
-    assert isinstance(value, int | float)
-    return float(value)
-
-
-def own_statics(statics: Mapping[str, StaticValue]) -> dict[str, object]:
-    """The statics of an optimizer without the training settings, as Python values."""
-    return {name: plain_value(value) for name, value in statics.items() if name == "lr" or not is_setting(name)}
 
 
 def _imported(python: str) -> Any:  # Any: a class of torch, archlang or an extra
