@@ -8,7 +8,7 @@ import pytest
 from archlang.api.saving import load, save
 from archlang.backend.architecture import Architecture
 from archlang.export.plain import file as plain_file
-from tests.api.test_saved_folder import rewrite
+from tests.api.test_saving import rewrite
 from tests.cli.conftest import Command
 
 

@@ -1,4 +1,4 @@
-"""A run is reproducible, resumes exactly, and stores its evaluation."""
+"""A run is reproducible, resumes exactly, stores its evaluation, and is refused if the memory cannot hold it."""
 
 import json
 import os
@@ -13,23 +13,24 @@ import pytest
 import torch
 
 from archlang.diagnostics import ProgramError
+from archlang.graph.summary import summarize
 from archlang.plan.from_file import plan_recipe
 from archlang.plan.plan import Plan
 from archlang.plugins import PluginError
 from archlang.record import checkpoint
 from archlang.record.checkpoint import CheckpointWarning
-from archlang.record.mistakes import RunError
+from archlang.record.mistakes import RunError, RunMachineError
 from archlang.record.run_folder import Record, RecordWarning
 from archlang.record.schemas import EvaluationMetrics
 from archlang.runs import evaluation, training
+from archlang.runs.training import require_memory
 from archlang.tasks.copy import Copy
 from archlang.train import score, trainer
 from archlang.train.step import EagerStep
 from archlang.train.stop import Stop
 from archlang.train.trainer import evaluations_since_best, ranking
 from tests.sampling import one_in
-
-Train = Callable[..., evaluation.Result]
+from tests.tiny_run import Train
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -512,3 +513,49 @@ def test_of_equal_values_the_latest_is_first_for_all_metrics() -> None:
     history.append(EvaluationMetrics.of(9, "iid", 1.0, {"perplexity": 1.0}))
     assert ranking(history, "valid", "perplexity") == [4, 2, 1]
     assert ranking(history, "valid", "loss") == [4, 2, 1]
+
+
+WEIGHTS = """
+model wide(x: tokens[n]) -> logits[classes] {
+    return embed[1000](x) |> mean |> linear[1000] |> linear[classes]
+}
+recipe wide {
+    task  ctl
+    model wide
+    train %s
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "copies"),
+    [("adamw[steps = 1]", 4), ("rmsprop[steps = 1]", 3), ("sgd[steps = 1]", 2), ("sgd[steps = 1, momentum = 0.9]", 3)],
+)
+def test_weights_gradients_and_moments_must_fit(
+    optimizer: str, copies: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "wide.arch").write_text(WEIGHTS % optimizer)
+    plan = plan_recipe(tmp_path / "wide.arch")
+    weights = summarize(plan.graph, 1).unique
+    assert weights > 1_000_000
+    monkeypatch.setattr(training, "available_memory", lambda: 4 * copies * weights)
+    require_memory(plan, torch.device("cpu"))
+    monkeypatch.setattr(training, "available_memory", lambda: 4 * copies * weights - 1)
+    with pytest.raises(RunMachineError, match="0.0 GB of free memory"):
+        require_memory(plan, torch.device("cpu"))
+
+
+def test_a_model_that_does_not_fit_writes_nothing(
+    train: Train, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(training, "available_memory", lambda: 100)
+    with pytest.raises(RunMachineError, match="free memory"):
+        train(tmp_path / "runs" / "run")
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_machine_that_does_not_say_its_memory_refuses_nothing(
+    train: Train, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(training, "available_memory", lambda: None)
+    train(tmp_path / "run", train__steps="2")

@@ -1,12 +1,14 @@
-"""A claim is compared with the measurement that it is about, or with none."""
+"""A claim is compared with the measurement that it is about; a stored model that fails is named."""
 
+import errno
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from archlang.plan.from_file import plan_recipe
-from archlang.runs.evaluation import compare
+from archlang.record.mistakes import RunError
+from archlang.runs.evaluation import compare, explaining_stored_model
 from archlang.tasks.kit.metrics import Tally
 from archlang.train.score import Score
 
@@ -62,3 +64,24 @@ def test_a_claim_reads_as_the_recipe_writes_it(program: Path) -> None:
     of_split, of_group = compare(plan_recipe(program), [SCORE], "length")
     assert (of_split.metric, of_group.metric) == ("test.accuracy", "test.accuracy[5]")
     assert of_split.deviation == 0.02
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        RuntimeError("can't start new thread"),
+        RuntimeError("DefaultCPUAllocator: can't allocate memory"),
+        MemoryError(),
+        OSError(errno.EMFILE, "Too many open files"),
+    ],
+    ids=repr,
+)
+def test_an_error_of_the_machine_is_not_blamed_on_the_graph(error: Exception) -> None:
+    with pytest.raises(type(error)), explaining_stored_model(Path("graph.txt")):
+        raise error
+
+
+def test_an_error_of_the_model_names_its_graph() -> None:
+    message = "graph.txt cannot be computed: IndexError: out of range: restore"
+    with pytest.raises(RunError, match=message), explaining_stored_model(Path("run/graph.txt")):
+        raise IndexError("out of range\nand more")
