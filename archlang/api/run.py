@@ -5,12 +5,10 @@ from __future__ import annotations
 import base64
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import fields
 from functools import cached_property
 from pathlib import Path
 from typing import Any
-
-import torch
 
 from archlang.api import mistakes
 from archlang.backend.architecture import Architecture
@@ -33,60 +31,27 @@ from archlang.runs.inputs import FieldFormat, InputFormat, Item, pointing_fields
 from archlang.runs.prediction import DEFAULT_BATCH, Prediction, predict_inputs
 from archlang.source import Source
 from archlang.tasks.kit.split import Split
-from archlang.tasks.kit.task import Kind, Task
+from archlang.tasks.kit.task import Kind
 from archlang.types.statics import StaticValue
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Run:
-    """A trained model from a run folder or a saved model."""
-
-    opened: OpenedRun
-    _plugins: tuple[str | Path, ...] = ()
-
-    @property
-    def folder(self) -> Path:
-        return self.opened.folder
-
-    @property
-    def module(self) -> Architecture:
-        """The module, in evaluation mode, with the weights of `step`."""
-        return self.opened.module
+class Run(OpenedRun):
+    """A trained model from a run folder or a saved model: its `module`, in evaluation mode, with the weights of `step`,
+    its `task`, and what it reads and answers."""
 
     @property
     def recipe(self) -> str | None:
-        return self.opened.record.recipe
-
-    @property
-    def step(self) -> int:
-        return self.opened.step
+        return self.record.recipe
 
     @property
     def settings(self) -> Mapping[str, StaticValue]:
         """Every setting of the run by its dotted path; `--set` has changed some of them."""
-        return self.opened.record.settings
-
-    @property
-    def device(self) -> torch.device:
-        return self.opened.device
-
-    @property
-    def input_format(self) -> InputFormat:
-        """The fields that the model reads, and what it answers."""
-        return self.opened.input_format
+        return self.record.settings
 
     @property
     def vocabulary(self) -> tuple[str, ...]:
         """The text of each token that the model answers with."""
         return self.input_format.words
-
-    @property
-    def task(self) -> Task:
-        """The task of the run.
-
-        Raises:
-            PluginError: it is a task of the user's own, and `load_run` was not given its plugin."""
-        return self.opened.task
 
     @cached_property
     def plan(self) -> Plan:
@@ -94,14 +59,14 @@ class Run:
 
         Raises:
             RunError: it was saved by an earlier version, without a plan."""
-        return reading.read_plan(self.folder, self._plugins)[0]
+        return reading.read_plan(self.folder, [plugin.path for plugin in self.plugins.files])[0]
 
     def samples(self, split: str = "test") -> Split:
         """Returns the samples of a split of the task, for `predict`.
 
         Raises:
             RunError: the task has no such split."""
-        return self.opened.load([split], None)[split]
+        return self.load([split], None)[split]
 
     def predict(
         self, inputs: Sequence[Item] | Split, *, batch: int = DEFAULT_BATCH, length: int | None = None
@@ -150,7 +115,7 @@ class Run:
 
     def __repr__(self) -> str:
         model = self.module.program.graph.name
-        return f"<{model} on {self.opened.bound_task.name}, from {self.folder}, step {self.step}>"
+        return f"<{model} on {self.bound_task.name}, from {self.folder}, step {self.step}>"
 
     def _repr_html_(self) -> str | None:
         return self.module._repr_html_() if reading.is_saved(self.folder) else self.report()._repr_html_()
@@ -175,11 +140,10 @@ def load_run(
     Raises:
         RunError: the folder is no run folder or saved model, is damaged, or has no such checkpoint.
         PluginError: a plugin cannot be imported, or the run was trained with others."""
-    folder, plugins = Path(folder), tuple(plugins)
-    opened = open_run(folder, checkpoint=checkpoint, device=device, plugins=plugins)
-    _add_origin(opened.module, folder, opened.record)
+    opened = open_run(Path(folder), checkpoint=checkpoint, device=device, plugins=plugins)
+    _add_origin(opened.module, opened.folder, opened.record)
     opened.module.eval()
-    return Run(opened, plugins)
+    return Run(**{each.name: getattr(opened, each.name) for each in fields(opened)})
 
 
 def load_module(folder: Path, checkpoint: str | int = "best", plugins: Iterable[str | Path] = ()) -> Architecture:
