@@ -25,6 +25,7 @@ from archlang.pages.reports.run_report import RunReport
 from archlang.plan.plan import Plan
 from archlang.plugins import NO_PLUGINS
 from archlang.record import reading
+from archlang.record.reading import read_text
 from archlang.record.schemas import RUN, VOCABULARY, ModelRecord
 from archlang.runs.evaluation import OpenedRun, explaining_stored_model, open_run, trained_module
 from archlang.runs.inputs import FieldFormat, InputFormat, Item, pointing_fields
@@ -169,7 +170,7 @@ def _add_origin(module: Architecture, folder: Path, record: ModelRecord) -> None
     try:
         program, *used = load_file(path).sources
     except ProgramError:
-        program, used = Source(str(path), reading.read_text(folder, reading.RECIPE)), []
+        program, used = Source(str(path), read_text(folder, reading.RECIPE)), []
     add_origin(module, program, used, record.settings, record.recipe)
 
 

@@ -21,6 +21,7 @@ from archlang.graph.graph import Graph, Region
 from archlang.graph.text import print_graph
 from archlang.record import reading, schemas
 from archlang.record.checkpoint import saved_checkpoint
+from archlang.record.reading import read_text
 from archlang.record.run_folder import stored_files
 from archlang.source import package
 from archlang.source.cache_folder import cache_folder
@@ -61,9 +62,7 @@ def _texts_of_run(run: Run, plugins: Mapping[str, str]) -> dict[str, str]:
     earlier = reading.is_earlier(run.folder)
     record = reading.read_record(run.folder, schemas.RUN, schemas.ModelRecord if earlier else schemas.RunRecord)
     texts = {
-        name: reading.read_text(run.folder, name)
-        for name in (schemas.DATA, schemas.RESULTS)
-        if reading.has(run.folder, name)
+        name: read_text(run.folder, name) for name in (schemas.DATA, schemas.RESULTS) if reading.has(run.folder, name)
     }
     if not earlier and reading.has(run.folder, reading.GRAPH):
         texts[reading.GRAPH] = print_graph(_without_places(reading.read_graph(run.folder, reading.GRAPH)))
