@@ -152,8 +152,7 @@ def rm(
 
     Example: archlang runs rm runs/gutlb/2026-01-31_12-00-00
     """
-    from archlang.record.removal import remove_run
-    from archlang.record.summaries import DamagedRun, open_for_removal
+    from archlang.record.summaries import DamagedRun, open_for_removal, remove_run
 
     for run in [open_for_removal(folder) for folder in runs]:
         facts = run.reason if isinstance(run, DamagedRun) else f"{run.model}, step {run.step}, {console.size(run.size)}"

@@ -185,8 +185,7 @@ def print_estimate(runs: TableRuns, workers: int | None, together: bool, speed: 
         RunError: a run cannot begin.
         TaskError: a task cannot be made."""
     from archlang.graph.text import print_graph
-    from archlang.runs.cost import estimate_cost
-    from archlang.runs.timing import seconds_per_step
+    from archlang.runs.cost import estimate_cost, seconds_per_step
 
     points = runs.points()
     kinds = _kinds(points)
@@ -253,7 +252,7 @@ def _print_missing(kinds: Sequence[_Kind]) -> None:
 def _print_total(
     runs: TableRuns, points: Sequence[Point], estimated: int, total: float, workers: int | None, together: bool
 ) -> None:
-    from archlang.runs.engines.local import LocalEngine
+    from archlang.runs.engines import LocalEngine
     from archlang.runs.points import group_seeds
 
     at_once = min(LocalEngine(workers).workers, max(len(points), 1))

@@ -15,7 +15,7 @@ from archlang.cli.arguments import deadline_of, flag, output, parse_sets, progra
 from archlang.cli.data import ask_for
 
 if TYPE_CHECKING:
-    from archlang.runs.evaluation import Outcome
+    from archlang.runs.evaluation import Result
 
 
 def train(
@@ -91,8 +91,8 @@ def train(
     # Otherwise every process of a run prints torch's warning that all weights have gradients.
     os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
     from archlang.runs import training
+    from archlang.runs.evaluation import explaining_stored_model
     from archlang.runs.points import is_done
-    from archlang.runs.stored_model import explaining_stored_model
     from archlang.train.stop import Stop
 
     stop = Stop()
@@ -145,7 +145,7 @@ def _new_folder(parent: Path) -> Path:
     return folder
 
 
-def _outcome_json(outcome: Outcome) -> dict[str, object]:
+def _outcome_json(outcome: Result) -> dict[str, object]:
     from archlang.record.reading import read_record
     from archlang.record.schemas import RESULTS, Results, json_value
 
@@ -155,7 +155,7 @@ def _outcome_json(outcome: Outcome) -> dict[str, object]:
     return facts
 
 
-def _print_results(outcome: Outcome) -> None:
+def _print_results(outcome: Result) -> None:
     from archlang.runs.progress import claim_table, cost_of_lowest_loss, ended_early, result_table
 
     console.out.print(

@@ -54,7 +54,7 @@ def evaluate(
     from archlang.record.schemas import json_value
     from archlang.runs import evaluation
     from archlang.runs.progress import result_table
-    from archlang.train.decoding import DEFAULT_ANSWERS
+    from archlang.train.score import DEFAULT_ANSWERS
 
     changes = parse_sets(sets)
     if fixed := next((path for path in changes if not path.startswith("task.")), None):
@@ -229,19 +229,12 @@ def inspect(
 
     Example: archlang inspect runs/ndr/2026-01-31_12-00-00 --split test --index 7 -o seven.html
     """
-    from archlang.api.saved_folder import is_saved
     from archlang.pages.inspection.inputs import split_item, typed_input
     from archlang.pages.inspection.inspect import inspect as inspect_batch
     from archlang.pages.inspection.inspect import source_lines
-    from archlang.record.reading import RECIPE
-    from archlang.runs.evaluation import open_run
-    from archlang.runs.stored_model import explaining_stored_model
+    from archlang.record.reading import RECIPE, own_name
+    from archlang.runs.evaluation import explaining_stored_model, open_run
 
-    if is_saved(run):
-        console.fail(
-            f"{run} is a saved model, which has no page of its own",
-            "name the run folder; in Python, `archlang.inspect(archlang.load_run(…), input)` shows a saved model",
-        )
     with console.plain_warnings():
         opened = open_run(run, device=device, plugins=plugin or ())
         if inputs:
@@ -251,7 +244,7 @@ def inspect(
         else:
             split = split or ("test" if "test" in opened.task.split_names() else opened.task.split_names()[-1])
             batch, title = split_item(opened, split, index), f"{split} {index}"
-        lines = source_lines(run / RECIPE, opened.recipe)
+        lines = source_lines(run / own_name(run, RECIPE), opened.record.recipe or "")
         with explaining_stored_model(run):
             inspection = inspect_batch(opened.module, opened.input_format, batch, title, lines)
     if as_json:

@@ -169,7 +169,10 @@ RECORD: Mapping[str, Callable[[Path], object]] = {
     "recipe.arch": read_plan,
 }
 CHECKPOINT = ("weights.safetensors", "state.pt", "manifest.json")
-SAVED = ("model.json", "graph.txt", "vocabulary.json", "weights.safetensors", "program/recipe.arch", "manifest.json")
+SAVED = (
+    "run.json", "graph_at_test.txt", "vocabulary.json", "data.json", "recipe.arch", "manifest.json",
+    "checkpoints/*/weights.safetensors", "checkpoints/*/manifest.json",
+)  # fmt: skip
 
 
 def assert_record_is_read_or_refused(data: st.DataObject, name: str, run: Path) -> None:
@@ -201,9 +204,11 @@ def assert_checkpoint_is_read_or_refused(data: st.DataObject, name: str, run: Pa
 def assert_saved_model_is_read_or_refused(data: st.DataObject, name: str, saved: Path) -> None:
     """Damages a file of a copy of a saved model, whose manifest then describes the damaged file."""
     with copy_of(saved) as folder:
-        content = data.draw(any_bytes((folder / name).read_bytes()))
-        (folder / name).write_bytes(content)
+        path = next(folder.glob(name))
+        content = data.draw(any_bytes(path.read_bytes()))
+        path.write_bytes(content)
         if name != "manifest.json":
+            name = path.relative_to(folder).as_posix()
             manifest = json.loads((folder / "manifest.json").read_text())
             manifest["files"][name] = {"size": len(content), "sha256": hashlib.sha256(content).hexdigest()}
             (folder / "manifest.json").write_text(json.dumps(manifest))

@@ -84,7 +84,6 @@ class Loader:
         self._epoch = 0
 
     def __len__(self) -> int:
-        """The number of batches in an epoch."""
         return len(self._sampler(0)) if self._shuffles else sum(1 for _ in self._data.items_by_length(self._batch))
 
     def __iter__(self) -> Iterator[TaskBatch]:

@@ -124,7 +124,7 @@ def test_a_model_that_does_not_fit_is_of_the_machine_and_writes_nothing(
     archlang: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (folder / "tiny.arch").write_text(TINY + "}\n", encoding="utf-8")
-    monkeypatch.setattr("archlang.runs.model_memory.available_memory", lambda: 100)
+    monkeypatch.setattr("archlang.runs.training.available_memory", lambda: 100)
     result = archlang("train", "tiny.arch", "--device", "cpu")
     assert result.code == rows()["the model does not fit into memory"]
     assert not (folder / "runs").exists()

@@ -85,7 +85,7 @@ def test_a_run_records_its_trackers(archlang: Command, folder: Path) -> None:
     assert json.loads((folder / "run" / "run.json").read_text())["track"] == ["training.rows"]
 
 
-@pytest.mark.filterwarnings("default::archlang.record.trackers.TrackerWarning")
+@pytest.mark.filterwarnings("default::archlang.record.curves.TrackerWarning")
 @pytest.mark.parametrize(
     ("opened", "error"),
     [

@@ -12,7 +12,7 @@ from archlang.cli.table import RunsDisplay
 from archlang.diagnostics.terminal import Terminal
 from archlang.plan.from_file import TablePlanner
 from archlang.plan.table import TablePlan
-from archlang.runs import timing
+from archlang.runs import cost as costs
 from archlang.runs.cost import RunCost
 from archlang.runs.points import Point
 from archlang.train.stop import Stop
@@ -113,7 +113,7 @@ def test_a_dry_run_times_runs_that_differ_in_their_task_alone_once(
         timed.append(point.name)
         return 1.0
 
-    monkeypatch.setattr(timing, "seconds_per_step", seconds)
+    monkeypatch.setattr(costs, "seconds_per_step", seconds)
     text = PROGRAM.replace(
         'column "Longer" test.accuracy', "columns test.accuracy at task.order in [forward, backward]"
     )

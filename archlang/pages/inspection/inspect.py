@@ -12,13 +12,11 @@ from archlang.diagnostics import ArchlangError
 from archlang.pages.inspection.inspection import Inspection, StepAnswers
 from archlang.pages.inspection.panels import InspectedField, panels
 from archlang.plan.from_file import plan_recipe
-from archlang.runs.answers import answers_of
 from archlang.runs.inputs import InputFormat
-from archlang.runs.prediction import field_texts
+from archlang.runs.prediction import answers_of, field_texts
 from archlang.train.data import Batch
-from archlang.train.generators import fixed_randomness
-from archlang.train.loss import mean_loss
-from archlang.train.predictions import answerable, forward
+from archlang.train.devices import fixed_randomness
+from archlang.train.loss import answerable, forward, mean_loss
 
 
 def inspect(

@@ -7,7 +7,7 @@ from typing import Any
 from archlang.diagnostics.names import plural
 from archlang.pages.html import notebook_frame, render
 from archlang.pages.inspection.heatmap import Heatmap, format_number
-from archlang.runs.answers import Answer
+from archlang.runs.prediction import Answer
 
 # Browsers are slow with more numbers. A larger page shows only the first choice of each panel.
 _MOST_NUMBERS = 24_000_000

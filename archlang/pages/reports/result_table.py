@@ -11,8 +11,7 @@ from archlang.diagnostics.percent import percent_of
 from archlang.pages.reports.statistics import SOLVED, SeedStatistics, paired_test
 from archlang.pages.reports.verdict import ClaimVerdict, judge
 from archlang.plan.table import TableColumn, TableRow
-from archlang.runs.table import CellResult
-from archlang.runs.time_spent import TimeSpent
+from archlang.runs.table import CellResult, TimeSpent
 from archlang.tasks.kit.metrics import LOWER_IS_BETTER, decimals
 
 

@@ -13,8 +13,7 @@ from archlang.pages.reports.result_table import ResultTable
 from archlang.pages.reports.table_formats import TEXT_FORMATS, csv_text, json_table, latex, markdown, terminal_table
 from archlang.plan.plan import PublishedResult
 from archlang.plan.table import TableCell, TableColumn, TableRow
-from archlang.runs.table import CellResult
-from archlang.runs.time_spent import TimeSpent
+from archlang.runs.table import CellResult, TimeSpent
 
 ROWS = (TableRow("NDR", "ndr"), TableRow("Trans|former", "plain"), TableRow("DNC", None, "no such block"))
 COLUMNS = (TableColumn("Longer", "test.accuracy"), TableColumn("Surprise", "test.perplexity"))
