@@ -289,7 +289,7 @@ recipe writer {
 
 def copy_task(**statics: object) -> Copy:
     defaults = {"train": Interval(1, 3), "valid": Interval(4, 4), "test": (5, 6), "symbols": 2, "eos": True}
-    return Copy(**{**defaults, "train_size": 60, "valid_size": 20, "test_size": 10, **statics})  # type: ignore[arg-type] # statics of the task
+    return Copy(**{**defaults, "train_size": 60, "valid_size": 20, "test_size": 10, **statics})
 
 
 @pytest.fixture(scope="module")
