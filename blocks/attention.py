@@ -212,8 +212,12 @@ class Attention(nn.Module):
                 return turn
             return turn * decay(sign * positions, c, self.decay_scale, self.decay_floor)[..., None]
 
-        scaling = (sign, self.decay_scale, self.decay_floor) if self.position == "xpos" else None
-        return rotate(x, cached_in_call(("turns", n, c, start, self.base, scaling, x.dtype, x.device), of_positions))
+        return rotate(
+            x, cached_in_call(("turns", n, c, start, self.base, self._scaling(sign), x.dtype, x.device), of_positions)
+        )
+
+    def _scaling(self, sign: int) -> tuple[int, float, float] | None:
+        return (sign, self.decay_scale, self.decay_floor) if self.position == "xpos" else None
 
     def _is_causal(self, n: int, m: int) -> bool:
         # Under torch.compile a comparison of lengths is a symbol, and the kernels take a bool.
@@ -292,14 +296,14 @@ class Attention(nn.Module):
         mask_m: Bool[Tensor, "b m"] | None,
         start: int = 0,
     ) -> Float[Tensor, "b n d"]:
-        n, m = query.shape[2], key.shape[2]
+        m = key.shape[2]
         causal = hides_keys(causal, m, start)
         rate = self.dropout if self.training else 0.0
-        count = query.shape[0] * query.shape[1] * n * m
-        is_drawn = rate > 0 and is_drawn_here(query, count)
-        if is_drawn or (is_large_on_cpu(query, count, _LEAST_WEIGHTS) and _has_few_keys(query, m)):
+        if (rate > 0 and is_drawn_here(query, query[..., 0].numel() * m)) or (
+            is_large_on_cpu(query, query[..., 0].numel() * m, _LEAST_WEIGHTS) and _has_few_keys(query, m)
+        ):
             # On the CPU, torch's attention has no faster kernel for dropout, and none for few keys.
-            allowed = visible(n, m, causal, mask_m, query.device, start)
+            allowed = visible(query.shape[2], m, causal, mask_m, query.device, start)
             heads = self._attend_by_weights(query, key, value, self.slopes, allowed, start)
         elif self.slopes is None and mask_m is None and not (causal and start):
             attend = partial(scaled_dot_product_attention, dropout_p=rate, is_causal=causal)

@@ -93,11 +93,6 @@ def test_the_model_of_every_recipe_has_a_plain_file(file: Path, tmp_path: Path) 
     assert lint(tmp_path) == ""
 
 
-def test_docstrings_state_the_options_that_the_code_no_longer_has() -> None:
-    text = plain_text(shipped_model("gated_universal_latent_bottleneck"))
-    assert "\n    Here, `transition` is true, `causal` is false.\n" in text.replace('"""\n', "\n")
-
-
 PLUGIN = """
 import {package}
 import torch
@@ -156,7 +151,7 @@ NAMED = """model {model}(first: tokens[n]) -> logits[n, vocab] {{
         ("first", "class", "class_"), ("first", "lambda", "lambda_"), ("first", "from", "from_"),
         ("first", "None", "None_"), ("first", "lengths", "lengths_"), ("first", "_", "value_"), ("first", "__x", "x_"),
         ("first", "real_positions", "real_positions_2"), ("first", "load", "load"), ("value", "_", "value_"),
-        ("value", "class", "class_"), ("value", "torch", "torch_"), ("map", "__x", '_modules["__x"]'),
+        ("value", "class", "class_"), ("value", "torch", "torch_"), ("map", "__x", "_modules['__x']"),
         ("map", "def", "self.def_"),
     ],
 )  # fmt: skip
