@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import copy
 import operator
-import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -65,10 +64,8 @@ class _Loop:
     """A loop while it is written: the expressions of its arguments, and what its body takes in their places."""
 
     lowered: LoweredLoop
-    part: ast.expr
-    """what a scan runs over, or the vectors of experts"""
-    weights: ast.expr
-    """of experts"""
+    read: Sequence[ast.expr]
+    """what a scan runs over, or the vectors and the weights of experts"""
     mask: ast.expr
     states: list[str]
     growing: list[str]
@@ -209,8 +206,9 @@ class Forward:
 
     def _set(self, scope: _Scope, node: fx.Node, expression: ast.expr) -> None:
         origin = scope.code.nodes.get(node.name)
-        is_numbered = origin is not None and re.fullmatch(rf"{origin.name}_\d+", node.name)
-        name = self._name(origin.name if origin is not None and is_numbered else node.name)
+        stem, _, number = node.name.rpartition("_")
+        is_numbered = origin is not None and origin.name == stem and number.isdigit()
+        name = self._name(stem if is_numbered else node.name)
         scope.statements.append(_beside(_assignment(name, expression), origin))
         scope.values[node] = _load(name)
 
@@ -235,23 +233,14 @@ class Forward:
             for placeholder, argument in zip(inner[len(inner) - len(captured) :], captured, strict=True)
             if not isinstance(argument, fx.Node) or argument in scope.values  # else it belongs to a join
         }
-        nothing: ast.expr = ast.Constant(None)
-        loop = _Loop(
-            lowered,
-            taken[0] if layout.outer else nothing,
-            taken[1] if layout.outer > 1 else nothing,
-            scope.take(node.kwargs.get("mask")),
-            [
-                self._state(scope, argument, value, placeholder.name)
-                for argument, value, placeholder in zip(
-                    arguments[layout.outer :], taken[layout.outer :], inner[states_begin:], strict=False
-                )
-            ],
-            [],
-            inner[:states_begin],
-            values,
-        )
-        values.update(zip(inner[states_begin:], map(_load, loop.states), strict=False))
+        outer = arguments[layout.outer : states_end], taken[layout.outer :], inner[states_begin:]
+        states = [
+            self._state(scope, argument, value, placeholder.name)
+            for argument, value, placeholder in zip(*outer, strict=False)
+        ]
+        values.update(zip(inner[states_begin:], map(_load, states), strict=False))
+        mask = scope.take(node.kwargs.get("mask"))
+        loop = _Loop(lowered, taken[: layout.outer], mask, states, [], inner[:states_begin], values)
         for argument, placeholder in zip(
             arguments[states_end:captured_begin], inner[states_begin + layout.states :], strict=False
         ):
@@ -387,8 +376,8 @@ class Forward:
     def _experts(self, scope: _Scope, loop: _Loop, operation: operations.Experts) -> list[ast.expr]:
         result = self._lasting(loop, loop.node.name or "mixture")
         x, rows, row, weights, weight = (self._name(name) for name in ("x", "rows", "row", "weights", "weight"))
-        scope.statements.append(_above(_assignment(x, loop.part), loop.node))
-        routed = ast.unparse(self._call("routed", _load(x), loop.weights, loop.mask))
+        scope.statements.append(_above(_assignment(x, loop.read[0]), loop.node))
+        routed = ast.unparse(self._call("routed", _load(x), loop.read[1], loop.mask))
         scope.statements += [_statement(f"{rows}, {weights} = {routed}"), _assignment(result, ast.Constant(0))]
         captured = loop.node.regions[0].inputs[1:]
         if any(value.type.name == "chunks" for value in captured):
@@ -414,7 +403,7 @@ class Forward:
 
     def _scan(self, scope: _Scope, loop: _Loop, operation: operations.Scan) -> list[ast.expr]:
         by_position = takes_positions(loop.node)
-        parts, inner = loop.part, [placeholder.name for placeholder in loop.inner]
+        parts, inner = loop.read[0], [placeholder.name for placeholder in loop.inner]
         if by_position:
             parts = self._call("positions", parts, loop.mask)
             inner.insert(1, f"mask_{inner[0]}")
