@@ -17,8 +17,10 @@ WIDTH = 120
 # Comments for tools, and reasons for types that the plain code does not have.
 _FOR_TOOLS = re.compile(r"#\s*(fmt:|type:|noqa|mypy:|Any\b)")
 _MARKER = re.compile(r"( *)__(comment|beside)_(\d+)__")
+# What a statement sets or returns.
+_VALUE = re.compile(r"( *(?:[\w., ]+ = |return ))(.+)")
 # A line in brackets may be broken after the first of these, and before the others.
-_AFTER, _BEFORE = (",", "(", "[", "{"), ("if", "else", "for", "and", "or", "+", "-", "*", "|", "&")
+_AFTER, _BEFORE = (",", "(", "[", "{"), ("if", "else", "for", "and", "or", "+", "-", "*", "/", "|", "&")
 
 
 def attach_comments(tree: ast.Module, source: str) -> None:
@@ -86,9 +88,13 @@ class _Marked(ast.NodeTransformer):
 
 
 def _wrapped(line: str) -> Iterator[str]:
-    """Yields a line of code, broken inside of its brackets if it is too long."""
+    """Yields a line of code, broken inside of its brackets if it is too long. A value without a place for a break gets
+    brackets."""
     indent = line[: len(line) - len(line.lstrip())]
     start, places = 0, list(_breaks(line)) if len(line) > WIDTH else []
+    if len(line) > WIDTH and all(place > WIDTH for _, place in places) and (bare := _VALUE.fullmatch(line)):
+        line = f"{bare[1]}({bare[2]})"
+        places = list(_breaks(line))
     while True:
         before = f"{indent}        " if start else ""
         rest = line[start:].lstrip() if start else line
