@@ -40,9 +40,8 @@ def inspect(
     """
     from archlang.api.saved_folder import is_saved
     from archlang.pages.files import write_file, write_inside
-    from archlang.pages.inspection.inputs import split_item, typed_input
     from archlang.pages.inspection.inspect import inspect as inspect_batch
-    from archlang.pages.inspection.inspect import source_lines
+    from archlang.pages.inspection.inspect import source_lines, split_item, typed_input
     from archlang.record.reading import RECIPE
     from archlang.runs.evaluation import open_run
     from archlang.runs.stored_model import explaining_stored_model
@@ -83,7 +82,7 @@ def inspect(
         facts += [f"{name} {x:.3f}" for name, x in (("loss", step.loss), ("halts here", step.halting)) if x is not None]
         console.out.print(f"step {number}: {', '.join(facts)}")
     if png is not None:
-        from archlang.pages.inspection.panel_images import save_panels
+        from archlang.pages.inspection.heatmap import save_panels
 
         for file in save_panels(inspection.panels, png):
             console.out.print(f"wrote {file}")

@@ -16,8 +16,7 @@ from archlang.backend.architecture import Architecture
 from archlang.compile import add_origin
 from archlang.diagnostics import ProgramError
 from archlang.names.load import load_file
-from archlang.pages.inspection.inputs import item_batch, typed_input
-from archlang.pages.inspection.inspect import inspect, source_lines
+from archlang.pages.inspection.inspect import inspect, item_batch, source_lines, typed_input
 from archlang.pages.inspection.inspection import Inspection
 from archlang.pages.reports.run_report import RunReport
 from archlang.plan.plan import Plan

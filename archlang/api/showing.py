@@ -8,11 +8,11 @@ from typing import Any
 from archlang.api import mistakes
 from archlang.api.run import Run
 from archlang.backend.architecture import Architecture
-from archlang.pages.inspection.inputs import typed_input
 from archlang.pages.inspection.inspect import inspect as inspect_batch
+from archlang.pages.inspection.inspect import typed_input
 from archlang.pages.inspection.inspection import Inspection
+from archlang.pages.pictures.formats import print_svg
 from archlang.pages.pictures.picture import draw
-from archlang.pages.pictures.svg import print_svg
 from archlang.runs.inputs import FieldFormat, InputFormat, pointing_fields
 from archlang.tasks.kit.split import Split
 from archlang.tasks.kit.task import Kind

@@ -25,9 +25,9 @@ from archlang.graph.summary import summarize
 from archlang.names import library
 from archlang.names.shipped import items, program_text, recipe_files, summary
 from archlang.pages.pictures.changes import describe_changes
+from archlang.pages.pictures.formats import print_svg
 from archlang.pages.pictures.picture import draw
 from archlang.pages.pictures.side_by_side import side_by_side
-from archlang.pages.pictures.svg import print_svg
 from archlang.play.mistakes import (
     REMEDIES,
     RequestError,
