@@ -215,7 +215,6 @@ def _with_results(node: Node, body: Region, content: _Content) -> tuple[tuple[Bo
 
 
 def _heading(node: Node, body: Region, instance: Instance | None) -> tuple[str, tuple[str, ...]]:
-    """Returns the title and the notes of a block or a loop."""
     match node.operation:
         case Apply(block=block):
             return block, ()
@@ -247,7 +246,6 @@ def _heading(node: Node, body: Region, instance: Instance | None) -> tuple[str, 
 
 
 def _location(span: Span | None, program: str) -> tuple[str, str]:
-    """Returns `file:line`, or `line …` of the program, and the text of the line."""
     if span is None:
         return "", ""
     if span.source.path == program:

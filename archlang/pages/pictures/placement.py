@@ -123,7 +123,6 @@ class _Region:
         return self.children[id].width if id in self.children else BEND_WIDTH
 
     def _lane(self, number: int) -> float:
-        """Returns the x of a back edge's vertical line."""
         return self.right + GAP / 2 + LANE_WIDTH * number
 
     def _route(self, chain: Sequence[str]) -> Route:
