@@ -75,7 +75,7 @@ class _Loop:
     values: dict[fx.Node, ast.expr]
     """the other arguments of the body"""
     lasting: set[str] = field(default_factory=set)
-    """variables that are read after the loop"""
+    """variables that are read after the loop, or in its next step; they are named before the body is written"""
 
     @property
     def node(self) -> Node:
@@ -294,14 +294,14 @@ class Forward:
             written = _for(step, ast.parse(f"range({operation.count})", mode="eval").body)
         else:
             written = _for(step_name(operation.path), attribute_of(operation.path))
+        emitted = self._lasting(loop, loop.node.name or "result") if operation.emits else ""
+        totals = [self._lasting(loop, name) for name in loop.lowered.body.extras]
         statements, results, extras = self._body(loop, owned)
         outputs: list[ast.expr] = list(map(_load, loop.states))
-        if operation.emits:
-            emitted = self._lasting(loop, loop.node.name or "result")
+        if emitted:
             statements.append(_assignment(emitted, results.pop()))
             outputs.append(_load(emitted))
-        for name, value in extras.items():
-            total = self._lasting(loop, name)
+        for total, (name, value) in zip(totals, extras.items(), strict=True):
             scope.statements.append(_assignment(total, ast.Constant(0)))
             statements.append(_assignment(total, ast.BinOp(_load(total), ast.Add(), value)))
             mean = f"{total} / {operation.count}" if name == DEPTH else total
@@ -313,7 +313,7 @@ class Forward:
                 f"with torch.set_grad_enabled(torch.is_grad_enabled() and {step} >= {detached}):\n    pass"
             )
             assert isinstance(block, ast.With)
-            block.body, statements = statements, [block]
+            block.body, statements = statements or [ast.Pass()], [block]
             if states:
                 cuts = "".join(f"\n    {state} = {state}.detach()" for state in states)
                 statements.append(_statement(f"if {step} < {detached}:{cuts}"))
@@ -333,14 +333,15 @@ class Forward:
             mixture = self._name(states[-1].name)
             begin.append(_statement(f"{mixture} = {tally}.mixture"))
             loop.values[states[-1]] = _load(mixture)
-        # The state before the step is in the tally; the other states are read again after the step.
-        statements, results, extras = self._body(loop, {states[operation.state]})
-        variables = list(loop.states)
+        variables, inner = list(loop.states), self._lasting(loop, "inner_ponder")
         if operation.emits:
             variables.append(self._lasting(loop, loop.node.name or "result"))
             scope.statements.append(_assignment(variables[-1], ast.Constant(None)))
+        # The state before the step is in the tally; the other states are read again after the step.
+        statements, results, extras = self._body(loop, {states[operation.state]})
         for index, result in enumerate(results):
-            if index != operation.state and not isinstance(result, ast.Name):
+            is_bound = isinstance(result, ast.Name) and result.id not in {*variables} - {variables[index]}
+            if index != operation.state and not is_bound:
                 name = self._name(f"new_{variables[index]}")
                 statements.append(_assignment(name, result))
                 results[index] = _load(name)
@@ -359,7 +360,6 @@ class Forward:
             statements.append(_statement(f"{variable} = {chosen}"))
         ponder = f"{tally}.ponder"
         if PONDER in extras:
-            inner = self._lasting(loop, "inner_ponder")
             scope.statements.append(_assignment(inner, ast.Constant(0)))
             closed = f"~{broadcast}({tally}.accepted, 1, has_positions=False)"
             cost = f"({ast.unparse(extras[PONDER])}).masked_fill({closed}, 0)"
@@ -413,8 +413,9 @@ class Forward:
         places = [target for index, target in enumerate(targets) if not (by_position and index == 1)]
         loop.values.update(zip(loop.inner, map(_load, places), strict=True))
         mask = targets[1]
-        statements, results, extras = self._body(loop, {loop.inner[0]})
         emitted = self._lasting(loop, "outputs") if operation.emits else ""
+        costs, reals = self._lasting(loop, "costs"), self._lasting(loop, "reals")
+        statements, results, extras = self._body(loop, {loop.inner[0]})
         if emitted:
             scope.statements.append(_statement(f"{emitted} = []"))
             statements.append(_statement(f"{emitted}.append({ast.unparse(results.pop())})"))
@@ -434,7 +435,6 @@ class Forward:
             next_masks.append(_load(new_mask))
         totals: list[str] = []
         if extras:
-            costs, reals = self._lasting(loop, "costs"), self._lasting(loop, "reals")
             totals = [self._lasting(loop, name) for name in extras]
             scope.statements += [_statement(f"{costs} = []"), _statement(f"{reals} = []")]
             values = ast.unparse(ast.Tuple([*extras.values()], ast.Load()))

@@ -53,11 +53,18 @@ def print_statements(statements: Sequence[ast.stmt]) -> str:
     marked = _Marked()
     tree = copy.deepcopy(ast.Module([*statements], []))
     marked.visit(tree)
+    unparsed = ast.unparse(ast.fix_missing_locations(tree))
+    docstrings = {
+        number
+        for token in tokenize.generate_tokens(io.StringIO(unparsed).readline)
+        if token.start[0] < token.end[0] and token.type == tokenize.STRING
+        for number in range(token.start[0], token.end[0] + 1)
+    }
     lines: list[str] = []
-    for line in ast.unparse(ast.fix_missing_locations(tree)).split("\n"):
+    for number, line in enumerate(unparsed.split("\n"), start=1):
         marker = _MARKER.fullmatch(line)
-        if marker is None:
-            lines += _wrapped(line)
+        if number in docstrings or marker is None:
+            lines += [line] if number in docstrings else _wrapped(line)
             continue
         comment = visible(marked.comments[int(marker[3])])
         if marker[2] == "comment":
