@@ -204,20 +204,16 @@ class Attention(nn.Module):
         if self.position not in ("rotary", "xpos"):
             return x
         n, c = x.shape[2:]
+        scaling = (sign, self.decay_scale, self.decay_floor) if self.position == "xpos" else None
 
         def of_positions() -> Tensor:
             positions = counted(n, x, start)
             turn = turns(positions, c, self.base)
-            if self.position == "rotary":
+            if scaling is None:
                 return turn
             return turn * decay(sign * positions, c, self.decay_scale, self.decay_floor)[..., None]
 
-        return rotate(
-            x, cached_in_call(("turns", n, c, start, self.base, self._scaling(sign), x.dtype, x.device), of_positions)
-        )
-
-    def _scaling(self, sign: int) -> tuple[int, float, float] | None:
-        return (sign, self.decay_scale, self.decay_floor) if self.position == "xpos" else None
+        return rotate(x, cached_in_call(("turns", n, c, start, self.base, scaling, x.dtype, x.device), of_positions))
 
     def _is_causal(self, n: int, m: int) -> bool:
         # Under torch.compile a comparison of lengths is a symbol, and the kernels take a bool.
