@@ -70,7 +70,6 @@ _NAMES: Mapping[Name, tuple[Import, str]] = {
     Name("archlang.kernels.dropout", "dropout"): (_FUNCTIONAL, "dropout"),
     Name("archlang.kernels.softmax_attention", "scaled_dot_product_attention"):
         (_FUNCTIONAL, "scaled_dot_product_attention"),
-    Name(f"{_RUNTIME}.weight_gradients", "shared_linear"): (_FUNCTIONAL, "linear"),
     Name(f"{_RUNTIME}.halting", "HaltingBlock"): (Import("torch", "nn", "nn"), "Module"),
 }  # fmt: skip
 
@@ -200,6 +199,8 @@ class _Plain(ast.NodeTransformer):
                     self._products.add(argument.arg)
                     place = index - (len(group) - len(defaults))
                     del group[index], defaults[max(0, place) : place + 1]
+        if arguments.kwarg is not None and arguments.kwarg.arg == "_":
+            arguments.kwarg = None  # masks that the block does not read
         shapes = [f"{own.arg} {_shapes(own.annotation)}" for own in arguments_of(arguments) if _shapes(own.annotation)]
         returned = f" -> {_shapes(node.returns)}" if _shapes(node.returns) else ""
         self.generic_visit(node)

@@ -17,8 +17,8 @@ from archlang.backend.lower.code import Code, LoweredLoop
 from archlang.backend.lower.regions import PythonProgram, lower
 from archlang.backend.runtime.loops import DEPTH, PONDER, broadcast_mask, mean_steps
 from archlang.backend.runtime.scans import mean_over_chunks
-from archlang.export.plain.constructor import HELPERS, RESERVED, attribute_of, step_name, unused_name
-from archlang.export.plain.sources import Name, NotPlainError
+from archlang.export.plain.constructor import HELPERS, RESERVED, attribute_of, class_of, step_name, unused_name
+from archlang.export.plain.sources import Name, NotPlainError, parameters
 from archlang.graph import operations
 from archlang.graph.graph import NUMBER, Graph, Node
 from archlang.graph.growth import growths
@@ -161,17 +161,34 @@ class Forward:
 
     def _write(self, code: Code, values: dict[fx.Node, ast.expr], owned: set[fx.Node]) -> tuple[_Scope, list[ast.expr]]:
         """Writes the code of a region, whose arguments are `values`. Returns it and its results."""
-        scope, loops = _Scope(code, values, owned, _uses(code)), {loop.name: loop for loop in code.loops}
+        scope, loops = _Scope(code, values, owned, self._uses(code)), {loop.name: loop for loop in code.loops}
         *nodes, output = (node for node in code.graph.nodes if node.op != "placeholder")
         for node in nodes:
             if node.op == "call_module" and node.target in loops:
                 self._loop(scope, node, loops[node.target])
-            elif scope.uses[node] and not _is_join(node, code):
+            elif scope.uses[node] and not _is_product(node, code):
                 self._value(scope, node)
         (returned,) = output.args
         results = [scope.take(value) for value in (returned if isinstance(returned, tuple) else (returned,))]
         self._flush(scope)
         return scope, results
+
+    def _uses(self, code: Code) -> Counter[fx.Node]:
+        """How often each value is an argument. Nothing uses a product: blocks apply their own linear maps here."""
+        uses: Counter[fx.Node] = Counter()
+        for node in code.graph.nodes:
+            if not _is_product(node, code):
+                fx.node.map_arg((node.args, self._keywords(node, code)), lambda value: uses.update([value]))
+        return uses
+
+    def _keywords(self, node: fx.Node, code: Code) -> dict[str, Any]:  # Any: masks
+        """The mask of a loop, or those that a block reads."""
+        origin = code.nodes.get(node.name)
+        if origin is None or not isinstance(origin.operation, operations.Call):
+            return {name: value for name, value in node.kwargs.items() if name == "mask"}
+        block = class_of(self._graph.instances[origin.operation.instance].python)
+        read = {name for name in parameters(block, "forward") if name != "products"}
+        return {name: value for name, value in node.kwargs.items() if name in read}
 
     def _value(self, scope: _Scope, node: fx.Node) -> None:
         origin = scope.code.nodes.get(node.name)
@@ -183,7 +200,8 @@ class Forward:
         if node.op == "call_module":
             assert origin is not None
             assert origin.instance is not None
-            keywords = {name: scope.take(mask) for name, mask in _own_keywords(node).items() if mask is not None}
+            masks = self._keywords(node, scope.code)
+            keywords = {name: scope.take(mask) for name, mask in masks.items() if mask is not None}
             block = attribute_of(self._graph.instances[origin.instance].path)
             expression: ast.expr = ast.Call(block, arguments, [ast.keyword(*pair) for pair in keywords.items()])
         elif node.op == "call_method" or node.target in _METHODS:
@@ -231,7 +249,7 @@ class Forward:
         values = {
             placeholder: scope.take(argument)
             for placeholder, argument in zip(inner[len(inner) - len(captured) :], captured, strict=True)
-            if not isinstance(argument, fx.Node) or argument in scope.values  # else it belongs to a join
+            if not isinstance(argument, fx.Node) or argument in scope.values  # else it is a product
         }
         outer = arguments[layout.outer : states_end], taken[layout.outer :], inner[states_begin:]
         states = [
@@ -470,25 +488,9 @@ def _placeholders(code: Code) -> list[fx.Node]:
     return [node for node in code.graph.nodes if node.op == "placeholder"]
 
 
-def _own_keywords(node: fx.Node) -> dict[str, Any]:  # Any: masks
-    """The keywords of a call, in which blocks apply their own linear maps."""
-    return {name: value for name, value in node.kwargs.items() if name != "products"}
-
-
-def _uses(code: Code) -> Counter[fx.Node]:
-    """How often each value is an argument."""
-    uses: Counter[fx.Node] = Counter()
-    for node in (node for node in code.graph.nodes if not _is_join(node, code)):
-        fx.node.map_arg((node.args, _own_keywords(node)), lambda value: uses.update([value]))
-    return uses
-
-
-def _is_join(node: fx.Node, code: Code) -> bool:
-    """Whether a value belongs to a join of linear maps."""
-    if node.target is operator.getitem:
-        return isinstance(node.args[0], fx.Node) and _is_join(node.args[0], code)
-    names = {join.name for join in code.joins}
-    return node.op == "call_module" and str(node.target).partition(".")[0] in names
+def _is_product(node: fx.Node, code: Code) -> bool:
+    """Whether a value is the product of a linear map of a block, computed before a loop."""
+    return node.name in code.nodes and isinstance(code.nodes[node.name].operation, operations.Product)
 
 
 def _takes_mixture(loop: Node) -> bool:
