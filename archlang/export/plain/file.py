@@ -24,8 +24,7 @@ from archlang.backend.architecture import Architecture
 from archlang.backend.lower.names import module_path
 from archlang.diagnostics.visible import visible_lines
 from archlang.export import mistakes
-from archlang.export.model_text import definition_of
-from archlang.export.places import place_of_model
+from archlang.export.places import definition_of, place_of_model
 from archlang.export.plain.blocks import Collection, target_of
 from archlang.export.plain.constructor import RESERVED, class_of, constructor, unused_name
 from archlang.export.plain.forward import Forward
