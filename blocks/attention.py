@@ -241,15 +241,15 @@ class Attention(KeyedAttention):
         if self.position not in ("rotary", "xpos"):
             return x
         n, c = x.shape[2:]
+        scaling = (sign, self.decay_scale, self.decay_floor) if self.position == "xpos" else None
 
         def of_positions() -> Tensor:
             positions = counted(n, x, start)
             turn = turns(positions, c, self.base)
-            if self.position == "rotary":
+            if scaling is None:
                 return turn
             return turn * decay(sign * positions, c, self.decay_scale, self.decay_floor)[..., None]
 
-        scaling = (sign, self.decay_scale, self.decay_floor) if self.position == "xpos" else None
         return rotate(x, cached_in_call(("turns", n, c, start, self.base, scaling, x.dtype, x.device), of_positions))
 
     def _is_causal(self, n: int, m: int) -> bool:
@@ -324,14 +324,14 @@ class Attention(KeyedAttention):
         mask_m: Bool[Tensor, "b m"] | None,
         start: int = 0,
     ) -> Float[Tensor, "b n d"]:
-        n, m = query.shape[2], key.shape[2]
+        m = key.shape[2]
         causal = hides_keys(causal, m, start)
         rate = self.dropout if self.training else 0.0
-        count = query.shape[0] * query.shape[1] * n * m
-        is_drawn = rate > 0 and is_drawn_here(query, count)
-        if is_drawn or (is_large_on_cpu(query, count, _LEAST_WEIGHTS) and _has_few_keys(query, m)):
+        if (rate > 0 and is_drawn_here(query, query[..., 0].numel() * m)) or (
+            is_large_on_cpu(query, query[..., 0].numel() * m, _LEAST_WEIGHTS) and _has_few_keys(query, m)
+        ):
             # On the CPU, torch's attention has no faster kernel for dropout, and none for few keys.
-            allowed = visible(n, m, causal, mask_m, query.device, start)
+            allowed = visible(query.shape[2], m, causal, mask_m, query.device, start)
             heads = self._attend_by_weights(query, key, value, self.slopes, allowed, start)
         elif self.slopes is None and mask_m is None and not (causal and start):
             attend = partial(scaled_dot_product_attention, dropout_p=rate, is_causal=causal)

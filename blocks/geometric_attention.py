@@ -91,15 +91,15 @@ class GeometricAttention(KeyedAttention):
         products: Products,
     ) -> Float[Tensor, "b h n m"]:
         """Returns A of queries at the positions from `start`."""
-        n, m = q.shape[1], key.shape[2]
         query = self._queries(q, products)
-        direction = mapped(self.direction, "direction", q, products)
+        direction = mapped(self.direction, "direction", q, products)  # all heads' left, then all heads' right
         sides = self.direction_scale * direction + self.score_bias
         # torch.compile traces the plain form, and transforms differentiate it.
-        by_hand = not torch.compiler.is_compiling() and not needs_plain_form()
-        if by_hand and m <= kernel.SHORT and q.device.type in ("cpu", "cuda"):
+        if torch.compiler.is_compiling() or needs_plain_form():
+            weights = plain_weights(query, key, sides, mask_m, start, self.causal)
+        elif key.shape[2] <= kernel.SHORT and q.device.type in ("cpu", "cuda"):
             weights = kernel.weights_of_short(query, key, sides, mask_m, start, self.causal)
-        elif by_hand and n == m and start == 0 and q.device.type == "cpu":
+        elif q.shape[1] == key.shape[2] and start == 0 and q.device.type == "cpu":
             weights = kernel.weights_of_long(query, key, sides, mask_m, self.causal)
         else:
             weights = plain_weights(query, key, sides, mask_m, start, self.causal)

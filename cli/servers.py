@@ -32,9 +32,8 @@ def lsp() -> None:
 
 
 def _draw(graph: Graph, picture_format: str) -> str:
-    from archlang.pages.pictures.dot import print_dot
+    from archlang.pages.pictures.formats import print_dot, print_svg
     from archlang.pages.pictures.picture import draw
-    from archlang.pages.pictures.svg import print_svg
 
     picture = draw(graph)
     return str(print_svg(picture)) if picture_format == "svg" else print_dot(picture)

@@ -229,9 +229,8 @@ def inspect(
 
     Example: archlang inspect runs/ndr/2026-01-31_12-00-00 --split test --index 7 -o seven.html
     """
-    from archlang.pages.inspection.inputs import split_item, typed_input
     from archlang.pages.inspection.inspect import inspect as inspect_batch
-    from archlang.pages.inspection.inspect import source_lines
+    from archlang.pages.inspection.inspect import source_lines, split_item, typed_input
     from archlang.record.reading import RECIPE, own_name
     from archlang.runs.evaluation import explaining_stored_model, open_run
 
@@ -252,7 +251,7 @@ def inspect(
         return
     _print_inspection(inspection)
     if png is not None:
-        from archlang.pages.inspection.panel_images import save_panels
+        from archlang.pages.inspection.heatmap import save_panels
 
         for file in save_panels(inspection.panels, png):
             console.out.print(f"wrote {file}")

@@ -34,11 +34,8 @@ from archlang.diagnostics import ArchlangError, ProgramError
 from archlang.diagnostics.render import plain, to_json, to_sarif
 from archlang.export.plain.file import plain_text
 from archlang.graph.text import parse_graph, print_graph
-from archlang.pages.pictures.dot import print_dot
-from archlang.pages.pictures.mermaid import print_mermaid
-from archlang.pages.pictures.page import print_page
+from archlang.pages.pictures.formats import print_dot, print_mermaid, print_page, print_svg
 from archlang.pages.pictures.picture import draw
-from archlang.pages.pictures.svg import print_svg
 from archlang.pages.reports.result_table import ResultTable
 from archlang.pages.reports.table_formats import csv_text, latex, markdown
 from archlang.plan.check import check_text

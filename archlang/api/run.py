@@ -15,12 +15,11 @@ from archlang.backend.architecture import Architecture
 from archlang.compile import add_origin
 from archlang.diagnostics import ProgramError
 from archlang.names.load import load_file
-from archlang.pages.inspection.inputs import item_batch, typed_input
 from archlang.pages.inspection.inspect import inspect as inspect_batch
-from archlang.pages.inspection.inspect import source_lines
+from archlang.pages.inspection.inspect import item_batch, source_lines, typed_input
 from archlang.pages.inspection.inspection import Inspection
+from archlang.pages.pictures.formats import print_svg
 from archlang.pages.pictures.picture import draw
-from archlang.pages.pictures.svg import print_svg
 from archlang.pages.reports.run_report import RunReport
 from archlang.plan.plan import Plan
 from archlang.plugins import NO_PLUGINS

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from archlang.diagnostics.percent import percent_of
-from archlang.pages.reports.statistics import SOLVED, SeedStatistics, paired_test
-from archlang.pages.reports.verdict import ClaimVerdict, judge
+from archlang.pages.reports.statistics import SOLVED, ClaimVerdict, SeedStatistics, judge, paired_test
 from archlang.plan.table import TableColumn, TableRow
 from archlang.runs.table import CellResult, TimeSpent
 from archlang.tasks.kit.metrics import LOWER_IS_BETTER, decimals

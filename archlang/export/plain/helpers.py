@@ -1,4 +1,4 @@
-"""The functions that the method `forward` of an exported model calls besides blocks, and their names."""
+"""The functions that the method `forward` of an exported model calls besides blocks; the file has copies of them."""
 
 from __future__ import annotations
 
@@ -8,20 +8,6 @@ import torch
 from torch import Tensor
 
 from archlang.backend.runtime.scans import grown
-from archlang.export.plain.sources import Name
-
-_LOOPS = "archlang.backend.runtime.loops"
-DIVIDE = Name("archlang.backend.runtime.ieee_division", "divide")
-DIVIDE_WHERE_REAL = Name("archlang.backend.runtime.padded_division", "divide_where_real")
-DERIVED_MASK = Name("archlang.backend.runtime.derived_masks", "derived_mask")
-BROADCAST_MASK = Name(_LOOPS, "broadcast_mask")
-MEAN_STEPS = Name(_LOOPS, "mean_steps")
-OVER_CHUNKS = Name("archlang.backend.runtime.scans", "mean_over_chunks")
-REAL_POSITIONS, FILLED_PADDING, WHERE_REAL, GROWN_BY_PART, POSITIONS, BEFORE, ROUTED, WEIGHED, FOR_ROWS = (
-    Name(__name__, name)
-    for name in ("real_positions", "filled_padding", "where_real", "grown_by_part", "positions", "with_before",
-                 "routed", "weighed", "for_rows")
-)  # fmt: skip
 
 
 def real_positions(x: Tensor, lengths: Tensor | None) -> Tensor | None:
