@@ -9,7 +9,6 @@ from archlang.diagnostics.effort import spend
 from archlang.elaborate import mistakes
 from archlang.elaborate.binding import Binding, unless_unread
 from archlang.elaborate.frame import Frame
-from archlang.elaborate.known_bodies import KnownBodies
 from archlang.elaborate.model_size import ModelSize
 from archlang.elaborate.region_builder import Flow, RegionBuilder
 from archlang.elaborate.static_arguments import settle
@@ -39,30 +38,25 @@ class Context:
     calls of composed blocks that lead to the statement being elaborated, `reported` is the number of mistakes.
     `is_whole` is False if a text could not be read. With `every_branch`, the conditions in the block that is elaborated
     count as unknown, not those in the blocks that it calls. `own_lengths` counts the lengths that scans have for
-    themselves, by name; `bodies` are those that other models share, `known_paths` the paths of those in this model, and
-    `applied_paths` those of all composed blocks so far, except inside of known ones."""
+    themselves, by name."""
 
     def __init__(
         self,
         report: Callable[[Diagnostic], None],
         may_be_unknown: bool,
         observe: Observe | None = None,
-        bodies: KnownBodies | None = None,
         every_branch: bool = False,
     ) -> None:
         self._report = report
         self._every_branch = every_branch
         self._observe = observe
         self.may_be_unknown = may_be_unknown
-        self.bodies = bodies
         self.reported = 0
         self.is_whole = True
         self.size = ModelSize()
         self.calls: list[Span] = []
         self.instances: dict[str, Instance] = {}
         self.own_lengths: dict[str, int] = {}
-        self.applied_paths: set[str] = set()
-        self.known_paths: set[str] = set()
         self._is_doubtful = False
 
     def report(self, diagnostic: Diagnostic) -> None:

@@ -7,7 +7,6 @@ from archlang.elaborate import mistakes
 from archlang.elaborate.calls import Calls
 from archlang.elaborate.context import Context, Observe
 from archlang.elaborate.frame import Frame, InstancePaths
-from archlang.elaborate.known_bodies import KnownBodies
 from archlang.elaborate.model_size import TooLarge
 from archlang.elaborate.region_builder import Flow
 from archlang.elaborate.statements import Statements
@@ -27,14 +26,9 @@ class _Elaborator:
     """Elaborates one block or model, and the composed blocks that it calls."""
 
     def __init__(
-        self,
-        report: Callable[[Diagnostic], None],
-        may_be_unknown: bool,
-        observe: Observe | None,
-        bodies: KnownBodies | None,
-        every_branch: bool,
+        self, report: Callable[[Diagnostic], None], may_be_unknown: bool, observe: Observe | None, every_branch: bool
     ) -> None:
-        self._context = Context(report, may_be_unknown, observe, bodies, every_branch)
+        self._context = Context(report, may_be_unknown, observe, every_branch)
         self._statements = Statements(self._context, Calls(self._context, self._body))
 
     def graph(
@@ -130,7 +124,6 @@ def elaborate(
     generic: bool = False,
     may_be_unknown: bool = False,
     observe: Observe | None = None,
-    bodies: KnownBodies | None = None,
     every_branch: bool = False,
 ) -> tuple[Graph | None, Type | None, tuple[Type, ...]]:
     """Returns the graph of a block or model, the type of its result and those of its inputs. After an error, which is
@@ -139,7 +132,7 @@ def elaborate(
     `ambient` are the sizes that a task sets; `span` is the place to blame for a missing static. With `generic`, statics
     without a default may be missing. With `may_be_unknown`, the sizes of `ambient` may lack a value, and parts of the
     program that depend on them are checked as far as possible. `observe` is called with the places and the types of its
-    values, also after errors. `bodies` are those of blocks of the program that other models share."""
+    values, also after errors."""
     errors: list[Diagnostic] = []
 
     def note(diagnostic: Diagnostic) -> None:
@@ -147,7 +140,7 @@ def elaborate(
             errors.append(diagnostic)
         report(diagnostic)
 
-    elaborator = _Elaborator(note, generic or may_be_unknown, observe, bodies, every_branch)
+    elaborator = _Elaborator(note, generic or may_be_unknown, observe, every_branch)
     try:
         graph, result, types = elaborator.graph(declaration, statics, ambient, span, generic)
     except TooLarge as error:

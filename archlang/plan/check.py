@@ -231,7 +231,6 @@ def _checks(
         elif isinstance(item, Extern) and item.word == "settings":
             yield item, partial(_refuse_training_settings, item, report)
     model_graphs = bodies.model_graphs
-    model_graphs.begin_text()
     bindings: dict[int, Bindings] = {}
     for recipe in [item for item in items if isinstance(item, Recipe)]:
         if bodies.is_sound(recipe, resolved):
@@ -239,13 +238,12 @@ def _checks(
         of_recipe = bindings[id(recipe)] = Bindings()
         make_planner = partial(Planner.of, recipe, resolved, report, model_graphs=model_graphs, bindings=of_recipe)
         yield recipe, partial(_check_recipe, make_planner, points)
-    checks = bodies.cells.of_text(report)
-    cells = CellPlanner(resolved, checks, model_graphs=model_graphs, bindings=bindings)
+    cells = CellPlanner(resolved, report, model_graphs=model_graphs, bindings=bindings)
     for table in [item for item in items if isinstance(item, Table)]:
         if bodies.is_sound(table, resolved):
             continue
         yield table, partial(check_table, cells, table)
-        points.append(partial(check_cells, cells, table, checks, partial(bodies.key_of_cell, file=resolved)))
+        points.append(partial(check_cells, cells, table))
 
 
 def _own_declarations(resolved: ResolvedFile) -> Sequence[Declaration]:

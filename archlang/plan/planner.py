@@ -198,10 +198,8 @@ class Planner:
         """The binding of the line `task` or `train`; points with the same settings of the line share it."""
         own = {path: setting for path, setting in settings.items() if path.startswith(f"{word}.")}
         key = word, *((path, id(setting.value)) for path, setting in own.items())
-        binding, _ = self.bindings.bound.get(
-            key, lambda: (bind(self.recipe, word, own), own)
-        )  # `own` keeps the ids in use
-        return binding
+        # With `own`, which keeps the ids in use.
+        return self.bindings.bound.get(key, lambda: (bind(self.recipe, word, own), own))[0]
 
     def charges(self, settings: Mapping[str, Setting]) -> tuple[str, ...]:
         """The names of the charges of a point's model, settings by their dotted paths; empty if it has a mistake."""

@@ -1,10 +1,9 @@
 """The plan of a `table` of the language."""
 
 import re
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 
 from archlang.diagnostics import Diagnostic
 from archlang.diagnostics.effort import TooMuchWork, spend, unlimited
@@ -21,20 +20,17 @@ from archlang.plan.measures import RUN, Measures, is_group
 from archlang.plan.plan import Plan, PublishedResult
 from archlang.plan.planner import Planner
 from archlang.plan.recipe import report_repeated
-from archlang.plan.sound_cells import CellChecks
 from archlang.plan.table import TableCell, TableColumn, TablePlan, TableRow
 from archlang.plan.table_parts import TableParts, read_table
 from archlang.plan.unread_lines import unread_words
 from archlang.source import Span
 from archlang.syntax.expression_text import expression_text
-from archlang.syntax.tree import Column, Name, Published, Recipe, Row, Setting, Table
+from archlang.syntax.tree import Column, Name, Published, Row, Setting, Table
 
 _HEADER = re.compile(r"^table[ \t]+([A-Za-z_]\w*)", re.MULTILINE)
-_WORD = re.compile(r"[A-Za-z_]\w*")
 # Statics of a task that change nothing but its test items, and those that are like the training items.
 _OF_TESTS = re.compile(r"task\.(test|iid)(_\w+)?")
 _LARGEST_RATIO = 2
-KeyOfRecipe = Callable[[Recipe, frozenset[str]], Hashable]
 _EXAMPLE_OF_COLUMN = 'column "Longer" test.accuracy'
 
 
@@ -76,9 +72,9 @@ def check_table(cells: CellPlanner, table: Table) -> None:
         report_repeated(settings, cells.report)
 
 
-def check_cells(cells: CellPlanner, table: Table, checks: CellChecks, key_of_recipe: KeyOfRecipe) -> None:
+def check_cells(cells: CellPlanner, table: Table) -> None:
     """Checks the cells of a table within the step budget, those with equal settings once; a warning counts those left
-    out. `checks` leaves out known cells, by keys that `key_of_recipe` makes of a recipe and of words in settings."""
+    out."""
     with unlimited():  # `check_table` has spent these steps
         rows, columns = _rows_and_metrics(cells, table)
     by_row = {(row.recipe, settings_text(row.at)): (row.recipe, row.at) for row in rows if row.recipe is not None}
@@ -91,38 +87,13 @@ def check_cells(cells: CellPlanner, table: Table, checks: CellChecks, key_of_rec
     with suppress(TooMuchWork):
         for row_index, column_index in spread([len(row_settings), len(column_settings)]):
             recipe, at = row_settings[row_index]
-            same_columns = column_settings[column_index]
-            key = _key_of_cell(cells, recipe, at, same_columns, key_of_recipe)
-            checks.check(recipe, key, partial(_check_cell, cells, recipe, at, same_columns))
+            columns = column_settings[column_index]
+            plan = cells.plan(recipe, (*at, *columns[0].at))
+            for column in columns:
+                _check_metric(cells, plan, column)
             checked += 1
     if checked < total:
         cells.report(mistakes.points_left_out(table.name_span, table.name, "different cells", checked, total))
-
-
-def _check_cell(cells: CellPlanner, recipe: str, at: Sequence[Setting], columns: Sequence[Column]) -> bool:
-    """Checks the cells of a row in columns with equal settings. Returns whether there is a plan."""
-    plan = cells.plan(recipe, (*at, *columns[0].at))
-    for column in columns:
-        _check_metric(cells, plan, column)
-    return plan is not None
-
-
-def _key_of_cell(
-    cells: CellPlanner, recipe: str, at: Sequence[Setting], columns: Sequence[Column], key_of_recipe: KeyOfRecipe
-) -> Hashable:
-    """Returns what the check of a cell depends on."""
-    planner = cells.planner(recipe)
-    model = None if planner is None else planner.recipe.declarations["model"]
-    if planner is None or model is None:
-        return object()
-    settings = tuple(sorted(_texts(at)))
-    measured = tuple(
-        (column.metric.text, column.index and expression_text(column.index), tuple(sorted(_texts(column.at))))
-        for column in columns
-    )
-    written = " ".join(text for _, text in (*settings, *measured[0][2]))
-    key = key_of_recipe(cells.file.recipes[recipe], frozenset(_WORD.findall(written)))
-    return key, settings, measured, cells.model_graphs.definition(model)
 
 
 def plan_written_table(cells: CellPlanner, table: Table) -> TablePlan | None:
