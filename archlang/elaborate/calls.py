@@ -132,7 +132,8 @@ class Calls:
         block = self.settled(target, statics, callee, frame)
         path = shared.path if shared else frame.paths.unused(callee.parts[-1])
         arguments = [(value, place) for value, place in values if value is not None]
-        if block.declaration.item.signature.may_lack_names:
+        if not block.declaration.item.is_whole:
+            self._context.is_whole = False
             return None
         if len(arguments) != len(values):
             if (mistake := missing_static(block, span)) is not None:
@@ -171,8 +172,7 @@ class Calls:
         self, block: BlockValue, arguments: Sequence[tuple[Flow, Span]], callee: Name, path: str, span: Span
     ) -> tuple[Type, Instance] | None:
         call = self.bind(block, arguments, span)
-        if call is None or not block.declaration.item.is_whole:
-            self._context.is_whole = False  # a clause that could not be read says more of the result
+        if call is None:
             return None
         if gives_probabilities(block.declaration.item):
             self._report(mistakes.halting_block_applied(callee.span, block.declaration.name))

@@ -51,14 +51,14 @@ def settle(
 ) -> dict[str, Bound]:
     """Returns the statics that are set, by name: those of `settled` and the arguments of a call."""
     item = declaration.item
+    if not item.is_whole:
+        return dict(settled)
     parameters = {parameter.name: parameter for parameter in item.signature.statics}
     free = [parameter for parameter in item.signature.statics if parameter.name not in settled]
     statics = dict(settled)
     first: dict[str, Span] = {}
     are_in_place = True  # all values so far
     for position, argument in enumerate(arguments):
-        if "statics" in item.signature.unread and argument.name not in parameters:
-            continue
         are_in_place &= argument.name is None or (position < len(free) and free[position].name == argument.name)
         if argument.name is None:
             if position >= len(free):
@@ -169,7 +169,7 @@ def missing_static(block: BlockValue, place: Span) -> Diagnostic | None:
     """Returns the mistake of the first static that a block requires, and that is not set; None if there is none."""
     declaration = block.declaration
     signature = declaration.item.signature
-    for parameter in () if "statics" in signature.unread else signature.statics:
+    for parameter in signature.statics if declaration.item.is_whole else ():
         kind = parameter_kind(parameter, declaration.file)
         is_read = kind is not None or parameter.kind is None
         if parameter.default is None and is_read and parameter.name not in block.settled:

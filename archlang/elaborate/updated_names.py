@@ -44,7 +44,7 @@ def updated_names(body: Body) -> dict[str, Span]:
                         bound.add(target)
                     add(updated_names(inner))
                 case Unclear(body=inner):
-                    add(updated_names(inner))
+                    visit(inner.statements)
                 case (
                     Scan(target=target, variable=variable, body=inner)
                     | Experts(target=target, variable=variable, body=inner)

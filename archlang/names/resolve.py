@@ -257,14 +257,12 @@ class Loader:
             # A recipe may have the name of the model that it trains, and a table the name of either.
             kind = type(item).__name__ if isinstance(item, tree.Recipe | tree.Table) else ""
             other = first.setdefault((kind, item.name), item)
-            is_half_copy = other is not item and not (other.is_whole and item.is_whole)
-            if other is not item and not is_half_copy:
-                is_recipe = isinstance(item, tree.Recipe)
-                self.diagnostics.append(mistakes.defined_twice(item.name_span, item.name, other.name_span, is_recipe))
+            if other is not item:
+                if other.is_whole and item.is_whole:
+                    is_recipe = isinstance(item, tree.Recipe)
+                    twice = mistakes.defined_twice(item.name_span, item.name, other.name_span, is_recipe)
+                    self.diagnostics.append(twice)
                 continue
-            if is_half_copy and not item.is_whole:
-                continue
-            first[kind, item.name] = item
             if isinstance(item, tree.Definition) or (isinstance(item, tree.Extern) and item.word == "block"):
                 own[item.name] = Declaration(item, resolved)
         self.diagnostics.extend(_block_cycles(resolved))
@@ -347,8 +345,7 @@ def _block_cycles(resolved: ResolvedFile) -> Iterator[Diagnostic]:
     uses: dict[str, list[str]] = {}
     places: dict[tuple[str, str], Span] = {}
     for user, declaration in resolved.own.items():
-        # A name may be that of a static or an input in the part of a header that could not be read.
-        if not isinstance(declaration.item, tree.Definition) or declaration.item.signature.may_lack_names:
+        if not isinstance(declaration.item, tree.Definition) or not declaration.item.is_whole:
             continue
         words = _WORD.findall(declaration.item.span.text)
         if [word for word in words if word in resolved.own] == [user]:

@@ -5,7 +5,7 @@ from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from archlang.diagnostics import Diagnostic, Report
+from archlang.diagnostics import Diagnostic, Report, ignore
 from archlang.elaborate.elaborator import elaborate
 from archlang.names.resolve import Declaration, ResolvedFile
 from archlang.names.unused import unused_names
@@ -66,7 +66,7 @@ class CheckedBodies:
         """Returns the types of the values in the body of a block or model, by their places from its start."""
         body = self._bodies.get(key := self._key(declaration))
         if body is None:
-            body = self._bodies[key] = self._elaborate(declaration, _ignore)
+            body = self._bodies[key] = self._elaborate(declaration, ignore)
         return body.types
 
     def forget_others(self, *files: ResolvedFile) -> None:
@@ -227,7 +227,3 @@ def _text_about(table: Table, recipe: str) -> str:
     """Returns the text of a table without the rows of other recipes, on which the claims about a recipe depend."""
     parts = (part for part in table.parts if not isinstance(part, Row) or part.recipe == recipe)
     return "\n".join([table.name, table.origin, *(part.span.text for part in parts)])
-
-
-def _ignore(diagnostic: Diagnostic) -> None:
-    """The check reports the mistakes."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
 
-from archlang.diagnostics import ProgramError
+from archlang.diagnostics import ProgramError, ignore
 from archlang.diagnostics.log import DiagnosticLog
 from archlang.elaborate.load import load_file
 from archlang.names.load import load_command_line
@@ -219,7 +219,7 @@ def _bind(resolved: ResolvedFile, word: str, settings: Mapping[str, Setting]) ->
 def _planner_of_part(resolved: ResolvedFile, settings: Mapping[str, Setting]) -> tuple[Planner, DiagnosticLog]:
     """The planner of the first recipe of a file, which may lack parts."""
     report = DiagnosticLog()
-    parts = read_parts(next(iter(resolved.recipes.values())), lambda missing: None)
+    parts = read_parts(next(iter(resolved.recipes.values())), ignore)
     planner = Planner(resolve_recipe(resolved, parts, report), settings)
     report.stop_at_errors()
     return planner, report

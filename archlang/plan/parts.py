@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from archlang.diagnostics import Report
 from archlang.plan import mistakes
-from archlang.plan.unread_lines import unread_words
 from archlang.syntax.tree import AtTest, Choice, Claim, Recipe, Search, Setting, Sought, Variation, Vary
 
 _EXAMPLES = {"task": "task ctl", "model": "model gut", "train": "train adamw[lr = 3e-4, steps = 1000]"}
@@ -16,8 +15,7 @@ _MODEL = re.compile(r"^model\s+(\w+)", re.MULTILINE)
 @dataclass(frozen=True)
 class RecipeParts:
     """The lines of a recipe. `choices` has the lines `task`, `model` and `train` by their first word. `is_whole` is
-    False if the recipe has further lines of an unknown base, and `unread` are the words with which the lines may
-    begin that could not be read."""
+    False if the recipe has further lines: of an unknown base, or lines that could not be read."""
 
     recipe: Recipe
     choices: Mapping[str, Choice]
@@ -26,7 +24,6 @@ class RecipeParts:
     search: tuple[Sought, ...]
     claims: tuple[Claim, ...]
     is_whole: bool
-    unread: frozenset[str] = frozenset()
 
 
 def read_parts(recipe: Recipe, report: Report, is_whole: bool = True) -> RecipeParts:
@@ -52,14 +49,14 @@ def read_parts(recipe: Recipe, report: Report, is_whole: bool = True) -> RecipeP
                 search.extend(sought)
             case Claim():
                 claims.append(part)
-    unread = unread_words(recipe)
+    is_whole &= recipe.is_whole
     for word, example in _EXAMPLES.items():
-        if is_whole and word not in choices and word not in unread:
+        if is_whole and word not in choices:
             line = _missing_line(recipe, word)
             report(mistakes.part_missing(recipe.name_span, recipe.name, word, example, recipe.span, line))
     # Which of two lines is meant is unknown, so neither is checked.
     choices = {word: choice for word, choice in choices.items() if word not in repeated}
-    return RecipeParts(recipe, choices, tuple(at_test), tuple(vary), tuple(search), tuple(claims), is_whole, unread)
+    return RecipeParts(recipe, choices, tuple(at_test), tuple(vary), tuple(search), tuple(claims), is_whole)
 
 
 def _missing_line(recipe: Recipe, word: str) -> str | None:

@@ -121,13 +121,7 @@ def resolve_recipe(resolved: ResolvedFile, parts: RecipeParts, report: Report) -
         "train": _find_optimizer(resolved, parts.choices.get("train"), report),
         "model": _find_model(resolved, parts.choices.get("model"), report),
     }  # fmt: skip
-
-    def report_known(diagnostic: Diagnostic) -> None:
-        # A line `vary` that could not be read may set a static that is missing, or that breaks a condition.
-        if diagnostic.code not in ("E0302", "E0304") or parts.unread.isdisjoint(("vary", "search")):
-            report(diagnostic)
-
-    return ResolvedRecipe(resolved, parts, declarations, report_known)
+    return ResolvedRecipe(resolved, parts, declarations, report)
 
 
 def static_names(resolved: ResolvedFile, choice: Choice) -> list[str] | None:
@@ -192,7 +186,7 @@ def _find_model(resolved: ResolvedFile, choice: Choice | None, report: Report | 
     name = _callee(choice)
     declaration = resolved.find(name.text)
     if declaration is not None and _is_model(declaration):
-        return None if "statics" in declaration.item.signature.unread else declaration
+        return declaration if declaration.item.is_whole else None
     if report is None:
         return None
     models = [name for name, candidate in {**resolved.used, **resolved.own}.items() if _is_model(candidate)]

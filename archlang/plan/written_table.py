@@ -22,7 +22,6 @@ from archlang.plan.planner import Planner
 from archlang.plan.recipe import report_repeated
 from archlang.plan.table import TableCell, TableColumn, TablePlan, TableRow
 from archlang.plan.table_parts import TableParts, read_table
-from archlang.plan.unread_lines import unread_words
 from archlang.source import Span
 from archlang.syntax.expression_text import expression_text
 from archlang.syntax.tree import Column, Name, Published, Row, Setting, Table
@@ -200,9 +199,7 @@ def _check_averages(cells: CellPlanner, rows: Sequence[Row], columns: Sequence[C
     tables = [table for _, table, _ in filter(None, averaged)]
     titles = {id(table): [part.title for part in table.parts if isinstance(part, Row)] for table in tables}
     # A title that is there twice stands in place of another, which is then missing.
-    complete = [
-        table for table in tables if len(set(titles[id(table)])) == len(titles[id(table)]) and not unread_words(table)
-    ]
+    complete = [table for table in tables if len(set(titles[id(table)])) == len(titles[id(table)]) and table.is_whole]
     checked: set[str] = set()
     for row in rows if tables else ():
         spend(len(tables))
@@ -364,11 +361,7 @@ def _check_trainings(cells: CellPlanner, columns: Sequence[Column]) -> None:
 def _knows_what_varies(planner: Planner) -> bool:
     """Whether no base of a recipe, and no static that it varies, is unknown."""
     recipe = planner.recipe
-    return (
-        recipe.parts.is_whole
-        and not recipe.parts.unread
-        and all(recipe.parameter(part.path.text) for part in recipe.parts.vary)
-    )
+    return recipe.parts.is_whole and all(recipe.parameter(part.path.text) for part in recipe.parts.vary)
 
 
 def _check_metric(cells: CellPlanner, plan: Plan | None, column: Column) -> None:
@@ -478,7 +471,7 @@ def _columns_that_agree(cells: CellPlanner, rows: Sequence[Row], columns: Sequen
 def _has_parts(cells: CellPlanner, table: Table, parts: Sequence[Row | Column], word: str, example: str) -> bool:
     """Returns whether a table has rows (or columns) with different titles; reports if not."""
     if not parts:
-        if not unread_words(table):
+        if table.is_whole:
             cells.report(mistakes.empty_table(table.name_span, table.name, word, example, table.span))
         return False
     first: dict[str, Span] = {}
