@@ -199,10 +199,9 @@ def test_each_of_several_half_written_lines_is_reported() -> None:
     body = ["a =", "b = norm(", "if", "c = h +", "let f", "let g =", "repeat", "h <-", "charge b =", "y = f["]
     statements = BODY.replace("…", "\n    ".join(body))
     assert {place[1] for place in places(statements) if place[0].startswith("E01")} == {*range(3, 3 + len(body))}
-    for word, lines in (
-        ("recipe", ["task flipflop[nowhere = 3", *PARTS[1:5]]),
-        ("table", ["row", 'row "a"', "column", 'column "x"']),
-    ):
+    parts = ["task flipflop[nowhere = 3", "model", "train adamw[stps =", "test", "vary model.d in", "vary", "claim"]
+    rows = ["row", 'row "a"', 'row "b" r at', "column", "columns", 'column "x"']
+    for word, lines in (("recipe", parts), ("table", rows)):
         text = f"{word} q {{\n    " + "\n    ".join(lines) + "\n}\n"
         assert {place[1] for place in places(text)} == {*range(2, 2 + len(lines))}
 
