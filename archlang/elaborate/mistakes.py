@@ -17,10 +17,17 @@ from archlang.diagnostics.edits import (
     word_in,
     wrapped,
 )
+from archlang.diagnostics.messages import Message, Messages
 from archlang.diagnostics.names import listed, misspelt, plural
 from archlang.source import Span
 from archlang.types import FEATURED, Dim, Type
 from archlang.types.causality import MANNERS
+
+_rows = Messages("archlang.elaborate")
+
+
+def __getattr__(name: str) -> Message:
+    return _rows.__getattr__(name)
 
 
 def _unknown(code: str, span: Span, kind: str, name: str, possible: Iterable[str]) -> Diagnostic:
@@ -300,30 +307,12 @@ _USUAL_SIZES = {
 }
 
 
-def address_is_no_data(span: Span, what: str, got: Type) -> Diagnostic:
-    message = f"{what} would mix `{got}` with data, but addresses stay separate from the data that they point to"
-    remedy = "update an address with a pointer block, and read its data with `dereference`"
-    return Diagnostic("E0409", message, span, f"is `{got}`", remedy=remedy)
-
-
-def address_escapes(span: Span, block: str, result: str) -> Diagnostic:
-    message = f"`{block}` takes an address and returns `{result}`; only `dereference` turns addresses into data"
-    remedy = "return `address`, or use the pointer blocks of the library"
-    return Diagnostic("E0410", message, span, "returns data", remedy=remedy)
-
-
 def not_scanned(span: Span, got: Type) -> Diagnostic:
     remedy = "scan a `seq`, one position at a time, or split it into chunks: `scan c in chunks[10](h) …`"
     if got.name == "tokens":
         remedy = "turn tokens into vectors with `embed[d]`, and scan these"
     message = f"`scan` expects a `seq` or chunks, but this is `{got}`"
     return Diagnostic("E0411", message, span, f"is `{got}`", remedy=remedy)
-
-
-def no_values_of_experts(span: Span, got: Type) -> Diagnostic:
-    message = f"`experts` takes a `seq` or a `vec`, but this is `{got}`"
-    remedy = "apply experts to a sequence, or to the chunks of one in a `scan`"
-    return Diagnostic("E0431", message, span, f"is `{got}`", remedy=remedy)
 
 
 def no_weights_of_experts(span: Span, got: Type, values: Type) -> Diagnostic:
@@ -343,29 +332,6 @@ def cost_in_experts(span: Span, mnemonic: str, experts: Span) -> Diagnostic:
     return Diagnostic("E0432", message, span, what, labels, remedy)
 
 
-def emitted_no_tensor(span: Span, got: Type) -> Diagnostic:
-    message = f"`emit` expects a tensor, but this is `{got}`"
-    return Diagnostic("E0412", message, span, f"is `{got}`", remedy="emit a `seq` or a `vec`")
-
-
-def nothing_emitted(span: Span, target: str, word: str) -> Diagnostic:
-    message = f"`{target}` is what the last step emits, but this `{word}` takes no steps"
-    return Diagnostic("E0433", message, span, "no steps", remedy="take at least one step, or bind the value by `if`")
-
-
-def draws_no_number(span: Span, block: str) -> Diagnostic:
-    message = f"`{block}` does not draw a number of steps"
-    remedy = "use a block without inputs whose result is `seq[1, 1]`, such as `uniform_steps[low = 4, high = 12]`"
-    diagnostic = Diagnostic("E0436", message, span, "draws no number", remedy=remedy)
-    return diagnostic.with_edits(Edit(span, "uniform_steps[low = 4, high = 12]"))
-
-
-def no_gradient_steps(span: Span) -> Diagnostic:
-    message = "no step of this loop has a gradient, so nothing that only it computes is trained"
-    remedy = "keep the gradient of the last step by `truncated 1`; to keep none on purpose, apply `detach` to states"
-    return Diagnostic("W0204", message, span, "no steps", remedy=remedy).with_edits(Edit(span, "1"))
-
-
 def truncated_halting(span: Span) -> Diagnostic:
     message = "a halting loop cannot be truncated: how many steps it takes is decided while it runs"
     remedy = "delete `truncated`; to stop a gradient, apply `detach` to a value"
@@ -381,12 +347,6 @@ def emitted_off_axis(span: Span, got: Type, part: Type) -> Diagnostic:
     return Diagnostic("E0412", message, span, f"is `{got}`", remedy="emit a sequence as long as the chunk")
 
 
-def not_halting(span: Span, block: str) -> Diagnostic:
-    message = f"a loop cannot halt by `{block}`, which returns no halting probabilities"
-    remedy = "halt by `token_halt`, `global_halt`, or an extern block that returns `prob`"
-    return Diagnostic("E0413", message, span, "does not return `prob`", remedy=remedy)
-
-
 def size_unknown(span: Span, name: str, block: str, declared: Span) -> Diagnostic:
     """`declared` is the name of the block in its declaration."""
     message = f"the size `{name}` in the result of `{block}` is in none of its inputs or statics"
@@ -398,18 +358,6 @@ def size_unknown(span: Span, name: str, block: str, declared: Span) -> Diagnosti
     if text[declared.end : declared.end + 1] != "[":
         return diagnostic.with_edits(insertion(declared.source, declared.end, f"[{name}: int]"))
     return diagnostic.with_edits(last_element(declared.source, declared.end, f"{name}: int"))
-
-
-def shared_with_other_sizes(span: Span, name: str, difference: str, first: Span | None) -> Diagnostic:
-    labels = (Label(first, "first used here"),) if first is not None else ()
-    message = f"the calls of `{name}` share weights, but {difference}"
-    return Diagnostic("E0415", message, span, "different sizes", labels, "use one instance for each set of sizes")
-
-
-def value_with_brackets(span: Span, name: str) -> Diagnostic:
-    message = f"`{name}` is a value, which takes no brackets"
-    remedy = f"a block reads positions, such as `first({name})` and `last({name})`; `archlang blocks` lists them"
-    return Diagnostic("E0417", message, span, "a value", remedy=remedy)
 
 
 def input_in_brackets(span: Span, name: str, last: Span, required: Sequence[str]) -> Diagnostic:
@@ -468,16 +416,6 @@ def list_as_value(span: Span) -> Diagnostic:
     return replace(diagnostic, remedy=f"write the values without brackets: `({span.text[1:-1]})`").with_edits(*brackets)
 
 
-def static_indexed(span: Span, name: str) -> Diagnostic:
-    remedy = "declare a static for each of its elements"
-    return Diagnostic("E0418", f"the static `{name}` cannot be indexed", span, "a static", remedy=remedy)
-
-
-def static_as_value(span: Span, what: str) -> Diagnostic:
-    remedy = "write statics in brackets; only numbers combine with tensors"
-    return Diagnostic("E0418", f"{what} cannot be used as a value", span, "a static", remedy=remedy)
-
-
 _MASKS = {
     ">": "`greater(a - b)` is 1 where a > b, else 0",
     "<": "`greater(b - a)` is 1 where a < b, else 0",
@@ -506,27 +444,6 @@ def instance_configured(span: Span, name: str, first: Span) -> Diagnostic:
     return diagnostic.with_edits(None if end is None else Edit(Span(span.source, span.end, end + 1), ""))
 
 
-def too_large(span: Span, limit: int) -> Diagnostic:
-    message = f"this model has more than {limit} operations or modules"
-    remedy = "use `repeat` or `stack` where blocks call one another many times"
-    return Diagnostic("E0421", message, span, "too large", remedy=remedy)
-
-
-def too_many_parameters(span: Span, count: int, limit: int) -> Diagnostic:
-    message = f"this model has {count:,} parameters up to here, and may have {limit:,}"
-    return Diagnostic("E0421", message, span, "too large for any machine", remedy="use smaller widths")
-
-
-def too_many_steps(span: Span, limit: int) -> Diagnostic:
-    message = f"this loop and those around it take more than {limit} steps together"
-    return Diagnostic("E0421", message, span, "too many steps", remedy="use smaller counts")
-
-
-def bad_let(span: Span, name: str) -> Diagnostic:
-    remedy = f"write `let {name} = linear[64]`, or bind a value with `{name} = …`"
-    return Diagnostic("E0422", f"`let {name}` expects a block", span, "not a block", remedy=remedy)
-
-
 def let_of_value(span: Span, name: str, let: Span, inputs: Span | None) -> Diagnostic:
     """`span` is a value that a `let` binds, and `let` the place of `let` and the name. `inputs` are those of the value,
     if it is a call and the body applies the name."""
@@ -538,33 +455,6 @@ def let_of_value(span: Span, name: str, let: Span, inputs: Span | None) -> Diagn
     remedy = f"bind the value without `let`: `{name} = {span.text}`"
     diagnostic = Diagnostic("E0422", message, span, "a value", remedy=remedy)
     return diagnostic.with_edits(Edit(let, name))
-
-
-def needs_instance(span: Span, block: str, name: str) -> Diagnostic:
-    message = f"`{block}` expects an instance as `{name}`, to share its weights"
-    remedy = "bind an instance first: `let e = embed[d]`, then `unembed[e](y)`"
-    return Diagnostic("E0423", message, span, "not an instance", remedy=remedy)
-
-
-def misplaced_family(span: Span, block: str) -> Diagnostic:
-    message = f"`data` is `seq` or `vec` in the signature of `{block}`, but no input determines which"
-    remedy = "add an input of type `data[…]`, or write `seq` or `vec`"
-    return Diagnostic("E0424", message, span, "`seq` or `vec`", remedy=remedy)
-
-
-def length_and_feature(span: Span, name: str, first: Span) -> Diagnostic:
-    message = f"`{name}` is a length here, but a number of features elsewhere"
-    return Diagnostic("E0425", message, span, "a length", (Label(first, "a number of features"),), "rename one of them")
-
-
-def size_out_of_range(span: Span, written: str, number: int, largest: int) -> Diagnostic:
-    message = f"a size must be from 1 to {largest}, but `{written}` is {number}"
-    return Diagnostic("E0426", message, span, "out of range", remedy="write a number in this range")
-
-
-def float_out_of_range(span: Span, name: str, number: float, largest: float) -> Diagnostic:
-    message = f"a static of a block must be from -{largest:g} to {largest:g}, but `{name}` is {number:g}"
-    return Diagnostic("E0426", message, span, "out of range", remedy="write a number in this range")
 
 
 def no_state(span: Span, name: str, kind: Type, word: str) -> Diagnostic:
@@ -599,18 +489,6 @@ def no_growth(span: Span, name: str, before: Type, after: Type) -> Diagnostic:
     return Diagnostic("E0437", message, span, f"is `{after}`", remedy=remedy)
 
 
-def emitted_length_unknown(span: Span, got: Type, name: str) -> Diagnostic:
-    message = f"a loop emits `{got}`, but the number of chunks, `{name}`, is known inside of this loop only"
-    remedy = "emit what reads it, such as its mean, or what attends to it"
-    return Diagnostic("E0438", message, span, f"is `{got}`", remedy=remedy)
-
-
-def halting_block_applied(span: Span, name: str) -> Diagnostic:
-    message = f"the halting block `{name}` is applied to a value"
-    remedy = f"write `repeat 20 halting h by {name} {{ … }}`"
-    return Diagnostic("E0428", message, span, "a halting block", remedy=remedy)
-
-
 def no_arithmetic(span: Span, what: str, kind: Type) -> Diagnostic:
     remedy = (
         "turn tokens into vectors with `embed[d]`"
@@ -636,11 +514,6 @@ def charge_of_several_numbers(span: Span, name: str, kind: Type) -> Diagnostic:
 
 
 # Signatures
-
-
-def read_twice(span: Span, name: str, first: Span) -> Diagnostic:
-    message = f"`reads` says twice what is read of `{name}`"
-    return Diagnostic("E0205", message, span, "again", (Label(first, "first time"),), "delete one of the two")
 
 
 def reads_unknown_input(span: Span, name: str, block: str, possible: Iterable[str]) -> Diagnostic:
@@ -695,38 +568,6 @@ def attention_of_input(span: Span) -> Diagnostic:
     return diagnostic.with_edits(Edit(span, text), is_safe=True)
 
 
-def cuts_no_chunks(span: Span, block: str) -> Diagnostic:
-    message = f"`{block}` gives no `chunks`, so it has no parts"
-    return Diagnostic("E0510", message, span, "about parts", remedy="delete this clause")
-
-
-def map_of_wrong_type(span: Span, name: str, type_text: str) -> Diagnostic:
-    message = f"`{name}` is `{type_text}`, which has no features for a linear map"
-    return Diagnostic("E0510", message, span, "no features", remedy="name an input that is a `seq`, `vec` or `data`")
-
-
-def stated_twice(span: Span, what: str, name: str, first: Span) -> Diagnostic:
-    message = f"the {what} `{name}` is stated twice"
-    labels = (Label(first, "first stated here"),)
-    return Diagnostic("E0510", message, span, "stated again", labels, "delete one, or give both conditions with `when`")
-
-
-def no_integer_in_clause(span: Span, value: str) -> Diagnostic:
-    return Diagnostic("E0303", f"this clause takes an integer, not {value}", span, "expected an integer")
-
-
-def clause_out_of_range(span: Span, written: str, value: str, least: int) -> Diagnostic:
-    message = f"this clause takes an integer of at least {least}, but `{written}` is {value}"
-    return Diagnostic(
-        "E0509", message, span, "out of range", remedy="correct the expression, or exclude it with `when`"
-    )
-
-
-def reserved_size(span: Span, name: str) -> Diagnostic:
-    message = f"`{name}` already means a size of the inputs in these clauses"
-    return Diagnostic("E0205", message, span, "bound again", remedy="use another name")
-
-
 def no_class(span: Span, python: str) -> Diagnostic:
     remedy = 'write the module and the class: `python "mine:Shift"`'
     diagnostic = Diagnostic("E0506", f"`{python}` does not name a Python class", span, "not a class", remedy=remedy)
@@ -738,12 +579,6 @@ def no_class(span: Span, python: str) -> Diagnostic:
 
 
 # Tasks
-
-
-def static_of_task_model(span: Span, name: str, model: str) -> Diagnostic:
-    remedy = "rename this static: the task sets `classes` and `vocab`"
-    diagnostic = Diagnostic("E0607", f"the task sets `{name}` of `{model}`", span, "set by the task", remedy=remedy)
-    return diagnostic.with_edits(without_item(span))
 
 
 def needs_task(span: Span, model: str, sizes: Iterable[str]) -> Diagnostic:

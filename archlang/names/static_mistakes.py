@@ -6,11 +6,19 @@ from dataclasses import replace
 
 from archlang.diagnostics import Diagnostic, Edit, Label
 from archlang.diagnostics.edits import features_declared, insertion, is_in_signature, static_set, without_item, word_in
+from archlang.diagnostics.messages import Message, Messages
 from archlang.diagnostics.names import did_you_mean, listed, misspelt, plural
 from archlang.names.library import static_called
 from archlang.source import Span
 from archlang.source.source import SETTING
 from archlang.types.dimension import MOST_FACTORS, MOST_TERMS
+
+_rows = Messages("archlang.names")
+
+
+def __getattr__(name: str) -> Message:
+    return _rows.__getattr__(name)
+
 
 _RANGE = re.compile(r"[\w.]+?\s*\.\.\s*[\w.]+")
 
@@ -18,11 +26,6 @@ _RANGE = re.compile(r"[\w.]+?\s*\.\.\s*[\w.]+")
 _BEFORE_LIST = re.compile(r"(?<!\w)\[\Z")
 
 _WITH_COMMAS = re.compile(r"[1-9][0-9]{0,2}(?:,[0-9]{3})+(?![0-9_.])")
-
-
-def unused_static(span: Span, name: str) -> Diagnostic:
-    message, remedy = f"the static `{name}` is never used", "delete it, or use it in the body"
-    return Diagnostic("W0201", message, span, "unused", remedy=remedy)
 
 
 # The two smoothing factors of Adam as torch takes them.
@@ -186,15 +189,6 @@ def _a(kind: str) -> str:
     return phrases.get(kind, f"a {kind}")
 
 
-def file_outside(span: Span, name: str, path: str) -> Diagnostic:
-    message = f"`{path}` is outside the folder of the program"
-    remedy = (
-        f"move the file into the folder, pass its path on the command line (`--set 'task.{name}=\"…\"'`), or allow its "
-        "folder: `--allow FOLDER`"
-    )
-    return Diagnostic("E0316", message, span, "outside the folder", remedy=remedy)
-
-
 def where_violated(
     span: Span,
     condition: str,
@@ -218,18 +212,6 @@ def where_violated(
         return Diagnostic("E0304", f"{condition}, which `{block}` requires, never holds", written, remedy="delete it")
     diagnostic = Diagnostic("E0304", message, span, "does not hold", labels, remedy)
     return diagnostic if near is None else misspelt(diagnostic, facts[0][1], possible)
-
-
-def unlisted_symbol(span: Span, symbol: str, static: str, allowed: Sequence[str]) -> Diagnostic:
-    message = f"`{static}` is never `{symbol}`: the signature allows {listed(allowed)}"
-    diagnostic = Diagnostic("E0304", message, span, "not allowed", remedy="compare with one of these, or add it there")
-    return misspelt(diagnostic, symbol, allowed)
-
-
-def symbol_not_listed(span: Span, symbol: str, static: str, block: str, allowed: Sequence[str]) -> Diagnostic:
-    message = f"`{static}` of `{block}` cannot be `{symbol}`: the signature allows {listed(allowed)}"
-    diagnostic = Diagnostic("E0304", message, span, "not allowed", remedy="write one of these")
-    return misspelt(diagnostic, symbol, allowed)
 
 
 def too_many_statics(span: Span, block: str, count: int, declared: Span | None) -> Diagnostic:
@@ -270,41 +252,24 @@ def static_without_name(span: Span, name: str | None, before: Span, kind: str | 
     return diagnostic.with_edits(insertion(span.source, span.start, f"{name} = ")) if name == span.text else diagnostic
 
 
-def static_set_twice(span: Span, name: str, first: Span) -> Diagnostic:
-    message = f"`{name}` is set twice"
-    labels = (Label(first, "first value"),)
-    diagnostic = Diagnostic("E0306", message, span, "second value", labels, "delete one of them")
-    is_same = first.text.rpartition("=")[2].strip() == span.text.rpartition("=")[2].strip()
-    return diagnostic.with_edits(without_item(span), is_safe=is_same)
-
-
-def not_evaluable(span: Span, reason: str, remedy: str) -> Diagnostic:
-    return Diagnostic("E0307", reason, span, "cannot be evaluated", remedy=remedy)
-
-
-def blocks_compared(span: Span) -> Diagnostic:
-    remedy = "declare a symbol, as in `kind: symbol = relu`, and compare that"
-    return Diagnostic("E0303", "blocks are not compared", span, "two blocks", remedy=remedy)
-
-
 def range_with_minus(span: Span) -> Diagnostic:
     written = re.sub(r"\s*-\s*", "..", span.text)
-    diagnostic = not_evaluable(span, "this is a difference, not a range", f"write `{written}`")
+    diagnostic = _rows.not_evaluable(span, "this is a difference, not a range", f"write `{written}`")
     return diagnostic.with_edits(Edit(span, written))
 
 
 def path_with_brackets(span: Span, path: str) -> Diagnostic:
     reason = "a path has no brackets: weights are chosen by a metric of a whole split"
-    return not_evaluable(span, reason, f"write `{path}`").with_edits(Edit(span, path))
+    return _rows.not_evaluable(span, reason, f"write `{path}`").with_edits(Edit(span, path))
 
 
 def divides_by_zero(span: Span) -> Diagnostic:
-    return not_evaluable(span, "this divides by zero", "divide by another number")
+    return _rows.not_evaluable(span, "this divides by zero", "divide by another number")
 
 
 def computed_at_run_time(span: Span, kind: str | None) -> Diagnostic:
     """`span` is an expression in the place of a static of `kind`."""
-    diagnostic = not_evaluable(span, "this is computed at run time", remedy_of_kind(kind))
+    diagnostic = _rows.not_evaluable(span, "this is computed at run time", remedy_of_kind(kind))
     call = _CALL.fullmatch(span.text)
     if call is None:
         return diagnostic
@@ -330,7 +295,7 @@ _INTEGERS = re.compile(r"(?:(?P<first>[0-9]{1,9})\s*,\s*)?(?P<end>[0-9]{1,9})")
 
 def size_too_large(span: Span) -> Diagnostic:
     reason = f"this size has more than {MOST_TERMS} terms, {MOST_FACTORS} factors in a term, or a factor above 2^53"
-    return not_evaluable(span, reason, "make the size a static of the block")
+    return _rows.not_evaluable(span, reason, "make the size a static of the block")
 
 
 # A comparison, or the end of a condition, after a name.
@@ -343,19 +308,6 @@ def data_in_static(span: Span, name: str, bound: Span) -> Diagnostic:
     if _COMPARISON_AFTER.match(span.source.text, span.end):
         remedy = "use statics and sizes here; what depends on values is a mask, as in `greater(h) * h`"
     return Diagnostic("E0309", message, span, "not static", (Label(bound, f"`{name}` is bound here"),), remedy)
-
-
-def length_in_static(span: Span, name: str, bound: Span) -> Diagnostic:
-    labels = (Label(bound, f"`{name}` counts positions here"),) if bound != span else ()
-    message = f"`{name}` is a length, which differs from sample to sample, but a static is fixed at compile time"
-    remedy = "write a number or a static of the block; only lengths in types can depend on a length"
-    return Diagnostic("E0318", message, span, "a length", labels, remedy)
-
-
-def unknown_kind(span: Span, kind: str, possible: Iterable[str]) -> Diagnostic:
-    possible = tuple(possible)
-    message, remedy = f"unknown kind of static `{kind}`", f"the kinds are {listed(possible)}"
-    return misspelt(Diagnostic("E0311", message, span, "no such kind", remedy=remedy), kind, possible)
 
 
 # A line of a recipe, in which no static can be declared.
