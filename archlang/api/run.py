@@ -15,7 +15,7 @@ from archlang.api.saved_folder import SavedModel, is_saved, read_saved
 from archlang.backend.architecture import Architecture
 from archlang.compile import add_origin
 from archlang.diagnostics import ProgramError
-from archlang.names.load import load_file
+from archlang.names.resolve import load_file
 from archlang.pages.inspection.inputs import item_batch, typed_input
 from archlang.pages.inspection.inspect import inspect, source_lines
 from archlang.pages.inspection.inspection import Inspection

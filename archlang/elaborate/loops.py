@@ -9,7 +9,6 @@ from archlang.elaborate.context import Context
 from archlang.elaborate.expressions import Expressions
 from archlang.elaborate.frame import Frame, InstancePaths
 from archlang.elaborate.region_builder import Flow, RegionBuilder, named
-from archlang.elaborate.updated_names import updated_names
 from archlang.graph import operations
 from archlang.graph.graph import NUMBER, Region
 from archlang.graph.growth import Growth, own_length
@@ -24,11 +23,15 @@ from archlang.syntax.tree import (
     Experts,
     Expression,
     Halting,
+    If,
+    Let,
     Name,
     Repeat,
     Scan,
     Stack,
     Statement,
+    Unclear,
+    Update,
 )
 from archlang.types import Dim, Type
 
@@ -551,3 +554,49 @@ def _binds_again(body: Body, outer: Frame) -> bool:
 def _bound_names(body: Body) -> set[str]:
     """The names that the statements of a body bind with `=`."""
     return {each.name for each in body.statements if isinstance(each, Assign)}
+
+
+def updated_names(body: Body) -> dict[str, Span]:
+    """Returns the names that a loop's body updates and does not bind, each with its first `<-`."""
+    updated: dict[str, Span] = {}
+    bound: set[str] = set()
+
+    def visit(statements: Sequence[Statement]) -> None:
+        for statement in statements:
+            match statement:
+                case Update(name=name, name_span=span):
+                    updated.setdefault(name, span)
+                case Assign(name=name) | Let(name=name):
+                    bound.add(name)
+                case If(then=then, otherwise=otherwise):
+                    visit(then.statements)
+                    if otherwise is not None:
+                        visit(otherwise.statements)
+                case (
+                    Repeat(target=target, body=inner)
+                    | Stack(target=target, body=inner)
+                    | Halting(target=target, body=inner)
+                ):
+                    if target:
+                        bound.add(target)
+                    add(updated_names(inner))
+                case Unclear(body=inner):
+                    visit(inner.statements)
+                case (
+                    Scan(target=target, variable=variable, body=inner)
+                    | Experts(target=target, variable=variable, body=inner)
+                ):
+                    if target:
+                        bound.add(target)
+                    updated_inside = updated_names(inner)
+                    updated_inside.pop(variable, None)
+                    if isinstance(statement, Scan) and statement.before is not None:
+                        updated_inside.pop(statement.before, None)
+                    add(updated_inside)
+
+    def add(names: dict[str, Span]) -> None:
+        for name, span in names.items():
+            updated.setdefault(name, span)
+
+    visit(body.statements)
+    return {name: span for name, span in updated.items() if name not in bound}

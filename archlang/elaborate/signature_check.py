@@ -1,18 +1,21 @@
 """Checks a signature on its own, before any call."""
 
 import re
+from collections.abc import Iterable
+from pathlib import Path
 
 from archlang.diagnostics import Report, ignore
+from archlang.diagnostics.log import DiagnosticLog
 from archlang.elaborate import mistakes
 from archlang.elaborate.binding import LARGEST_SIZE, TASK_SIZES, Binding
 from archlang.elaborate.facts import Facts
 from archlang.elaborate.static_arguments import parameter_kind
 from archlang.graph.facts import POSITIONS
 from archlang.names import mistakes as name_mistakes
-from archlang.names import static_mistakes
-from archlang.names.resolve import Declaration
+from archlang.names import resolve, static_mistakes
+from archlang.names.resolve import Declaration, ResolvedFile, is_shipped
 from archlang.names.values import KINDS, Bound
-from archlang.source import Span
+from archlang.source import Source, Span
 from archlang.syntax.printer import unparse
 from archlang.syntax.tree import Conditional, Expression, Extern, Name, Number, TypeExpression, TypeName, Unary
 from archlang.syntax.walk import walk
@@ -140,3 +143,18 @@ def _manners(manner: Expression) -> list[Expression]:
 
 def _types(written: TypeExpression) -> list[TypeName]:
     return [node for node in walk(written) if isinstance(node, TypeName)]
+
+
+def load_file(path: str | Path | Source, allow: Iterable[str | Path] = ()) -> ResolvedFile:
+    """Loads a file as `load_file` of `archlang.names.resolve` does, and checks the signatures of its blocks and models,
+    and of those of the user's files that it uses.
+
+    Raises:
+        ProgramError: a file cannot be read or has mistakes, or a signature has."""
+    resolved = resolve.load_file(path, allow)
+    report = DiagnosticLog()
+    for declaration in (*resolved.own.values(), *resolved.used.values()):
+        if not is_shipped(declaration.file):
+            check_signature(declaration, report)
+    report.stop_at_errors()
+    return resolved

@@ -1,5 +1,6 @@
 """All mistakes of a file: of each block and model on its own, and of the points of its recipes and tables."""
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -7,7 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from archlang.diagnostics import Diagnostic, ProgramError
-from archlang.diagnostics.effort import TooMuchWork, limited
+from archlang.diagnostics.effort import TooMuchWork, limited, spend
 from archlang.diagnostics.log import DiagnosticLog
 from archlang.elaborate.context import IN_CALL
 from archlang.elaborate.signature_check import check_signature
@@ -15,7 +16,6 @@ from archlang.names import library
 from archlang.names.mistakes import declared_by_library_only, incomplete_optimizer, too_much_work
 from archlang.names.resolve import Declaration, Loader, ResolvedFile
 from archlang.names.unused import unused_uses
-from archlang.plan.ambiguous_names import follows, is_of_second_recipe, items_in_doubt
 from archlang.plan.cells import CellPlanner
 from archlang.plan.checked_bodies import CheckedBodies
 from archlang.plan.inheritance import repeats_mistake_of_base
@@ -278,3 +278,66 @@ def _check_recipe(make_planner: Callable[[], Planner], points: list[Check]) -> N
         points.append(planner.check_points)
     if planner.recipe.parts.search:
         points.append(partial(check_search_points, planner))
+
+
+_DEFINED_TWICE = "E0204"
+_BOUND_TWICE = "E0205"
+# Names, statics, lines and titles that are there twice do not follow from anything else.
+_TWICE = frozenset({_DEFINED_TWICE, _BOUND_TWICE, "E0306", "E0602", "E0611"})
+# Neither do unknown values and blocks.
+_INDEPENDENT = _TWICE | {"E0201", "E0202"}
+
+
+def items_in_doubt(resolved: ResolvedFile, diagnostics: Iterable[Diagnostic]) -> Sequence[Item]:
+    """Returns the items that name something with two definitions, directly or by an item that does, and those with
+    two statics of one name. A second definition is not in doubt itself."""
+    spans = [mistake.span for mistake in diagnostics if mistake.code in (_DEFINED_TWICE, _BOUND_TWICE)]
+    if not spans:
+        return ()
+    used = [declaration.item for declaration in resolved.used.values()]
+    named = (
+        item for item in (*resolved.program.items, *used) if isinstance(item, Definition | Extern | Recipe | Table)
+    )
+    words = [(item, _words(item)) for item in named]
+    # The names of items that are defined twice, and of items with two statics or inputs of one name.
+    names = {item.name for item, _ in words if any(_is_of_signature(span, item) for span in spans)}
+    names |= {mistake.span.text for mistake in diagnostics if mistake.code == _DEFINED_TWICE}
+    doubtful = [item for item, _ in words if any(_is_static(span, item) for span in spans)]
+    while users := [item for item, item_words in words if item not in doubtful and names & item_words]:
+        doubtful += users
+        names |= {item.name for item in users}
+    return doubtful
+
+
+def follows(diagnostic: Diagnostic, doubtful: Sequence[Item]) -> bool:
+    """Whether a diagnostic may follow from a name with two definitions."""
+    return diagnostic.code not in _INDEPENDENT and any(_contains(item.span, diagnostic.span) for item in doubtful)
+
+
+def is_of_second_recipe(diagnostic: Diagnostic, mistakes: Iterable[Diagnostic]) -> bool:
+    """Whether a recipe lacks a part that may be meant to come from the first recipe of its name."""
+    return diagnostic.code == "E0601" and any(
+        mistake.code == _DEFINED_TWICE and mistake.span == diagnostic.span for mistake in mistakes
+    )
+
+
+def _words(item: Definition | Extern | Recipe | Table) -> set[str]:
+    """Returns the words of an item without the name that it defines."""
+    text, name = item.span.text, item.name_span
+    words = re.findall(r"\w+", text[: name.start - item.span.start] + text[name.end - item.span.start :])
+    spend(len(words) // 20)
+    return set(words)
+
+
+def _is_of_signature(span: Span, item: Item) -> bool:
+    if not isinstance(item, Definition | Extern):
+        return False
+    return any(part.span is span for part in (*item.signature.statics, *item.signature.inputs))
+
+
+def _is_static(span: Span, item: Item) -> bool:
+    return isinstance(item, Definition | Extern) and any(part.span is span for part in item.signature.statics)
+
+
+def _contains(outer: Span, inner: Span) -> bool:
+    return outer.source is inner.source and outer.start <= inner.start and inner.end <= outer.end

@@ -8,18 +8,16 @@ from typing import TypeVar
 
 from archlang.diagnostics import ProgramError, ignore
 from archlang.diagnostics.log import DiagnosticLog
-from archlang.elaborate.load import load_file
-from archlang.names.load import load_command_line
-from archlang.names.resolve import Loader, ResolvedFile
+from archlang.elaborate.signature_check import load_file
+from archlang.names.resolve import Loader, ResolvedFile, load_command_line
 from archlang.plan import mistakes
 from archlang.plan.cells import CellPlanner
 from archlang.plan.derived_table import plan_derived_table
 from archlang.plan.model_graphs import ModelGraphs
 from archlang.plan.overrides import parse_overrides, static_setting
-from archlang.plan.parts import read_parts
 from archlang.plan.plan import BoundExtern, Plan
 from archlang.plan.planner import Planner
-from archlang.plan.recipe import resolve_recipe
+from archlang.plan.recipe import read_parts, resolve_recipe
 from archlang.plan.search import SearchPlan, plan_spaces
 from archlang.plan.table import TablePlan
 from archlang.plan.written_table import plan_written_table

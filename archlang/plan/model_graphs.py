@@ -6,11 +6,12 @@ from dataclasses import dataclass, field
 from archlang.diagnostics import Diagnostic
 from archlang.diagnostics.effort import Memo
 from archlang.elaborate.elaborator import elaborate
+from archlang.graph import operations
 from archlang.graph.causality import Leak, find_leak
-from archlang.graph.graph import Graph
+from archlang.graph.graph import Graph, Instance
+from archlang.graph.prune import normalize
 from archlang.names.resolve import Declaration, is_shipped
 from archlang.names.values import BlockValue, Bound, InstanceValue, Unknown, Value, show
-from archlang.plan.weights import may_have_weights
 from archlang.source import Span
 from archlang.types import Type
 
@@ -67,7 +68,7 @@ class ModelGraphs:
         return self._leaks.get((id(graph), origin), lambda: (find_leak(graph, origin), graph))[0]  # keeps the id in use
 
     def may_have_weights(self, graph: Graph) -> bool:
-        """Returns whether results of a graph need weights, as `may_have_weights` of `archlang.plan.weights` does."""
+        """Returns whether results of a graph need weights, as the function does."""
         return self._weights.get(id(graph), lambda: (may_have_weights(graph), graph))[0]  # keeps the id in use
 
     def _texts(self, bounds: Mapping[str, Bound]) -> _Texts:
@@ -95,3 +96,32 @@ def _is_its_text(value: Value) -> bool:
     if isinstance(value, BlockValue):
         return all(_is_its_text(bound.value) for bound in value.settled.values())
     return not isinstance(value, InstanceValue | Unknown)
+
+
+def have_same_weights(left: Graph, right: Graph) -> bool:
+    """Whether two graphs of one model have weights of the same names, blocks and sizes."""
+    left, right = normalize(left), normalize(right)
+    return _weights(left) == _weights(right) and _copies(left) == _copies(right)
+
+
+def may_have_weights(graph: Graph) -> bool:
+    """Whether the results of a graph need weights, or blocks whose signatures do not say."""
+    return any(map(_may_have, normalize(graph).instances.values()))
+
+
+def _may_have(instance: Instance) -> bool:
+    return not instance.pure and instance.costs.parameters != 0
+
+
+def _weights(graph: Graph) -> set[tuple[str, str, tuple[tuple[str, str], ...]]]:
+    return {
+        (path, instance.block, tuple(sorted((name, str(size)) for name, size in instance.features.items())))
+        for path, instance in graph.instances.items()
+        if not instance.pure
+    }
+
+
+def _copies(graph: Graph) -> dict[str, int]:
+    """How many copies of its weights each `stack` has, by its path."""
+    stacks = (node.operation for node in graph.region.walk() if isinstance(node.operation, operations.OwnWeights))
+    return {stack.path: stack.count for stack in stacks}

@@ -16,28 +16,26 @@ from archlang.elaborate.static_arguments import plain
 from archlang.names import mistakes as name_mistakes
 from archlang.names.resolve import ResolvedFile
 from archlang.plan import mistakes
-from archlang.plan.charges import charge_names, check_claimed, check_weights
 from archlang.plan.claims import check_agreement, check_claimed_groups, check_claims, published_results, row_claims
-from archlang.plan.early_stopping import check_patience
 from archlang.plan.grid import spread
-from archlang.plan.idle_settings import check_idle_settings
 from archlang.plan.inheritance import with_base
 from archlang.plan.measures import Measures
-from archlang.plan.model_graphs import ModelGraphs
-from archlang.plan.parts import read_parts
+from archlang.plan.model_graphs import ModelGraphs, have_same_weights
 from archlang.plan.plan import BoundExtern, Plan, PublishedResult
-from archlang.plan.recipe import ResolvedRecipe, report_repeated, resolve_recipe, static_names
+from archlang.plan.recipe import ResolvedRecipe, read_parts, report_repeated, resolve_recipe, static_names
 from archlang.plan.recipe_graph import recipe_graph
-from archlang.plan.replaced_values import check_replaced_values
-from archlang.plan.schedules import check_schedule
-from archlang.plan.seeds import check_seed, check_seeds
-from archlang.plan.sign_sgd import check_sign_sgd
+from archlang.plan.rules import (
+    TrainSettings,
+    charge_names,
+    check_claimed,
+    check_idle_settings,
+    check_replaced_values,
+    check_seed,
+    check_seeds,
+)
 from archlang.plan.statics import bind, bound_extern, given_statics, given_weights, model_statics, sizes_of_task
-from archlang.plan.supervision import check_supervision
 from archlang.plan.task_instance import task_measures
-from archlang.plan.user_functions import check_user_functions
 from archlang.plan.variations import VariedStatic, check_variations, values_by_path, varied_statics
-from archlang.plan.weights import have_same_weights
 from archlang.plugins import NO_PLUGINS, Plugins
 from archlang.syntax.tree import Claim, Recipe, Setting
 from archlang.types.statics import StaticValue
@@ -167,13 +165,8 @@ class Planner:
         model = recipe.declarations["model"]
         if graph is None or at_test is None or task is None or train is None or model is None:
             return None
-        check_weights(weights, graph, model.name, train.call, recipe.report)
-        check_supervision(train.statics, graph, model.name, train.call, recipe.report)
-        check_patience(train.statics, train.call, recipe.report)
-        check_user_functions(train.statics, train.call, recipe.report)
         bound_task, optimizer = bound_extern(task), bound_extern(train, weights)
-        check_schedule(train.statics, optimizer, train.call, recipe.report)
-        check_sign_sgd(train.statics, optimizer, graph, model.name, train.call, recipe.report)
+        TrainSettings(train, weights, optimizer, graph, model.name, recipe.report).check()
         by_path: dict[str, StaticValue] = {f"task.{name}": value for name, value in bound_task.statics.items()}
         by_path |= {f"model.{name}": value for name, value in model_statics(model, statics, sizes).items()}
         by_path |= {f"train.{name}": value for name, value in optimizer.statics.items()}

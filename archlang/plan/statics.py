@@ -8,9 +8,8 @@ from archlang.elaborate.static_arguments import parameter_kind, plain, settle, s
 from archlang.names.resolve import Declaration
 from archlang.names.static_mistakes import static_set_twice
 from archlang.names.values import BlockValue, Bound, Unknown
-from archlang.plan.charges import is_weight, weight_parameter
 from archlang.plan.plan import BoundExtern
-from archlang.plan.recipe import ResolvedRecipe
+from archlang.plan.recipe import ResolvedRecipe, is_weight, weight_parameter
 from archlang.syntax.expression_text import expression_text
 from archlang.syntax.tree import Call, Expression, Extern, Setting
 from archlang.types import Dim

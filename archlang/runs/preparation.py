@@ -9,7 +9,7 @@ from archlang.backend.architecture import Architecture
 from archlang.compile import build
 from archlang.diagnostics.terminal import Terminal
 from archlang.plan.plan import BoundExtern, Plan
-from archlang.plan.seeds import HIGHEST_SEED
+from archlang.plan.rules import HIGHEST_SEED
 from archlang.plan.trust import is_shipped
 from archlang.plugins import Plugins
 from archlang.runs import mistakes

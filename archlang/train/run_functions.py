@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from archlang.plan.user_functions import SHIPPED
+from archlang.plan.rules import SHIPPED
 from archlang.plugins import Plugins
 from archlang.plugins.functions import PluginFunction
 from archlang.tasks.kit.ragged import Reals

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 
 from archlang.graph.operations import CHARGES
-from archlang.plan.early_stopping import EVALUATIONS
+from archlang.plan.rules import EVALUATIONS
 from archlang.types.statics import StaticValue, Symbol
 
 _POINTS = 100  # about this many points has a curve

@@ -7,7 +7,7 @@ import pytest
 from archlang.diagnostics.effort import limited
 from archlang.elaborate import calls
 from archlang.graph.graph import Graph
-from archlang.names.load import load_command_line
+from archlang.names.resolve import load_command_line
 from archlang.plan.check import check_text
 from archlang.plan.model_graph import model_graph
 
