@@ -9,7 +9,8 @@ A row is the code and the name of a message with its facts, then the message, th
         help: choose another name, or update the state of a loop with `{name} <- …`
 
 The first place is that of the mistake; a place that is None has no label. A fact that is a list is written
-`{names:listed}` or `{names:path}`, and a count `{count:plural value}`. `near: name possible` suggests the possible
+`{names:listed}` or `{names:path}`, and a count `{count:plural value}`. `{first:?bound‖new}` is `bound` if there is a
+`first`, and `{kind:=vec?one‖many}` is `one` if the kind is `vec`. `near: name possible` suggests the possible
 names that a misspelt name can mean, and `edit: without_item span` is the edit that makes the correction; `safe edit:`
 is one that nobody need be asked about.
 """
@@ -27,6 +28,7 @@ from archlang.diagnostics.names import is_short, listed, misspelt, plural
 from archlang.source import Span
 
 _HEAD = re.compile(r"(?P<code>[EW]\d{4}) (?P<name>\w+)\((?P<facts>[\w, ]*)\)")
+_CHOICE = re.compile(r"(?:=(?P<value>\w+))?\?(?P<then>.*)‖(?P<otherwise>.*)", re.DOTALL)
 _EDITS: Mapping[str, Callable[[Span, str], Edit | None]] = {
     "without": lambda span, _: without(span),
     "without_item": lambda span, _: without_item(span),
@@ -40,6 +42,9 @@ class _Text(Formatter):
     """Formats the facts of a message."""
 
     def format_field(self, value: object, spec: str) -> str:
+        if choice := _CHOICE.fullmatch(spec):
+            holds = bool(value) if choice["value"] is None else str(value) == choice["value"]
+            return choice["then"] if holds else choice["otherwise"]
         if spec == "listed" and isinstance(value, Iterable):
             return listed(value)
         if spec == "path" and isinstance(value, Iterable):

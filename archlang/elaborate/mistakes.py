@@ -190,18 +190,6 @@ def state_changes_type(
     return diagnostic if size is None else diagnostic.with_edits(*resized(span, after.dims[-1], size))
 
 
-def grown_in_loop(span: Span, name: str, before: Type, after: Type, first: Span | None, word: str) -> Diagnostic:
-    """A state of a loop, begun by `word`, that grows in a scan within the loop; `span` is its name after `carry`."""
-    labels = (Label(first, f"`{name}` is `{before}` here"),) if first is not None else ()
-    message = (
-        f"the state `{name}` of the loop around is `{before}`, but `{after}` after this scan; a state keeps its type"
-    )
-    remedy = f"let another name grow, which the loop binds in each step: `grown = {name}` before this scan"
-    if word == "scan":
-        remedy = f"write `carry {name} growing` in the scan around too, or let another name grow: `grown = {name}`"
-    return Diagnostic("E0405", message, span, f"grows to `{after}`", labels, remedy)
-
-
 def _fixed_length(state: str, before: int | None, after: int | None) -> str:
     """Returns how a state keeps its length. `before` is its length before an update, `after` that of the update; they
     are None if they differ from sample to sample."""
@@ -307,14 +295,6 @@ _USUAL_SIZES = {
 }
 
 
-def not_scanned(span: Span, got: Type) -> Diagnostic:
-    remedy = "scan a `seq`, one position at a time, or split it into chunks: `scan c in chunks[10](h) …`"
-    if got.name == "tokens":
-        remedy = "turn tokens into vectors with `embed[d]`, and scan these"
-    message = f"`scan` expects a `seq` or chunks, but this is `{got}`"
-    return Diagnostic("E0411", message, span, f"is `{got}`", remedy=remedy)
-
-
 def no_weights_of_experts(span: Span, got: Type, values: Type) -> Diagnostic:
     message = f"`experts` needs a weight of each expert for each position of `{values}`, but this is `{got}`"
     expected = Type(values.name, (*values.dims[:-1], Dim.of("e")))
@@ -322,29 +302,11 @@ def no_weights_of_experts(span: Span, got: Type, values: Type) -> Diagnostic:
     return Diagnostic("E0431", message, span, f"is `{got}`", remedy=remedy)
 
 
-def cost_in_experts(span: Span, mnemonic: str, experts: Span) -> Diagnostic:
-    what = "a charge" if mnemonic == "charge" else "a halting loop"
-    message = f"{what} in `experts` has no meaning: each position uses other experts"
-    labels = (Label(experts, "these experts"),)
-    remedy = (
-        "charge a value outside, such as the routing weights" if mnemonic == "charge" else "halt outside of `experts`"
-    )
-    return Diagnostic("E0432", message, span, what, labels, remedy)
-
-
 def truncated_halting(span: Span) -> Diagnostic:
     message = "a halting loop cannot be truncated: how many steps it takes is decided while it runs"
     remedy = "delete `truncated`; to stop a gradient, apply `detach` to a value"
     clause = Span(span.source, span.source.text.rfind("truncated", 0, span.start), span.end)
     return Diagnostic("E0434", message, span, "truncated", remedy=remedy).with_edits(without(clause), is_safe=True)
-
-
-def emitted_off_axis(span: Span, got: Type, part: Type) -> Diagnostic:
-    if part.name == "vec":
-        message = f"`emit` expects a `vec` for the position `{part}`, but this is `{got}`"
-        return Diagnostic("E0412", message, span, f"is `{got}`", remedy="emit a `vec`, or scan chunks of the sequence")
-    message = f"`emit` expects one vector for each position of the chunk `{part}`, but this is `{got}`"
-    return Diagnostic("E0412", message, span, f"is `{got}`", remedy="emit a sequence as long as the chunk")
 
 
 def size_unknown(span: Span, name: str, block: str, declared: Span) -> Diagnostic:
@@ -457,26 +419,6 @@ def let_of_value(span: Span, name: str, let: Span, inputs: Span | None) -> Diagn
     return diagnostic.with_edits(Edit(let, name))
 
 
-def no_state(span: Span, name: str, kind: Type, word: str) -> Diagnostic:
-    loop = {"halting": "a halting loop", "scan": "a scan"}.get(word, f"`{word}`")
-    what = "a number" if kind.name == "number" else f"`{kind}`"
-    message = f"`{name}` is {what}, which cannot be a state of {loop}"
-    remedy = (
-        "use a `seq` or a `vec`, which has a value for each sample"
-        if kind.name == "number"
-        else "make the sequence a state, and split it inside the loop"
-    )
-    return Diagnostic("E0427", message, span, "not a state", remedy=remedy)
-
-
-def growing_no_sequence(span: Span, name: str, kind: Type) -> Diagnostic:
-    message = f"`{name}` is `{kind}`, and only a `seq` grows"
-    remedy = f"begin with a sequence, such as `constant[0, d]()`, which is empty, and append `expand({name})`"
-    if kind.name != "vec":
-        remedy = "begin with a sequence, such as `constant[0, d]()`, which is empty"
-    return Diagnostic("E0437", message, span, f"is `{kind}`", remedy=remedy)
-
-
 def no_growth(span: Span, name: str, before: Type, after: Type) -> Diagnostic:
     if before == after:
         message = f"`{name}` is carried as growing, but keeps its length"
@@ -487,15 +429,6 @@ def no_growth(span: Span, name: str, before: Type, after: Type) -> Diagnostic:
         )
         remedy = "append a `seq` with a number of positions, such as `expand(v)` of a vector, or the chunk of the scan"
     return Diagnostic("E0437", message, span, f"is `{after}`", remedy=remedy)
-
-
-def no_arithmetic(span: Span, what: str, kind: Type) -> Diagnostic:
-    remedy = (
-        "turn tokens into vectors with `embed[d]`"
-        if kind.name == "tokens"
-        else "compute with the sequence before it is split, or with each chunk in a `scan`"
-    )
-    return Diagnostic("E0429", f"{what} does not apply to `{kind.name}`", span, f"is `{kind}`", remedy=remedy)
 
 
 def charge_of_several_numbers(span: Span, name: str, kind: Type) -> Diagnostic:
@@ -579,10 +512,3 @@ def no_class(span: Span, python: str) -> Diagnostic:
 
 
 # Tasks
-
-
-def needs_task(span: Span, model: str, sizes: Iterable[str]) -> Diagnostic:
-    sizes = tuple(sizes)
-    message = f"`{model}` needs {listed(sizes) if sizes else 'a size'}, which only a task or a static sets"
-    remedy = "choose a task that sets it, write a number, or pass it: `archlang.load(path, classes=10, vocab=15)`"
-    return Diagnostic("E0608", message, span, "unknown size", remedy=remedy)

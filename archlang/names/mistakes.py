@@ -108,34 +108,11 @@ def _fits(item: Definition | Extern, arguments: Sequence[Type | None] | None) ->
     )
 
 
-def defined_twice(span: Span, name: str, first: Span, is_recipe: bool = False) -> Diagnostic:
-    message = f"`{name}` is defined twice in this file"
-    labels = (Label(first, "first definition"),)
-    remedy = "rename one of them, or delete it"
-    if is_recipe:
-        remedy += f"; a recipe that changes parts of `{name}` is `recipe other from {name} {{ … }}`"
-    return Diagnostic("E0204", message, span, "second definition", labels, remedy)
-
-
 def bound_in_loop(span: Span, name: str, first: Span) -> Diagnostic:
     """A loop without carried states binds a name that is bound outside of it."""
     sign = re.compile(r"[ \t]*(=)(?!=)").match(span.source.text, span.end)
     edit = None if sign is None else Edit(Span(span.source, *sign.span(1)), "<-")
     return _rows.bound_twice(span, name, first).with_edits(edit)
-
-
-def update_outside_loop(span: Span, name: str, first: Span | None) -> Diagnostic:
-    """`first` is the place that binds the name, None if nothing does."""
-    message = f"`{name} <-` is outside every loop"
-    if first is None:
-        return Diagnostic("E0207", message, span, "not in a loop", remedy=f"bind the name with `{name} = …`")
-    remedy = "bind a new name with `=`, or move the line into `repeat`, `stack` or `scan`"
-    return Diagnostic("E0207", message, span, "not in a loop", (Label(first, f"`{name}` is bound here"),), remedy)
-
-
-def file_not_found(span: Span, path: str, exists: bool) -> Diagnostic:
-    message = f"`{path}` is not a regular file" if exists else f"there is no file `{path}`"
-    return Diagnostic("E0208", message, span, "not found", remedy="write the path relative to this file")
 
 
 def import_cycle(span: Span, cycle: Sequence[str]) -> Diagnostic:
@@ -227,14 +204,6 @@ def unreachable(span: Span, returned: Span, last: Span) -> Diagnostic:
     return diagnostic.with_edits(without_lines(span.to(last)))
 
 
-def emit_missing(span: Span, name: str, states: Collection[str]) -> Diagnostic:
-    """`states` are the names that the body updates."""
-    message = f"this loop binds `{name}`, but its body has no `emit`"
-    updated = f" and use {listed(states)} after the loop" if states else ""
-    remedy = f"end the body with `emit …`, or delete `{name} =`{updated}"
-    return Diagnostic("E0220", message, span, "no `emit`", remedy=remedy)
-
-
 def state_not_updated(span: Span, name: str, word: str, updated: Collection[str] = ()) -> Diagnostic:
     """`updated` are the names that the body updates."""
     message = f"the {word} `{name}` is never updated in the loop"
@@ -262,13 +231,6 @@ def not_carried(span: Span, name: str, loop: Span, not_updated: Sequence[str]) -
     return diagnostic.with_edits(insertion(loop.source, end, f" carry {name}"), is_safe=True)
 
 
-def unused_name(span: Span, name: str, statement: Span | None) -> Diagnostic:
-    """`statement` can be deleted; it is None if the statement also does other things than bind the name."""
-    message, remedy = f"`{name}` is never used", "delete the line, or use the value"
-    diagnostic = Diagnostic("W0201", message, span, "unused", remedy=remedy)
-    return diagnostic if statement is None else diagnostic.with_edits(without_lines(statement))
-
-
 def unused_use(use: Span, path: Span) -> Diagnostic:
     message = f"nothing here comes from `{path.text.strip(chr(34))}`"
     diagnostic = Diagnostic("W0201", message, path, "unused", remedy="delete the line")
@@ -293,13 +255,6 @@ def incomplete_optimizer(span: Span, name: str, python: Span | None) -> Diagnost
         return diagnostic
     clause = python.source.text.rfind("python", 0, python.start)
     return diagnostic.with_edits(insertion(python.source, clause, "with training "), is_safe=True)
-
-
-def bad_count(span: Span, word: str, value: str, least: int = 0) -> Diagnostic:
-    unit = "positions" if word == "after" else "steps"
-    message = f"`{word}` takes from {least} to 10000 {unit}, not {value}"
-    remedy = f"write an integer from {least} to 10000, or a static of kind `int`"
-    return Diagnostic("E0308", message, span, f"invalid number of {unit}", remedy=remedy)
 
 
 def nothing_to_vary(span: Span) -> Diagnostic:

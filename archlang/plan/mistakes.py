@@ -7,7 +7,7 @@ from dataclasses import replace
 from archlang.diagnostics import Diagnostic, Edit, Label
 from archlang.diagnostics.edits import insertion, static_set, without_item
 from archlang.diagnostics.messages import Message, Messages
-from archlang.diagnostics.names import did_you_mean, is_short, listed, misspelt
+from archlang.diagnostics.names import did_you_mean, listed, misspelt
 from archlang.diagnostics.percent import share_of
 from archlang.graph.causality import Reason
 from archlang.source import Span
@@ -70,17 +70,6 @@ def _last_line(item: Span, line: str) -> Edit:
     if source.text[start:place].strip():
         return insertion(source, place, f"{line} ")
     return insertion(source, start, f"    {line}\n")
-
-
-def unknown_recipe(span: Span, name: str, possible: Iterable[str], path: str | None = None) -> Diagnostic:
-    """`path` is that of the file which the command line names with the recipe."""
-    possible = tuple(possible)
-    message, remedy = f"unknown recipe `{name}`{_in_file(path)}", f"the recipes are {listed(possible)}"
-    if not possible:
-        remedy = "write `recipe name { … }` in this file; recipes of used files do not count"
-    return misspelt(
-        Diagnostic("E0604", message, span, "no such recipe", remedy=remedy), name, possible, is_guess=is_short(name)
-    )
 
 
 def bad_metric(span: Span, name: str) -> Diagnostic:
@@ -199,14 +188,6 @@ def nothing_to_search(span: Span, path: str, ends: tuple[Span, Span] | None = No
     return diagnostic.with_edits(Edit(low, high.text), Edit(high, low.text), is_safe=True)
 
 
-def unknown_charge(span: Span, name: str, model: str, possible: Iterable[str], halts: bool) -> Diagnostic:
-    possible = tuple(possible)
-    charges = f"its charges are {listed(possible)}" if possible else f"add a line such as `charge {name} = …`"
-    charges += "; the weight of the steps of its halting loops is `ponder`" if halts else ""
-    message = f"`{model}` has no charge `{name}`"
-    return misspelt(Diagnostic("E0617", message, span, "no such charge", remedy=charges), name, possible)
-
-
 def endless_patience(span: Span, patience: int, evaluations: int, has_steps: bool) -> Diagnostic:
     number = f"{evaluations} evaluation" if evaluations == 1 else f"{evaluations} evaluations"
     message = f"`patience = {patience}` never ends a run early: a run has {number}, the last of them at its end"
@@ -214,18 +195,6 @@ def endless_patience(span: Span, patience: int, evaluations: int, has_steps: boo
     if not has_steps:
         remedy = "set a smaller `patience`, or more epochs"
     return Diagnostic("W0205", message, span, "not exhausted before the end", remedy=remedy)
-
-
-def _in_file(path: str | None) -> str:
-    return "" if path is None else f" in `{path}`"
-
-
-def unknown_table(span: Span, name: str, possible: Iterable[str], path: str | None = None) -> Diagnostic:
-    """`path` is that of the file which the command line names with the table."""
-    possible = tuple(possible)
-    remedy = f"the tables are {listed(possible)}" if possible else "add `table name { … }`"
-    message = f"unknown table `{name}`{_in_file(path)}"
-    return misspelt(Diagnostic("E0612", message, span, "no such table", remedy=remedy), name, possible)
 
 
 def empty_table(span: Span, name: str, part: str, example: str, table: Span) -> Diagnostic:
@@ -245,7 +214,7 @@ def row_contradicts_column(row: str, row_span: Span, column: str, column_span: S
 def unknown_base(span: Span, name: str, kind: str | None, possible: Iterable[str]) -> Diagnostic:
     """`kind` is what the name stands for, as `a model`; None if it stands for nothing."""
     if kind is None:
-        return unknown_recipe(span, name, possible)
+        return _rows.unknown_recipe(span, name, possible, None)
     message = f"`{name}` is {kind}, and a recipe takes its lines from another recipe"
     return Diagnostic("E0604", message, span, "not a recipe", remedy="name a recipe of this file after `from`")
 
@@ -321,27 +290,12 @@ def average_of_metrics(span: Span, table: str, metrics: Sequence[str]) -> Diagno
     return Diagnostic("E0639", message, span, "several metrics", remedy=remedy)
 
 
-def cycle_of_averages(span: Span, tables: Sequence[str]) -> Diagnostic:
-    """`tables` average each other; the first is also the last."""
-    message = f"tables average each other: {' -> '.join(tables)}"
-    if len(tables) == 2:
-        message = f"the table `{tables[0]}` averages itself"
-    return Diagnostic("E0634", message, span, "closes the cycle", remedy="name a table whose columns are metrics")
-
-
 def no_such_column(span: Span, table: str, possible: Sequence[str]) -> Diagnostic:
     message = f"no column of the table `{table}` has these settings"
     remedy = f"its columns have {listed(possible)}" if possible else "delete what follows `at`: its columns have none"
     diagnostic = Diagnostic("E0635", message, span, "in no column", remedy=remedy)
     path, paths = span.text.partition("=")[0].strip(), {setting.partition(" = ")[0] for setting in possible}
     return diagnostic if path in paths else misspelt(diagnostic, path, paths)
-
-
-def too_many_varied(span: Span, count: int, limit: int, word: str = "vary") -> Diagnostic:
-    subject = "this range has" if word == "vary" else "this has"
-    message = f"{subject} {count:_} values; `{word}` takes at most {limit:_}"
-    remedy = "write a smaller range, or list some of its values"
-    return Diagnostic("E0615", message, span, "too many values", remedy=remedy)
 
 
 def not_at_test(span: Span, path: str) -> Diagnostic:

@@ -138,13 +138,13 @@ def _averaged_table(cells: CellPlanner, column: Column) -> tuple[ResolvedFile, T
     column; None, and a report, if there is none or it has averages."""
     table = cells.file.find_table(column.metric.text)
     if table is None:
-        cells.report(mistakes.unknown_table(column.metric.span, column.metric.text, _table_names(cells.file)))
+        cells.report(mistakes.unknown_table(column.metric.span, column.metric.text, _table_names(cells.file), None))
         return None
     if _averages(table[1]):
         if cycle := _cycle(cells.file, column):
             # The same diagnostic from whichever table it is found.
             tables = [average.metric.text for average in cycle]
-            cells.report(mistakes.cycle_of_averages(cycle[-1].metric.span, [tables[-1], *tables]))
+            cells.report(mistakes.cycle_of_averages(cycle[-1].metric.span, [tables[-1], *tables], len(tables) == 1))
         else:
             cells.report(mistakes.average_of_averages(column.metric.span, column.metric.text))
         return None
@@ -408,7 +408,7 @@ def _sound_parts(cells: CellPlanner, table: Table) -> tuple[list[Row], list[Colu
     recipes, rows = cells.file.recipes, []
     for row in parts.rows:
         if row.recipe is not None and row.recipe not in recipes:
-            cells.report(mistakes.unknown_recipe(row.recipe_span or row.span, row.recipe, recipes))
+            cells.report(mistakes.unknown_recipe(row.recipe_span or row.span, row.recipe, recipes, None))
         elif _has_statics_only(cells, row):
             rows.append(row)
     agreeing = _columns_that_agree(cells, rows, columns)

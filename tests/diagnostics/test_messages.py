@@ -1,9 +1,9 @@
 """Rows of messages fit their calls: mypy does not see them."""
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
-from string import Formatter
 
 import pytest
 
@@ -18,8 +18,7 @@ PACKAGES = sorted(f"archlang.{file.parent.name}" for file in ROOT.glob("*/messag
 @pytest.mark.parametrize("package", PACKAGES)
 def test_a_row_uses_its_facts_and_no_others(package: str) -> None:
     for name, message in read_messages(package).items():
-        text = "\n".join(message.lines)
-        fields = {field.partition(".")[0].partition("[")[0] for _, field, _, _ in Formatter().parse(text) if field}
+        fields = set(re.findall(r"(?<!\{)\{(\w+)", "\n".join(message.lines)))
         named = {
             word for line in message.lines if line.startswith(("at ", "edit", "safe", "near")) for word in line.split()
         }
