@@ -98,8 +98,7 @@ def _check(resolved: ResolvedFile, diagnostics: Sequence[Diagnostic], bodies: Ch
             diagnostic in diagnostics
             or not (
                 _follows(diagnostic, diagnostics, resolved)
-                or follows(diagnostic, doubtful)
-                or is_of_second_recipe(diagnostic, mistakes)
+                or follows(diagnostic, doubtful, mistakes)
                 or repeats_mistake_of_base(diagnostic, mistakes, resolved.recipes)
                 or repeats_mistake_of_averaged(diagnostic, mistakes, resolved)
             )
@@ -282,62 +281,42 @@ def _check_recipe(make_planner: Callable[[], Planner], points: list[Check]) -> N
 
 _DEFINED_TWICE = "E0204"
 _BOUND_TWICE = "E0205"
-# Names, statics, lines and titles that are there twice do not follow from anything else.
-_TWICE = frozenset({_DEFINED_TWICE, _BOUND_TWICE, "E0306", "E0602", "E0611"})
-# Neither do unknown values and blocks.
-_INDEPENDENT = _TWICE | {"E0201", "E0202"}
+# What is there twice does not follow from anything else, nor do unknown values and blocks.
+_INDEPENDENT = frozenset({_DEFINED_TWICE, _BOUND_TWICE, "E0201", "E0202", "E0306", "E0602", "E0611"})
 
 
 def items_in_doubt(resolved: ResolvedFile, diagnostics: Iterable[Diagnostic]) -> Sequence[Item]:
     """Returns the items that name something with two definitions, directly or by an item that does, and those with
-    two statics of one name. A second definition is not in doubt itself."""
-    spans = [mistake.span for mistake in diagnostics if mistake.code in (_DEFINED_TWICE, _BOUND_TWICE)]
-    if not spans:
+    two statics or inputs of one name. A second definition is not in doubt itself."""
+    twice = [mistake.span for mistake in diagnostics if mistake.code in (_DEFINED_TWICE, _BOUND_TWICE)]
+    if not twice:
         return ()
-    used = [declaration.item for declaration in resolved.used.values()]
-    named = (
-        item for item in (*resolved.program.items, *used) if isinstance(item, Definition | Extern | Recipe | Table)
-    )
-    words = [(item, _words(item)) for item in named]
-    # The names of items that are defined twice, and of items with two statics or inputs of one name.
-    names = {item.name for item, _ in words if any(_is_of_signature(span, item) for span in spans)}
+    items = [*resolved.program.items, *(declaration.item for declaration in resolved.used.values())]
+    words = [(item, _words(item)) for item in items if not isinstance(item, Use)]
+    doubtful: list[Item] = []
+    for item, _ in words:
+        if isinstance(item, Definition | Extern):
+            parts = (*item.signature.statics, *item.signature.inputs)
+            doubtful += [item] * any(part.span is span for span in twice for part in parts)
+    names = {item.name for item in doubtful}
     names |= {mistake.span.text for mistake in diagnostics if mistake.code == _DEFINED_TWICE}
-    doubtful = [item for item, _ in words if any(_is_static(span, item) for span in spans)]
     while users := [item for item, item_words in words if item not in doubtful and names & item_words]:
         doubtful += users
         names |= {item.name for item in users}
     return doubtful
 
 
-def follows(diagnostic: Diagnostic, doubtful: Sequence[Item]) -> bool:
-    """Whether a diagnostic may follow from a name with two definitions."""
-    return diagnostic.code not in _INDEPENDENT and any(_contains(item.span, diagnostic.span) for item in doubtful)
+def follows(diagnostic: Diagnostic, doubtful: Sequence[Item], mistakes: Iterable[Diagnostic]) -> bool:
+    """Whether a diagnostic may follow from a name with two definitions: it is within an item in doubt, or a recipe
+    lacks a part that may be meant to come from the first recipe of its name."""
+    if diagnostic.code == "E0601":
+        return any(mistake.code == _DEFINED_TWICE and mistake.span == diagnostic.span for mistake in mistakes)
+    return diagnostic.code not in _INDEPENDENT and any(item.span.contains(diagnostic.span) for item in doubtful)
 
 
-def is_of_second_recipe(diagnostic: Diagnostic, mistakes: Iterable[Diagnostic]) -> bool:
-    """Whether a recipe lacks a part that may be meant to come from the first recipe of its name."""
-    return diagnostic.code == "E0601" and any(
-        mistake.code == _DEFINED_TWICE and mistake.span == diagnostic.span for mistake in mistakes
-    )
-
-
-def _words(item: Definition | Extern | Recipe | Table) -> set[str]:
+def _words(item: Item) -> set[str]:
     """Returns the words of an item without the name that it defines."""
     text, name = item.span.text, item.name_span
     words = re.findall(r"\w+", text[: name.start - item.span.start] + text[name.end - item.span.start :])
     spend(len(words) // 20)
     return set(words)
-
-
-def _is_of_signature(span: Span, item: Item) -> bool:
-    if not isinstance(item, Definition | Extern):
-        return False
-    return any(part.span is span for part in (*item.signature.statics, *item.signature.inputs))
-
-
-def _is_static(span: Span, item: Item) -> bool:
-    return isinstance(item, Definition | Extern) and any(part.span is span for part in item.signature.statics)
-
-
-def _contains(outer: Span, inner: Span) -> bool:
-    return outer.source is inner.source and outer.start <= inner.start and inner.end <= outer.end

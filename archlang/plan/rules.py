@@ -1,8 +1,8 @@
 """The rules of a recipe's settings: what they need of its model, its task and each other, and which have no effect."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 
 from archlang.diagnostics import Diagnostic, Report
 from archlang.elaborate.binding import Binding
@@ -13,7 +13,6 @@ from archlang.graph.operations import CHARGES, Charge, Halting, Repeat
 from archlang.graph.prune import normalize
 from archlang.graph.step_results import loop_of_results
 from archlang.names.compared_symbols import listed_symbols
-from archlang.names.resolve import ResolvedFile
 from archlang.names.static_mistakes import symbol_not_listed
 from archlang.names.values import BlockValue, Bound, Value
 from archlang.plan import mistakes
@@ -23,20 +22,7 @@ from archlang.plan.statics import given_statics
 from archlang.plan.trust import is_shipped
 from archlang.plan.variations import VariedStatic
 from archlang.source import Span
-from archlang.syntax.tree import (
-    Call,
-    Choice,
-    Column,
-    Expression,
-    ListOf,
-    Name,
-    Range,
-    Row,
-    Setting,
-    Sought,
-    Variation,
-    Vary,
-)
+from archlang.syntax.tree import Expression, ListOf, Name, Range, Setting, Sought, Variation
 from archlang.types import Dim
 from archlang.types.statics import StaticValue, Symbol
 
@@ -280,8 +266,8 @@ _IDLE = (
 
 def check_idle_settings(recipe: ResolvedRecipe, train: Binding, graph: Graph, overrides: Mapping[str, Setting]) -> None:
     """Warns of settings that the line `train` of this recipe writes, and of statics that it varies or searches, that
-    have no effect. Those that depend on what the recipe varies or searches, or the command line sets, may have one at
-    another point, and so may those that depend on what recipes based on it and rows about it set."""
+    have no effect. Those that depend on what the recipe varies or searches, the command line sets, or the file names
+    elsewhere, may have one at another point."""
     if any(train.evaluator.truth(condition) is False for condition in train.declaration.item.signature.where):
         return  # which was reported
     parts, statics = recipe.parts, train.statics
@@ -307,13 +293,9 @@ def check_idle_settings(recipe: ResolvedRecipe, train: Binding, graph: Graph, ov
     if "warmup" in written and 0 < steps < warmup and values.get("schedule") != Symbol("constant"):
         mistake = mistakes.endless_warmup(written["warmup"], int(warmup), int(steps))
         found.append((("warmup", "steps", "schedule"), mistake))
-    if not found:
-        return  # many recipes of a file would each look at all others
-    changing = {path.removeprefix("train.") for path in (*alternatives, *overrides, *_set_elsewhere(recipe))}
-    if any(path.startswith("model.") for path in changing):
-        changing.add("halts")
+    paths = (*alternatives, *overrides)
     for others, mistake in found:
-        if changing.isdisjoint(others):
+        if not any(_may_change(recipe, name, paths) for name in others):
             recipe.report(mistake)
 
 
@@ -329,37 +311,14 @@ def _alternatives(recipe: ResolvedRecipe) -> Iterator[tuple[Name, tuple[StaticVa
         yield path, tuple(value for value in evaluated if value is not None)
 
 
-def _set_elsewhere(recipe: ResolvedRecipe) -> Iterator[str]:
-    """Yields the paths that recipes based on this one, and rows and columns about one of them, set."""
-    names, pending, based_on = {recipe.name}, [recipe.name], _based_on(recipe.file)
-    while pending:
-        derived = [each for each in based_on.get(pending.pop(), ()) if each[0] not in names]
-        for name, paths in derived:
-            names.add(name)
-            pending.append(name)
-            yield from paths
-    for table in recipe.file.tables.values():
-        is_about = any(isinstance(part, Row) and part.recipe in names for part in table.parts)
-        for line in table.parts if is_about else ():
-            if isinstance(line, Column) or (isinstance(line, Row) and line.recipe in names):
-                yield from (setting.path.text for setting in line.at)
-
-
-@lru_cache(maxsize=1)  # of the file that is checked: all of its recipes ask for it
-def _based_on(file: ResolvedFile) -> Mapping[str | None, Sequence[tuple[str, Set[str]]]]:
-    """Returns the recipes of a file by their bases, each with the paths that it sets."""
-    based_on: dict[str | None, list[tuple[str, Set[str]]]] = {}
-    for recipe in file.recipes.values():
-        paths: set[str] = set()
-        for part in recipe.parts:
-            if isinstance(part, Choice) and part.word == "model":
-                paths.add("model.")
-            elif isinstance(part, Choice) and isinstance(part.value, Call):
-                paths.update(f"{part.word}.{static.name}" for static in part.value.statics)
-            elif isinstance(part, Vary):
-                paths.update(each.path.text for each in part.variations)
-        based_on.setdefault(recipe.base, []).append((recipe.name, paths))
-    return based_on
+def _may_change(recipe: ResolvedRecipe, name: str, paths: Iterable[str]) -> bool:
+    """Whether another point than the first may have another value of a setting: one of the `paths` that this recipe
+    varies or searches, or one that another item of its file may set."""
+    source, span = recipe.file.program.source, recipe.parts.recipe.span
+    others = source.text[: span.start] + source.text[span.end :]
+    if name == "halts":
+        return any(path.startswith("model.") for path in paths) or f"from {recipe.name}" in others
+    return f"train.{name}" in paths or re.search(rf"\b{name}\b", others) is not None
 
 
 def _number(value: StaticValue | None, otherwise: float = 0) -> float:
