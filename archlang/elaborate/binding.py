@@ -354,7 +354,7 @@ class Binding:
             types = [parameter.type for parameter in self.declaration.item.signature.inputs]
             if all(len(each.dimensions) in SIZES_OF_TYPES.get(each.name, ()) for each in types):  # else it may be there
                 name = self.declaration.name
-                self.report(mistakes.size_unknown(written.span, written.text, name, self.declaration.span))
+                self.report(mistakes.size_unknown(written.span, written.text, name))
             return None
         value = self._evaluator_of(axis).value(written, "int")
         if isinstance(value, Dim):

@@ -13,7 +13,7 @@ from archlang.elaborate.frame import Frame, InstancePaths
 from archlang.elaborate.region_builder import Flow
 from archlang.elaborate.static_arguments import missing_static
 from archlang.graph import operations
-from archlang.graph.graph import NUMBER, Instance, Region
+from archlang.graph.graph import Instance, Region
 from archlang.names import library
 from archlang.names import mistakes as name_mistakes
 from archlang.names.resolve import Declaration
@@ -222,15 +222,7 @@ class Calls:
             expected = _expected(required, len(inputs), variadic)
             written = _written(inputs)
             self._report(
-                mistakes.wrong_number_of_arguments(
-                    span,
-                    item.name,
-                    expected,
-                    len(arguments),
-                    written,
-                    item.name_span,
-                    [place for value, place in arguments if value.type == NUMBER],
-                )
+                mistakes.wrong_number_of_arguments(span, item.name, expected, len(arguments), written, item.name_span)
             )
             return None
         paired = _with_defaults(arguments, inputs)

@@ -9,7 +9,6 @@ from archlang.diagnostics.edits import (
     closing_bracket,
     insertion,
     is_in_signature,
-    last_element,
     resized,
     static_set,
     without,
@@ -122,31 +121,15 @@ def inputs_exchanged(block: str, inputs: Sequence[str], places: Sequence[Span], 
 
 
 def wrong_number_of_arguments(
-    span: Span,
-    block: str,
-    expected: str,
-    got: int,
-    inputs: Sequence[str],
-    declared: Span | None,
-    numbers: Sequence[Span],
+    span: Span, block: str, expected: str, got: int, inputs: Sequence[str], declared: Span
 ) -> Diagnostic:
-    """`inputs` are those of the block, as declared, and `numbers` the arguments that are statics."""
-    labels = (Label(declared, f"`{block}` is declared here"),) if declared is not None else ()
+    """`inputs` are those of the block, as declared."""
+    labels = (Label(declared, f"`{block}` is declared here"),)
     message = f"`{block}` expects {expected}, but this call passes {got}"
     remedy = "write statics in brackets and values in parentheses"
     if got < len(inputs):
         remedy = f"its {'input is' if len(inputs) == 1 else 'inputs are'} {', '.join(f'`{each}`' for each in inputs)}"
-    diagnostic = Diagnostic("E0403", message, span, plural(got, "value"), labels, remedy)
-    first = _FIRST_ARGUMENT.match(span.text)
-    if got != len(inputs) + 1 or len(numbers) != 1 or first is None or first[2] != numbers[0].text:
-        return diagnostic
-    statics = Span(span.source, span.start + first.start(2) - 1, span.start + first.end())
-    remedy = f"put the static in square brackets: `{first[1]}[{first[2]}]`"
-    return replace(diagnostic, remedy=remedy).with_edits(Edit(statics, f"[{first[2]}]("))
-
-
-# The callee, and the first of several arguments.
-_FIRST_ARGUMENT = re.compile(r"([\w.]+)\(([\w.]+)\s*,\s*")
+    return Diagnostic("E0403", message, span, plural(got, "value"), labels, remedy)
 
 
 def wrong_result(span: Span, name: str, expected: Type, got: Type, declared: Span, is_model: bool) -> Diagnostic:
@@ -260,22 +243,10 @@ def wrong_number_of_sizes(span: Span, name: str, expected: str, got: int) -> Dia
     )
     diagnostic = Diagnostic("E0408", message, span, plural(got, "size"), remedy=remedy)
     sizes = _USUAL_SIZES.get(name, ())
-    if name == "vec" and got == 2 and span.text.endswith("]") and not _BATCH.search(span.text):
-        kind = word_in(span, name)
-        sequence = f"seq{span.text.removeprefix(name)}"
-        diagnostic = replace(diagnostic, remedy=f"write `{sequence}`")
-        return diagnostic.with_edits(None if kind is None else Edit(kind, "seq"))
-    if sizes and got == len(sizes) + 1 and name != "pointer":
-        remedy = f"leave out the batch axis, which is implicit: `{name}[{', '.join(sizes)}]`"
-        return replace(diagnostic, remedy=remedy).with_edits(_without_batch_axis(span))
-    if not span.text.endswith("]") or not 0 < got < len(sizes):
+    if not sizes or got != len(sizes) + 1 or name == "pointer":
         return diagnostic
-    opener = span.text.index("[") + 1
-    written = span.text[opener:-1].strip()
-    if written == sizes[-1] or written.isdigit():
-        # The features alone; a length is no number.
-        return diagnostic.with_edits(insertion(span.source, span.start + opener, ", ".join(sizes[:-got]) + ", "))
-    return diagnostic.with_edits(insertion(span.source, span.end - 1, ", " + ", ".join(sizes[got:])))
+    remedy = f"leave out the batch axis, which is implicit: `{name}[{', '.join(sizes)}]`"
+    return replace(diagnostic, remedy=remedy).with_edits(_without_batch_axis(span))
 
 
 def _without_batch_axis(kind: Span) -> Edit | None:
@@ -307,19 +278,6 @@ def truncated_halting(span: Span) -> Diagnostic:
     remedy = "delete `truncated`; to stop a gradient, apply `detach` to a value"
     clause = Span(span.source, span.source.text.rfind("truncated", 0, span.start), span.end)
     return Diagnostic("E0434", message, span, "truncated", remedy=remedy).with_edits(without(clause), is_safe=True)
-
-
-def size_unknown(span: Span, name: str, block: str, declared: Span) -> Diagnostic:
-    """`declared` is the name of the block in its declaration."""
-    message = f"the size `{name}` in the result of `{block}` is in none of its inputs or statics"
-    remedy = f"add a static `{name}`, or name the size in the type of an input"
-    diagnostic = Diagnostic("E0414", message, span, "unknown size", remedy=remedy)
-    if not name.isidentifier():
-        return diagnostic
-    text = declared.source.text
-    if text[declared.end : declared.end + 1] != "[":
-        return diagnostic.with_edits(insertion(declared.source, declared.end, f"[{name}: int]"))
-    return diagnostic.with_edits(last_element(declared.source, declared.end, f"{name}: int"))
 
 
 def input_in_brackets(span: Span, name: str, last: Span, required: Sequence[str]) -> Diagnostic:
@@ -365,17 +323,6 @@ def block_without_let(span: Span, name: str, statement: Span) -> Diagnostic:
     remedy = f"write `let {name} = {block}` for an instance with weights of its own, or apply the block: `{block}(h)`"
     diagnostic = Diagnostic("E0417", message, span, "a block, not a value", remedy=remedy)
     return diagnostic.with_edits(insertion(span.source, statement.start, "let "))
-
-
-def list_as_value(span: Span) -> Diagnostic:
-    remedy = "join values with a block, as in `concat(a, b)`; a list is the value of a static"
-    diagnostic = Diagnostic("E0418", "a list cannot be used as a value", span, "a static", remedy=remedy)
-    start, end = span.start, span.end
-    text = span.source.text
-    if text[max(0, start - 1) : start] != "(" or text[end : end + 1] != ")" or not span.text.strip("[] "):
-        return diagnostic
-    brackets = Edit(Span(span.source, start, start + 1), ""), Edit(Span(span.source, end - 1, end), "")
-    return replace(diagnostic, remedy=f"write the values without brackets: `({span.text[1:-1]})`").with_edits(*brackets)
 
 
 _MASKS = {
@@ -499,16 +446,6 @@ def attention_of_input(span: Span) -> Diagnostic:
     diagnostic = Diagnostic("E0510", message, span, "names an input", remedy="write `records attention`")
     text = re.sub(r"\s*=\s*\w+", "", span.text, count=1)
     return diagnostic.with_edits(Edit(span, text), is_safe=True)
-
-
-def no_class(span: Span, python: str) -> Diagnostic:
-    remedy = 'write the module and the class: `python "mine:Shift"`'
-    diagnostic = Diagnostic("E0506", f"`{python}` does not name a Python class", span, "not a class", remedy=remedy)
-    if ".py:" not in python:
-        return diagnostic
-    correct = python.replace(".py:", ":")
-    diagnostic = replace(diagnostic, remedy=f'write the module without `.py`: `python "{correct}"`')
-    return diagnostic.with_edits(Edit(span, f'"{correct}"'))
 
 
 # Tasks

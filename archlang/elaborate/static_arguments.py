@@ -65,15 +65,11 @@ def settle(
                 report(static_mistakes.too_many_statics(argument.span, item.name, len(free), item.name_span))
                 break
             parameter = free[position]
-            number = static_mistakes.is_rest_of_number(argument.value.span) and position > 0
-            if number or not are_in_place:
-                before = arguments[position - 1]
-                named = parameters.get(before.name or "")
-                kind = None if named is None else parameter_kind(named, declaration.file)
+            if not are_in_place:
                 meant = argument.value.text if isinstance(argument.value, tree.Name) else None
                 unset = {each.name for each in free} - {each.name for each in arguments}
                 name = meant if meant in unset else next((each.name for each in free if each.name in unset), None)
-                report(static_mistakes.static_without_name(argument.span, name, before.value.span, kind))
+                report(static_mistakes.static_without_name(argument.span, name))
                 if name is not None:
                     statics[name] = Bound(None, argument.span)
                 break

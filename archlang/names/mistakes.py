@@ -23,11 +23,6 @@ def __getattr__(name: str) -> Message:
 
 _STATICS = re.compile(r"\[[^\[\]\r\n]*\]")
 
-# `range(3)` and `range(1, 4)` of Python, without the last.
-_PYTHON_RANGE = re.compile(r"range\(\s*(?:([0-9]+)\s*,)?\s*([0-9]{1,9})\s*\)")
-
-_DIFFERENCE = re.compile(r"(\w+)\s*-\s*(\w+)")
-
 
 def unknown_value(span: Span, name: str, possible: Iterable[str], is_block: bool) -> Diagnostic:
     message = f"unknown value `{name}`"
@@ -255,19 +250,6 @@ def incomplete_optimizer(span: Span, name: str, python: Span | None) -> Diagnost
         return diagnostic
     clause = python.source.text.rfind("python", 0, python.start)
     return diagnostic.with_edits(insertion(python.source, clause, "with training "), is_safe=True)
-
-
-def nothing_to_vary(span: Span) -> Diagnostic:
-    remedy = "write a list such as `[true, false]`, or a range such as `1..5`"
-    if span.text.startswith("["):
-        return Diagnostic("E0310", "no values to vary", span, "empty", remedy=remedy)
-    diagnostic = Diagnostic("E0310", "the values to vary are a list or a range", span, "one value", remedy=remedy)
-    difference = _DIFFERENCE.fullmatch(span.text)
-    text = f"{difference[1]}..{difference[2]}" if difference else f"[{span.text}]"
-    python_range = _PYTHON_RANGE.fullmatch(span.text)
-    if python_range is not None and int(python_range[1] or 0) < int(python_range[2]):
-        text = f"{python_range[1] or 0}..{int(python_range[2]) - 1}"
-    return replace(diagnostic, remedy=f"write `{text}`").with_edits(Edit(span, text))
 
 
 def unknown_path(span: Span, path: str, possible: Iterable[str]) -> Diagnostic:

@@ -25,12 +25,6 @@ _RANGE = re.compile(r"[\w.]+?\s*\.\.\s*[\w.]+")
 # What precedes the bracket of a list; a name precedes that of a call.
 _BEFORE_LIST = re.compile(r"(?<!\w)\[\Z")
 
-_WITH_COMMAS = re.compile(r"[1-9][0-9]{0,2}(?:,[0-9]{3})+(?![0-9_.])")
-
-
-# The two smoothing factors of Adam as torch takes them.
-_BETAS = re.compile(r"betas\s*=\s*\[\s*([\w.]+)\s*,\s*([\w.]+)\s*\]")
-
 
 def unknown_static(
     span: Span, name: str, block: str, possible: Iterable[str], declared: Span | None, unlisted: Iterable[str] = ()
@@ -41,9 +35,6 @@ def unknown_static(
     labels = (Label(declared, f"`{block}` is declared here"),) if declared else ()
     message = f"`{block}` has no static `{name}`"
     diagnostic = Diagnostic("E0301", message, span, "unknown static", labels, remedy)
-    if betas := _BETAS.fullmatch(span.text):
-        written = f"beta1 = {betas[1]}, beta2 = {betas[2]}"
-        return replace(diagnostic, remedy=f"write `{written}`").with_edits(Edit(span, written))
     if name in ("seed", "seeds", "random_seed"):
         return replace(diagnostic, remedy="write a line `vary seed in 1..3`, or `--set seed=2` in the command")
     called = static_called(name, possible)
@@ -69,14 +60,6 @@ _ELSEWHERE = {
 }
 
 
-def name_without_value(span: Span, name: str, block: str, kind: str | None) -> Diagnostic:
-    """`name` is that of a static of a block, and stands where its value would."""
-    message = f"the static `{name}` of `{block}` has no value"
-    value = "true" if kind == "bool" else "…"
-    diagnostic = Diagnostic("E0313", message, span, "a name alone", remedy=f"write `{name} = {value}`")
-    return diagnostic.with_edits(Edit(span, f"{name} = true")) if kind == "bool" else diagnostic
-
-
 def missing_static(
     span: Span, name: str, kind: str, block: str, declared: Span, is_result_size: bool = False
 ) -> Diagnostic:
@@ -96,9 +79,6 @@ def missing_static(
 
 _EXAMPLES = {"int": "1", "float": "1.0", "bool": "false"}
 
-# A name that is compared with a value.
-_COMPARED = re.compile(r"(\w+)[ \t]*==[ \t]*(\S[^\r\n]*)")
-
 
 def by_place(diagnostic: Diagnostic, name: str, block: str, names: Sequence[str]) -> Diagnostic:
     """A mistake in a value without a name, which sets the static `name`; `names` are those of the block in order."""
@@ -117,10 +97,6 @@ def wrong_kind(span: Span, name: str, expected: str, value: str, declared: Span 
     if name == "a condition" and span.text.replace(".", "").isidentifier():
         remedy = f"compare it, as in `{span.text} {'>' if value.startswith('the integer') else '=='} …`"
     diagnostic = Diagnostic("E0303", message, span, f"expected {_a(expected)}", labels, remedy)
-    compared = _COMPARED.fullmatch(span.text)
-    if compared is not None and compared[1] == name:
-        remedy = f"set the static with one `=`: `{name} = {compared[2]}`"
-        return replace(diagnostic, remedy=remedy).with_edits(Edit(span, f"{name} = {compared[2]}"))
     around = Span(span.source, max(0, span.start - 1), min(span.end + 1, len(span.source.text)))
     is_list = around.text.endswith("]") and _BEFORE_LIST.search(span.source.text, around.start, span.start)
     if is_list and _RANGE.fullmatch(span.text):
@@ -219,32 +195,13 @@ def too_many_statics(span: Span, block: str, count: int, declared: Span | None) 
     allowed = "no statics" if count == 0 else f"at most {plural(count, 'static')}"
     message = f"`{block}` takes {allowed}"
     diagnostic = Diagnostic("E0305", message, span, "too many statics", labels, "delete it, or set a static by name")
-    # What follows is too much as well.
-    end = re.compile(r"[^\]\n]*\]").match(span.source.text, span.end)
-    extra = span if end is None or "[" in end[0] else Span(span.source, span.start, end.end() - 1)
-    return diagnostic.with_edits(without_item(extra))
+    return diagnostic.with_edits(without_item(span))
 
 
-def is_rest_of_number(value: Span) -> bool:
-    """Whether a value is the rest of a number such as `1,000`, which zeros cannot be by themselves."""
-    before = value.source.text[max(0, value.start - 4) : value.start]
-    return re.fullmatch(r"0[0-9]{2}", value.text) is not None and re.search(r"[1-9][0-9]{0,2},\Z", before) is not None
-
-
-def static_without_name(span: Span, name: str | None, before: Span, kind: str | None) -> Diagnostic:
+def static_without_name(span: Span, name: str | None) -> Diagnostic:
     """A value without a name follows a static that is set by name at another place than its own; `name` is a static
-    that it may set, None if all are set, and `before` the value before it, of a static of `kind`."""
+    that it may set, None if all are set."""
     message = "a value without a name follows statics that are set by name, in another order than they are declared"
-    if is_rest_of_number(span):
-        message = "a number has no commas"
-    thousands = _WITH_COMMAS.match(span.source.text, before.start)
-    if thousands is not None and thousands.end() >= span.end:
-        number = thousands[0].replace(",", "_")
-        diagnostic = Diagnostic("E0305", message, span, "which static?", remedy=f"write `{number}`, without a comma")
-        return diagnostic.with_edits(Edit(Span(span.source, *thousands.span()), number))
-    if kind == "range" and before.text.isdecimal() and span.text.isdecimal():
-        diagnostic = Diagnostic("E0305", message, span, "which static?", remedy=f"write `{before.text}..{span.text}`")
-        return diagnostic.with_edits(Edit(before.to(span), f"{before.text}..{span.text}"))
     if name is None:
         return Diagnostic("E0305", message, span, "which static?", remedy="delete it: every static is set")
     remedy = f"write its name, as in `{name} = {' '.join(span.text.split())}`"
@@ -269,28 +226,7 @@ def divides_by_zero(span: Span) -> Diagnostic:
 
 def computed_at_run_time(span: Span, kind: str | None) -> Diagnostic:
     """`span` is an expression in the place of a static of `kind`."""
-    diagnostic = _rows.not_evaluable(span, "this is computed at run time", remedy_of_kind(kind))
-    call = _CALL.fullmatch(span.text)
-    if call is None:
-        return diagnostic
-    name, arguments = call["name"], call["arguments"].strip()
-    ends = _INTEGERS.fullmatch(arguments)
-    written = None
-    if kind == "symbol" and not arguments:
-        written = name.rpartition(".")[2].lower()
-    elif kind == "block" and arguments:
-        written = f"{name}[{arguments}]"
-    elif kind == "range" and name == "range" and ends is not None:
-        first, end = int(ends["first"] or 0), int(ends["end"])
-        written = f"{first}..{end - 1}" if end > first else None
-    if written is None:
-        return diagnostic
-    return replace(diagnostic, remedy=f"write `{written}`").with_edits(Edit(span, written))
-
-
-# A call without calls inside it, and the arguments of Python's `range`.
-_CALL = re.compile(r"(?P<name>[A-Za-z_][\w.]*)\((?P<arguments>[^()\r\n]*)\)")
-_INTEGERS = re.compile(r"(?:(?P<first>[0-9]{1,9})\s*,\s*)?(?P<end>[0-9]{1,9})")
+    return _rows.not_evaluable(span, "this is computed at run time", remedy_of_kind(kind))
 
 
 def size_too_large(span: Span) -> Diagnostic:
@@ -354,21 +290,9 @@ _TRUTHS = {"yes": "true", "on": "true", "no": "false", "off": "false"}
 _NAMED = re.compile(r"\w[ \t]*=[ \t]*\Z")
 
 
-_QUOTED_WORD = re.compile(r'"([A-Za-z_]\w*)"\Z')
-_QUOTED_TRUTH = re.compile(r'"(true|false)"\Z')
-
-
 def unclear_kind(span: Span, name: str) -> Diagnostic:
     message = f"the kind of `{name}` is unknown"
     remedy = f"declare the kind, as in `{name}: int`"
     diagnostic = Diagnostic("E0314", message, span, "no kind and no default that implies one", remedy=remedy)
-    if truth := _QUOTED_TRUTH.search(span.text):
-        place = Span(span.source, span.start + truth.start(), span.start + truth.end())
-        diagnostic = replace(diagnostic, remedy=f"write `{truth[1]}` without quotes")
-        return diagnostic.with_edits(Edit(place, truth[1]))
-    if word := _QUOTED_WORD.search(span.text):
-        place = Span(span.source, span.start + word.start(), span.start + word.end())
-        diagnostic = replace(diagnostic, remedy=f"write `{word[1]}` without quotes, or declare a file: `{name}: file`")
-        return diagnostic.with_edits(Edit(place, word[1]))
     kind = "file" if '"' in span.text else "int"
     return diagnostic.with_edits(insertion(span.source, span.start + len(name), f": {kind}"))

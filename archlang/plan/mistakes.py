@@ -1,13 +1,12 @@
 """Diagnostics of recipes, tables and searches."""
 
-import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
 from archlang.diagnostics import Diagnostic, Edit, Label
 from archlang.diagnostics.edits import insertion, static_set, without_item
 from archlang.diagnostics.messages import Message, Messages
-from archlang.diagnostics.names import did_you_mean, listed, misspelt
+from archlang.diagnostics.names import did_you_mean, listed, misspelt, plural
 from archlang.diagnostics.percent import share_of
 from archlang.graph.causality import Reason
 from archlang.source import Span
@@ -232,36 +231,15 @@ def wrong_number_of_claims(
     span: Span, row: str, count: int, columns: int, last: Span | None, *, others: int = 0
 ) -> Diagnostic:
     """`last` is the last of the numbers, if there are any. `others` is the count of further rows with as many."""
-    verb = f"and {others} other {_plural('row', others)} claim" if others else "claims"
-    message = f"the row “{row}” {verb} {count} {_plural('number', count)}, and the table has {columns} "
-    message += _plural("column", columns)
+    verb = f"and {plural(others, 'other row')} claim" if others else "claims"
+    message = f"the row “{row}” {verb} {plural(count, 'number')}, and the table has {plural(columns, 'column')}"
     remedy = "write a number for each column in their order, and `-` for a cell without one"
     if others:
         remedy = f"{'add the missing' if count > columns else 'delete the superfluous'} column, or {remedy}"
     diagnostic = Diagnostic("E0632", message, span, "one for each column", remedy=remedy)
-    if (commas := _decimal_commas(span)) and count - len(commas) == columns:
-        points = [Edit(comma, ".") for comma in commas]
-        example = re.sub(r"(\d),(?=\d)", r"\1.", span.text)
-        return replace(diagnostic, remedy=f"did you mean `{example}`?").with_edits(*points)
-    if count == 1 and last is not None and last.text.startswith("["):
-        brackets = (
-            Edit(Span(last.source, last.start, last.start + 1), ""),
-            Edit(Span(last.source, last.end - 1, last.end), ""),
-        )
-        return replace(diagnostic, remedy="write the numbers without brackets").with_edits(*brackets)
     if count > columns or last is None or others:
         return diagnostic
     return diagnostic.with_edits(insertion(last.source, last.end, ", -" * (columns - count)))
-
-
-def _decimal_commas(span: Span) -> list[Span]:
-    """Returns the places of commas between digits, as in `1,00`."""
-    places = (span.start + match.start() for match in re.finditer(r"(?<=\d),(?=\d)", span.text))
-    return [Span(span.source, place, place + 1) for place in places]
-
-
-def _plural(word: str, count: int) -> str:
-    return word if count == 1 else f"{word}s"
 
 
 def not_varied(span: Span, path: str, recipe: str, possible: Iterable[str]) -> Diagnostic:

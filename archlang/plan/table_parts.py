@@ -68,5 +68,5 @@ def _values(place: Setting | Variation, report: Report) -> Sequence[Setting]:
         case _:
             values = ()
     if not values:
-        report(name_mistakes.nothing_to_vary(place.values.span))
+        report(name_mistakes.nothing_to_vary(place.values.span, place.values.span.text.startswith("[")))
     return [Setting(path=place.path, value=value, span=value.span) for value in values]

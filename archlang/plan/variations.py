@@ -52,7 +52,7 @@ def check_variations(recipe: ResolvedRecipe) -> None:
         if (recipe.has_static(path) and not isinstance(values, ListOf | Range)) or (
             isinstance(values, ListOf) and not values.items
         ):
-            recipe.report(name_mistakes.nothing_to_vary(values.span))
+            recipe.report(name_mistakes.nothing_to_vary(values.span, values.span.text.startswith("[")))
         check_repeated_values(recipe, path, values)
 
 
