@@ -11,6 +11,7 @@ from archlang.backend.decode.block_cache import BlockCache
 from archlang.backend.runtime.call_cache import cached_in_call
 from archlang.backend.runtime.graph_loops import is_exporting
 from archlang.backend.runtime.joined_linear import NO_PRODUCTS, Products, mapped
+from archlang.backend.runtime.padded_division import Mask
 from archlang.backend.runtime.stacking import in_one_batch
 from archlang.blocks.positions import alibi_slopes, counted, sinusoid
 from archlang.kernels.dropout import dropout, is_drawn_here
@@ -36,6 +37,46 @@ def split_heads(x: Float[Tensor, "b n hc"], heads: int) -> Float[Tensor, "b h n 
 def join_heads(x: Float[Tensor, "b h n c"]) -> Float[Tensor, "b n hc"]:
     """Concatenates the channels of all heads."""
     return x.transpose(1, 2).flatten(-2)
+
+
+class KeyedAttention(nn.Module):
+    """Attention with linear maps for keys and values, which are cached during decoding."""
+
+    heads: int
+    key: nn.Linear
+    value: nn.Linear
+
+    def _heads_of(
+        self, linear: nn.Linear, name: str, x: Float[Tensor, "b n d"], products: Products, mask: Tensor | None = None
+    ) -> Float[Tensor, "b h n c"]:
+        """Returns a linear map of x, or its product of this name, split into heads."""
+        return split_heads(mapped(linear, name, x, products, mask), self.heads)
+
+    def _keys_and_values(
+        self, kv: Float[Tensor, "b m e"], mask_m: Bool[Tensor, "b m"] | None, products: Products, start: int
+    ) -> tuple[Float[Tensor, "b h m c"], Float[Tensor, "b h m c"]]:
+        """Returns keys and values at the positions from `start`."""
+        key = self._heads_of(self.key, "key", kv, products, mask_m)
+        return key, self._heads_of(self.value, "value", kv, products, mask_m)
+
+    def _cached(
+        self, cache: BlockCache, kv: Float[Tensor, "b k e"], mask_m: Bool[Tensor, "b m"] | None, products: Products
+    ) -> tuple[Float[Tensor, "b h m c"], Float[Tensor, "b h m c"]]:
+        """Returns the keys and values of all positions; `kv` has the new ones if it grows."""
+        if cache.grows[1] or not cache.start:
+            new_mask = None if mask_m is None else mask_m[:, cache.start :]
+            key, value = self._keys_and_values(kv, new_mask, products, cache.start)
+            cache.append("key", key, 2)
+            cache.append("value", value, 2)
+        return cache.tensors["key"], cache.tensors["value"]
+
+
+def initialise_fused(key: nn.Linear, value: nn.Linear) -> None:
+    """Initialises two maps as one matrix, by Xavier."""
+    width, e = key.weight.shape
+    bound = sqrt(6 / (2 * width + e))
+    nn.init.uniform_(key.weight, -bound, bound)
+    nn.init.uniform_(value.weight, -bound, bound)
 
 
 def visible(
@@ -100,7 +141,7 @@ def _rotate_complex(x: Float[Tensor, "b h n c"], turn: Float[Tensor, "n k 2"]) -
     return torch.view_as_real(product).flatten(-2).to(x.dtype)
 
 
-class Attention(nn.Module):
+class Attention(KeyedAttention):
     """Multi-head softmax attention.
 
         A_ij = softmax_j(q_i · k_j / sqrt(c)),    y_i = Wo concat_heads(Σ_j A_ij v_j)
@@ -160,10 +201,7 @@ class Attention(nn.Module):
             nn.init.xavier_uniform_(self.output.weight)
         elif init == "fused":
             nn.init.xavier_uniform_(self.query.weight)
-            width, e = self.key.weight.shape
-            bound = sqrt(6 / (2 * width + e))
-            nn.init.uniform_(self.key.weight, -bound, bound)
-            nn.init.uniform_(self.value.weight, -bound, bound)
+            initialise_fused(self.key, self.value)
 
     def _project(
         self,
@@ -174,7 +212,7 @@ class Attention(nn.Module):
     ) -> tuple[Float[Tensor, "b h n c"], Float[Tensor, "b h m c"], Float[Tensor, "b h m c"]]:
         # Only differences of positions matter; the powers of ζ are smallest around 0.
         middle = kv.shape[1] // 2
-        return self._queries(q, 0, middle, products), *self._keys_and_values(kv, 0, middle, mask_m, products)
+        return self._queries(q, 0, middle, products), *self._keys_and_values(kv, mask_m, products, 0, middle)
 
     def _queries(
         self, q: Float[Tensor, "b n d"], start: int, middle: int, products: Products
@@ -182,21 +220,20 @@ class Attention(nn.Module):
         """Returns the queries at the positions from `start`, rotated and scaled as if `middle` were position 0."""
         if self.position == "absolute":
             q = q + sinusoid(counted(q.shape[1], q, start), q.shape[2], self.base).to(q.dtype)
-        query = split_heads(mapped(self.query, "query", q, products), self.heads)
+        query = self._heads_of(self.query, "query", q, products)
         return self._encoded(query, start - middle, 1)
 
     def _keys_and_values(
         self,
         kv: Float[Tensor, "b m e"],
-        start: int,
-        middle: int,
         mask_m: Bool[Tensor, "b m"] | None,
         products: Products,
+        start: int,
+        middle: int = 0,
     ) -> tuple[Float[Tensor, "b h m c"], Float[Tensor, "b h m c"]]:
         if self.position == "absolute":
             kv = kv + sinusoid(counted(kv.shape[1], kv, start), kv.shape[2], self.base).to(kv.dtype)
-        key = split_heads(mapped(self.key, "key", kv, products, mask_m), self.heads)
-        value = split_heads(mapped(self.value, "value", kv, products, mask_m), self.heads)
+        key, value = super()._keys_and_values(kv, mask_m, products, start)
         return self._encoded(key, start - middle, -1), value
 
     def _encoded(self, x: Float[Tensor, "b h n c"], start: int, sign: int) -> Float[Tensor, "b h n c"]:
@@ -269,19 +306,14 @@ class Attention(nn.Module):
         q: Float[Tensor, "b n d"],
         kv: Float[Tensor, "b m e"],
         *,
-        mask_n: Bool[Tensor, "b n"] | None = None,
         mask_m: Bool[Tensor, "b m"] | None = None,
         products: Products = NO_PRODUCTS,
+        **_: Mask,
     ) -> Float[Tensor, "b n d"]:
-        tensors, start = cache.tensors, cache.start
-        if cache.grows[1] or not start:
-            new_mask = None if mask_m is None else mask_m[:, start:]
-            key, value = self._keys_and_values(kv, start, 0, new_mask, products)
-            cache.append("key", key, 2)
-            cache.append("value", value, 2)
-        causal = self._is_causal(start + q.shape[1], tensors["key"].shape[2])
-        query = self._queries(q, start, 0, products)
-        return self._attend(query, tensors["key"], tensors["value"], causal, mask_m, start)
+        start = cache.start
+        key, value = self._cached(cache, kv, mask_m, products)
+        causal = self._is_causal(start + q.shape[1], key.shape[2])
+        return self._attend(self._queries(q, start, 0, products), key, value, causal, mask_m, start)
 
     def _attend(
         self,

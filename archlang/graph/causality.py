@@ -7,7 +7,7 @@ from enum import Enum
 from archlang.diagnostics.effort import spend
 from archlang.graph.graph import Graph, Instance, Node, Region
 from archlang.graph.loop_layout import has_halting_positions, is_idle, loop_layout
-from archlang.graph.operations import Apply, Call, Experts, Halting, Join, Part, Repeat, Scan, Stack
+from archlang.graph.operations import Apply, Call, Experts, Halting, Part, Repeat, Scan, Stack
 from archlang.types import Type
 from archlang.types.causality import (
     CAUSAL,
@@ -177,8 +177,6 @@ class _Analysis:
             match node.operation:
                 case Part(index=index):
                     results = [self._results[node.inputs[0]][1][index]]
-                case Join():
-                    results = arguments * len(node.types)
                 case Call():
                     results = [self._call(node, node.operation, arguments, depth)]
                 case Apply():

@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 import pytest
 
-from archlang.cli import downloads
+from archlang.cli import data
 from archlang.data import fetch, registry, required_files, store
 from archlang.data.digests import Digest
 from archlang.data.registry import Dataset, OfficialFile
@@ -198,7 +198,7 @@ def test_on_a_terminal_train_asks_for_confirmation(
     archlang: Command, net: list[str], program: str, answer: str, code: int, fetched: list[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    monkeypatch.setattr(downloads, "_may_ask", lambda: True)
+    monkeypatch.setattr(data, "_may_ask", lambda: True)
     result = archlang("train", program, "--device", "cpu", "--out", "run", stdin=answer.encode())
     assert (result.code, net) == (code, fetched)
     assert "http://nowhere/tasks_train_simple.txt, licence: BSD" not in result.err
@@ -232,7 +232,7 @@ def test_on_a_terminal_a_bar_moves_and_waiting_is_announced(monkeypatch: pytest.
         return tmp_path, file.digest
 
     monkeypatch.setattr(fetch, "fetch", slow)
-    ((got, place, _),) = downloads.fetch_all([file], shown)
+    ((got, place, _),) = data.fetch_all([file], shown)
     shown.file.close()
     assert (got, place) == (file, tmp_path)
     assert "another process is fetching tasks_train_simple.txt" in (tmp_path / "out").read_text()

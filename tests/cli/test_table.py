@@ -82,8 +82,9 @@ def test_no_run_shows_missing_runs(archlang: Command, folder: Path) -> None:
 
 
 def test_a_dry_run_estimates_the_runs_and_leaves_no_files(archlang: Command, folder: Path) -> None:
-    result = table(archlang, "--dry-run", "--seeds", "3")
+    result = table(archlang, "--dry-run", "--seeds", "3", "--together")
     assert "6 runs to train and 0 done" in result.out
+    assert "together they would be 2 models" in result.out
     assert "Tinier, by half, Longer, seed 3, about" in result.out
     assert not (folder / "runs").exists()
 
@@ -195,11 +196,6 @@ def test_seeds_train_together_or_a_warning_says_why_not(archlang: Command, folde
     assert (again.out, "4 of 4 runs are done" in again.err) == (result.out, True)
     for run in (folder / "runs" / "tables" / "small").iterdir():
         assert archlang("eval", str(run), "--device", "cpu").code == 0
-
-
-def test_a_dry_run_gives_the_number_of_models_of_seeds_together(archlang: Command, folder: Path) -> None:
-    result = table(archlang, "--dry-run", "--seeds", "3", "--together")
-    assert "together they would be 2 models" in result.out
 
 
 @pytest.mark.parametrize(

@@ -156,6 +156,7 @@ def test_no_program_and_two_programs_are_told_apart(archlang: Command, folder: P
     "arguments",
     [
         (),
+        ("--resume", "run", "--seed", "3"),
         ("tiny.arch", "--device", "gpu"),
         ("tiny.arch", "--device", "cuda:x"),
         ("tiny.arch", "--precision", "64"),

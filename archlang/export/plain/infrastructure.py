@@ -79,7 +79,6 @@ _NAMES: Mapping[Name, Callable[[], ast.expr]] = {
     Name("archlang.kernels.softmax_attention", "scaled_dot_product_attention"): lambda: imported(
         _F, "scaled_dot_product_attention"
     ),
-    Name(f"{_RUNTIME}.weight_gradients", "shared_linear"): lambda: imported(_F, "linear"),
     Name(f"{_RUNTIME}.halting", "HaltingBlock"): lambda: imported(_NN, "Module"),
 }
 
@@ -123,6 +122,8 @@ class _Plain(ast.NodeTransformer):
         ]
         for argument in removed:
             remove_parameter(node, argument.arg)
+        if node.args.kwarg is not None and node.args.kwarg.arg == "_":  # masks that the block does not read
+            node.args.kwarg = None
         outer, self._products = self._products, self._products | {argument.arg for argument in removed}
         for argument in arguments_of(node.args):
             if argument.annotation is not None:

@@ -112,10 +112,10 @@ class Regions(ABC):
     @staticmethod
     def _inputs(node: Node) -> Sequence[str]:
         """The inputs that a node reads here, where blocks apply their own linear maps."""
-        return () if isinstance(node.operation, operations.Join) else node.arguments
+        return () if isinstance(node.operation, operations.Product) else node.arguments
 
     def _node(self, scope: Scope, node: Node) -> None:
-        if isinstance(node.operation, operations.Join):
+        if isinstance(node.operation, operations.Product):
             return
         if isinstance(node.operation, operations.Part):
             part = scope.parts.get((node.inputs[0], node.operation.index))

@@ -32,7 +32,7 @@ _LATEX = str.maketrans(
     {
         **{sign: f"\\{sign}" for sign in "&%$#_{}"},
         "\\": "\\textbackslash{}", "^": "\\textasciicircum{}", "~": "\\textasciitilde{}",
-        "±": "$\\pm$", "−": "$-$",
+        "±": "$\\pm$", "−": "$-$", "|": "\\textbar{}", "<": "\\textless{}", ">": "\\textgreater{}",
     }
 )  # fmt: skip
 
@@ -105,6 +105,7 @@ def json_table(table: ResultTable) -> str:
                 "pairs": comparison.pairs, "difference": comparison.difference, "p": comparison.probability,
             }
             for comparison in table.comparisons
+            if comparison.pairs
         ],
         "cost": asdict(table.spent) if table.spent else None,
     }  # fmt: skip
