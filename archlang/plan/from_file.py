@@ -11,8 +11,7 @@ from archlang.diagnostics.log import DiagnosticLog
 from archlang.elaborate.signature_check import load_file
 from archlang.names.resolve import Loader, ResolvedFile, load_command_line
 from archlang.plan import mistakes
-from archlang.plan.cells import CellPlanner
-from archlang.plan.derived_table import plan_derived_table
+from archlang.plan.cells import CellPlanner, plan_derived_table
 from archlang.plan.model_graphs import ModelGraphs
 from archlang.plan.overrides import parse_overrides, static_setting
 from archlang.plan.plan import BoundExtern, Plan
