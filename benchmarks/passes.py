@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from archlang.compile import build
-from archlang.elaborate.load import load_file
+from archlang.elaborate.signature_check import load_file
 from archlang.kernels import dropout as kernel
 from archlang.plan.from_file import plan_first_point
 from benchmarks.comparison import ModelPair, cases_of, train

@@ -14,7 +14,7 @@ from archlang.api import mistakes
 from archlang.backend.architecture import Architecture
 from archlang.compile import add_origin
 from archlang.diagnostics import ProgramError
-from archlang.names.load import load_file
+from archlang.names.resolve import load_file
 from archlang.pages.inspection.inspect import inspect as inspect_batch
 from archlang.pages.inspection.inspect import item_batch, source_lines, typed_input
 from archlang.pages.inspection.inspection import Inspection

@@ -35,15 +35,13 @@ class Evaluator:
 
     `lookup` resolves the names in scope, which `names` lists, and `file` resolves blocks. `configure` turns
     `attention[heads = 4]` into a block with some statics set. `report` receives mistakes; a value with a mistake is
-    None. If `may_lack_names`, a name that is not in scope may be that of a static that could not be read. With
-    `every_branch`, mistakes in the part of `a when c else b` that is not chosen are reported too."""
+    None. With `every_branch`, mistakes in the part of `a when c else b` that is not chosen are reported too."""
 
     lookup: Lookup
     names: Callable[[], frozenset[str]]
     file: ResolvedFile
     report: Report
     configure: Callable[[tree.Call, Declaration | BlockValue], Value]
-    may_lack_names: bool = False
     every_branch: bool = False
 
     def value(self, expression: tree.Expression, kind: str | None) -> Value:
@@ -110,8 +108,6 @@ class Evaluator:
         if kind == "path":
             return Symbol(name.text)
         binding = self.lookup(name.parts[0])
-        if binding is None and self.may_lack_names and kind not in (None, "block", "symbol"):
-            return None
         if kind == "file":
             if len(name.parts) == 1 and isinstance(binding, Bound) and isinstance(binding.value, str | Unknown | None):
                 return binding.value

@@ -17,7 +17,7 @@ from archlang.diagnostics.terminal import Terminal
 from archlang.files.memory import available_memory
 from archlang.graph.summary import summarize
 from archlang.plan.plan import Plan
-from archlang.plan.seeds import HIGHEST_SEED
+from archlang.plan.rules import HIGHEST_SEED
 from archlang.record.curves import open_trackers
 from archlang.record.run_folder import Record, recorded_threads
 from archlang.runs import mistakes

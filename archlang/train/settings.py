@@ -14,8 +14,7 @@ from torch import Tensor
 
 from archlang.graph.operations import CHARGES
 from archlang.names import library
-from archlang.plan.early_stopping import EVALUATIONS
-from archlang.plan.user_functions import SHIPPED
+from archlang.plan.rules import EVALUATIONS, SHIPPED
 from archlang.plugins import Plugins
 from archlang.plugins.functions import PluginFunction
 from archlang.tasks.kit.metrics import WRITTEN_METRICS
