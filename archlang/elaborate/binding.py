@@ -13,9 +13,9 @@ from archlang.names.resolve import Declaration
 from archlang.names.values import BlockValue, Bound, Data, Length, Unknown, Value, describe, show
 from archlang.source import Span
 from archlang.syntax import tree
-from archlang.syntax.outline import CLAUSE_WORDS
 from archlang.syntax.printer import unparse
 from archlang.syntax.walk import walk
+from archlang.syntax.words import CLAUSE_WORDS
 from archlang.types import CONSTRUCTORS, FEATURED, ISOLATED, Axis, Dim, Type
 from archlang.types.statics import Symbol
 

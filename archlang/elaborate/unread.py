@@ -3,7 +3,6 @@
 import re
 from collections.abc import Callable, Iterator
 
-from archlang.syntax.outline import RESERVED
 from archlang.syntax.tree import (
     Body,
     Call,
@@ -21,6 +20,7 @@ from archlang.syntax.tree import (
     Update,
 )
 from archlang.syntax.walk import walk
+from archlang.syntax.words import RESERVED
 
 # The first word, the word after `let`, and the words before `=` and `<-`.
 _BOUND = re.compile(r"\A[A-Za-z_]\w*|(?<=\blet )[A-Za-z_]\w*|[A-Za-z_]\w*(?=\s*(?:=(?!=)|<-))")
