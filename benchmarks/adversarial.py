@@ -10,7 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from archlang.syntax.reading import LARGEST
-from archlang.syntax.words import MOST_WORDS, count_words
+from archlang.syntax.tokens import MOST_WORDS, count_words
 from benchmarks.measure import Case, Group, Setting, Sides, Unit
 
 ROOT = Path(__file__).parent.parent

@@ -22,7 +22,7 @@ from archlang.plan.grid import MOST_POINTS
 from archlang.plan.variations import MOST_VARIED
 from archlang.syntax.builders import DEEPEST
 from archlang.syntax.reading import LARGEST
-from archlang.syntax.words import LONGEST_WORD, MOST_WORDS
+from archlang.syntax.tokens import LONGEST_WORD, MOST_WORDS
 from archlang.types.dimension import MOST_FACTORS, MOST_TERMS
 
 ROOT = Path(__file__).parent.parent

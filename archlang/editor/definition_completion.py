@@ -20,9 +20,10 @@ from archlang.elaborate.static_arguments import parameter_kind
 from archlang.graph.facts import POSITIONS, QUANTITIES, RECORDS
 from archlang.names.values import KINDS
 from archlang.source import Span
-from archlang.syntax.grammar import Prefix, read_prefix, spellings
-from archlang.syntax.outline import CLAUSE_WORDS, ITEM_WORDS, STATEMENT_WORDS
+from archlang.syntax.grammar import spellings
+from archlang.syntax.stack import Prefix, read_prefix
 from archlang.syntax.tree import Definition, Extern, StaticParameter
+from archlang.syntax.words import CLAUSE_WORDS, ITEM_WORDS, STATEMENT_WORDS
 from archlang.types.causality import MANNERS
 
 if TYPE_CHECKING:

@@ -68,18 +68,13 @@ class Document:
 
     @property
     def program(self) -> Program:
-        """The tree of the file without the lines that cannot be parsed; offsets are those of the text."""
+        """The tree of the file with `Missing` in place of text that cannot be parsed."""
         return self.resolved.program
 
     @property
     def resolved(self) -> ResolvedFile:
-        """The names of the file without the lines that cannot be parsed."""
-        return self._readable[1]
-
-    @property
-    def tolerant_program(self) -> Program:
-        """The tree of the file with `Missing` in place of text that cannot be parsed."""
-        return self._loaded[1].program
+        """The names of the file."""
+        return self._loaded[1]
 
     @property
     def syntax_mistakes(self) -> tuple[Span, ...]:
@@ -100,17 +95,6 @@ class Document:
     def _parse(self, source: Source) -> tuple[Program, tuple[Diagnostic, ...]]:
         parsed = None if self.is_open else self.memory.used.parse(source)
         return parsed if parsed is not None and not parsed[1] else self.memory.pieces.parse(source)
-
-    @cached_property
-    def _readable(self) -> tuple[Loader, ResolvedFile]:
-        """The file without the lines that cannot be parsed; the file itself if there are none."""
-        loader, _ = self._loaded
-        if not any(_is_of_syntax(each) and each.span.source is self.source for each in loader.diagnostics):
-            return self._loaded
-        program = self.memory.pieces.readable(self.source)
-        parse_file = self.memory.used.parse
-        loader = Loader(unsaved=self.unsaved, parse=lambda source: (program, ()), parse_file=parse_file)
-        return loader, loader.load_source(self.source)
 
     @cached_property
     def types(self) -> Mapping[tuple[int, int], Type]:
@@ -142,7 +126,7 @@ class Document:
     @cached_property
     def _has_types(self) -> bool:
         """Whether the bodies of the file can be elaborated."""
-        loader, resolved = self._readable
+        loader, resolved = self._loaded
         codes = {diagnostic.code for diagnostic in loader.diagnostics}
         for declaration in resolved.own.values():
             check_signature(declaration, lambda diagnostic: codes.add(diagnostic.code))

@@ -25,7 +25,13 @@ def item_around(document: Document, offset: int) -> Item | None:
 
 
 def _item_at(document: Document, offset: int) -> Item | None:
-    return next((item for item in document.program.items if item.span.start <= offset <= item.span.end), None)
+    return next((item for item in document.program.items if item.span.start <= offset <= _end(item, offset)), None)
+
+
+def _end(item: Item, offset: int) -> int:
+    """Returns the end of an item; one with a mistake may go on to an offset on its last line."""
+    rest = item.span.source.text[item.span.end : offset]
+    return item.span.end if item.is_whole or rest.strip(" \t") else offset
 
 
 def names_in_scope(document: Document, offset: int) -> Iterator[Symbol]:
@@ -73,7 +79,7 @@ def _hidden(item: Item, offset: int) -> Iterator[Span]:
     """Yields the places of names that an offset cannot use: those that the statements around it bind, and those that
     only the bodies of other loops know."""
     for node in walk(item):
-        is_around = node.span.start <= offset <= node.span.end
+        is_around = node.span.start <= offset and not node.span.source.text[node.span.end : offset].strip(" \t")
         if isinstance(node, Assign | Let) and is_around:
             yield node.name_span
         if not isinstance(node, _LOOPS):

@@ -11,8 +11,8 @@ from archlang.editor.unread_names import LOCAL, OF_FILE, unread_choice, unread_n
 from archlang.editor.workspace import Workspace
 from archlang.elaborate.binding import TASK_SIZES
 from archlang.source import Span
-from archlang.syntax.outline import ITEM_WORDS, RESERVED
 from archlang.syntax.tree import Definition, Extern
+from archlang.syntax.words import ITEM_WORDS, RESERVED
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _PATH = re.compile(r"[\w.]+$")

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from archlang.editor.completion_options import Completion, choices, of_item, of_static, static_values
 from archlang.editor.document import Document
 from archlang.editor.recipe_facts import RecipeFacts, recipes_of
-from archlang.syntax.grammar import read_prefix
-from archlang.syntax.outline import PART_WORDS, TABLE_WORDS
+from archlang.syntax.stack import read_prefix
 from archlang.syntax.tree import Column, Columns, Recipe, Table
+from archlang.syntax.words import PART_WORDS, TABLE_WORDS
 
 if TYPE_CHECKING:
     from lark import Token

@@ -406,7 +406,8 @@ class _Reader:
 
     def _let(self, let: Let, scope: Scope) -> None:
         callee = let.value.callee if isinstance(let.value, Call) else let.value
-        block = self._resolved.find(callee.text) if callee.parts[0] not in scope else None
+        is_block = isinstance(callee, Name) and callee.parts[0] not in scope  # it may be `Missing`
+        block = self._resolved.find(callee.text) if is_block else None
         self._expression(let.value, scope)
         self._define("instance", let.name, let.name_span, scope)
         if block is not None:

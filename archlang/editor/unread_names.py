@@ -58,7 +58,7 @@ def unread_choice(document: Document, spans: tuple[Span, ...]) -> Span | None:
     """Returns a line that cannot be read and may choose another model, task or optimizer than the one whose statics
     some places name with a path, such as `model.d`; None if there is none."""
     if any(span.source.text[span.start - 1 : span.start] == "." for span in spans):
-        for recipe in document.tolerant_program.items:
+        for recipe in document.program.items:
             missing = [part for part in recipe.parts if isinstance(part, Missing)] if isinstance(recipe, Recipe) else []
             if isinstance(recipe, Recipe) and missing:
                 known = {part.word for part in recipe.parts if isinstance(part, Choice)}

@@ -19,8 +19,8 @@ from archlang.source import Source, Span
 from archlang.syntax import tree
 from archlang.syntax.parser import parse_tolerantly
 from archlang.syntax.reading import read, read_used
+from archlang.syntax.tokens import MOST_WORDS, count_words
 from archlang.syntax.walk import walk
-from archlang.syntax.words import MOST_WORDS, count_words
 
 Parse = Callable[[Source], tuple[tree.Program, tuple[Diagnostic, ...]]]
 

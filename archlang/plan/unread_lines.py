@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
 from archlang.diagnostics.names import did_you_mean
-from archlang.syntax.outline import RECIPE_WORDS, TABLE_WORDS
 from archlang.syntax.tree import Missing, Recipe, Table
+from archlang.syntax.words import RECIPE_WORDS, TABLE_WORDS
 
 
 def unread_words(item: Recipe | Table) -> frozenset[str]:

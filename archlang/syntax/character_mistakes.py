@@ -5,8 +5,9 @@ from collections.abc import Mapping
 
 from archlang.diagnostics import Diagnostic, Edit
 from archlang.source import Span
-from archlang.syntax.mistakes import NO_POWER, USE_LINE, quoted
+from archlang.syntax.mistakes import quoted
 
+NO_POWER = "write a product, as `h * h`; `exp(p * log(h))` is the power p of a positive `h`"
 _LONGEST = 40
 _INSTEAD: Mapping[str, str] = {
     ";": "delete it: statements need no separator",
@@ -65,7 +66,7 @@ _LATIN = {
 _QUOTES = "'`“”„‘’"
 # A string in other quotes.
 _STRING = re.compile(rf"[{_QUOTES}]([^{_QUOTES}\"\r\n]*)[{_QUOTES}]")
-_KIND = re.compile(r"[\[,(]\s*\w+[ \t]*:[ \t]*\w+[ \t]*\Z")
+_USE_LINE = re.compile(r"(?:^|[\r\n])[ \t]*use[ \t]+\Z")
 # A number whose digits before or after the point are missing.
 _HALF_NUMBER = re.compile(r"(?<![\w.])(?P<whole>[0-9_]*)\.(?P<digits>[0-9_]*)(?![\w.])")
 _WHOLE_DIGITS = re.compile(r"[0-9_]*\Z")
@@ -79,9 +80,7 @@ def unknown_character(span: Span) -> Diagnostic:
         character = f"the invisible character U+{ord(text[0]):04X}"
     if text == "." and span.source.text.endswith((")", "]"), 0, span.start):
         remedy = "apply a block with `|>`, as in `norm(h) |> relu`"
-    elif text == "|" and _KIND.search(span.source.text, max(0, span.start - _LONGEST), span.start):
-        remedy = "write a choice as `kind: symbol = relu` with `where kind in [relu, gelu]`"
-    elif text in (".", "/") and USE_LINE.search(span.source.text, max(0, span.start - _LONGEST), span.start):
+    elif text in (".", "/") and _USE_LINE.search(span.source.text, max(0, span.start - _LONGEST), span.start):
         remedy = "write the path of a file in quotes"
     elif text == "." and span.source.text.endswith("..", 0, span.start):
         remedy, edit = "a range has two points, as in `1..3`", Edit(span, "")

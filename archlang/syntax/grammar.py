@@ -6,8 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from copy import copy
-from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
@@ -17,7 +16,7 @@ from archlang.files.readable import read_named
 from archlang.source.cache_folder import own_cache
 
 if TYPE_CHECKING:
-    from lark import Lark, Token
+    from lark import Lark
 
 _GRAMMAR = Path(__file__).with_name("arch.lark")
 _LARGEST = 1 << 24
@@ -50,48 +49,11 @@ def grammar() -> Lark:
     try:
         cache_file = own_cache("grammar") / f"{key}.json"
     except OSError:
-        return _with_whole_keywords(Lark(text, **_OPTIONS))
+        return Lark(text, **_OPTIONS)
     parser = _load(cache_file)
     if parser is None:
         parser = Lark(text, **_OPTIONS)
         _store(parser, cache_file)
-    return _with_whole_keywords(parser)
-
-
-@dataclass(frozen=True)
-class Prefix:
-    """The tokens of a text with which a program can begin. `pending` are the tokens of the rules that the text does not
-    complete, with the names of the completed rules between them; `accepted` are the terminals that the grammar accepts
-    next."""
-
-    tokens: list[Token]
-    pending: list[Token | str]
-    accepted: set[str]
-
-
-def read_prefix(text: str) -> Prefix | None:
-    """Returns the tokens of a text with which a program can begin; None if no program begins so."""
-    from lark import Token, UnexpectedInput
-
-    run = grammar().parse_interactive(text, start="start")
-    try:
-        tokens = [*run.exhaust_lexer()]
-        accepted: set[str] = run.accepts()  # type: ignore[no-untyped-call]  # lark has no annotation there
-    except UnexpectedInput:
-        return None
-    values = run.parser_state.value_stack
-    pending = [value if isinstance(value, Token) else str(value.data) for value in values]
-    return Prefix(tokens, pending, accepted - {"MISSING", "MISSING_LINE"})
-
-
-def _with_whole_keywords(parser: Lark) -> Lark:
-    """Returns a parser whose keywords are whole words: where no name can stand, lark reads `bestof` as `best of`."""
-    for terminal in parser.terminals:
-        pattern = terminal.pattern
-        if pattern.type == "str" and (pattern.value.isalpha() or pattern.value == "<"):
-            # `h <- x` is no `h < -x`, also where no statement can begin.
-            bounded = r"<(?!-(?:\s|\Z))" if pattern.value == "<" else rf"{pattern.value}(?!\w)"
-            pattern.to_regexp = partial(str, bounded)  # type: ignore[method-assign]  # lark has no option for it
     return parser
 
 
@@ -123,6 +85,12 @@ def _builders_of_rules() -> dict[Any, Any]:  # Any: lark's rules and its builder
         builders[rule] = copy(of_all)
         builders[rule].rule_builders = [(rule, wrappers)]
     return builders
+
+
+@cache
+def kinds() -> Mapping[str, str]:
+    """Returns the terminal of each keyword and sign."""
+    return {text: name for name, text in spellings().items()}
 
 
 @cache

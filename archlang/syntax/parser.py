@@ -1,23 +1,48 @@
 """Parses text to a tree, and finds all syntax mistakes of a file."""
 
-import re
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from archlang.diagnostics import Diagnostic
-from archlang.diagnostics.log import DiagnosticLog
+from archlang.diagnostics.log import MOST_ERRORS, DiagnosticLog
 from archlang.source import Source, Span
 from archlang.source.source import SETTING
-from archlang.syntax import mistakes
-from archlang.syntax.builders import TreeBuilder
-from archlang.syntax.pieces import parse_items
+from archlang.syntax import mistakes, units
+from archlang.syntax.builders import DEEPEST, LineTaken, TooDeep, TreeBuilder
+from archlang.syntax.character_mistakes import unknown_character
+from archlang.syntax.comments import Comments
 from archlang.syntax.reading import LARGEST, read
-from archlang.syntax.recovery import Reader
-from archlang.syntax.tree import Name, Program, Setting
-from archlang.syntax.whole import parse_sound, prepare
-from archlang.syntax.words import find_excess
+from archlang.syntax.recovery import Recovery
+from archlang.syntax.stack import Stack
+from archlang.syntax.tokens import LONGEST_WORD, MOST_WORDS, tokens
+from archlang.syntax.tree import Item, Name, Node, Program, Setting
+from archlang.syntax.words import CLOSERS, OPENERS
 
-_BRACE = re.compile(r'"[^"\r\n]*"|#[^\r\n]*|(?P<brace>[{}])')
+if TYPE_CHECKING:
+    from lark import Token
 
 __all__ = ["parse", "parse_setting", "parse_tolerantly", "read"]
+
+
+@dataclass(frozen=True)
+class ParsedItem:
+    """What an item of a text was parsed to: nodes, its mistakes, and the comments after it."""
+
+    nodes: tuple[Node, ...]
+    mistakes: tuple[Diagnostic, ...]
+    closing: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class TextItem:
+    """The tokens of an item, and the comments that belong to it. After the last item, the text ends."""
+
+    tokens: list[Token]
+    comments: list[Token]
+    is_last: bool
 
 
 def parse(source: Source) -> Program:
@@ -36,40 +61,141 @@ def parse_tolerantly(source: Source) -> tuple[Program, tuple[Diagnostic, ...]]:
     """Parses a text; returns its items, with `Missing` in place of lines that cannot be read, and the diagnostics.
 
     If the text has mistakes, its items are parsed one by one: no mistake reaches beyond its item."""
-    if len(source.text) > LARGEST:
-        return Program(items=(), source=source), (mistakes.file_too_large(Span(source, 0, 0), LARGEST),)
-    excess = find_excess(source)
+    excess, code, comments = read_tokens(source)
     if excess is not None:
         return Program(items=(), source=source), (excess,)
-    program = parse_sound(source)
-    return parse_items(source) if program is None else (program, ())
+    whole = parse_sound(source, code, comments)
+    if whole is not None:
+        return join(source, [whole])
+    return join(source, (parse_item(source, item) for item in split(code, comments)))
+
+
+def join(source: Source, parsed: Iterable[ParsedItem]) -> tuple[Program, tuple[Diagnostic, ...]]:
+    """Returns the program of some items, and their mistakes: up to the last item whose mistakes are shown."""
+    nodes: list[Node] = []
+    found: list[Diagnostic] = []
+    closing: tuple[str, ...] = ()
+    for each in parsed:
+        nodes += each.nodes
+        found += each.mistakes
+        closing = each.closing
+        if len(found) > MOST_ERRORS:
+            break
+    return Program.of(nodes, source, closing), tuple(found)
+
+
+def read_tokens(source: Source) -> tuple[Diagnostic | None, list[Token], list[Token]]:
+    """Returns a diagnostic if a text is too long, its tokens, and its comments."""
+    if len(source.text) > LARGEST:
+        return mistakes.file_too_large(Span(source, 0, 0), LARGEST), [], []
+    code, comments, excess = tokens(source)
+    if excess is None:
+        return None, code, comments
+    span = Span(source, excess.start_pos or 0, excess.end_pos or 0)
+    if len(excess) > LONGEST_WORD:
+        return mistakes.word_too_long(span, LONGEST_WORD), [], []
+    return mistakes.too_many_words(span, MOST_WORDS), [], []
+
+
+def split(code: list[Token], comments: list[Token]) -> Iterator[TextItem]:
+    """Yields the items of a text."""
+    items = list(units.items(code))
+    place = 0
+    for index, item in enumerate(items):
+        start, end, line = place, item[-1].end_pos or 0, item[-1].line
+        is_last = index == len(items) - 1
+        while place < len(comments) and (
+            is_last or (comments[place].start_pos or 0) < end or comments[place].line == line
+        ):
+            place += 1
+        yield TextItem(item, comments[start:place], is_last)
+
+
+def _builder(source: Source, lines: list[Token]) -> TreeBuilder:
+    comments = Comments(source.text)
+    for line in lines:
+        comments.add(line.start_pos or 0, str(line))
+    return TreeBuilder(source, comments)
+
+
+def parse_sound(source: Source, code: list[Token], comments: list[Token]) -> ParsedItem | None:
+    """Parses tokens; returns None if they have a mistake."""
+    from lark import UnexpectedToken
+
+    builder = _builder(source, comments)
+    stack, depth = Stack(builder), 0
+    try:
+        for token in code:
+            depth += (token in OPENERS) - (token in CLOSERS)
+            if depth > DEEPEST or (token.type == "STRING" and "\0" in token):
+                return None
+            stack.feed(token)
+        nodes = stack.end()
+    except (UnexpectedToken, TooDeep, LineTaken):
+        return None
+    return None if builder.mistakes else ParsedItem(tuple(nodes), (), builder.closing())
+
+
+def parse_item(source: Source, item: TextItem) -> ParsedItem:
+    """Parses one item of a text."""
+    sound = parse_sound(source, item.tokens, item.comments)
+    if sound is not None:
+        return sound if item.is_last else replace(sound, closing=())
+    found = [*_of_characters(source, item.tokens)]
+    if (deep := _too_deep(source, item.tokens)) is not None:
+        return ParsedItem((), (*found, deep))
+    builder = _builder(source, item.comments)
+    recovery = Recovery(source, item.tokens, builder, item.is_last)
+    nodes = recovery.read()
+    found += recovery.mistakes + builder.mistakes
+    ordered = sorted(set(found), key=lambda mistake: (mistake.span.start, mistake.code))
+    closing = builder.closing() if item.is_last else ()
+    return ParsedItem(tuple(_broken(node) for node in nodes), tuple(ordered), closing)
+
+
+def _broken(node: Node) -> Node:
+    return replace(node, is_whole=False) if isinstance(node, Item) else node
+
+
+def _of_characters(source: Source, code: list[Token]) -> Iterator[Diagnostic]:
+    """Yields the mistakes of strings with invisible characters that end a text of C."""
+    for token in code:
+        if token.type == "STRING" and "\0" in token:
+            zero = (token.start_pos or 0) + token.index("\0")
+            yield unknown_character(Span(source, zero, zero + 1))
+
+
+def _too_deep(source: Source, code: list[Token]) -> Diagnostic | None:
+    """Returns the diagnostic of a bracket that is nested too deep; None if there is none."""
+    depth = 0
+    for token in code:
+        depth += (token in OPENERS) - (token in CLOSERS and depth > 0)
+        if depth > DEEPEST:
+            return mistakes.nested_too_deep(Span(source, token.start_pos or 0, token.end_pos or 0), DEEPEST)
+    return None
 
 
 def parse_setting(name: str, text: str) -> tuple[Setting | None, tuple[Diagnostic, ...]]:
     """Parses a setting of a recipe, from a command line or from Python; returns None if the text has mistakes."""
-    setting, diagnostics = _parse_setting(name, text)
-    return setting, tuple(mistakes.in_setting(diagnostic, name) for diagnostic in diagnostics)
+    setting, diagnostic = _parse_setting(name, text)
+    return setting, () if diagnostic is None else (mistakes.in_setting(diagnostic, name),)
 
 
-def _parse_setting(name: str, text: str) -> tuple[Setting | None, tuple[Diagnostic, ...]]:
+def _parse_setting(name: str, text: str) -> tuple[Setting | None, Diagnostic | None]:
     source = Source(SETTING, f"{name}={text}", is_command_line=True)
-    if len(text) > LARGEST:
-        return None, (mistakes.file_too_large(Span(source, 0, 0), LARGEST),)
-    excess = find_excess(source)
+    excess, code, comments = read_tokens(source)
     if excess is not None:
-        return None, (excess,)
-    prepared, comments, diagnostics = prepare(source)
-    prepared = " " * (len(name) + 1) + prepared[len(name) + 1 :]
-    # Recovery would read the braces of an item.
-    if brace := next((piece for piece in _BRACE.finditer(prepared) if piece["brace"]), None):
-        diagnostics = [*diagnostics, mistakes.brace_in_setting(Span(source, *brace.span()))]
-    if diagnostics:
-        return None, tuple(diagnostics)
-    builder = TreeBuilder(source, comments)
-    reader = Reader(source, prepared, builder, "expression", limit=1)
-    value = reader.read()
-    diagnostics += reader.mistakes + builder.mistakes
-    if diagnostics:
-        return None, tuple(diagnostics)
+        return None, excess
+    value = [token for token in code if (token.start_pos or 0) > len(name)]
+    brace = next((token for token in value if token in ("{", "}")), None)
+    if brace is not None:
+        return None, mistakes.brace_in_setting(Span(source, brace.start_pos or 0, brace.end_pos or 0))
+    if (wrong := next(_of_characters(source, value), None) or _too_deep(source, value)) is not None:
+        return None, wrong
+    builder = _builder(source, comments)
+    recovery = Recovery(source, value, builder, is_last=True, start="expression")
+    node = recovery.read_expression()
+    if node is None or recovery.mistakes or builder.mistakes:
+        return None, (*recovery.mistakes, *builder.mistakes)[0]
     path = Name(parts=tuple(name.split(".")), span=Span(source, 0, len(name)))
-    return Setting(path=path, value=value, span=Span(source, 0, len(source.text))), ()
+    return Setting(path=path, value=node, span=Span(source, 0, len(source.text))), None

@@ -1,258 +1,325 @@
-"""Parses with error recovery: after a mistake, parsing resumes at the next statement or item."""
+"""Reads an item with mistakes unit by unit: a unit that cannot be read becomes `Missing`, and costs no other one."""
 
 from __future__ import annotations
 
-import re
+from bisect import bisect_left
 from typing import TYPE_CHECKING, Any
 
-from archlang.diagnostics import Diagnostic
-from archlang.diagnostics.log import MOST_ERRORS
-from archlang.source import Source, Span
+from archlang.diagnostics.names import did_you_mean
+from archlang.source import Span
 from archlang.syntax import mistakes
-from archlang.syntax.bracket_mistakes import BracketMistakes
-from archlang.syntax.builders import DEEPEST, NextLineTaken, TooDeep, TreeBuilder
-from archlang.syntax.character_mistakes import unknown_character
-from archlang.syntax.early_ends import EarlyEnds
-from archlang.syntax.grammar import Callbacks, grammar, spellings
-from archlang.syntax.misplaced_lines import without_header
-from archlang.syntax.outline import CLOSERS, RESERVED, Unclosed, Unmatched
-from archlang.syntax.parser_stack import ParserStack
-from archlang.syntax.progress import Progress
-from archlang.syntax.resumption import Resumption
-from archlang.syntax.unexpected import Unexpected
+from archlang.syntax.builders import DEEPEST, TooDeep
+from archlang.syntax.expected import Expected
+from archlang.syntax.explain import explain
+from archlang.syntax.feed import Feed
+from archlang.syntax.headers import Header
+from archlang.syntax.place import Place
+from archlang.syntax.stack import Stack, terminal
+from archlang.syntax.units import Unit, cut, is_word
+from archlang.syntax.words import BINDERS, ITEM_WORDS, PART_WORDS, RESERVED, TABLE_WORDS
 
 if TYPE_CHECKING:
     from lark import Token
-    from lark.parsers.lalr_interactive_parser import InteractiveParser
 
-# One more than is shown, so that the log can report the excess.
-MOST_READ = MOST_ERRORS + 1
-_DEVIATION = "DEVIATION"
-_MALFORMED_NUMBER = re.compile(r"[0-9][\w.]*")
-_WORD = re.compile(r"\w+")
-_LAST_NAME = re.compile(r"(?<![\w.])[A-Za-z_][\w.]*\Z")
-# What follows an extra closing bracket, unless a value goes on there.
-_NO_VALUE = re.compile(r"[ \t]*(?:[{}#\r\n]|\Z)")
-_LINE_END = re.compile(r"[\r\n]|\Z")
+_LINE = ("MISSING_LINE",)
+_FOREIGN_ELSE = ("elif", "elsif", "elseif")
 
 
-class Reader:
-    """Parses one text: `text` is the text of the source, with spaces in place of the parts to skip."""
+class Recovery(Feed):
+    """Reads the tokens of one item."""
 
-    def __init__(self, source: Source, text: str, builder: TreeBuilder, start: str, limit: int = MOST_READ) -> None:
-        self.mistakes: list[Diagnostic] = []
-        # The offsets of the mistakes, where the tree is incorrect.
-        self.offsets: list[int] = []
-        self._limit = limit
-        self._run: InteractiveParser = grammar().parse_interactive(text, start=start)
-        # All texts share one parser; each text has its own builder.
-        self._run.parser_state.parse_conf.callbacks = Callbacks(builder.rules)  # type: ignore[assignment]  # is not iterated
-        self._progress = Progress(source, text, ParserStack(self._run))
-        self._resumption = Resumption(self._run, self._progress.stack, text)
-        self._brackets = BracketMistakes(self._progress)
-        self._early = EarlyEnds(self._progress)
-        self._unexpected = Unexpected(self._progress)
+    def read(self) -> list[Any]:  # Any: items
+        """Returns the item, or none if its first word begins no item."""
+        from lark import UnexpectedToken
 
-    def read(self) -> Any:  # Any: the node of the start rule
-        """Returns the node of the start rule, or None if the text cannot be parsed."""
-        from lark import UnexpectedCharacters, UnexpectedToken
-
-        while len(self.mistakes) < self._limit:
-            try:
-                return self._parse()
-            except UnexpectedCharacters as error:
-                self._at_character(error.pos_in_stream or 0)
-            except UnexpectedToken as error:
-                if error.token.type == "$END":
-                    self._at_end()
-                elif not self._read_as_name_or_sign(error.token):
-                    self._at_token(error.token)
-            except TooDeep as error:
-                self._report(error.span.start, mistakes.nested_too_deep(error.span, DEEPEST))
-                self._resume(error.span.end)
-            except NextLineTaken as error:
-                self._at_taken_line(error)
-        self._resumption.finish()
         try:
-            return self._parse()
-        except UnexpectedToken:
-            return None
+            self._read_item()
+            items: list[Any] = self.stack.end()
+        except UnexpectedToken:  # the item is no item after all
+            if not self.mistakes:
+                self._report(explain(self._place(self._tokens, 0)))
+            return []
+        except TooDeep as error:
+            self._report(mistakes.nested_too_deep(error.span, DEEPEST))
+            return []
+        return items
 
-    def _parse(self) -> Any:  # Any: the node of the start rule
-        return self._run.resume_parse()  # type: ignore[no-untyped-call]  # lark has no annotation there
+    def _read_item(self) -> None:
+        (header, *others), odd = cut(self._tokens)
+        word = self._item_word(header)
+        self._is_recipe = word in ("recipe", "table")
+        if not word:
+            self.report_unexpected(self._tokens, 0)
+            return
+        if word == "use":
+            self.feed(header.tokens, ("$END",))
+        elif self._is_recipe:
+            self._read_recipe_header(header.tokens, word)
+        else:
+            if word == "extern" and (len(header.tokens) < 2 or header.tokens[1] not in _EXTERNS):
+                self._complete_extern(header.tokens)
+            Header(self, header.tokens, word != "extern").read()
+        if word in ITEM_WORDS[1:] and word != "extern":
+            self._read_item_body(header, others)
+        elif header.opener is not None:
+            self.report_unexpected([*header.tokens, header.opener], len(header.tokens))
+        elif others:
+            self.report_unexpected(others[0].tokens, 0)
+        self._report_odd(odd)
 
-    def report_brackets(self) -> None:
-        """Adds the unmatched brackets that parsing did not reach, if the text has mistakes."""
-        for problem in self._brackets.unreported(self.offsets) if self.mistakes else ():
-            if len(self.mistakes) < self._limit:
-                self._report_bracket(problem)
+    def read_expression(self) -> Any:  # Any: an expression
+        """Returns the value that the tokens are; None if they are none."""
+        if not self._tokens:
+            end = Span(self._source, len(self._source.text), len(self._source.text))
+            self.mistakes.append(mistakes.unexpected_end(end, Expected(("a value",))))
+        return self.stack.end() if self._tokens and self.feed(self._tokens, ("$END",)) else None
 
-    def _read_as_name_or_sign(self, token: Token) -> bool:
-        """Feeds a keyword as a name, or `+-` as `+`, where the grammar accepts that; returns whether it did.
-
-        A state of the LALR(1) tables can accept a keyword that is possible elsewhere only, so the contextual lexer may
-        take a variable called `reads` for the keyword."""
+    def _item_word(self, header: Unit) -> str:
+        """Returns the word of the item, which may be misspelt or missing; empty if the tokens are no item."""
         from lark import Token
 
-        end = token.end_pos or 0
-        if token.type == _DEVIATION:
-            token, end = Token("PLUS", "+", start_pos=token.start_pos, end_pos=end - 1), end - 1
-        elif token.type in spellings() and token.isalpha() and token not in RESERVED:
-            token = Token("NAME", str(token), start_pos=token.start_pos, end_pos=end)
+        first = header.first
+        if first in ITEM_WORDS and header.tokens:
+            return str(first)
+        near = did_you_mean(first, ITEM_WORDS) if is_word(first) else None
+        has_name = len(header.tokens) > 1 and is_word(header.tokens[1])
+        body = header.body[0].first if header.body else None
+        if near is None and header.opener is not None:
+            near = "block"
+            if body in PART_WORDS:
+                near = "table" if body in TABLE_WORDS else "recipe"
+            if not header.tokens and body is not None:
+                self._report(mistakes.header_missing(self.span(body), near))
+        if near is None or (header.opener is None and not (near in ("use", "extern") and has_name)):
+            return ""
+        if header.tokens or body is None:
+            self.report_unexpected(header.tokens or [first], 0)
+        start, end = first.start_pos or 0, first.end_pos or 0
+        word = Token(near.upper(), near, start, first.line, first.column, None, None, end)
+        header.tokens = [word, *header.tokens[1:]] if header.tokens else [word]
+        return near
+
+    def _complete_extern(self, tokens: list[Token]) -> None:
+        """Puts the kind of an extern that is missing or misspelt."""
+        from lark import Token
+
+        following = tokens[1] if len(tokens) > 1 and tokens[1].line == tokens[0].line else None
+        if following is None:
+            self.report_incomplete(tokens[:1], ("`block`", "`task`", "`optimizer`", "`settings`"))
         else:
+            self.stack.feed(tokens[0])
+            self.report_unexpected(tokens, 1)
+            self.stack.cut(0)
+        near = did_you_mean(following, _EXTERNS) if following is not None and is_word(following) else None
+        kind = near or ("task" if any(token in ("gives", "causal") for token in tokens) else "block")
+        end = tokens[0].end_pos
+        tokens[1 : 2 if near else 1] = [Token(kind.upper(), kind, end, tokens[0].line, 0, None, None, end)]
+
+    def _read_recipe_header(self, tokens: list[Token], word: str) -> None:
+        if self.feed(tokens, ("LBRACE",)):
+            return
+        kinds = [terminal(value) for value in self.stack.values]
+        is_named = len(tokens) > 1 and kinds[1:2] == ["NAME"]
+        has_source = kinds[2:4] in (["FROM", "NAME"], ["FROM", "STRING"])
+        self.stack.cut((4 if has_source else 2) if is_named else 0)
+        place = tokens[-1].end_pos or 0
+        if not is_named:
+            self.stack.put(word.upper(), word, tokens[0].start_pos or 0, tokens[0].end_pos or 0)
+            self.stack.put("NAME", "", place, place)
+        if not has_source and word == "recipe":
+            self.stack.put("FROM", "from", place, place)
+            self.stack.put("NAME", "", place, place)
+
+    def _read_item_body(self, header: Unit, others: list[Unit]) -> None:
+        if header.opener is None:
+            self._report_missing_brace(header.tokens)
+            end = header.tokens[-1].end_pos or 0
+            for kind, text in (("LBRACE", "{"), ("MISSING_LINE", ""), ("RBRACE", "}")):
+                self.stack.put(kind, text, end, end)
+            return
+        if not header.opener:
+            self._report_missing_brace(header.tokens)
+        self._read_body(header, others)
+
+    def _report_missing_brace(self, tokens: list[Token]) -> None:
+        self.report_incomplete(tokens, ("`{`",) if self.stack.accepts("LBRACE") else ())
+
+    # Bodies
+
+    def _read_body(self, unit: Unit, others: list[Unit] | None = None) -> None:
+        opener, closer = unit.opener, unit.closer
+        assert opener is not None, "the unit has a body"
+        assert closer is not None, "each body is closed"
+        self.stack.put("LBRACE", "{", opener.start_pos or 0, opener.end_pos or 0)
+        index = start = 0
+        while index < len(unit.body):
+            each, following = unit.body[index], unit.body[index + 1 :]
+            index += 1
+            if self._is_recipe:
+                self._read_part(each)
+                continue
+            if not _is_else(each):
+                start = len(self.stack.values)
+            index += self._read_statement(each, following, start)
+        for other in others or ():
+            # They stand after the end of the item, and may belong to it.
+            if other is others[0]:  # type: ignore[index]  # it is in them
+                self._report_after_item(other.tokens)
+            self.put_line(other.tokens)
+        if not closer and self.stack.accepts("MISSING_LINE"):
+            self.stack.put("MISSING_LINE", "", closer.start_pos or 0, closer.start_pos or 0)
+        self.stack.put("RBRACE", "}", closer.start_pos or 0, closer.end_pos or 0)
+
+    def _report_after_item(self, tokens: list[Token]) -> None:
+        outside = Stack(self._builder)
+        self._report(explain(Place(self._source, [], tokens[0], tokens, None, outside, is_in_recipe=False)))
+
+    def _read_statement(self, unit: Unit, following: list[Unit], start: int) -> int:
+        """Reads a statement that begins at a size of the stack. Returns how many of the following units it has read."""
+        size = len(self.stack.values)
+        tokens = unit.tokens
+        if unit.opener is None:
+            if not self.feed(tokens, _LINE) and not self.put_rest(tokens):
+                self.stack.cut(size)
+                self._put_statement(tokens)
+            return 0
+        if (branches := self._value_of_branches(tokens, following)) is not None:
+            self.feed(tokens, ("LBRACE",))
+            self.stack.cut(size)
+            self._put_statement([*tokens, *filter(None, [unit.closer])])
+            return branches
+        is_followed = bool(following) and _is_else(following[0])
+        self._read_header(unit, size, is_followed)
+        self._read_body(unit)
+        if not is_followed:
+            self._settle(start, tokens or [unit.first])
+        return 0
+
+    def _value_of_branches(self, tokens: list[Token], following: list[Unit]) -> int | None:
+        """Returns the number of units that belong to an `if` in place of a value; None if there is no such `if`."""
+        place = 2 if tokens[1:2] in (["="], ["<-"]) else 1 if tokens[:1] in (["return"], ["emit"]) else 0
+        if not place or tokens[place : place + 1] != ["if"]:
+            return None
+        count = 0
+        while count < len(following) and _is_else(following[count]):
+            count += 1
+        return count
+
+    def _read_header(self, unit: Unit, size: int, is_followed: bool) -> None:
+        """Reads the header of a body in a body; an `if` or `else` that cannot be read stays one."""
+        tokens, opener = unit.tokens, unit.opener
+        assert opener is not None, "the unit has a body"
+        start, end = unit.first.start_pos or 0, opener.start_pos or 0
+        is_branch = _is_else(unit) and self.stack.accepts("ELSE", settles=True)
+        size = len(self.stack.values) if is_branch else size
+        if not tokens:
+            before = self._tokens[max(0, bisect_left(self._starts, start) - 1)]
+            self._report(mistakes.else_missing(self.span(before)) if not opener else explain(self._place([opener], 0)))
+            if is_branch:
+                self.stack.put("ELSE", "else", start, start)
+            else:
+                self.stack.put("MISSING_LINE", "", start, start)
+            return
+        if is_branch and tokens[0] != "else":
+            tokens = self._read_foreign_else(tokens)
+            if is_followed and not tokens:
+                self._put_condition(start, end)
+            size = len(self.stack.values)
+        elif is_followed and tokens[0] not in ("if", "else") and not _is_loop(tokens):
+            self._report(mistakes.if_missing(Span(self._source, start, self._end(tokens, start)), self.span(tokens[0])))
+            self._put_condition(start, end)
+            return
+        is_read = not tokens or self.feed(tokens, ("LBRACE",))
+        if not opener:
+            self._report_missing_brace(unit.tokens)
+        if not tokens or (is_read and opener):
+            return
+        self.stack.cut(size)
+        if is_branch and tokens[0] == "else":
+            self.stack.put("ELSE", "else", start, end)
+        if self.stack.accepts("MISSING"):
+            self.stack.put("MISSING", self._source.text[start:end], start, end)
+        elif tokens[0] == "if" or (is_branch and (len(tokens) > 1 or is_followed)):
+            self._put_condition(start, end)
+        elif not is_branch:
+            self.stack.put("MISSING_LINE", self._source.text[start:end].rstrip(), start, self._end(tokens, start))
+
+    def _read_foreign_else(self, tokens: list[Token]) -> list[Token]:
+        """Reads a word in place of `else` or `else if`; returns the tokens after it."""
+        first, is_chained = tokens[0], tokens[0] in _FOREIGN_ELSE
+        start = first.start_pos or 0
+        self._report(mistakes.foreign_else(self.span(first), is_chained))
+        self.stack.put("ELSE", "else", start, start)
+        if is_chained:
+            self.stack.put("IF", "if", start, start)
+        return tokens[1:]
+
+    def _put_condition(self, start: int, end: int) -> None:
+        self.stack.put("IF", "if", start, end)
+        self.stack.put("MISSING", self._source.text[start:end], start, end)
+
+    def _read_part(self, unit: Unit) -> None:
+        size = len(self.stack.values)
+        if not self.feed(unit.tokens, _LINE) and not self.put_rest(unit.tokens):
+            self.put_missing_line(size, unit.tokens)
+
+    def _put_statement(self, tokens: list[Token]) -> None:
+        """Puts a statement without its value, so that its name is known, or a line."""
+        count = 0
+        if len(tokens) > 1 and is_word(tokens[0]) and tokens[1] in BINDERS:
+            count = 2
+        elif tokens[0] in ("let", "charge") and tokens[2:3] == ["="]:
+            count = 3
+        elif tokens[0] in ("return", "emit"):
+            count = 1
+        size = len(self.stack.values)
+        if count and all(self._can_feed(token) for token in tokens[:count]) and self.stack.accepts("MISSING"):
+            end = tokens[-1].end_pos or 0
+            start = tokens[count].start_pos or 0 if len(tokens) > count else end
+            self.stack.put("MISSING", self._source.text[start:end], start, end)
+            if self._settle(size, tokens):
+                return
+        self.stack.cut(size)
+        self.put_line(tokens)
+
+    def _can_feed(self, token: Token) -> bool:
+        from lark import UnexpectedToken
+
+        try:
+            self.stack.feed(token)
+        except UnexpectedToken:
             return False
-        if token.type not in self._progress.stack.accepted():
-            return False
-        self._run.parser_state.feed_token(token)
-        self._move_to(end)
         return True
 
-    # What went wrong
+    def _settle(self, size: int, tokens: list[Token]) -> bool:
+        """Completes the statement that begins at a size of the stack; one that is too deep becomes a line."""
+        try:
+            return self.stack.accepts("MISSING_LINE", settles=True)
+        except TooDeep as error:
+            self._report(mistakes.nested_too_deep(error.span, DEEPEST))
+            self.stack.cut(size)
+            self.put_line(tokens)
+            return True
 
-    def _at_character(self, place: int) -> None:
-        character = self._progress.text[place]
-        if character == '"':
-            line_end = _LINE_END.search(self._progress.text, place)
-            end = line_end.start() if line_end else place + 1
-            self._report(place, mistakes.unterminated_string(self._progress.span(place, end)))
-            self._resume(end)
-        elif number := _MALFORMED_NUMBER.match(self._progress.text, place):
-            self._report(place, mistakes.malformed_number(self._progress.span(*number.span())))
-            self._resume(number.end())
-        elif character == "." and (
-            name := _LAST_NAME.search(self._progress.text, self._progress.line_start(place), place)
-        ):
-            self._report(place, mistakes.name_missing(self._progress.span(name.start(), place + 1)))
-            self._resume(place + 1)
-        else:
-            word = _WORD.match(self._progress.text, place)
-            end = word.end() if word else place + 1
-            self._report(place, unknown_character(self._progress.span(place, end)))
-            if character == ";":
-                # Skipping the character is enough.
-                self._move_to(end)
-            else:
-                self._resume(end)
 
-    def _at_taken_line(self, taken: NextLineTaken) -> None:
-        mistake = self._early.at_taken_line(taken)
-        self._report(mistake.span.start, mistake)
-        self._resume(taken.span.start, None if taken.word is None else taken.word.start)
+_EXTERNS = ("block", "task", "optimizer", "settings")
 
-    def _at_token(self, token: Token) -> None:
-        place, end = token.start_pos or 0, token.end_pos or 0
-        if (taken := self._early.taken_clause(place)) is not None:
-            self._at_taken_line(NextLineTaken(taken))
-            return
-        name = self._progress.name_before()
-        missing = self._early.let_without_name(place) or self._early.value_missing(token)
-        reserved = self._unexpected.reserved(token)
-        # In parentheses, the argument is the token itself.
-        is_argument = token.type == "NAME" and self._progress.stack.bracket_around() == "("
-        argument = self._progress.span(place, end) if is_argument else name
-        unapplied = None if argument is None else self._unexpected.unapplied(argument)
-        if argument is not None and unapplied is not None:
-            bracket = self._brackets.closer_on_line(argument.start)
-            self._report(argument.start, mistakes.application_without_brackets(unapplied, argument, bracket))
-            self._resume(end if is_argument else place)
-        elif token in CLOSERS and (unmatched := self._brackets.unmatched(place)) is not None:
-            # If a value is missing too, parsing cannot continue after the bracket.
-            is_extra = unmatched.opener is None and "NUMBER" not in self._progress.stack.accepted()
-            is_extra &= _NO_VALUE.match(self._progress.text, end) is not None  # else its opener may be missing
-            if not self._brackets.is_reported(unmatched):
-                self._report_bracket(unmatched)
-            if is_extra:
-                self._move_to(end)
-            else:
-                self._resume(end)
-        elif (unclosed := self._brackets.unclosed(place)) is not None:
-            # An item inside an open body is parsed as a statement, and fails at its second word.
-            place = min(place, unclosed.noticed)
-            self._report_bracket(unclosed, self._progress.span(place, end))
-            self._resume(place)
-        elif missing is not None:
-            self._report(missing.span.start, missing)
-            self._resume(missing.labels[0].span.start)
-        elif (misplaced := self._unexpected.misplaced(place, name)) is not None:
-            is_outside = not self._progress.item_around()
-            if is_outside:
-                self._progress.stack.drop_from(misplaced.span.start)  # else a line `model` would be a model
-            closer = self._brackets.closer_after(place) if is_outside else None
-            if not (is_outside and self._is_below_mistake(misplaced.span.start)):
-                self._report(misplaced.span.start, misplaced if closer is None else without_header(misplaced))
-            self._resume(end if closer is None else closer)
-        elif (incomplete := self._early.incomplete_line(token, name)) is not None:
-            self._report(incomplete.span.start, incomplete)
-            self._resume(incomplete.labels[0].span.start)
-        elif (sign := self._unexpected.foreign_sign(place)) is not None:
-            self._report(sign.span.start, sign)
-            line_end = _LINE_END.search(self._progress.text, place)
-            self._resume(line_end.start() if line_end else end)
-        elif reserved is not None:
-            self._report(reserved.start, mistakes.reserved_word(reserved))
-            self._resume(end)
-        elif (end_of_body := self._brackets.end_of_body(place)) is not None:
-            self._report(place, self._unexpected.explain(token, name))
-            self._resume(end_of_body)
-        elif (end_of_lines := self._end_without_header(place)) is not None:
-            self._report(place, self._unexpected.explain(token, name))
-            self._resume(end_of_lines)
-        else:
-            mistake = self._unexpected.explain(token, name)
-            self._report(place, mistake)
-            self._brackets.skip_on_line(place)
-            # A keyword in the middle of a line does not begin a statement.
-            self._resume(place if self._progress.outline.is_first(place) else self._end_of(mistake, end))
 
-    def _is_below_mistake(self, place: int) -> bool:
-        """Returns whether a line is in the body of a header with a mistake, such as `recipe r:`."""
-        indent = place - self._progress.line_start(place)
-        start = place - indent
-        while start > 0:
-            end, start = start, self._progress.line_start(start - 1)
-            line = self._progress.text[start:end]
-            if line.strip() and len(line) - len(line.lstrip()) < indent:
-                return any(start <= offset < end for offset in self.offsets)
-        return False
+def _is_else(unit: Unit) -> bool:
+    """Returns whether a unit is the branch of an `if`, whose word may be foreign or misspelt."""
+    if not unit.tokens or unit.opener is None:
+        return not unit.tokens and not unit.opener
+    first = unit.tokens[0]
+    if first == "else" or first in _FOREIGN_ELSE:
+        return True
+    is_alone = len(unit.tokens) == 1 or unit.tokens[1] == "if"
+    return (
+        is_alone
+        and is_word(first)
+        and first not in RESERVED
+        and ("else".startswith(first) or did_you_mean(first, ("else",)) is not None)
+    )
 
-    def _end_of(self, mistake: Diagnostic, end: int) -> int:
-        """Returns where parsing can resume after a mistake in a line, whose unexpected token ends at `end`."""
-        if mistake.span.end > end and mistake.span.text[0] == "{":  # no body begins there
-            line_end = _LINE_END.search(self._progress.text, mistake.span.end)
-            return line_end.start() if line_end else mistake.span.end
-        return max(end, mistake.span.end)
 
-    def _end_without_header(self, place: int) -> int | None:
-        """Returns the end of the lines of a block whose header is gone, if they begin at a place."""
-        is_outside = self._progress.outline.is_first(place) and "EXTERN" in self._progress.stack.accepted()
-        return self._brackets.closer_after(place) if is_outside else None
-
-    def _at_end(self) -> None:
-        end = len(self._progress.text.rstrip())
-        unclosed = self._brackets.unclosed(len(self._progress.text))
-        misplaced = self._unexpected.misplaced(len(self._progress.text), None)
-        if unclosed is not None:
-            self._report_bracket(unclosed, self._progress.span(end, end) if unclosed.noticed >= end else None)
-        elif misplaced is not None:
-            self._report(misplaced.span.start, misplaced)
-        else:
-            self._report(end, mistakes.unexpected_end(self._progress.span(end, end), self._progress.expected()))
-        self._resumption.finish()
-
-    # Recovery
-
-    def _report(self, place: int, mistake: Diagnostic) -> None:
-        if place not in self.offsets:
-            self.offsets.append(place)
-            self.mistakes.append(mistake)
-
-    def _move_to(self, place: int) -> None:
-        self._resumption.move_to(place)
-
-    def _resume(self, place: int, start: int | None = None) -> None:
-        self._resumption.resume(place, self._progress.outline, start)
-        self._brackets.skip_between(place, self._resumption.place)
-
-    def _report_bracket(self, problem: Unclosed | Unmatched, noticed: Span | None = None) -> None:
-        mistake = self._brackets.mistake_of(problem, noticed)
-        self._report(mistake.span.start, mistake)
+def _is_loop(tokens: list[Token]) -> bool:
+    return any(token in ("repeat", "stack", "scan", "experts") for token in tokens)

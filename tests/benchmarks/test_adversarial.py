@@ -9,7 +9,7 @@ import pytest
 from archlang.diagnostics.render import plain
 from archlang.plan.check import check
 from archlang.syntax.reading import LARGEST
-from archlang.syntax.words import MOST_WORDS, count_words
+from archlang.syntax.tokens import MOST_WORDS, count_words
 from benchmarks.adversarial import PROGRAMS, largest, write
 from tests.sampling import one_in
 

@@ -9,7 +9,7 @@ import pytest
 from archlang.editor.completion import completions
 from archlang.editor.document import Document
 from archlang.names.values import KINDS
-from archlang.syntax.grammar import read_prefix
+from archlang.syntax.stack import read_prefix
 from tests.editor.conftest import at_cursor
 
 BODY = """block b[k = 2, rate: float = 0.5, mode: symbol = plain, deep = false, mixer: block = norm](

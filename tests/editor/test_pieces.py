@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from archlang.diagnostics import Diagnostic, Report
+from archlang.diagnostics import Report
 from archlang.editor.completion import completions
 from archlang.editor.document import Document, Memory
 from archlang.editor.formatting import formatted
@@ -18,11 +18,10 @@ from archlang.plan.checked_bodies import CheckedBody
 from archlang.plan.planner import Planner
 from archlang.plan.written_table import check_table
 from archlang.source import Source, Span
-from archlang.syntax.parser import parse_tolerantly
+from archlang.syntax.parser import ParsedItem, TextItem, parse_item, parse_tolerantly
 from archlang.syntax.printer import Item, format_program, item_text
-from archlang.syntax.tree import Definition, Program, Recipe, Table
+from archlang.syntax.tree import Definition, Missing, Program, Recipe, Table
 from archlang.syntax.walk import walk
-from archlang.syntax.whole import parse_sound, parse_whole
 from benchmarks.editor import texts
 
 SIGNS = ["(", "x", "{", "}", " ", "\n", "norm(", '"', "#", "="]
@@ -150,21 +149,15 @@ def recorded_work(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> tuple[list
     checked: list[str] = []
     elaborate = memory.bodies._elaborate
 
-    def parse(source: Source, end: int | None = None) -> tuple[Program, tuple[Diagnostic, ...]]:
-        parsed.append(source.text)
-        return parse_whole(source, end)
-
     def check(declaration: Declaration, report: Report) -> CheckedBody:
         checked.append(declaration.name)
         return elaborate(declaration, report)
 
-    def parse_without_mistakes(source: Source) -> Program | None:
-        parsed.append(source.text)
-        return parse_sound(source)
+    def parse(source: Source, item: TextItem) -> ParsedItem:
+        parsed.append(source.text[item.tokens[0].start_pos : item.tokens[-1].end_pos])
+        return parse_item(source, item)
 
-    monkeypatch.setattr("archlang.syntax.pieces.parse_sound", parse_without_mistakes)
-    monkeypatch.setattr("archlang.syntax.pieces.parse_whole", parse)
-    monkeypatch.setattr("archlang.editor.pieces.parse_whole", parse)
+    monkeypatch.setattr("archlang.editor.pieces.parse_item", parse)
     monkeypatch.setattr(memory.bodies, "_elaborate", check)
     return parsed, checked
 
@@ -255,8 +248,7 @@ def test_a_key_costs_the_work_of_its_block_in_a_text_of_any_length(monkeypatch: 
         assert document.diagnostics is not None
         assert document.types is not None
         formatted(document)
-        # A block with a mistake is parsed alone, with the next one, and without the lines of the mistake.
-        assert len(parsed) - before[0] <= 2 + 4
+        assert len(parsed) - before[0] <= 1
         assert len(checked) - before[1] <= 2
         assert len(printed) - before[2] <= 1
     assert max(map(len, parsed)) < 600
@@ -303,7 +295,7 @@ def test_a_half_written_last_line_of_a_recipe_costs_nothing_but_itself(line: str
     text = f"recipe r {{\n    task  ctl\n    model m\n    {line}\n}}\n"
     (recipe,) = Document("program.arch", text).program.items
     assert isinstance(recipe, Recipe)
-    assert [part.span.text for part in recipe.parts] == ["task  ctl", "model m"]
+    assert [part.span.text for part in recipe.parts if not isinstance(part, Missing)] == ["task  ctl", "model m"]
 
 
 def test_a_header_of_several_lines_stays_where_a_line_has_a_mistake() -> None:

@@ -16,7 +16,7 @@ TEXT = """block b(h: seq[n, d]) -> seq[n, d] {
 def test_a_mistake_behind_another_is_corrected_too() -> None:
     correction = correct(TEXT, "b.arch")
     assert correction.text == TEXT.replace("nrom(h);", "norm(h)").replace("retrun", "return")
-    assert [each.code for each in correction.corrected] == ["E0102", "E0101", "E0202"]
+    assert [each.code for each in correction.corrected] == ["E0102", "E0202", "E0101"]
 
 
 def test_a_guess_is_left() -> None:

@@ -36,7 +36,6 @@ def test_unknown_characters_are_shown(character: str, shown: str, remedy: str) -
         ("f[rate = .1, b = 2](h)", "f[rate = 0.1, b = 2](h)", True),
         ("f[0.](h)", "f[0.0](h)", False),
         ("f[1_0.](h)", "f[1_0.0](h)", False),
-        ("f[1...3](h)", "f[1..3](h)", True),
         ("f['a b'](h)", 'f["a b"](h)', True),
         ("f[“a”](h)", 'f["a"](h)', True),
     ],

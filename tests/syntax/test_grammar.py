@@ -14,6 +14,7 @@ from archlang.source import Source
 from archlang.syntax import grammar as module
 from archlang.syntax.comments import Comments
 from archlang.syntax.parser import parse_tolerantly
+from archlang.syntax.tokens import pattern
 from tests.sampling import one_in
 
 TEXT = Path(module.__file__).with_name("arch.lark").read_text(encoding="utf-8")
@@ -21,11 +22,14 @@ TEXT = Path(module.__file__).with_name("arch.lark").read_text(encoding="utf-8")
 
 @pytest.fixture(autouse=True)
 def fresh_grammar() -> Iterator[None]:
-    module.grammar.cache_clear()
-    module.spellings.cache_clear()
+    clear()
     yield
-    module.grammar.cache_clear()
-    module.spellings.cache_clear()
+    clear()
+
+
+def clear() -> None:
+    for cached in (module.grammar, module.spellings, module.kinds, pattern):
+        cached.cache_clear()
 
 
 @pytest.fixture
@@ -101,7 +105,7 @@ def test_damaged_tables_are_generated_again(folder: Path, damage: Callable[[byte
     assert parses()
     (cache_file,) = (folder / "grammar").iterdir()
     cache_file.write_bytes(damage(cache_file.read_bytes()))
-    module.grammar.cache_clear()
+    clear()
     assert parses()
     assert module._load(cache_file) is not None
 
@@ -121,10 +125,10 @@ def test_tables_in_a_folder_that_others_can_write_are_not_used(folder: Path) -> 
     assert parses()
     (cache_file,) = (folder / "grammar").iterdir()
     _plant(cache_file)
-    module.grammar.cache_clear()
+    clear()
     assert not parses()  # whoever owns the folder decides
     (folder / "grammar").chmod(0o777)
-    module.grammar.cache_clear()
+    clear()
     assert parses()
 
 
@@ -134,7 +138,7 @@ def test_a_pipe_in_place_of_the_tables_does_not_wait(folder: Path) -> None:
     (cache_file,) = (folder / "grammar").iterdir()
     cache_file.unlink()
     os.mkfifo(cache_file)
-    module.grammar.cache_clear()
+    clear()
     assert parses()
 
 

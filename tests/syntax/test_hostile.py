@@ -13,7 +13,7 @@ from archlang.diagnostics.render import plain, to_json, to_sarif
 from archlang.source import Source
 from archlang.syntax.parser import parse_setting, parse_tolerantly, read
 from archlang.syntax.printer import format_program
-from archlang.syntax.words import MOST_WORDS, count_words
+from archlang.syntax.tokens import MOST_WORDS, count_words
 
 BLOCK = "block b(h: s) -> s {\n return "
 

@@ -4,8 +4,7 @@ import pytest
 
 from archlang.editor.pieces import Pieces
 from archlang.source import Source
-from archlang.syntax.parser import parse_tolerantly
-from archlang.syntax.pieces import split
+from archlang.syntax.parser import parse_tolerantly, read_tokens, split
 
 BEFORE = "block before(h: seq[n, d]) -> seq[n, d] {\n    return h\n}\n\n"
 AFTER = "## The last block.\nblock final(h: seq[n, d]) -> seq[n, d] {\n    return norm(h)\n}\n"
@@ -81,6 +80,18 @@ def test_a_text_is_divided_at_the_heads_of_items_alone() -> None:
         'use "./a.arch" # beside\n',
         AFTER,
     )
-    assert [text for _, text in split("".join(items))] == [*items]
+    assert heads("".join(items)) == [
+        "block before",
+        "recipe r",
+        "use archlang.models.ndr",
+        'use "./a.arch"',
+        "block final",
+    ]
     in_one = BODY.format("y = h + \ntable\nreturn y")
-    assert [text for _, text in split(f"{in_one}block\n{AFTER}")] == [f"{in_one}block\n", AFTER]
+    assert heads(f"{in_one}block\n{AFTER}") == ["block b", "block", "block final"]
+
+
+def heads(text: str) -> list[str]:
+    """Returns the first two words of each item."""
+    _, code, comments = read_tokens(Source("p.arch", text))
+    return [" ".join(item.tokens[:2]) for item in split(code, comments)]

@@ -10,7 +10,7 @@ from archlang.diagnostics import Diagnostic
 from archlang.source import Source, Span
 from archlang.syntax.builders.parts import N, Parts, end_of, start_of
 from archlang.syntax.comments import Comments
-from archlang.syntax.tree import Commented, Expression, Missing, Node
+from archlang.syntax.tree import Commented, Node
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,18 +33,8 @@ class TooDeep(Exception):
         self.span = span
 
 
-class FirstMistake(Exception):
-    """A builder that stops at a mistake has found one."""
-
-
-class NextLineTaken(Exception):
-    """The value of a line without one is the first word of the next line, at `span`. If the line consists of one
-    `word`, `missing` says what follows it."""
-
-    def __init__(self, span: Span, word: Span | None = None, missing: tuple[str, ...] = ()) -> None:
-        self.span = span
-        self.word = word
-        self.missing = missing
+class LineTaken(Exception):
+    """The value of a line without one is the first word of the next line."""
 
 
 class _Comment(TypedDict):
@@ -61,20 +51,12 @@ class _Documentation(TypedDict):
 class Context:
     """Gives spans, comments and depths to the nodes of one text."""
 
-    def __init__(self, source: Source, comments: Comments, added: frozenset[int], stops: bool) -> None:
+    def __init__(self, source: Source, comments: Comments) -> None:
         self.source = source
         self.comments = comments
-        # The places of values, and of `if` with a condition, that the text lacks.
-        self._added = added
         self.mistakes: list[Diagnostic] = []
-        self._stops = stops
         # Holds the nodes too, so that no later node reuses an id.
         self._depths: dict[int, tuple[int, Node]] = {}
-
-    def report(self, mistake: Diagnostic) -> None:
-        self.mistakes.append(mistake)
-        if self._stops:
-            raise FirstMistake
 
     def span(self, parts: Parts) -> Span:
         """Returns the span from the first part that is not None to the last."""
@@ -84,14 +66,6 @@ class Context:
 
     def token_span(self, token: Token) -> Span:
         return Span(self.source, token.start_pos or 0, token.end_pos or 0)
-
-    def condition(self, word: Token, test: Expression) -> Expression:
-        """Returns the condition of an `if`, which could not be read if the text lacks it."""
-        return Missing(span=test.span) if word.start_pos in self._added else test
-
-    def is_added(self, place: int) -> bool:
-        """Returns whether the text lacks the value at a place."""
-        return place in self._added
 
     def nested(self, node: N, *children: Node | None) -> N:
         """Records the depth of a node and returns the node. Only nodes that can contain their own kind count.

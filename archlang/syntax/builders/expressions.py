@@ -40,15 +40,13 @@ class Expressions(Section):
         operator, operand = parts
         span = self._context.span(parts)
         if operator == "-" and span.source.text.endswith("-", 0, span.start):
-            self._context.report(mistakes.doubled_minus(span))
+            self._context.mistakes.append(mistakes.doubled_minus(span))
         node = tree.Unary(operator=str(operator), operand=operand, span=span)
         return self._context.nested(node, operand)
 
-    def number(self, parts: Parts) -> tree.Number | tree.Missing:
+    def number(self, parts: Parts) -> tree.Number:
         (token,) = parts
         text, span = str(token), self._context.span(parts)
-        if self._context.is_added(span.start):
-            return tree.Missing(span=span)
         value: int | float = 0
         digits = text.replace("_", "")
         if set("eE.").isdisjoint(digits):
@@ -61,7 +59,7 @@ class Expressions(Section):
             mantissa = digits.lower().partition("e")[0]
             in_range = math.isfinite(value) and (value != 0 or not mantissa.strip("0."))
         if not in_range:
-            self._context.report(mistakes.number_out_of_range(span))
+            self._context.mistakes.append(mistakes.number_out_of_range(span))
         return tree.Number(value=value, text=text, span=span)
 
     def string(self, parts: Parts) -> tree.String:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from archlang.source import Span
 from archlang.syntax import tree
-from archlang.syntax.builders.context import NextLineTaken, Section
+from archlang.syntax.builders.context import LineTaken, Section
 from archlang.syntax.builders.parts import Clause, Group, Parts, clause_nodes, nodes_of_kind
-from archlang.syntax.outline import ITEM_WORDS
+from archlang.syntax.words import ITEM_WORDS
 
 if TYPE_CHECKING:
     from lark import Token
@@ -23,13 +23,12 @@ class Items(Section):
 
     def use(self, parts: Parts) -> tree.Use:
         """Raises:
-        NextLineTaken: the path is the first word of the next item."""
-        word, path, _, alias = parts
+        LineTaken: the path is the first word of the next item."""
+        _, path, _, alias = parts
         is_file = path.type == "STRING"
         span = self._context.span(parts)
         if path in ITEM_WORDS and "\n" in span.text:
-            following, first = self._context.token_span(path), self._context.token_span(word)
-            raise NextLineTaken(following, first, ("a name", "a string"))
+            raise LineTaken
         documentation, comment = self._context.item_comments(span)
         return tree.Use(
             path=path[1:-1] if is_file else str(path),

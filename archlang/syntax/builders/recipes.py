@@ -7,9 +7,9 @@ from typing import Any
 
 from archlang.source import Span
 from archlang.syntax import mistakes, tree
-from archlang.syntax.builders.context import NextLineTaken, Section
+from archlang.syntax.builders.context import LineTaken, Section
 from archlang.syntax.builders.parts import Group, N, Parts, end_of, nodes_of, nodes_of_kind, start_of
-from archlang.syntax.outline import PART_WORDS
+from archlang.syntax.words import PART_WORDS
 
 _PART_ON_NEW_LINE = re.compile(rf"[\r\n][ \t]*({'|'.join(PART_WORDS)})\Z")
 
@@ -66,7 +66,9 @@ class Recipes(Section):
     def absent_row(self, parts: Parts) -> tree.Row:
         _, title, _, why, published = parts
         if not why[1:-1].strip():
-            self._context.report(mistakes.empty_text(self._context.token_span(why), "the reason after `absent`"))
+            self._context.mistakes.append(
+                mistakes.empty_text(self._context.token_span(why), "the reason after `absent`")
+            )
         return self._table_part(tree.Row, parts, title=title[1:-1], why=why[1:-1], published=published)
 
     def published_row(self, parts: Parts) -> tree.Row:
@@ -117,7 +119,9 @@ class Recipes(Section):
         """The parser hands over settings as a tuple, whose last one ends the part."""
         word, title, *_ = parts
         if title is not None and not title[1:-1].strip():
-            self._context.report(mistakes.empty_text(self._context.token_span(title), f"the title of a `{word}`"))
+            self._context.mistakes.append(
+                mistakes.empty_text(self._context.token_span(title), f"the title of a `{word}`")
+            )
         present = [part for part in parts if part is not None]
         last = present[-1]
         end = last[-1].span.end if isinstance(last, tuple) and not isinstance(last, Group) else end_of(last)
@@ -176,9 +180,8 @@ class Recipes(Section):
         """Returns the span of a path and its value.
 
         Raises:
-            NextLineTaken: the value ends with the first word of a line of a recipe or a table."""
+            LineTaken: the value ends with the first word of a line of a recipe or a table."""
         span = self._context.span(parts)
-        taken = _PART_ON_NEW_LINE.search(span.text)
-        if taken is not None:
-            raise NextLineTaken(Span(span.source, span.start + taken.start(1), span.end))
+        if _PART_ON_NEW_LINE.search(span.text):
+            raise LineTaken
         return span

@@ -1,12 +1,23 @@
 """Builds the statics, inputs, types and clauses of a signature."""
 
+import re
 from typing import Any
 
 from archlang.source import Span
 from archlang.syntax import tree
-from archlang.syntax.builders.context import NextLineTaken, Section
+from archlang.syntax.builders.context import LineTaken, Section
 from archlang.syntax.builders.parts import Clause, Group, Parts, end_of, nodes_of, start_of
-from archlang.syntax.outline import taken_clause
+
+# A line with a clause that has the form of a value, after a line that ends before a value.
+_TAKEN_CLAUSE = re.compile(
+    r"""
+    (?: [-+*/%=<>] | \breads[ \t]+\w+ | \b(?: where | not | into | on | records | and | or | when ) )
+    [ \t]*+ (?: \#[^\r\n]*+ )?+ [\r\n]\s*+ (?: \#[^\r\n]*+ \s*+ )*+
+    (?: random (?= (?: \s+in\s+training )? (?: \s+when\b | [ \t]*(?:\#|[\r\n]|\Z) ) )
+      | pure (?= [ \t]*(?:\#|[\r\n]|\Z) ) )
+    """,
+    re.VERBOSE,
+)
 
 
 class Signatures(Section):
@@ -70,11 +81,10 @@ class Signatures(Section):
 
     def _span_of_clause(self, parts: Parts) -> Span:
         """Raises:
-        NextLineTaken: the clause breaks off before a line that is another clause, which was read as a value."""
+        LineTaken: the clause breaks off before a line that is another clause, which was read as a value."""
         span = self._context.span(parts)
-        taken = taken_clause(span.source.text, span.start, span.end)
-        if taken is not None:
-            raise NextLineTaken(Span(span.source, *taken))
+        if _TAKEN_CLAUSE.search(span.source.text, span.start, span.end):
+            raise LineTaken
         return span
 
     def named_static(self, parts: Parts) -> tree.StaticArgument:

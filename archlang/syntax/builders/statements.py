@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from archlang.syntax import mistakes, tree
-from archlang.syntax.builders.context import NextLineTaken, Section
+from archlang.syntax import tree
+from archlang.syntax.builders.context import LineTaken, Section
 from archlang.syntax.builders.parts import N, Parts
 
 if TYPE_CHECKING:
@@ -31,12 +31,12 @@ class Statements(Section):
 
     def let(self, parts: Parts) -> tree.Let:
         """Raises:
-        NextLineTaken: the name begins the next line, which binds a value."""
+        LineTaken: the name begins the next line, which binds a value."""
         let = self._binding(tree.Let, parts, parts[1])
         word = self._context.token_span(parts[0])
         is_value = isinstance(let.value, tree.Call) and let.value.arguments is not None
         if is_value and word.line != let.name_span.line:
-            raise NextLineTaken(let.name_span, word, ("a name",))
+            raise LineTaken
         return let
 
     def assign(self, parts: Parts) -> tree.Assign:
@@ -47,11 +47,11 @@ class Statements(Section):
 
     def charge(self, parts: Parts) -> tree.Charge:
         """Raises:
-        NextLineTaken: the name begins the next line, so that it may be bound there."""
+        LineTaken: the name begins the next line, so that it may be bound there."""
         charge = self._binding(tree.Charge, parts, parts[1])
         word = self._context.token_span(parts[0])
         if word.line != charge.name_span.line:
-            raise NextLineTaken(charge.name_span, word, ("a name",))
+            raise LineTaken
         return charge
 
     def _binding(self, kind: Callable[..., N], parts: Parts, name: Token) -> N:
@@ -65,15 +65,13 @@ class Statements(Section):
         return self._commented(tree.Emit, parts, value=parts[1])
 
     def if_(self, parts: Parts) -> tree.If:
-        word, test, then, _, otherwise = parts
-        test = self._context.condition(word, test)
+        _, test, then, _, otherwise = parts
         node = self._commented(tree.If, parts, test=test, then=then, otherwise=otherwise)
         return self._context.nested(node, then, otherwise)
 
     def else_if(self, parts: Parts) -> tree.Body:
         # Its comments stay for the `if` that it belongs to.
-        word, test, then, _, otherwise = parts
-        test = self._context.condition(word, test)
+        _, test, then, _, otherwise = parts
         span = self._context.span(parts)
         node = self._context.nested(tree.If(test=test, then=then, otherwise=otherwise, span=span), then, otherwise)
         return self._context.nested(tree.Body(statements=(node,), span=span), node)
@@ -149,13 +147,15 @@ class Statements(Section):
         return self._commented(tree.Missing, parts)
 
     def _target(self, name: Token | None, word: Token) -> dict[str, str | Span | None]:
-        """The name that a loop binds to what it emits, and its place. The name stands on the line of the `word` of the
-        loop: another line that ends with `=` lacks its value."""
+        """The name that a loop binds to what it emits, and its place.
+
+        Raises:
+            LineTaken: the name stands on another line than the `word` of the loop, and lacks its value."""
         if name is None:
             return {"target": None, "target_span": None}
         span, loop = self._context.token_span(name), self._context.token_span(word)
         if span.line != loop.line:
-            self._context.report(mistakes.value_missing(span, loop))
+            raise LineTaken
         return {"target": str(name), "target_span": span}
 
     def truncated(self, parts: Parts) -> tree.Node:

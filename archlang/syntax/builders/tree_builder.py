@@ -1,6 +1,6 @@
 """The builders of all sections of the grammar as one."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 
 from archlang.diagnostics import Diagnostic
 from archlang.source import Source
@@ -12,20 +12,15 @@ from archlang.syntax.builders.recipes import Recipes
 from archlang.syntax.builders.signatures import Signatures
 from archlang.syntax.builders.statements import Statements
 from archlang.syntax.comments import Comments
-from archlang.syntax.tree import Node, Program
 
 _SECTIONS: tuple[type[Section], ...] = (Items, Signatures, Statements, Recipes, Expressions)
 
 
 class TreeBuilder:
-    """Builds the tree of one text. When a rule is complete, the parser calls its function in `rules` with its parts.
-    The values, and the conditions of the `if`, at the places `added` are none of the text. If it `stops`, the first
-    mistake raises `FirstMistake`."""
+    """Builds the tree of one text. When a rule is complete, the parser calls its function in `rules` with its parts."""
 
-    def __init__(
-        self, source: Source, comments: Comments, added: frozenset[int] = frozenset(), stops: bool = False
-    ) -> None:
-        self._context = Context(source, comments, added, stops)
+    def __init__(self, source: Source, comments: Comments) -> None:
+        self._context = Context(source, comments)
         self.rules: Mapping[str, Callable[[Parts], object]] = {
             rule: getattr(section(self._context), rule)
             for section in _SECTIONS
@@ -38,8 +33,6 @@ class TreeBuilder:
         """The mistakes found while building, in the order of the text."""
         return self._context.mistakes
 
-    def program(self, items: Iterable[Node]) -> Program:
-        """Returns the program that consists of `items`."""
-        source = self._context.source
-        closing = self._context.comments.within(0, len(source.text))
-        return Program.of(items, source, closing)
+    def closing(self) -> tuple[str, ...]:
+        """Returns the comments that belong to no node."""
+        return self._context.comments.within(0, len(self._context.source.text))

@@ -4,12 +4,12 @@ import pytest
 
 from archlang.diagnostics import Diagnostic
 from archlang.source import Source
-from archlang.syntax.parser import parse_setting, parse_tolerantly
-from archlang.syntax.words import LONGEST_WORD, MOST_WORDS, count_words, find_excess
+from archlang.syntax.parser import parse_setting, parse_tolerantly, read_tokens
+from archlang.syntax.tokens import LONGEST_WORD, MOST_WORDS, count_words
 
 
 def excess(text: str) -> Diagnostic | None:
-    return find_excess(Source("x.arch", text))
+    return read_tokens(Source("x.arch", text))[0]
 
 
 @pytest.mark.parametrize(
@@ -20,8 +20,8 @@ def excess(text: str) -> Diagnostic | None:
         ("a = norm(h)", 6),
         ("# a whole comment\na", 2),
         ('use "./a file.arch"', 2),
-        ("mine.layer", 3),
-        ("1..5", 4),
+        ("mine.layer", 1),
+        ("1..5", 3),
         ("é ±", 2),
     ],
 )

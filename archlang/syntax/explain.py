@@ -1,0 +1,271 @@
+"""Says what is wrong where the parser fails: at an unexpected token, or at the end of a unit that ends too early."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from archlang.diagnostics import Diagnostic
+from archlang.diagnostics.edits import insertion
+from archlang.diagnostics.names import did_you_mean, is_typing_error, meant_names, misspelt
+from archlang.source import Span
+from archlang.syntax import mistakes
+from archlang.syntax.character_mistakes import unknown_character
+from archlang.syntax.expected import ITEM, Expected
+from archlang.syntax.forms import meant_form
+from archlang.syntax.grammar import spellings
+from archlang.syntax.mistakes import quoted
+from archlang.syntax.place import Place
+from archlang.syntax.stack import terminal
+from archlang.syntax.words import BINDERS, CLOSERS, OPENERS, PART_WORDS, RECIPE_WORDS, RESERVED, STATEMENT_WORDS
+
+if TYPE_CHECKING:
+    from lark import Token
+
+# Signs and words that a value follows.
+_UNFINISHED = frozenset(
+    ("|>", "=", "==", "!=", "<", "<=", ">", ">=", "<-", "..", "+", "-", "*", "/", "%", "in", "and", "or", "not", "when")
+) | {"return", "emit", "if", "repeat", "stack"}
+# Operators whose left operand is no pipe without parentheses.
+_AFTER_PIPE = frozenset((*"+-*/%", "==", "!=", "<", "<=", ">", ">=", "and", "or", "when"))
+_NO_BLOCKS = (*RESERVED, "scan", "experts", "after", "carry", "growing", "halting", "as", "by", "drawn", "truncated")
+
+
+def explain(place: Place) -> Diagnostic:
+    """Returns the diagnostic of an unexpected token."""
+    token, span = place.token_text, place.token_span
+    if place.token is not None and place.token.type == "UNKNOWN":
+        return _unknown(place)
+    wanted = place.expected
+    message, label = mistakes.unexpected(token, wanted)
+    unapplied = _unapplied(place.back() if "`<-`" in wanted.phrases and place.before else place)
+    if unapplied is not None:
+        return unapplied
+    form = (
+        _of_line(place)
+        or _of_words(place)
+        or _call_as_statement(place)
+        or meant_form(place, message, label)
+        or _of_brackets(place)
+    )
+    if form is not None:
+        return form
+    if token in _AFTER_PIPE and (pipe := _pipe_before(place)) is not None:
+        return mistakes.operator_after_pipe(span, pipe)
+    begins_line = place.before and place.token is not None and place.before[-1].line != place.token.line
+    if begins_line and not (place.stack.accepts("MISSING_LINE") or place.stack.accepts("LBRACE")):
+        return _at_end(place, wanted)
+    return _default(place, message, label)
+
+
+def _unknown(place: Place) -> Diagnostic:
+    span, text = place.token_span, place.token_text
+    if text[0] == '"':
+        return mistakes.unterminated_string(span)
+    if text[0].isdigit() and text[0].isascii():
+        return mistakes.malformed_number(span)
+    last = place.before[-1] if place.before else None
+    if text == "." and last is not None and last.end_pos == span.start and last.type in ("NAME", "DOTTED"):
+        return mistakes.name_missing(place.span(last).to(span))
+    form = meant_form(place, *mistakes.unexpected(text, place.expected)) if text == "|" else None
+    return form or unknown_character(span)
+
+
+def _of_words(place: Place) -> Diagnostic | None:
+    """Words that are misspelt, run together, or none of the language."""
+    first = place.before[0] if place.before else None
+    binds = set(place.expected.phrases) <= {"`=`", "`<-`"}
+    if first is not None and binds and len(place.before) == 1 and not place.is_in_recipe:
+        name, words = place.span(first), (*STATEMENT_WORDS, "else")
+        near, keyword = did_you_mean(first, words), mistakes.keyword_without_space(name, words)
+        if keyword is not None and (near is None or not is_typing_error(first, near, words)):
+            return mistakes.keywords_without_space(name, keyword)
+        if near is not None and place.token_text not in ("(", ","):
+            return mistakes.misspelt_keyword(name, first, words)
+    if place.token_text.replace(".", "").isidentifier():
+        keyword = mistakes.keyword_without_space(place.token_span, place.expected.words)
+        if keyword is not None:
+            return mistakes.keywords_without_space(place.token_span, keyword)
+    return None
+
+
+def _of_line(place: Place) -> Diagnostic | None:
+    """A line of a recipe or a table that stands elsewhere."""
+    first = place.before[0] if place.before else place.token
+    code = place.before + place.rest
+    if first is None or first not in PART_WORDS or (first == "model" and ("(" in code or "->" in code)):
+        return None
+    items = [
+        str(value).lower() for value in place.stack.values if terminal(value) in ("BLOCK", "MODEL", "RECIPE", "TABLE")
+    ]
+    around = items[0] if items and place.stack.values else ""
+    belongs = "recipe" if first in RECIPE_WORDS else "table"
+    if around == belongs or (around and not place.stack.bracket_around()) or place.token_text in BINDERS:
+        return None
+    if code[1:2] in ([":"], ["="], ["<-"]):
+        return None
+    return mistakes.misplaced_line(place.span(first), belongs, around)
+
+
+def _of_brackets(place: Place) -> Diagnostic | None:
+    """A bracket without the other one, or a value that is not in brackets."""
+    token, around = place.token_text, place.around
+    if token not in (")", "]") or (around and OPENERS[around] == token):
+        return None
+    opener = next((value for value in reversed(place.stack.values) if value == around and terminal(value)), None)
+    is_other = around in ("(", "[") and opener is not None and opener.start_pos != opener.end_pos
+    return mistakes.unmatched_closer(place.token_span, place.span(opener) if is_other and opener else None)
+
+
+def _call_as_statement(place: Place) -> Diagnostic | None:
+    """`norm(h)` in place of a statement: at the end of a body, what to do with the value follows from the body."""
+    code = place.before + place.rest
+    if not place.is_in_body or len(place.before) != 1 or code[0].type not in ("NAME", "DOTTED") or code[-1] != ")":
+        return None
+    if place.token_text not in ("(", "[") or len(code) < 3:
+        return None
+    call = Span(place.source, place.unit_start, code[-1].end_pos or 0)
+    values = place.stack.values
+    brace = max(index for index, value in enumerate(values) if terminal(value) == "LBRACE")
+    word = next((terminal(value) for value in reversed(values[:brace]) if terminal(value) in _BODIES), "")
+    if word in ("REPEAT", "STACK"):
+        state = next((str(token) for token in code if token.type == "NAME" and token is not code[0]), "…")
+        return mistakes.unbound_call(call, f"{state} <- ")
+    if word in ("IF", "ELSE") or place.after is None or place.after.type != "RBRACE":
+        return mistakes.unbound_call(call, "")
+    return mistakes.unbound_call(call, "emit " if word in ("SCAN", "EXPERTS") else "return ")
+
+
+_BODIES = ("REPEAT", "STACK", "SCAN", "EXPERTS", "IF", "ELSE", "LBRACE")
+
+
+def _pipe_before(place: Place) -> Span | None:
+    """Returns the place of the pipe that ends before an operator, if there is one."""
+    values = place.stack.values
+    for index in range(len(values) - 1, 0, -1):
+        kind = terminal(values[index])
+        if kind == "PIPE":
+            last = place.before[-1]
+            return Span(place.source, values[index - 1].span.start, last.end_pos or 0)
+        if kind in ("LPAR", "LSQB", "LBRACE", "EQUAL", "UPDATE"):
+            return None
+    return None
+
+
+def open_brackets(tokens: list[Token]) -> list[Token]:
+    opened: list[Token] = []
+    for token in tokens:
+        if token in ("(", "["):
+            opened.append(token)
+        elif token in (")", "]") and opened:
+            opened.pop()
+    return opened
+
+
+def _unapplied(place: Place) -> Diagnostic | None:
+    """A name after a block, as in `y = norm h`."""
+    token = place.token
+    if token is None or token.type != "NAME" or place.is_in_recipe or place.around == "[" or len(place.before) < 2:
+        return None
+    last, index = place.before[-1], len(place.before) - 1
+    if last == "]":
+        depth = 0
+        while index >= 0:
+            depth += (place.before[index] == "]") - (place.before[index] == "[")
+            if depth == 0:
+                break
+            index -= 1
+        index -= 1
+    name = place.before[index] if index >= 0 else None
+    if (
+        name is None
+        or index == 0
+        or name.type not in ("NAME", "DOTTED")
+        or name in _NO_BLOCKS
+        or token.line != name.line
+    ):
+        return None
+    if place.is_bound(name) or place.before[index - 1] not in (
+        "=",
+        "<-",
+        "return",
+        "emit",
+        "(",
+        ",",
+        "|>",
+        "+",
+        "-",
+        "*",
+        "/",
+    ):
+        return None
+    opened, closer = open_brackets(place.before), ""
+    for each in place.rest:
+        if each in ("(", "["):
+            opened.append(each)
+        elif each in (")", "]") and (not opened or opened.pop() != CLOSERS[each]):
+            closer = str(each)
+            break
+    block = Span(place.source, name.start_pos or 0, last.end_pos or 0)
+    return mistakes.application_without_brackets(block, place.token_span, closer)
+
+
+def _default(place: Place, message: str, label: str) -> Diagnostic:
+    token, span, wanted = place.token_text, place.token_span, place.expected
+    if token == ":" and "`{`" in wanted.phrases:
+        return mistakes.colon_for_brace(span)
+    if token == "else" and not place.before:
+        return mistakes.else_without_if(span)
+    diagnostic = Diagnostic("E0101", message, span, label, remedy=_remedy(place))
+    possible = [word for word in wanted.words if len(word) > 2 or len(token) <= 3]
+    if token.isidentifier() and token not in spellings().values() and meant_names(token, possible):
+        return misspelt(diagnostic, token, possible)
+    is_beside_comma = token in (",", "[") or (bool(place.before) and place.before[-1] == ",")
+    if len(wanted.phrases) == 1 and diagnostic.remedy.startswith("put `") and not is_beside_comma:
+        return diagnostic.with_edits(insertion(place.source, span.start, f"{str(wanted).strip('`')} "))
+    return diagnostic
+
+
+def _remedy(place: Place) -> str:
+    """Returns what to write if no form says it."""
+    token, wanted = place.token_text, place.expected
+    binds = set(wanted.phrases) <= {"`=`", "`<-`"} and not place.is_in_recipe
+    is_bound = place.rest[1:2] in (["="], ["<-"])
+    if token in RESERVED and "a name" in wanted.phrases:
+        return f"{quoted(token)} is a reserved word; choose another name"
+    if (token in RESERVED or is_bound) and wanted.phrases[0] == ITEM:
+        return "put statements between the braces of a block or a model"
+    if token == "(" and "`[`" in wanted.phrases:
+        return "put statics in square brackets: `name[static = value]`"
+    if binds:
+        return "begin a statement with `name =`, `name <-`, `return` or another keyword"
+    if "." in token and token.replace(".", "").isidentifier() and {"a name", "a statement"} & set(wanted.phrases):
+        return "bind a name without dots"
+    if len(wanted.phrases) == 1:
+        return f"delete {quoted(token)}" if str(wanted) == ITEM else f"put {wanted} before {quoted(token)}"
+    if any(phrase.startswith("a part of") for phrase in wanted.phrases):
+        return f"begin the line with one of these words in place of {quoted(token)}, or delete it"
+    return f"put one of these before {quoted(token)}, or delete it"
+
+
+def explain_end(place: Place, phrases: tuple[str, ...]) -> Diagnostic:
+    """Returns the diagnostic of a unit that ends too early; `phrases` are what can follow, if the parser cannot say
+    it."""
+    wanted = Expected(phrases) if phrases else place.expected
+    end = place.before[-1].end_pos or 0
+    if place.token is None and end >= len(place.source.text.rstrip()):
+        return mistakes.unexpected_end(Span(place.source, end, end), place.expected)
+    return (
+        _of_words(place) or (_unapplied(place.back()) if "`<-`" in wanted.phrases else None) or _at_end(place, wanted)
+    )
+
+
+def _at_end(place: Place, wanted: Expected) -> Diagnostic:
+    """Returns the diagnostic of a line that ends too early, after which the next one begins with the token."""
+    last = place.span(place.before[-1])
+    following = None if place.token is None else place.token_span
+    if last.text in _UNFINISHED and ("a value" in wanted.phrases or last.text == "|>"):
+        return mistakes.value_missing(last, following)
+    form = None if following is None else meant_form(place, *mistakes.unexpected("the next line", wanted))
+    if form is not None and form.span.line == last.line and form.span.start < place.token_start:
+        return form
+    return mistakes.line_incomplete(last, wanted, following)

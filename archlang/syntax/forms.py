@@ -1,0 +1,466 @@
+"""Forms of other languages and half-written forms: what stands around an unexpected token, and what to write instead.
+
+Each row has an example, whose corrected text the tests parse. Its pattern matches the text of a statement or a line, in
+which `¦` stands before the unexpected token."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from archlang.diagnostics import Diagnostic, Edit
+from archlang.diagnostics.names import did_you_mean, is_typing_error
+from archlang.diagnostics.percent import share_of
+from archlang.source import Span
+from archlang.syntax.character_mistakes import NO_POWER
+
+if TYPE_CHECKING:
+    from archlang.syntax.place import Place
+
+# A form is short, and a search through a long text takes time quadratic in its length.
+LONGEST = 1_000
+_NAME, _PATH, _END = r"[A-Za-z_]\w*", r"[A-Za-z_][\w.]*", r"(?=[ \t]*(?:#|[\r\n}]|$))"
+_VALUE = r'(?:[0-9][0-9_]*(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?|[A-Za-z_]\w*|"[^"\r\n]*")(?![\w.]|\s+in\b)'
+_FLAT = r"[^()\[\]{}\r\n]*"
+_LOOPS = "write `repeat n {{` for a number of steps, or `scan x in h {{` over the positions of `h`"
+_STATICS = "put statics in square brackets: `block[name = value](…)`"
+_CLAIMS = r"^row\b.*\bclaims\b[^\"{}]*"
+
+
+@dataclass(frozen=True)
+class Form:
+    """A row. The fields of the texts are the groups of the pattern, `token` and what `compute` adds; `edits` are groups
+    with what replaces them. The form stands `at` a group, or at the token. If it has an `expected` phrase, the grammar
+    expects that among others; with `=` before it, nothing else."""
+
+    example: str
+    pattern: str
+    remedy: str
+    edits: Mapping[str, str] = field(default_factory=dict)
+    message: str = ""
+    label: str = ""
+    at: str = ""
+    expected: str = ""
+    place: str = ""
+    is_safe: bool = False
+    compute: Callable[[re.Match[str]], Mapping[str, str] | None] | None = None
+
+
+def _share(match: re.Match[str]) -> Mapping[str, str]:
+    return {"share": share_of(match["number"])}
+
+
+def _power(match: re.Match[str]) -> Mapping[str, str] | None:
+    base, exponent = match["base"], match["exponent"]
+    if base == "10" and exponent.startswith("-"):
+        return {"value": f"1e{exponent}"}
+    if exponent.startswith("-") or len(base + exponent) > 4 or int(base) ** int(exponent) >= 10**12:
+        return None
+    return {"value": f"{int(base) ** int(exponent):_}"}
+
+
+def _kind(match: re.Match[str]) -> Mapping[str, str]:
+    return {"kind": {"str": "symbol", "string": "symbol"}.get(match["word"], match["word"])}
+
+
+def _listed(match: re.Match[str]) -> Mapping[str, str]:
+    written = match["values"] or "[1, 2]"
+    return {"list": written if written[0] == "[" or ".." in written else f"[{written}]"}
+
+
+def _equals(match: re.Match[str]) -> Mapping[str, str]:
+    return {"correct": re.sub(r"(?<=\w)[ \t]*:[ \t]*", " = ", match["statics"])}
+
+
+def _underscores(match: re.Match[str]) -> Mapping[str, str]:
+    return {"correct": match["name"].replace("-", "_")}
+
+
+def _near(*words: str) -> Callable[[re.Match[str]], Mapping[str, str] | None]:
+    def compute(match: re.Match[str]) -> Mapping[str, str] | None:
+        near = did_you_mean(match["word"], words)
+        return None if near is None else {"near": near}
+
+    return compute
+
+
+def _value_of_static(match: re.Match[str]) -> Mapping[str, str] | None:
+    is_symbol = match["value"].isidentifier() and match["value"] not in ("true", "false")
+    return None if is_symbol and "=" not in match.string.rpartition("[")[2] else {}
+
+
+def _is_word_of_recipe(name: str) -> bool:
+    return any(is_typing_error(name, word, ()) for word in ("task", "model", "train", "test"))
+
+
+def _title(match: re.Match[str]) -> Mapping[str, str]:
+    return {
+        "rest": f" {match['name']}" if match["end"] is not None else "",
+        "shown": "" if match["end"] is not None else " …",
+    }
+
+
+def _recipe(line: str) -> str:
+    return f"recipe r {{\n    task  t\n    model m\n    train adamw\n    {line}\n}}\n"
+
+
+def _table(line: str) -> str:
+    return f'table t {{\n    row    "B" r\n    {line}\n    column "B" test.accuracy\n}}\n'
+
+
+def _block(line: str, header: str = "block b[k: symbol](h: seq[n, d]) -> seq[n, d]") -> str:
+    return f"{header} {{\n    a = h\n    {line}\n}}\n"
+
+
+def _signature(header: str) -> str:
+    return f"{header} {{\n    return h\n}}\n"
+
+
+FORMS: tuple[Form, ...] = (
+    # Lines of recipes and tables.
+    Form(_table('row r "B"'), rf'^(?P<line>row|column)[ \t]+¦(?P<both>(?P<name>{_PATH})[ \t]+(?P<title>"[^"\r\n]*"))',
+         "write the title first: `{line} {title} {name}`", {"both": "{title} {name}"},
+         message="the title of a `{line}` is a string in quotes, found `{name}`", label="expected the title"),
+    Form(_table("row B r"), rf"^(?P<line>row|column)[ \t]+¦(?P<name>{_PATH})(?![ \t]*\"|\w)(?P<end>{_END}|(?=\[))?",
+         'write `{line} "{name}"{shown}{rest}`', {"name": '"{name}"{rest}'}, compute=_title,
+         message="the title of a `{line}` is a string in quotes, found `{name}`", label="expected the title"),
+    Form(_recipe("vary model.d in 8, 16"), rf"(?s)^vary\b(?:[^{{}}\[\]]|\[[^\[\]]*\])*?\bin\s+"
+         rf"(?P<values>(?P<first>{_VALUE})(?:\s*¦?,\s*¦?{_VALUE})+)\s*(?:#[^\n]*)?\s*¦?", "write `[{values}]`",
+         {"values": "[{values}]"}, at="values",
+         message="the values that `vary` lists stand in square brackets, found `{first},`", label="not in brackets"),
+    Form(_recipe('task "ctl"'), rf'¦(?P<string>"(?P<name>{_NAME})")', "write `{name}` without quotes",
+         {"string": "{name}"}, expected="=a name", is_safe=True),
+    Form(_recipe("claim test.loss = 1 from paper, p. 3"), rf"¦(?P<words>{_NAME}(?::\w+)?(?:[ \t,]+[\w.]+)*){_END}",
+         'write it in quotes: `"{words}"`', {"words": '"{words}"'}, expected="=a string"),
+    Form(_table('colum "B" test.f1'), rf'^¦?(?P<word>{_NAME})[ \t]*¦?"', "did you mean `{near}`?", {"word": "{near}"},
+         message="no line of a table begins with `{word}`", label="unknown word", at="word",
+         compute=_near("row", "column", "columns"), place="recipe"),
+    Form(_table('row "A" r claims 1, - at model.d = 8'),
+         rf"(?s){_CLAIMS}\b(?P<later>¦?at(?=\s+¦?[A-Za-z])|¦?best(?=\s+¦?of\b))[^¦]*¦?",
+         "`{earlier}` comes before `claims`", message="`{earlier}` follows `claims` in this row", at="later",
+         place="recipe", compute=lambda match: {"earlier": "at" if "at" in match["later"] else "best of"}),
+    Form(_table('row "A" at model.d = 8'), r'^row\s+"(?P<title>[^"]*)"\s+(?P<clause>at|best)\s+¦\w',
+         'name a recipe after the title: `row "{title}" name {clause} …`', at="clause",
+         message="the row “{title}” names no recipe", label="expected a recipe"),
+    Form(_table('row "A" missing "no data"'), r'^row\s+"[^"]*"\s+(?P<word>\w+)\s*¦"',
+         'write `absent "…"` for a row that archlang cannot run', {"word": "absent"}, at="word",
+         message="expected `absent` before the reason, found `{word}`", label="expected `absent`"),
+    Form(_table('row "A" r[model.d = 64]'),
+         r'^row\s+"[^"]*"\s+\w+\s*¦(?P<all>\[[ \t]*(?P<settings>[^\[\]\r\n]*=(?:[^\[\]\r\n]|\[[^\[\]\r\n]*\])*?)[ '
+         r'\t]*\])', "write `at {settings}`", {"all": " at {settings}"},
+         message="the settings of a `row` follow `at`, found `[`", label="expected `at`"),
+    Form(_table('columns "A" test.f1[9] at model.d in [8, 16]'), rf'^columns\s+(?:"[^"]*"\s+)?(?P<path>{_PATH})\s*¦\[',
+         "write a line `column` for each, or the group after `at`, as in `at test.length in [9, 10]`", at="path",
+         message="`columns` takes no group in brackets, as `{path}[` begins", label="a group follows"),
+    Form(_table('columns "A" test.f1'),
+         rf'^columns\s+(?:"[^"]*"\s+)?(?P<path>{_PATH})[ \t]*(?:#[^\n]*)?[\r\n]\s*(?:#[^\n]*\n\s*)*¦[\w}}]',
+         "write the values, as in `at task.order in [forward, backward]`, or `column` for a single column", at="path",
+         message="expected `at` after `{path}`, found the next line", label="no values"),
+    Form(_table('column "A" test.f1 at model.d in [8, 16]'), r"(?s)^(?P<word>column)\b.*\bat\b[^{}]*¦in\b",
+         "write `columns`, which writes a column for each value", {"word": "columns"}, at="word", label="one column",
+         message="a `column` has one value of each static, and `in` gives several"),
+    Form(_table('row "A" r at model.d in [8, 16]'), r"(?s)^(?P<word>row|claim)\b.*\bat\b[^{}]*¦in\b",
+         "write `=` and one value; a second value is a second `{word}`", label="expected `=`",
+         message="a `{word}` has one value of each static, and `in` gives several"),
+    Form(_recipe("vary seed = 1..3"), r"(?s)^(?P<word>vary|search)\b[^{}]*¦(?P<both>(?P<sign>==?)\s*"
+         r"(?P<values>\[[^\[\]\r\n]*\]|[\w.]+(?![\w.\[(]))?)", "write `in {list}`", {"both": "in {list}"},
+         message="`{word}` lists the values of a static after `in`, found `{sign}`", label="expected `in`",
+         compute=_listed),
+    Form(_recipe("task ctl\n        order = forward]"),
+         rf"^(?:task|model|train)[ \t]+(?P<name>{_PATH})[ \t]*(?:#[^\r\n]*)?[\r\n]\s*¦?{_PATH}\s*¦?=",
+         "write `{name}[` before the statics, and `]` after them",
+         message="`[` is missing after `{name}`, before its statics", label="expected `[`", at="name"),
+    Form(_recipe("train\n        lr = 3]"), rf"^(?P<word>task|model|train)[ \t]*(?:#[^\r\n]*)?[\r\n]\s*{_PATH}\s*¦",
+         "complete the line, or delete it", message="expected a name after `{word}`, found the next line",
+         label="incomplete", at="word"),
+    Form(_recipe("model m d = 64, widths = [1, 2]"),
+         rf"^(?P<word>task|model|train)[ \t]+(?P<name>{_PATH})(?P<gap>[ \t]*¦?,?[ \t]*¦?)"
+         rf"(?P<statics>{_PATH}[ \t]*(?:=(?!=)|:)[^\r\n#{{}}]*[^\r\n#{{}}\s])", "write `{word} {name}[{correct}]`",
+         {"gap": "[", "statics": "{correct}]"}, at="statics",
+         message="the statics of `{name}` stand in square brackets", label="not in brackets", compute=_equals),
+    Form(_recipe("task = ctl"), rf"^(?P<word>task|model|train)(?P<sign>[ \t]*¦[=:][ \t]*)(?P<name>{_PATH})?",
+         "write `{word} {name}`", {"sign": " "}, message="the name of a {word} follows `{word}`, found `{token}`",
+         compute=lambda match: {"name": match["name"] or "name"}, place="recipe"),
+    Form(_table('row "A" r at model.d = 8, claims 1.00'),
+         r"(?s)\bat\b.*(?P<comma>,)\s*(?P<word>claims|best)\s*¦(?:[0-9-]|median|of)", "delete `,`", {"comma": ""},
+         message="expected a setting after `,`, found `{word}`", at="comma"),
+    Form(_table('row "A" r claims mean 1.00'), rf"(?s){_CLAIMS}\b(?P<word>mean)(?P<gap>[ \t]*)¦[0-9]",
+         "delete it: numbers without `median` are means", {"word": "", "gap": ""},
+         message="expected a number or `-`, found `mean`", label="not a number", at="word"),
+    Form(_table('row "A" r claims meidan 1.00'), rf"(?s){_CLAIMS}\b(?P<word>(?!median\b){_NAME})\s+¦[0-9]",
+         "did you mean `{near}`?", {"word": "{near}"}, message="expected a number or `-`, found `{word}`",
+         label="not a number", at="word", compute=_near("median")),
+    Form(_table('row "A" r claims best 1.00'), rf"(?s){_CLAIMS}\b(?P<word>{_NAME})\s+¦[0-9]",
+         "write a number for each column, as in `claims 0.84 ± 0.01, 0.9, -`; `claims median …` if they are medians",
+         message="expected a number or `-`, found `{word}`", label="not a number", at="word"),
+    Form(_table('row "A" r at 8'), r'^(?:row|columns?)\b.*\bat\s+¦(?P<number>[0-9][\w.]*)',
+         "name a static, as in `at model.steps = 8`, or write `claims {number}` for a published result",
+         label="a number", message="expected a static after `at`, found `{number}`"),
+    Form(_table('row "A" r 0.5'), r'^row\s+"[^"]*"\s+\w+\s+¦(?P<number>[0-9][\w.]*)', "write `claims {number}`",
+         {"number": "claims {number}"}, message="expected `claims` before the number `{number}`",
+         label="a published result"),
+    Form(_recipe('claim test.loss = 1 from "p" at seed = 1'), r"\bfrom\b.*¦at\b", "`at` comes before `from`",
+         place="recipe"),
+    Form(_table('row "A" r best of model.d at seed = 1'), r"\bbest\s+of\b.*¦at\b", "`at` comes before `best of`",
+         place="recipe"),
+    Form(_recipe('claim test.loss = 1 at model.d = 6 and seed = 1 from "p"'),
+         rf"(?P<sign>[ \t]+and)[ \t]+{_PATH}[ \t]*¦=", "write `,`", {"sign": ","},
+         message="`and` joins conditions, not settings", label="between two settings", at="sign", place="recipe"),
+    Form(_recipe('claim test.loss <= 1 from "p"'), r"^claim\b[^=]*¦(?P<sign><=?|>=?|in\b)",
+         "write `=` and the number that was published", {"sign": "="}, expected="`=`"),
+    Form(_recipe("test model.depth == 8"), r"¦(?P<sign>==)", "write `=`", {"sign": "="}, expected="`=`", is_safe=True),
+    Form(_recipe("test task.length in [1, 2]"), r"¦in\b",
+         "write `=` and one value: only `vary` and `search` take several", expected="=`=`", place="recipe"),
+    Form(_recipe('claim test.loss = 1, iid.loss = 2 from "p"'), rf"^claim\b.*,\s*¦{_NAME}\.",
+         "write a line `claim` for each metric, each with its source"),
+    Form(_recipe("train adamw,"), r"¦(?P<comma>,)[ \t]*(?:#|$|[\r\n])",
+         "delete it: a line of its own ends without a comma", {"comma": ""}, place="recipe",
+         expected="a part of a recipe (`task`, `model`, `train`, `test`, `vary`, `search` or `claim`)", is_safe=True),
+    Form("recipe b extends a {\n    model m\n}\n", r"^recipe\b.*¦(?P<word>extends|inherits|of|on|is)\b",
+         "write `from`", {"word": "from"}, is_safe=True),
+    Form(_recipe('claim test.loss = 1 +/- 0.1 from "p"'), r"¦?(?P<sign>\+¦?/¦?-)", "write `±`, or `+-`", {"sign": "±"},
+         expected="", place="recipe", is_safe=True),
+    Form(_recipe("test.model.steps = 8"), rf"^¦(?P<word>test)(?P<dot>\.)(?P<path>model\.{_PATH})",
+         "write `test {path}`", {"dot": " "}, place="recipe"),
+    Form(_recipe("model.d = 4"), rf"^¦(?P<line>task|model|train)\.(?P<rest>{_PATH})\s*=",
+         "write it in the line `{line}`, as in `{line} …[{rest} = …]`", place="recipe"),
+    Form(_recipe('test.accuracy = 1.0 from "p"'), rf"^¦(?P<start>)(?P<path>{_NAME}\.{_PATH})\s*=",
+         'write `claim {path} = … from "…"` for a published result', {"start": "claim "}, place="recipe"),
+    Form(_recipe("seeds = 3"), r"^¦seeds?\b", "write `vary seed in 1..3`", place="recipe"),
+    Form(_recipe("steps = 3"), rf"^¦(?P<name>{_NAME})\s*=(?!=)",
+         "write a setting in its line `task`, `model` or `train`, as in `train adamw[{name} = …]`",
+         place="recipe", compute=lambda match: None if _is_word_of_recipe(match["name"]) else {}),
+    # Items and headers.
+    Form("def b(h: s) -> s { return h }\n",
+         r"^¦(?P<word>def|fn|func|function)\b(?!\s+(?:block|model)\b)(?!.*->\s*logits\b)", "write `block`",
+         {"word": "block"}, is_safe=False),
+    Form("def b(h: s) -> logits[v] { return h }\n",
+         r"^¦(?P<word>def|fn|func|function|class)\b(?!\s+(?:block|model)\b)", "write `model`", {"word": "model"}),
+    Form("import archlang.models.panm\n", r"^¦(?P<word>import|from|include)[ \t]+archlang\.", "write `use`",
+         {"word": "use"}),
+    Form("import torch\n", r"^¦(?:import|from|include)\b",
+         "`use` names another program, and `extern block` a block in Python"),
+    Form(_signature("block b(h: s) => s"), r"¦(?P<sign>:|[-=](?:[ \t]*>)?)", "write `->`", {"sign": "->"},
+         expected="`->`"),
+    Form(_signature("block b(h: s)"), r"¦\{", "write the type of the result before `{{`, as in `-> seq[n, d]`",
+         expected="=`->`"),
+    Form(_signature("block b(h) -> s"), r"¦[,)]", "write the type of the input after its name, as in `h: seq[n, d]`",
+         expected="=`:`"),
+    Form(_signature("block b[heads](h: s) -> s"), rf"(?P<name>{_NAME})(?P<end>)\s*¦[\],]",
+         "declare its kind, as in `{name}: int`, or its default, as in `{name} = 4`", {"end": ": int"}, expected="`:`"),
+    Form(_signature("block b(seq[n, d] h) -> s"),
+         rf"^(?P<all>(?P<type>{_NAME}[ \t]*¦\[[^\[\]\r\n]*\])[ \t]+(?P<name>{_NAME}))(?=[ \t]*[,)=])",
+         "write `{name}: {type}`", {"all": "{name}: {type}"}, message="the type of an input follows its name",
+         label="before its name", at="all", expected="`:`"),
+    Form(_signature("block b[int k](h: s) -> s"),
+         rf"^(?P<all>(?P<word>int|float|bool|str|string)[ \t]+¦(?P<name>{_NAME}))(?=[ \t]*[\],=])",
+         "write `{name}: {kind}`", {"all": "{name}: {kind}"}, message="the kind of a static follows its name",
+         label="before its name", at="all", compute=_kind),
+    Form(_signature("block b[k: 32](h: s) -> s"),
+         rf"(?P<name>{_NAME})(?P<colon>[ \t]*:[ \t]*)¦(?P<value>[0-9][\w.]*|true|false)",
+         "write `{name} = {value}`: a kind stands behind `:`", {"colon": " = "}, expected="=a kind (such as `int`)"),
+    Form(_signature("block b(h: s, heads: int = 4) -> s"),
+         rf"(?P<static>{_NAME}[ \t]*:[ \t]*(?:int|float|bool|symbol)[ \t]*=[ \t]*¦[\w.]+)",
+         "a static stands in square brackets, before the inputs: `[{static}]`", expected="=a name"),
+    Form(_signature("block b k: int = 4](h: s) -> s"), rf"¦(?P<start>)(?P<name>{_NAME})[ \t]*[:=]{_FLAT}\]",
+         "write `[` before `{name}`", {"start": "["}, expected="`[`"),
+    Form(_signature("block b h: seq[n, d]) -> s"),
+         rf"¦(?P<start>)(?P<name>{_NAME})[ \t]*:(?:[^()\[\]{{}}\r\n]|\[[^\[\]\r\n]*\])*\)",
+         "write `(` before `{name}`", {"start": "("}, expected="`(`"),
+    Form(_signature("block b[k: int] h: s -> s"), rf"¦(?P<name>{_NAME})[ \t]*:",
+         "put inputs in parentheses: `({name}: …)`", expected="`(`"),
+    Form(_signature("block b(h: s) -> s when d > 2"), r"¦\{",
+         "write `where` for a condition of the statics, or `else` and another type", expected="=`else`"),
+    Form(_signature("block b[k: symbol](h: s) -> s\n    where k in {relu}"),
+         r"\bin[ \t]*¦(?P<all>\{(?P<items>[^{}\r\n]+)\})", "write `[{items}]`", {"all": "[{items}]"},
+         message="a list stands in square brackets, found `{{`", label="in braces", at="all"),
+    Form('extern block b(h: s) -> s\n    random in train\n    python "m:B"\n', r"\bin[ \t]+¦(?P<word>train\w*)",
+         "did you mean `training`?", {"word": "training"}, expected="=`training`", is_safe=True),
+    # Statements.
+    Form(_block("for i in range(3):\n        a = norm(h)"), r"^(?P<first>for|while)[ \t]+¦(?!\w+[ \t]*\{)", _LOOPS,
+         at="first", message="no statement begins with `{first}`", label="a loop of another language"),
+    Form(_block("for k { a <- norm(a) }"), r"^(?P<word>for)[ \t]+¦\w+[ \t]*\{", "write `repeat`", {"word": "repeat"}),
+    Form(_block("let f(x) = norm"), rf"^let[ \t]+(?P<name>{_NAME})[ \t]*¦\(",
+         "declare a block: `block {name}(…) -> … {{ … }}`", message="`let {name}` expects a block, found `(`",
+         label="not a block"),
+    Form(_block("let a = h + h"), rf"^let[ \t]+(?P<name>{_NAME})[ \t]*=.*¦(?P<found>\S)",
+         "write `let {name} = linear[64]`, or bind a value without `let`: `{name} = …`",
+         message="`let {name}` expects a block, found `{token}`", label="not a block"),
+    Form(_block("charge mean(a)"), rf"^charge[ \t]+(?P<name>{_NAME})[ \t]*¦",
+         "name the charge, as in `charge cost = {name}…`", expected="=`=`"),
+    Form(_block("charge = mean(a)"), r"^(?P<word>charge)[ \t]*¦=", "name the charge, as in `charge cost = …`",
+         message="`charge` is a reserved word", label="cannot be a name", at="word"),
+    Form(_block("in = h"),
+         r"^(?:let[ \t]+)?¦?(?P<word>let|return|emit|if|repeat|stack|else|in|when|and|or|not|true|false)[ "
+         r"\t]*¦?(?:=(?!=)|<-)", "choose another name", message="`{word}` is a reserved word",
+         label="cannot be a name", at="word"),
+    Form(_block("y = experts v in h { emit v }"), r"\bexperts\b.*¦\{",
+         "write the weights of the experts after `by`, as in `by softmax(linear[8](h))`"),
+    Form(_block("experts v in h by a { emit v }"), r"^(?P<start>)experts[ \t]+¦\w[^{}]*\{[^{}]*\bemit\b",
+         "bind its result: `y = experts … {{ … emit … }}`", {"start": "y = "}),
+    Form(_block("if k is not relu { a = h }"), r"¦(?P<word>is[ \t]+not)\b", "compare with `!=`", {"word": "!="},
+         message="there is no operator `is`", label="no operator"),
+    Form(_block("if k is relu { a = h }"), r"¦(?P<word>is)\b", "compare with `==`", {"word": "=="},
+         message="there is no operator `is`", label="no operator"),
+    Form(_block("y = scan v of h { emit v }"), r"¦(?P<word>as|at|by|for|from|of|over|through|using|via|with)\b",
+         "write `in`", {"word": "in"}, expected="`in`"),
+    Form(_block("repeat 4 halting a with token_halt { a <- norm(a) }"),
+         r"\b(?:halting|experts)\b.*¦(?P<word>at|for|from|of|through|using|via|with)\b", "write `by`", {"word": "by"},
+         expected="`by`"),
+    Form(_block("repeat 5 truncated 2 halting a by halt { a <- f(a) }"),
+         r"\brepeat\b.*?(?P<clause>[ \t]*\btruncated\s+[\w.]+)\s*¦halting\b",
+         "write `repeat n halting h by …`: no other loop halts, and a halting loop is neither drawn nor truncated: "
+         "it decides while it runs how many steps it takes", {"clause": ""}),
+    Form(_block("repeat 5 drawn by u halting a by f { a <- f(a) }"), r"¦halting\b",
+         "write `repeat n halting h by …`: no other loop halts, and a halting loop is neither drawn nor "
+         "truncated: it decides while it runs how many steps it takes"),
+    Form(_block("stack 5 truncated 2 { a <- f(a) }"), r"¦truncated\b",
+         "write it after `repeat n`, or after the `carry` of a `scan`: the steps of a `stack` have weights of their "
+         "own, and those of the first steps would never train"),
+    Form(_block("z = scan c in h carry a truncated 2, b { emit c }"), r"(?P<clause>truncated\s+[\w.]+)\s*¦,",
+         "write `{clause}` after the last name of `carry`"),
+    Form(_block("y: seq[n, d] = norm(h)"),
+         rf"^{_NAME}(?P<type>¦:[ \t]*\w+[ \t]*(?:\[[^\[\]\r\n]*\])?)(?=[ \t]*=(?!=))", "delete the type", {"type": ""},
+         message="the type of a value follows from what it is bound to", label="not written", at="type"),
+    Form(_block("block c(h: s) -> s { return h }"), rf"^(?P<all>(?P<word>block|model|recipe)[ \t]+¦(?P<name>{_NAME}))",
+         "move `{word} {name}` before this item", message="a {word} stands outside other items", label="in a body",
+         at="all", place="body"),
+    Form(_block("use archlang.models.panm"), r"^use[ \t]+¦", "move the line `use` to the beginning of the file",
+         place="body"),
+    Form(_block("assert d > 2"), r"^(?P<word>assert)[ \t]+¦",
+         "state conditions on statics after the result type, as in `where d > 2`", message="a body has no assertions",
+         label="no statement", at="word"),
+    Form(_block("return dropout[10**-3](h)"),
+         r"(?P<all>(?<![\w.])(?P<base>[0-9]+)[ \t]*(?P<sign>\*¦\*)[ \t]*(?P<exponent>-?[0-9]+)(?![\w.]))",
+         "write `{value}`", {"all": "{value}"}, message="there is no operator `**`", label="no operator", at="sign",
+         compute=_power),
+    Form(_block("return h ** 2"), r"(?P<sign>\*¦\*)", NO_POWER, message="there is no operator `**`",
+         label="no operator", at="sign"),
+    Form(_block("repeat k // 8 { a <- norm(a) }"), r"(?:^(?:repeat|stack)\b.*|[(\[][^()\[\]]*)(?P<sign>/¦/)",
+         "write `/`", {"sign": "/"}, message="there is no operator `//`", label="no operator", at="sign"),
+    Form(_block("return h // 2"), r"(?P<sign>/¦/)[ \t]*[0-9][0-9_.]*[ \t]*(?:[-+*/)\]},]|[\r\n]|$)", "write `/`",
+         {"sign": "/"}, message="there is no operator `//`", label="no operator", at="sign"),
+    Form(_block("// so"), r"(?P<sign>/¦/|^¦//)", "begin a comment with `#`; one `/` divides", {"sign": "#"},
+         message="there is no sign `//`", label="neither a comment nor an operator", at="sign"),
+    Form(_block("a -> norm(h)"), rf"^(?P<name>{_NAME})[ \t]*¦->",
+         "bind a name with `{name} = …`, or update the state of a loop with `{name} <- …`",
+         message="`->` stands only before the type of a result", label="binds no name"),
+    Form(_block("return h -> norm"), r"¦(?P<sign>->)", "write `|>` to apply a block, as in `h |> norm`",
+         {"sign": "|>"}, message="`->` stands only before the type of a result", label="not an operator", place="body"),
+    Form(_block("a := norm(h)"), r"(?P<sign>¦?:¦?=)", "write `=`", {"sign": "="}, message="`:=` binds no name",
+         label="expected `=`", at="sign"),
+    Form(_block("h += f(h)"), rf"^{_NAME}[ \t]*¦(?P<sign>[-+*/])", "bind the whole value: `name <- name {sign} …`",
+         place="body"),
+    Form(_block("u = h if k else f(h)"),
+         r"^(?:\w+[ \t]*(?:=|<-)|return\b|emit\b).*\S[ \t]*(?P<word>if)\b[^{}\r\n]*¦else\b",
+         "write `when` in place of `if`: `a when condition else b`", {"word": "when"},
+         message="`if` begins a statement, not a condition of a value", label="in a value", at="word"),
+    Form(_block("y = if k == 1 { norm(h) }"),
+         rf"^(?:(?P<name>{_NAME})[ \t]*(?:=|<-)|return|emit)[ \t]*¦if\b[^{{}}]*\{{",
+         "bind the name in both bodies, as in `if … {{ {bound} = … }} else {{ {bound} = … }}`, or write "
+         "`a when condition else b`", message="`if` with a body is a statement, not a value",
+         label="in place of a value", compute=lambda match: {"bound": match["name"] or "y"}),
+    Form(_block("a = if h"), r"¦if\b", "write `a when condition else b` in place of `if`", expected="a value"),
+    Form(_block("return repeat 3 { h <- norm(h) }"), r"¦(?P<word>repeat|stack)\b",
+         "write the loop before this line, as in `y = {word} n {{ … emit h }}`, and use its result here",
+         expected="a value"),
+    Form(_block("return scan v in h { emit v }"), r"(?P<word>scan|experts)[ \t]+\w+[ \t]+¦in\b",
+         "write the loop before this line, as in `y = {word} v in h{by} {{ … emit v }}`, and use its result here",
+         message="expected a value, found `{word}`", label="a loop is no value", at="word",
+         compute=lambda match: {"by": " by w" if match["word"] == "experts" else ""}),
+    Form(_block("if h = 3 { }"), r"^(?!\w+[ \t]*¦).*[\w)\]][ \t]*¦(?P<sign>=)(?!=)", "compare with `==`",
+         {"sign": "=="}, expected="`{`", is_safe=True),
+    Form(_block("a = b < c < d"), r"¦(?:<=?|>=?|==|!=|in\b)", "comparisons do not chain: join them with `and`",
+         expected="a statement"),
+    Form(_block("a, b = h, h"), rf"^{_NAME}[ \t]*¦,", "a statement binds one name: write a line for each",
+         place="body"),
+    Form(_block("return h, h"), r"^(?P<word>return|emit)\b[^()\[\]]*¦,",
+         "`{word}` takes one value: join several, as in `{word} concat(a, b)`"),
+    Form(_block("return (h, h)"), r"\([^()\[\]]*¦,", "join several values, as in `concat(a, b)`", expected="=`)`",
+         place="body"),
+    Form(_recipe("vary a in (1, 2)"), r"\([^()\[\]]*¦,", "write a list in square brackets: `[1, 2]`", expected="=`)`"),
+    # Brackets and calls.
+    Form(_recipe('claim test.accuracy = 84% from "p"'),
+         r"(?<![\w.])(?P<all>(?P<number>[0-9]+(?:\.[0-9]+)?)[ \t]*(?:¦%|%(?=[ \t]*¦[,)\]}])))[ \t]*¦?",
+         "write a fraction: `{share}`", {"all": "{share}"}, compute=_share),
+    Form(_block("return attention{4}(h)"), r"\w¦(?P<all>\{(?P<statics>[^{}\r\n]+)\})(?=[ \t]*\()",
+         "write `[{statics}]`", {"all": "[{statics}]"}, message="statics stand in square brackets, found `{{`",
+         label="in braces", at="all"),
+    Form(_block("return attention[4(h))"), rf"\[[^\[\]]*?\w(?P<end>)[ \t]*¦?(?P<inputs>\({_FLAT}\))(?P<closer>¦?\))",
+         "write `]` before `(`, as in `]{inputs}`", {"end": "]", "closer": ""}, expected="`]`"),
+    Form(_block("return h[:, -1]"), r"\w\[[ \t]*¦:",
+         "a block reads positions, such as `last(h)` or `slice[start = 0, length = 4](h)`"),
+    Form(_block("return f[4,, a = true](h)"), r",(?P<comma>[ \t]*¦,)", "delete the second `,`", {"comma": ""}),
+    Form(_block("return attention(1)(h)"),
+         rf"\b(?P<block>{_PATH})(?P<all>\((?P<statics>[\w.]+(?:,[ \t]*[\w.]+)*)\))¦\(",
+         "put statics in square brackets: `{block}[{statics}](…)`", {"all": "[{statics}]"}),
+    Form(_block("return f(h + a)(g)"), r"\)¦[(\[]", _STATICS),
+    Form(_block("return f[drop-out = 0.1](h)"), r"(?<![\w-])(?P<name>[A-Za-z]\w*(?:-[A-Za-z]\w*)+)[ \t]*¦=",
+         "write `{correct}`: names have no `-`", {"name": "{correct}"}, compute=_underscores),
+    Form(_block("return f(h, x = 3)"), r"\([^()]*¦=", _STATICS, expected="`)`"),
+    Form(_recipe("train adamw[lr: 1]"), r"\[.*(?P<sign>[ \t]*¦:)", "write `=`", {"sign": " ="}, expected="`]`"),
+    Form(_recipe("test model.d: 4"), r"(?P<sign>[ \t]*¦:)", "write `=`", {"sign": " ="}, expected="=`=`"),
+    Form(_block("return f[a = 4, kind relu](h)"), rf"{_PATH}\[(?:[^\[\]]*[,\[])?\s*{_NAME}(?P<end>)[ "
+         rf"\t]+¦(?P<value>[0-9\"][^\s,\]]*|true|false|{_NAME}(?=\]|,[^\[\]=]*=))(?![ \t]*=)",
+         "write `=` before `{value}`", {"end": " ="}, expected="`,`",
+         compute=_value_of_static),
+    Form(_block("return f[4 causal = true](h)"), r'[0-9)\]"](?P<end>)[ \t]+¦(?P<value>\w+)(?=[ \t]*=(?!=))',
+         "write `,` before `{value}`", {"end": ","}, expected="`,`", is_safe=True),
+    Form(_block("return attention[4](h a)"), r'(?P<end>)(?<=\S)[ \t]*¦(?P<value>[\w"][\w."]*)',
+         "write `,` before `{value}`", {"end": ","}, expected="`,`", place="brackets",
+         compute=lambda match: None if match["value"] in ("for", "in", "if", "else") else {}),
+    Form(_block("return f[1...3](h)"), r"[0-9](?P<dots>¦\.\.\.)", "a range has two points, as in `1..3`",
+         {"dots": ".."}, is_safe=True),
+)  # fmt: skip
+
+
+def meant_form(place: Place, message: str, label: str) -> Diagnostic | None:
+    """Returns the diagnostic of the first form that the words around a token show, with a message and a label of the
+    token if the form has none; None if they show none."""
+    start = place.token_start
+    begin = max(place.unit_start, start - LONGEST)
+    source = place.source
+    text = f"{source.text[begin:start]}¦{source.text[start : start + LONGEST]}"
+    phrases = place.expected.phrases
+
+    def span(match: re.Match[str], group: str) -> Span:
+        first, last = (begin + at - (begin + at > start) for at in match.span(group))
+        return Span(source, first, last)
+
+    for form in FORMS:
+        wanted = form.expected
+        if wanted and (phrases != (wanted[1:],) if wanted[0] == "=" else wanted not in phrases):
+            continue
+        if (
+            form.place
+            and not {"recipe": place.is_in_recipe, "body": place.is_in_body, "brackets": place.around in ("(", "[")}[
+                form.place
+            ]
+        ):
+            continue
+        match = _COMPILED[form.pattern].search(text)
+        computed = None if match is None else form.compute(match) if form.compute else {}
+        if match is None or "¦" not in match[0] or computed is None:
+            continue
+        groups = {name: (value or "").replace("¦", "") for name, value in match.groupdict().items()}
+        groups |= {"token": place.token_text, **computed}
+        at = span(match, form.at) if form.at else place.token_span
+        edits = [
+            Edit(span(match, group), edit.format_map(groups))
+            for group, edit in form.edits.items()
+            if match[group] is not None
+        ]
+        diagnostic = Diagnostic(
+            "E0101",
+            form.message.format_map(groups) if form.message else message,
+            at,
+            form.label or label if form.message else label,
+            remedy=form.remedy.format_map(groups),
+        )
+        return diagnostic.with_edits(*edits, is_safe=form.is_safe) if edits else diagnostic
+    return None
+
+
+_COMPILED = {form.pattern: re.compile(form.pattern) for form in FORMS}

@@ -1,0 +1,156 @@
+"""The stack of lark's LALR parser, which is fed token by token and can be cut back to an earlier size."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from archlang.source import Source
+from archlang.syntax.builders import TreeBuilder
+from archlang.syntax.grammar import Callbacks, grammar, kinds
+from archlang.syntax.tokens import tokens
+from archlang.syntax.words import RESERVED
+
+if TYPE_CHECKING:
+    from lark import Token
+
+# Signs that are two signs where the grammar does not accept the whole.
+_PAIRS = {"<-": ("LESSTHAN", "MINUS"), "+-": ("PLUS", "MINUS")}
+
+
+class Stack:
+    """The tokens and nodes that the parser has read. `values` and `states` shrink together."""
+
+    def __init__(self, builder: TreeBuilder | None, start: str = "start") -> None:
+        self._state = grammar().parse_interactive("", start=start).parser_state
+        if builder is not None:
+            # All texts share one parser; each text has its own builder.
+            self._state.parse_conf.callbacks = Callbacks(builder.rules)  # type: ignore[assignment]  # is not iterated
+        self._table: Any = self._state.parse_conf.states  # Any: lark's tables
+        self._kinds = kinds()
+        self.values: list[Any] = self._state.value_stack  # Any: tokens and nodes
+
+    def feed(self, token: Token) -> None:
+        """Reads a token.
+
+        Raises:
+            UnexpectedToken: the grammar does not accept it."""
+        from lark import UnexpectedToken
+
+        kind, can_be_name = token.type, False
+        if kind == "NAME" or (token in self._kinds and token.isalpha() and token not in RESERVED):
+            can_be_name = True
+            kind = self._kinds.get(token, "NAME")
+            token.type = kind if kind in self._table[self._state.position] else "NAME"
+        try:
+            self._state.feed_token(token)
+        except UnexpectedToken:
+            token.type = kind
+            # A state of the tables can accept a keyword that is possible elsewhere only.
+            if can_be_name and self.accepts("NAME"):
+                token.type = "NAME"
+                self._state.feed_token(token)
+            elif token in _PAIRS and self.accepts(_PAIRS[token][0]):
+                self._feed_pair(token)
+            else:
+                raise
+
+    def _feed_pair(self, token: Token) -> None:
+        start, (first, second) = token.start_pos or 0, _PAIRS[token]
+        self.put(first, str(token)[0], start, start + 1)
+        self.put(second, str(token)[1], start + 1, start + 2)
+
+    def put(self, kind: str, text: str, start: int, end: int) -> None:
+        """Reads a token that stands for a part of the text."""
+        from lark import Token
+
+        self._state.feed_token(Token(kind, text, start_pos=start, end_pos=end))
+
+    def end(self) -> Any:  # Any: the node of the start rule
+        """Returns the node of the whole text.
+
+        Raises:
+            UnexpectedToken: the text is incomplete."""
+        from lark import Token
+
+        return self._state.feed_token(Token("$END", ""), is_end=True)
+
+    def accepts(self, terminal: str, settles: bool = False) -> bool:
+        """Returns whether the grammar accepts a terminal next. If it does, and the stack `settles`, the rules that end
+        before it are completed."""
+        states, ends = self._state.state_stack.copy(), terminal == "$END"
+        rules = []
+        while True:
+            action = self._table[states[-1]].get(terminal)
+            if action is None:
+                return False
+            _, rule = action
+            if not hasattr(rule, "expansion"):
+                break
+            rules.append(rule)
+            if rule.expansion:
+                del states[-len(rule.expansion) :]
+            states.append(self._table[states[-1]][rule.origin.name][1])
+            if ends and states[-1] == self._state.parse_conf.end_state:
+                break
+        for rule in rules if settles and not ends else ():
+            self._reduce(rule)
+        return True
+
+    def _reduce(self, rule: Any) -> None:  # Any: a rule of lark
+        state, size = self._state, len(rule.expansion)
+        parts = self.values[len(self.values) - size :]
+        del self.values[len(self.values) - size :], state.state_stack[len(state.state_stack) - size :]
+        value = state.parse_conf.callbacks[rule](parts)
+        state.state_stack.append(self._table[state.position][rule.origin.name][1])
+        self.values.append(value)
+
+    def accepted(self) -> set[str]:
+        """Returns the terminals that the grammar accepts next in a text."""
+        names = self._table[self._state.position].keys() - {"MISSING", "MISSING_LINE"}
+        return {name for name in names if name.isupper() and self.accepts(name)}
+
+    def cut(self, size: int) -> None:
+        """Keeps the first values."""
+        del self.values[size:], self._state.state_stack[size + 1 :]
+
+    def bracket_around(self) -> str:
+        """Returns the innermost bracket that is open; empty if there is none."""
+        depth = 0
+        for value in reversed(self.values):
+            kind = terminal(value)
+            depth += (kind in ("RPAR", "RSQB", "RBRACE")) - (kind in ("LPAR", "LSQB", "LBRACE"))
+            if depth < 0:
+                return str(value)
+        return ""
+
+
+def terminal(value: object) -> str:
+    """Returns the terminal of a token; empty for anything else."""
+    return str(getattr(value, "type", "")) if isinstance(value, str) else ""
+
+
+@dataclass(frozen=True)
+class Prefix:
+    """The tokens of a text with which a program can begin. `pending` are the tokens of the rules that the text does not
+    complete, with the names of the completed rules between them; `accepted` are the terminals that the grammar accepts
+    next."""
+
+    tokens: list[Token]
+    pending: list[Token | str]
+    accepted: set[str]
+
+
+def read_prefix(text: str) -> Prefix | None:
+    """Returns the tokens of a text with which a program can begin; None if no program begins so."""
+    from lark import UnexpectedToken
+
+    stack = Stack(None)
+    code, _, excess = tokens(Source("", text))
+    try:
+        for token in code:
+            stack.feed(token)
+    except UnexpectedToken:
+        return None
+    pending = [value if terminal(value) else str(value.data) for value in stack.values]
+    return None if excess is not None else Prefix(code, pending, stack.accepted())

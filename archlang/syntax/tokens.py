@@ -1,0 +1,75 @@
+"""The tokens of a text, by the terminals of the grammar: the parser, recovery and the editor take them from here."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cache
+from typing import TYPE_CHECKING
+
+from archlang.source import Source
+from archlang.syntax.grammar import grammar, kinds, spellings
+
+if TYPE_CHECKING:
+    from lark import Token
+
+# Names, numbers, strings, signs and comments of a file. The longest shipped file has 2_600.
+MOST_WORDS = 30_000
+# Characters of a name, a number or a string.
+LONGEST_WORD = 1_000
+
+# What no terminal matches: a number with letters, a string without its end, a word with other letters, a character.
+_UNKNOWN = r'[0-9][\w.]*|"[^"\r\n]*|\w+|(?s:.)'
+
+
+@cache
+def pattern() -> re.Pattern[str]:
+    """Returns the pattern of one piece of a text, whose groups are `BLANK`, `COMMENT`, `STRING`, `NUMBER`, `WORD`,
+    `SIGN` and `UNKNOWN`. It matches everywhere."""
+    of = {item.name: item.pattern.value for item in grammar().terminals}
+    signs = sorted((text for text in spellings().values() if not text.isalpha()), key=len, reverse=True)
+    # Whether a word is a keyword depends on its place.
+    word = rf"{of['DOTTED']}|{of['NAME'].partition(')')[2].partition(')')[2]}"
+    groups = {**{name: of[name] for name in ("BLANK", "COMMENT", "STRING", "NUMBER")}, "WORD": word}
+    groups |= {"SIGN": "|".join(map(re.escape, signs)), "UNKNOWN": _UNKNOWN}
+    return re.compile("|".join(f"(?P<{name}>{regexp})" for name, regexp in groups.items()))
+
+
+def pieces(text: str, start: int = 0, end: int | None = None) -> Iterator[re.Match[str]]:
+    """Yields the words, signs, strings, numbers and comments of a text."""
+    for piece in pattern().finditer(text, start, len(text) if end is None else end):
+        if piece.lastgroup != "BLANK":
+            yield piece
+
+
+def tokens(source: Source) -> tuple[list[Token], list[Token], Token | None]:
+    """Returns the tokens and the comments of a text, and the first that is one too many, or too long. The terminal of a
+    word is that of its keyword, if it has one."""
+    from lark import Token
+
+    of_text = kinds()
+    code: list[Token] = []
+    comments: list[Token] = []
+    text, is_marked = source.text, source.text.startswith("\ufeff")
+    for piece in pieces(text):
+        start, end, kind = piece.start(), piece.end(), piece.lastgroup or ""
+        line, column = source.position(start)
+        word = piece[0]
+        if kind in ("SIGN", "WORD"):
+            kind = of_text.get(word) or ("DOTTED" if "." in word else "NAME")
+        token = Token(kind, word, start, line, column - (is_marked and line == 1), None, None, end)
+        is_long = len(word.strip('"')) > LONGEST_WORD and kind != "COMMENT"
+        if is_long or len(code) + len(comments) == MOST_WORDS:
+            return code, comments, token
+        (comments if kind == "COMMENT" else code).append(token)
+    return code, comments, None
+
+
+def count_words(text: str) -> int:
+    """Counts the tokens of a text, up to `MOST_WORDS + 1`."""
+    count = 0
+    for _ in pieces(text):
+        count += 1
+        if count > MOST_WORDS:
+            break
+    return count
