@@ -20,6 +20,7 @@ from archlang.export.plain.expressions import (
 from archlang.export.plain.loop_helpers import (
     BEFORE,
     BROADCAST_MASK,
+    FILLED_PARTS,
     FOR_ROWS,
     GROWN_BY_PART,
     MEAN_STEPS,
@@ -254,7 +255,8 @@ class Loops(Regions):
         replaceable = {value.id for value in region.inputs[: loop_layout(node).inner]}
         for length in region.inputs[0].type.lengths:
             masks[length] = ast.Name(mask_name, ast.Load())
-        targets = f"{part}, {mask_name}"
+        real = self._name(f"real_{part}")
+        targets = f"{real}, {part}, {mask_name}"
         if operation.before is not None:
             before = self._name(region.inputs[1].name or "before")
             mask_before = self._name(f"mask_{before}")
@@ -272,12 +274,13 @@ class Loops(Regions):
         carried: list[ast.expr] = []
         new_masks: dict[int, str] = {}
         for index, (state, result) in enumerate(zip(states, results, strict=False)):
-            arguments = [ast.Name(mask_name, ast.Load()), result, ast.Name(state, ast.Load())]
+            arguments = [ast.Name(real, ast.Load()), result, ast.Name(state, ast.Load())]
             if index not in growing:
                 carried.append(call_of(self._helper(WHERE_REAL), arguments, {}))
                 continue
             each, per_position = growing[index].each.constant, growing[index].per_position
-            arguments += [ast.Name(growing_masks[index], ast.Load()), ast.Constant(each), ast.Constant(per_position)]
+            arguments += [ast.Name(name, ast.Load()) for name in (growing_masks[index], mask_name)]
+            arguments += [ast.Constant(each), ast.Constant(per_position)]
             new_state, new_masks[index] = self._name(f"new_{state}"), self._name(f"new_{growing_masks[index]}")
             pair = ast.Tuple([ast.Name(new_state, ast.Store()), ast.Name(new_masks[index], ast.Store())], ast.Store())
             body.body.append(ast.Assign([pair], call_of(self._helper(GROWN_BY_PART), arguments, {}), lineno=0))
@@ -298,7 +301,6 @@ class Loops(Regions):
             scope.body += [parsed_statement(f"{costs} = []"), parsed_statement(f"{reals} = []")]
             entry = ast.Tuple(costs_of_chunk, ast.Load())
             body.body.append(ast.Expr(call_of(parsed_expression(f"{costs}.append"), [entry], {})))
-            real = f"None if {mask_name} is None else {mask_name}.any(1)"
             body.body.append(parsed_statement(f"{reals}.append({real})"))
         if emitted:
             scope.body.append(parsed_statement(f"{emitted} = []"))
@@ -308,9 +310,9 @@ class Loops(Regions):
             parts = call_of(self._helper(POSITIONS), [parts, mask], {})
         if operation.before is not None:
             parts = call_of(self._helper(BEFORE), [parts, ast.Constant(operation.before)], {})
-        loop.iter, loop.body = parts, body.body
+        loop.iter, loop.body = call_of(self._helper(FILLED_PARTS), [parts], {}), body.body
         if operation.truncated is not None and states:
-            self._cut_gradients(loop, operation.truncated, states, mask_name)
+            self._cut_gradients(loop, operation.truncated, states, real)
         scope.body.append(described(loop, node))
         if emitted:
             joined = "torch.stack" if by_position else "torch.cat"
@@ -341,14 +343,14 @@ class Loops(Regions):
                 scope.masks.setdefault(after, ast.Name(names[index], ast.Load()))
         return names
 
-    def _cut_gradients(self, loop: ast.For, parts: int, states: Sequence[str], mask: str) -> None:
+    def _cut_gradients(self, loop: ast.For, parts: int, states: Sequence[str], real: str) -> None:
         """Detaches the carried states of a scan before every part that begins a new group of `parts`, except those of
         samples that have ended."""
         index = self._name("index")
         loop.target = ast.Tuple([ast.Name(index, ast.Store()), loop.target], ast.Store())
         loop.iter = call_of(parsed_expression("enumerate"), [loop.iter], {})
         where_real = self._helper(WHERE_REAL).id
-        detached = "".join(f"\n    {state} = {where_real}({mask}, {state}.detach(), {state})" for state in states)
+        detached = "".join(f"\n    {state} = {where_real}({real}, {state}.detach(), {state})" for state in states)
         loop.body.insert(0, parsed_statement(f"if {index} and {index} % {parts} == 0:{detached}"))
 
 
