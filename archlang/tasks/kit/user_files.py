@@ -214,7 +214,8 @@ def _jsonl(
     has_split: bool | None = None
     for number, line in lines:
         try:
-            item = json.loads(line, object_pairs_hook=_object)
+            # JSON has no NaN: `int` raises ValueError for it.
+            item = json.loads(line, object_pairs_hook=_object, parse_constant=int)
         except (ValueError, RecursionError):
             item = None
         if not isinstance(item, dict):
