@@ -7,7 +7,7 @@ from archlang.record.mistakes import RunError, RunMachineError
 
 def no_device(device: str) -> RunMachineError:
     message = f"there is no device `{device}` here"
-    return RunMachineError(message, "use `--device cpu`, or a torch that was built for your accelerator")
+    return RunMachineError(message, "use the device `cpu`, as by `--device cpu`, or a torch for your accelerator")
 
 
 def too_few_devices(kind: str, devices: int, count: int) -> RunMachineError:
