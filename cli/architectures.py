@@ -116,8 +116,7 @@ def viz(
     from archlang.pages.pictures.text_tree import print_tree
     from archlang.plugins import Plugins
 
-    if out is not None and out.suffix not in FORMATS:
-        console.fail(f"`{out}` has no suffix of a picture", f"use one of {', '.join(FORMATS)}", code=2)
+    console.require_suffix(out, FORMATS, "a picture")
     Plugins.read(plugin or ())  # no Python is needed to draw
     picture = draw(compile_named(text_or_path(file), model, recipe, parse_sets(sets), allow or ()))
     if compact:

@@ -46,6 +46,12 @@ def fail(message: str, remedy: str = "", code: int = 1) -> NoReturn:
     raise typer.Exit(code)
 
 
+def require_suffix(path: Path | None, suffixes: Iterable[str], kind: str) -> None:
+    """Exits if the suffix of a file to write is none of its kind."""
+    if path is not None and path.suffix not in suffixes:
+        fail(f"`{path}` has no suffix of {kind}", f"use one of {', '.join(suffixes)}", code=2)
+
+
 def show(diagnostics: Iterable[Diagnostic]) -> None:
     """Prints diagnostics with excerpts of their source."""
     from archlang.diagnostics import render

@@ -41,13 +41,13 @@ def _run() -> int:
     """Returns the exit code of the command."""
     from archlang.cli import console
     from archlang.diagnostics import ArchlangError
-    from archlang.train.stop import terminating
+    from archlang.train.stop import exit_code, terminating
 
     _open_streams()
     console.prepare()
     error: BaseException | None = None
     code = 0
-    with terminating():
+    with terminating() as signals:
         try:
             from archlang.cli.app import app
 
@@ -63,6 +63,8 @@ def _run() -> int:
             else:
                 code = end.code if isinstance(end.code, int) else int(end.code is not None)
         except Exception as failure:
+            if signals:
+                return exit_code(signals[0])
             error = failure
     if os.environ.get("ARCHLANG_DEBUG") and error is not None and not isinstance(error, ArchlangError):
         raise error

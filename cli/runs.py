@@ -30,6 +30,7 @@ def list_(
 
     Example: archlang runs list
     """
+    from archlang.diagnostics.visible import visible
     from archlang.record.summaries import DamagedRun, find_runs
 
     if folder != _FOLDER and not folder.exists():
@@ -43,12 +44,12 @@ def list_(
     if not all_runs:
         console.out.print(f"there are no runs in {folder}")
     for run in summaries:
-        console.out.print(str(run.folder), style="bold")
+        console.out.print(visible(str(run.folder)), style="bold")
         measured = ", ".join(filter(None, (_first_metrics(run), console.size(run.size))))
         state = f"{run.state} at step {run.step}; {measured}"
-        console.out.print(f"    {run.recipe} on {run.task}, seed {run.seed}: {state}")
+        console.out.print(visible(f"    {run.recipe} on {run.task}, seed {run.seed}: {state}"))
     for broken in damaged:
-        console.out.print(f"{broken.state}: {broken.reason}")
+        console.out.print(visible(f"{broken.state}: {broken.reason}"))
 
 
 @app.command()
@@ -190,6 +191,7 @@ def report(
     Example: archlang report runs/ndr/2026-01-31_12-00-00
     """
     results: RunReport | TableReport
+    console.require_suffix(out, (".html", ".svg"), "a page or a picture")
     if path.suffix == ".arch":
         from archlang.pages.reports.table_report import TableReport
         from archlang.plan.from_file import plan_table

@@ -108,9 +108,7 @@ def table(
     if name is not None and (name.endswith(".arch") or "/" in name):
         remedy = "name the file and a table of it, or with `--list` or `--claims` a folder"
         console.fail(f"`archlang table` takes one file, and `{name}` is a second one", remedy, code=2)
-    if write is not None and write.suffix not in (*_BY_SUFFIX, *_PICTURES):
-        suffixes = ", ".join((*_BY_SUFFIX, *_PICTURES))
-        console.fail(f"`{write}` has no suffix of a table or a picture", f"use one of {suffixes}", code=2)
+    console.require_suffix(write, (*_BY_SUFFIX, *_PICTURES), "a table or a picture")
     if listed or claims:
         chosen = "--list" if listed else "--claims"
         unheeded = {

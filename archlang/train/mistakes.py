@@ -6,7 +6,7 @@ from archlang.record.mistakes import RunError, RunMachineError, Wording
 
 no_device = Wording(
     "there is no device `{device}` here",
-    "use `--device cpu`, or a torch that was built for your accelerator",
+    "use the device `cpu`, as by `--device cpu`, or a torch for your accelerator",
     RunMachineError,
 )
 too_few_devices = Wording(
@@ -34,7 +34,7 @@ not_captured = Wording(
 not_compiled = Wording("torch's compiler failed: {reason}", "omit `--compile`; on the CPU it needs a C++ compiler")
 
 
-def out_of_memory(device: str, batch: int) -> RunError:
+def out_of_memory(device: str, batch: int) -> RunMachineError:
     message = f"`{device}` has not enough memory for a step with a batch of {batch}"
     lower = "lower `train.batch`, or the sizes of the model" if batch > 1 else "lower the sizes or lengths of the model"
     return RunMachineError(message, lower)

@@ -75,10 +75,17 @@ class Stop:
 
 
 @contextmanager
-def terminating() -> Iterator[None]:
-    """Inside, SIGTERM and SIGHUP raise Terminated instead of ending the process without cleaning up."""
-    with _handling([number for number in _SIGNALS if number != signal.SIGINT], _end):
-        yield
+def terminating() -> Iterator[list[int]]:
+    """Inside, SIGTERM and SIGHUP raise Terminated instead of ending the process without cleaning up. Yields the signals
+    so far: a library may swallow the exception, and fail later."""
+    received: list[int] = []
+
+    def end(number: int, frame: FrameType | None) -> None:
+        received.append(number)
+        _end(number, frame)
+
+    with _handling([number for number in _SIGNALS if number != signal.SIGINT], end):
+        yield received
 
 
 @contextmanager

@@ -159,8 +159,9 @@ def test_a_pdf_is_one_page_with_the_picture_at_384_dots_an_inch(tmp_path: Path) 
     assert (width, height) == pytest.approx((int(svg.attrib["width"]), int(svg.attrib["height"])), abs=1)
 
 
-def test_an_unknown_suffix_is_an_error() -> None:
-    done = CliRunner().invoke(app, ["viz", GUTLB, "-o", "gutlb.gif"])
+@pytest.mark.parametrize("command", ["viz", "report"])
+def test_an_unknown_suffix_is_an_error(command: str) -> None:
+    done = CliRunner().invoke(app, [command, GUTLB, "-o", "gutlb.gif"])
     assert done.exit_code == 2
     assert ".svg" in done.output
 

@@ -1,8 +1,10 @@
 """The command as a whole: help, versions, and the exit code of each kind of failure."""
 
 import os
+import signal
 import subprocess
 import sys
+from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
 
@@ -12,6 +14,7 @@ import archlang as package
 from archlang.cli.app import app
 from archlang.diagnostics import ErrorWithRemedy
 from archlang.plan import check as check_module
+from archlang.record import summaries
 from tests.cli.conftest import GOOD, Command
 
 COMMANDS = [info.name for info in app.registered_commands if info.name]
@@ -136,6 +139,19 @@ def test_an_interrupt_ends_with_130(archlang: Command, folder: Path, monkeypatch
 
     monkeypatch.setattr(check_module, "check", stop)
     assert archlang("check", "good.arch").code == 130
+
+
+def test_a_request_to_end_that_a_library_swallows_is_no_bug(
+    archlang: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def swallow(path: Path) -> None:
+        with suppress(SystemExit):
+            signal.raise_signal(signal.SIGTERM)
+        raise ImportError("cannot load module more than once per process")
+
+    monkeypatch.setattr(summaries, "find_runs", swallow)
+    result = archlang("runs", "list", str(folder))
+    assert (result.code, result.err) == (143, "")
 
 
 def python_m(*arguments: str, **environment: str) -> subprocess.CompletedProcess[bytes]:

@@ -51,6 +51,11 @@ def test_a_folder_without_runs_is_reported(archlang: Command, folder: Path) -> N
     assert "there is no folder nowhere" in mistyped.err
 
 
+def test_a_run_has_one_line_whatever_its_folder_is_called(archlang: Command, folder: Path) -> None:
+    (folder / "runs" / "a").rename(folder / "runs" / "a\nb")
+    assert archlang("runs", "list").out.splitlines()[0] == "runs/a\ufffdb"
+
+
 def test_a_moved_run_shows_the_same(archlang: Command, folder: Path) -> None:
     before = json.loads(archlang("runs", "show", "runs/a", "--json").out)
     shutil.move("runs/a", "elsewhere")

@@ -140,7 +140,10 @@ def _agree(module: Architecture, path: Path, sizes: list[tuple[int, int]]) -> No
             expected = module(*fields, lengths=lengths)
         result, *steps = _run(path, module, [*fields, *(lengths[field.name] for field in fields_with_lengths(module))])
         assert result.shape == expected.shape
-        assert (result - expected).abs().max() < TOLERANCE
+        # A scan computes something else at padding: its chunks have one length when exported.
+        padding = torch.arange(result.shape[1]) >= lengths[module.program.inputs[0].name][:, None]
+        different = (result - expected).abs() >= TOLERANCE
+        assert not (different[~padding] if result.shape[1] == fields[0].shape[1] else different).any()
         if steps:
             assert module.sample_depth is not None
             assert torch.equal(steps[0], module.sample_depth)

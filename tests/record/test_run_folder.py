@@ -73,6 +73,7 @@ def test_the_folder_describes_the_run(point: Plan, tmp_path: Path) -> None:
 def test_the_folder_of_the_same_run_is_opened(point: Plan, tmp_path: Path) -> None:
     begin(tmp_path / "run", point).close()
     before = contents(tmp_path / "run")
+    (tmp_path / "run" / "vocabulary.json").unlink()  # as in a run of an earlier version
     again = Record(tmp_path / "run")
     assert again.begin(point, "32", DATA, FORMAT, CPU)
     again.close()

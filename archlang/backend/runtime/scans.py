@@ -1,6 +1,6 @@
 """Scans at run time: over the chunks of a sequence, or over its positions."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, takewhile
 from typing import Any
@@ -102,9 +102,9 @@ class Scan(Loop):
             for index, state in zip(others, moved, strict=True):
                 new_states[index] = state
         for place, growth in enumerate(self.growing):
-            added = None if real is None else growth.each * real.long()
-            if added is not None and growth.per_position:
-                added = added + growth.per_position * part[1].sum(1)
+            added = None
+            if real is not None:
+                added = real * (growth.each + (growth.per_position * part[1].sum(1) if growth.per_position else 0))
             index = growth.index
             new_states[index], new_masks[place] = grown(new_states[index], states[index], masks[place], real, added)
         return new_states, new_masks
@@ -224,8 +224,8 @@ class ChunkScan(Scan):
                 chunked = results.pop().transpose(1, 2)
                 results.append(chunked[place // length, place % length].transpose(0, 1))
             return self._outputs(results, extras)
-        reals = [None if mask is None else mask.any(1) for _, mask in chunks]
-        states, emitted, costs = self._run(self._with_before(chunks), reals, values)
+        steps = list(filled_parts(self._with_before(chunks)))
+        states, emitted, costs = self._run([step[1:] for step in steps], [step[0] for step in steps], values)
         return self._outputs([*states, *([torch.cat(emitted, 1)] if self.emits else [])], costs)
 
     def _with_before(self, chunks: Sequence[Chunk]) -> Sequence[tuple[Any, ...]]:
@@ -245,6 +245,8 @@ class PositionScan(Scan):
 
     def __call__(self, sequence: Float[Tensor, "b n d"], *values: Any, mask: Bool[Tensor, "b n"] | None = None) -> Any:
         batch, length, width = sequence.shape
+        if mask is not None and length:
+            sequence = torch.where(mask[..., None], sequence, sequence[:, :1].detach())
         if is_exporting():
             reals = sequence.new_ones(length, batch, dtype=torch.bool) if mask is None else mask.transpose(0, 1)
             before = self._before_in_graph(sequence, reals.transpose(0, 1), length, 1)
@@ -261,6 +263,20 @@ class PositionScan(Scan):
             for state in self.growing:
                 results[state.index] = values[state.index]
         return self._outputs([*results, *([torch.stack(emitted, 1)[:, :length]] if self.emits else [])], extras)
+
+
+def filled_parts(parts: Sequence[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
+    """Yields which samples have a part, None for all, then the part, its mask, and what is behind these. A sample that
+    does not have it computes on a copy of its first part, with one position at least: 0 times the gradients of what
+    no result reads must not be NaN, and those of zeros can be infinite, as of a quotient by their mean."""
+    first, first_mask, *_ = parts[0]
+    for part, mask, *others in parts:
+        if mask is None:
+            yield None, part, mask, *others
+            continue
+        real, begun = mask.any(1), pad(first_mask[:, 1 : mask.shape[1]], (1, 0), value=True)
+        copied = _where_real(real, [part, mask], [first[:, : part.shape[1]].detach(), begun])
+        yield real, *copied, *others
 
 
 def _where_real(real: Bool[Tensor, " b"], after: Sequence[Tensor], before: Sequence[Tensor]) -> tuple[Tensor, ...]:

@@ -16,7 +16,7 @@ from torch import fx
 from archlang.backend.lower.code import Code, LoweredLoop
 from archlang.backend.lower.regions import PythonProgram, lower
 from archlang.backend.runtime.loops import DEPTH, PONDER, broadcast_mask, mean_steps
-from archlang.backend.runtime.scans import mean_over_chunks
+from archlang.backend.runtime.scans import filled_parts, mean_over_chunks
 from archlang.export.plain.constructor import HELPERS, RESERVED, attribute_of, class_of, step_name, unused_name
 from archlang.export.plain.sources import Name, NotPlainError, parameters
 from archlang.graph import operations
@@ -427,6 +427,8 @@ class Forward:
             inner.insert(1, f"mask_{inner[0]}")
         if operation.before is not None:
             parts = self._call("with_before", parts, ast.Constant(operation.before))
+        parts = self._call(filled_parts, parts)
+        real = self._name(f"real_{inner[0]}")
         targets = [self._name(name) for name in inner]
         places = [target for index, target in enumerate(targets) if not (by_position and index == 1)]
         loop.values.update(zip(loop.inner, map(_load, places), strict=True))
@@ -442,11 +444,12 @@ class Forward:
         growing = growths(loop.node)
         for index, (state, result) in enumerate(zip(loop.states, results, strict=True)):
             if index not in growing:
-                next_states.append(self._call("where_real", _load(mask), result, _load(state)))
+                next_states.append(self._call("where_real", _load(real), result, _load(state)))
                 continue
             old_mask = loop.growing[len(next_masks)]
             counts = ast.Constant(growing[index].each.constant), ast.Constant(growing[index].per_position)
-            call = self._call("grown_by_part", _load(mask), result, _load(state), _load(old_mask), *counts)
+            states = _load(state), _load(old_mask), _load(mask)
+            call = self._call("grown_by_part", _load(real), result, *states, *counts)
             new, new_mask = self._name(f"new_{state}"), self._name(f"new_{old_mask}")
             statements.append(_statement(f"{new}, {new_mask} = {ast.unparse(call)}"))
             next_states.append(_load(new))
@@ -457,13 +460,13 @@ class Forward:
             scope.statements += [_statement(f"{costs} = []"), _statement(f"{reals} = []")]
             values = ast.unparse(ast.Tuple([*extras.values()], ast.Load()))
             statements.append(_statement(f"{costs}.append({values})"))
-            statements.append(_statement(f"{reals}.append(None if {mask} is None else {mask}.any(1))"))
+            statements.append(_statement(f"{reals}.append({real})"))
         statements += _updates([*loop.states, *loop.growing], [*next_states, *next_masks])
-        target = ", ".join(targets)
+        target = ", ".join([real, *targets])
         if operation.truncated is not None and loop.states:
             index_name, where = self._name("index"), self._helper("where_real")
             # A sample that has ended keeps the gradient of its last states.
-            cuts = "".join(f"\n    {own} = {where}({mask}, {own}.detach(), {own})" for own in loop.states)
+            cuts = "".join(f"\n    {own} = {where}({real}, {own}.detach(), {own})" for own in loop.states)
             cut = _statement(f"if {index_name} and {index_name} % {operation.truncated} == 0:{cuts}")
             statements.insert(0, cut)
             target, parts = f"{index_name}, ({target})", ast.Call(_load("enumerate"), [parts], [])

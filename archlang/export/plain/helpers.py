@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
@@ -25,42 +25,39 @@ def filled_padding(x: Tensor, mask: Tensor | None) -> Tensor:
     return torch.where(mask, x, x[:, :1].detach().masked_fill(~mask[:, :1], 0))
 
 
-def where_real(mask: Tensor | None, new: Tensor, old: Tensor) -> Tensor:
-    """Returns the new state; the old one for a sample that has no real position in a chunk."""
-    if mask is None:
-        return new
-    return torch.where(mask.any(1).reshape(-1, *[1] * (new.dim() - 1)), new, old)
+def where_real(real: Tensor | None, new: Tensor, old: Tensor) -> Tensor:
+    """Returns the new state; the old one for a sample that does not have a part."""
+    return new if real is None else torch.where(real.reshape(-1, *[1] * (new.dim() - 1)), new, old)
 
 
 def grown_by_part(
-    mask: Tensor | None, new: Tensor, old: Tensor, mask_old: Tensor | None, each: int, per_position: int
+    real: Tensor | None, new: Tensor, old: Tensor, mask_old: Tensor | None, mask: Tensor, each: int, per_position: int
 ) -> tuple[Tensor, Tensor | None]:
     """Returns a state that grows by `each` positions, and by `per_position` for each one of the part, and its mask."""
-    if mask is None:
-        return grown(new, old, mask_old, None, None)
-    real = mask.any(1)
-    return grown(new, old, mask_old, real, each * real + per_position * mask.sum(1))
+    added = None if real is None else real * (each + per_position * mask.sum(1))
+    return grown(new, old, mask_old, real, added)
 
 
-def positions(x: Tensor, mask: Tensor | None) -> Iterator[tuple[Tensor, Tensor | None]]:
-    """Yields the vector of each position, and its mask."""
-    for index, vector in enumerate(x.unbind(1)):
-        yield vector, None if mask is None else mask[:, index : index + 1]
+def positions(x: Tensor, mask: Tensor | None) -> Sequence[tuple[Tensor, Tensor | None]]:
+    """Returns the vector of each position, and its mask."""
+    masks = [None] * x.shape[1] if mask is None else torch.split(mask, 1, 1)
+    return list(zip(x.unbind(1), masks, strict=True))
 
 
 def with_before(
-    parts: Iterable[tuple[Tensor, Tensor | None]], count: int
-) -> Iterator[tuple[Tensor, Tensor | None, Tensor, Tensor | None]]:
-    """Yields each part and its mask, with the positions before it, the last `count` or all if that is 0, and theirs."""
-    pairs = list(parts)
+    pairs: Sequence[tuple[Tensor, Tensor | None]], count: int
+) -> Sequence[tuple[Tensor, Tensor | None, Tensor, Tensor | None]]:
+    """Returns each part, its mask, the positions before it, the last `count` or all if that is 0, and their mask."""
+    parts = []
     pieces = [part.unsqueeze(1) if part.dim() == 2 else part for part, _ in pairs]
     masks = [mask for _, mask in pairs if mask is not None]
     x, end = torch.cat(pieces, 1), 0
     whole_mask = torch.cat(masks, 1) if masks else None
     for (part, mask), piece in zip(pairs, pieces, strict=True):
         begin = max(0, end - count) if count else 0
-        yield part, mask, x[:, begin:end], None if whole_mask is None else whole_mask[:, begin:end]
+        parts.append((part, mask, x[:, begin:end], None if whole_mask is None else whole_mask[:, begin:end]))
         end += piece.shape[1]
+    return parts
 
 
 def routed(x: Tensor, weights: Tensor, mask: Tensor | None) -> tuple[Tensor, Sequence[Tensor]]:

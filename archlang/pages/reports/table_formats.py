@@ -16,6 +16,7 @@ from rich.text import Text
 from archlang.diagnostics.visible import json_text, visible
 from archlang.pages.reports.result_table import ResultCell, ResultTable
 from archlang.pages.reports.statistics import ClaimVerdict
+from archlang.plan.table import TableRow
 
 _COLOURS = {
     ClaimVerdict.REPRODUCED: "green",
@@ -71,9 +72,8 @@ def markdown(table: ResultTable) -> str:
         _markdown_row(["---", *["---:"] * len(table.columns)]),
     ]
     for row in table.rows:
-        title = f"{row.title} ({row.why})" if row.why else row.title
         cells = ("<br>".join(map(_markdown_text, cell.lines)) for cell in table.row_cells(row))
-        lines.append(_markdown_row([_markdown_text(title), *cells]))
+        lines.append(_markdown_row([_markdown_text(_heading(row)), *cells]))
     return "\n".join([*lines, "", *map(_markdown_text, table.sentences())]).rstrip() + "\n"
 
 
@@ -94,7 +94,7 @@ def latex(table: ResultTable) -> str:
         for cell in table.row_cells(row):
             claim = f" \\; ({_latex_text(cell.claimed)})" if cell.claimed else ""
             cells.append(_latex_text(cell.result) + claim)
-        lines.append(" & ".join([_latex_text(row.title), *cells]) + " \\\\")
+        lines.append(" & ".join([_latex_text(_heading(row)), *cells]) + " \\\\")
     return "\n".join([*lines, "\\bottomrule", "\\end{tabular}"]) + "\n"
 
 
@@ -158,6 +158,10 @@ def _record(cell: ResultCell) -> dict[str, Any]:  # Any: JSON
         "from": claim.origin if claim else None,
         "verdict": cell.verdict.value if cell.verdict else None,
     }
+
+
+def _heading(row: TableRow) -> str:
+    return f"{row.title} ({row.why})" if row.why else row.title
 
 
 def _csv_value(value: Any) -> Any:  # Any: JSON

@@ -155,7 +155,7 @@ def _jsonl(
     has_split: bool | None = None
     for number, line in lines:
         try:
-            item = json.loads(line, object_pairs_hook=_object)
+            item = json.loads(line, object_pairs_hook=_object, parse_constant=int)  # NaN raises ValueError
         except (ValueError, RecursionError):
             item = None
         if not isinstance(item, dict):

@@ -94,3 +94,41 @@ def test_what_padding_holds_changes_no_result_and_no_gradient(reader: str, form:
         outcomes.append([result.detach(), *(w.grad[:4] for w in module.parameters() if w.grad is not None)])
     for outcome in outcomes[1:]:
         torch.testing.assert_close(outcome, outcomes[0], atol=1e-6, rtol=1e-5)
+
+
+STEPS = {
+    "mean": "y = scan c in chunks[2](h) { emit c / mean(c) }",
+    "before": "y = scan c after b[2] in chunks[2](h) { emit attention[1](c, b) + c * (1 / first(c)) }",
+    "carried": """
+        m = learned[2, d, init = normal]()
+        y = scan c in chunks[2](h) carry m {
+            m <- norm(m + attention[1](m, c) / max(c))
+            repeat 2 { c <- norm(c + c / mean(c)) }
+            emit mean(m) + c
+        }
+    """,
+    "halting": """
+        y = scan c in chunks[2](h) {
+            repeat 3 halting c by token_halt[0.9] { c <- norm(c + attention[1](c) / mean(c)) }
+            emit c
+        }
+    """,
+    "positions": "g = attention[1](h) s = mean(h) y = scan v in g carry s { s <- tanh(s + v / v) emit s / v }",
+}
+
+
+@pytest.mark.parametrize("form", ["module", "plain file"])
+@pytest.mark.parametrize("body", STEPS.values(), ids=STEPS)
+def test_a_sample_that_leaves_a_scan_early_keeps_its_gradients(body: str, form: str, compiled: Compiled) -> None:
+    """Its chunks were padding alone, so that what divided by their mean had gradients that are NaN."""
+    text = "model m[d = 4](x: tokens[n]) -> logits[n, vocab] { h = embed[d](x) " + body + "return linear[vocab](y) }"
+    architecture = compiled(text).double()
+    module = architecture if form == "module" else plain_module(architecture, plain_text(architecture))
+    x, lengths = torch.randint(0, 5, (3, 5)), [5, 3, 1]
+    gradients = []
+    for group in ([0, 1, 2], [0], [1], [2]):
+        result = module(x[group, : lengths[group[0]]], lengths=torch.tensor([lengths[index] for index in group]))
+        real = [row[: lengths[index]].square().sum() for row, index in zip(result, group, strict=True)]
+        gradients.append(torch.autograd.grad(sum(real), list(module.parameters())))
+    for together, *alone in zip(*gradients, strict=True):
+        torch.testing.assert_close(together, sum(alone), atol=1e-8, rtol=1e-8)

@@ -91,7 +91,7 @@ def test_a_plain_file_has_a_loop_over_the_positions(compiled: Compiled) -> None:
     module = compiled(ELMAN, vocab=5).double()
     x, lengths = torch.randint(5, (3, 6)), torch.tensor([6, 2, 1])
     text = plain_text(module)
-    assert "for v, mask_v in positions(" in text
+    assert "for real_v, v, mask_v in filled_parts(positions(" in text
     result = plain_module(module, text)(x, lengths=lengths)
     real = torch.arange(6) < lengths[:, None]
     torch.testing.assert_close(result[real], module(x, lengths=lengths)[real], atol=1e-10, rtol=0)

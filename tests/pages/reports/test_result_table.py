@@ -90,6 +90,7 @@ def test_latex_has_a_line_for_each_row(table: ResultTable) -> None:
     text = latex(table)
     assert text.count("\\\\") == 1 + len(ROWS)
     assert "Trans\\textbar{}former & " in text
+    assert "DNC (no such block) & absent & " in text
     assert "NDR & 99.3 $\\pm$ 1.2 \\; (100.0 $\\pm$ 1.0) & 3.00 $\\pm$ 0.71 (2 seeds) \\\\" in text
 
 
