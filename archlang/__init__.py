@@ -9,11 +9,9 @@ from archlang.diagnostics import ArchlangError, ProgramError
 from archlang.source.package import VERSION
 
 if TYPE_CHECKING:
-    from archlang.api.hub import pull, push
     from archlang.api.loader import loader
-    from archlang.api.run import Run, load_run
-    from archlang.api.saving import load, save
-    from archlang.api.showing import inspect, picture
+    from archlang.api.run import Run, inspect, load_run, picture
+    from archlang.api.saving import load, pull, push, save
     from archlang.plan.check import check
 
 __version__ = VERSION
@@ -38,13 +36,13 @@ __all__ = [
 _LAZY = {
     "Run": "archlang.api.run",
     "check": "archlang.plan.check",
-    "inspect": "archlang.api.showing",
+    "inspect": "archlang.api.run",
     "load": "archlang.api.saving",
     "load_run": "archlang.api.run",
     "loader": "archlang.api.loader",
-    "picture": "archlang.api.showing",
-    "pull": "archlang.api.hub",
-    "push": "archlang.api.hub",
+    "picture": "archlang.api.run",
+    "pull": "archlang.api.saving",
+    "push": "archlang.api.saving",
     "save": "archlang.api.saving",
 }
 

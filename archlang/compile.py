@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from archlang.elaborate.load import load_file
+from archlang.elaborate.signature_check import load_file
 from archlang.graph.graph import Graph
 from archlang.graph.prune import normalize
 from archlang.names.resolve import ResolvedFile

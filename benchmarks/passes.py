@@ -1,112 +1,83 @@
-"""Models with a compiler pass, or with archlang's dropout or weight gradients, against the same models without it."""
+"""Models of the papers' recipes with a compiler pass, or with archlang's dropout, against the same without it."""
 
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from pathlib import Path
 from unittest.mock import patch
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
-import archlang
-from archlang.backend import Architecture
-from archlang.backend.runtime import weight_gradients
+from archlang.compile import build
+from archlang.elaborate.signature_check import load_file
 from archlang.kernels import dropout as kernel
-from archlang.names.library import library_file
-from benchmarks import dynamic_halt
+from archlang.plan.from_file import plan_first_point
 from benchmarks.comparison import ModelPair, cases_of, train
 from benchmarks.measure import Case, Group, Setting, Sides
 
-_ROUTER, _HALT, _SEQ2SEQ = "archlang.models.data_router", "archlang.models.dynamic_halt", "archlang.models.seq2seq"
-_CTL = {"d": 256, "heads": 1, "ff": 512, "steps": 14}
-_LISTOPS = {"d": 512, "heads": 16, "ff": 1024, "steps": 20}
-_GUT = {"d": 128, "heads": 8, "ff": 512, "depth": 10, "threshold": 1.0}
-_GUTLB = {"d": 128, "heads": 8, "ff": 256, "size": 10, "slots": 10, "threshold": 1.0}
-_TLB = {"d": 128, "heads": 8, "ff": 256, "size": 10, "slots": 10}
-_SCAN = {"d": 128, "heads": 8, "ff": 256, "layers": 3, "universal": True}
+_PAPERS = Path(__file__).parent.parent / "recipes" / "papers"
 
 
 @dataclass(frozen=True)
-class Size:
-    """A library model and the sizes of its batch."""
+class Recipe:
+    """A recipe, and the sizes of a batch of its paper. `tiny` are settings for tests."""
 
     file: str
-    model: str
-    statics: Mapping[str, float]
+    name: str
     batch: int
     length: int
+    sets: Mapping[str, str] = field(default_factory=dict)
+    tiny: Mapping[str, str] = field(default_factory=dict)
 
 
-_NDR = Size(_ROUTER, "ndr", _CTL, 512, 12)
-_ROUTED = Size(_ROUTER, "ndr", _LISTOPS, 64, 40)
-_GATED = Size(_HALT, "gated_universal_transformer", _GUT, 32, 50)
-_TRANSLATED = Size(_SEQ2SEQ, "seq2seq", _SCAN, 256, 20)
-_LATENT = Size(_HALT, "temporal_latent_bottleneck", _TLB, 32, 100)
-_BOTH = Size(_HALT, "gated_universal_latent_bottleneck", _GUTLB, 32, 100)
+_SMALL = {"model.d": "16"}
+_NDR = Recipe("ndr/table1.arch", "absrel_gate", 512, 12, tiny=_SMALL)
+_ROUTED = Recipe("ndr/listops.arch", "absrel_gate", 64, 40, tiny=_SMALL)
+_GUT = Recipe("dynamic_halt/listops.arch", "gut", 32, 100, tiny=_SMALL)
+_GUTLB = Recipe("dynamic_halt/listops.arch", "gutlb", 32, 100, tiny=_SMALL)
+_TLB = Recipe("dynamic_halt/listops.arch", "tlb", 32, 100, tiny=_SMALL)
+_SCAN = Recipe("devil/scan_length.arch", "universal_relative", 256, 20, tiny=_SMALL)
+_PONDERNET = Recipe("field/pondernet.arch", "pondernet", 128, 64, tiny={"model.width": "8", "model.steps": "2"})
+_DNC = Recipe("ndr/table1.arch", "dnc", 256, 12)
+_NTM = Recipe("panm/copy.arch", "baseline", 128, 10, {"model.system": "ntm"})
 # Keys: the pass that the baseline omits.
-MODELS: Mapping[str, Mapping[str, Size]] = {
-    "join": {
-        "NDR, table lookup": _NDR,
-        "NDR, table lookup, batch 8": replace(_NDR, batch=8),
-        "NDR, ListOps": _ROUTED,
-        "NDR, ListOps, batch 1": replace(_ROUTED, batch=1),
-        "GUT": _GATED,
-        "GUT, batch 4": replace(_GATED, batch=4),
-        "GUTLB": _BOTH,
-        "GUTLB, batch 4": replace(_BOTH, batch=4),
-        "universal Transformer, SCAN": _TRANSLATED,
-        "universal Transformer, SCAN, batch 16": replace(_TRANSLATED, batch=16),
-    },
-    "batch_chunks": {
-        "TLB": _LATENT,
-        "TLB, batch 4": replace(_LATENT, batch=4),
-        "TLB, batch 4, length 1000": replace(_LATENT, batch=4, length=1000),
-        "GUTLB": _BOTH,
-        "GUTLB, batch 4": replace(_BOTH, batch=4),
-        "GUTLB, batch 4, length 1000": replace(_BOTH, batch=4, length=1000),
-    },
+MODELS: Mapping[str, Mapping[str, Recipe]] = {
+    "invariants": {"GUTLB, ListOps": _GUTLB, "PonderNet": _PONDERNET},
+    "common": {"DNC, table lookup": _DNC, "GUT, ListOps": _GUT},
+    "batch_chunks": {"NTM, copy": _NTM, "DNC, table lookup": _DNC, "TLB, ListOps": _TLB},
 }
-# Models that are also measured with torch's own dropout; all of them use dropout by default.
-DROPPING = ("NDR, table lookup", "NDR, ListOps", "GUT", "universal Transformer, SCAN")
-_TINY = {"d": 16, "heads": 2, "ff": 16, "steps": 2, "depth": 2, "layers": 2}
-_SIZES = {"vocab": 17, "words": 17, "classes": 10}
+DROPPING = {"NDR, table lookup": _NDR, "NDR, ListOps": _ROUTED, "GUT, ListOps": _GUT, "SCAN": _SCAN}
 
 
-def pair(name: str, size: Size, tiny: bool) -> tuple[Architecture, Architecture]:
-    """Returns the model with the pass and without it, with equal weights."""
-    path = library_file(size.file)
-    assert path is not None
-    statics: dict[str, Any] = {key: count for key, count in _SIZES.items() if key != "words" or size.model == "seq2seq"}
-    statics.update((key, _TINY.get(key, value) if tiny else value) for key, value in size.statics.items())
-    modules = []
-    for without in ((), (name,)):
-        torch.manual_seed(0)
-        modules.append(archlang.load(path, size.model, without_passes=without, **statics))
-    first, second = modules
-    return first, second
-
-
-def _model_pair(name: str, size: Size, setting: Setting) -> ModelPair:
-    batch, length = (3, 25) if setting.tiny else (size.batch, size.length)
+def model_pair(recipe: Recipe, without: str, setting: Setting) -> ModelPair:
+    """Returns the model of a recipe with and without a pass, with equal weights, and a loss on random tokens."""
+    sets = {**recipe.sets, **(recipe.tiny if setting.tiny else {})}
+    graph = plan_first_point(load_file(_PAPERS / recipe.file), recipe.name, sets).graph
+    torch.manual_seed(0)
+    ours = build(graph)
+    torch.manual_seed(0)
+    theirs = build(graph, without=(without,))
+    batch, length = (3, 25) if setting.tiny else (recipe.batch, recipe.length)
     torch.manual_seed(1)
-    x = torch.randint(0, _SIZES["vocab"], (batch, length), device=setting.device)
+    inputs = ours.program.inputs
+    fields = [torch.randint(0, each.vocabulary or 1, (batch, length), device=setting.device) for each in inputs]
 
     def loss(module: torch.nn.Module) -> Tensor:
-        if size.model == "seq2seq":
-            return F.cross_entropy(module(x, x).flatten(0, 1), x.flatten())
-        return F.cross_entropy(module(x), x[:, 0] % _SIZES["classes"])
+        result: Tensor = module(*fields)
+        ponder = module.ponder
+        assert isinstance(ponder, Tensor)
+        return result.square().mean() + 0.1 * ponder
 
-    return ModelPair(*pair(name, size, setting.tiny), loss)
+    return ModelPair(ours, theirs, loss)
 
 
-def _dropout_sides(size: Size, setting: Setting) -> Sides:
+def _dropout_sides(recipe: Recipe, setting: Setting) -> Sides:
     """Returns training steps with archlang's dropout and with torch's."""
-    trial = _model_pair("join", size, setting)
-    module = trial.ours.to(setting.device).train()
-    return Sides(partial(train, module, trial.loss), partial(_with_torch_dropout, partial(train, module, trial.loss)))
+    trial = model_pair(recipe, "common", setting)
+    step = partial(train, trial.ours.to(setting.device).train(), trial.loss)
+    return Sides(step, partial(_with_torch_dropout, step))
 
 
 def _with_torch_dropout(step: Callable[[], None]) -> None:
@@ -114,29 +85,12 @@ def _with_torch_dropout(step: Callable[[], None]) -> None:
         step()
 
 
-def _gradient_sides(build: Callable[[Setting], ModelPair], setting: Setting) -> Sides:
-    """Returns training steps with gathered weight gradients and with torch's."""
-    trial = build(setting)
-    step = partial(train, trial.ours.train(), trial.loss)
-    return Sides(step, partial(_with_torch_gradients, step))
-
-
-def _with_torch_gradients(step: Callable[[], None]) -> None:
-    with patch.object(weight_gradients, "LEAST", sys.maxsize):
-        step()
-
-
 def _cases(setting: Setting) -> Iterator[Case]:
-    if setting.device.type == "cpu":
-        for name, build in dynamic_halt.SMALL_BATCHES.items():
-            sides = partial(_gradient_sides, build, setting)
-            yield Case(f"weight gradients, {name}, training step", "torch's own gradients", sides)
-    for model in DROPPING:
-        size = MODELS["join"][model]
-        yield Case(f"dropout, {model}, training step", "torch's own dropout", partial(_dropout_sides, size, setting))
-    for name, sizes in MODELS.items():
-        trials = {f"{name}, {model}": partial(_model_pair, name, size) for model, size in sizes.items()}
+    for model, recipe in DROPPING.items():
+        yield Case(f"dropout, {model}, training step", "torch's own dropout", partial(_dropout_sides, recipe, setting))
+    for name, recipes in MODELS.items():
+        trials = {f"{name}, {model}": partial(model_pair, recipe, name) for model, recipe in recipes.items()}
         yield from cases_of(trials, setting, f"the model without the pass `{name}`")
 
 
-GROUP = Group("passes", "The batch is that of the paper's settings, or a small one.", _cases)
+GROUP = Group("passes", "Models of the papers' recipes, on random tokens of one length.", _cases)

@@ -55,7 +55,7 @@ def _plan(model: Model, tiny: bool) -> Plan:
 
 def by_hand(plan: Plan, device: str, precision: str, warm: int, timed: int) -> float:
     """Returns the seconds per step of a plain loop: forward, loss, backward, clipping and AdamW."""
-    place, settings = torch.device(device), Settings.of(plan.train.statics)
+    place, settings = torch.device(device), Settings(plan.train.statics)
     batches = _batches(plan, settings, place, warm + timed)
     sizes = {name: int(str(plan.settings[f"model.{name}"])) for name in ("d", "heads", "ff", "steps")}
     torch.manual_seed(plan.seed)

@@ -15,8 +15,8 @@ import torch
 
 from archlang.plan.from_file import plan_recipe
 from archlang.plan.plan import Plan
-from archlang.runs import evaluation, training, training_together
-from archlang.train.step.stacked import StackingWarning
+from archlang.runs import evaluation, training
+from archlang.train.stacked import StackingWarning
 from archlang.train.stop import Stop
 from benchmarks.results_text import machine
 
@@ -71,12 +71,12 @@ def together(plans: Sequence[Plan], device: str, precision: str, warm: int, time
     with TemporaryDirectory() as folder, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", StackingWarning)
         folders = [Path(folder) / str(plan.seed) for plan in plans]
-        outcomes = training_together.train_together(plans, folders, device=device, precision=precision, stop=clock)
+        outcomes = training.train_together(plans, folders, device=device, precision=precision, stop=clock)
     for warning in caught:
         if "cannot train together" in str(warning.message):
             raise SystemExit(str(warning.message))
     for outcome in outcomes:
-        if not isinstance(outcome, evaluation.Outcome):
+        if not isinstance(outcome, evaluation.Result):
             raise outcome
     return clock.seconds
 

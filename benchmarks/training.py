@@ -19,7 +19,6 @@ from archlang.plan.plan import Plan
 from archlang.runs import training
 from archlang.tasks.kit.make_task import make_task
 from archlang.train.data import Data, Sampler
-from archlang.train.schedules import learning_rate
 from archlang.train.settings import Settings
 from benchmarks.results_text import machine
 
@@ -37,7 +36,7 @@ def full(plan: Plan) -> float:
 
 def bare(plan: Plan) -> float:
     """Returns the seconds of a bare loop over the batches of `train`."""
-    settings = Settings.of(plan.train.statics)
+    settings = Settings(plan.train.statics)
     task = make_task(plan.task.name, plan.task.python, plan.task.statics)
     split = task.generate("train", seed=0)
     data = Data(split, _CPU)
@@ -54,7 +53,7 @@ def bare(plan: Plan) -> float:
     start = time.perf_counter()
     for step, (tokens, lengths, targets) in enumerate(batches):
         for group in optimizer.param_groups:
-            group["lr"] = learning_rate(settings, step, len(batches))
+            group["lr"] = settings.learning_rate(step, len(batches))
         optimizer.zero_grad(set_to_none=True)
         loss = F.cross_entropy(module(tokens, lengths=lengths), targets)
         loss.backward()  # type: ignore[no-untyped-call]

@@ -1,10 +1,11 @@
 """Physical addresses of memory slots."""
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from archlang.backend.runtime.graph_loops import is_exporting
+from archlang.backend.runtime.padded_division import Mask
 
 
 class Addresses(nn.Module):
@@ -21,10 +22,8 @@ class Addresses(nn.Module):
         self.bits = bits
         self.base = base
 
-    def forward(
-        self, memory: Float[Tensor, "b n d"], *, mask_n: Bool[Tensor, "b n"] | None = None
-    ) -> Float[Tensor, "b n bits"]:
-        b, n, _ = memory.shape
+    def forward(self, memory: Float[Tensor, "b n d"], **_: Mask) -> Float[Tensor, "b n bits"]:
+        b, n = memory.shape[:2]
         return self.bank(self.bases(b, memory.device)[:, None], n).to(memory.dtype)
 
     def bases(self, b: int, device: torch.device) -> Int[Tensor, " b"]:

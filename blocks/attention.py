@@ -11,6 +11,7 @@ from archlang.backend.decode.block_cache import BlockCache
 from archlang.backend.runtime.call_cache import cached_in_call
 from archlang.backend.runtime.graph_loops import is_exporting
 from archlang.backend.runtime.joined_linear import NO_PRODUCTS, Products, mapped
+from archlang.backend.runtime.padded_division import Mask
 from archlang.backend.runtime.stacking import in_one_batch
 from archlang.blocks.positions import alibi_slopes, counted, sinusoid
 from archlang.kernels.dropout import dropout, is_drawn_here
@@ -36,6 +37,46 @@ def split_heads(x: Float[Tensor, "b n hc"], heads: int) -> Float[Tensor, "b h n 
 def join_heads(x: Float[Tensor, "b h n c"]) -> Float[Tensor, "b n hc"]:
     """Concatenates the channels of all heads."""
     return x.transpose(1, 2).flatten(-2)
+
+
+class KeyedAttention(nn.Module):
+    """Attention with linear maps for keys and values, which are cached during decoding."""
+
+    heads: int
+    key: nn.Linear
+    value: nn.Linear
+
+    def _heads_of(
+        self, linear: nn.Linear, name: str, x: Float[Tensor, "b n d"], products: Products, mask: Tensor | None = None
+    ) -> Float[Tensor, "b h n c"]:
+        """Returns a linear map of x, or its product of this name, split into heads."""
+        return split_heads(mapped(linear, name, x, products, mask), self.heads)
+
+    def _keys_and_values(
+        self, kv: Float[Tensor, "b m e"], mask_m: Bool[Tensor, "b m"] | None, products: Products, start: int
+    ) -> tuple[Float[Tensor, "b h m c"], Float[Tensor, "b h m c"]]:
+        """Returns keys and values at the positions from `start`."""
+        key = self._heads_of(self.key, "key", kv, products, mask_m)
+        return key, self._heads_of(self.value, "value", kv, products, mask_m)
+
+    def _cached(
+        self, cache: BlockCache, kv: Float[Tensor, "b k e"], mask_m: Bool[Tensor, "b m"] | None, products: Products
+    ) -> tuple[Float[Tensor, "b h m c"], Float[Tensor, "b h m c"]]:
+        """Returns the keys and values of all positions; `kv` has the new ones if it grows."""
+        if cache.grows[1] or not cache.start:
+            new_mask = None if mask_m is None else mask_m[:, cache.start :]
+            key, value = self._keys_and_values(kv, new_mask, products, cache.start)
+            cache.append("key", key, 2)
+            cache.append("value", value, 2)
+        return cache.tensors["key"], cache.tensors["value"]
+
+
+def initialise_fused(key: nn.Linear, value: nn.Linear) -> None:
+    """Initialises two maps as one matrix, by Xavier."""
+    width, e = key.weight.shape
+    bound = sqrt(6 / (2 * width + e))
+    nn.init.uniform_(key.weight, -bound, bound)
+    nn.init.uniform_(value.weight, -bound, bound)
 
 
 def visible(
@@ -100,7 +141,7 @@ def _rotate_complex(x: Float[Tensor, "b h n c"], turn: Float[Tensor, "n k 2"]) -
     return torch.view_as_real(product).flatten(-2).to(x.dtype)
 
 
-class Attention(nn.Module):
+class Attention(KeyedAttention):
     """Multi-head softmax attention.
 
         A_ij = softmax_j(q_i · k_j / sqrt(c)),    y_i = Wo concat_heads(Σ_j A_ij v_j)
@@ -160,10 +201,7 @@ class Attention(nn.Module):
             nn.init.xavier_uniform_(self.output.weight)
         elif init == "fused":
             nn.init.xavier_uniform_(self.query.weight)
-            width, e = self.key.weight.shape
-            bound = sqrt(6 / (2 * width + e))
-            nn.init.uniform_(self.key.weight, -bound, bound)
-            nn.init.uniform_(self.value.weight, -bound, bound)
+            initialise_fused(self.key, self.value)
 
     def _project(
         self,
@@ -174,7 +212,7 @@ class Attention(nn.Module):
     ) -> tuple[Float[Tensor, "b h n c"], Float[Tensor, "b h m c"], Float[Tensor, "b h m c"]]:
         # Only differences of positions matter; the powers of ζ are smallest around 0.
         middle = kv.shape[1] // 2
-        return self._queries(q, 0, middle, products), *self._keys_and_values(kv, 0, middle, mask_m, products)
+        return self._queries(q, 0, middle, products), *self._keys_and_values(kv, mask_m, products, 0, middle)
 
     def _queries(
         self, q: Float[Tensor, "b n d"], start: int, middle: int, products: Products
@@ -182,21 +220,20 @@ class Attention(nn.Module):
         """Returns the queries at the positions from `start`, rotated and scaled as if `middle` were position 0."""
         if self.position == "absolute":
             q = q + sinusoid(counted(q.shape[1], q, start), q.shape[2], self.base).to(q.dtype)
-        query = split_heads(mapped(self.query, "query", q, products), self.heads)
+        query = self._heads_of(self.query, "query", q, products)
         return self._encoded(query, start - middle, 1)
 
     def _keys_and_values(
         self,
         kv: Float[Tensor, "b m e"],
-        start: int,
-        middle: int,
         mask_m: Bool[Tensor, "b m"] | None,
         products: Products,
+        start: int,
+        middle: int = 0,
     ) -> tuple[Float[Tensor, "b h m c"], Float[Tensor, "b h m c"]]:
         if self.position == "absolute":
             kv = kv + sinusoid(counted(kv.shape[1], kv, start), kv.shape[2], self.base).to(kv.dtype)
-        key = split_heads(mapped(self.key, "key", kv, products, mask_m), self.heads)
-        value = split_heads(mapped(self.value, "value", kv, products, mask_m), self.heads)
+        key, value = super()._keys_and_values(kv, mask_m, products, start)
         return self._encoded(key, start - middle, -1), value
 
     def _encoded(self, x: Float[Tensor, "b h n c"], start: int, sign: int) -> Float[Tensor, "b h n c"]:
@@ -204,15 +241,15 @@ class Attention(nn.Module):
         if self.position not in ("rotary", "xpos"):
             return x
         n, c = x.shape[2:]
+        scaling = (sign, self.decay_scale, self.decay_floor) if self.position == "xpos" else None
 
         def of_positions() -> Tensor:
             positions = counted(n, x, start)
             turn = turns(positions, c, self.base)
-            if self.position == "rotary":
+            if scaling is None:
                 return turn
             return turn * decay(sign * positions, c, self.decay_scale, self.decay_floor)[..., None]
 
-        scaling = (sign, self.decay_scale, self.decay_floor) if self.position == "xpos" else None
         return rotate(x, cached_in_call(("turns", n, c, start, self.base, scaling, x.dtype, x.device), of_positions))
 
     def _is_causal(self, n: int, m: int) -> bool:
@@ -269,19 +306,14 @@ class Attention(nn.Module):
         q: Float[Tensor, "b n d"],
         kv: Float[Tensor, "b m e"],
         *,
-        mask_n: Bool[Tensor, "b n"] | None = None,
         mask_m: Bool[Tensor, "b m"] | None = None,
         products: Products = NO_PRODUCTS,
+        **_: Mask,
     ) -> Float[Tensor, "b n d"]:
-        tensors, start = cache.tensors, cache.start
-        if cache.grows[1] or not start:
-            new_mask = None if mask_m is None else mask_m[:, start:]
-            key, value = self._keys_and_values(kv, start, 0, new_mask, products)
-            cache.append("key", key, 2)
-            cache.append("value", value, 2)
-        causal = self._is_causal(start + q.shape[1], tensors["key"].shape[2])
-        query = self._queries(q, start, 0, products)
-        return self._attend(query, tensors["key"], tensors["value"], causal, mask_m, start)
+        start = cache.start
+        key, value = self._cached(cache, kv, mask_m, products)
+        causal = self._is_causal(start + q.shape[1], key.shape[2])
+        return self._attend(self._queries(q, start, 0, products), key, value, causal, mask_m, start)
 
     def _attend(
         self,
@@ -292,14 +324,14 @@ class Attention(nn.Module):
         mask_m: Bool[Tensor, "b m"] | None,
         start: int = 0,
     ) -> Float[Tensor, "b n d"]:
-        n, m = query.shape[2], key.shape[2]
+        m = key.shape[2]
         causal = hides_keys(causal, m, start)
         rate = self.dropout if self.training else 0.0
-        count = query.shape[0] * query.shape[1] * n * m
-        is_drawn = rate > 0 and is_drawn_here(query, count)
-        if is_drawn or (is_large_on_cpu(query, count, _LEAST_WEIGHTS) and _has_few_keys(query, m)):
+        if (rate > 0 and is_drawn_here(query, query[..., 0].numel() * m)) or (
+            is_large_on_cpu(query, query[..., 0].numel() * m, _LEAST_WEIGHTS) and _has_few_keys(query, m)
+        ):
             # On the CPU, torch's attention has no faster kernel for dropout, and none for few keys.
-            allowed = visible(n, m, causal, mask_m, query.device, start)
+            allowed = visible(query.shape[2], m, causal, mask_m, query.device, start)
             heads = self._attend_by_weights(query, key, value, self.slopes, allowed, start)
         elif self.slopes is None and mask_m is None and not (causal and start):
             attend = partial(scaled_dot_product_attention, dropout_p=rate, is_causal=causal)

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from archlang.backend.decode.block_cache import BlockCache
 from archlang.backend.runtime.graph_loops import is_exporting, scan_steps
-from archlang.backend.runtime.padded_division import real_only
+from archlang.backend.runtime.padded_division import Mask, real_only
 from archlang.blocks.pointer_unit import gated, over_slots
 
 
@@ -37,8 +37,8 @@ class AttentiveGru(nn.Module):
         memory: Float[Tensor, "b n d"],
         start: Float[Tensor, "b hidden"],
         *,
-        mask_t: Bool[Tensor, "b t"] | None = None,
         mask_n: Bool[Tensor, "b n"] | None = None,
+        **_: Mask,
     ) -> Float[Tensor, "b t hidden"]:
         memory = real_only(memory, mask_n)
         return self._results(*self.states(x, memory, start, mask_n), memory)
@@ -50,8 +50,8 @@ class AttentiveGru(nn.Module):
         memory: Float[Tensor, "b n d"],
         start: Float[Tensor, "b hidden"],
         *,
-        mask_t: Bool[Tensor, "b t"] | None = None,
         mask_n: Bool[Tensor, "b n"] | None = None,
+        **_: Mask,
     ) -> Float[Tensor, "b t hidden"]:
         memory = real_only(memory, mask_n)
         states, weights = self.states(x, memory, cache.tensors.get("h", start), mask_n)

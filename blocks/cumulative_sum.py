@@ -1,7 +1,9 @@
 """Sums of the states so far."""
 
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor, nn
+
+from archlang.backend.runtime.padded_division import Mask
 
 
 class CumulativeSum(nn.Module):
@@ -10,7 +12,5 @@ class CumulativeSum(nn.Module):
     def __init__(self, *, d: int) -> None:
         super().__init__()
 
-    def forward(
-        self, x: Float[Tensor, "b n d"], *, mask_n: Bool[Tensor, "b n"] | None = None
-    ) -> Float[Tensor, "b n d"]:
+    def forward(self, x: Float[Tensor, "b n d"], **_: Mask) -> Float[Tensor, "b n d"]:
         return x.cumsum(1)

@@ -5,7 +5,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from archlang.backend.decode.block_cache import BlockCache
-from archlang.backend.runtime.padded_division import real_only
+from archlang.backend.runtime.padded_division import Mask, real_only
 from archlang.blocks.pointer_unit import so_far
 
 
@@ -36,8 +36,8 @@ class Dereference(nn.Module):
         w: Float[Tensor, "b t k n"],
         memory: Float[Tensor, "b n d"],
         *,
-        mask_t: Bool[Tensor, "b t"] | None = None,
         mask_n: Bool[Tensor, "b n"] | None = None,
+        **_: Mask,
     ) -> Float[Tensor, "b t k*d"]:
         memory = real_only(memory, mask_n)
         return self._read(w, [value(memory) for value in self.value] or [memory], 0)
@@ -48,8 +48,8 @@ class Dereference(nn.Module):
         w: Float[Tensor, "b t k n"],
         memory: Float[Tensor, "b n d"],
         *,
-        mask_t: Bool[Tensor, "b t"] | None = None,
         mask_n: Bool[Tensor, "b n"] | None = None,
+        **_: Mask,
     ) -> Float[Tensor, "b t k*d"]:
         memory = real_only(memory, mask_n)
         # The memory has as many slots as w, which has all of them at each step: it does not grow.

@@ -2,9 +2,10 @@
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from archlang.backend.runtime.padded_division import Mask
 from archlang.kernels.dropout import dropout
 
 
@@ -47,6 +48,6 @@ class Embed(nn.Module):
         if self.frozen is not None and frozen_start == "zero":
             nn.init.zeros_(self.weight[self.frozen])
 
-    def forward(self, x: Int[Tensor, "b n"], *, mask_n: Bool[Tensor, "b n"] | None = None) -> Float[Tensor, "b n d"]:
+    def forward(self, x: Int[Tensor, "b n"], **_: Mask) -> Float[Tensor, "b n d"]:
         h = self.scale * F.embedding(x, self.weight, padding_idx=self.frozen, sparse=self.sparse_gradient)
         return dropout(h, self.dropout, self.training)

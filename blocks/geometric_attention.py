@@ -9,15 +9,16 @@ from torch import Tensor, nn
 
 from archlang.backend.decode.block_cache import BlockCache
 from archlang.backend.runtime.joined_linear import NO_PRODUCTS, Products, mapped
+from archlang.backend.runtime.padded_division import Mask
 from archlang.backend.runtime.transforms import needs_plain_form
-from archlang.blocks.attention import join_heads, split_heads
+from archlang.blocks.attention import KeyedAttention, join_heads
 from archlang.kernels import nearest_match as kernel
 from archlang.kernels.dropout import dropout
 from archlang.kernels.plain_geometric import plain_weights
 from archlang.kernels.processor import has_kernel
 
 
-class GeometricAttention(nn.Module):
+class GeometricAttention(KeyedAttention):
     """Attention to the nearest match.
 
         P_ij = σ(α (Wq q_i + bq) · Wk h_j + β D_ij + γ),    P_ii = 0
@@ -66,15 +67,8 @@ class GeometricAttention(nn.Module):
         self.causal = causal
         self.offset = offset
 
-    def _keys(
-        self, kv: Float[Tensor, "b m e"], mask_m: Bool[Tensor, "b m"] | None, products: Products
-    ) -> Float[Tensor, "b h m c"]:
-        return split_heads(mapped(self.key, "key", kv, products, mask_m), self.heads)
-
-    def _values(
-        self, kv: Float[Tensor, "b m e"], mask_m: Bool[Tensor, "b m"] | None, products: Products
-    ) -> Float[Tensor, "b h m c"]:
-        return split_heads(mapped(self.value, "value", kv, products, mask_m), self.heads)
+    def _queries(self, q: Float[Tensor, "b n d"], products: Products) -> Float[Tensor, "b h n c"]:
+        return self.content_scale * (self._heads_of(self.query, "query", q, products) + self.query_bias[:, None])
 
     def weights(
         self,
@@ -85,7 +79,7 @@ class GeometricAttention(nn.Module):
         products: Products = NO_PRODUCTS,
     ) -> Float[Tensor, "b h n m"]:
         """Returns A."""
-        key = dropout(self._keys(kv, mask_m, products), self.key_dropout, self.training)
+        key = dropout(self._heads_of(self.key, "key", kv, products, mask_m), self.key_dropout, self.training)
         return self._weights(q, key, mask_m, self.offset, products)
 
     def _weights(
@@ -97,17 +91,15 @@ class GeometricAttention(nn.Module):
         products: Products,
     ) -> Float[Tensor, "b h n m"]:
         """Returns A of queries at the positions from `start`."""
-        n, m = q.shape[1], key.shape[2]
-        query = self.content_scale * (
-            split_heads(mapped(self.query, "query", q, products), self.heads) + self.query_bias[:, None]
-        )
+        query = self._queries(q, products)
         direction = mapped(self.direction, "direction", q, products)  # all heads' left, then all heads' right
         sides = self.direction_scale * direction + self.score_bias
         # torch.compile traces the plain form, and transforms differentiate it.
-        by_hand = not torch.compiler.is_compiling() and not needs_plain_form()
-        if by_hand and m <= kernel.SHORT and q.device.type in ("cpu", "cuda"):
+        if torch.compiler.is_compiling() or needs_plain_form():
+            weights = plain_weights(query, key, sides, mask_m, start, self.causal)
+        elif key.shape[2] <= kernel.SHORT and q.device.type in ("cpu", "cuda"):
             weights = kernel.weights_of_short(query, key, sides, mask_m, start, self.causal)
-        elif by_hand and n == m and start == 0 and q.device.type == "cpu":
+        elif q.shape[1] == key.shape[2] and start == 0 and q.device.type == "cpu":
             weights = kernel.weights_of_long(query, key, sides, mask_m, self.causal)
         else:
             weights = plain_weights(query, key, sides, mask_m, start, self.causal)
@@ -124,10 +116,8 @@ class GeometricAttention(nn.Module):
         """Returns Σ_j A_ij v_j by the kernel for GPUs, which stores no matrix of scores."""
         from archlang.kernels.geometric import geometric_attention
 
-        key = dropout(self._keys(kv, mask_m, products), self.key_dropout, self.training)
-        query = self.content_scale * (
-            split_heads(mapped(self.query, "query", q, products), self.heads) + self.query_bias[:, None]
-        )
+        key = dropout(self._heads_of(self.key, "key", kv, products, mask_m), self.key_dropout, self.training)
+        query = self._queries(q, products)
         direction = (
             self.direction_scale * mapped(self.direction, "direction", q, products).transpose(1, 2) + self.score_bias
         )
@@ -144,17 +134,13 @@ class GeometricAttention(nn.Module):
         q: Float[Tensor, "b n d"],
         kv: Float[Tensor, "b m e"],
         *,
-        mask_n: Bool[Tensor, "b n"] | None = None,
         mask_m: Bool[Tensor, "b m"] | None = None,
         products: Products = NO_PRODUCTS,
+        **_: Mask,
     ) -> Float[Tensor, "b n d"]:
-        tensors = cache.tensors
-        if cache.grows[1] or not cache.start:
-            new_mask = None if mask_m is None else mask_m[:, cache.start :]
-            cache.append("key", self._keys(kv, new_mask, products), 2)
-            cache.append("value", self._values(kv, new_mask, products), 2)
-        weights = self._weights(q, tensors["key"], mask_m, self.offset + cache.start, products)
-        y: Tensor = self.output(join_heads(weights.to(tensors["value"].dtype) @ tensors["value"]))
+        key, value = self._cached(cache, kv, mask_m, products)
+        weights = self._weights(q, key, mask_m, self.offset + cache.start, products)
+        y: Tensor = self.output(join_heads(weights.to(value.dtype) @ value))
         return y
 
     def forward(
@@ -162,11 +148,11 @@ class GeometricAttention(nn.Module):
         q: Float[Tensor, "b n d"],
         kv: Float[Tensor, "b m e"],
         *,
-        mask_n: Bool[Tensor, "b n"] | None = None,
         mask_m: Bool[Tensor, "b m"] | None = None,
         products: Products = NO_PRODUCTS,
+        **_: Mask,
     ) -> Float[Tensor, "b n d"]:
-        value = self._values(kv, mask_m, products)
+        value = self._heads_of(self.value, "value", kv, products, mask_m)
         # The score matrices of few keys are small, and few products of torch take less time than the kernel.
         if value.is_cuda and value.shape[2] > kernel.SHORT and has_kernel(value.dtype) and not needs_plain_form():
             heads = self.by_kernel(q, kv, value, mask_m, products)

@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from archlang.backend.runtime.padded_division import real_only
+from archlang.backend.runtime.padded_division import Mask, real_only
 from archlang.blocks.attention import join_heads, split_heads
 from archlang.blocks.positions import alibi_slopes
 from archlang.blocks.top_k import largest
@@ -39,14 +39,7 @@ class Scores(nn.Module):
         self.heads = heads
         self.key_heads = heads if e == d else 1
 
-    def forward(
-        self,
-        q: Float[Tensor, "b n d"],
-        k: Float[Tensor, "b m e"],
-        *,
-        mask_n: Bool[Tensor, "b n"] | None = None,
-        mask_m: Bool[Tensor, "b m"] | None = None,
-    ) -> Float[Tensor, "b n m h"]:
+    def forward(self, q: Float[Tensor, "b n d"], k: Float[Tensor, "b m e"], **_: Mask) -> Float[Tensor, "b n m h"]:
         query, key = split_heads(q, self.heads), split_heads(k, self.key_heads)
         products = query / sqrt(query.shape[-1]) @ key.transpose(-1, -2)
         return products.permute(0, 2, 3, 1)
@@ -58,14 +51,7 @@ class OuterSum(nn.Module):
     def __init__(self, *, h: int) -> None:
         super().__init__()
 
-    def forward(
-        self,
-        a: Float[Tensor, "b n h"],
-        b: Float[Tensor, "b m h"],
-        *,
-        mask_n: Bool[Tensor, "b n"] | None = None,
-        mask_m: Bool[Tensor, "b m"] | None = None,
-    ) -> Float[Tensor, "b n m h"]:
+    def forward(self, a: Float[Tensor, "b n h"], b: Float[Tensor, "b m h"], **_: Mask) -> Float[Tensor, "b n m h"]:
         return a[:, :, None] + b[:, None]
 
 
@@ -77,11 +63,7 @@ class SoftmaxKeys(nn.Module):
         self.causal = causal
 
     def forward(
-        self,
-        x: Float[Tensor, "b n m h"],
-        *,
-        mask_n: Bool[Tensor, "b n"] | None = None,
-        mask_m: Bool[Tensor, "b m"] | None = None,
+        self, x: Float[Tensor, "b n m h"], *, mask_m: Bool[Tensor, "b m"] | None = None, **_: Mask
     ) -> Float[Tensor, "b n m h"]:
         return masked_softmax(x, allowed_keys(x, self.causal, mask_m), 2)
 
@@ -98,8 +80,8 @@ class MaskedSoftmaxKeys(nn.Module):
         x: Float[Tensor, "b n m h"],
         keep: Float[Tensor, "b n m k"],
         *,
-        mask_n: Bool[Tensor, "b n"] | None = None,
         mask_m: Bool[Tensor, "b m"] | None = None,
+        **_: Mask,
     ) -> Float[Tensor, "b n m h"]:
         allowed = allowed_keys(x, self.causal, mask_m)
         return masked_softmax(x, keep > 0 if allowed is None else (keep > 0) & allowed, 2)
@@ -112,11 +94,7 @@ class SoftmaxQueries(nn.Module):
         super().__init__()
 
     def forward(
-        self,
-        x: Float[Tensor, "b n m h"],
-        *,
-        mask_n: Bool[Tensor, "b n"] | None = None,
-        mask_m: Bool[Tensor, "b m"] | None = None,
+        self, x: Float[Tensor, "b n m h"], *, mask_n: Bool[Tensor, "b n"] | None = None, **_: Mask
     ) -> Float[Tensor, "b n m h"]:
         return masked_softmax(x, None if mask_n is None else mask_n[:, :, None, None], 1)
 
@@ -139,8 +117,8 @@ class Weigh(nn.Module):
         a: Float[Tensor, "b n m h"],
         v: Float[Tensor, "b m d"],
         *,
-        mask_n: Bool[Tensor, "b n"] | None = None,
         mask_m: Bool[Tensor, "b m"] | None = None,
+        **_: Mask,
     ) -> Float[Tensor, "b n d"]:
         weights = self.weights(a, v, mask_m=mask_m)
         return join_heads(weights.to(v.dtype) @ split_heads(real_only(v, mask_m), a.shape[3]))
@@ -153,13 +131,7 @@ class LowerTriangle(nn.Module):
         super().__init__()
         self.diagonal = diagonal
 
-    def forward(
-        self,
-        x: Float[Tensor, "b n m h"],
-        *,
-        mask_n: Bool[Tensor, "b n"] | None = None,
-        mask_m: Bool[Tensor, "b m"] | None = None,
-    ) -> Float[Tensor, "b n m h"]:
+    def forward(self, x: Float[Tensor, "b n m h"], **_: Mask) -> Float[Tensor, "b n m h"]:
         n, m = x.shape[1:3]
         return only(x, torch.ones(n, m, dtype=torch.bool, device=x.device).tril(self.diagonal)[..., None])
 
@@ -170,13 +142,7 @@ class TransposeMap(nn.Module):
     def __init__(self, *, h: int) -> None:
         super().__init__()
 
-    def forward(
-        self,
-        x: Float[Tensor, "b n m h"],
-        *,
-        mask_n: Bool[Tensor, "b n"] | None = None,
-        mask_m: Bool[Tensor, "b m"] | None = None,
-    ) -> Float[Tensor, "b m n h"]:
+    def forward(self, x: Float[Tensor, "b n m h"], **_: Mask) -> Float[Tensor, "b m n h"]:
         return x.transpose(1, 2)
 
 
@@ -188,11 +154,7 @@ class SumKeys(nn.Module):
         self.causal = causal
 
     def forward(
-        self,
-        x: Float[Tensor, "b n m h"],
-        *,
-        mask_n: Bool[Tensor, "b n"] | None = None,
-        mask_m: Bool[Tensor, "b m"] | None = None,
+        self, x: Float[Tensor, "b n m h"], *, mask_m: Bool[Tensor, "b m"] | None = None, **_: Mask
     ) -> Float[Tensor, "b n h"]:
         return only(x, allowed_keys(x, self.causal, mask_m)).sum(2)
 
@@ -206,11 +168,7 @@ class CumulativeSumKeys(nn.Module):
         self.exclusive = exclusive
 
     def forward(
-        self,
-        x: Float[Tensor, "b n m h"],
-        *,
-        mask_n: Bool[Tensor, "b n"] | None = None,
-        mask_m: Bool[Tensor, "b m"] | None = None,
+        self, x: Float[Tensor, "b n m h"], *, mask_m: Bool[Tensor, "b m"] | None = None, **_: Mask
     ) -> Float[Tensor, "b n m h"]:
         x = only(x, allowed_keys(x, False, mask_m))
         if self.exclusive:
@@ -230,13 +188,7 @@ class ConvolveMap(nn.Module):
         with torch.no_grad():
             self.weight[:, 0, 0] = 1.0
 
-    def forward(
-        self,
-        x: Float[Tensor, "b n m h"],
-        *,
-        mask_n: Bool[Tensor, "b n"] | None = None,
-        mask_m: Bool[Tensor, "b m"] | None = None,
-    ) -> Float[Tensor, "b n m h"]:
+    def forward(self, x: Float[Tensor, "b n m h"], **_: Mask) -> Float[Tensor, "b n m h"]:
         before = self.weight.shape[-1] - 1
         # One row and column more, because torch convolves no empty map.
         padded = F.pad(x.permute(0, 3, 1, 2), (before, 1, before, 1))
@@ -253,11 +205,7 @@ class TopKKeys(nn.Module):
         self.causal = causal
 
     def forward(
-        self,
-        x: Float[Tensor, "b n m h"],
-        *,
-        mask_n: Bool[Tensor, "b n"] | None = None,
-        mask_m: Bool[Tensor, "b m"] | None = None,
+        self, x: Float[Tensor, "b n m h"], *, mask_m: Bool[Tensor, "b m"] | None = None, **_: Mask
     ) -> Float[Tensor, "b n m h"]:
         return largest(x.detach(), allowed_keys(x, self.causal, mask_m), self.k, 2).to(x.dtype)
 
@@ -268,14 +216,7 @@ class Distances(nn.Module):
     def __init__(self, *, d: int, e: int) -> None:
         super().__init__()
 
-    def forward(
-        self,
-        q: Float[Tensor, "b n d"],
-        k: Float[Tensor, "b m e"],
-        *,
-        mask_n: Bool[Tensor, "b n"] | None = None,
-        mask_m: Bool[Tensor, "b m"] | None = None,
-    ) -> Float[Tensor, "b n m 1"]:
+    def forward(self, q: Float[Tensor, "b n d"], k: Float[Tensor, "b m e"], **_: Mask) -> Float[Tensor, "b n m 1"]:
         return backward_distances(q, k).to(q.dtype).expand(len(q), -1, -1)[..., None]
 
 
@@ -289,14 +230,7 @@ class AlibiBias(nn.Module):
         super().__init__()
         self.slopes = alibi_slopes(heads)
 
-    def forward(
-        self,
-        q: Float[Tensor, "b n d"],
-        k: Float[Tensor, "b m e"],
-        *,
-        mask_n: Bool[Tensor, "b n"] | None = None,
-        mask_m: Bool[Tensor, "b m"] | None = None,
-    ) -> Float[Tensor, "b n m h"]:
+    def forward(self, q: Float[Tensor, "b n d"], k: Float[Tensor, "b m e"], **_: Mask) -> Float[Tensor, "b n m h"]:
         distance = backward_distances(q, k).abs()[..., None]
         bias = -torch.tensor(self.slopes, dtype=q.dtype, device=q.device) * distance
         return bias.expand(len(q), -1, -1, -1)
@@ -312,14 +246,7 @@ class RelativeBias(nn.Module):
         self.span = span
         self.bias = nn.Parameter(torch.zeros(2 * span + 1, heads))
 
-    def forward(
-        self,
-        q: Float[Tensor, "b n d"],
-        k: Float[Tensor, "b m e"],
-        *,
-        mask_n: Bool[Tensor, "b n"] | None = None,
-        mask_m: Bool[Tensor, "b m"] | None = None,
-    ) -> Float[Tensor, "b n m h"]:
+    def forward(self, q: Float[Tensor, "b n d"], k: Float[Tensor, "b m e"], **_: Mask) -> Float[Tensor, "b n m h"]:
         places = backward_distances(q, k).clamp(-self.span, self.span) + self.span
         return self.bias.to(q.dtype)[places].expand(len(q), -1, -1, -1)
 
@@ -337,9 +264,8 @@ class Interpolate(nn.Module):
         t: Float[Tensor, "b n k h"],
         p: Float[Tensor, "b n m h"],
         *,
-        mask_n: Bool[Tensor, "b n"] | None = None,
-        mask_m: Bool[Tensor, "b m"] | None = None,
         mask_k: Bool[Tensor, "b k"] | None = None,
+        **_: Mask,
     ) -> Float[Tensor, "b n m h"]:
         if mask_k is None:
             place = p.clamp(0, max(0, t.shape[2] - 1))

@@ -1,8 +1,10 @@
 """Attention by a nondeterministic stack."""
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor, nn
+
+from archlang.backend.runtime.padded_division import Mask
 
 
 class NondeterministicStack(nn.Module):
@@ -29,10 +31,8 @@ class NondeterministicStack(nn.Module):
         self.push = nn.Linear(d, width, bias=False)
         self.bottom = nn.Parameter(torch.randn(width))
 
-    def forward(
-        self, x: Float[Tensor, "b n d"], *, mask_n: Bool[Tensor, "b n"] | None = None
-    ) -> Float[Tensor, "b n _qsm"]:
-        batch, length, _ = x.shape
+    def forward(self, x: Float[Tensor, "b n d"], **_: Mask) -> Float[Tensor, "b n _qsm"]:
+        batch, length = x.shape[:2]
         tops = self.states * self.symbols
         logits = self.actions(x)
         weights = (logits - logits.detach().amax(-1, keepdim=True)).exp().unflatten(2, (tops, 2 * tops + self.states))

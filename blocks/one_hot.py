@@ -1,8 +1,10 @@
 """Tokens as unit vectors."""
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor, nn
+
+from archlang.backend.runtime.padded_division import Mask
 
 
 class OneHot(nn.Module):
@@ -16,7 +18,5 @@ class OneHot(nn.Module):
         # A buffer, so that it has the device and dtype of the model.
         self.register_buffer("units", torch.eye(vocab), persistent=False)
 
-    def forward(
-        self, x: Int[Tensor, "b n"], *, mask_n: Bool[Tensor, "b n"] | None = None
-    ) -> Float[Tensor, "b n vocab"]:
+    def forward(self, x: Int[Tensor, "b n"], **_: Mask) -> Float[Tensor, "b n vocab"]:
         return self.units[x]

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from archlang.backend.decode.block_cache import BlockCache
 from archlang.backend.runtime.graph_loops import is_exporting, scan_steps
+from archlang.backend.runtime.padded_division import Mask
 from archlang.kernels.masked_softmax import masked_softmax
 
 
@@ -105,7 +106,7 @@ class PointerUnit(nn.Module):
         inputs: Float[Tensor, "b t e"],
         *,
         mask_n: Bool[Tensor, "b n"] | None = None,
-        mask_t: Bool[Tensor, "b t"] | None = None,
+        **_: Mask,
     ) -> Float[Tensor, "b t pointers n"]:
         """Returns w."""
         return self._walk(a, inputs.shape[1], mask_n, 0, {})
@@ -117,7 +118,7 @@ class PointerUnit(nn.Module):
         inputs: Float[Tensor, "b t e"],
         *,
         mask_n: Bool[Tensor, "b n"] | None = None,
-        mask_t: Bool[Tensor, "b t"] | None = None,
+        **_: Mask,
     ) -> Float[Tensor, "b t pointers n"]:
         return self._walk(a, inputs.shape[1], mask_n, cache.start, cache.tensors)
 

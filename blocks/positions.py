@@ -5,6 +5,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from archlang.backend.decode.block_cache import BlockCache
+from archlang.backend.runtime.padded_division import Mask
 from archlang.kernels.dropout import dropout
 
 
@@ -45,14 +46,10 @@ class AbsolutePositions(nn.Module):
         self.dropout = dropout
         self.base = base
 
-    def forward(
-        self, x: Float[Tensor, "b n d"], *, mask_n: Bool[Tensor, "b n"] | None = None
-    ) -> Float[Tensor, "b n d"]:
+    def forward(self, x: Float[Tensor, "b n d"], **_: Mask) -> Float[Tensor, "b n d"]:
         return self._placed(x, 0)
 
-    def extend(
-        self, cache: BlockCache, x: Float[Tensor, "b n d"], *, mask_n: Bool[Tensor, "b n"] | None = None
-    ) -> Float[Tensor, "b n d"]:
+    def extend(self, cache: BlockCache, x: Float[Tensor, "b n d"], **_: Mask) -> Float[Tensor, "b n d"]:
         return self._placed(x, cache.start)
 
     def _placed(self, x: Float[Tensor, "b n d"], start: int) -> Float[Tensor, "b n d"]:

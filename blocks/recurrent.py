@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from archlang.backend.decode.block_cache import BlockCache
 from archlang.backend.runtime.graph_loops import is_exporting, scan_steps
+from archlang.backend.runtime.padded_division import Mask
 from archlang.backend.runtime.stacking import is_stacked, model_by_model
 from archlang.blocks.pointer_unit import gated
 from archlang.blocks.pooling import First, Last
@@ -103,14 +104,10 @@ class Lstm(nn.Module):
         super().__init__()
         self.lstm = nn.LSTM(d, hidden, layers, batch_first=True, dropout=dropout if layers > 1 else 0.0)
 
-    def forward(
-        self, x: Float[Tensor, "b n d"], *, mask_n: Bool[Tensor, "b n"] | None = None
-    ) -> Float[Tensor, "b n hidden"]:
+    def forward(self, x: Float[Tensor, "b n d"], **_: Mask) -> Float[Tensor, "b n hidden"]:
         return states(self.lstm, x)
 
-    def extend(
-        self, cache: BlockCache, x: Float[Tensor, "b n d"], *, mask_n: Bool[Tensor, "b n"] | None = None
-    ) -> Float[Tensor, "b n hidden"]:
+    def extend(self, cache: BlockCache, x: Float[Tensor, "b n d"], **_: Mask) -> Float[Tensor, "b n hidden"]:
         y: Tensor
         state = (cache.tensors["h"], cache.tensors["c"]) if cache.start else None
         y, (cache.tensors["h"], cache.tensors["c"]) = self.lstm(x, state)
@@ -187,17 +184,12 @@ class Gru(nn.Module):
         self.gru = nn.GRU(d, hidden, batch_first=True)
 
     def forward(
-        self, x: Float[Tensor, "b n d"], start: Float[Tensor, "b hidden"], *, mask_n: Bool[Tensor, "b n"] | None = None
+        self, x: Float[Tensor, "b n d"], start: Float[Tensor, "b hidden"], **_: Mask
     ) -> Float[Tensor, "b n hidden"]:
         return states(self.gru, x, start[None].contiguous())
 
     def extend(
-        self,
-        cache: BlockCache,
-        x: Float[Tensor, "b n d"],
-        start: Float[Tensor, "b hidden"],
-        *,
-        mask_n: Bool[Tensor, "b n"] | None = None,
+        self, cache: BlockCache, x: Float[Tensor, "b n d"], start: Float[Tensor, "b hidden"], **_: Mask
     ) -> Float[Tensor, "b n hidden"]:
         y: Tensor
         y, cache.tensors["h"] = self.gru(x, cache.tensors["h"] if cache.start else start[None].contiguous())
@@ -211,14 +203,10 @@ class GruFromZero(nn.Module):
         super().__init__()
         self.gru = nn.GRU(d, hidden, batch_first=True)
 
-    def forward(
-        self, x: Float[Tensor, "b n d"], *, mask_n: Bool[Tensor, "b n"] | None = None
-    ) -> Float[Tensor, "b n hidden"]:
+    def forward(self, x: Float[Tensor, "b n d"], **_: Mask) -> Float[Tensor, "b n hidden"]:
         return states(self.gru, x)
 
-    def extend(
-        self, cache: BlockCache, x: Float[Tensor, "b n d"], *, mask_n: Bool[Tensor, "b n"] | None = None
-    ) -> Float[Tensor, "b n hidden"]:
+    def extend(self, cache: BlockCache, x: Float[Tensor, "b n d"], **_: Mask) -> Float[Tensor, "b n hidden"]:
         y: Tensor
         y, cache.tensors["h"] = self.gru(x, cache.tensors.get("h"))
         return y

@@ -8,7 +8,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from archlang.backend.decode.block_cache import BlockCache
-from archlang.backend.runtime.padded_division import real_only
+from archlang.backend.runtime.padded_division import Mask, real_only
 from archlang.blocks.pointer_unit import over_slots, so_far
 from archlang.kernels.dropout import dropout
 
@@ -97,8 +97,8 @@ class RelationalRead(nn.Module):
         p: Float[Tensor, "b t k"],
         memory: Float[Tensor, "b n d"],
         *,
-        mask_t: Bool[Tensor, "b t"] | None = None,
         mask_n: Bool[Tensor, "b n"] | None = None,
+        **_: Mask,
     ) -> Float[Tensor, "b t {self.reads}*d"]:
         return self._read(p, memory, mask_n, 0)
 
@@ -108,8 +108,8 @@ class RelationalRead(nn.Module):
         p: Float[Tensor, "b t k"],
         memory: Float[Tensor, "b n d"],
         *,
-        mask_t: Bool[Tensor, "b t"] | None = None,
         mask_n: Bool[Tensor, "b n"] | None = None,
+        **_: Mask,
     ) -> Float[Tensor, "b t {self.reads}*d"]:
         if cache.grows[1]:
             memory = cache.append("memory", memory)

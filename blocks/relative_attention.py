@@ -3,20 +3,38 @@
 from math import sqrt
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from archlang.backend.decode.block_cache import BlockCache
 from archlang.backend.runtime.call_cache import cached_in_call
-from archlang.backend.runtime.joined_linear import NO_PRODUCTS, Products, mapped
-from archlang.blocks.attention import join_heads, split_heads, visible
+from archlang.backend.runtime.joined_linear import NO_PRODUCTS, Products
+from archlang.backend.runtime.padded_division import Mask
+from archlang.blocks.attention import KeyedAttention, initialise_fused, join_heads, split_heads, visible
 from archlang.blocks.positions import counted, sinusoid
-from archlang.kernels.by_distance import by_distance
 from archlang.kernels.dropout import dropout
 from archlang.kernels.masked_softmax import masked_softmax
 
 
-class RelativeAttention(nn.Module):
+def by_distance(scores: Float[Tensor, "*b n r"], m: int) -> Float[Tensor, "*b n m"]:
+    """Returns for query i and key j < m the score of the distance j - i.
+
+    Args:
+        scores: of each query for the distances -(n-1), …, m. If they end at the distance 0, and m <= n, results with
+            j > i mean nothing, and must get the gradient 0."""
+    n, r = scores.shape[-2:]
+    if n == 0:
+        return scores[..., :m]
+    if r < n + m:
+        scores = F.pad(scores, (0, n + m - r))
+    # Row i starts at column n-1-i: the rows of a view that is one column narrower and starts at column n-1.
+    width = n + m - 1
+    narrower = scores.flatten(-2)[..., n - 1 : n - 1 + n * width]
+    return narrower.reshape(*scores.shape[:-2], n, width)[..., :m]
+
+
+class RelativeAttention(KeyedAttention):
     """Softmax attention by content and distance.
 
         logit_ij = α ((q_i + b) · k_j + (q_i + c) · R p_{j-i})
@@ -71,20 +89,7 @@ class RelativeAttention(nn.Module):
         elif init == "fused":
             nn.init.xavier_uniform_(self.query.weight)
             nn.init.xavier_uniform_(self.position.weight)
-            width, e = self.key.weight.shape
-            bound = sqrt(6 / (2 * width + e))
-            nn.init.uniform_(self.key.weight, -bound, bound)
-            nn.init.uniform_(self.value.weight, -bound, bound)
-
-    def _keys(
-        self, kv: Float[Tensor, "b m e"], mask_m: Bool[Tensor, "b m"] | None, products: Products
-    ) -> Float[Tensor, "b h m c"]:
-        return split_heads(mapped(self.key, "key", kv, products, mask_m), self.heads)
-
-    def _values(
-        self, kv: Float[Tensor, "b m e"], mask_m: Bool[Tensor, "b m"] | None, products: Products
-    ) -> Float[Tensor, "b h m c"]:
-        return split_heads(mapped(self.value, "value", kv, products, mask_m), self.heads)
+            initialise_fused(self.key, self.value)
 
     def _place(
         self, q: Float[Tensor, "b n d"], scores: Float[Tensor, "b h n r"], m: int, start: int, products: Products
@@ -108,7 +113,7 @@ class RelativeAttention(nn.Module):
     ) -> Float[Tensor, "b h n m"]:
         """Returns A, before dropout."""
         n, m = q.shape[1], kv.shape[1]
-        key = dropout(self._keys(kv, mask_m, products), self.key_dropout, self.training)
+        key = dropout(self._heads_of(self.key, "key", kv, products, mask_m), self.key_dropout, self.training)
         place = dropout(self._place_keys(q, 1 - n, self._distances(n, m)), self.key_dropout, self.training)
         return masked_softmax(self._logits(q, key, place, 0, products), visible(n, m, self.causal, mask_m, q.device))
 
@@ -118,24 +123,21 @@ class RelativeAttention(nn.Module):
         q: Float[Tensor, "b n d"],
         kv: Float[Tensor, "b m e"],
         *,
-        mask_n: Bool[Tensor, "b n"] | None = None,
         mask_m: Bool[Tensor, "b m"] | None = None,
         products: Products = NO_PRODUCTS,
+        **_: Mask,
     ) -> Float[Tensor, "b n d"]:
         tensors, start, n = cache.tensors, cache.start, q.shape[1]
-        if cache.grows[1] or not start:
-            new_mask = None if mask_m is None else mask_m[:, start:]
-            cache.append("key", self._keys(kv, new_mask, products), 2)
-            cache.append("value", self._values(kv, new_mask, products), 2)
-        m = tensors["key"].shape[2]
+        key, value = self._cached(cache, kv, mask_m, products)
+        m = key.shape[2]
         # The cache holds the distances up to a power of two.
         reach = 1 << max(start + n, m).bit_length()
         if "place" not in tensors or tensors["place"].shape[2] < 2 * reach:
             tensors["place"] = self._place_keys(q, -reach, 2 * reach)
         place = tensors["place"].narrow(2, tensors["place"].shape[2] // 2 + 1 - n - start, n + m + start)
-        logits = self._logits(q, tensors["key"], place, start, products)
+        logits = self._logits(q, key, place, start, products)
         weights = masked_softmax(logits, visible(n, m, self.causal, mask_m, q.device, start))
-        y: Tensor = self.output(join_heads(weights.to(tensors["value"].dtype) @ tensors["value"]))
+        y: Tensor = self.output(join_heads(weights.to(value.dtype) @ value))
         return y
 
     def _place_keys(self, like: Float[Tensor, "b n d"], first: int, count: int) -> Float[Tensor, "_b h r c"]:
@@ -156,7 +158,7 @@ class RelativeAttention(nn.Module):
         products: Products,
     ) -> Float[Tensor, "b h n m"]:
         """Returns the logits of queries at the positions from `start`, from R p_r for r = -(start+n-1), …, m."""
-        query = split_heads(mapped(self.query, "query", q, products), self.heads)
+        query = self._heads_of(self.query, "query", q, products)
         content = (query + self.content_bias[:, None]) @ key.transpose(-1, -2)
         scores = (query + self.position_bias[:, None]) @ place.transpose(-1, -2)
         return self.scale * (content + self._place(q, scores, key.shape[2], start, products))
@@ -166,11 +168,11 @@ class RelativeAttention(nn.Module):
         q: Float[Tensor, "b n d"],
         kv: Float[Tensor, "b m e"],
         *,
-        mask_n: Bool[Tensor, "b n"] | None = None,
         mask_m: Bool[Tensor, "b m"] | None = None,
         products: Products = NO_PRODUCTS,
+        **_: Mask,
     ) -> Float[Tensor, "b n d"]:
         weights = dropout(self.weights(q, kv, mask_m=mask_m, products=products), self.dropout, self.training)
-        value = self._values(kv, mask_m, products)
+        value = self._heads_of(self.value, "value", kv, products, mask_m)
         y: Tensor = self.output(join_heads(weights.to(value.dtype) @ value))
         return dropout(y, self.output_dropout, self.training)

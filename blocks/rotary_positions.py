@@ -1,10 +1,11 @@
 """Rotary position encoding of a sequence, outside of an attention block."""
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from archlang.backend.decode.block_cache import BlockCache
+from archlang.backend.runtime.padded_division import Mask
 from archlang.blocks.positions import counted
 
 
@@ -27,14 +28,10 @@ class RotaryPositions(nn.Module):
         self.first = first
         self.base = base
 
-    def forward(
-        self, x: Float[Tensor, "b n d"], *, mask_n: Bool[Tensor, "b n"] | None = None
-    ) -> Float[Tensor, "b n d"]:
+    def forward(self, x: Float[Tensor, "b n d"], **_: Mask) -> Float[Tensor, "b n d"]:
         return self._rotated(x, self.start)
 
-    def extend(
-        self, cache: BlockCache, x: Float[Tensor, "b n d"], *, mask_n: Bool[Tensor, "b n"] | None = None
-    ) -> Float[Tensor, "b n d"]:
+    def extend(self, cache: BlockCache, x: Float[Tensor, "b n d"], **_: Mask) -> Float[Tensor, "b n d"]:
         return self._rotated(x, self.start + cache.start)
 
     def _rotated(self, x: Float[Tensor, "b n d"], start: int) -> Float[Tensor, "b n d"]:

@@ -4,6 +4,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
+from archlang.backend.runtime.padded_division import Mask
 from archlang.blocks.positions import counted
 
 
@@ -114,9 +115,7 @@ class Expand(SequenceBlock):
 class Indices(SequenceBlock):
     """y_i = i"""
 
-    def forward(
-        self, x: Float[Tensor, "b n d"], *, mask_n: Bool[Tensor, "b n"] | None = None
-    ) -> Float[Tensor, "b n 1"]:
+    def forward(self, x: Float[Tensor, "b n d"], **_: Mask) -> Float[Tensor, "b n 1"]:
         return counted(x.shape[1], x).to(x.dtype)[:, None].expand(x.shape[0], -1, -1)
 
 
@@ -129,7 +128,7 @@ class Gather(SequenceBlock):
         at: Float[Tensor, "b m 1"],
         *,
         mask_n: Bool[Tensor, "b n"] | None = None,
-        mask_m: Bool[Tensor, "b m"] | None = None,
+        **_: Mask,
     ) -> Float[Tensor, "b m d"]:
         nearest = at.detach()[..., 0].round()
         inside = (nearest >= 0) & (nearest < x.shape[1])  # false for NaN

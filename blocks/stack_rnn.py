@@ -4,11 +4,12 @@ from collections.abc import Sequence
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from archlang.backend.decode.block_cache import BlockCache
 from archlang.backend.runtime.graph_loops import is_exporting, scan_steps
+from archlang.backend.runtime.padded_division import Mask
 
 
 class StackRnn(nn.Module):
@@ -30,14 +31,10 @@ class StackRnn(nn.Module):
         self.slots = slots
         self.width = width
 
-    def forward(
-        self, x: Float[Tensor, "b n d"], *, mask_n: Bool[Tensor, "b n"] | None = None
-    ) -> Float[Tensor, "b n hidden"]:
+    def forward(self, x: Float[Tensor, "b n d"], **_: Mask) -> Float[Tensor, "b n hidden"]:
         return self._walk(x, *self._start(x))[0]
 
-    def extend(
-        self, cache: BlockCache, x: Float[Tensor, "b n d"], *, mask_n: Bool[Tensor, "b n"] | None = None
-    ) -> Float[Tensor, "b n hidden"]:
+    def extend(self, cache: BlockCache, x: Float[Tensor, "b n d"], **_: Mask) -> Float[Tensor, "b n hidden"]:
         h, stack = (cache.tensors["h"], cache.tensors["stack"]) if cache.start else self._start(x)
         y, cache.tensors["h"], cache.tensors["stack"] = self._walk(x, h, stack)
         return y

@@ -2,9 +2,10 @@
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor, nn
 
+from archlang.backend.runtime.padded_division import Mask
 from archlang.blocks.embed import Embed
 
 
@@ -24,7 +25,5 @@ class Unembed(nn.Module):
         self._table = (table,)
         self.bias = nn.Parameter(torch.zeros(len(table.weight))) if bias else None
 
-    def forward(
-        self, y: Float[Tensor, "b n d"], *, mask_n: Bool[Tensor, "b n"] | None = None
-    ) -> Float[Tensor, "b n vocab"]:
+    def forward(self, y: Float[Tensor, "b n d"], **_: Mask) -> Float[Tensor, "b n vocab"]:
         return F.linear(y, self._table[0].weight, self.bias)

@@ -1,8 +1,10 @@
 """Sequences of zero vectors."""
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor, nn
+
+from archlang.backend.runtime.padded_division import Mask
 
 
 class Zeros(nn.Module):
@@ -16,5 +18,5 @@ class Zeros(nn.Module):
         # A buffer, so that it has the device and dtype of the model.
         self.register_buffer("zero", torch.zeros(d), persistent=False)
 
-    def forward(self, x: Int[Tensor, "b n"], *, mask_n: Bool[Tensor, "b n"] | None = None) -> Float[Tensor, "b n d"]:
+    def forward(self, x: Int[Tensor, "b n"], **_: Mask) -> Float[Tensor, "b n d"]:
         return self.zero.expand(*x.shape, -1)

@@ -8,34 +8,19 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from archlang.cli import (
-    blocks,
-    bug,
+    architectures,
     check,
     console,
     contracts,
     data,
-    diff,
-    evaluate,
-    explain,
-    export,
-    fmt,
-    inspect,
-    lsp,
+    internal_errors,
+    library,
     new,
-    optimizers,
-    play,
-    predict,
-    recipes,
-    report,
     runs,
-    show,
-    summary,
+    servers,
     table,
-    tasks,
     train,
-    tune,
-    viz,
-    watch,
+    trained,
 )
 
 
@@ -73,21 +58,21 @@ app = typer.Typer(
 # By the panel of the help.
 _COMMANDS: dict[str, dict[str, Callable[..., None]]] = {
     "Write": {
-        "new": new.new, "fmt": fmt.fmt, "blocks": blocks.blocks, "tasks": tasks.tasks,
-        "optimizers": optimizers.optimizers, "recipes": recipes.recipes, "play": play.play, "lsp": lsp.lsp,
+        "new": new.new, "fmt": check.fmt, "blocks": library.blocks, "tasks": library.tasks,
+        "optimizers": library.optimizers, "recipes": library.recipes, "play": servers.play, "lsp": servers.lsp,
     },
     "Check": {
-        "check": check.check, "watch": watch.watch, "explain": explain.explain, "test": contracts.hold_blocks,
+        "check": check.check, "watch": check.watch, "explain": library.explain, "test": contracts.hold_blocks,
     },
     "See": {
-        "show": show.show, "viz": viz.viz, "summary": summary.summary, "diff": diff.diff,
-        "inspect": inspect.inspect, "report": report.report,
+        "show": architectures.show, "viz": architectures.viz, "summary": architectures.summary,
+        "diff": architectures.diff, "inspect": trained.inspect, "report": runs.report,
     },
     "Train": {
-        "train": train.train, "table": table.table, "tune": tune.tune, "eval": evaluate.evaluate,
-        "predict": predict.predict,
+        "train": train.train, "table": table.table, "tune": table.tune, "eval": trained.evaluate,
+        "predict": trained.predict,
     },
-    "Share": {"export": export.export, "bug": bug.bug},
+    "Share": {"export": trained.export, "bug": internal_errors.bug},
 }  # fmt: skip
 for _panel, _commands in _COMMANDS.items():
     for _name, _command in _commands.items():
@@ -113,7 +98,9 @@ _prepare_help(app)
 
 def _print_version(requested: bool) -> None:
     if requested:
-        console.out.write("\n".join([*bug.versions(), "device: printed by `archlang bug`, which imports torch"]))
+        console.out.write(
+            "\n".join([*internal_errors.versions(), "device: printed by `archlang bug`, which imports torch"])
+        )
         raise typer.Exit
 
 

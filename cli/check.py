@@ -1,46 +1,53 @@
-"""`archlang check`: checks programs without running them."""
+"""`archlang check`, `watch` and `fmt`: check programs without running them, correct and format them."""
 
 from __future__ import annotations
 
 import gc
 import os
+import stat
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from difflib import unified_diff
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from archlang.cli import completion, console
-from archlang.cli.files import arch_files
+from archlang.cli import arguments, completion, console
+from archlang.cli.arguments import flag
 from archlang.cli.internal_errors import InternalErrors
-from archlang.cli.settings import Allow, Plugin
-from archlang.cli.shipped import programs
-from archlang.cli.standard_input import STANDARD_INPUT, read_standard_input
 from archlang.diagnostics.names import plural
 
 if TYPE_CHECKING:
     from archlang.diagnostics import Diagnostic
-    from archlang.plan.plan import Plan
+    from archlang.source import Source
+
+# Between two looks of `watch` at the files; a file that stays the same for two looks is checked.
+_SECONDS = 0.1
+
+
+def _programs(paths: list[Path]) -> list[Path]:
+    return [arguments.program_or_input(path) or path for path in paths]
 
 
 def check(
     files: Annotated[
         list[Path],
         typer.Argument(
-            help="Files or folders to check; `-` for standard input.",
-            show_default=False,
-            callback=programs,
+            help="Files or folders to check; `-` for standard input.", show_default=False, callback=_programs,
             autocompletion=completion.programs,
         ),
     ],
-    as_json: Annotated[bool, typer.Option("--json", help="Print errors and warnings as JSON.")] = False,
-    plugin: Plugin = None,
-    allow: Allow = None,
-    as_sarif: Annotated[bool, typer.Option("--sarif", help="Print errors and warnings as SARIF 2.1.0.")] = False,
-    fix: Annotated[bool, typer.Option("--fix", help="Correct mistakes that have one safe correction first.")] = False,
+    as_json: arguments.AsJson = False,
+    plugin: arguments.Plugin = None,
+    allow: arguments.Allow = None,
+    as_sarif: Annotated[bool, flag("--sarif", "Print errors and warnings as SARIF 2.1.0.")] = False,
+    fix: Annotated[bool, flag("--fix", "Correct mistakes that have one safe correction first.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print errors and warnings only, no summary.")] = False,
-) -> None:
+) -> None:  # fmt: skip
     """Check programs: names, statics, shapes, lengths, causality, and whether models fit their tasks.
 
     Runs nothing and does not need torch. Exits with 1 if there are errors; warnings do not count. With `--plugin`, also
@@ -55,12 +62,10 @@ def check(
 
     if as_json and as_sarif:
         console.fail("`--json` and `--sarif` exclude each other", "use one of them", code=2)
-    piped = files == [STANDARD_INPUT]
-    if STANDARD_INPUT in files and not piped:
-        console.fail("`-` cannot be combined with files", "check the files in a separate call", code=2)
+    piped = arguments.is_standard_input(files, "check")
     if piped and (fix or plugin):
         console.fail(f"`-` cannot be combined with `{'--fix' if fix else '--plugin'}`", "name a file", code=2)
-    paths = files if piped else arch_files(files)
+    paths = files if piped else arguments.arch_files(files)
     # The programs of a named folder may use each other.
     allowed = (*(allow or ()), *(path for path in files if os.path.isdir(path)))
     internal_errors = InternalErrors()
@@ -78,7 +83,7 @@ def check(
                     for d in (_check_standard_input(allowed) if piped else check_file(path, allowed))
                 }
     diagnostics = list(unique.values())
-    errors = [diagnostic for diagnostic in diagnostics if diagnostic.is_error]
+    errors = sum(diagnostic.is_error for diagnostic in diagnostics)
     if as_json or as_sarif:
         from archlang.diagnostics import render
 
@@ -86,8 +91,12 @@ def check(
     else:
         console.show(diagnostics)
         if not quiet:
-            failed = len(internal_errors.paths)
-            console.out.print(_summary(len(paths), corrected, len(errors), len(diagnostics) - len(errors), failed))
+            counts = {
+                "error": errors,
+                "warning": len(diagnostics) - errors,
+                "internal error": len(internal_errors.paths),
+            }
+            console.out.print(_summary(len(paths), corrected, counts))
     internal_errors.exit()
     if errors:
         raise typer.Exit(1)
@@ -100,7 +109,7 @@ def _check_standard_input(allow: Iterable[Path]) -> tuple[Diagnostic, ...]:
     from archlang.plan.check import check_text
 
     try:
-        source = read_standard_input()
+        source, _ = arguments.read_standard_input()
     except ProgramError as error:
         return error.diagnostics
     return check_text(source.text, source.path, allow=allow)
@@ -108,10 +117,9 @@ def _check_standard_input(allow: Iterable[Path]) -> tuple[Diagnostic, ...]:
 
 def _correct(path: Path, allow: Iterable[Path], quiet: bool) -> int:
     """Makes the safe edits of a file. Returns how many mistakes are corrected."""
-    from archlang.diagnostics import ErrorWithRemedy, ProgramError
-    from archlang.files.atomic import write_atomically
+    from archlang.diagnostics import ProgramError
     from archlang.plan.corrections import correct
-    from archlang.syntax.reading import byte_order_mark, read
+    from archlang.syntax.reading import read
 
     try:
         source = read(path)
@@ -120,14 +128,22 @@ def _correct(path: Path, allow: Iterable[Path], quiet: bool) -> int:
     correction = correct(source.text, str(path), allow)
     if correction.text == source.text:
         return 0
+    _replace(path, correction.text)
+    for diagnostic in correction.corrected if not quiet else ():
+        console.out.print(f"corrected {diagnostic.span}: {diagnostic.message}")
+    return len(correction.corrected)
+
+
+def _replace(path: Path, text: str) -> None:
+    from archlang.diagnostics import ErrorWithRemedy
+    from archlang.files.atomic import write_atomically
+    from archlang.syntax.reading import byte_order_mark
+
     try:
         target = path.resolve(strict=True)  # a link stays a link
-        write_atomically(target, byte_order_mark(target) + correction.text)
+        write_atomically(target, byte_order_mark(target) + text)
     except OSError as error:
         raise ErrorWithRemedy(f"`{path}` cannot be written: {error.strerror}", "the file was not changed") from error
-    for diagnostic in correction.corrected if not quiet else ():
-        console.out.print(f"corrected {diagnostic.span}: {diagnostic.message}", markup=False)
-    return len(correction.corrected)
 
 
 @contextmanager
@@ -151,29 +167,157 @@ def _construct(paths: list[Path], plugins: list[Path], allow: Iterable[Path]) ->
     from archlang.plan.from_file import plan_recipe, recipe_names
     from archlang.tasks.kit.make_task import check_vocabulary, is_own, make_task
 
-    for path in paths:
-        for name in recipe_names(path):
-            plan = plan_recipe(path, name, allow=allow, plugins=plugins)
-            if not is_own(plan.task.python):
-                task = make_task(plan.task.name, plan.task.python, plan.task.statics, plan.plugins)
-                check_vocabulary(task, plan.task.name, plan.gives)
-            if any(not instance.python.startswith("archlang.") for instance in plan.graph.instances.values()):
-                _build(plan)
+    for plan in (
+        plan_recipe(path, name, allow=allow, plugins=plugins) for path in paths for name in recipe_names(path)
+    ):
+        if not is_own(plan.task.python):
+            task = make_task(plan.task.name, plan.task.python, plan.task.statics, plan.plugins)
+            check_vocabulary(task, plan.task.name, plan.gives)
+        if any(not instance.python.startswith("archlang.") for instance in plan.graph.instances.values()):
+            import torch
+
+            from archlang.compile import build
+
+            with torch.device("meta"):  # without memory for the weights
+                build(plan.graph, plan.plugins)
 
 
-def _build(plan: Plan) -> None:
-    """Builds the model of a plan without memory for its weights."""
-    import torch
-
-    from archlang.compile import build
-
-    with torch.device("meta"):
-        build(plan.graph, plan.plugins)
-
-
-def _summary(files: int, corrected: int, errors: int, warnings: int, failed: int) -> str:
-    """`failed` is the number of files with an internal error."""
+def _summary(files: int, corrected: int, counts: dict[str, int]) -> str:
     parts = [f"{plural(corrected, 'mistake')} corrected"] if corrected else []
-    counts = ((errors, "error"), (warnings, "warning"), (failed, "internal error"))
-    mistakes = [plural(number, word) for number, word in counts if number]
+    mistakes = [plural(number, word) for word, number in counts.items() if number]
     return ", ".join([plural(files, "file"), *parts, *(mistakes or ["no mistakes" + " left" * bool(corrected)])])
+
+
+def fmt(
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            help="Files or folders; `-` for standard input.", show_default=False, autocompletion=completion.programs
+        ),
+    ],
+    check: Annotated[bool, flag("--check", "Write nothing; exit with 1 if a file would change.")] = False,
+    diff: Annotated[bool, flag("--diff", "Write nothing; print the changes as a unified diff.")] = False,
+) -> None:
+    """Format programs in place. Comments and meaning stay the same.
+
+    The clauses of an extern are written in one order. Line ends become line feeds; a byte order mark stays. A file
+    with syntax errors is not changed.
+
+    Example: archlang fmt recipes/
+    """
+    from archlang.diagnostics import ProgramError
+    from archlang.syntax.parser import parse
+    from archlang.syntax.printer import format_program
+    from archlang.syntax.reading import read
+
+    piped = arguments.is_standard_input(files, "format")
+    paths = files if piped else arguments.arch_files(files)
+    changed = failed = 0
+    for path in paths:
+        try:
+            source, mark = arguments.read_standard_input() if piped else (read(path), "")
+            text = format_program(parse(source))
+        except ProgramError as error:
+            console.show(error.diagnostics)
+            failed += 1
+            continue
+        differs = text != source.text
+        changed += differs
+        if diff:
+            console.out.write_program(_difference(source, text))
+        elif piped and not check:
+            console.out.write_program(mark + text)
+        elif differs and check:
+            console.out.print(f"would format {source.path}")
+        elif differs:
+            _replace(path, text)
+            console.out.print(f"formatted {path}")
+    if not diff and not piped:
+        counts = f"{changed} {'would change' if check else 'changed'}, {len(paths) - changed - failed} unchanged"
+        console.out.print(counts + (f", {failed} not formatted" if failed else ""))
+    if failed or (check and changed):
+        raise typer.Exit(1)
+
+
+def _difference(source: Source, text: str) -> str:
+    before, after = source.text.splitlines(keepends=True), text.splitlines(keepends=True)
+    lines = unified_diff(before, after, source.path, f"{source.path} (formatted)")
+    return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
+
+
+def watch(file: Annotated[Path, arguments.program_argument("The program.")], allow: arguments.Allow = None) -> None:
+    """Check a program now, and again whenever it or a file that it uses is saved. Ctrl-C ends it.
+
+    Example: archlang watch recipes/gutlb.arch
+    """
+    if file.is_dir():
+        console.fail(f"`{file}` is a folder", "name a program: each command watches one, and the files that it uses", 2)
+    exists = os.path.lexists(file)
+    states = _check_again(file, allow or (), {})
+    if not exists:
+        raise typer.Exit(1)  # hardly a program that is not written yet
+    while True:
+        _wait_for_change(states)
+        states = _check_again(file, allow or (), states)
+
+
+def _check_again(file: Path, allow: Iterable[Path], before: _States) -> _States:
+    """Prints the mistakes of a program. Returns the states that the program and the files that it names had when they
+    were read. `before` is the result of the check before."""
+    from archlang.names.resolve import Loader
+    from archlang.plan.check import check_with
+
+    begun = time.time_ns()
+    states = {path: _state(path) for path in (str(file), *before)}
+    loader = Loader(allow)
+    diagnostics = check_with(loader, file)
+    console.show(diagnostics)
+    errors = sum(diagnostic.is_error for diagnostic in diagnostics)
+    result = plural(errors, "error") if errors else "no errors"
+    console.out.print(f"{datetime.now():%H:%M:%S}  {file}: {result}")
+    for path in loader.named_paths():
+        if path not in states:
+            states[path] = _state(path)
+            if states[path].saved >= begun:
+                states[path] = _State("saved while it was checked")
+    return {path: states[path] for path in (str(file), *loader.named_paths())}
+
+
+def _wait_for_change(checked: _States) -> None:
+    """Waits until a file has another state than the checked one, and none has changed since the look before: editors
+    save in several steps."""
+    before: object = None
+    while True:
+        states = {path: _state(path) for path in checked}
+        if states == before and states != checked:
+            return
+        before = states
+        time.sleep(_SECONDS)
+
+
+@dataclass(frozen=True)
+class _State:
+    """What changes when a file is saved or replaced: where its links lead, its status, and its time in nanoseconds."""
+
+    real: str
+    status: tuple[int | None, ...] = ()
+    saved: int = 0
+
+
+_States = dict[str, _State]
+
+
+def _state(path: str) -> _State:
+    try:
+        real = os.path.realpath(path)
+    except ValueError:  # no file can have this name
+        return _State(path)
+    try:
+        status = os.stat(path)
+    except OSError as error:
+        return _State(real, (error.errno,))
+    identity = (status.st_dev, status.st_ino, status.st_mode)
+    # The times of a folder or a pipe change while it is used.
+    if not stat.S_ISREG(status.st_mode):
+        return _State(real, identity)
+    return _State(real, (*identity, status.st_size, status.st_ctime_ns), status.st_mtime_ns)

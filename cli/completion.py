@@ -5,21 +5,30 @@ program, and runs by the name of their record."""
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 import typer
 
-from archlang.cli.shipped import named
-from archlang.cli.starters import STARTERS
 from archlang.files.mistakes import RefusedFile
 from archlang.files.readable import read_named
 from archlang.names.shipped import recipe_files
 
-Complete = Callable[[str], list[str]]
-
+KINDS = ("project", "recipe", "block", "task")  # that `archlang new` writes
 _RECIPE = re.compile(r"^recipe[ \t]+([A-Za-z_]\w*)", re.MULTILINE)
 _MOST_BYTES = 1_000_000
+
+
+def named(path: Path | None) -> Path | None:
+    """Returns the file of a name: a path, or where none exists a shipped file, as in `gutlb`, `gutlb.arch` and
+    `recipes/gutlb.arch`."""
+    if path is None or os.path.lexists(path) or path.is_absolute():
+        return path
+    return recipe_files().get(shipped_name(path), path)
+
+
+def shipped_name(path: Path) -> str:
+    return path.as_posix().removeprefix("recipes/").removesuffix(".arch")
 
 
 def programs(incomplete: str) -> list[str]:
@@ -46,38 +55,20 @@ def recipes(context: typer.Context, incomplete: str) -> list[str]:
     return _beginning(incomplete, _RECIPE.findall(text))
 
 
-def shipped(incomplete: str) -> list[str]:
-    """The names of shipped recipe files."""
-    return _beginning(incomplete, recipe_files())
-
-
-def blocks(incomplete: str) -> list[str]:
+def names(context: typer.Context, incomplete: str) -> list[str]:
+    """What the command lists: blocks, tasks, optimizers, recipe files or codes of errors."""
+    from archlang.diagnostics import codes
     from archlang.names import library
 
-    return _beginning(incomplete, (name.rpartition(".")[2] for name in library.blocks()))
-
-
-def tasks(incomplete: str) -> list[str]:
-    from archlang.names import library
-
-    return _beginning(incomplete, library.task_names())
-
-
-def optimizers(incomplete: str) -> list[str]:
-    from archlang.names import library
-
-    return _beginning(incomplete, library.optimizer_names())
+    listed: Mapping[str | None, Callable[[], Iterable[str]]] = {
+        "blocks": library.blocks, "tasks": library.task_names, "optimizers": library.optimizer_names,
+        "recipes": recipe_files, "explain": codes.titles,
+    }  # fmt: skip
+    return _beginning(incomplete, (name.rpartition(".")[2] for name in listed[context.info_name]()))
 
 
 def kinds(incomplete: str) -> list[str]:
-    """What `archlang new` writes."""
-    return _beginning(incomplete, STARTERS)
-
-
-def codes(incomplete: str) -> list[str]:
-    from archlang.diagnostics import codes
-
-    return _beginning(incomplete, codes.titles())
+    return _beginning(incomplete, KINDS)
 
 
 def _beginning(incomplete: str, names: Iterable[str]) -> list[str]:

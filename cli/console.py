@@ -1,16 +1,25 @@
 """Printing: results go to standard output, errors and warnings to standard error."""
 
+from __future__ import annotations
+
 import io
 import sys
-from collections.abc import Iterable
-from typing import NoReturn
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
 
 import typer
+from rich.filesize import decimal
 from rich.text import Text
 
 from archlang.diagnostics import Diagnostic
-from archlang.diagnostics.terminal import Terminal
+from archlang.diagnostics.terminal import Terminal, text_column
 from archlang.diagnostics.visible import visible
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
 
 out = Terminal()
 err = Terminal(stderr=True)
@@ -48,6 +57,52 @@ def show(diagnostics: Iterable[Diagnostic]) -> None:
             err.write(render.plain([diagnostic]))
 
 
+def size(count: int | None) -> str:
+    """Returns a number of bytes in a readable unit, such as `267.6 MB`."""
+    return "size unknown" if count is None else decimal(count)
+
+
 def confirm(question: str) -> bool:
     """Asks a question on standard error, and returns whether the answer is yes."""
     return typer.confirm(visible(question), err=True)
+
+
+def print_row(row: Text) -> None:
+    """Prints a line of a list, which a terminal truncates to its width."""
+    if out.is_terminal:
+        out.print(row, no_wrap=True, overflow="ellipsis", soft_wrap=False)
+    else:
+        out.print(row)
+
+
+def progress(terminal: Terminal, transient: bool = True) -> Progress:
+    """Returns a progress bar of counted steps, which only a terminal shows."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn, TimeRemainingColumn
+
+    return Progress(
+        text_column("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
+        TimeRemainingColumn(), console=terminal, disable=not terminal.is_terminal, transient=transient,
+    )  # fmt: skip
+
+
+@contextmanager
+def plain_warnings() -> Iterator[None]:
+    """Prints warnings like errors, without a line of Python."""
+
+    def print_warning(message: Warning | str, *where: object, **more: object) -> None:
+        err.print(f"warning: {message}")
+
+    with warnings.catch_warnings():
+        warnings.showwarning = print_warning
+        yield
+
+
+def write_page(content: str, target: Path | None, folder: Path, name: str) -> None:
+    """Writes a page to a file that the user has named, or by default into a folder, and prints where."""
+    from archlang.pages.files import write_file, write_inside
+
+    if target is None:
+        target = write_inside(folder, name, content)
+    else:
+        write_file(target, content)
+    out.print(f"wrote {target}")

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from archlang.cli import console, standard_input
-from archlang.cli.settings import Allow, Plugin
-from archlang.diagnostics.terminal import text_column
+from archlang.cli import arguments, console
+from archlang.cli.arguments import flag
+from archlang.diagnostics.names import plural
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -33,11 +33,11 @@ def hold_blocks(
             help="A program and its blocks, or blocks of the library. Without a name, test all.",
         ),
     ] = None,
-    plugin: Plugin = None,
-    allow: Allow = None,
-    seed: Annotated[int, typer.Option("--seed", min=0, max=2**31, help="The seed of weights and samples.")] = 0,
-    thorough: Annotated[bool, typer.Option("--thorough", help="Also test longer samples.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the verdicts as JSON.")] = False,
+    plugin: arguments.Plugin = None,
+    allow: arguments.Allow = None,
+    seed: Annotated[int, typer.Option(min=0, max=2**31, help="The seed of weights and samples.")] = 0,
+    thorough: Annotated[bool, flag("--thorough", "Also test longer samples.")] = False,
+    as_json: arguments.AsJson = False,
 ) -> None:
     """Test extern blocks against their signatures: result, reads, padding, batch mates, gradients, randomness, saving.
 
@@ -46,22 +46,18 @@ def hold_blocks(
 
     Example: archlang test attention gru
     """
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress
-
     from archlang.contracts import hold, library_blocks, program_blocks
     from archlang.plugins import Plugins
 
     names = list(dict.fromkeys(targets or ()))
     for name in names:
-        standard_input.refuse(Path(name), context.command_path)
+        arguments.refuse_standard_input(Path(name), context.command_path)
     is_program = bool(names) and (names[0].endswith(".arch") or Path(names[0]).is_file())
     blocks = program_blocks(names[0], names[1:], allow or ()) if is_program else library_blocks(names)
     plugins = Plugins.read(plugin or (), Path(names[0]).parent if is_program else "")
     verdicts: list[Verdict] = []
-    columns = (text_column("{task.description}"), BarColumn(), MofNCompleteColumn())
-    progress_bar = Progress(*columns, console=console.err, transient=True, disable=not console.err.is_terminal)
     # A block may print; standard output is for verdicts.
-    with redirect_stdout(sys.stderr), progress_bar as progress:
+    with redirect_stdout(sys.stderr), console.progress(console.err) as progress:
         bar = progress.add_task("testing", total=len(blocks))
         for block in blocks:
             progress.update(bar, description=block.name)
@@ -96,9 +92,9 @@ def _print(verdicts: Sequence[Verdict]) -> None:
         console.out.print(f"{number}  skipped: {reason}")
     blocks = dict.fromkeys(verdict.block for verdict in verdicts)
     broken = dict.fromkeys(verdict.block for verdict in verdicts if verdict.mistake is not None)
-    count = f"{len(blocks)} block{'s' * (len(blocks) != 1)}"
     verb = "violates its signature" if len(broken) == 1 else "violate their signatures"
-    console.out.print(f"{count}, {f'{len(broken)} {verb}' if broken else 'no violations'}")
+    result = f"{len(broken)} {verb}" if broken else "no violations"
+    console.out.print(f"{plural(len(blocks), 'block')}, {result}")
 
 
 def _rows(verdicts: Sequence[Verdict], reasons: dict[str, str]) -> Iterator[Text]:

@@ -1,25 +1,28 @@
-"""`archlang data`: fetch and verify published files, and show the splits of a task."""
+"""`archlang data`: fetch and verify published files, also for other commands, and show the splits of a task."""
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from archlang.cli import console
-from archlang.cli.downloads import fetch_all, size
-from archlang.cli.settings import Allow, Plugin, parse_sets
-from archlang.cli.shipped import program as program_file
+from archlang.cli import arguments, console
+from archlang.cli.arguments import AsJson, parse_sets, program_file, setting
+from archlang.diagnostics.terminal import Terminal, text_column
 
 if TYPE_CHECKING:
+    from rich.progress import Progress
+
+    from archlang.data.digests import Digest
     from archlang.data.registry import OfficialFile
+    from archlang.plan.plan import Plan
 
 app = typer.Typer(
     name="data", help="List, fetch and verify published data, and show the splits of tasks.", no_args_is_help=True
 )
-
-AsJson = Annotated[bool, typer.Option("--json", help="Print as JSON.")]
 
 
 @app.command("list")
@@ -35,7 +38,9 @@ def list_(as_json: AsJson = False) -> None:
     from archlang.data import store
     from archlang.data.registry import DATASETS
 
-    here = {name: sum(store.at_hand(file) is not None for file in each.files) for name, each in DATASETS.items()}
+    here = {
+        name: sum(store.find(name, file.member) is not None for file in each.files) for name, each in DATASETS.items()
+    }
     if as_json:
         rows = [
             {
@@ -49,12 +54,8 @@ def list_(as_json: AsJson = False) -> None:
     width = max(map(len, DATASETS)) + 2
     for name, each in DATASETS.items():
         line = Text(name.ljust(width), "bold")
-        line.append(f"{size(each.size):>12}  {_at_hand(name, here[name], len(each.files)):<15}", "dim")
-        line.append(each.about, "not bold")
-        if console.out.is_terminal:
-            console.out.print(line, no_wrap=True, overflow="ellipsis", soft_wrap=False)
-        else:
-            console.out.print(line)
+        line.append(f"{console.size(each.size):>12}  {_at_hand(name, here[name], len(each.files)):<15}", "dim")
+        console.print_row(line.append(each.about, "not bold"))
     console.out.print(f"their folder is {store.folder()}; `archlang data get NAME` fetches a data set")
 
 
@@ -73,9 +74,7 @@ def _at_hand(name: str, here: int, files: int) -> str:
 @app.command()
 def get(
     name: Annotated[str, typer.Argument(help="A data set of `archlang data list`.", show_default=False)],
-    members: Annotated[
-        list[str] | None, typer.Argument(help="Files of the data set, such as `train.tsv`; all if none is named.")
-    ] = None,
+    members: Annotated[list[str] | None, typer.Argument(help="Its files, such as `train.tsv`. Default: all.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Fetch a published data set into the folder of published files, and verify its digests.
@@ -84,9 +83,9 @@ def get(
 
     Example: archlang data get scan
     """
-    from archlang.data import required_files
+    from archlang.data import store
 
-    files = required_files.files(name, members or ())
+    files = store.required(name, members or ())
     shown = console.err if as_json else console.out
     rows = []
     for file, place, digest in fetch_all(files, shown):
@@ -110,23 +109,22 @@ def verify(
 
     Example: archlang data verify scan
     """
-    from archlang.data import required_files, store
+    from archlang.data import store
     from archlang.data.mistakes import DataError
     from archlang.data.registry import DATASETS
 
     rows: list[dict[str, str | None]] = []
     damaged: list[DataError] = []
-    for file in [file for name in names or sorted(DATASETS) for file in required_files.files(name)]:
+    for file in [file for name in names or sorted(DATASETS) for file in store.required(name)]:
         try:
             verified = store.verify(file)
-            state = _state(file, verified is not None)
+            state = "missing" if verified is None else "unknown" if file.digest is None else "right"
             place, digest = (None, None) if verified is None else (str(verified[0]), str(verified[1]))
         except DataError as error:
             damaged.append(error)
-            state, place, digest = "damaged", str(store.at_hand(file)), None
-        rows.append(
-            {"dataset": file.dataset, "member": file.member, "state": state, "place": place, "digest": digest}
-        )  # fmt: skip
+            state, place, digest = "damaged", str(store.find(file.dataset, file.member)), None
+        row = {"dataset": file.dataset, "member": file.member, "state": state, "place": place, "digest": digest}
+        rows.append(row)
         if not as_json and (state != "missing" or names):
             location = place or f"expected at {store.folder() / file.dataset / file.member}"
             console.out.print(f"{state:<10} {file.dataset}/{file.member}  {location}")
@@ -141,12 +139,6 @@ def verify(
         raise typer.Exit(1)
 
 
-def _state(file: OfficialFile, here: bool) -> str:
-    if not here:
-        return "missing"
-    return "right" if file.digest is not None else "unknown"
-
-
 @app.command()
 def path(
     name: Annotated[str | None, typer.Argument(help="A data set; by default, the folder of all.")] = None,
@@ -158,13 +150,13 @@ def path(
 
     Example: archlang data path scan
     """
-    from archlang.data import required_files, store
+    from archlang.data import store
 
     place = store.folder()
     if name is not None:
-        place = place / required_files.dataset(name).name
+        place = place / store.dataset(name).name
     if name is not None and member is not None:
-        required_files.files(name, [member])
+        store.required(name, [member])
         file = store.find(name, member)
         if file is None:
             console.fail(f"{place / member} is not at hand", f"run `archlang data get {name} {member}`")
@@ -174,19 +166,13 @@ def path(
 
 @app.command()
 def show(
-    task: Annotated[
-        str, typer.Argument(help=r"A task as in a recipe: `scan`, `scan\[split = length]`.", show_default=False)
-    ],
-    sets: Annotated[
-        list[str] | None, typer.Option("--set", help="A static of the task, such as `split=length`; may be repeated.")
-    ] = None,
-    split: Annotated[list[str] | None, typer.Option("--split", help="A split; may be repeated.")] = None,
+    task: Annotated[str, typer.Argument(help=r"A task as in a recipe: `scan\[split = length]`.", show_default=False)],
+    sets: Annotated[list[str] | None, setting("A static of the task, such as `split=length`")] = None,
+    split: arguments.Split = None,
     examples: Annotated[int, typer.Option("--examples", "-n", min=0, help="Items to show of each split.")] = 2,
-    program: Annotated[
-        Path | None, typer.Option("--program", help="A program that declares further tasks.", callback=program_file)
-    ] = None,
-    plugin: Plugin = None,
-    allow: Allow = None,
+    program: Annotated[Path | None, typer.Option(help="A program with further tasks.", callback=program_file)] = None,
+    plugin: arguments.Plugin = None,
+    allow: arguments.Allow = None,
     as_json: AsJson = False,
 ) -> None:
     r"""Show the splits of a task: sizes, histograms of lengths, groups, and the first items.
@@ -209,7 +195,7 @@ def show(
     instance = make_task(bound.name, bound.python, bound.statics, Plugins.read(plugin or (), folder))
     for name in split or ():
         if name not in instance.split_names():
-            raise mistakes.unknown_split(bound.name, name, instance.split_names())
+            raise mistakes.error("unknown_split", bound.name, name, instance.split_names())
     reports = []
     for name in split or instance.split_names():
         with console.err.working(f"preparing {name} of {bound.name}"):
@@ -223,5 +209,78 @@ def show(
         return
     words = len(instance.vocabulary)
     content = f"{words:,} tokens in its vocabulary" if words else "rows of numbers"
-    title = f"{bound.name}: {instance.kind.value}, {content}"
-    console.out.print(terminal_report(title, reports), soft_wrap=False)
+    console.out.print(terminal_report(f"{bound.name}: {instance.kind.value}, {content}", reports), soft_wrap=False)
+
+
+def fetch_all(files: Sequence[OfficialFile], shown: Terminal) -> Iterator[tuple[OfficialFile, Path, Digest]]:
+    """Fetches files one after another, unless they are at hand and intact. Yields each with its path and its digest.
+
+    Raises:
+        DataError: a file cannot be fetched."""
+    from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn, TransferSpeedColumn
+
+    from archlang.data.fetch import fetch
+
+    for file in files:
+        bar = Progress(
+            text_column("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn(),
+            TimeRemainingColumn(), console=shown, disable=not shown.is_terminal, transient=True,
+        )  # fmt: skip
+        with bar:
+            place, digest = fetch(file, _Watcher(file, shown, bar))
+        yield file, place, digest
+
+
+def ask_for(plans: Iterable[Plan], yes: bool, shown: Terminal) -> None:
+    """Fetches the missing files that the tasks of these plans read, if the user confirms it by `--yes` or on a
+    terminal."""
+    from archlang.runs.required_data import missing_files
+
+    missing = missing_files(plans)
+    if not missing:
+        return
+    sets = " ".join(dict.fromkeys(file.dataset for file in missing))
+    if not yes:
+        if not _may_ask():
+            message = f"{_summary(missing)} to be fetched first, and there is no terminal to confirm it on"
+            console.fail(message, f"run `archlang data get {sets}`, or add `--yes`")
+        shown.print(f"{_summary(missing)} to be fetched first:")
+        for file in missing:
+            details = f"{console.size(file.size)}, licence: {file.licence}, from {file.url}"
+            shown.print(f"  {file.dataset}/{file.member}, {details}")
+        if not console.confirm("fetch them now?"):
+            console.fail("nothing was fetched", f"run `archlang data get {sets}` to fetch the files")
+    for file, place, _ in fetch_all(missing, shown):
+        shown.print(f"{file.dataset}/{file.member} is in {place}")
+
+
+def _summary(files: Sequence[OfficialFile]) -> str:
+    sizes = [file.size for file in files if file.size is not None]
+    total = f" ({console.size(sum(sizes))})" if len(sizes) == len(files) else ""
+    names = ", ".join(dict.fromkeys(file.dataset for file in files))
+    return f"1 file of {names}{total} has" if len(files) == 1 else f"{len(files)} files of {names}{total} have"
+
+
+def _may_ask() -> bool:
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+class _Watcher:
+    """Moves a progress bar; without a terminal, prints one line at the beginning."""
+
+    def __init__(self, file: OfficialFile, shown: Terminal, bar: Progress) -> None:
+        self._file, self._shown, self._bar = file, shown, bar
+        self._task = bar.add_task(file.member, total=file.size, start=False)
+        self._begun = False
+
+    def waiting(self) -> None:
+        self._bar.console.print(f"another process is fetching {self._file.member}; waiting for it")
+
+    def moved(self, done: int, total: int | None) -> None:
+        if not self._begun:
+            self._begun = True
+            self._bar.reset(self._task, start=True, total=total, completed=done)
+            if not self._shown.is_terminal:
+                details = f"{console.size(self._file.size)}, licence: {self._file.licence}"
+                self._shown.print(f"fetching {self._file.url}, {details}")
+        self._bar.update(self._task, completed=done, total=total)

@@ -1,20 +1,23 @@
-"""Internal errors: bugs of archlang, which end a command, or the processing of one of its files."""
+"""Internal errors: bugs of archlang, which end a command or the processing of one of its files, and `archlang bug`."""
 
 import os
+import platform
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from importlib import metadata
 from pathlib import Path
 
 import typer
 
 from archlang.cli import console
 from archlang.diagnostics import ArchlangError
-from archlang.diagnostics.bugs import REMEDY, keep_bug
+from archlang.diagnostics.bugs import REMEDY, keep_bug, kept_bug
 from archlang.diagnostics.machine import machine_error
 from archlang.files.mistakes import RefusedFile
 from archlang.plugins import failure_of
+from archlang.source import package
 
 # The exit code of a command with a bug of archlang.
 BUG = 70
@@ -26,13 +29,6 @@ def report_bug(error: BaseException, path: Path | None = None) -> int:
     prefix = f"{path}: " if path else ""
     console.say(f"{prefix}internal error: {type(error).__name__}: {error}", REMEDY)
     return BUG
-
-
-def is_bug(error: Exception) -> bool:
-    """Whether an exception is a bug of archlang: neither a mistake of the user or of a plugin, nor a failure of the
-    machine, nor the end of the command."""
-    expected = (ArchlangError, RefusedFile, BrokenPipeError, typer.BadParameter, typer.Exit, typer.Abort)
-    return not isinstance(error, expected) and machine_error(error) is None and failure_of(error) is None
 
 
 @dataclass
@@ -48,8 +44,11 @@ class InternalErrors:
         with ARCHLANG_DEBUG, internal ones too."""
         try:
             yield
+        except (ArchlangError, RefusedFile, BrokenPipeError, typer.BadParameter, typer.Exit, typer.Abort):
+            raise
         except Exception as error:
-            if os.environ.get("ARCHLANG_DEBUG") or not is_bug(error):
+            is_expected = machine_error(error) is not None or failure_of(error) is not None
+            if is_expected or os.environ.get("ARCHLANG_DEBUG"):
                 raise
             if path not in self.paths:
                 report_bug(error, path)
@@ -59,3 +58,33 @@ class InternalErrors:
         """Exits with the code of internal errors if there was one."""
         if self.paths:
             raise typer.Exit(BUG)
+
+
+def versions() -> list[str]:
+    """The versions of archlang, torch and Python. Does not import torch."""
+    try:
+        torch = f"torch {metadata.version('torch')}"
+    except metadata.PackageNotFoundError:
+        torch = "torch is not installed"
+    return [f"archlang {package.VERSION}", torch, f"Python {platform.python_version()}"]
+
+
+def bug() -> None:
+    """Print a report of the last internal error: versions, device, command, program and traceback.
+
+    Read it before you send it: the program and the paths are yours. Nothing is sent by the command.
+
+    Example: archlang bug
+    """
+    report = kept_bug() or "No internal error is kept in the cache folder."
+    console.out.write("\n".join([*versions(), platform.platform(), _device(), "", report]))
+    console.err.write("report it as an issue of the repository that your archlang comes from")
+
+
+def _device() -> str:
+    try:
+        import torch
+    except (ImportError, OSError) as error:
+        return f"torch cannot be imported: {error}"
+    names = [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]
+    return ", ".join(names) or f"{platform.machine()}, no GPU"

@@ -5,6 +5,7 @@ Imports little at first, so that Ctrl-C during the imports of the commands ends 
 import os
 import signal
 import sys
+from contextlib import suppress
 
 MISTAKE = 1
 """of the user: a file, a setting or the data is wrong"""
@@ -28,7 +29,6 @@ def _can_print() -> bool:
     """Imports what prints errors. Returns false if that fails, after an error that is printed without it."""
     try:
         import archlang.cli.console
-        import archlang.cli.standard_streams
         import archlang.diagnostics.machine  # noqa: F401
     except (ImportError, MemoryError, OSError) as error:
         sys.stderr.write(f"error: archlang cannot be imported: {type(error).__name__}: {error}\n")
@@ -39,11 +39,11 @@ def _can_print() -> bool:
 
 def _run() -> int:
     """Returns the exit code of the command."""
-    from archlang.cli import console, standard_streams
+    from archlang.cli import console
     from archlang.diagnostics import ArchlangError
     from archlang.train.stop import terminating
 
-    standard_streams.prepare()
+    _open_streams()
     console.prepare()
     error: BaseException | None = None
     code = 0
@@ -66,11 +66,11 @@ def _run() -> int:
             error = failure
     if os.environ.get("ARCHLANG_DEBUG") and error is not None and not isinstance(error, ArchlangError):
         raise error
-    output_error = standard_streams.output_error()
+    output_error = _output_error()
     try:
         if isinstance(error, BrokenPipeError) or isinstance(output_error, BrokenPipeError):
             # The reader has closed the pipe, as `head` does.
-            standard_streams.discard_output()
+            _discard_output()
             return CLOSED_PIPE
         if output_error is not None:
             console.say(
@@ -94,19 +94,55 @@ def _report(error: BaseException) -> int:
     if isinstance(error, ProgramError):
         console.show(error.diagnostics)
         return MISTAKE
-    if isinstance(error, ArchlangError):
-        if isinstance(error, ErrorWithRemedy):
-            console.say(error.message, error.remedy)
-        else:
-            console.say(str(error))
-        return MACHINE if is_caused_by_machine(error) else MISTAKE
-    if isinstance(error, RefusedFile):
+    if isinstance(error, ErrorWithRemedy | RefusedFile):
         console.say(error.message, error.remedy)
-        return MISTAKE
-    if (machine := machine_error(error)) is not None:
-        console.say(machine.message, machine.remedy)
-        return MACHINE
-    if (failure := failure_of(error)) is not None:
-        console.say(failure.message, failure.remedy)
-        return MISTAKE
+        return MACHINE if isinstance(error, ArchlangError) and is_caused_by_machine(error) else MISTAKE
+    if isinstance(error, ArchlangError):
+        console.say(str(error))
+        return MACHINE if is_caused_by_machine(error) else MISTAKE
+    for known, code in ((machine_error(error), MACHINE), (failure_of(error), MISTAKE)):
+        if known is not None:
+            console.say(known.message, known.remedy)
+            return code
     return report_bug(error)
+
+
+def _open_streams() -> None:
+    """Opens the streams that the caller has closed (`<&-`, `>&-`): otherwise the first file that a command opens would
+    get their number, and what libraries print would be written into it.
+
+    Input is empty then, output raises OSError where something is printed, and errors are discarded."""
+    for number, flags in ((0, os.O_RDONLY), (1, os.O_RDONLY), (2, os.O_WRONLY)):
+        try:
+            os.fstat(number)
+        except OSError:
+            opened = os.open(os.devnull, flags)
+            if opened != number:
+                os.dup2(opened, number)
+                os.close(opened)
+    if sys.stdin is None:
+        sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115 # until the process ends
+    if sys.stdout is None:
+        sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+    if sys.stderr is None:
+        sys.stderr = open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+
+
+def _output_error() -> OSError | None:
+    """Writes what standard output still holds. Returns the error that this raises; the rest is discarded then, because
+    Python would try again when the process ends."""
+    if sys.stdout.closed:  # by the language server
+        return None
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        _discard_output()
+        return error
+    return None
+
+
+def _discard_output() -> None:
+    """Discards what standard output holds and what is still printed to it."""
+    with suppress(OSError, ValueError):  # ValueError: a stream of a test without a number
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.stdout.flush()

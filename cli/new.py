@@ -11,29 +11,24 @@ from typing import Annotated
 import typer
 
 from archlang.cli import completion, console
-from archlang.cli.starters import STARTERS, starter
+from archlang.cli.arguments import matching
 
-
-def _kind(text: str) -> str:
-    if text not in STARTERS:
-        raise typer.BadParameter(f"{text!r} is not one of {', '.join(STARTERS)}")
-    return text
+_KINDS = "|".join(completion.KINDS)
+# The files, by kind. `NAME` in them is the user's name, and `Name` its class. The suffix .txt keeps tools away.
+_STARTERS = Path(__file__).parent / "starters"
 
 
 def new(
     kind: Annotated[
         str,
         typer.Argument(
-            metavar="|".join(STARTERS),
-            help="What to write.",
-            callback=_kind,
-            show_default=False,
-            autocompletion=completion.kinds,
+            metavar=_KINDS, help="What to write.", show_default=False, autocompletion=completion.kinds,
+            callback=matching(_KINDS, f"one of {', '.join(completion.KINDS)}"),
         ),
     ],
     name: Annotated[str, typer.Argument(help="Its name, in lower case, as `my_block`.", show_default=False)],
-    folder: Annotated[Path, typer.Option("--folder", help="The folder of the files.")] = Path(),
-) -> None:
+    folder: Annotated[Path, typer.Option(help="The folder of the files.")] = Path(),
+) -> None:  # fmt: skip
     """Write a small program that works, with its Python and a test, to change into your own.
 
     `NAME.arch` has a recipe that trains in seconds; a block and a task also have `NAME.py`, which runs only with
@@ -51,10 +46,10 @@ def new(
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
         console.fail(f"`{name}` is not a name", "use lower case letters, digits and _, as in `my_block`", code=2)
     folder = folder / name if kind == "project" else folder
-    files = {folder / file: text for file, text in starter(kind, name).items()}
+    files = {folder / file: text for file, text in _starter(kind, name).items()}
     if existing := [path for path in files if os.path.lexists(path)]:
         console.fail(f"{existing[0]} exists", "choose another name or `--folder`; nothing was written")
-    if f"{name}.py" in map(os.path.basename, files) and _is_importable(name):
+    if folder / f"{name}.py" in files and _is_importable(name):
         message = f"`{name}` cannot be a name: {name}.py would hide the Python module `{name}` from the files beside it"
         console.fail(message, "choose another name; nothing was written")
     program = folder / f"{name}.arch"
@@ -67,15 +62,28 @@ def new(
     files[program] = format_program(parse(Source(str(program), files[program])))
     for path, text in files.items():
         write_file(path, text)
-        console.out.print(f"wrote {path}", markup=False)
-    plugin = ["--plugin", f"{folder / name}.py"] if f"{name}.py" in starter(kind, name) else []
-    is_in_library = (kind == "block" and library.block(name)) or (kind == "task" and library.task(name))
-    if is_in_library:
-        note = f"where {program} is used, `{name}` is its {kind}, and not that of the library"
-        console.out.print(note, markup=False)
-    console.out.print("next, type", markup=False)
+        console.out.print(f"wrote {path}")
+    plugin = ["--plugin", f"{folder / name}.py"] if folder / f"{name}.py" in files else []
+    if (kind == "block" and library.block(name)) or (kind == "task" and library.task(name)):
+        console.out.print(f"where {program} is used, `{name}` is its {kind}, and not that of the library")
+    console.out.print("next, type")
     for command in _next(kind, program, plugin, name):
-        console.out.print(f"    {shlex.join(command)}", markup=False)
+        console.out.print(f"    {shlex.join(command)}")
+
+
+def _starter(kind: str, name: str) -> dict[str, str]:
+    """Returns the texts of the files of a kind, by their names."""
+    class_name = "".join(word.capitalize() for word in name.split("_"))
+    texts = {
+        file.stem: file.read_text(encoding="utf-8")
+        for part in (("recipe", "project") if kind == "project" else (kind,))
+        for file in sorted((_STARTERS / part).iterdir())
+    }
+    texts |= {".gitignore": "runs/\n__pycache__/\n"} if kind == "project" else {}
+    return {
+        file.replace("NAME", name): text.replace("NAME", name).replace("Name", class_name)
+        for file, text in texts.items()
+    }
 
 
 def _is_importable(name: str) -> bool:

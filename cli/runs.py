@@ -1,4 +1,4 @@
-"""`archlang runs`: lists, shows, compares, draws and removes run folders."""
+"""`archlang runs` and `archlang report`: list, show, compare, draw and remove run folders, and report their results."""
 
 from __future__ import annotations
 
@@ -7,16 +7,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from archlang.cli import completion, console
+from archlang.cli import arguments, completion, console
+from archlang.cli.arguments import AsJson, Run, chosen_seeds, flag, output, parse_sets
 
 if TYPE_CHECKING:
+    from archlang.pages.reports.run_report import RunReport
+    from archlang.pages.reports.table_report import TableReport
     from archlang.record.summaries import RunSummary
 
 app = typer.Typer(name="runs", help="List, show, compare and remove run folders.", no_args_is_help=True)
 
-Run = Annotated[Path, typer.Argument(help="A run folder.", show_default=False, autocompletion=completion.runs)]
 Runs = Annotated[list[Path], typer.Argument(help="Run folders.", show_default=False, autocompletion=completion.runs)]
-AsJson = Annotated[bool, typer.Option("--json", help="Print as JSON.")]
 _FOLDER = Path("runs")
 
 
@@ -41,19 +42,13 @@ def list_(
     damaged = [run for run in all_runs if isinstance(run, DamagedRun)]
     if not all_runs:
         console.out.print(f"there are no runs in {folder}")
-    if summaries:
-        _print_summaries(summaries)
-    for run in damaged:
-        console.out.print(f"{run.state}: {run.reason}")
-
-
-def _print_summaries(summaries: list[RunSummary]) -> None:
     for run in summaries:
         console.out.print(str(run.folder), style="bold")
-        measured = ", ".join(filter(None, (_first_metrics(run), _size(run.size))))
-        console.out.print(
-            f"    {run.recipe} on {run.task}, seed {run.seed}: {run.state} at step {run.step}; {measured}"
-        )
+        measured = ", ".join(filter(None, (_first_metrics(run), console.size(run.size))))
+        state = f"{run.state} at step {run.step}; {measured}"
+        console.out.print(f"    {run.recipe} on {run.task}, seed {run.seed}: {state}")
+    for broken in damaged:
+        console.out.print(f"{broken.state}: {broken.reason}")
 
 
 @app.command()
@@ -75,7 +70,7 @@ def show(run: Run, as_json: AsJson = False) -> None:
         return
     console.out.print(
         f"{summary.model} on {summary.task}, seed {summary.seed}: {summary.state} at step {summary.step}, "
-        f"{_size(summary.size)}"
+        f"{console.size(summary.size)}"
     )
     for sentence in summary.history:
         console.out.print(sentence)
@@ -129,13 +124,12 @@ def compare(runs: Runs, as_json: AsJson = False) -> None:
 @app.command()
 def page(
     folder: Annotated[Path, typer.Argument(help="The folder to search, with its subfolders.")] = _FOLDER,
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="The page. Default: runs.html in the folder.")] = None,
+    out: Annotated[Path | None, output("The page. Default: runs.html in the folder.")] = None,
 ) -> None:
     """Write a page of all runs of a folder: a table to sort and filter, and their curves over each other.
 
     Example: archlang runs page
     """
-    from archlang.pages.files import write_file, write_inside
     from archlang.pages.reports.runs_page import runs_page
     from archlang.record.summaries import DamagedRun, find_runs
 
@@ -147,12 +141,7 @@ def page(
             summaries.append(run)
     if not summaries:
         console.fail(f"there are no runs in {folder}", "name a folder of runs")
-    text = runs_page(str(folder), summaries)
-    if out is None:
-        out = write_inside(folder, "runs.html", text)
-    else:
-        write_file(out, text)
-    console.out.print(f"wrote {out}")
+    console.write_page(runs_page(str(folder), summaries), out, folder, "runs.html")
 
 
 @app.command()
@@ -163,11 +152,10 @@ def rm(
 
     Example: archlang runs rm runs/gutlb/2026-01-31_12-00-00
     """
-    from archlang.record.removal import remove_run
-    from archlang.record.summaries import DamagedRun, open_for_removal
+    from archlang.record.summaries import DamagedRun, open_for_removal, remove_run
 
     for run in [open_for_removal(folder) for folder in runs]:
-        facts = run.reason if isinstance(run, DamagedRun) else f"{run.model}, step {run.step}, {_size(run.size)}"
+        facts = run.reason if isinstance(run, DamagedRun) else f"{run.model}, step {run.step}, {console.size(run.size)}"
         if not yes and not console.confirm(f"remove {run.folder} ({facts})?"):
             continue
         remove_run(run.folder)
@@ -181,10 +169,40 @@ def _first_metrics(run: RunSummary) -> str:
     return ", ".join(f"{split} {value:.3f}" for split, value in values.items() if value is not None)
 
 
-def _size(count: int) -> str:
-    size = float(count)
-    for unit in ("B", "kB", "MB"):
-        if size < 1000:
-            return f"{size:.0f} {unit}"
-        size /= 1000
-    return f"{size:.1f} GB"
+def report(
+    path: Annotated[Path, arguments.program_argument("A run folder, or a program with a table.", "RUN|FILE")],
+    name: Annotated[str | None, typer.Argument(help="The table of a program. Default: the first.")] = None,
+    out: Annotated[
+        Path | None, output("The page, or its charts as .svg. Default: report.html in the folder of the runs.")
+    ] = None,
+    runs: Annotated[Path | None, typer.Option("--runs", help="The folder of a table's runs: its --out.")] = None,
+    sets: arguments.Sets = None,
+    seeds: arguments.Seeds = None,
+    plugin: arguments.Plugin = None,
+    allow: arguments.Allow = None,
+    no_page: Annotated[bool, flag("--no-page", "Print only, and write no page.")] = False,
+) -> None:
+    """Show the curves, accuracy by length or depth, claims and settings of a run or a table.
+
+    The page is one file that needs no network. The terminal shows the same numbers as tables and bars. Nothing is run:
+    the plugins of a table only tell which runs are its own.
+
+    Example: archlang report runs/ndr/2026-01-31_12-00-00
+    """
+    results: RunReport | TableReport
+    if path.suffix == ".arch":
+        from archlang.pages.reports.table_report import TableReport
+        from archlang.plan.from_file import plan_table
+
+        plan = plan_table(path, name, parse_sets(sets), chosen_seeds(seeds), allow=allow or (), plugins=plugin or ())
+        folder = runs or Path("runs") / "tables" / plan.name
+        results = TableReport.read(plan, folder, parse_sets(sets))
+    else:
+        from archlang.pages.reports.run_report import RunReport
+
+        folder = path
+        results = RunReport.read(path)
+    console.out.print(results.terminal())
+    if not no_page:
+        is_picture = out is not None and out.suffix == ".svg"
+        console.write_page(results.svg() if is_picture else results.html(), out, folder, "report.html")

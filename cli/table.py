@@ -1,31 +1,28 @@
-"""`archlang table`: runs the points of a table and prints it beside the claims of the paper."""
+"""`archlang table` and `archlang tune`: run the points of a table, and those of a search for statics."""
 
 from __future__ import annotations
 
 import fnmatch
-import re
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from archlang.cli import completion, console
-from archlang.cli.downloads import ask_for
-from archlang.cli.settings import Allow, Plugin, TimeLimit, deadline_of, parse_sets
-from archlang.cli.shipped import program
-from archlang.cli.table_estimate import duration, flops_per_second, print_estimate
-from archlang.cli.table_list import TablesOf, list_tables, print_claims
-from archlang.cli.train import Device, Precision, Yes, plain_warnings
+from archlang.cli import arguments, console, table_previews
+from archlang.cli.arguments import chosen_seeds, deadline_of, flag, matching, output, parse_sets, program_argument
+from archlang.cli.data import ask_for
+from archlang.cli.table_previews import RUNS, duration
 from archlang.diagnostics.names import did_you_mean
-from archlang.diagnostics.terminal import text_column
 
 if TYPE_CHECKING:
     from archlang.diagnostics.terminal import Terminal
-    from archlang.pages.reports.result_table import ResultTable
     from archlang.plan.table import TablePlan
+    from archlang.runs.points import Point
     from archlang.runs.table import TableRuns
+    from archlang.runs.tune import Trial, Tuning
     from archlang.train.stop import Stop
 
 # As in archlang.pages.reports.table_formats, which imports too much for `--help`.
@@ -33,106 +30,69 @@ _FORMATS = ("terminal", "markdown", "latex", "csv", "json")
 _BY_SUFFIX = {".md": "markdown", ".tex": "latex", ".csv": "csv", ".json": "json"}
 _PICTURES = (".svg", ".png")
 _SECONDS_BETWEEN_LINES = 30.0
-
-
-def _seeds(text: str | None) -> str | None:
-    if text is not None and not re.fullmatch(r"\d+|\d+\.\.\d+|\d+(,\d+)+", text):
-        raise typer.BadParameter(f"{text!r} is not a number of seeds; write 3, 1..5 or 1,4,7")
-    if text is not None and not chosen_seeds(text):
-        raise typer.BadParameter(f"{text!r} names no seed; write 3, 1..5 or 1,4,7")
-    return text
-
-
-def _format(text: str | None) -> str | None:
-    if text is not None and text not in _FORMATS:
-        raise typer.BadParameter(f"{text!r} is not one of {', '.join(_FORMATS)}")
-    return text
-
-
-def _speed(text: str | None) -> str | None:
-    if text is not None and flops_per_second(text) is None:
-        raise typer.BadParameter(f"{text!r} is not a speed; write 20TFLOP/s or 800GFLOP/s")
-    return text
-
-
-Seeds = Annotated[
-    str | None, typer.Option("--seeds", help="A number (`3`), a range (`1..5`) or a list (`1,4`).", callback=_seeds)
-]
+_PRINTED_TRIALS = 10
 
 
 def table(
     file: Annotated[
         Path,
-        typer.Argument(
-            help="A program with a table, or with recipes. `--list` and `--claims` also take a folder of programs.",
-            show_default=False,
-            callback=program,
-            autocompletion=completion.programs,
+        program_argument(
+            "A program with a table, or with recipes. `--list` and `--claims` also take a folder of programs."
         ),
     ],
     name: Annotated[str | None, typer.Argument(help="The table; without it, the first of the file.")] = None,
-    sets: Annotated[
-        list[str] | None, typer.Option("--set", help="A static of every row, as in `train.steps=100`; may be repeated.")
-    ] = None,
-    seeds: Seeds = None,
+    sets: arguments.Sets = None,
+    seeds: arguments.Seeds = None,
     only: Annotated[
-        list[str] | None, typer.Option("--only", help="Rows whose titles match, as in `NDR*`; may be repeated.")
+        list[str] | None, typer.Option(help="Rows whose titles match, as in `NDR*`; may be repeated.")
     ] = None,
-    out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="The folder of the runs; finished runs are not repeated.")
-    ] = None,
-    engine: Annotated[str, typer.Option("--engine", help="local, ray or slurm.")] = "local",
-    options: Annotated[
-        list[str] | None,
-        typer.Option("--engine-option", help="An option of ray or slurm, as in `slurm_partition=gpu`."),
-    ] = None,
-    workers: Annotated[int | None, typer.Option("--workers", min=1, help="Runs at a time.")] = None,
+    out: Annotated[Path | None, output("The folder of the runs; finished runs are not repeated.")] = None,
+    engine: arguments.Engine = "local",
+    options: arguments.EngineOptions = None,
+    workers: arguments.Workers = None,
     together: Annotated[
         bool,
-        typer.Option(
+        flag(
             "--together",
-            help="Train the seeds of a cell as one model. Without dropout, results equal solo runs up to rounding.",
+            "Train the seeds of a cell as one model. Without dropout, results equal solo runs up to rounding.",
         ),
     ] = False,
-    time_limit: TimeLimit = None,
-    listed: Annotated[
-        bool, typer.Option("--list", help="Run nothing; print what every table of a file or a folder has.")
-    ] = False,
-    claims: Annotated[
-        bool, typer.Option("--claims", help="Run nothing; print the published numbers of every table.")
-    ] = False,
+    time_limit: arguments.TimeLimit = None,
+    listed: Annotated[bool, flag("--list", "Run nothing; print what every table of a file or a folder has.")] = False,
+    claims: Annotated[bool, flag("--claims", "Run nothing; print the published numbers of every table.")] = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Run nothing; print the runs with their FLOPs and their estimated time.")
+        bool, flag("--dry-run", "Run nothing; print the runs with their FLOPs and their estimated time.")
     ] = False,
     speed: Annotated[
         str | None,
         typer.Option(
-            "--speed",
             metavar="FLOP/S",
+            callback=matching(table_previews.SPEED, "a speed; write 20TFLOP/s or 800GFLOP/s"),
             help="With `--dry-run`, the measured speed of another machine, as in `20TFLOP/s`.",
-            callback=_speed,
         ),
     ] = None,
-    no_run: Annotated[bool, typer.Option("--no-run", help="Run nothing; print the finished runs.")] = False,
-    compare: Annotated[
-        list[str] | None, typer.Option("--compare", help="Two rows to test seed by seed: `NDR,Transformer`.")
-    ] = None,
+    no_run: Annotated[bool, flag("--no-run", "Run nothing; print the finished runs.")] = False,
+    compare: Annotated[list[str] | None, typer.Option(help="Two rows to test seed by seed: `NDR,Transformer`.")] = None,
     form: Annotated[
-        str | None, typer.Option("--format", help="terminal, markdown, latex, csv or json.", callback=_format)
+        str | None,
+        typer.Option(
+            "--format",
+            help="terminal, markdown, latex, csv or json.",
+            callback=matching("|".join(_FORMATS), f"one of {', '.join(_FORMATS)}"),
+        ),
     ] = None,
     write: Annotated[
         Path | None,
         typer.Option(
-            "--write",
-            help="Write the table to a `.md`, `.tex`, `.csv` or `.json`, or its picture to a `.svg` or `.png`.",
+            help="Write the table to a `.md`, `.tex`, `.csv` or `.json`, or its picture to a `.svg` or `.png`."
         ),
     ] = None,
-    device: Device = "auto",
-    precision: Precision = "32",
-    yes: Yes = False,
-    plugin: Plugin = None,
-    allow: Allow = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Short for `--format json`.")] = False,
+    device: arguments.Device = "auto",
+    precision: arguments.Precision = "32",
+    yes: arguments.Yes = False,
+    plugin: arguments.Plugin = None,
+    allow: arguments.Allow = None,
+    as_json: Annotated[bool, flag("--json", "Short for `--format json`.")] = False,
 ) -> None:
     """Run the unfinished points of a table, and print it beside the claims of the paper.
 
@@ -146,11 +106,8 @@ def table(
 
     form = "json" if as_json else form or "terminal"
     if name is not None and (name.endswith(".arch") or "/" in name):
-        console.fail(
-            f"`archlang table` takes one file, and `{name}` is a second one",
-            "name the file and a table of it, or with `--list` or `--claims` a folder",
-            code=2,
-        )
+        remedy = "name the file and a table of it, or with `--list` or `--claims` a folder"
+        console.fail(f"`archlang table` takes one file, and `{name}` is a second one", remedy, code=2)
     if write is not None and write.suffix not in (*_BY_SUFFIX, *_PICTURES):
         suffixes = ", ".join((*_BY_SUFFIX, *_PICTURES))
         console.fail(f"`{write}` has no suffix of a table or a picture", f"use one of {suffixes}", code=2)
@@ -162,11 +119,11 @@ def table(
         }  # fmt: skip
         for option in (option for option, is_given in unheeded.items() if is_given):
             console.fail(f"`{chosen}` and `{option}` exclude each other", "use one of them", code=2)
-        tables = TablesOf(file, name, parse_sets(sets), chosen_seeds(seeds), allow or ())
+        tables = table_previews.TablesOf(file, name, parse_sets(sets), chosen_seeds(seeds), allow or ())
         if listed:
-            list_tables(tables, out, form)
+            table_previews.list_tables(tables, out, form)
         else:
-            print_claims(tables, form)
+            table_previews.print_claims(tables, form)
         return
     if file.is_dir():
         console.fail(f"{file} is a folder", "name a program in it, or add `--list`", code=2)
@@ -175,42 +132,29 @@ def table(
     if speed is not None and not dry_run:
         console.fail("`--speed` is for an estimate", "add `--dry-run`", code=2)
     pairs = [_pair(plan, text) for text in compare or ()]
-    folder = out or Path("runs") / "tables" / plan.name
 
     from archlang.runs.table import TableRuns
     from archlang.train.stop import Stop
 
-    runs = TableRuns(plan, folder, precision, device)
-    quiet = form != "terminal"
+    runs = TableRuns(plan, out or RUNS / plan.name, precision, device)
+    terminal = console.out if form == "terminal" else console.err
     if not no_run:
         require_trust(plan.plans)
     if dry_run:
-        print_estimate(runs, workers, together, None if speed is None else flops_per_second(speed))
+        table_previews.print_estimate(runs, workers, together, speed)
         return
     if not no_run:
-        ask_for(plan.plans, yes, console.err if quiet else console.out)
+        ask_for(plan.plans, yes, terminal)
     failed = False
     stop = Stop()
     if not no_run:
-        failed = _run(runs, engine, workers, parse_sets(options), deadline_of(time_limit), quiet, together, stop)
-    results = _results(runs, pairs, parse_sets(sets))
-    _print(results, form)
-    if write is not None:
-        _write(results, write)
+        points = runs.points(deadline_of(time_limit))
+        failed = _run(runs, points, terminal, stop, together, (engine, workers, parse_sets(options)))
+    _show_results(runs, pairs, parse_sets(sets), form, write)
     if stop.asked:
         raise typer.Exit(stop.exit_code)
     if failed:
         raise typer.Exit(1)
-
-
-def chosen_seeds(seeds: str | None) -> list[int]:
-    """Returns the seeds of `--seeds`: `3` means 1, 2 and 3."""
-    if seeds is None:
-        return []
-    if ".." in seeds:
-        low, _, high = seeds.partition("..")
-        return list(range(int(low), int(high) + 1))
-    return [int(seed) for seed in seeds.split(",")] if "," in seeds else list(range(1, int(seeds) + 1))
 
 
 def _only(plan: TablePlan, titles: list[str] | None) -> TablePlan:
@@ -243,30 +187,26 @@ def _pair(plan: TablePlan, text: str) -> tuple[str, str]:
 
 def _run(
     runs: TableRuns,
-    engine: str,
-    workers: int | None,
-    options: dict[str, str],
-    deadline: float | None,
-    quiet: bool,
-    together: bool,
+    points: tuple[Point, ...],
+    terminal: Terminal,
     stop: Stop,
+    together: bool,
+    engine: tuple[str, int | None, dict[str, str]],
 ) -> bool:
     """Runs the unfinished points until `stop` is asked. Returns whether a point failed."""
     from archlang.runs.engines import make_engine
     from archlang.runs.points import JOBS, group_seeds, make_folder
 
-    terminal = console.err if quiet else console.out
-    points = runs.points(deadline)
     total = len(runs.plan.plans)
     if total > len(points):
         terminal.print(f"{total - len(points)} of {total} runs are done")
     if not points:
         return False
-    runner = make_engine(engine, workers, options)
+    runner = make_engine(*engine)
     make_folder(runs.folder, [point.folder.name for point in points] + [JOBS])
     failed = stopped = 0
     shown = RunsDisplay(terminal, runs.plan.name, len(points))
-    with plain_warnings(), stop.listening(), shown.bar:
+    with console.plain_warnings(), stop.listening(), shown.bar:
         results = runner.run(group_seeds(points) if together else points, lambda: shown.stopping(stop))
         for run in (run for result in results for run in result.per_run()):
             for line in run.warnings:
@@ -287,12 +227,7 @@ class RunsDisplay:
     lines in a log."""
 
     def __init__(self, terminal: Terminal, title: str, total: int) -> None:
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn, TimeRemainingColumn
-
-        self.bar = Progress(
-            text_column("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
-            TimeRemainingColumn(), console=terminal, disable=not terminal.is_terminal,
-        )  # fmt: skip
+        self.bar = console.progress(terminal, transient=False)
         self._task = self.bar.add_task(title, total=total)
         self._terminal, self._total, self._ended = terminal, total, 0
         self._begun = self._last_line = time.monotonic()
@@ -318,28 +253,108 @@ class RunsDisplay:
             self._terminal.print(f"{event}{ended} of {total} in {duration(seconds)}{left}")
 
 
-def _results(runs: TableRuns, pairs: list[tuple[str, str]], changed: dict[str, str]) -> ResultTable:
+def _show_results(
+    runs: TableRuns, pairs: list[tuple[str, str]], changed: dict[str, str], form: str, file: Path | None
+) -> None:
+    """Prints the finished runs in a format, and writes them to a file."""
+    from archlang.pages.files import write_file
     from archlang.pages.reports.result_table import ResultTable
-
-    plan = runs.plan
-    return ResultTable.of(plan.name, plan.rows, plan.columns, runs.cell_results(), pairs, changed, runs.time_spent())
-
-
-def _print(results: ResultTable, form: str) -> None:
     from archlang.pages.reports.table_formats import TEXT_FORMATS, terminal_table
 
+    plan = runs.plan
+    results = ResultTable.of(plan.name, plan.rows, plan.columns, runs.cell_results(), pairs, changed, runs.time_spent())
     if form == "terminal":
         console.out.print(terminal_table(results))
     else:
         console.out.write(TEXT_FORMATS[form](results))
+    if file is not None and file.suffix in _PICTURES:
+        from archlang.pages.reports.table_picture import write_table_picture
+
+        write_table_picture(results, file)
+    elif file is not None:
+        write_file(file, TEXT_FORMATS[_BY_SUFFIX[file.suffix]](results))
 
 
-def _write(results: ResultTable, path: Path) -> None:
-    from archlang.pages.files import write_file
-    from archlang.pages.reports.table_formats import TEXT_FORMATS
-    from archlang.pages.reports.table_picture import write_table_picture
+def tune(
+    file: Annotated[Path, program_argument("A program whose recipe has a `search`.")],
+    recipe: arguments.RecipeName = None,
+    trials: Annotated[int, typer.Option(min=0, help="The number of further trials.")] = 20,
+    sets: arguments.Sets = None,
+    out: Annotated[Path | None, output("The folder of the study; one with the same settings is continued.")] = None,
+    engine: arguments.Engine = "local",
+    options: arguments.EngineOptions = None,
+    workers: arguments.Workers = None,
+    time_limit: arguments.TimeLimit = None,
+    seed: Annotated[int, typer.Option(min=0, help="The seed of the search, not of the runs.")] = 0,
+    device: arguments.Device = "auto",
+    precision: arguments.Precision = "32",
+    yes: arguments.Yes = False,
+    plugin: arguments.Plugin = None,
+    allow: arguments.Allow = None,
+    as_json: arguments.AsJson = False,
+) -> None:
+    """Search for the statics that a recipe names after `search`, and print the best as a recipe.
 
-    if path.suffix in _PICTURES:
-        write_table_picture(results, path)
-        return
-    write_file(path, TEXT_FORMATS[_BY_SUFFIX[path.suffix]](results))
+    A line such as `search model.heads in [1, 2, 4], train.lr in 1e-4..1e-2 log` gives the search space. The objective
+    is the metric by which the recipe selects its weights. The study is stored in SQLite; rerun the command to continue
+    it.
+
+    Example: archlang tune my.arch --trials 30
+    """
+    from archlang.plan.from_file import plan_search
+    from archlang.plan.trust import require_trust
+
+    search = plan_search(file, recipe, parse_sets(sets), allow or (), plugin or ())
+
+    from archlang.runs.engines import make_engine
+    from archlang.runs.tune import Tuning
+    from archlang.train.stop import Stop
+
+    terminal = console.err if as_json else console.out
+    require_trust([search.first()])
+    ask_for([search.first()], yes, terminal)
+    deadline = deadline_of(time_limit)
+    tuning = Tuning(search, out or Path("runs") / "tune" / search.recipe, seed, device, precision, deadline)
+    shown = RunsDisplay(terminal, search.recipe, trials)
+    with console.plain_warnings(), Stop().listening() as stop, shown.bar:
+        runner = make_engine(engine, workers, parse_sets(options))
+        for trial, result in tuning.run(trials, runner, lambda: shown.stopping(stop)):
+            reached = f"failed: {result.error}" if trial.value is None else f"{tuning.metric} {trial.value:.4f}"
+            terminal.print(f"trial {trial.number}: {_values(trial.values)}: {reached}")
+            shown.advance("")
+    is_over = deadline is not None and time.time() >= deadline
+    if stop.asked or is_over:
+        terminal.print("stopped; rerun the command to resume")
+    ranked = tuning.trials()
+    if as_json:
+        listed = [{"trial": trial.number, "values": trial.values, tuning.metric: trial.value} for trial in ranked]
+        best = search.text(ranked[0].sampled) if ranked else None
+        console.out.write_json({"trials": listed, "best": best})
+    elif ranked:
+        _print_best(tuning, ranked)
+    elif not stop.asked and not is_over:
+        console.fail("no trial succeeded", "raise `--trials`, or see the failures above")
+    if stop.asked:
+        raise typer.Exit(stop.exit_code)
+
+
+def _print_best(tuning: Tuning, ranked: list[Trial]) -> None:
+    from rich.table import Table
+
+    search = tuning.search
+    table = Table("trial", tuning.metric, *(space.path for space in search.spaces), title="The best trials")
+    for trial in ranked[:_PRINTED_TRIALS]:
+        values = (_text(trial.values[space.path]) for space in search.spaces)
+        table.add_row(str(trial.number), f"{trial.value:.4f}", *values)
+    console.out.print(table)
+    console.out.print(search.text(ranked[0].sampled))
+
+
+def _values(values: Mapping[str, int | float | str | bool]) -> str:
+    return ", ".join(f"{path} = {_text(value)}" for path, value in values.items())
+
+
+def _text(value: float | str | bool) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

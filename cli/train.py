@@ -3,98 +3,54 @@
 from __future__ import annotations
 
 import os
-import re
-import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from archlang.cli import completion, console
-from archlang.cli.downloads import ask_for
-from archlang.cli.settings import Allow, Plugin, TimeLimit, deadline_of, parse_sets
-from archlang.cli.shipped import program
+from archlang.cli import arguments, console
+from archlang.cli.arguments import deadline_of, flag, output, parse_sets, program_argument
+from archlang.cli.data import ask_for
 
 if TYPE_CHECKING:
-    from archlang.plan.plan import Plan
-    from archlang.runs.evaluation import Outcome
-
-
-_PRECISIONS = ("32", "bf16", "16")
-
-
-def _device(text: str) -> str:
-    if not re.fullmatch(r"auto|cpu|mps|cuda(:\d+)?", text):
-        raise typer.BadParameter(f"{text!r} is not one of auto, cpu, cuda, cuda:1, mps")
-    return text
-
-
-def _precision(text: str) -> str:
-    if text not in _PRECISIONS:
-        raise typer.BadParameter(f"{text!r} is not one of {', '.join(_PRECISIONS)}")
-    return text
-
-
-Precision = Annotated[str, typer.Option("--precision", help="32, bf16 or 16.", callback=_precision)]
-Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda, cuda:1, mps.", callback=_device)]
-
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Fetch published files of the task without asking.")]
+    from archlang.runs.evaluation import Result
 
 
 def train(
-    file: Annotated[
-        Path | None,
-        typer.Argument(
-            help="A program with a recipe.", show_default=False, callback=program, autocompletion=completion.programs
-        ),
-    ] = None,
-    recipe: Annotated[
-        str | None,
-        typer.Argument(help="The recipe; without it, the first of the file.", autocompletion=completion.recipes),
-    ] = None,
-    sets: Annotated[
-        list[str] | None, typer.Option("--set", help="A static of the recipe, as in `model.d=128`; may be repeated.")
-    ] = None,
-    steps: Annotated[int | None, typer.Option("--steps", min=1, help="Short for `--set train.steps=N`.")] = None,
-    seed: Annotated[int | None, typer.Option("--seed", min=0, max=2**32 - 1, help="Short for `--set seed=N`.")] = None,
-    device: Device = "auto",
-    precision: Precision = "32",
-    devices: Annotated[
-        int | None, typer.Option("--devices", min=1, help="Processes on this machine, one for each device.")
-    ] = None,
-    nodes: Annotated[int | None, typer.Option("--nodes", min=1, help="Machines; start the command on each.")] = None,
+    file: Annotated[Path | None, program_argument("A program with a recipe.")] = None,
+    recipe: arguments.RecipeName = None,
+    sets: arguments.Sets = None,
+    steps: Annotated[int | None, typer.Option(min=1, help="Short for `--set train.steps=N`.")] = None,
+    seed: Annotated[int | None, typer.Option(min=0, max=2**32 - 1, help="Short for `--set seed=N`.")] = None,
+    device: arguments.Device = "auto",
+    precision: arguments.Precision = "32",
+    devices: Annotated[int | None, typer.Option(min=1, help="Processes on this machine, one for each device.")] = None,
+    nodes: Annotated[int | None, typer.Option(min=1, help="Machines; start the command on each.")] = None,
     compiled: Annotated[
-        bool,
-        typer.Option("--compile", help="Compile loop bodies with torch.compile: a slow start, and no gain on the CPU."),
+        bool, flag("--compile", "Compile loop bodies with torch.compile: a slow start, and no gain on the CPU.")
     ] = False,
     graphs: Annotated[
         bool,
-        typer.Option(
+        flag(
             "--graphs",
-            help="Run steps as CUDA graphs, which saves the host's time: in 32 bits, for models without halting loops.",
+            "Run steps as CUDA graphs, which saves the host's time: in 32 bits, for models without halting loops.",
         ),
     ] = False,
     track: Annotated[
         list[str] | None,
         typer.Option(
-            "--track",
-            help="wandb, mlflow or trackio, or a function such as mine.rows of a plugin, besides TensorBoard.",
+            help="wandb, mlflow or trackio, or a function such as mine.rows of a plugin, besides TensorBoard."
         ),
     ] = None,
-    out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="The run folder; if it holds this run, the run resumes.")
-    ] = None,
-    resume: Annotated[
-        Path | None, typer.Option("--resume", help="A run folder to resume, without the program.")
-    ] = None,
-    time_limit: TimeLimit = None,
-    yes: Yes = False,
-    plugin: Plugin = None,
-    allow: Allow = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the results as JSON, and nothing else.")] = False,
+    out: Annotated[Path | None, output("The run folder; if it holds this run, the run resumes.")] = None,
+    resume: Annotated[Path | None, typer.Option(help="A run folder to resume, without the program.")] = None,
+    time_limit: arguments.TimeLimit = None,
+    yes: arguments.Yes = False,
+    plugin: arguments.Plugin = None,
+    allow: arguments.Allow = None,
+    as_json: arguments.AsJson = False,
 ) -> None:
     """Train a recipe on its task, and evaluate every split.
 
@@ -104,6 +60,7 @@ def train(
 
     Example: archlang train recipes/gutlb.arch --steps 100
     """
+    from archlang.plan.from_file import plan_recipe
     from archlang.plan.trust import require_trust
 
     deadline = deadline_of(time_limit)
@@ -112,9 +69,7 @@ def train(
         console.fail(f"name a program or `--resume FOLDER`, {amount}", "see `archlang train --help`", code=2)
     if resume is not None:
         if recipe or sets or steps is not None or seed is not None or out is not None or precision != "32":
-            message = (
-                "a resumed run keeps its settings: `--resume` names a run, and no recipe, setting, precision or folder"
-            )
+            message = "a resumed run keeps its settings: name no recipe, setting, precision or folder with `--resume`"
             console.fail(message, "leave the others out; to train with other settings, name the program", code=2)
         from archlang.record.reading import read_plan
 
@@ -122,7 +77,9 @@ def train(
         folder = resume
     else:
         assert file is not None
-        plan = _plan(file, recipe, sets, steps, seed, allow or (), plugin or ())
+        settings = parse_sets(sets) | ({} if steps is None else {"train.steps": str(steps)})
+        settings |= {} if seed is None else {"seed": str(seed)}
+        plan = plan_recipe(file, recipe, settings, allow or (), plugin or ())
         folder = out or _new_folder(Path("runs") / plan.recipe)
 
     require_trust([plan])
@@ -134,12 +91,16 @@ def train(
     # Otherwise every process of a run prints torch's warning that all weights have gradients.
     os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
     from archlang.runs import training
+    from archlang.runs.evaluation import explaining_stored_model
     from archlang.runs.points import is_done
-    from archlang.runs.stored_model import explaining_stored_model
     from archlang.train.stop import Stop
 
     stop = Stop()
-    with stop.at(deadline), plain_warnings(), nullcontext() if resume is None else explaining_stored_model(folder):
+    with (
+        stop.at(deadline),
+        console.plain_warnings(),
+        nullcontext() if resume is None else explaining_stored_model(folder),
+    ):
         outcome = training.train(
             plan, folder, device=device, precision=precision, devices=devices or _torchrun_count("LOCAL_WORLD_SIZE"),
             nodes=nodes or _torchrun_count("GROUP_WORLD_SIZE"),
@@ -174,26 +135,6 @@ def _torchrun_count(name: str) -> int:
     return int(text) if text.isdecimal() and "TORCHELASTIC_RUN_ID" in os.environ else 1
 
 
-def _plan(
-    file: Path,
-    recipe: str | None,
-    sets: list[str] | None,
-    steps: int | None,
-    seed: int | None,
-    allow: Sequence[Path],
-    plugins: Sequence[Path],
-) -> Plan:
-    """Returns the plan that the command line names."""
-    from archlang.plan.from_file import plan_recipe
-
-    settings = parse_sets(sets)
-    if steps is not None:
-        settings["train.steps"] = str(steps)
-    if seed is not None:
-        settings["seed"] = str(seed)
-    return plan_recipe(file, recipe, settings, allow, plugins)
-
-
 def _new_folder(parent: Path) -> Path:
     """Returns an unused folder named after the current time."""
     name = datetime.now().strftime("%Y-%m-%d_%H-%M-%S")
@@ -204,19 +145,7 @@ def _new_folder(parent: Path) -> Path:
     return folder
 
 
-@contextmanager
-def plain_warnings() -> Iterator[None]:
-    """Prints warnings like errors, without a line of Python."""
-
-    def print_warning(message: Warning | str, *where: object, **more: object) -> None:
-        console.err.print(f"warning: {message}")
-
-    with warnings.catch_warnings():
-        warnings.showwarning = print_warning
-        yield
-
-
-def _outcome_json(outcome: Outcome) -> dict[str, object]:
+def _outcome_json(outcome: Result) -> dict[str, object]:
     from archlang.record.reading import read_record
     from archlang.record.schemas import RESULTS, Results, json_value
 
@@ -226,7 +155,7 @@ def _outcome_json(outcome: Outcome) -> dict[str, object]:
     return facts
 
 
-def _print_results(outcome: Outcome) -> None:
+def _print_results(outcome: Result) -> None:
     from archlang.runs.progress import claim_table, cost_of_lowest_loss, ended_early, result_table
 
     console.out.print(

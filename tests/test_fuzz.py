@@ -34,11 +34,8 @@ from archlang.diagnostics import ArchlangError, ProgramError
 from archlang.diagnostics.render import plain, to_json, to_sarif
 from archlang.export.plain.file import plain_text
 from archlang.graph.text import parse_graph, print_graph
-from archlang.pages.pictures.dot import print_dot
-from archlang.pages.pictures.mermaid import print_mermaid
-from archlang.pages.pictures.page import print_page
+from archlang.pages.pictures.formats import print_dot, print_mermaid, print_page, print_svg
 from archlang.pages.pictures.picture import draw
-from archlang.pages.pictures.svg import print_svg
 from archlang.pages.reports.result_table import ResultTable
 from archlang.pages.reports.table_formats import csv_text, latex, markdown
 from archlang.plan.check import check_text
@@ -169,7 +166,10 @@ RECORD: Mapping[str, Callable[[Path], object]] = {
     "recipe.arch": read_plan,
 }
 CHECKPOINT = ("weights.safetensors", "state.pt", "manifest.json")
-SAVED = ("model.json", "graph.txt", "vocabulary.json", "weights.safetensors", "program/recipe.arch", "manifest.json")
+SAVED = (
+    "run.json", "graph_at_test.txt", "vocabulary.json", "data.json", "recipe.arch", "manifest.json",
+    "checkpoints/*/weights.safetensors", "checkpoints/*/manifest.json",
+)  # fmt: skip
 
 
 def assert_record_is_read_or_refused(data: st.DataObject, name: str, run: Path) -> None:
@@ -201,9 +201,11 @@ def assert_checkpoint_is_read_or_refused(data: st.DataObject, name: str, run: Pa
 def assert_saved_model_is_read_or_refused(data: st.DataObject, name: str, saved: Path) -> None:
     """Damages a file of a copy of a saved model, whose manifest then describes the damaged file."""
     with copy_of(saved) as folder:
-        content = data.draw(any_bytes((folder / name).read_bytes()))
-        (folder / name).write_bytes(content)
+        path = next(folder.glob(name))
+        content = data.draw(any_bytes(path.read_bytes()))
+        path.write_bytes(content)
         if name != "manifest.json":
+            name = path.relative_to(folder).as_posix()
             manifest = json.loads((folder / "manifest.json").read_text())
             manifest["files"][name] = {"size": len(content), "sha256": hashlib.sha256(content).hexdigest()}
             (folder / "manifest.json").write_text(json.dumps(manifest))

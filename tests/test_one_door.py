@@ -24,15 +24,15 @@ HARMLESS = {
 }  # fmt: skip
 EXCEPTIONS = {
     ("record/run_folder.py", "path.rmdir"): "removes the folders that a run created and that are still empty",
-    ("record/checkpoint_content.py", "safetensors.torch.load_file"): "gets a file that the door has opened",
+    ("record/checkpoint.py", "safetensors.torch.load_file"): "gets a file that the door has opened",
     ("runs/tune.py", "optuna.storages.RDBStorage"): "gets a file that the door has checked",
-    ("runs/engines/slurm.py", "submitit.AutoExecutor"): "gets a folder that the door has checked",
+    ("runs/engines.py", "submitit.AutoExecutor"): "gets a folder that the door has checked",
     ("record/summaries.py", "folder.rglob"): "finds run folders below a folder that the user names",
-    ("runs/timing.py", "tempfile.TemporaryDirectory"): "a new folder of its own",
+    ("runs/cost.py", "tempfile.TemporaryDirectory"): "a new folder of its own",
     ("pages/html.py", "read_text"): "the templates of the package",
     ("pages/pictures/png.py", "Image.open"): "a picture in memory",
     ("api/run.py", "load_file"): "the compiler's, which reads programs",
-    ("api/hub.py", "tempfile.TemporaryDirectory"): "a new folder of its own",
+    ("api/saving.py", "tempfile.TemporaryDirectory"): "a new folder of its own",
     ("play/service.py", "glob"): "lists the models of the library",
     ("play/training.py", "tempfile.TemporaryDirectory"): "a new folder of its own",
     ("play/training.py", "write_text"): "a program in that folder",
@@ -44,18 +44,21 @@ EXCEPTIONS = {
     ("play/build.py", "file.read_bytes"): "the files of packages",
     ("play/build.py", "file.read_text"): "the licences of packages",
     ("play/build.py", "folder.iterdir"): "lists packages, and the folder that the user names",
-    ("cli/play.py", "webbrowser.open"): "opens the address of the playground",
-    ("cli/play.py", "tempfile.TemporaryDirectory"): "a new folder of its own",
-    ("cli/predict.py", "open"): "a file of inputs that the user names",
-    ("cli/table_list.py", "path.rglob"): "finds programs below a folder that the user names",
-    ("cli/files.py", "path.rglob"): "finds programs below a folder that the user names",
+    ("cli/servers.py", "webbrowser.open"): "opens the address of the playground",
+    ("cli/servers.py", "tempfile.TemporaryDirectory"): "a new folder of its own",
+    ("cli/trained.py", "open"): "a file of inputs that the user names",
+    ("cli/new.py", "iterdir"): "lists the starters of the package",
+    ("cli/new.py", "file.read_text"): "the starters of the package",
+    ("cli/arguments.py", "path.rglob"): "finds programs below a folder that the user names",
     ("cli/completion.py", "os.scandir"): "lists the folder whose names the user completes",
     ("cli/completion.py", "glob"): "lists the folder of runs",
-    ("cli/watch.py", "os.stat"): "the time of a program that the user names",
+    ("cli/check.py", "os.stat"): "the time of a program that the user names",
     ("cli/data.py", "place.iterdir"): "lists a folder of published data",
 }
-# Opens the null device in place of standard streams that are closed.
-STANDARD_STREAMS = ROOT / "cli" / "standard_streams.py"
+EXCEPTIONS |= {
+    ("cli/main.py", call): "opens the null device in place of standard streams that are closed"
+    for call in ("open", "os.open", "os.fstat", "os.dup2", "os.close")
+}
 
 
 def file_calls(file: Path) -> Iterator[str]:
@@ -82,7 +85,6 @@ def uses(layer: str) -> set[tuple[str, str]]:
     return {
         (f"{layer}/{file.relative_to(folder).as_posix()}", call)
         for file in sorted(folder.rglob("*.py"))
-        if file != STANDARD_STREAMS
         for call in file_calls(file)
     }
 

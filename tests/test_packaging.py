@@ -84,6 +84,7 @@ def test_every_file_that_is_read_at_run_time_is_installed(wheel: zipfile.ZipFile
         *(ROOT / "archlang").glob("*/*.arch"),
         *(ROOT / "archlang").glob("*/*.lark"),
         *(ROOT / "archlang").glob("*/*.tsv"),
+        *(ROOT / "cli" / "starters").glob("*/*.txt"),
         *(ROOT / "archlang" / "diagnostics" / "pages").glob("*.md"),
         *(ROOT / "archlang" / "pages" / "assets").iterdir(),
         *(ROOT / "archlang" / "pages" / "templates").iterdir(),
@@ -108,8 +109,8 @@ def test_every_module_is_installed(wheel: zipfile.ZipFile) -> None:
 
 def test_a_wheel_has_neither_tests_nor_documents(wheel: zipfile.ZipFile) -> None:
     endings = {Path(name).suffix for name in wheel.namelist() if name.startswith("archlang/")}
-    assert endings == {".arch", ".css", ".html", ".js", ".lark", ".md", ".py", ".svg", ".tsv", ".typed"}
-    assert not [name for name in wheel.namelist() if "test" in name]
+    assert endings == {".arch", ".css", ".html", ".js", ".lark", ".md", ".py", ".svg", ".tsv", ".txt", ".typed"}
+    assert not [name for name in wheel.namelist() if "test" in name and "/cli/starters/" not in name]
 
 
 def test_an_installed_wheel_registers_the_lexer_of_pygments(wheel: zipfile.ZipFile) -> None:

@@ -33,12 +33,11 @@ ALLOWED = {
     ("cli/console.py", "sys.stdout"): "sets the encoding",
     ("cli/console.py", "sys.stderr"): "sets the encoding",
     ("cli/console.py", "typer.confirm"): "the only question, of a visible text",
-    ("cli/standard_streams.py", "sys.stdout"): "opens it where it is closed, and closes a broken pipe",
-    ("cli/standard_streams.py", "sys.stderr"): "opens it where it is closed",
-    ("cli/main.py", "sys.stderr"): "where the door cannot be imported",
-    ("cli/downloads.py", "sys.stderr"): "asks whether it is a terminal",
+    ("cli/main.py", "sys.stdout"): "opens it where it is closed, and closes a broken pipe",
+    ("cli/main.py", "sys.stderr"): "opens it where it is closed, and reports that the door cannot be imported",
+    ("cli/data.py", "sys.stderr"): "asks whether it is a terminal",
     ("cli/contracts.py", "sys.stderr"): "receives what the blocks under test print",
-    ("cli/explain.py", "Markdown"): "the pages are archlang's own",
+    ("cli/library.py", "Markdown"): "the pages are archlang's own",
 }
 
 

@@ -30,7 +30,7 @@ recipe tiny {
 }
 """
 
-Train = Callable[..., evaluation.Outcome]
+Train = Callable[..., evaluation.Result]
 
 
 class StopAfter(Stop):
@@ -65,7 +65,7 @@ def program(tmp_path: Path) -> Path:
 def train(program: Path) -> Train:
     """Trains the program into a folder: `train(folder, model__d="16")`."""
 
-    def trained(folder: Path, **sets: str) -> evaluation.Outcome:
+    def trained(folder: Path, **sets: str) -> evaluation.Result:
         settings = {name.replace("__", "."): value for name, value in sets.items()}
         return training.train(plan_recipe(program, sets=settings), folder, device="cpu")
 

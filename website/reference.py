@@ -3,8 +3,7 @@
 from collections.abc import Iterable, Mapping
 from itertools import groupby
 
-from archlang.cli.signatures import fact_lines
-from archlang.cli.tasks import declared_facts
+from archlang.cli.library import declared_facts, fact_lines
 from archlang.editor.documentation import paragraphs
 from archlang.names import library
 from archlang.names.library import PACKAGE

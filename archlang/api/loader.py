@@ -12,8 +12,7 @@ from torch import Tensor
 
 from archlang.plan.from_file import bind_task, plan_recipe, task_sizes
 from archlang.plugins import Plugins
-from archlang.tasks.kit import cache
-from archlang.tasks.kit.checks import check_bounds, check_split
+from archlang.tasks.kit import cache, mistakes
 from archlang.tasks.kit.make_task import make_task
 from archlang.tasks.kit.split import Form
 from archlang.tasks.kit.task import Task
@@ -85,7 +84,6 @@ class Loader:
         self._epoch = 0
 
     def __len__(self) -> int:
-        """The number of batches in an epoch."""
         return len(self._sampler(0)) if self._shuffles else sum(1 for _ in self._data.items_by_length(self._batch))
 
     def __iter__(self) -> Iterator[TaskBatch]:
@@ -141,10 +139,12 @@ def loader(
         bound, sizes, trusted = plan.task, plan.gives, plan.plugins
     else:
         bound, sizes, trusted = bind_task(str(task)), task_sizes(str(task)), Plugins.read(plugins)
-    check_bounds(bound.name, "batch", batch, 1)
-    check_bounds(bound.name, "seed", seed, 0)
+    for name, number, least in (("batch", batch, 1), ("seed", seed, 0)):
+        if number < least:
+            raise mistakes.outside(bound.name, name, number, least, None)
     instance = make_task(bound.name, bound.python, bound.statics, trusted)
-    check_split(bound.name, split, instance.split_names())
+    if split not in instance.split_names():
+        raise mistakes.error("unknown_split", bound.name, split, instance.split_names())
     items = cache.load(bound.name, bound.statics, instance, split, cache.DATA_SEED)
     data = Data(items, device if isinstance(device, torch.device) else select_device(device))
     return Loader(instance, sizes, data, batch, seed, shuffles=split == "train", drop_last=drop_last)

@@ -1,74 +1,52 @@
-"""A trained model in Python: its module, what it reads, and its predictions."""
+"""A trained model in Python: its module, what it reads, its predictions, and what a notebook shows of it."""
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import fields
 from functools import cached_property
 from pathlib import Path
-
-import torch
+from typing import Any
 
 from archlang.api import mistakes
-from archlang.api.saved_folder import SavedModel, is_saved, read_saved
 from archlang.backend.architecture import Architecture
 from archlang.compile import add_origin
 from archlang.diagnostics import ProgramError
-from archlang.names.load import load_file
-from archlang.pages.inspection.inputs import item_batch, typed_input
-from archlang.pages.inspection.inspect import inspect, source_lines
+from archlang.names.resolve import load_file
+from archlang.pages.inspection.inspect import inspect as inspect_batch
+from archlang.pages.inspection.inspect import item_batch, source_lines, typed_input
 from archlang.pages.inspection.inspection import Inspection
+from archlang.pages.pictures.formats import print_svg
+from archlang.pages.pictures.picture import draw
 from archlang.pages.reports.run_report import RunReport
 from archlang.plan.plan import Plan
-from archlang.plugins import NO_PLUGINS, Plugins
-from archlang.record.reading import (
-    GRAPH_AT_TEST,
-    RECIPE,
-    read_graph,
-    read_plan,
-    read_plugins,
-    read_record,
-    read_run,
-    read_text,
-)
-from archlang.record.schemas import RUN, VOCABULARY, ExternRecord, RunRecord
-from archlang.runs.evaluation import OpenedRun, open_run, trained_module
-from archlang.runs.inputs import InputFormat, Item
+from archlang.plugins import NO_PLUGINS
+from archlang.record import reading
+from archlang.record.reading import read_text
+from archlang.record.schemas import RUN, VOCABULARY, ModelRecord
+from archlang.runs.evaluation import OpenedRun, explaining_stored_model, open_run, trained_module
+from archlang.runs.inputs import FieldFormat, InputFormat, Item, pointing_fields
 from archlang.runs.prediction import DEFAULT_BATCH, Prediction, predict_inputs
-from archlang.runs.stored_model import explaining_stored_model
 from archlang.source import Source
-from archlang.tasks.kit.make_task import make_task
 from archlang.tasks.kit.split import Split
-from archlang.tasks.kit.task import Task
-from archlang.train.devices import select_device
+from archlang.tasks.kit.task import Kind
 from archlang.types.statics import StaticValue
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Run:
-    """A trained model from a run folder or a saved model."""
-
-    folder: Path
-    module: Architecture
-    """in evaluation mode, with the weights of `step`"""
-    recipe: str | None
-    step: int | None
-    task_record: ExternRecord
-    """the task with all its statics"""
-    settings: Mapping[str, StaticValue]
-    """every setting of the run by its dotted path; `--set` has changed some of them"""
-    device: torch.device
-    _source: OpenedRun | SavedModel
-    _plugins: tuple[str | Path, ...] = ()
+class Run(OpenedRun):
+    """A trained model from a run folder or a saved model: its `module`, in evaluation mode, with the weights of `step`,
+    its `task`, and what it reads and answers."""
 
     @property
-    def input_format(self) -> InputFormat:
-        """The fields that the model reads, and what it answers."""
-        if isinstance(self._source, OpenedRun):
-            return self._source.input_format
-        assert self._source.input_format is not None
-        return self._source.input_format
+    def recipe(self) -> str | None:
+        return self.record.recipe
+
+    @property
+    def settings(self) -> Mapping[str, StaticValue]:
+        """Every setting of the run by its dotted path; `--set` has changed some of them."""
+        return self.record.settings
 
     @property
     def vocabulary(self) -> tuple[str, ...]:
@@ -76,36 +54,19 @@ class Run:
         return self.input_format.words
 
     @cached_property
-    def task(self) -> Task:
-        """The task of the run.
-
-        Raises:
-            PluginError: it is a task of the user's own, and `load_run` was not given its plugin."""
-        if isinstance(self._source, OpenedRun):
-            return self._source.task
-        record = self.task_record
-        return self.input_format.bind(
-            make_task(record.name, record.python, record.statics, Plugins.read(self._plugins))
-        )
-
-    @cached_property
     def plan(self) -> Plan:
         """The plan of the run: its graphs, its task, its optimizer, its claims.
 
         Raises:
-            SavedModelError: it was loaded from a saved model."""
-        self._require_run("plan")
-        return read_plan(self.folder, self._plugins)[0]
+            RunError: it was saved by an earlier version, without a plan."""
+        return reading.read_plan(self.folder, [plugin.path for plugin in self.plugins.files])[0]
 
     def samples(self, split: str = "test") -> Split:
         """Returns the samples of a split of the task, for `predict`.
 
         Raises:
-            RunError: the task has no such split.
-            SavedModelError: it was loaded from a saved model."""
-        self._require_run("data")
-        assert isinstance(self._source, OpenedRun)
-        return self._source.load([split], None)[split]
+            RunError: the task has no such split."""
+        return self.load([split], None)[split]
 
     def predict(
         self, inputs: Sequence[Item] | Split, *, batch: int = DEFAULT_BATCH, length: int | None = None
@@ -141,37 +102,28 @@ class Run:
             else:
                 batch = typed_input(self.module, self.input_format, item)
                 title = item if isinstance(item, str) else "input"
-            lines = {}
-            if isinstance(self._source, OpenedRun) and self.recipe is not None:
-                lines = source_lines(self.folder / RECIPE, self.recipe)
-            return inspect(self.module, self.input_format, batch, title, lines)
+            program = self.folder / reading.own_name(self.folder, reading.RECIPE)
+            lines = {} if self.recipe is None else source_lines(program, self.recipe)
+            return inspect_batch(self.module, self.input_format, batch, title, lines)
 
     def report(self) -> RunReport:
-        """Returns the report of the run: its curves, metrics and claims.
+        """Returns the report of the run: its curves, metrics and claims. A saved model has no curves.
 
         Raises:
-            SavedModelError: it was loaded from a saved model."""
-        self._require_run("report")
+            RunError: an earlier version has saved it, without a report."""
         return RunReport.read(self.folder)
 
     def __repr__(self) -> str:
-        step = "" if self.step is None else f", step {self.step}"
         model = self.module.program.graph.name
-        return f"<{model} on {self.task_record.name}, from {self.folder}{step}>"
+        return f"<{model} on {self.bound_task.name}, from {self.folder}, step {self.step}>"
 
     def _repr_html_(self) -> str | None:
-        if isinstance(self._source, OpenedRun):
-            return self.report()._repr_html_()
-        return self.module._repr_html_()
-
-    def _require_run(self, thing: str) -> None:
-        if not isinstance(self._source, OpenedRun):
-            raise mistakes.has_no(self.folder, thing)
+        return self.module._repr_html_() if reading.is_saved(self.folder) else self.report()._repr_html_()
 
 
 def explaining_input_format(run: Run) -> AbstractContextManager[None]:
     """Raises a RunError where a saved model has a vocabulary of another model, or a run folder such a graph."""
-    return explaining_stored_model(run.folder / (VOCABULARY if is_saved(run.folder) else GRAPH_AT_TEST))
+    return explaining_stored_model(run.folder / (VOCABULARY if reading.is_saved(run.folder) else reading.GRAPH_AT_TEST))
 
 
 def load_run(
@@ -181,60 +133,91 @@ def load_run(
 
     Args:
         checkpoint: `best`, the weights that the run selects by its validation metric; `last`; or a step whose
-            checkpoint is kept. A saved model has one set of weights, which is `best`.
+            checkpoint is kept. A saved model has one set of weights.
         device: As after `--device`.
         plugins: The Python files of the user's own that the run was trained with. They are run: read them first.
 
     Raises:
-        RunError: the folder is no run folder, is damaged, or has no such checkpoint.
-        PluginError: a plugin cannot be imported, or the run was trained with others.
-        SavedModelError: the saved model is damaged, or another checkpoint than `best` of it is asked for."""
-    folder, plugins = Path(folder), tuple(plugins)
-    if is_saved(folder):
-        if checkpoint != "best":
-            raise mistakes.one_set_of_weights(folder, checkpoint)
-        saved = read_saved(folder, plugins)
-        record, torch_device = saved.record, select_device(device)
-        if saved.input_format is None or record.task is None:
-            raise mistakes.no_input_format(folder)
-        return Run(
-            folder, saved.module.to(torch_device), record.recipe, record.step, record.task, record.settings,
-            torch_device, saved, plugins,
-        )  # fmt: skip
-    opened = open_run(folder, checkpoint=checkpoint, device=device, plugins=plugins)
-    run = read_record(folder, RUN, RunRecord)
-    _add_origin(opened.module, folder, run)
-    return Run(
-        folder, opened.module.eval(), opened.recipe, opened.step, run.task, run.settings, opened.device, opened, plugins
-    )
+        RunError: the folder is no run folder or saved model, is damaged, or has no such checkpoint.
+        PluginError: a plugin cannot be imported, or the run was trained with others."""
+    opened = open_run(Path(folder), checkpoint=checkpoint, device=device, plugins=plugins)
+    _add_origin(opened.module, opened.folder, opened.record)
+    opened.module.eval()
+    return Run(**{each.name: getattr(opened, each.name) for each in fields(opened)})
 
 
-def load_module(folder: Path, checkpoint: str = "best", plugins: Iterable[str | Path] = ()) -> Architecture:
+def load_module(folder: Path, checkpoint: str | int = "best", plugins: Iterable[str | Path] = ()) -> Architecture:
     """Returns the trained module of a run folder or of a saved model, with arguments as of `load_run`. The task needs
     no plugin.
 
     Raises:
-        RunError, PluginError, SavedModelError: as `load_run`."""
-    if is_saved(folder):
-        if checkpoint != "best":
-            raise mistakes.one_set_of_weights(folder, checkpoint)
-        return read_saved(folder, plugins).module
-    run, graph, plugins = read_run(folder)[0], read_graph(folder), tuple(plugins)
-    trusted = read_plugins(folder, run, plugins) if plugins or graph.has_own_python else NO_PLUGINS
-    module, _ = trained_module(folder, run, checkpoint, graph, trusted)
-    _add_origin(module, folder, run)
+        RunError, PluginError: as `load_run`."""
+    reading.require_intact(folder)
+    record, graph, plugins = reading.read_record(folder, RUN, ModelRecord), reading.read_graph(folder), tuple(plugins)
+    trusted = reading.read_plugins(folder, record, plugins) if plugins or graph.has_own_python else NO_PLUGINS
+    module, _ = trained_module(folder, record, checkpoint, graph, trusted)
+    _add_origin(module, folder, record)
     return module.eval()
 
 
-def _add_origin(module: Architecture, folder: Path, run: RunRecord) -> None:
-    program, *used = _sources(folder)
-    add_origin(module, program, used, run.settings, run.recipe)
-
-
-def _sources(folder: Path) -> Sequence[Source]:
-    """Returns the program of a run, and the files that it uses. A program of another version of archlang may have
-    errors by now: then the files that it uses are unknown."""
+def _add_origin(module: Architecture, folder: Path, record: ModelRecord) -> None:
+    """Adds the program of a folder, and the files that it uses, if it has a program. A program of another version of
+    archlang may have errors by now: then the files that it uses are unknown."""
+    if not reading.has(folder, reading.RECIPE):
+        return
+    path = folder / reading.own_name(folder, reading.RECIPE)
     try:
-        return load_file(folder / RECIPE).sources
+        program, *used = load_file(path).sources
     except ProgramError:
-        return [Source(str(folder / RECIPE), read_text(folder, RECIPE))]
+        program, used = Source(str(path), read_text(folder, reading.RECIPE)), []
+    add_origin(module, program, used, record.settings, record.recipe)
+
+
+def picture(model: Architecture | Run) -> str:
+    """Returns the picture of a module, or of a run's module, as HTML: an image of the boxes of its program, which a
+    notebook shows for a cell that ends with the module. `archlang viz` draws pictures of programs that fold.
+
+    Raises:
+        SavedModelError: it is no model."""
+    module = model.module if isinstance(model, Run) else model
+    if not isinstance(module, Architecture):
+        raise mistakes.not_a_model(type(module).__name__)
+    origin = module.program.origin
+    svg = print_svg(draw(module.program.graph if origin is None else origin.graph))
+    data = base64.b64encode(str(svg).encode()).decode()
+    return f'<img alt="model {module.program.graph.name}" src="data:image/svg+xml;base64,{data}">'
+
+
+def inspect(model: Architecture | Run, item: Any) -> Inspection:  # Any: an input, as `Run.predict` takes it
+    """Returns what a model does with one input: its answers, and a panel for each of its attention maps, gates, halting
+    probabilities, pointers and memories.
+
+    A notebook shows the page of `archlang inspect`; `html()` returns it, and `panels` are the numbers.
+
+    Args:
+        model: A run, whose inputs may be texts; or a module, whose inputs are token ids and numbers.
+        item: The input, or samples of the task, of which the first is shown.
+
+    Raises:
+        RunError: the input does not fit the model."""
+    if isinstance(model, Run):
+        return model.inspect(item)
+    if not isinstance(model, Architecture):
+        raise mistakes.not_a_model(type(model).__name__)
+    if isinstance(item, Split):
+        raise mistakes.samples_need_a_run()
+    input_format = _format_of(model)
+    return inspect_batch(model, input_format, typed_input(model, input_format, item), "input")
+
+
+def _format_of(module: Architecture) -> InputFormat:
+    """Returns the format of a module whose task is unknown: the text of a token is its number."""
+    fields = tuple(
+        FieldFormat(name=field.name, words=tuple(map(str, range(field.vocabulary))))
+        if field.vocabulary is not None
+        else FieldFormat(name=field.name, size=0 if field.type.feature is None else field.type.feature.constant)
+        for field in module.program.inputs
+    )
+    points_from, points_at = pointing_fields(module, [field.name for field in fields])
+    kind = Kind.POINTING if points_at else Kind.TAGGING if module.program.result.lengths else Kind.CLASSIFICATION
+    return InputFormat(kind=kind, fields=fields, words=(), points_at=points_at, points_from=points_from)

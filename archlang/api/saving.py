@@ -1,23 +1,36 @@
-"""`save` and `load`: a module as a folder of plain files, and back."""
+"""`save` and `load`: a module as a folder of plain files, and back; `push` and `pull`: such folders on a hub."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+import hashlib
+import tempfile
+from collections.abc import Collection, Iterable, Mapping
+from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
+from types import ModuleType
 
 from archlang.api import mistakes
-from archlang.api.run import Run, load_module
-from archlang.api.saved_folder import ModelRecord, is_saved, write_saved
+from archlang.api.run import Run, load_module, load_run
 from archlang.backend.architecture import Architecture
 from archlang.compile import load as compile_file
-from archlang.record.reading import GRAPH_AT_TEST, RECIPE
-from archlang.record.schemas import RUN
-from archlang.record.used_files import stored_files
+from archlang.diagnostics.machine import needs_extra
+from archlang.files.folder import Folder
+from archlang.files.os_errors import os_errors_as
+from archlang.graph.graph import Graph, Region
+from archlang.graph.text import print_graph
+from archlang.record import reading, schemas
+from archlang.record.checkpoint import saved_checkpoint
+from archlang.record.reading import read_text
+from archlang.record.run_folder import stored_files
+from archlang.source import package
+from archlang.source.cache_folder import cache_folder
 
 
 def save(model: Architecture | Run, folder: str | Path) -> None:
-    """Writes a module or a run as a folder that `load` reads: the program, the settings, the graph, the vocabulary and
-    the weights, with their digests. No file is Python or a pickle. A saved model that is there already is replaced.
+    """Writes a module or a run as a folder that `load` reads: a run folder without curves, with one checkpoint that has
+    weights alone, and a manifest with the digest of every file. No file is Python or a pickle. A saved model that is
+    there already is replaced.
 
     Only a run has a vocabulary, so that `load_run(folder).predict(…)` works without the task's data.
 
@@ -25,23 +38,73 @@ def save(model: Architecture | Run, folder: str | Path) -> None:
         SavedModelError: it is no model, or the folder holds other files or cannot be written."""
     module = model.module if isinstance(model, Run) else model
     if not isinstance(module, Architecture):
-        raise mistakes.not_a_model(model)
+        raise mistakes.not_a_model(type(model).__name__)
     origin = module.program.origin
     assert origin is not None, "`compile.build` has recorded it"
-    program = {}
+    texts = {}
     if origin.program is not None:
-        program = {RECIPE: origin.program.text, **stored_files(origin.program, origin.used)}
-    record = ModelRecord(
-        model=module.program.graph.name,
-        settings=dict(origin.settings),
-        without_passes=origin.without_passes,
-        recipe=model.recipe if isinstance(model, Run) else None,
-        task=model.task_record if isinstance(model, Run) else None,
-        step=model.step if isinstance(model, Run) else None,
-        plugins=origin.plugins.digests(),
-    )
-    input_format = model.input_format if isinstance(model, Run) else None
-    write_saved(Path(folder), module, record, origin.graph, input_format, program)
+        texts = {reading.RECIPE: origin.program.text, **stored_files(origin.program, origin.used)}
+    if isinstance(model, Run):
+        texts |= _texts_of_run(model, origin.plugins.digests())
+    else:
+        record = schemas.ModelRecord(
+            model=module.program.graph.name, settings=dict(origin.settings), plugins=origin.plugins.digests(),
+            without_passes=origin.without_passes,
+        )  # fmt: skip
+        texts[schemas.RUN] = schemas.json_text(record)
+    texts[reading.GRAPH_AT_TEST] = print_graph(_without_places(origin.graph))
+    step = model.step if isinstance(model, Run) else 0
+    _write(Path(folder), {name: text.encode() for name, text in texts.items()} | saved_checkpoint(module, step))
+
+
+def _texts_of_run(run: Run, plugins: Mapping[str, str]) -> dict[str, str]:
+    """Returns the files of a run that its saved model has, by name. `plugins` are those of the model alone."""
+    earlier = reading.is_earlier(run.folder)
+    record = reading.read_record(run.folder, schemas.RUN, schemas.ModelRecord if earlier else schemas.RunRecord)
+    texts = {
+        name: read_text(run.folder, name) for name in (schemas.DATA, schemas.RESULTS) if reading.has(run.folder, name)
+    }
+    if not earlier and reading.has(run.folder, reading.GRAPH):
+        texts[reading.GRAPH] = print_graph(_without_places(reading.read_graph(run.folder, reading.GRAPH)))
+    record = record.model_copy(update={"plugins": plugins, "step": None})
+    return {**texts, schemas.RUN: schemas.json_text(record), schemas.VOCABULARY: schemas.json_text(run.input_format)}
+
+
+def _without_places(graph: Graph) -> Graph:
+    """Returns a graph without the places of the program, which would name folders of this machine."""
+
+    def stripped(region: Region) -> Region:
+        nodes = (replace(node, span=None, regions=tuple(map(stripped, node.regions))) for node in region.nodes)
+        return replace(region, nodes=tuple(nodes))
+
+    instances = {path: replace(instance, span=None) for path, instance in graph.instances.items()}
+    return replace(graph, region=stripped(graph.region), instances=instances)
+
+
+def _write(folder: Path, contents: Mapping[str, bytes]) -> None:
+    if folder.is_symlink() or (
+        folder.exists() and not (folder.is_dir() and (reading.is_saved(folder) or _is_empty(folder)))
+    ):
+        raise mistakes.exists(folder)
+    files = {
+        name: schemas.FileRecord(size=len(content), sha256=hashlib.sha256(content).hexdigest())
+        for name, content in sorted(contents.items())
+    }
+    manifest = schemas.SavedRecord(format=reading.FORMAT, archlang=package.VERSION, files=files)
+    with (
+        os_errors_as(mistakes.not_written, folder),
+        Folder.create(folder.absolute().parent) as parent,
+        parent.new_folder(folder.name) as unfinished,
+    ):
+        for name, content in {**contents, schemas.MANIFEST: schemas.json_text(manifest).encode()}.items():
+            parents, _, own_name = name.rpartition("/")
+            with unfinished.folder(parents, create=True) if parents else nullcontext(unfinished) as home:
+                home.write(own_name, content)
+
+
+def _is_empty(folder: Path) -> bool:
+    with Folder.open(folder) as opened:
+        return not opened.names()
 
 
 def load(
@@ -80,6 +143,75 @@ def load(
     given += ["without_passes"] * bool(without_passes) + list(statics)
     if given:
         raise mistakes.statics_of_folder(folder, given)
-    if not (is_saved(folder) or (folder / RUN).exists() or (folder / GRAPH_AT_TEST).exists()):
-        raise mistakes.not_saved(folder)
+    _require_model(folder)
     return load_module(folder, plugins=plugins)
+
+
+def push(
+    model: Architecture | Run | str | Path, name: str, *, private: bool = False, plugins: Iterable[str | Path] = ()
+) -> str:
+    """Uploads a module, a run or the folder of a run or a saved model to the repository `name`, such as `me/ndr`, which
+    is created if it does not exist. Returns its address.
+
+    Only the files that `save` writes are uploaded. `plugins` is that of `load`, for a folder whose model has
+    Python of your own; its code is not uploaded.
+
+    Raises:
+        RunError: `huggingface_hub` is not installed.
+        SavedModelError: the hub refuses, or the folder has no model."""
+    hub = _hub()
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary) / "model"
+        if isinstance(model, str | Path):
+            _require_model(Path(model))
+            is_run = reading.read_record(Path(model), schemas.RUN, schemas.ModelRecord).task is not None
+            model = load_run(model, plugins=plugins) if is_run else load(model, plugins=plugins)
+        save(model, folder)
+        try:
+            api = hub.HfApi()
+            api.create_repo(name, private=private, exist_ok=True)
+            files = [schemas.MANIFEST, *reading.require_intact(folder)]
+            message = "archlang model"
+            return str(api.upload_folder(
+                repo_id=name, folder_path=str(folder), allow_patterns=files, commit_message=message))  # fmt: skip
+        except Exception as error:  # of the network and of the service, of many kinds
+            raise mistakes.hub_fails(name, _first_line(error)) from error
+
+
+def pull(name: str, *, revision: str | None = None, folder: str | Path | None = None) -> Path:
+    """Downloads the saved model of a repository, and returns its folder, which `load` and `load_run` open.
+
+        module = archlang.load(archlang.pull("me/ndr"))
+
+    Args:
+        revision: A branch, a tag or a commit.
+        folder: Where to. By default a folder of the cache, which is updated.
+
+    Raises:
+        RunError: `huggingface_hub` is not installed.
+        SavedModelError: the hub has no such repository, or it is no saved model."""
+    hub = _hub()
+    target = Path(folder) if folder is not None else cache_folder() / "hub" / name.replace("/", "--")
+    try:
+        # `local_dir` has files where the hub's own cache has links, which `load` does not follow.
+        patterns = ["*.json", "*.txt", "*.safetensors", "*.arch"]
+        hub.snapshot_download(name, revision=revision, local_dir=str(target), allow_patterns=patterns)
+    except Exception as error:  # of the network and of the service, of many kinds
+        raise mistakes.hub_fails(name, _first_line(error)) from error
+    _require_model(target)
+    return target
+
+
+def _require_model(folder: Path) -> None:
+    if not (reading.is_saved(folder) or (folder / schemas.RUN).exists() or (folder / reading.GRAPH_AT_TEST).exists()):
+        raise mistakes.not_saved(folder)
+
+
+def _hub() -> ModuleType:
+    with needs_extra("hub"):
+        import huggingface_hub
+    return huggingface_hub
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0] or type(error).__name__

@@ -19,7 +19,6 @@ from archlang.backend.runtime.empty_batches import pad_empty_axes, remove_paddin
 from archlang.backend.runtime.inputs import Lengths, check_fields, check_lengths
 from archlang.backend.runtime.loops import DEPTH, PONDER, Group, Halting, ObservedLoop, Repeat, Stack, StepResults
 from archlang.backend.runtime.masks import code_inputs
-from archlang.backend.runtime.weight_gradients import LinearMaps
 from archlang.graph.operations import CHARGES
 from archlang.graph.step_results import loop_of_results
 
@@ -47,7 +46,6 @@ class Architecture(Group):
     sample_depth: Float[Tensor, " b"] | None
     charges: Mapping[str, Float[Tensor, ""]]
     sample_charges: Mapping[str, Float[Tensor, " b"]]
-    linear_maps: LinearMaps
 
     def __init__(self, program: PythonProgram) -> None:
         super().__init__()
@@ -82,7 +80,7 @@ class Architecture(Group):
     ) -> Float[Tensor, "b *classes"]:
         program = self.program
         inputs = code_inputs(program, fields, lengths)
-        with call_scope(), self.linear_maps.gathering():
+        with call_scope():
             try:
                 results = program.code.function(self, *inputs)
             except (Exception, SystemExit) as error:

@@ -1,4 +1,4 @@
-"""Sets the loops and joins of a program on the modules that run them."""
+"""Sets the loops of a program on the modules that run them."""
 
 from typing import Any
 
@@ -10,10 +10,8 @@ from archlang.backend.lower.names import relative_path
 from archlang.backend.lower.regions import PythonProgram
 from archlang.backend.runtime.experts import Experts
 from archlang.backend.runtime.halting import HaltingBlock
-from archlang.backend.runtime.joined_linear import JoinedLinear
 from archlang.backend.runtime.loops import Halting, Repeat, SplitBody, Stack, Step, StepModules, resolve
 from archlang.backend.runtime.scans import ChunkScan, GrowingState, PositionScan, Scan
-from archlang.backend.runtime.weight_gradients import LinearMaps
 from archlang.graph import operations
 from archlang.graph.graph import Graph, Node
 from archlang.graph.growth import growths
@@ -21,30 +19,15 @@ from archlang.graph.loop_layout import has_halting_positions, loop_layout, takes
 
 
 def attach_program(architecture: nn.Module, program: PythonProgram) -> None:
-    """Sets the loops and joins of a program on the module of its model and on the steps of its stacks. The module also
-    gets its linear maps, as `linear_maps`.
+    """Sets the loops of a program on the module of its model and on the steps of its stacks.
 
     Raises:
         BuildError: the block that should halt a loop is none that halts."""
     _attach(architecture, program.code, program.graph)
-    maps = [part for part in architecture.modules() if isinstance(part, nn.Linear)]
-    architecture.__dict__["linear_maps"] = LinearMaps(maps if _shares_weights(program.code) else [])
-
-
-def _shares_weights(code: Code) -> bool:
-    """Whether a loop uses the same weights in several steps."""
-    return any(
-        not isinstance(loop.node.operation, operations.OwnWeights) or _shares_weights(loop.body) for loop in code.loops
-    )
 
 
 def _attach(owner: nn.Module, code: Code, graph: Graph) -> None:
-    """Sets the loops and joins of code on the module that runs it, as plain attributes: they own no weights."""
-    for join in code.joins:
-        paths = tuple(f"{relative_path(path, join.scope)}.{name}" for path, name in join.maps)
-        widths = [kind.feature for kind in join.types]
-        sizes = tuple(width.constant for width in widths if width is not None and width.constant is not None)
-        owner.__dict__[join.name] = JoinedLinear(owner, paths, sizes)
+    """Sets the loops of code on the module that runs it, as plain attributes: they own no weights."""
     for loop in code.loops:
         runtime = _runtime(owner, loop, graph)
         owner.__dict__[loop.name] = runtime

@@ -1,16 +1,20 @@
-"""`costs`, `maps` and `records`: compares the weights, linear maps and records of a class with its signature."""
+"""`costs`, `maps`, `records` and halting: compares a class with what its signature states beside its result."""
 
+from itertools import pairwise
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from archlang.backend.runtime.joined_linear import is_joinable
 from archlang.contracts import mistakes, samples
-from archlang.contracts.independence import changed
+from archlang.contracts.mistakes import Skipped
+from archlang.contracts.results import changed, difference
 from archlang.contracts.subject import Subject
-from archlang.contracts.verdict import Broken, Skipped
 from archlang.graph.facts import LinearMap
+
+# Enough steps for most positions to halt.
+_STEPS = 12
+_CONSTANT = ("mixture", "ponder", "steps", "remaining")
 
 
 def costs(subject: Subject) -> None:
@@ -25,7 +29,9 @@ def costs(subject: Subject) -> None:
     if parameters is not None and "parameters" in stated:
         counted = sum(weights.numel() for weights in subject.block.parameters())
         if counted != parameters:
-            raise Broken(mistakes.wrong_parameters(case, parameters, counted, subject.facts()))
+            raise mistakes.wrong_cost(
+                case, "parameters", parameters, f"the block has {counted} parameters", subject.facts()
+            )
     elif nonzero is None:
         raise Skipped("states no `parameters`")
     if nonzero is not None:
@@ -33,14 +39,15 @@ def costs(subject: Subject) -> None:
         for field in subject.evaluate(sample).values():
             counted = int((field.value != 0).sum(-1).max())
             if counted > nonzero:
-                raise Broken(mistakes.too_many_nonzero(case, nonzero, counted, subject.facts([sample], sample.sizes)))
+                reason = f"{counted} features of a position of the result differ from 0"
+                raise mistakes.wrong_cost(case, "nonzero", nonzero, reason, subject.facts([sample], sample.sizes))
 
 
 def maps(subject: Subject) -> None:
     """Checks each linear map, and runs the block with `products` computed outside of it.
 
     Raises:
-        Broken: a map is missing, cannot be joined or has another width, or passing its product changes the result.
+        Broken: a map is missing, is not linear or has another width, or passing its product changes the result.
         Skipped: the signature states no maps."""
     case = subject.case
     if not case.instance.maps:
@@ -48,7 +55,7 @@ def maps(subject: Subject) -> None:
     for linear in case.instance.maps:
         reason = _misfit(getattr(subject.block, linear.name, None), linear)
         if reason:
-            raise Broken(mistakes.wrong_map(case, linear.name, reason, subject.facts()))
+            raise mistakes.wrong_map(case, linear.name, reason, subject.facts())
     sample = subject.sample(subject.sizes()[-1])
     facts = subject.facts([sample], sample.sizes)
     with torch.no_grad():
@@ -56,15 +63,15 @@ def maps(subject: Subject) -> None:
     change = changed(subject.evaluate(sample), joined)
     if change:
         names = ", ".join(linear.name for linear in case.instance.maps)
-        raise Broken(mistakes.wrong_map(case, names, f"is misapplied: {change} with its product precomputed", facts))
+        raise mistakes.wrong_map(case, names, f"is misapplied: {change} with its product precomputed", facts)
 
 
 def _misfit(part: object, linear: LinearMap) -> str:
     """Returns why an attribute of a block is not the linear map that its signature states; "" if it is."""
     if not isinstance(part, nn.Module):
         return "is not a module of the class"
-    if not is_joinable(part):
-        return f"is a {type(part).__module__}.{type(part).__name__}, which cannot be joined"
+    if not isinstance(part, nn.Linear):
+        return f"is a {type(part).__module__}.{type(part).__name__}, not a torch.nn.Linear"
     return "" if part.out_features == linear.width else f"has width {part.out_features}, not {linear.width}"
 
 
@@ -89,8 +96,39 @@ def records(subject: Subject) -> None:
             with torch.no_grad():
                 weights = block.weights(*arguments, **options)
         except Exception as error:  # the block may raise any error
-            raise Broken(mistakes.record_raises(case, error, options, facts)) from error
+            raise mistakes.record_raises(case, error, options, facts) from error
         sizes = [arguments[0].shape[1], arguments[-1].shape[1]]
         if not isinstance(weights, Tensor) or weights.dim() != 4 or [*weights.shape[2:]] != sizes:
             actual = list(weights.shape) if isinstance(weights, Tensor) else f"a {type(weights).__name__}"
-            raise Broken(mistakes.wrong_record(case, f"[1, h, {sizes[0]}, {sizes[1]}]", str(actual), facts))
+            reason = f"returns {actual}, but attention has the shape [1, h, {sizes[0]}, {sizes[1]}]"
+            remedy = "return a weight for each sample, head, query and key"
+            raise mistakes.wrong_record(case, reason, remedy, facts)
+
+
+def halting(subject: Subject) -> None:
+    """Checks every step of a loop: `accepted` and `live` are true only at positions that were live before, and the
+    mixture, ponder, steps and remaining probability of a sample are constant once none of its positions is live.
+
+    Raises:
+        Broken: a step violates this.
+        Skipped: the block is not a halting block."""
+    if not subject.halts:
+        raise Skipped("is not a halting block")
+    case = subject.case
+    names = case.lengths
+    batch = [subject.sample(dict.fromkeys(names, size), salt) for salt, size in enumerate((1, 5, 0, 2))]
+    facts = subject.facts(batch, samples.longest(batch))
+    tallies = subject.tallies(batch, _STEPS)
+    for step, (before, after) in enumerate(pairwise(tallies), start=1):
+        for name in ("accepted", "live"):
+            now: Tensor = getattr(after, name)
+            if (now & ~before.live).any():
+                reason = f"step {step} sets `{name}` at a position that was not live"
+                raise mistakes.accepts_after_halting(case, reason, facts)
+        halted = ~before.live.reshape(len(batch), -1).any(1)
+        for name in _CONSTANT:
+            if getattr(before, name) is None or getattr(after, name) is None:
+                continue
+            gap = difference(getattr(before, name)[halted], getattr(after, name)[halted])
+            if gap:
+                raise mistakes.changes_after_halting(case, name, gap, {**facts, "step": str(step)})

@@ -7,9 +7,9 @@ from torch import Tensor
 
 from archlang.contracts import mistakes, samples
 from archlang.contracts.cases import BLOCK
+from archlang.contracts.mistakes import Skipped
 from archlang.contracts.samples import Sample
 from archlang.contracts.subject import Fields, Subject
-from archlang.contracts.verdict import Broken, Skipped
 
 _STEP = 1e-6
 _TOLERANCE = 1e-5
@@ -66,7 +66,7 @@ def _compare(subject: Subject, batch: Sequence[Sample]) -> None:
         actual = float((gradient * direction).sum())
         if not abs(actual - expected) <= _TOLERANCE * (1 + abs(expected)):
             reason = f"is {actual:.4g} along a random direction, but finite differences yield {expected:.4g}"
-            raise Broken(mistakes.wrong_gradient(subject.case, _short(name), reason, facts))
+            raise mistakes.wrong_gradient(subject.case, _short(name), reason, facts)
 
 
 def _require_finite(subject: Subject, batch: Sequence[Sample]) -> None:
@@ -81,7 +81,7 @@ def _require_finite(subject: Subject, batch: Sequence[Sample]) -> None:
         if not gradient.isfinite().all():
             facts = subject.facts(batch, samples.longest(batch))
             reason = "contains NaN or infinity"
-            raise Broken(mistakes.wrong_gradient(subject.case, _short(name), reason, facts))
+            raise mistakes.wrong_gradient(subject.case, _short(name), reason, facts)
 
 
 def _leaves(subject: Subject, batch: Sequence[Sample]) -> list[tuple[str, Tensor]]:

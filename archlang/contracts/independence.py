@@ -1,15 +1,16 @@
-"""Checks that the result of a sample depends neither on padding nor on other samples of the batch."""
+"""Checks that the result of a sample does not depend on padding, batch mates, training, or saving and copying."""
 
+import copy
 from collections.abc import Iterator, Sequence
 
 import torch
+from torch import nn
 
 from archlang.contracts import mistakes, samples
-from archlang.contracts.results import finite
-from archlang.contracts.rounding import difference
+from archlang.contracts.mistakes import Broken, Skipped
+from archlang.contracts.results import changed, finite
 from archlang.contracts.samples import Sample, Sizes
 from archlang.contracts.subject import Fields, Subject
-from archlang.contracts.verdict import Broken, Skipped
 
 _PADDING = 3
 # What an earlier part of a model may compute of padding.
@@ -55,7 +56,7 @@ def _require_same(subject: Subject, sample: Sample, alone: Fields, padded: Field
     change = changed(alone, padded)
     if change:
         facts = subject.facts([sample], sizes)
-        raise Broken(mistakes.reads_padding(subject.case, f"{change} {why}", facts))
+        raise mistakes.reads_padding(subject.case, f"{change} {why}", facts)
 
 
 def batch(subject: Subject) -> None:
@@ -77,15 +78,15 @@ def batch(subject: Subject) -> None:
             change = changed(subject.evaluate(sample, padded, masked=bool(names), training=training), in_batch)
             if change:
                 why = f"sample {row}: {change} in a batch" + ", in training" * training
-                raise Broken(mistakes.mixes_samples(subject.case, why, facts))
+                raise mistakes.mixes_samples(subject.case, why, facts)
             if not finite(in_batch):
-                raise Broken(mistakes.not_finite(subject.case, f"of sample {row}", facts))
+                raise mistakes.not_finite(subject.case, f"of sample {row}", facts)
     for sizes in _empty(names):
         empty = [subject.sample(sizes, salt) for salt in range(2)]
         for masked in (False, True):
             if not all(map(finite, subject.evaluate_all(empty, masked=masked))):
                 facts = subject.facts(empty, sizes)
-                raise Broken(mistakes.not_finite(subject.case, "of a batch without positions", facts))
+                raise mistakes.not_finite(subject.case, "of a batch without positions", facts)
 
 
 def _empty(names: Sequence[str]) -> Iterator[dict[str, int]]:
@@ -102,17 +103,64 @@ def _require_independence(subject: Subject, kind: str) -> None:
             raise Skipped(f"its signature says `{words}`")
 
 
-def changed(left: Fields, right: Fields) -> str:
-    """Returns a description of the first difference of two results; "" if they are equal."""
-    for name, field in left.items():
-        value = right[name].value
-        gap = difference(field.value, value)
-        if not gap:
-            continue
-        if not field.by_position:
-            return mistakes.changed(None, gap, name)
-        for row in range(len(field.value)):
-            gap = difference(field.value[row], value[row])
-            if gap:
-                return mistakes.changed(row, gap, name)
-    return ""
+def pure(subject: Subject) -> None:
+    """Checks that the state dict and the weights of the block are empty, and compares training with evaluation.
+
+    Raises:
+        Broken: the block has state or weights, or its result differs in training.
+        Skipped: the signature does not say `pure`."""
+    case = subject.case
+    if not case.instance.pure:
+        raise Skipped("is not declared pure")
+    block: nn.Module = subject.block
+    saved = next(iter(block.state_dict()), None)
+    if saved is not None:
+        raise mistakes.impure(case, f"saves `{saved}`", subject.facts())
+    weight = next((name for name, _ in block.named_parameters()), None)
+    if weight is not None:
+        raise mistakes.impure(case, f"has the weight `{weight}`", subject.facts())
+    sample = subject.sample(subject.sizes()[-1])
+    facts = subject.facts([sample], sample.sizes)
+    evaluated = subject.evaluate(sample)
+    try:
+        subject.root.train()
+        change = changed(evaluated, subject.evaluate(sample))
+    finally:
+        subject.root.eval()
+    if change:
+        raise mistakes.impure(case, f"{change} in training", facts)
+
+
+def saving(subject: Subject) -> None:
+    """Loads the weights into a block that was constructed with another seed, and copies the block.
+
+    Raises:
+        Broken: loading or copying raises an error, or the result differs."""
+    fresh = subject.construct(subject.seed + 1).double().eval()
+    try:
+        fresh.load_state_dict(subject.root.state_dict())
+    except (RuntimeError, KeyError) as error:
+        raise _unsaved(subject, "the saved weights", f"do not load: {_first_line(error)}") from error
+    _require_same_result(subject, fresh, "a block that loads the saved weights")
+    try:
+        copied = copy.deepcopy(subject.root)
+    except Exception as error:  # the block may raise any error
+        raise _unsaved(subject, "the block", f"cannot be copied: {_first_line(error)}") from error
+    _require_same_result(subject, copied, "a copy")
+
+
+def _require_same_result(subject: Subject, root: nn.Module, name: str) -> None:
+    sample = subject.sample(subject.sizes()[-1])
+    with torch.no_grad():
+        change = changed(subject.evaluate(sample), subject.run(root, [sample])[0])
+    if change:
+        raise _unsaved(subject, name, f"differs: {change}")
+
+
+def _unsaved(subject: Subject, copied: str, reason: str) -> Broken:
+    facts = subject.facts([subject.sample(subject.sizes()[-1])], subject.sizes()[-1])
+    return mistakes.unsaved(subject.case, copied, reason, facts)
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0]

@@ -1,25 +1,27 @@
-"""Tests a block for every property that its signature promises."""
+"""Selects blocks, and tests each for every property that its signature promises."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 
 import torch
 
-from archlang.contracts.cases import cases, resized
-from archlang.contracts.facts import costs, maps, records
+from archlang.contracts import mistakes
+from archlang.contracts.cases import cases, resized, tables
+from archlang.contracts.facts import costs, halting, maps, records
 from archlang.contracts.gradients import gradients
-from archlang.contracts.halting import halting
-from archlang.contracts.independence import batch, padding
-from archlang.contracts.purity import pure
+from archlang.contracts.independence import batch, padding, pure, saving
+from archlang.contracts.mistakes import Broken, Skipped, Verdict
 from archlang.contracts.randomness import random, seeds
 from archlang.contracts.reading import reads
 from archlang.contracts.results import numbers, result
-from archlang.contracts.saving import saving
 from archlang.contracts.subject import Subject
-from archlang.contracts.tables import tables
-from archlang.contracts.verdict import Broken, Skipped, Verdict
-from archlang.names.resolve import Declaration
+from archlang.diagnostics import ProgramError
+from archlang.names import library
+from archlang.names.resolve import Declaration, Loader, prelude
+from archlang.plan.check import check
 from archlang.plugins import NO_PLUGINS, Plugins
+from archlang.syntax.tree import Extern
 
 # Each returns, or raises `Broken` or `Skipped`. `result` comes first: if it is broken, the others are not tested.
 PROPERTIES: Mapping[str, Callable[[Subject], None]] = {
@@ -46,6 +48,39 @@ _LENGTHS = (1, 2, 5)
 _THOROUGH_LENGTHS = (1, 2, 5, 7)
 
 
+def library_blocks(names: Sequence[str] = ()) -> list[Declaration]:
+    """Returns the Python blocks of the library with these names, or all of them without names.
+
+    Raises:
+        ContractError: the library has no block of a name."""
+    blocks = {name: prelude(item) for name, item in library.blocks().items() if isinstance(item, Extern)}
+    return _selected(blocks, names, "the library")
+
+
+def program_blocks(path: str | Path, names: Sequence[str] = (), allow: Iterable[str | Path] = ()) -> list[Declaration]:
+    """Returns the `extern block`s of a program with these names, or all of them without names. The program may also use
+    files of the folders of `allow`.
+
+    Raises:
+        ProgramError: the program has errors.
+        ContractError: the program has no block of a name, or no `extern block`."""
+    errors = [diagnostic for diagnostic in check(path, allow) if diagnostic.is_error]
+    if errors:
+        raise ProgramError(errors)
+    own = Loader(allow).load(path).own
+    blocks = {name: declaration for name, declaration in own.items() if isinstance(declaration.item, Extern)}
+    if not blocks:
+        raise mistakes.no_blocks(path)
+    return _selected(blocks, names, f"`{path}`")
+
+
+def _selected(blocks: Mapping[str, Declaration], names: Sequence[str], where: str) -> list[Declaration]:
+    for name in names:
+        if name not in blocks:
+            raise mistakes.unknown_block(name, where, blocks)
+    return [blocks[name] for name in names or blocks]
+
+
 def hold(
     declaration: Declaration, seed: int = 0, thorough: bool = False, plugins: Plugins = NO_PLUGINS
 ) -> list[Verdict]:
@@ -67,8 +102,8 @@ def hold(
     sized = [*subjects, *extra]
     verdicts: list[Verdict] = []
     with torch.random.fork_rng(devices=[]), _one_thread():
-        for title, check in PROPERTIES.items():
-            verdicts.append(_verdict(name, title, check, sized if title in _SIZED else subjects))
+        for title, test in PROPERTIES.items():
+            verdicts.append(_verdict(name, title, test, sized if title in _SIZED else subjects))
             if title == "result" and verdicts[0].mistake is not None:
                 rest = _untested(name, "the property `result` is broken")
                 return [*verdicts, *rest[1:]]
@@ -99,12 +134,12 @@ def _one_thread() -> Iterator[None]:
         torch.set_num_threads(threads)
 
 
-def _verdict(block: str, title: str, check: Callable[[Subject], None], subjects: list[Subject]) -> Verdict:
+def _verdict(block: str, title: str, test: Callable[[Subject], None], subjects: list[Subject]) -> Verdict:
     """Returns the first mistake of all cases; skipped if every case skips the property."""
     reasons = []
     for subject in subjects:
         try:
-            check(subject)
+            test(subject)
         except Broken as broken:
             return Verdict(block, title, mistake=broken.diagnostic)
         except Skipped as skipped:

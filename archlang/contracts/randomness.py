@@ -9,10 +9,8 @@ import torch
 
 from archlang.contracts import mistakes
 from archlang.contracts.cases import BLOCK
-from archlang.contracts.independence import changed
-from archlang.contracts.rounding import difference
+from archlang.contracts.results import changed, difference
 from archlang.contracts.subject import Fields, Subject
-from archlang.contracts.verdict import Broken
 
 
 def random(subject: Subject) -> None:
@@ -32,12 +30,12 @@ def random(subject: Subject) -> None:
                 results.append(subject.run(root, batch))
         allowed = "random" in subject.caveats or (when == "training" and "training" in subject.caveats)
         if _has_drawn(subject.seed) and not allowed:
-            raise Broken(mistakes.draws(subject.case, when, clause, facts))
+            raise mistakes.draws(subject.case, when, clause, facts)
         first, second, third = results
         if change := _change(first, second):
-            raise Broken(mistakes.remembers(subject.case, change, when, facts))
+            raise mistakes.remembers(subject.case, change, when, facts)
         if _change(second, third):
-            raise Broken(mistakes.draws_elsewhere(subject.case, when, facts))
+            raise mistakes.draws_elsewhere(subject.case, when, facts)
 
 
 @contextmanager
@@ -80,10 +78,10 @@ def seeds(subject: Subject) -> None:
     for name, weight in weights[0].items():
         if difference(weight, weights[1][name]):
             reason = f"two constructions with the same torch seed differ in `{name.removeprefix(f'{BLOCK}.')}`"
-            raise Broken(mistakes.unseeded(subject.case, reason, subject.facts()))
+            raise mistakes.unseeded(subject.case, reason, subject.facts())
     if changed(*results):
         reason = "two constructions with the same torch seed return different results"
-        raise Broken(mistakes.unseeded(subject.case, reason, subject.facts()))
+        raise mistakes.unseeded(subject.case, reason, subject.facts())
     subject.construct(subject.seed + 1)
     if torch.equal(ends[0], torch.get_rng_state()):
-        raise Broken(mistakes.unseeded(subject.case, "its constructor seeds torch's generator", subject.facts()))
+        raise mistakes.unseeded(subject.case, "its constructor seeds torch's generator", subject.facts())

@@ -7,10 +7,10 @@ import torch
 from torch import Tensor
 
 from archlang.contracts import mistakes
-from archlang.contracts.rounding import difference
+from archlang.contracts.mistakes import Skipped
+from archlang.contracts.results import difference
 from archlang.contracts.samples import Sample, random_value
 from archlang.contracts.subject import Fields, Subject
-from archlang.contracts.verdict import Broken, Skipped
 from archlang.source import Span
 from archlang.types import Type
 
@@ -18,30 +18,12 @@ from archlang.types import Type
 _Place = tuple[int, ...]
 
 
-def _columns(result: _Place, input_: _Place) -> tuple[int, int] | None:
-    """Returns the columns of an entry of the result and of the input; None unless both are maps."""
-    return (result[1], input_[1]) if len(result) == len(input_) == 2 else None
-
-
 def _is_pointwise(result: _Place, input_: _Place) -> bool:
-    columns = _columns(result, input_)
-    return result[0] == input_[0] and (columns is None or columns[0] == columns[1])
+    return all(one == other for one, other in zip(result, input_, strict=False))
 
 
 def _is_causal(result: _Place, input_: _Place) -> bool:
-    columns = _columns(result, input_)
-    return input_[0] <= result[0] and (columns is None or columns[1] <= columns[0])
-
-
-def _is_prefix(result: _Place, input_: _Place) -> bool:
-    columns = _columns(result, input_)
-    if len(input_) == 1:
-        return input_[0] <= result[0]
-    return input_[0] == result[0] and (columns is None or columns[1] <= columns[0])
-
-
-def _is_transposed(result: _Place, input_: _Place) -> bool:
-    return len(result) == 1 or result[: -len(input_) - 1 : -1] == input_
+    return all(read <= own for own, read in zip(result, input_, strict=False))
 
 
 # Whether a place of the result may change with a place of an input of n positions.
@@ -50,9 +32,9 @@ _ALLOWED: Mapping[str, Callable[[_Place, _Place, int], bool]] = {
     "first": lambda i, j, n: j[0] == 0,
     "pointwise": lambda i, j, n: _is_pointwise(i, j),
     "causal": lambda i, j, n: _is_causal(i, j),
-    "transposed": lambda i, j, n: _is_transposed(i, j),
+    "transposed": lambda i, j, n: len(i) == 1 or i[: -len(j) - 1 : -1] == j,
     "row": lambda i, j, n: i[0] == j[0],
-    "prefix": lambda i, j, n: _is_prefix(i, j),
+    "prefix": lambda i, j, n: j[0] <= i[0] if len(j) == 1 else j[0] == i[0] and _is_causal(i[1:], j[1:]),
     "triangular": lambda i, j, n: max(j) <= i[0],
     "mirrored": lambda i, j, n: j[0] == n - 1 - i[0],
     "full": lambda i, j, n: True,
@@ -140,7 +122,7 @@ def _compare(
                 facts = subject.facts([sample], sample.sizes)
                 manner = subject.case.instance.reads[argument]
                 span = _clause(subject, input_name)
-                raise Broken(mistakes.misread(subject.case, input_name, manner, span, change, facts))
+                raise mistakes.misread(subject.case, input_name, manner, span, change, facts)
 
 
 def _may_change(manners: Sequence[str], place: _Place | None, position: _Place | None, count: int) -> bool:

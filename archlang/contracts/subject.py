@@ -15,9 +15,8 @@ from archlang.backend.mistakes import BuildError, ConstructionError
 from archlang.backend.runtime.halting import HaltingBlock, Tally
 from archlang.contracts import mistakes, samples
 from archlang.contracts.cases import BLOCK, DATA_COLUMNS, DATA_LENGTH, Case
+from archlang.contracts.mistakes import Broken
 from archlang.contracts.samples import Sample, Sizes
-from archlang.contracts.tallies import check_tally
-from archlang.contracts.verdict import Broken
 from archlang.graph.graph import Graph, Region
 from archlang.plugins import NO_PLUGINS, Plugins
 
@@ -80,12 +79,12 @@ class Subject:
         except ConstructionError as error:
             cause = error.__cause__
             if isinstance(cause, Exception):
-                raise Broken(mistakes.raises(self.case, "its constructor", cause, self.facts())) from error
-            raise Broken(mistakes.not_built(self.case, error, self.facts())) from error
+                raise mistakes.raises(self.case, "its constructor", cause, self.facts()) from error
+            raise mistakes.not_built(self.case, error, self.facts()) from error
         except BuildError as error:
-            raise Broken(mistakes.not_built(self.case, error, self.facts())) from error
+            raise mistakes.not_built(self.case, error, self.facts()) from error
         if any(map(is_lazy, (*root.parameters(), *root.buffers()))):
-            raise Broken(mistakes.without_shape(self.case, self.facts()))
+            raise mistakes.without_shape(self.case, self.facts())
         return root
 
     @cached_property
@@ -171,10 +170,10 @@ class Subject:
         except Broken:
             raise
         except (Exception, SystemExit) as error:
-            raise Broken(mistakes.raises(self.case, "its forward", error, self.facts(batch, padded))) from error
+            raise mistakes.raises(self.case, "its forward", error, self.facts(batch, padded)) from error
         for index, (value, old) in enumerate(zip(values, before, strict=True)):
             if not torch.equal(value.nan_to_num(), old.nan_to_num()):
-                raise Broken(mistakes.changes_input(case, case.input_name(index), self.facts(batch, padded)))
+                raise mistakes.changes_input(case, case.input_name(index), self.facts(batch, padded))
         if isinstance(block, HaltingBlock):
             return [self._fields_of_tally(tallies[-1], row, sample) for row, sample in enumerate(batch)]
         return self._fields(result, batch, padded)
@@ -213,8 +212,8 @@ class Subject:
             value = self._joined(result, facts)
             expected = (len(batch), samples.length(kind.dims[0], padded), value.shape[2])
             if tuple(value.shape) != expected:
-                raise Broken(
-                    mistakes.wrong_shape(self.case, f"{expected[1]} positions in its parts", f"{value.shape[1]}", facts)
+                raise mistakes.wrong_shape(
+                    self.case, f"{expected[1]} positions in its parts", f"{value.shape[1]}", facts
                 )
         else:
             value = self._tensor(result, grows, batch, padded, facts)
@@ -233,14 +232,14 @@ class Subject:
         real: object = None
         if grows:
             if not (isinstance(result, tuple) and len(result) == 2):
-                raise Broken(mistakes.wrong_shape(self.case, "(result, mask)", _described(result), facts))
+                raise mistakes.wrong_shape(self.case, "(result, mask)", _described(result), facts)
             result, real = result
         expected = (len(batch), *samples.shape(kind, padded))
         if not isinstance(result, Tensor) or tuple(result.shape) != expected:
-            raise Broken(mistakes.wrong_shape(self.case, f"a tensor {list(expected)}", _described(result), facts))
+            raise mistakes.wrong_shape(self.case, f"a tensor {list(expected)}", _described(result), facts)
         if result.is_floating_point() is (kind.name == "tokens"):
             expected_kind = "integers" if kind.name == "tokens" else "floating-point numbers"
-            raise Broken(mistakes.wrong_shape(self.case, expected_kind, str(result.dtype), facts))
+            raise mistakes.wrong_shape(self.case, expected_kind, str(result.dtype), facts)
         if grows:
             self._check_mask(real, batch, padded, facts)
         return result
@@ -254,16 +253,16 @@ class Subject:
         if real is None:
             real = torch.ones_like(expected)
         if not isinstance(real, Tensor) or real.dtype is not torch.bool or real.shape != expected.shape:
-            raise Broken(mistakes.wrong_shape(self.case, f"a mask {list(expected.shape)}", _described(real), facts))
+            raise mistakes.wrong_shape(self.case, f"a mask {list(expected.shape)}", _described(real), facts)
         if not torch.equal(real, expected):
             row = int((real != expected).any(1).nonzero()[0, 0])
             places = real[row].nonzero()[:, 0].tolist()
-            raise Broken(mistakes.wrong_length(self.case, row, str(size), int(expected[row].sum()), places, facts))
+            raise mistakes.wrong_length(self.case, row, str(size), int(expected[row].sum()), places, facts)
 
     def _joined(self, result: object, facts: Mapping[str, str]) -> Tensor:
         """Concatenates `chunks` along the positions, and appends the index of the part to the features."""
         if not isinstance(result, list) or not all(isinstance(part, tuple) and len(part) == 2 for part in result):
-            raise Broken(mistakes.wrong_shape(self.case, "a list of parts with their masks", _described(result), facts))
+            raise mistakes.wrong_shape(self.case, "a list of parts with their masks", _described(result), facts)
         numbered = [
             torch.cat((part, part.new_full((*part.shape[:2], 1), float(index))), dim=2)
             for index, (part, _) in enumerate(result)
@@ -275,10 +274,10 @@ class Subject:
     def _loop(self, block: HaltingBlock, state: Tensor, mask: Tensor | None, steps: int = _STEPS) -> list[Tally]:
         """Returns the tallies of a loop whose body changes each position independently."""
         tallies = [block.start(state, mask)]
-        check_tally(self.case, tallies[0], state, self.facts())
+        _check_tally(self.case, tallies[0], state, self.facts())
         for _ in range(steps):
             tallies.append(block.advance(tallies[-1], self._body(tallies[-1].state), mask))
-            check_tally(self.case, tallies[-1], state, self.facts())
+            _check_tally(self.case, tallies[-1], state, self.facts())
         return tallies
 
     def _body(self, state: Tensor) -> Tensor:
@@ -303,7 +302,7 @@ class Subject:
         except Broken:
             raise
         except Exception as error:
-            raise Broken(mistakes.raises(self.case, "its loop", error, self.facts(batch, padded))) from error
+            raise mistakes.raises(self.case, "its loop", error, self.facts(batch, padded)) from error
 
     def _fields_of_tally(self, tally: Tally, row: int, sample: Sample) -> Fields:
         sizes = self.case.inputs[0].lengths[:1]
@@ -330,3 +329,29 @@ def _described(value: object) -> str:
 
 def _shown(length: str) -> str:
     return {DATA_LENGTH: "n", DATA_COLUMNS: "m"}.get(length, length)
+
+
+def _check_tally(case: Case, tally: Tally, state: Tensor, facts: Mapping[str, str]) -> None:
+    """Compares the shapes and types of a tally with the signature. `state` is the state of the loop."""
+    deciding = list(state.shape[: 2 if case.result.lengths else 1])
+    expected = {
+        "state": (list(state.shape), "float"),
+        "mixture": (list(state.shape), "float"),
+        "live": (deciding, "bool"),
+        "accepted": (deciding, "bool"),
+        "ponder": (list(state.shape[:1]), "float"),
+        "steps": (deciding, "int"),
+    }
+    if tally.remaining is not None:
+        expected["remaining"] = (deciding, "float")
+    for name, (size, kind) in expected.items():
+        value: Tensor = getattr(tally, name)
+        if list(value.shape) != size or _kind(value) != kind:
+            actual = f"{_kind(value)} {list(value.shape)}"
+            raise mistakes.wrong_tally(case, name, f"{kind} {size}", actual, facts)
+
+
+def _kind(value: Tensor) -> str:
+    if value.dtype is torch.bool:
+        return "bool"
+    return "float" if value.is_floating_point() else "int"

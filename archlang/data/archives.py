@@ -17,10 +17,9 @@ from typing import BinaryIO
 from filelock import FileLock
 
 from archlang.data import mistakes
-from archlang.data.compression import Stored
-from archlang.data.digest_cache import digest_of
 from archlang.data.digests import Digest
 from archlang.data.registry import Held
+from archlang.data.stored import Stored, digest_of
 from archlang.files.atomic import atomic_folder
 from archlang.files.limits import LARGEST_JSON
 from archlang.files.readable import read_named

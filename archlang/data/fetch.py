@@ -16,9 +16,9 @@ from typing import IO, TYPE_CHECKING, Any, Protocol
 from filelock import FileLock, Timeout
 
 from archlang.data import mistakes, store
-from archlang.data.compression import Stored
 from archlang.data.digests import Digest
 from archlang.data.registry import OfficialFile
+from archlang.data.stored import Stored
 from archlang.diagnostics.machine import needs_extra
 from archlang.files.atomic import write_atomically
 from archlang.files.os_errors import os_errors_as

@@ -9,15 +9,14 @@ published one before its first byte is used."""
 
 import io
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
 from archlang.data import archives, mistakes
-from archlang.data.compression import ENDINGS, Stored
-from archlang.data.digest_cache import digest_of
 from archlang.data.digests import Digest, DigestRule
-from archlang.data.registry import DATASETS, OfficialFile, official
+from archlang.data.registry import DATASETS, Dataset, OfficialFile, official
+from archlang.data.stored import ENDINGS, Stored, digest_of
 from archlang.source.cache_folder import cache_folder
 
 
@@ -69,18 +68,6 @@ def contents(dataset: str, archive: str) -> Iterator[tuple[str, bytes]]:
     yield from archives.contents(stored.place)
 
 
-def read_text(dataset: str, member: str) -> str:
-    """Returns a member of a data set as text.
-
-    Raises:
-        DataError: the file is missing, damaged, or not UTF-8."""
-    with open_binary(dataset, member) as stream:
-        try:
-            return stream.read().decode("utf-8")
-        except UnicodeDecodeError as error:
-            raise mistakes.not_text(_place(dataset, member), error) from error
-
-
 def lines(dataset: str, member: str) -> Iterator[str]:
     """Yields the lines of a member of a data set, without line ends.
 
@@ -93,12 +80,6 @@ def lines(dataset: str, member: str) -> Iterator[str]:
                 yield line.removesuffix("\n")
         except UnicodeDecodeError as error:
             raise mistakes.not_text(_place(dataset, member), error) from error
-
-
-def at_hand(file: OfficialFile) -> Path | None:
-    """Returns the path of a published file, without verifying its content; None if it is missing."""
-    stored = _local(file.dataset, file.member)
-    return None if stored is None else stored.place
 
 
 def verify(file: OfficialFile, *, anew: bool = True) -> tuple[Path, Digest] | None:
@@ -163,3 +144,47 @@ def _missing(dataset: str, member: str) -> mistakes.MissingError:
     source = official(dataset, member) or _archive(dataset, member)
     published = None if source is None else (source.stored, source.digest)
     return mistakes.missing(dataset, member, folder() / dataset / member, published)
+
+
+# The files that must be fetched before members of data sets can be read
+
+
+def dataset(name: str) -> Dataset:
+    """Returns a published data set.
+
+    Raises:
+        DataError: there is no data set of this name."""
+    if name not in DATASETS:
+        raise mistakes.unknown_dataset(name, sorted(DATASETS))
+    return DATASETS[name]
+
+
+def required(name: str, members: Iterable[str] = ()) -> tuple[OfficialFile, ...]:
+    """Returns the files of a data set: all of them, or those that contain these members, each once.
+
+    Raises:
+        DataError: there is no such data set or member."""
+    published = dataset(name)
+    members = tuple(members)
+    if not members:
+        return published.files
+    required: dict[str, OfficialFile] = {}
+    for member in members:
+        file = published.file(member) or published.archive_of(member)
+        if file is None:
+            raise mistakes.unknown_member(name, member, [file.member for file in published.files])
+        required[file.member] = file
+    return tuple(required.values())
+
+
+def absent(reads: Iterable[tuple[str, str]]) -> tuple[OfficialFile, ...]:
+    """Returns the missing published files that contain these members, each once. Skips members of unpublished data
+    sets, which cannot be fetched."""
+    missing: dict[tuple[str, str], OfficialFile] = {}
+    for name, member in reads:
+        if find(name, member) is not None or name not in DATASETS:
+            continue
+        file = official(name, member) or DATASETS[name].archive_of(member)
+        if file is not None:
+            missing[file.dataset, file.member] = file
+    return tuple(missing.values())

@@ -9,6 +9,17 @@ from archlang.diagnostics.diagnostic import (
     MachineError,
     ProgramError,
     Report,
+    ignore,
 )
 
-__all__ = ["ArchlangError", "Diagnostic", "Edit", "ErrorWithRemedy", "Label", "MachineError", "ProgramError", "Report"]
+__all__ = [
+    "ArchlangError",
+    "Diagnostic",
+    "Edit",
+    "ErrorWithRemedy",
+    "Label",
+    "MachineError",
+    "ProgramError",
+    "Report",
+    "ignore",
+]

@@ -66,6 +66,10 @@ def _is_argument(span: Span) -> bool:
 Report = Callable[[Diagnostic], None]
 
 
+def ignore(diagnostic: Diagnostic) -> None:
+    """Reports nothing."""
+
+
 class ArchlangError(Exception):
     """The base class of all exceptions that archlang raises for a mistake of the user."""
 

@@ -75,6 +75,12 @@ def without_item(span: Span) -> Edit:
     return Edit(Span(source, word.start() if word else span.start, span.end), "")
 
 
+def without_setting(value: Span, name: str) -> Edit | None:
+    """Returns the edit that deletes a setting, whose value is at a place; None if it is not written so."""
+    written = name_of_setting(value, name)
+    return None if written is None else without_item(written.to(value))
+
+
 def without_lines(span: Span) -> Edit:
     """Returns the edit that deletes a statement or a part of an item, with its lines if nothing else is on them."""
     source, text = span.source, span.source.text

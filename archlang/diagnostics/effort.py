@@ -39,7 +39,7 @@ def limited(steps: int, needs_costs: bool = False) -> Iterator[Budget]:
 
 @contextmanager
 def unlimited() -> Iterator[None]:
-    """Does not count the steps of the code inside, which were counted when it ran before."""
+    """Does not count the steps of the code inside."""
     budget = _budget.get()
     token = _budget.set(budget and Budget(sys.maxsize, budget.needs_costs))
     try:
@@ -52,17 +52,6 @@ def is_check() -> bool:
     """Whether a program is only checked: steps are counted, and nothing is made of its graphs."""
     budget = _budget.get()
     return budget is not None and not budget.needs_costs
-
-
-def is_limited() -> bool:
-    """Whether steps are counted."""
-    return _budget.get() is not None
-
-
-def spent() -> int:
-    """Returns the steps spent in the innermost `limited`; 0 outside of any."""
-    budget = _budget.get()
-    return 0 if budget is None else budget.spent
 
 
 def spend(steps: int = 1) -> None:
@@ -78,22 +67,20 @@ def spend(steps: int = 1) -> None:
 
 
 class Memo(Generic[Result]):
-    """Results by key, each computed once. A known result counts the steps of its computation again, so that a limit is
-    reached at the same place as without the memo."""
+    """Results by their content as a key, each computed once. A known result takes no steps. Beyond `most` results, all
+    are forgotten."""
 
-    def __init__(self) -> None:
-        self._results: dict[Hashable, tuple[Result, int]] = {}
+    def __init__(self, most: int = 10_000) -> None:
+        self._most = most
+        self._results: dict[Hashable, Result] = {}
 
-    def get(self, key: Hashable, compute: Callable[[], Result]) -> Result:
-        """Returns the result of a key, and computes an unknown one.
-
-        Raises:
-            TooMuchWork: the limit is exceeded."""
+    def get(self, key: Hashable, compute: Callable[[], Result], keeps: Callable[[], bool] = lambda: True) -> Result:
+        """Returns the result of a key; computes an unknown one, and keeps it if `keeps` then says so."""
         if key in self._results:
-            result, steps = self._results[key]
-            spend(steps)
-            return result
-        before = spent()
+            return self._results[key]
         result = compute()
-        self._results[key] = result, spent() - before
+        if keeps():
+            if len(self._results) >= self._most:
+                self._results.clear()
+            self._results[key] = result
         return result

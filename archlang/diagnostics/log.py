@@ -1,10 +1,12 @@
 """Collects the diagnostics of one program: each once, in order, up to a limit."""
 
-from collections.abc import Iterable
+from bisect import bisect_right
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from archlang.diagnostics import mistakes
 from archlang.diagnostics.diagnostic import Diagnostic, ProgramError
+from archlang.source import Span
 
 # The largest number of errors, and of warnings, that are shown.
 MOST_ERRORS = 100
@@ -19,6 +21,15 @@ class DiagnosticLog:
         self._warnings: dict[tuple[str, str, int, str], Diagnostic] = {}
         self._reported_places: set[tuple[str, str, int, int]] = set()
         self._points: dict[_Kind, set[str]] | None = None  # the messages of all points, by the kind of their mistake
+        self._unread: list[tuple[Span, Callable[[Diagnostic], bool]]] = []
+
+    def doubt(self, items: Iterable[tuple[Span, Callable[[Diagnostic], bool]]]) -> None:
+        """Ignores later diagnostics within items that have syntax mistakes, if their missing lines may explain them.
+
+        Args:
+            items: The place of each item, and a function that says whether its missing lines may explain a
+                diagnostic."""
+        self._unread = sorted(items, key=lambda item: item[0].start)
 
     def settle(self) -> None:
         """Ends the check of single blocks. Later diagnostics at the place of an error are ignored, because they are the
@@ -35,7 +46,7 @@ class DiagnosticLog:
 
         Raises:
             ProgramError: there are more than `MOST_ERRORS` errors; the exception has all diagnostics so far."""
-        if _place(diagnostic) in self._reported_places:
+        if _place(diagnostic) in self._reported_places or self._is_explained(diagnostic):
             return
         span = diagnostic.span
         key = (diagnostic.code, span.source.path, span.start, diagnostic.message)
@@ -51,6 +62,11 @@ class DiagnosticLog:
             excess = mistakes.too_many_errors(span, MOST_ERRORS)
             raise ProgramError([*self.sorted(), excess])
         self._errors.setdefault(key, diagnostic)
+
+    def _is_explained(self, diagnostic: Diagnostic) -> bool:
+        before = bisect_right(self._unread, diagnostic.span.start, key=lambda item: item[0].start)
+        nearest = self._unread[max(before - 1, 0) : before]
+        return any(item.contains(diagnostic.span) and explains(diagnostic) for item, explains in nearest)
 
     def add(self, diagnostics: Iterable[Diagnostic]) -> None:
         """Adds several diagnostics."""

@@ -3,8 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from archlang.diagnostics import Diagnostic, Report
-from archlang.diagnostics.names import did_you_mean
+from archlang.diagnostics import Diagnostic, Report, ignore
 from archlang.elaborate import mistakes
 from archlang.elaborate.static_arguments import is_features_of_result, parameter_kind, static_value
 from archlang.names import static_mistakes
@@ -15,7 +14,6 @@ from archlang.source import Span
 from archlang.syntax import tree
 from archlang.syntax.printer import unparse
 from archlang.syntax.walk import walk
-from archlang.syntax.words import CLAUSE_WORDS
 from archlang.types import CONSTRUCTORS, FEATURED, ISOLATED, Axis, Dim, Type
 from archlang.types.statics import Symbol
 
@@ -66,11 +64,11 @@ class Binding:
         item = self.declaration.item
         self.parameters = {parameter.name: parameter for parameter in item.signature.statics}
         file = self.declaration.file
-        report = unless_unread(item, self.report)
-        may_lack_names = item.signature.may_lack_names
-        self.evaluator = Evaluator(self.lookup, self.known, file, report, self.configure, may_lack_names)
+        if not item.is_whole:
+            self.report = ignore  # what a call may pass is unknown
+        self.evaluator = Evaluator(self.lookup, self.known, file, self.report, self.configure)
         # The lengths of types may be computed from lengths; nothing else may.
-        self._of_lengths = Evaluator(self._bound, self.known, file, report, self.configure, may_lack_names)
+        self._of_lengths = Evaluator(self._bound, self.known, file, self.report, self.configure)
 
     def known(self) -> frozenset[str]:
         return frozenset(self.parameters) | frozenset(self.sizes) | frozenset(self.ambient)
@@ -78,8 +76,7 @@ class Binding:
     def lookup(self, name: str) -> Bound | Data | Length | None:
         bound = self._bound(name)
         if bound is not None and name in self.lengths:
-            may_be_static = "statics" in self.declaration.item.signature.unread
-            return Bound(None, bound.span) if may_be_static else Length(bound.span or self.call)
+            return Length(bound.span or self.call)
         return bound
 
     def _bound(self, name: str) -> Bound | None:
@@ -134,7 +131,6 @@ class Binding:
 
     def finish(self) -> None:
         """Computes the remaining defaults, and checks every `where`."""
-        report = unless_unread(self.declaration.item, self.report)
         for name in self.parameters:
             self.lookup(name)
         problems: list[Diagnostic] = []
@@ -145,7 +141,7 @@ class Binding:
             names = {node.text for node in self._statics_of(condition)}
             # Another condition about one of its statics is likely to fail for the same value.
             if self._refused.isdisjoint(names):
-                report(self._violated(condition))
+                self.report(self._violated(condition))
                 self._refused |= names
         # Where one condition does not hold, others may have no value, as `d % heads == 0` for no heads.
         for mistake in problems if not violated else ():
@@ -355,9 +351,10 @@ class Binding:
                 size = free(written.text)
                 self.bind_size(written.text, Bound(size, written.span), axis)
                 return size
-            if not may_lack_sizes(self.declaration.item):
+            types = [parameter.type for parameter in self.declaration.item.signature.inputs]
+            if all(len(each.dimensions) in SIZES_OF_TYPES.get(each.name, ()) for each in types):  # else it may be there
                 name = self.declaration.name
-                self.report(mistakes.size_unknown(written.span, written.text, name, self.declaration.span))
+                self.report(mistakes.size_unknown(written.span, written.text, name))
             return None
         value = self._evaluator_of(axis).value(written, "int")
         if isinstance(value, Dim):
@@ -419,30 +416,18 @@ class Binding:
         ]
 
 
-# Unknown names, and blocks and run-time values in the place of numbers, where the name may be that of a static.
-_OF_UNREAD_NAMES = frozenset({"E0303", "E0307", "E0309", "E0313"})
-
-
-def unless_unread(item: tree.Definition | tree.Extern, report: Report) -> Report:
-    """Returns the report of the expressions of a signature: without unknown names, and blocks in the place of numbers,
-    if a static, an input or a size that could not be read may have the name."""
-    unread = item.unread if isinstance(item, tree.Extern) else ()
-    if not (may_lack_sizes(item) or any(_may_be_sizes(each.first_word) for each in unread)):
-        return report
-    return lambda diagnostic: None if diagnostic.code in _OF_UNREAD_NAMES else report(diagnostic)
-
-
-def may_lack_sizes(item: tree.Definition | tree.Extern) -> bool:
-    """Returns whether a name in a signature may be that of a static, of an input, or of a size of one that could not be
-    read."""
-    types = (parameter.type for parameter in item.signature.inputs)
-    return item.signature.may_lack_names or any(
-        len(each.dimensions) not in SIZES_OF_TYPES.get(each.name, ()) for each in types
-    )
-
-
-def _may_be_sizes(word: str) -> bool:
-    return "sizes".startswith(word) or did_you_mean(word, CLAUSE_WORDS) == "sizes"
+def sizes_of_task(task: Binding | None) -> dict[str, int]:
+    """The sizes of a task's `gives` that are known, such as `vocab` and `classes`."""
+    if task is None:
+        return {}
+    item = task.declaration.item
+    assert isinstance(item, tree.Extern)
+    sizes = {}
+    for size in item.gives:
+        value = task.evaluator.value(size.value, "int")
+        if size.name is not None and isinstance(value, Dim) and value.constant is not None:
+            sizes[size.name] = value.constant
+    return sizes
 
 
 def _is_known(value: Value) -> bool:

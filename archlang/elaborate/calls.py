@@ -1,23 +1,23 @@
 """Calls: the block that is applied, its weights, and its arguments."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
 
 from archlang.diagnostics import Diagnostic
+from archlang.diagnostics.effort import Memo, is_check, spend, unlimited
 from archlang.diagnostics.names import plural
 from archlang.elaborate import mistakes
-from archlang.elaborate.body_lookup import known_body
 from archlang.elaborate.bound_call import BoundCall
 from archlang.elaborate.context import Context
 from archlang.elaborate.frame import Frame, InstancePaths
-from archlang.elaborate.known_calls import KnownCall, known_call
 from archlang.elaborate.region_builder import Flow
 from archlang.elaborate.static_arguments import missing_static
 from archlang.graph import operations
-from archlang.graph.graph import NUMBER, Instance, Region
+from archlang.graph.graph import Instance, Region
+from archlang.names import library
 from archlang.names import mistakes as name_mistakes
 from archlang.names.resolve import Declaration
-from archlang.names.values import BlockValue, Bound, InstanceValue, Unknown, describe, show
+from archlang.names.values import BlockValue, Bound, InstanceValue, Unknown, Value, describe, show
 from archlang.source import Span
 from archlang.syntax.printer import unparse
 from archlang.syntax.tree import ConditionalType, Definition, Extern, InputParameter, Name, StaticArgument
@@ -25,6 +25,29 @@ from archlang.types import Type
 
 DEEPEST_CALL = 40
 """The most calls of composed blocks inside one another."""
+# Steps of work for a call of a block of the library, each as long as a small expression takes.
+_LIBRARY_CALL = 40
+
+# Calls of library blocks without mistakes, so that an equal call in any program is not bound again.
+_known_calls = Memo[tuple[Type, Instance] | None](most=20_000)
+
+
+def _key_of_call(block: BlockValue, arguments: Sequence[Type], may_be_unknown: bool) -> Hashable:
+    """What a call of a library block depends on; None for a block of a program, and if a static is a block."""
+    item = block.declaration.item
+    if not isinstance(item, Extern) or library.block(item.name) is not item:
+        return None
+    values = {name: bound.value for name, bound in block.settled.items()}
+    if not all(map(_is_plain, values.values())):
+        return None
+    statics = frozenset((name, type(value), repr(value)) for name, value in values.items())
+    return item.name, statics, tuple(arguments), may_be_unknown, is_check()
+
+
+def _is_plain(value: Value) -> bool:
+    if isinstance(value, tuple):
+        return all(map(_is_plain, value))
+    return not isinstance(value, BlockValue | InstanceValue | None)
 
 
 class Calls:
@@ -109,7 +132,8 @@ class Calls:
         block = self.settled(target, statics, callee, frame)
         path = shared.path if shared else frame.paths.unused(callee.parts[-1])
         arguments = [(value, place) for value, place in values if value is not None]
-        if block.declaration.item.signature.may_lack_names:
+        if not block.declaration.item.is_whole:
+            self._context.is_whole = False
             return None
         if len(arguments) != len(values):
             if (mistake := missing_static(block, span)) is not None:
@@ -118,36 +142,43 @@ class Calls:
         if not isinstance(block.declaration.item, Extern):
             call = self.bind(block, arguments, span)
             return None if call is None else self._apply_composed(block.declaration, call, path, span, frame)
-        bound = known_call(
-            block,
-            [value.type for value, _ in arguments],
-            self._context.may_be_unknown,
-            lambda: self._bind_extern(block, arguments, callee, path, span),
-        )
+        bound = self._call_of_extern(block, arguments, callee, path, span)
         if bound is None:
             return None
-        instance = replace(bound.instance, path=path, span=span)
-        if not self.register(instance, shared):
+        kind, instance = bound
+        if not self.register(replace(instance, path=path, span=span), shared):
             return None
         inputs = [value for value, _ in _with_defaults(arguments, block.declaration.item.signature.inputs)]
-        return frame.builder.add_node(operations.Call(path), inputs, [bound.type], span)[0]
+        return frame.builder.add_node(operations.Call(path), inputs, [kind], span)[0]
+
+    def _call_of_extern(
+        self, block: BlockValue, arguments: Sequence[tuple[Flow, Span]], callee: Name, path: str, span: Span
+    ) -> tuple[Type, Instance] | None:
+        """Returns the type of the result of an extern block, and its instance, whose path and place may be those of an
+        equal call; None after a mistake."""
+
+        def bind() -> tuple[Type, Instance] | None:
+            return self._bind_extern(block, arguments, callee, path, span)
+
+        key = _key_of_call(block, [value.type for value, _ in arguments], self._context.may_be_unknown)
+        if key is None:
+            return bind()
+        spend(_LIBRARY_CALL)
+        before = self._context.reported
+        with unlimited():  # the call costs the same, known or not
+            return _known_calls.get(key, bind, lambda: self._context.reported == before)
 
     def _bind_extern(
         self, block: BlockValue, arguments: Sequence[tuple[Flow, Span]], callee: Name, path: str, span: Span
-    ) -> tuple[KnownCall | None, bool]:
-        """Returns the call of an extern block, None after a mistake, and whether nothing was reported."""
-        before = self._context.reported
+    ) -> tuple[Type, Instance] | None:
         call = self.bind(block, arguments, span)
-        if call is None or not block.declaration.item.is_whole:
-            self._context.is_whole = False  # a clause that could not be read says more of the result
-            return None, False
+        if call is None:
+            return None
         if gives_probabilities(block.declaration.item):
             self._report(mistakes.halting_block_applied(callee.span, block.declaration.name))
-            return None, False
+            return None
         kind, instance = call.result(path, span)
-        if kind is None or instance is None:
-            return None, False
-        return KnownCall(kind, instance), self._context.reported == before
+        return None if kind is None or instance is None else (kind, instance)
 
     def _apply_composed(
         self, declaration: Declaration, call: BoundCall, path: str, span: Span, frame: Frame
@@ -156,7 +187,7 @@ class Calls:
         if len(self._context.calls) >= DEEPEST_CALL:
             self._report(name_mistakes.too_deep(span, DEEPEST_CALL))
             return None
-        body = known_body(self._context, call, path, lambda: self._region(declaration, call, path, span))
+        body = self._region(declaration, call, path, span)
         if body is None:
             return None
         region, kind = body
@@ -191,15 +222,7 @@ class Calls:
             expected = _expected(required, len(inputs), variadic)
             written = _written(inputs)
             self._report(
-                mistakes.wrong_number_of_arguments(
-                    span,
-                    item.name,
-                    expected,
-                    len(arguments),
-                    written,
-                    item.name_span,
-                    [place for value, place in arguments if value.type == NUMBER],
-                )
+                mistakes.wrong_number_of_arguments(span, item.name, expected, len(arguments), written, item.name_span)
             )
             return None
         paired = _with_defaults(arguments, inputs)

@@ -7,20 +7,18 @@ from dataclasses import replace
 from archlang.diagnostics import Diagnostic, Label
 from archlang.diagnostics.effort import spend
 from archlang.elaborate import mistakes
-from archlang.elaborate.binding import Binding, unless_unread
+from archlang.elaborate.binding import Binding
 from archlang.elaborate.frame import Frame
-from archlang.elaborate.known_bodies import KnownBodies
 from archlang.elaborate.model_size import ModelSize
 from archlang.elaborate.region_builder import Flow, RegionBuilder
 from archlang.elaborate.static_arguments import settle
-from archlang.elaborate.unread import names_begun_by, names_bound_by
 from archlang.graph.graph import Instance
 from archlang.names.evaluate import Evaluator
 from archlang.names.mistakes import bound_twice
 from archlang.names.resolve import Declaration
 from archlang.names.values import BlockValue, Bound, InstanceValue, Unknown, Value
 from archlang.source import Span
-from archlang.syntax.tree import Assign, Body, Call, Definition, Expression, Extern, Missing, StaticArgument
+from archlang.syntax.tree import Assign, Call, Definition, Expression, Extern, StaticArgument
 from archlang.syntax.walk import walk
 from archlang.types import Dim, Type
 
@@ -39,30 +37,25 @@ class Context:
     calls of composed blocks that lead to the statement being elaborated, `reported` is the number of mistakes.
     `is_whole` is False if a text could not be read. With `every_branch`, the conditions in the block that is elaborated
     count as unknown, not those in the blocks that it calls. `own_lengths` counts the lengths that scans have for
-    themselves, by name; `bodies` are those that other models share, `known_paths` the paths of those in this model, and
-    `applied_paths` those of all composed blocks so far, except inside of known ones."""
+    themselves, by name."""
 
     def __init__(
         self,
         report: Callable[[Diagnostic], None],
         may_be_unknown: bool,
         observe: Observe | None = None,
-        bodies: KnownBodies | None = None,
         every_branch: bool = False,
     ) -> None:
         self._report = report
         self._every_branch = every_branch
         self._observe = observe
         self.may_be_unknown = may_be_unknown
-        self.bodies = bodies
         self.reported = 0
         self.is_whole = True
         self.size = ModelSize()
         self.calls: list[Span] = []
         self.instances: dict[str, Instance] = {}
         self.own_lengths: dict[str, int] = {}
-        self.applied_paths: set[str] = set()
-        self.known_paths: set[str] = set()
         self._is_doubtful = False
 
     def report(self, diagnostic: Diagnostic) -> None:
@@ -120,31 +113,13 @@ class Context:
         frame.bound[name] = span
         return True
 
-    def bind_unread(self, missing: Missing, frame: Frame) -> None:
-        """Gives unknown values to the names that a statement may bind that could not be read."""
-        for name in _unread_names(missing, frame):
-            if name in frame.growing or (not frame.find(name)[0] and frame.binding.lookup(name) is None):
-                frame.names[name] = None
-
-    def bind_from(self, body: Body, frame: Frame) -> None:
-        """Gives unknown values to names that are not in sight, and that a statement of a body binds, which may be in a
-        branch that is not taken."""
-        for node in walk(body):
-            if isinstance(node, Missing):
-                self.bind_unread(node, frame)
-            elif isinstance(node, Assign) and not frame.find(node.name)[0]:
-                frame.names[node.name] = None
-
     def doubt(self, frame: Frame) -> None:
         """Counts every name that a statement of the definition binds as bound: its branch may be the one that is taken.
         A set of the whole definition, because a copy for each branch takes quadratic time."""
         definition, root = frame.binding.declaration.item, frame.root
         assert isinstance(definition, Definition)
         if root.doubtful is None:
-            nodes = [*walk(definition.body)]
-            unread = {name for node in nodes if isinstance(node, Missing) for name in _unread_names(node, root)}
-            bound = {node.name for node in nodes if isinstance(node, Assign)}
-            root.doubtful = frozenset(bound | {name for name in unread if frame.binding.lookup(name) is None})
+            root.doubtful = frozenset(node.name for node in walk(definition.body) if isinstance(node, Assign))
 
     # Statics
 
@@ -185,11 +160,8 @@ class Context:
         def configure(call: Call, target: Declaration | BlockValue) -> Value:
             return self.configure(target, call.statics, self.evaluator(frame))
 
-        item = frame.binding.declaration.item
-        report, may_lack_names = unless_unread(item, self.report), item.signature.may_lack_names
-        return Evaluator(
-            frame.lookup, frame.binding.known, frame.file, report, configure, may_lack_names, self.takes_every_branch
-        )
+        known = frame.binding.known
+        return Evaluator(frame.lookup, known, frame.file, self.report, configure, self.takes_every_branch)
 
     def require_known(self, expression: Expression, frame: Frame) -> None:
         """Reports an expression whose value only a task or a static sets, if the model is to be built."""
@@ -199,14 +171,6 @@ class Context:
         if isinstance(value, Unknown) or (isinstance(value, Dim) and value.constant is None):
             names = frame.binding.unknown_sizes()
             self.report(mistakes.needs_task(expression.span, frame.binding.declaration.name, names))
-
-
-def _unread_names(missing: Missing, frame: Frame) -> Iterator[str]:
-    """Yields the names that a statement may bind that could not be read."""
-    definition = frame.binding.declaration.item
-    assert isinstance(definition, Definition)
-    yield from names_bound_by(missing)
-    yield from names_begun_by(missing, definition.body, lambda name: frame.file.find(name) is not None)
 
 
 def _at_call(diagnostic: Diagnostic, item: Definition | Extern, call: Span) -> Diagnostic:

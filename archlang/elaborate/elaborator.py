@@ -7,12 +7,10 @@ from archlang.elaborate import mistakes
 from archlang.elaborate.calls import Calls
 from archlang.elaborate.context import Context, Observe
 from archlang.elaborate.frame import Frame, InstancePaths
-from archlang.elaborate.known_bodies import KnownBodies
+from archlang.elaborate.loops import updated_names
 from archlang.elaborate.model_size import TooLarge
 from archlang.elaborate.region_builder import Flow
 from archlang.elaborate.statements import Statements
-from archlang.elaborate.unread import has_unread_statement, names_used
-from archlang.elaborate.updated_names import updated_names
 from archlang.graph.graph import Graph
 from archlang.names import mistakes as name_mistakes
 from archlang.names.compared_symbols import unlisted_symbols
@@ -27,14 +25,9 @@ class _Elaborator:
     """Elaborates one block or model, and the composed blocks that it calls."""
 
     def __init__(
-        self,
-        report: Callable[[Diagnostic], None],
-        may_be_unknown: bool,
-        observe: Observe | None,
-        bodies: KnownBodies | None,
-        every_branch: bool,
+        self, report: Callable[[Diagnostic], None], may_be_unknown: bool, observe: Observe | None, every_branch: bool
     ) -> None:
-        self._context = Context(report, may_be_unknown, observe, bodies, every_branch)
+        self._context = Context(report, may_be_unknown, observe, every_branch)
         self._statements = Statements(self._context, Calls(self._context, self._body))
 
     def graph(
@@ -69,7 +62,7 @@ class _Elaborator:
                 frame.names[parameter.name] = flow if is_first else None
         binding.finish()
         result = self._body(declaration, frame)
-        if result is None or len(types) < len(item.signature.inputs) or item.signature.may_lack_names:
+        if result is None or len(types) < len(item.signature.inputs) or not item.is_whole:
             return None, None, ()
         region, instances = builder.finish([result.id]), dict(self._context.instances)
         graph = Graph(item.name, region, instances, self._context.is_whole, item.word)
@@ -79,15 +72,12 @@ class _Elaborator:
         """Elaborates the body of a definition. Returns its result if that has the promised type, else None."""
         item = declaration.item
         assert isinstance(item, Definition)
-        self._context.is_whole &= not item.signature.unread
+        self._context.is_whole &= item.is_whole
         for mistake in unlisted_symbols(item):
             self._context.report(mistake)
-        for name in _unread_parameters(declaration):
-            if name not in frame.names and frame.binding.lookup(name) is None:
-                frame.names[name] = None
         self._statements.run(item.body.statements, frame)
         if frame.returned is None:
-            if item.is_whole and not frame.misplaced and not has_unread_statement(item.body):
+            if not frame.misplaced:
                 last = _last_value(item)
                 if last is not None and not self._may_return(last[1], item, frame):
                     last = None
@@ -130,7 +120,6 @@ def elaborate(
     generic: bool = False,
     may_be_unknown: bool = False,
     observe: Observe | None = None,
-    bodies: KnownBodies | None = None,
     every_branch: bool = False,
 ) -> tuple[Graph | None, Type | None, tuple[Type, ...]]:
     """Returns the graph of a block or model, the type of its result and those of its inputs. After an error, which is
@@ -139,7 +128,7 @@ def elaborate(
     `ambient` are the sizes that a task sets; `span` is the place to blame for a missing static. With `generic`, statics
     without a default may be missing. With `may_be_unknown`, the sizes of `ambient` may lack a value, and parts of the
     program that depend on them are checked as far as possible. `observe` is called with the places and the types of its
-    values, also after errors. `bodies` are those of blocks of the program that other models share."""
+    values, also after errors."""
     errors: list[Diagnostic] = []
 
     def note(diagnostic: Diagnostic) -> None:
@@ -147,7 +136,7 @@ def elaborate(
             errors.append(diagnostic)
         report(diagnostic)
 
-    elaborator = _Elaborator(note, generic or may_be_unknown, observe, bodies, every_branch)
+    elaborator = _Elaborator(note, generic or may_be_unknown, observe, every_branch)
     try:
         graph, result, types = elaborator.graph(declaration, statics, ambient, span, generic)
     except TooLarge as error:
@@ -158,17 +147,6 @@ def elaborate(
         report(name_mistakes.too_deep_together(declaration.span, declaration.name))
         return None, None, ()
     return (None if errors else graph), result, types
-
-
-def _unread_parameters(declaration: Declaration) -> set[str]:
-    """The names in a definition that may be statics or inputs that could not be read."""
-    item = declaration.item
-    assert isinstance(item, Definition)
-    if not item.signature.may_lack_names:
-        return set()
-    values, blocks = names_used(item.body)
-    unknown_blocks = {name for name in blocks if declaration.file.find(name) is None}
-    return values | unknown_blocks if "statics" in item.signature.unread else values
 
 
 def _keeps(promised: Type, actual: Type) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterable
 
 from archlang.diagnostics import Diagnostic
 from archlang.elaborate import mistakes
-from archlang.elaborate.binding import Binding, unless_unread
+from archlang.elaborate.binding import Binding
 from archlang.graph.facts import POSITIONS, QUANTITIES, RECORDS, Costs, LinearMap, Record
 from archlang.names.evaluate import Evaluator
 from archlang.names.values import Bound, Data, Length, Unknown, Value, describe
@@ -33,7 +33,6 @@ class Facts:
         self._inputs = [parameter.name for parameter in item.signature.inputs]
         self._sizes = {size.name or "": size.value for size in item.sizes}
         file = binding.declaration.file
-        report = unless_unread(item, report)
         self._evaluator = Evaluator(self._lookup, self._names, file, report, lambda call, target: None)
         self._of_lengths = Evaluator(self._lookup_length, self._names, file, report, lambda call, target: None)
 
@@ -117,8 +116,7 @@ class Facts:
     ) -> None:
         value = evaluator.value(expression, "int")
         if value is not None and not isinstance(value, Dim | Unknown):
-            report = unless_unread(self._item, self._report)
-            report(mistakes.no_integer_in_clause(expression.span, describe(value)))
+            self._report(mistakes.no_integer_in_clause(expression.span, describe(value)))
         elif isinstance(value, Dim) and value.constant is not None and least is not None and self._holds(test):
             self._in_range(expression, value, least)
 

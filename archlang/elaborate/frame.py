@@ -42,9 +42,8 @@ class Frame:
     `names` are the values of this body, None after a mistake; `bound` says where each name was bound. `states` are the
     names that the loop may update, `growing` the lengths of those that grow, `mixture` the name of a halting loop's
     mixture. `returned` and `emitted` are the values of `return` and `emit` with their places. `misplaced` says that a
-    loop contains a `return`, and `is_unclosed` that the body has no `}`, so later statements may be outside of it. In
-    the frame of a definition, `doubtful` are the names that count as bound to unknown values where nothing else binds
-    them; None until a test is met about which nothing is known."""
+    loop contains a `return`. In the frame of a definition, `doubtful` are the names that count as bound to unknown
+    values where nothing else binds them; None until a test is met about which nothing is known."""
 
     binding: Binding
     builder: RegionBuilder
@@ -60,7 +59,6 @@ class Frame:
     returned: tuple[Flow | None, Span] | None = None
     emitted: tuple[Flow | None, Span] | None = None
     misplaced: bool = False
-    is_unclosed: bool = False
     doubtful: frozenset[str] | None = None
 
     @cached_property

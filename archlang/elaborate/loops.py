@@ -9,8 +9,6 @@ from archlang.elaborate.context import Context
 from archlang.elaborate.expressions import Expressions
 from archlang.elaborate.frame import Frame, InstancePaths
 from archlang.elaborate.region_builder import Flow, RegionBuilder, named
-from archlang.elaborate.unread import has_unread_statement, names_in_loop
-from archlang.elaborate.updated_names import updated_names
 from archlang.graph import operations
 from archlang.graph.graph import NUMBER, Region
 from archlang.graph.growth import Growth, own_length
@@ -25,12 +23,15 @@ from archlang.syntax.tree import (
     Experts,
     Expression,
     Halting,
+    If,
+    Let,
     Name,
     Repeat,
     Scan,
     Stack,
     Statement,
     Unclear,
+    Update,
 )
 from archlang.types import Dim, Type
 
@@ -80,8 +81,7 @@ class Loops:
         with self._context.size.inside_loop(count, _head(statement)):
             self._run(statement.body.statements, inner)
         emission = self._emission(statement, inner)
-        is_read = not has_unread_statement(statement.body)
-        if not states and is_read and not _binds_again(statement.body, frame):
+        if not states and not _binds_again(statement.body, frame):
             self._report(name_mistakes.loop_without_state(_head(statement), f"`{word}`"))
             # A name of the body that is read after the loop is meant to be a state.
             frame.names.update(dict.fromkeys(_bound_names(statement.body) - set(frame.names)))
@@ -162,8 +162,7 @@ class Loops:
         if mixture in states:
             bound = statement.mixture_span or statement.span
             self._report(name_mistakes.update_of_mixture(states.pop(mixture), mixture, halted, bound))
-        is_reported = has_unread_statement(statement.body) or halted in _bound_names(statement.body)
-        if halted not in states and not is_reported:
+        if halted not in states and halted not in _bound_names(statement.body):
             if frame.find(halted)[0]:
                 self._report(name_mistakes.state_not_updated(statement.state_span, halted, "halting state", states))
             else:
@@ -267,8 +266,6 @@ class Loops:
             )
             self._context.observe(statement.variable_span, inner.names[statement.variable])
         before = self._before(statement, part, inner)
-        if has_unread_statement(statement.body):
-            updates = {**carried, **updates}
         # A state that the body binds, as in `m = m + c`, is reported there.
         updates |= {name: span for name, span in carried.items() if name in _bound_names(statement.body)}
         initial = self._carry(carried, statement.growing, updates, frame, inner)
@@ -393,23 +390,6 @@ class Loops:
         inner.growing = lengths
         return initial
 
-    # A loop whose header could not be read
-
-    def unclear(self, statement: Unclear, frame: Frame) -> None:
-        """Elaborates a body whose header could not be read, for its mistakes. Names that the header may bind, and what
-        the body updates, are unknown."""
-        self._context.is_whole = False
-        inner = self._loop_frame(frame, "loop", statement.span, frame.paths)
-        for word in names_in_loop(statement.header, statement.body):
-            is_known = frame.find(word)[0] or frame.binding.lookup(word) or frame.file.find(word)
-            if not is_known:
-                inner.names[word] = None
-        for name in updated_names(statement.body):
-            inner.names[name] = frame.find(name)[1]
-        inner.states = frozenset(inner.names)
-        self._run(statement.body.statements, inner)
-        self._context.bind_unread(statement.header, frame)
-
     # experts
 
     def experts(self, statement: Experts, frame: Frame) -> None:
@@ -460,7 +440,7 @@ class Loops:
         """Returns what a step of a loop emits; None if that is nothing, and after a mistake. What a scan emits has the
         positions of a part."""
         if inner.emitted is None:
-            if statement.target is not None and not has_unread_statement(statement.body):
+            if statement.target is not None:
                 place, states = statement.target_span or statement.span, updated_names(statement.body)
                 self._report(name_mistakes.emit_missing(place, statement.target, states))
             return None
@@ -574,3 +554,49 @@ def _binds_again(body: Body, outer: Frame) -> bool:
 def _bound_names(body: Body) -> set[str]:
     """The names that the statements of a body bind with `=`."""
     return {each.name for each in body.statements if isinstance(each, Assign)}
+
+
+def updated_names(body: Body) -> dict[str, Span]:
+    """Returns the names that a loop's body updates and does not bind, each with its first `<-`."""
+    updated: dict[str, Span] = {}
+    bound: set[str] = set()
+
+    def visit(statements: Sequence[Statement]) -> None:
+        for statement in statements:
+            match statement:
+                case Update(name=name, name_span=span):
+                    updated.setdefault(name, span)
+                case Assign(name=name) | Let(name=name):
+                    bound.add(name)
+                case If(then=then, otherwise=otherwise):
+                    visit(then.statements)
+                    if otherwise is not None:
+                        visit(otherwise.statements)
+                case (
+                    Repeat(target=target, body=inner)
+                    | Stack(target=target, body=inner)
+                    | Halting(target=target, body=inner)
+                ):
+                    if target:
+                        bound.add(target)
+                    add(updated_names(inner))
+                case Unclear(body=inner):
+                    visit(inner.statements)
+                case (
+                    Scan(target=target, variable=variable, body=inner)
+                    | Experts(target=target, variable=variable, body=inner)
+                ):
+                    if target:
+                        bound.add(target)
+                    updated_inside = updated_names(inner)
+                    updated_inside.pop(variable, None)
+                    if isinstance(statement, Scan) and statement.before is not None:
+                        updated_inside.pop(statement.before, None)
+                    add(updated_inside)
+
+    def add(names: dict[str, Span]) -> None:
+        for name, span in names.items():
+            updated.setdefault(name, span)
+
+    visit(body.statements)
+    return {name: span for name, span in updated.items() if name not in bound}

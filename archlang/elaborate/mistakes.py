@@ -9,7 +9,6 @@ from archlang.diagnostics.edits import (
     closing_bracket,
     insertion,
     is_in_signature,
-    last_element,
     resized,
     static_set,
     without,
@@ -17,10 +16,17 @@ from archlang.diagnostics.edits import (
     word_in,
     wrapped,
 )
+from archlang.diagnostics.messages import Message, Messages
 from archlang.diagnostics.names import listed, misspelt, plural
 from archlang.source import Span
 from archlang.types import FEATURED, Dim, Type
 from archlang.types.causality import MANNERS
+
+_rows = Messages("archlang.elaborate")
+
+
+def __getattr__(name: str) -> Message:
+    return _rows.__getattr__(name)
 
 
 def _unknown(code: str, span: Span, kind: str, name: str, possible: Iterable[str]) -> Diagnostic:
@@ -115,31 +121,15 @@ def inputs_exchanged(block: str, inputs: Sequence[str], places: Sequence[Span], 
 
 
 def wrong_number_of_arguments(
-    span: Span,
-    block: str,
-    expected: str,
-    got: int,
-    inputs: Sequence[str],
-    declared: Span | None,
-    numbers: Sequence[Span],
+    span: Span, block: str, expected: str, got: int, inputs: Sequence[str], declared: Span
 ) -> Diagnostic:
-    """`inputs` are those of the block, as declared, and `numbers` the arguments that are statics."""
-    labels = (Label(declared, f"`{block}` is declared here"),) if declared is not None else ()
+    """`inputs` are those of the block, as declared."""
+    labels = (Label(declared, f"`{block}` is declared here"),)
     message = f"`{block}` expects {expected}, but this call passes {got}"
     remedy = "write statics in brackets and values in parentheses"
     if got < len(inputs):
         remedy = f"its {'input is' if len(inputs) == 1 else 'inputs are'} {', '.join(f'`{each}`' for each in inputs)}"
-    diagnostic = Diagnostic("E0403", message, span, plural(got, "value"), labels, remedy)
-    first = _FIRST_ARGUMENT.match(span.text)
-    if got != len(inputs) + 1 or len(numbers) != 1 or first is None or first[2] != numbers[0].text:
-        return diagnostic
-    statics = Span(span.source, span.start + first.start(2) - 1, span.start + first.end())
-    remedy = f"put the static in square brackets: `{first[1]}[{first[2]}]`"
-    return replace(diagnostic, remedy=remedy).with_edits(Edit(statics, f"[{first[2]}]("))
-
-
-# The callee, and the first of several arguments.
-_FIRST_ARGUMENT = re.compile(r"([\w.]+)\(([\w.]+)\s*,\s*")
+    return Diagnostic("E0403", message, span, plural(got, "value"), labels, remedy)
 
 
 def wrong_result(span: Span, name: str, expected: Type, got: Type, declared: Span, is_model: bool) -> Diagnostic:
@@ -181,18 +171,6 @@ def state_changes_type(
     diagnostic = Diagnostic("E0405", message, span, f"is `{after}`", labels, remedy)
     size = _size_that_differs(before, after)
     return diagnostic if size is None else diagnostic.with_edits(*resized(span, after.dims[-1], size))
-
-
-def grown_in_loop(span: Span, name: str, before: Type, after: Type, first: Span | None, word: str) -> Diagnostic:
-    """A state of a loop, begun by `word`, that grows in a scan within the loop; `span` is its name after `carry`."""
-    labels = (Label(first, f"`{name}` is `{before}` here"),) if first is not None else ()
-    message = (
-        f"the state `{name}` of the loop around is `{before}`, but `{after}` after this scan; a state keeps its type"
-    )
-    remedy = f"let another name grow, which the loop binds in each step: `grown = {name}` before this scan"
-    if word == "scan":
-        remedy = f"write `carry {name} growing` in the scan around too, or let another name grow: `grown = {name}`"
-    return Diagnostic("E0405", message, span, f"grows to `{after}`", labels, remedy)
 
 
 def _fixed_length(state: str, before: int | None, after: int | None) -> str:
@@ -265,22 +243,10 @@ def wrong_number_of_sizes(span: Span, name: str, expected: str, got: int) -> Dia
     )
     diagnostic = Diagnostic("E0408", message, span, plural(got, "size"), remedy=remedy)
     sizes = _USUAL_SIZES.get(name, ())
-    if name == "vec" and got == 2 and span.text.endswith("]") and not _BATCH.search(span.text):
-        kind = word_in(span, name)
-        sequence = f"seq{span.text.removeprefix(name)}"
-        diagnostic = replace(diagnostic, remedy=f"write `{sequence}`")
-        return diagnostic.with_edits(None if kind is None else Edit(kind, "seq"))
-    if sizes and got == len(sizes) + 1 and name != "pointer":
-        remedy = f"leave out the batch axis, which is implicit: `{name}[{', '.join(sizes)}]`"
-        return replace(diagnostic, remedy=remedy).with_edits(_without_batch_axis(span))
-    if not span.text.endswith("]") or not 0 < got < len(sizes):
+    if not sizes or got != len(sizes) + 1 or name == "pointer":
         return diagnostic
-    opener = span.text.index("[") + 1
-    written = span.text[opener:-1].strip()
-    if written == sizes[-1] or written.isdigit():
-        # The features alone; a length is no number.
-        return diagnostic.with_edits(insertion(span.source, span.start + opener, ", ".join(sizes[:-got]) + ", "))
-    return diagnostic.with_edits(insertion(span.source, span.end - 1, ", " + ", ".join(sizes[got:])))
+    remedy = f"leave out the batch axis, which is implicit: `{name}[{', '.join(sizes)}]`"
+    return replace(diagnostic, remedy=remedy).with_edits(_without_batch_axis(span))
 
 
 def _without_batch_axis(kind: Span) -> Edit | None:
@@ -300,32 +266,6 @@ _USUAL_SIZES = {
 }
 
 
-def address_is_no_data(span: Span, what: str, got: Type) -> Diagnostic:
-    message = f"{what} would mix `{got}` with data, but addresses stay separate from the data that they point to"
-    remedy = "update an address with a pointer block, and read its data with `dereference`"
-    return Diagnostic("E0409", message, span, f"is `{got}`", remedy=remedy)
-
-
-def address_escapes(span: Span, block: str, result: str) -> Diagnostic:
-    message = f"`{block}` takes an address and returns `{result}`; only `dereference` turns addresses into data"
-    remedy = "return `address`, or use the pointer blocks of the library"
-    return Diagnostic("E0410", message, span, "returns data", remedy=remedy)
-
-
-def not_scanned(span: Span, got: Type) -> Diagnostic:
-    remedy = "scan a `seq`, one position at a time, or split it into chunks: `scan c in chunks[10](h) …`"
-    if got.name == "tokens":
-        remedy = "turn tokens into vectors with `embed[d]`, and scan these"
-    message = f"`scan` expects a `seq` or chunks, but this is `{got}`"
-    return Diagnostic("E0411", message, span, f"is `{got}`", remedy=remedy)
-
-
-def no_values_of_experts(span: Span, got: Type) -> Diagnostic:
-    message = f"`experts` takes a `seq` or a `vec`, but this is `{got}`"
-    remedy = "apply experts to a sequence, or to the chunks of one in a `scan`"
-    return Diagnostic("E0431", message, span, f"is `{got}`", remedy=remedy)
-
-
 def no_weights_of_experts(span: Span, got: Type, values: Type) -> Diagnostic:
     message = f"`experts` needs a weight of each expert for each position of `{values}`, but this is `{got}`"
     expected = Type(values.name, (*values.dims[:-1], Dim.of("e")))
@@ -333,83 +273,11 @@ def no_weights_of_experts(span: Span, got: Type, values: Type) -> Diagnostic:
     return Diagnostic("E0431", message, span, f"is `{got}`", remedy=remedy)
 
 
-def cost_in_experts(span: Span, mnemonic: str, experts: Span) -> Diagnostic:
-    what = "a charge" if mnemonic == "charge" else "a halting loop"
-    message = f"{what} in `experts` has no meaning: each position uses other experts"
-    labels = (Label(experts, "these experts"),)
-    remedy = (
-        "charge a value outside, such as the routing weights" if mnemonic == "charge" else "halt outside of `experts`"
-    )
-    return Diagnostic("E0432", message, span, what, labels, remedy)
-
-
-def emitted_no_tensor(span: Span, got: Type) -> Diagnostic:
-    message = f"`emit` expects a tensor, but this is `{got}`"
-    return Diagnostic("E0412", message, span, f"is `{got}`", remedy="emit a `seq` or a `vec`")
-
-
-def nothing_emitted(span: Span, target: str, word: str) -> Diagnostic:
-    message = f"`{target}` is what the last step emits, but this `{word}` takes no steps"
-    return Diagnostic("E0433", message, span, "no steps", remedy="take at least one step, or bind the value by `if`")
-
-
-def draws_no_number(span: Span, block: str) -> Diagnostic:
-    message = f"`{block}` does not draw a number of steps"
-    remedy = "use a block without inputs whose result is `seq[1, 1]`, such as `uniform_steps[low = 4, high = 12]`"
-    diagnostic = Diagnostic("E0436", message, span, "draws no number", remedy=remedy)
-    return diagnostic.with_edits(Edit(span, "uniform_steps[low = 4, high = 12]"))
-
-
-def no_gradient_steps(span: Span) -> Diagnostic:
-    message = "no step of this loop has a gradient, so nothing that only it computes is trained"
-    remedy = "keep the gradient of the last step by `truncated 1`; to keep none on purpose, apply `detach` to states"
-    return Diagnostic("W0204", message, span, "no steps", remedy=remedy).with_edits(Edit(span, "1"))
-
-
 def truncated_halting(span: Span) -> Diagnostic:
     message = "a halting loop cannot be truncated: how many steps it takes is decided while it runs"
     remedy = "delete `truncated`; to stop a gradient, apply `detach` to a value"
     clause = Span(span.source, span.source.text.rfind("truncated", 0, span.start), span.end)
     return Diagnostic("E0434", message, span, "truncated", remedy=remedy).with_edits(without(clause), is_safe=True)
-
-
-def emitted_off_axis(span: Span, got: Type, part: Type) -> Diagnostic:
-    if part.name == "vec":
-        message = f"`emit` expects a `vec` for the position `{part}`, but this is `{got}`"
-        return Diagnostic("E0412", message, span, f"is `{got}`", remedy="emit a `vec`, or scan chunks of the sequence")
-    message = f"`emit` expects one vector for each position of the chunk `{part}`, but this is `{got}`"
-    return Diagnostic("E0412", message, span, f"is `{got}`", remedy="emit a sequence as long as the chunk")
-
-
-def not_halting(span: Span, block: str) -> Diagnostic:
-    message = f"a loop cannot halt by `{block}`, which returns no halting probabilities"
-    remedy = "halt by `token_halt`, `global_halt`, or an extern block that returns `prob`"
-    return Diagnostic("E0413", message, span, "does not return `prob`", remedy=remedy)
-
-
-def size_unknown(span: Span, name: str, block: str, declared: Span) -> Diagnostic:
-    """`declared` is the name of the block in its declaration."""
-    message = f"the size `{name}` in the result of `{block}` is in none of its inputs or statics"
-    remedy = f"add a static `{name}`, or name the size in the type of an input"
-    diagnostic = Diagnostic("E0414", message, span, "unknown size", remedy=remedy)
-    if not name.isidentifier():
-        return diagnostic
-    text = declared.source.text
-    if text[declared.end : declared.end + 1] != "[":
-        return diagnostic.with_edits(insertion(declared.source, declared.end, f"[{name}: int]"))
-    return diagnostic.with_edits(last_element(declared.source, declared.end, f"{name}: int"))
-
-
-def shared_with_other_sizes(span: Span, name: str, difference: str, first: Span | None) -> Diagnostic:
-    labels = (Label(first, "first used here"),) if first is not None else ()
-    message = f"the calls of `{name}` share weights, but {difference}"
-    return Diagnostic("E0415", message, span, "different sizes", labels, "use one instance for each set of sizes")
-
-
-def value_with_brackets(span: Span, name: str) -> Diagnostic:
-    message = f"`{name}` is a value, which takes no brackets"
-    remedy = f"a block reads positions, such as `first({name})` and `last({name})`; `archlang blocks` lists them"
-    return Diagnostic("E0417", message, span, "a value", remedy=remedy)
 
 
 def input_in_brackets(span: Span, name: str, last: Span, required: Sequence[str]) -> Diagnostic:
@@ -457,27 +325,6 @@ def block_without_let(span: Span, name: str, statement: Span) -> Diagnostic:
     return diagnostic.with_edits(insertion(span.source, statement.start, "let "))
 
 
-def list_as_value(span: Span) -> Diagnostic:
-    remedy = "join values with a block, as in `concat(a, b)`; a list is the value of a static"
-    diagnostic = Diagnostic("E0418", "a list cannot be used as a value", span, "a static", remedy=remedy)
-    start, end = span.start, span.end
-    text = span.source.text
-    if text[max(0, start - 1) : start] != "(" or text[end : end + 1] != ")" or not span.text.strip("[] "):
-        return diagnostic
-    brackets = Edit(Span(span.source, start, start + 1), ""), Edit(Span(span.source, end - 1, end), "")
-    return replace(diagnostic, remedy=f"write the values without brackets: `({span.text[1:-1]})`").with_edits(*brackets)
-
-
-def static_indexed(span: Span, name: str) -> Diagnostic:
-    remedy = "declare a static for each of its elements"
-    return Diagnostic("E0418", f"the static `{name}` cannot be indexed", span, "a static", remedy=remedy)
-
-
-def static_as_value(span: Span, what: str) -> Diagnostic:
-    remedy = "write statics in brackets; only numbers combine with tensors"
-    return Diagnostic("E0418", f"{what} cannot be used as a value", span, "a static", remedy=remedy)
-
-
 _MASKS = {
     ">": "`greater(a - b)` is 1 where a > b, else 0",
     "<": "`greater(b - a)` is 1 where a < b, else 0",
@@ -506,27 +353,6 @@ def instance_configured(span: Span, name: str, first: Span) -> Diagnostic:
     return diagnostic.with_edits(None if end is None else Edit(Span(span.source, span.end, end + 1), ""))
 
 
-def too_large(span: Span, limit: int) -> Diagnostic:
-    message = f"this model has more than {limit} operations or modules"
-    remedy = "use `repeat` or `stack` where blocks call one another many times"
-    return Diagnostic("E0421", message, span, "too large", remedy=remedy)
-
-
-def too_many_parameters(span: Span, count: int, limit: int) -> Diagnostic:
-    message = f"this model has {count:,} parameters up to here, and may have {limit:,}"
-    return Diagnostic("E0421", message, span, "too large for any machine", remedy="use smaller widths")
-
-
-def too_many_steps(span: Span, limit: int) -> Diagnostic:
-    message = f"this loop and those around it take more than {limit} steps together"
-    return Diagnostic("E0421", message, span, "too many steps", remedy="use smaller counts")
-
-
-def bad_let(span: Span, name: str) -> Diagnostic:
-    remedy = f"write `let {name} = linear[64]`, or bind a value with `{name} = …`"
-    return Diagnostic("E0422", f"`let {name}` expects a block", span, "not a block", remedy=remedy)
-
-
 def let_of_value(span: Span, name: str, let: Span, inputs: Span | None) -> Diagnostic:
     """`span` is a value that a `let` binds, and `let` the place of `let` and the name. `inputs` are those of the value,
     if it is a call and the body applies the name."""
@@ -540,53 +366,6 @@ def let_of_value(span: Span, name: str, let: Span, inputs: Span | None) -> Diagn
     return diagnostic.with_edits(Edit(let, name))
 
 
-def needs_instance(span: Span, block: str, name: str) -> Diagnostic:
-    message = f"`{block}` expects an instance as `{name}`, to share its weights"
-    remedy = "bind an instance first: `let e = embed[d]`, then `unembed[e](y)`"
-    return Diagnostic("E0423", message, span, "not an instance", remedy=remedy)
-
-
-def misplaced_family(span: Span, block: str) -> Diagnostic:
-    message = f"`data` is `seq` or `vec` in the signature of `{block}`, but no input determines which"
-    remedy = "add an input of type `data[…]`, or write `seq` or `vec`"
-    return Diagnostic("E0424", message, span, "`seq` or `vec`", remedy=remedy)
-
-
-def length_and_feature(span: Span, name: str, first: Span) -> Diagnostic:
-    message = f"`{name}` is a length here, but a number of features elsewhere"
-    return Diagnostic("E0425", message, span, "a length", (Label(first, "a number of features"),), "rename one of them")
-
-
-def size_out_of_range(span: Span, written: str, number: int, largest: int) -> Diagnostic:
-    message = f"a size must be from 1 to {largest}, but `{written}` is {number}"
-    return Diagnostic("E0426", message, span, "out of range", remedy="write a number in this range")
-
-
-def float_out_of_range(span: Span, name: str, number: float, largest: float) -> Diagnostic:
-    message = f"a static of a block must be from -{largest:g} to {largest:g}, but `{name}` is {number:g}"
-    return Diagnostic("E0426", message, span, "out of range", remedy="write a number in this range")
-
-
-def no_state(span: Span, name: str, kind: Type, word: str) -> Diagnostic:
-    loop = {"halting": "a halting loop", "scan": "a scan"}.get(word, f"`{word}`")
-    what = "a number" if kind.name == "number" else f"`{kind}`"
-    message = f"`{name}` is {what}, which cannot be a state of {loop}"
-    remedy = (
-        "use a `seq` or a `vec`, which has a value for each sample"
-        if kind.name == "number"
-        else "make the sequence a state, and split it inside the loop"
-    )
-    return Diagnostic("E0427", message, span, "not a state", remedy=remedy)
-
-
-def growing_no_sequence(span: Span, name: str, kind: Type) -> Diagnostic:
-    message = f"`{name}` is `{kind}`, and only a `seq` grows"
-    remedy = f"begin with a sequence, such as `constant[0, d]()`, which is empty, and append `expand({name})`"
-    if kind.name != "vec":
-        remedy = "begin with a sequence, such as `constant[0, d]()`, which is empty"
-    return Diagnostic("E0437", message, span, f"is `{kind}`", remedy=remedy)
-
-
 def no_growth(span: Span, name: str, before: Type, after: Type) -> Diagnostic:
     if before == after:
         message = f"`{name}` is carried as growing, but keeps its length"
@@ -597,27 +376,6 @@ def no_growth(span: Span, name: str, before: Type, after: Type) -> Diagnostic:
         )
         remedy = "append a `seq` with a number of positions, such as `expand(v)` of a vector, or the chunk of the scan"
     return Diagnostic("E0437", message, span, f"is `{after}`", remedy=remedy)
-
-
-def emitted_length_unknown(span: Span, got: Type, name: str) -> Diagnostic:
-    message = f"a loop emits `{got}`, but the number of chunks, `{name}`, is known inside of this loop only"
-    remedy = "emit what reads it, such as its mean, or what attends to it"
-    return Diagnostic("E0438", message, span, f"is `{got}`", remedy=remedy)
-
-
-def halting_block_applied(span: Span, name: str) -> Diagnostic:
-    message = f"the halting block `{name}` is applied to a value"
-    remedy = f"write `repeat 20 halting h by {name} {{ … }}`"
-    return Diagnostic("E0428", message, span, "a halting block", remedy=remedy)
-
-
-def no_arithmetic(span: Span, what: str, kind: Type) -> Diagnostic:
-    remedy = (
-        "turn tokens into vectors with `embed[d]`"
-        if kind.name == "tokens"
-        else "compute with the sequence before it is split, or with each chunk in a `scan`"
-    )
-    return Diagnostic("E0429", f"{what} does not apply to `{kind.name}`", span, f"is `{kind}`", remedy=remedy)
 
 
 def charge_of_several_numbers(span: Span, name: str, kind: Type) -> Diagnostic:
@@ -636,11 +394,6 @@ def charge_of_several_numbers(span: Span, name: str, kind: Type) -> Diagnostic:
 
 
 # Signatures
-
-
-def read_twice(span: Span, name: str, first: Span) -> Diagnostic:
-    message = f"`reads` says twice what is read of `{name}`"
-    return Diagnostic("E0205", message, span, "again", (Label(first, "first time"),), "delete one of the two")
 
 
 def reads_unknown_input(span: Span, name: str, block: str, possible: Iterable[str]) -> Diagnostic:
@@ -695,59 +448,4 @@ def attention_of_input(span: Span) -> Diagnostic:
     return diagnostic.with_edits(Edit(span, text), is_safe=True)
 
 
-def cuts_no_chunks(span: Span, block: str) -> Diagnostic:
-    message = f"`{block}` gives no `chunks`, so it has no parts"
-    return Diagnostic("E0510", message, span, "about parts", remedy="delete this clause")
-
-
-def map_of_wrong_type(span: Span, name: str, type_text: str) -> Diagnostic:
-    message = f"`{name}` is `{type_text}`, which has no features for a linear map"
-    return Diagnostic("E0510", message, span, "no features", remedy="name an input that is a `seq`, `vec` or `data`")
-
-
-def stated_twice(span: Span, what: str, name: str, first: Span) -> Diagnostic:
-    message = f"the {what} `{name}` is stated twice"
-    labels = (Label(first, "first stated here"),)
-    return Diagnostic("E0510", message, span, "stated again", labels, "delete one, or give both conditions with `when`")
-
-
-def no_integer_in_clause(span: Span, value: str) -> Diagnostic:
-    return Diagnostic("E0303", f"this clause takes an integer, not {value}", span, "expected an integer")
-
-
-def clause_out_of_range(span: Span, written: str, value: str, least: int) -> Diagnostic:
-    message = f"this clause takes an integer of at least {least}, but `{written}` is {value}"
-    return Diagnostic(
-        "E0509", message, span, "out of range", remedy="correct the expression, or exclude it with `when`"
-    )
-
-
-def reserved_size(span: Span, name: str) -> Diagnostic:
-    message = f"`{name}` already means a size of the inputs in these clauses"
-    return Diagnostic("E0205", message, span, "bound again", remedy="use another name")
-
-
-def no_class(span: Span, python: str) -> Diagnostic:
-    remedy = 'write the module and the class: `python "mine:Shift"`'
-    diagnostic = Diagnostic("E0506", f"`{python}` does not name a Python class", span, "not a class", remedy=remedy)
-    if ".py:" not in python:
-        return diagnostic
-    correct = python.replace(".py:", ":")
-    diagnostic = replace(diagnostic, remedy=f'write the module without `.py`: `python "{correct}"`')
-    return diagnostic.with_edits(Edit(span, f'"{correct}"'))
-
-
 # Tasks
-
-
-def static_of_task_model(span: Span, name: str, model: str) -> Diagnostic:
-    remedy = "rename this static: the task sets `classes` and `vocab`"
-    diagnostic = Diagnostic("E0607", f"the task sets `{name}` of `{model}`", span, "set by the task", remedy=remedy)
-    return diagnostic.with_edits(without_item(span))
-
-
-def needs_task(span: Span, model: str, sizes: Iterable[str]) -> Diagnostic:
-    sizes = tuple(sizes)
-    message = f"`{model}` needs {listed(sizes) if sizes else 'a size'}, which only a task or a static sets"
-    remedy = "choose a task that sets it, write a number, or pass it: `archlang.load(path, classes=10, vocab=15)`"
-    return Diagnostic("E0608", message, span, "unknown size", remedy=remedy)

@@ -2,10 +2,8 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import count
 
 from archlang.diagnostics import Diagnostic
-from archlang.diagnostics.effort import is_check
 from archlang.elaborate import mistakes
 from archlang.source import Span
 
@@ -15,9 +13,6 @@ MOST_LOOP_STEPS = 1_000_000
 """Steps of nested loops together."""
 MOST_PARAMETERS = 1_000_000_000_000
 """Parameters of a model: 4 TB of 32-bit weights, which every device of a run holds whole."""
-
-
-_ids = count(1)
 
 
 class TooLarge(Exception):
@@ -37,30 +32,11 @@ class ModelSize:
         self._parameters = 0
         self._stack_counts: dict[str, int] = {}
         self._steps = 1
-        self._is_check = is_check()
 
     def new_id(self) -> str:
-        """Returns an id that no other value of the model has. In a check, no other model has it either: they share the
-        regions of known bodies."""
+        """Returns an id that no other value of the model has."""
         self._values += 1
-        return f"%{next(_ids) if self._is_check else self._values}"
-
-    @property
-    def counts(self) -> tuple[int, ...]:
-        """The values, modules and parameters so far."""
-        return self._values, self._modules, self._parameters
-
-    def grow(self, growth: tuple[int, ...]) -> bool:
-        """Adds to `counts`. Returns False, and adds nothing, if the model became too large."""
-        values, modules, parameters = (sum(pair) for pair in zip(self.counts, growth, strict=True))
-        if max(values, modules) > MOST_OPERATIONS or parameters > MOST_PARAMETERS:
-            return False
-        self._values, self._modules, self._parameters = values, modules, parameters
-        return True
-
-    def around(self, path: str) -> tuple[int, ...]:
-        """Returns the steps of the loops around what is being elaborated, and of the stacks around a path."""
-        return self._steps, *(count for stack, count in self._stack_counts.items() if path.startswith(f"{stack}.*"))
+        return f"%{self._values}"
 
     def check_operations(self, span: Span) -> None:
         """Raises:

@@ -1,18 +1,21 @@
 """Checks a signature on its own, before any call."""
 
 import re
+from collections.abc import Iterable
+from pathlib import Path
 
-from archlang.diagnostics import Report
+from archlang.diagnostics import Report, ignore
+from archlang.diagnostics.log import DiagnosticLog
 from archlang.elaborate import mistakes
 from archlang.elaborate.binding import LARGEST_SIZE, TASK_SIZES, Binding
 from archlang.elaborate.facts import Facts
 from archlang.elaborate.static_arguments import parameter_kind
 from archlang.graph.facts import POSITIONS
 from archlang.names import mistakes as name_mistakes
-from archlang.names import static_mistakes
-from archlang.names.resolve import Declaration
+from archlang.names import resolve, static_mistakes
+from archlang.names.resolve import Declaration, ResolvedFile, is_shipped
 from archlang.names.values import KINDS, Bound
-from archlang.source import Span
+from archlang.source import Source, Span
 from archlang.syntax.printer import unparse
 from archlang.syntax.tree import Conditional, Expression, Extern, Name, Number, TypeExpression, TypeName, Unary
 from archlang.syntax.walk import walk
@@ -26,8 +29,10 @@ _CLASS = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
 
 
 def check_signature(declaration: Declaration, report: Report) -> None:
-    """Reports mistakes in the kinds, types, sizes and clauses of a signature."""
+    """Reports mistakes in the kinds, types, sizes and clauses of a signature without syntax mistakes."""
     item = declaration.item
+    if not item.is_whole:
+        return
     signature = item.signature
     first: dict[str, Span] = {}
     named = [(static.name, static.span) for static in signature.statics]
@@ -47,14 +52,14 @@ def check_signature(declaration: Declaration, report: Report) -> None:
         if item.word == "model" and static.name in ("classes", "vocab"):
             report(mistakes.static_of_task_model(static.span, static.name, item.name))
     _check_sizes(declaration, report)
-    if isinstance(item, Extern) and "inputs" not in signature.unread:
+    if isinstance(item, Extern):
         _check_extern(declaration, item, report)
 
 
 def _check_sizes(declaration: Declaration, report: Report) -> None:
     """Reports a name that is a length in one type and a number of features in another, and sizes out of range."""
     item = declaration.item
-    binding = Binding(declaration, item.name_span, {}, lambda mistake: None, lambda call, target: None, generic=True)
+    binding = Binding(declaration, item.name_span, {}, ignore, lambda call, target: None, generic=True)
     places: dict[Axis, dict[str, Span]] = {Axis.LENGTH: {}, Axis.FEATURE: {}}
     for parameter in item.signature.inputs:
         for axis, names in places.items():
@@ -67,13 +72,13 @@ def _check_sizes(declaration: Declaration, report: Report) -> None:
     features = dict.fromkeys(TASK_SIZES, item.name_span) if item.word == "model" else {}
     features.update(places[Axis.FEATURE])
     for name, span in places[Axis.LENGTH].items():
-        if name in features and "statics" not in item.signature.unread:  # else it may be a static
+        if name in features:
             report(mistakes.length_and_feature(span, name, features[name]))
 
 
 def _check_names_of_sizes(declaration: Declaration, item: Extern, report: Report) -> None:
     """Reports names of the clause `sizes` that are sizes of the inputs. They would hide them in the other clauses."""
-    binding = Binding(declaration, item.name_span, {}, lambda mistake: None, lambda call, target: None, generic=True)
+    binding = Binding(declaration, item.name_span, {}, ignore, lambda call, target: None, generic=True)
     inputs = {
         name for parameter in item.signature.inputs for axis in Axis for name in binding.sizes_by_axis(parameter, axis)
     }
@@ -83,8 +88,7 @@ def _check_names_of_sizes(declaration: Declaration, item: Extern, report: Report
 
 
 def _check_extern(declaration: Declaration, item: Extern, report: Report) -> None:
-    is_unread = not item.is_whole and not item.python
-    if item.word == "block" and not is_unread and (not _CLASS.fullmatch(item.python) or ".py:" in item.python):
+    if item.word == "block" and (not _CLASS.fullmatch(item.python) or ".py:" in item.python):
         report(mistakes.no_class(item.python_span or item.name_span, item.python))
     inputs = {parameter.name for parameter in item.signature.inputs}
     first: dict[str, Span] = {}
@@ -127,7 +131,7 @@ def _check_extern(declaration: Declaration, item: Extern, report: Report) -> Non
             binding.type(written, features=[Dim.of("d")])
         takes = any(parameter.type.name in ISOLATED for parameter in item.signature.inputs)
         gives = [written for written in _types(result) if written.name not in ISOLATED]
-        if takes and gives and not is_unread and not item.python.startswith("archlang."):
+        if takes and gives and not item.python.startswith("archlang."):
             report(mistakes.address_escapes(gives[0].span, item.name, gives[0].span.text))
 
 
@@ -139,3 +143,18 @@ def _manners(manner: Expression) -> list[Expression]:
 
 def _types(written: TypeExpression) -> list[TypeName]:
     return [node for node in walk(written) if isinstance(node, TypeName)]
+
+
+def load_file(path: str | Path | Source, allow: Iterable[str | Path] = ()) -> ResolvedFile:
+    """Loads a file as `load_file` of `archlang.names.resolve` does, and checks the signatures of its blocks and models,
+    and of those of the user's files that it uses.
+
+    Raises:
+        ProgramError: a file cannot be read or has mistakes, or a signature has."""
+    resolved = resolve.load_file(path, allow)
+    report = DiagnosticLog()
+    for declaration in (*resolved.own.values(), *resolved.used.values()):
+        if not is_shipped(declaration.file):
+            check_signature(declaration, report)
+    report.stop_at_errors()
+    return resolved

@@ -12,7 +12,6 @@ from archlang.elaborate.frame import Frame
 from archlang.elaborate.loops import Loops
 from archlang.elaborate.region_builder import Flow, named
 from archlang.elaborate.static_arguments import missing_static
-from archlang.elaborate.unread import breaks_off, is_end
 from archlang.graph import operations
 from archlang.graph.graph import ONE_NUMBER
 from archlang.names import mistakes as name_mistakes
@@ -53,7 +52,6 @@ class Statements:
 
     def run(self, statements: Sequence[Statement], frame: Frame) -> None:
         """Elaborates statements in order. Reports those after a `return`."""
-        frame.is_unclosed |= bool(statements) and is_end(statements[-1])
         for statement in statements:
             if frame.returned is not None and not isinstance(statement, Missing):
                 self._report(name_mistakes.unreachable(statement.span, frame.returned[1], statements[-1].span))
@@ -70,9 +68,7 @@ class Statements:
                 self._let(Let(name=name, value=block, name_span=place, span=statement.span), frame)
             case Assign():
                 value = self._expressions.value(statement.value, frame)
-                if isinstance(statement.value, Missing) and frame.binding_span(statement.name) is None:
-                    frame.names[statement.name] = None  # a second line may bind it
-                elif self._context.declare(frame, statement.name, statement.name_span, _bound_twice(statement, frame)):
+                if self._context.declare(frame, statement.name, statement.name_span, _bound_twice(statement, frame)):
                     frame.names[statement.name] = named(value, statement.name)
                 self._context.observe(statement.name_span, value)
             case Update():
@@ -81,18 +77,13 @@ class Statements:
                 self._charge(statement, frame)
             case Return():
                 value = self._expressions.value(statement.value, frame)
-                if isinstance(statement.value, Missing):
-                    return
                 if frame.outer is not None:
-                    if not frame.root.is_unclosed:
-                        self._report(name_mistakes.return_in_loop(statement.span))
+                    self._report(name_mistakes.return_in_loop(statement.span))
                     frame.root.misplaced = True
                 else:
                     frame.returned = (value, statement.span)
             case Emit():
                 value = self._expressions.value(statement.value, frame)
-                if isinstance(statement.value, Missing):
-                    return
                 if not frame.word:
                     self._report(name_mistakes.emit_outside_loop(statement.span))
                 elif frame.emitted is not None:
@@ -110,9 +101,10 @@ class Statements:
             case Experts():
                 self._loops.experts(statement, frame)
             case Missing():
-                self._missing(statement, frame)
-            case Unclear():
-                self._loops.unclear(statement, frame)
+                self._context.is_whole = False
+            case Unclear(body=body):
+                self._context.is_whole = False
+                self.run(body.statements, frame)
 
     def _is_let(self, callee: Name, statement: Assign, frame: Frame) -> bool:
         """Returns whether a statement binds a name, which the body then applies, to a block that takes inputs."""
@@ -160,8 +152,6 @@ class Statements:
         name, span = statement.name, statement.name_span
         if name == frame.mixture:
             return  # reported with the loop
-        if name not in frame.states and isinstance(statement.value, Missing):
-            return
         if name not in frame.states:
             first = frame.binding_span(name)
             self._report(name_mistakes.update_outside_loop(span, name, first))
@@ -210,8 +200,6 @@ class Statements:
         else:
             self._context.require_known(statement.test, frame)
             self._both(statement, frame)
-        if statement.otherwise is None and breaks_off(statement.then):
-            self._context.bind_from(statement.then, frame)  # an `else` may be unread too
 
     def _either(self, statement: If, frame: Frame) -> None:
         """Elaborates both branches, where nothing is known of the test: other branches may bind the names that they
@@ -238,16 +226,9 @@ class Statements:
 
     def _is_mistaken(self, test: Expression, frame: Frame) -> bool:
         """Whether a condition could not be read, or depends on a static with a mistake."""
-        names = [node.parts[0] for node in walk(test) if isinstance(node, Name)]
-        bounds = [frame.lookup(name) for name in names]
-        may_be_unread = None in bounds and "statics" in frame.binding.declaration.item.signature.unread
+        bounds = [frame.lookup(node.parts[0]) for node in walk(test) if isinstance(node, Name)]
         is_mistaken = any(isinstance(bound, Bound) and bound.value is None for bound in bounds)
-        return isinstance(test, Missing) or may_be_unread or is_mistaken
-
-    def _missing(self, statement: Missing, frame: Frame) -> None:
-        """The names that a statement may bind that could not be read have unknown values."""
-        self._context.is_whole = False
-        self._context.bind_unread(statement, frame)
+        return isinstance(test, Missing) or is_mistaken
 
 
 def _differ_in_length(value: Type, state: Type) -> bool:

@@ -51,29 +51,25 @@ def settle(
 ) -> dict[str, Bound]:
     """Returns the statics that are set, by name: those of `settled` and the arguments of a call."""
     item = declaration.item
+    if not item.is_whole:
+        return dict(settled)
     parameters = {parameter.name: parameter for parameter in item.signature.statics}
     free = [parameter for parameter in item.signature.statics if parameter.name not in settled]
     statics = dict(settled)
     first: dict[str, Span] = {}
     are_in_place = True  # all values so far
     for position, argument in enumerate(arguments):
-        if "statics" in item.signature.unread and argument.name not in parameters:
-            continue
         are_in_place &= argument.name is None or (position < len(free) and free[position].name == argument.name)
         if argument.name is None:
             if position >= len(free):
                 report(static_mistakes.too_many_statics(argument.span, item.name, len(free), item.name_span))
                 break
             parameter = free[position]
-            number = static_mistakes.is_rest_of_number(argument.value.span) and position > 0
-            if number or not are_in_place:
-                before = arguments[position - 1]
-                named = parameters.get(before.name or "")
-                kind = None if named is None else parameter_kind(named, declaration.file)
+            if not are_in_place:
                 meant = argument.value.text if isinstance(argument.value, tree.Name) else None
                 unset = {each.name for each in free} - {each.name for each in arguments}
                 name = meant if meant in unset else next((each.name for each in free if each.name in unset), None)
-                report(static_mistakes.static_without_name(argument.span, name, before.value.span, kind))
+                report(static_mistakes.static_without_name(argument.span, name))
                 if name is not None:
                     statics[name] = Bound(None, argument.span)
                 break
@@ -169,7 +165,7 @@ def missing_static(block: BlockValue, place: Span) -> Diagnostic | None:
     """Returns the mistake of the first static that a block requires, and that is not set; None if there is none."""
     declaration = block.declaration
     signature = declaration.item.signature
-    for parameter in () if "statics" in signature.unread else signature.statics:
+    for parameter in signature.statics if declaration.item.is_whole else ():
         kind = parameter_kind(parameter, declaration.file)
         is_read = kind is not None or parameter.kind is None
         if parameter.default is None and is_read and parameter.name not in block.settled:
@@ -238,3 +234,17 @@ def plain(value: Value) -> StaticValue | None:
         case bool() | float() | str() | Symbol() | Interval():
             return value
     return None
+
+
+def evaluated(value: object, kind: str | None = None) -> Value:
+    """Returns a static of `kind` as the evaluator represents it: the inverse of `plain`."""
+    match value:
+        case bool() | float() | Interval() | Symbol():
+            return value
+        case int():
+            return Dim.of(value)
+        case str():
+            return value if kind == "file" else Symbol(value)
+        case tuple():
+            return tuple(evaluated(item) for item in value)
+    raise TypeError(f"a static cannot be a {type(value).__name__}")

@@ -10,7 +10,7 @@ from archlang.backend.architecture import Architecture
 from archlang.export import mistakes
 from archlang.export.onnx import export_onnx
 from archlang.export.plain.file import export_plain
-from archlang.export.pt2 import export_pt2
+from archlang.export.traced import export_pt2
 from archlang.files.os_errors import os_errors_as
 
 # Each writes a module to a path, and returns the files that it wrote.

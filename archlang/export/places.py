@@ -6,15 +6,18 @@ import logging
 import re
 import traceback
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from torch import fx
 
 from archlang.backend.architecture import Architecture
 from archlang.backend.error_notes import all_codes
-from archlang.export.model_text import definition_of
+from archlang.diagnostics import ProgramError
 from archlang.graph.graph import Node
-from archlang.source import Span
+from archlang.names import library
+from archlang.source import Source, Span
+from archlang.syntax.parser import parse
+from archlang.syntax.tree import Definition
 
 # A line of compiled code in a traceback, or in a message of torch.
 _LINE = re.compile(r'File "(<archlang [^"]+>)", line (\d+)')
@@ -131,3 +134,22 @@ def reason_of(error: BaseException) -> str:
     text = re.sub(r'For more information, run with TORCH_LOGS="[^"]*"\.?', "", text)
     text = re.split(r"Suggested fixes:|Caused by:|The error above occurred|consider using data-dependent", text)[0]
     return f"{type(error).__name__}: {' '.join(text.split())}"
+
+
+def definition_of(module: Architecture) -> Definition | None:
+    """Returns the definition of a module's model, in its program or in the library; None if neither has it."""
+    origin = module.program.origin
+    sources: dict[str, Source] = {}
+    if origin is not None and origin.program is not None:
+        sources.update((source.path, source) for source in (origin.program, *origin.used))
+    for node in module.program.graph.region.walk():
+        if node.span is not None and node.span.source.path.endswith(".arch"):
+            sources.setdefault(node.span.source.path, node.span.source)
+    for file in sorted((library.BLOCKS / "models").glob("*.arch")):
+        sources.setdefault(str(file), Source(str(file), file.read_text(encoding="utf-8")))
+    for source in sources.values():
+        with suppress(ProgramError):
+            for item in parse(source).items:
+                if isinstance(item, Definition) and item.name == module.program.graph.name:
+                    return item
+    return None

@@ -1,10 +1,11 @@
-"""Traces a module by torch.export, for a batch and lengths of any size."""
+"""Traces a module by torch.export, for a batch and lengths of any size: the format `.pt2`."""
 
 from __future__ import annotations
 
 import io
 import warnings
 from contextlib import redirect_stderr, suppress
+from pathlib import Path
 
 import torch
 from torch import Tensor, nn
@@ -113,3 +114,19 @@ def trace(module: Architecture) -> ExportedProgram:
         raise mistakes.not_traced(*place_of(module, node), reason_of(error)) from error
     finally:
         module.train(is_training)
+
+
+def export_pt2(module: Architecture, path: Path) -> list[Path]:
+    """Writes a module as a program of torch.export. Returns the files that it wrote.
+
+        program = torch.export.load("model.pt2").module()
+        with torch.no_grad():
+            logits = program(tokens, lengths)
+
+    The program takes the fields, then the lengths of each, Int64[b]; a model that halts also returns the steps of each
+    sample, [b].
+
+    Raises:
+        ExportError: torch cannot export the model."""
+    torch.export.save(trace(module), path)
+    return [path]

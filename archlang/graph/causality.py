@@ -4,10 +4,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from archlang.diagnostics.effort import Memo, spend
+from archlang.diagnostics.effort import spend
 from archlang.graph.graph import Graph, Instance, Node, Region
 from archlang.graph.loop_layout import has_halting_positions, is_idle, loop_layout
-from archlang.graph.operations import Apply, Call, Experts, Halting, Join, Part, Repeat, Scan, Stack
+from archlang.graph.operations import Apply, Call, Experts, Halting, Part, Repeat, Scan, Stack
 from archlang.types import Type
 from archlang.types.causality import (
     CAUSAL,
@@ -61,15 +61,8 @@ def horizons(graph: Graph, origin: str, with_length: bool = True) -> Mapping[str
     return analysis.horizons
 
 
-# The horizons of the results of applied blocks. Graphs that share a region analyse it once.
-KnownHorizons = Memo[tuple[list[Horizon], Region]]
-
-
-def find_leak(graph: Graph, origin: str, known: KnownHorizons | None = None) -> Leak | None:
-    """Returns the path by which the result sees the future of the input called `origin`; None if it does not. `known`
-    are the horizons of blocks of other graphs."""
-    if known is not None and not _Analysis(graph.instances, known=known).result(graph, origin).sees_future:
-        return None
+def find_leak(graph: Graph, origin: str) -> Leak | None:
+    """Returns the path by which the result sees the future of the input called `origin`; None if it does not."""
     analysis = _Analysis(graph.instances)
     if not analysis.result(graph, origin).sees_future:
         return None
@@ -114,17 +107,14 @@ def _path(cause: _Cause) -> list[Node]:
 
 
 class _Analysis:
-    """Computes the horizon of every value in one input. `known` holds the last, and so the largest, horizon of each id:
-    ids are unique in a graph, and the analysis repeats a loop until its horizons are stable. `causes` has the values
-    that see the future. `depth` is the number of scans around a region. With `with_length`, the length of a sequence
-    counts like its data. With `known`, the horizons and causes inside of applied blocks may be missing."""
+    """Computes the horizon of every value in one input. `horizons` holds the last, and so the largest, of each id: ids
+    are unique in a graph, and the analysis repeats a loop until its horizons are stable. `causes` has the values that
+    see the future. `depth` is the number of scans around a region. With `with_length`, the length of a sequence counts
+    like its data."""
 
-    def __init__(
-        self, instances: Mapping[str, Instance], with_length: bool = False, known: KnownHorizons | None = None
-    ) -> None:
+    def __init__(self, instances: Mapping[str, Instance], with_length: bool = False) -> None:
         self._instances = instances
         self._with_length = with_length
-        self._known = known
         self.horizons: dict[str, Horizon] = {}
         self.causes: dict[str, _Cause] = {}
         self._causes_of_results: dict[tuple[str, int], _Cause] = {}  # by loop and index
@@ -187,8 +177,6 @@ class _Analysis:
             match node.operation:
                 case Part(index=index):
                     results = [self._results[node.inputs[0]][1][index]]
-                case Join():
-                    results = arguments * len(node.types)
                 case Call():
                     results = [self._call(node, node.operation, arguments, depth)]
                 case Apply():
@@ -213,13 +201,7 @@ class _Analysis:
 
     def _apply(self, node: Node, arguments: Sequence[Horizon], depth: int) -> list[Horizon]:
         (body,) = node.regions
-
-        def results() -> tuple[list[Horizon], Region]:
-            return self._region(body, arguments, depth, self._captured_causes(node)), body  # keeps the id in use
-
-        if self._known is None:
-            return results()[0]
-        return self._known.get((id(body), tuple(arguments), depth, frozenset(self._single)), results)[0]
+        return self._region(body, arguments, depth, self._captured_causes(node))
 
     # Causes
 

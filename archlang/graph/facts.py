@@ -1,4 +1,4 @@
-"""What a block's signature says of one instance besides its types: costs, linear maps that may be joined, records."""
+"""What a block's signature says of one instance besides its types: costs, linear maps of arguments, records."""
 
 from dataclasses import dataclass
 
@@ -35,7 +35,7 @@ UNKNOWN = Costs()
 
 @dataclass(frozen=True)
 class LinearMap:
-    """A linear map that a block applies to an argument before anything else, so that it may be joined with others.
+    """A linear map that a block applies to an argument before anything else, so that a loop may compute it before.
 
     `name` is the attribute of the module and of its `products`, `input` the index of the argument."""
 

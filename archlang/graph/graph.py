@@ -21,8 +21,8 @@ ONE_NUMBER = Type("vec", (Dim.of(1),))
 class Node:
     """One operation. `inputs` are ids of earlier nodes or of inputs of the same region: regions are closed.
 
-    `types` are the types of its results. Nodes have one result, except for `Charge`, which has none, and `Apply`,
-    `Join` and loops; a `Part` reads one result of several. `name` is the user's name for the value, or ""."""
+    `types` are the types of its results. Nodes have one result, except for `Charge`, which has none, and `Apply`
+    and loops; a `Part` reads one result of several. `name` is the user's name for the value, or ""."""
 
     id: str
     operation: Operation
@@ -93,6 +93,11 @@ class Region:
             yield node
             for region in node.regions:
                 yield from region.walk()
+
+    def types(self) -> dict[str, Type]:
+        """Returns the types of its inputs and of its nodes with one result, by their ids."""
+        types = {value.id: value.type for value in self.inputs}
+        return types | {node.id: node.type for node in self.nodes if len(node.types) == 1}
 
 
 @dataclass(frozen=True)

@@ -55,8 +55,7 @@ def growths(loop: Node) -> Mapping[int, Growth]:
     if not isinstance(loop.operation, Scan):
         return {}
     (body,), layout = loop.regions, loop_layout(loop)
-    types = {value.id: value.type for value in body.inputs}
-    types |= {node.id: node.type for node in body.nodes if len(node.types) == 1}
+    types = body.types()
     (chunk,) = body.inputs[0].type.lengths or (None,)
     growing = {}
     for index, state in enumerate(body.inputs[layout.inner : layout.inner + layout.states]):

@@ -5,22 +5,12 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import ClassVar, NamedTuple
-
-
-class MapPath(NamedTuple):
-    """A linear map, by the path of its block's instance and its name in the block."""
-
-    instance: str
-    name: str
-
-    def __str__(self) -> str:
-        return f"{self.instance}.{self.name}"
+from typing import ClassVar
 
 
 @dataclass(frozen=True)
 class Call:
-    """Applies an extern block. `products` names the linear maps whose products, computed by a `Join`, are the last
+    """Applies an extern block. `products` names the linear maps whose results, each of a `Product`, are the last
     inputs."""
 
     mnemonic: ClassVar = "call"
@@ -29,11 +19,12 @@ class Call:
 
 
 @dataclass(frozen=True)
-class Join:
-    """Applies linear maps to one value, with one result each."""
+class Product:
+    """Applies the linear map `name` of an instance's block to a value."""
 
-    mnemonic: ClassVar = "join"
-    maps: tuple[MapPath, ...]
+    mnemonic: ClassVar = "product"
+    instance: str
+    name: str
 
 
 @dataclass(frozen=True)
@@ -163,7 +154,7 @@ OwnWeights = Stack | Experts
 """The loops whose steps have weights of their own, at a path."""
 SharedLoop = Repeat | Halting | Scan
 """The loops whose steps share their weights."""
-Operation = Call | Join | Apply | Arithmetic | Literal | Charge | Part | Loop
+Operation = Call | Product | Apply | Arithmetic | Literal | Charge | Part | Loop
 
 
 def emits(operation: Operation) -> bool:

@@ -10,7 +10,7 @@ from itertools import compress
 from archlang.graph.graph import Graph, Instance, Node, Region
 from archlang.graph.inline import inline
 from archlang.graph.loop_layout import is_idle, loop_layout
-from archlang.graph.operations import Charge, Experts, Halting, Join, Loop, Part, Repeat, Scan, Stack
+from archlang.graph.operations import Charge, Experts, Halting, Loop, Part, Repeat, Scan, Stack
 from archlang.graph.rename import rename, rename_inputs
 from archlang.types.statics import instances_in
 
@@ -60,7 +60,7 @@ def _prune(region: Region) -> Region:
     needed = set(region.results)
     parts: dict[str, set[int]] = {}  # the needed results of nodes with several
     reversed_nodes: list[Node] = []
-    remaining: dict[str, list[int]] = {}  # the results that a shrunken loop or join still has
+    remaining: dict[str, list[int]] = {}  # the results that a shrunken loop still has
     for node in reversed(region.nodes):
         if isinstance(node.operation, Part):
             if node.id in needed:
@@ -72,8 +72,6 @@ def _prune(region: Region) -> Region:
             continue
         if isinstance(node.operation, Loop):
             node, remaining[node.id] = _shrink(node, node.operation, used)
-        elif isinstance(node.operation, Join):
-            node, remaining[node.id] = _narrow(node, node.operation, used)
         needed.update(node.inputs)
         reversed_nodes.append(node)
     return _renumber(replace(region, nodes=tuple(reversed(reversed_nodes))), remaining)
@@ -146,15 +144,8 @@ def _shrink(loop: Node, operation: Loop, used: set[int]) -> tuple[Node, list[int
     return shrunken, results
 
 
-def _narrow(join: Node, operation: Join, used: set[int]) -> tuple[Node, list[int]]:
-    """Returns a join with only the maps whose products are used, and the indices of its remaining results."""
-    results = sorted(used)
-    types = tuple(join.types[index] for index in results)
-    return replace(join, types=types, operation=Join(tuple(operation.maps[index] for index in results))), results
-
-
 def _renumber(region: Region, remaining: Mapping[str, list[int]]) -> Region:
-    """Gives parts of shrunken loops and joins their new indices. A part of a node with one result becomes that node."""
+    """Gives parts of shrunken loops their new indices. A part of a node with one result becomes that node."""
     nodes: list[Node] = []
     names: dict[str, str] = {}
     places: dict[str, int] = {}

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import astuple, dataclass, field, replace
 from functools import partial
 from math import prod
 
@@ -55,22 +56,10 @@ class Cost:
     idle_flops: int = 0
 
     def __add__(self, other: Cost) -> Cost:
-        return Cost(
-            self.parameters + other.parameters,
-            self.flops + other.flops,
-            self.values + other.values,
-            self.activations + other.activations,
-            self.idle_flops + other.idle_flops,
-        )
+        return Cost(*map(operator.add, astuple(self), astuple(other)))
 
     def times(self, count: int) -> Cost:
-        return Cost(
-            self.parameters * count,
-            self.flops * count,
-            self.values * count,
-            self.activations * count,
-            self.idle_flops * count,
-        )
+        return Cost(*(count * value for value in astuple(self)))
 
 
 def summarize(graph: Graph, length: int, depth: int | None = None) -> Summary:

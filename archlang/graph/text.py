@@ -21,11 +21,10 @@ from archlang.graph.operations import (
     Charge,
     Experts,
     Halting,
-    Join,
     Literal,
-    MapPath,
     Operation,
     Part,
+    Product,
     Repeat,
     Scan,
     Stack,
@@ -44,7 +43,7 @@ _OMITTED = {"map": 1, "chunks": 0}
 _NOT_BARE = ("true", "false", "inf", "nan")
 _OPERATIONS: Mapping[str, Any] = {  # Any: members of an enum, and dataclasses with different facts
     operation.mnemonic: operation
-    for operation in (*Arithmetic, Call, Join, Apply, Literal, Charge, Part, Repeat, Stack, Halting, Scan, Experts)
+    for operation in (*Arithmetic, Call, Product, Apply, Literal, Charge, Part, Repeat, Stack, Halting, Scan, Experts)
 }
 
 
@@ -134,8 +133,6 @@ def _attributes_of(operation: Operation) -> dict[str, StaticValue]:
             return {}
         case Call(instance=instance, products=products):
             return {"instance": instance, **({"given": products} if products else {})}
-        case Join(maps=maps):
-            return {"maps": tuple(map(str, maps))}
     # A fact that a graph of an earlier version lacks is written only where it has another value than its default.
     facts = {fact: getattr(operation, fact.name) for fact in fields(operation) if fact.compare}
     return {fact.name: value for fact, value in facts.items() if value != fact.default}
@@ -165,8 +162,6 @@ def _operation(mnemonic: str, attributes: Mapping[str, StaticValue]) -> Operatio
         kind = tuple if get_origin(types[name]) is tuple else types[name]
         if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):  # `int | None` too
             raise ValueError(f"graph text: {mnemonic} has {name} = {value!r}")
-    if isinstance(maps := facts.get("maps"), tuple):
-        facts["maps"] = tuple(MapPath(*str(path).rpartition(".")[::2]) for path in maps)
     result: Operation = operation(**facts)
     return result
 

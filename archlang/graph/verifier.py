@@ -102,13 +102,17 @@ class _Verification:
             self._part(node, node.operation.index, values[node.inputs[0]] if len(node.inputs) == 1 else None)
             return
         types = [values[source].type for source in node.inputs]
-        if isinstance(node.operation, operations.Call | operations.Literal | operations.Arithmetic):
+        if isinstance(
+            node.operation, operations.Call | operations.Product | operations.Literal | operations.Arithmetic
+        ):
             _require(len(node.types) == 1, f"{where} has {len(node.types)} results")
         match node.operation:
             case operations.Call():
                 self._call(node, node.operation, types, scope)
-            case operations.Join(maps=maps):
-                self._join(node, maps, types, scope)
+            case operations.Product(instance=path):
+                self._find_instance(where, path, scope)
+                _require(len(types) == 1, f"{where} has {len(types)} arguments")
+                _require(_is_product(node.type, types[0]), f"{where} of a {types[0]} is {node.type}")
             case operations.Literal():
                 _require(not types and node.type == NUMBER, f"{where} is no number")
             case operations.Charge(name=name):
@@ -133,24 +137,13 @@ class _Verification:
         _require(scope_of(path) in scopes_around(scope), f"{where} uses @{path} outside of its stack")
         return instance
 
-    def _join(self, node: Node, maps: Sequence[operations.MapPath], types: Sequence[Type], scope: str) -> None:
-        where = _where(node)
-        _require(len(types) == 1, f"{where} has {len(types)} arguments")
-        _require(len(maps) == len(node.types), f"{where} of {len(maps)} maps has {len(node.types)} results")
-        _require(len(set(maps)) == len(maps), f"{where} has a map twice")
-        for path, _ in maps:
-            self._find_instance(where, path, scope)
-        for kind in node.types:
-            fits = (kind.name, kind.dims[:-1]) == (types[0].name, types[0].dims[:-1]) and kind.feature is not None
-            _require(fits, f"{where} of a {types[0]} is {kind}")
-
     def _call(self, node: Node, call: operations.Call, types: Sequence[Type], scope: str) -> None:
         where, maps = _where(node), call.products
         instance = self._find_instance(where, call.instance, scope)
         _require(len(maps) <= len(types), f"{where} is given {len(maps)} products of {len(types)} inputs")
         types, products = types[: len(node.arguments)], types[len(node.arguments) :]
         for name, product in zip(maps, products, strict=True):
-            fits = any((product.name, product.dims[:-1]) == (kind.name, kind.dims[:-1]) for kind in types)
+            fits = any(_is_product(product, kind) for kind in types)
             _require(fits, f"{where} is given a {product} as {name}, which is of none of its arguments")
         for what, names in (("reads", instance.reads), ("has axes for", instance.axes)):
             fits = not names or len(names) == len(types)
@@ -321,13 +314,17 @@ class _Verification:
         return f"{path}.*"
 
 
+def _is_product(kind: Type, argument: Type) -> bool:
+    """Whether a linear map of the argument can have this type."""
+    return (kind.name, kind.dims[:-1]) == (argument.name, argument.dims[:-1]) and kind.feature is not None
+
+
 def _where(node: Node) -> str:
     return f"{node.operation.mnemonic} {node.id}"
 
 
 def _result_types(region: Region) -> list[Type]:
-    types = {value.id: value.type for value in region.inputs}
-    types.update({node.id: node.type for node in region.nodes if len(node.types) == 1})
+    types = region.types()
     return [types[result] for result in region.results]
 
 

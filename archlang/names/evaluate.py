@@ -35,15 +35,13 @@ class Evaluator:
 
     `lookup` resolves the names in scope, which `names` lists, and `file` resolves blocks. `configure` turns
     `attention[heads = 4]` into a block with some statics set. `report` receives mistakes; a value with a mistake is
-    None. If `may_lack_names`, a name that is not in scope may be that of a static that could not be read. With
-    `every_branch`, mistakes in the part of `a when c else b` that is not chosen are reported too."""
+    None. With `every_branch`, mistakes in the part of `a when c else b` that is not chosen are reported too."""
 
     lookup: Lookup
     names: Callable[[], frozenset[str]]
     file: ResolvedFile
     report: Report
     configure: Callable[[tree.Call, Declaration | BlockValue], Value]
-    may_lack_names: bool = False
     every_branch: bool = False
 
     def value(self, expression: tree.Expression, kind: str | None) -> Value:
@@ -110,8 +108,6 @@ class Evaluator:
         if kind == "path":
             return Symbol(name.text)
         binding = self.lookup(name.parts[0])
-        if binding is None and self.may_lack_names and kind not in (None, "block", "symbol"):
-            return None
         if kind == "file":
             if len(name.parts) == 1 and isinstance(binding, Bound) and isinstance(binding.value, str | Unknown | None):
                 return binding.value
@@ -329,9 +325,8 @@ class Evaluator:
             if same is None:
                 return Unknown("bool")
             return same if node.operator == "==" else not same
-        if isinstance(right, Interval) and isinstance(left, Dim):
-            number = left.constant
-            return Unknown("bool") if number is None else right.low <= number <= right.high
+        if isinstance(right, Interval) and isinstance(left, Dim | Interval | tuple):
+            return _is_within(left, right)
         if isinstance(right, tuple):
             matches = [equal(left, item) for item in right]
             if True in matches:
@@ -369,6 +364,20 @@ class Evaluator:
             return False
         binding = self.lookup(expression.parts[0])
         return isinstance(binding, Bound) and binding.value is not None and may_be_symbol(binding.value)
+
+
+def _is_within(value: Value, interval: Interval) -> bool | Unknown:
+    """Returns whether an integer, every integer of a range, or every item of a list is in an interval."""
+    match value:
+        case Dim():
+            number = value.constant
+            return Unknown("bool") if number is None else interval.low <= number <= interval.high
+        case Interval(low=low, high=high):
+            return interval.low <= low <= high <= interval.high
+        case tuple():
+            answers = [_is_within(item, interval) for item in value]
+            return False if False in answers else next((each for each in answers if isinstance(each, Unknown)), True)
+    return False
 
 
 def _order(operator: str, difference: float) -> bool:

@@ -7,18 +7,21 @@ from dataclasses import replace
 
 from archlang.diagnostics import Diagnostic, Edit, Label
 from archlang.diagnostics.edits import insertion, used, without_item, without_lines, word_in
+from archlang.diagnostics.messages import Message, Messages
 from archlang.diagnostics.names import did_you_mean, is_short, is_typing_error, listed, meant_names, misspelt
 from archlang.names.library import block_called, outside_prelude
 from archlang.source import Span
 from archlang.syntax.tree import Definition, Extern
 from archlang.types import FEATURED, Type
 
+_rows = Messages("archlang.names")
+
+
+def __getattr__(name: str) -> Message:
+    return _rows.__getattr__(name)
+
+
 _STATICS = re.compile(r"\[[^\[\]\r\n]*\]")
-
-# `range(3)` and `range(1, 4)` of Python, without the last.
-_PYTHON_RANGE = re.compile(r"range\(\s*(?:([0-9]+)\s*,)?\s*([0-9]{1,9})\s*\)")
-
-_DIFFERENCE = re.compile(r"(\w+)\s*-\s*(\w+)")
 
 
 def unknown_value(span: Span, name: str, possible: Iterable[str], is_block: bool) -> Diagnostic:
@@ -100,76 +103,11 @@ def _fits(item: Definition | Extern, arguments: Sequence[Type | None] | None) ->
     )
 
 
-def defined_twice(span: Span, name: str, first: Span, is_recipe: bool = False) -> Diagnostic:
-    message = f"`{name}` is defined twice in this file"
-    labels = (Label(first, "first definition"),)
-    remedy = "rename one of them, or delete it"
-    if is_recipe:
-        remedy += f"; a recipe that changes parts of `{name}` is `recipe other from {name} {{ … }}`"
-    return Diagnostic("E0204", message, span, "second definition", labels, remedy)
-
-
-def bound_twice(span: Span, name: str, first: Span) -> Diagnostic:
-    remedy = f"choose another name, or update the state of a loop with `{name} <- …`"
-    return Diagnostic("E0205", f"`{name}` is bound twice", span, "bound again", (Label(first, "bound here"),), remedy)
-
-
 def bound_in_loop(span: Span, name: str, first: Span) -> Diagnostic:
     """A loop without carried states binds a name that is bound outside of it."""
     sign = re.compile(r"[ \t]*(=)(?!=)").match(span.source.text, span.end)
     edit = None if sign is None else Edit(Span(span.source, *sign.span(1)), "<-")
-    return bound_twice(span, name, first).with_edits(edit)
-
-
-def declared_twice(span: Span, name: str, first: Span) -> Diagnostic:
-    """Two statics, inputs or sizes of a signature have one name."""
-    message, remedy = f"`{name}` is declared twice", "delete one of the two, or choose another name"
-    return Diagnostic("E0205", message, span, "declared again", (Label(first, "declared here"),), remedy)
-
-
-def update_of_unbound(span: Span, name: str, possible: Iterable[str]) -> Diagnostic:
-    message = f"`{name} <-` updates a state, but `{name}` is not bound outside this loop"
-    remedy = f"bind the initial state before the loop with `{name} = …`"
-    return misspelt(Diagnostic("E0206", message, span, "unknown state", remedy=remedy), name, possible, is_local=True)
-
-
-def update_of_mixture(span: Span, name: str, state: str, bound: Span) -> Diagnostic:
-    message = f"`{name}` is the mixture of `{state}`, which the halting loop computes; it cannot be updated"
-    labels = (Label(bound, f"`{name}` names the mixture here"),)
-    remedy = f"update `{state}`, or bind the result to a new name"
-    return Diagnostic("E0230", message, span, "update of the mixture", labels, remedy)
-
-
-def carried_twice(span: Span, name: str, first: Span) -> Diagnostic:
-    message = f"`{name}` is carried twice"
-    labels = (Label(first, "carried here"),)
-    diagnostic = Diagnostic("E0231", message, span, "carried again", labels, "delete one")
-    return diagnostic.with_edits(without_item(span), is_safe=True)
-
-
-def update_outside_loop(span: Span, name: str, first: Span | None) -> Diagnostic:
-    """`first` is the place that binds the name, None if nothing does."""
-    message = f"`{name} <-` is outside every loop"
-    if first is None:
-        return Diagnostic("E0207", message, span, "not in a loop", remedy=f"bind the name with `{name} = …`")
-    remedy = "bind a new name with `=`, or move the line into `repeat`, `stack` or `scan`"
-    return Diagnostic("E0207", message, span, "not in a loop", (Label(first, f"`{name}` is bound here"),), remedy)
-
-
-def file_not_found(span: Span, path: str, exists: bool) -> Diagnostic:
-    message = f"`{path}` is not a regular file" if exists else f"there is no file `{path}`"
-    return Diagnostic("E0208", message, span, "not found", remedy="write the path relative to this file")
-
-
-def not_an_arch_file(span: Span, path: str) -> Diagnostic:
-    message = f"`{path}` is not an `.arch` file, or is a link to another kind of file"
-    return Diagnostic("E0232", message, span, "not a program", remedy="name a file that ends in `.arch`")
-
-
-def used_file_outside(span: Span, path: str) -> Diagnostic:
-    message = f"`{path}` is outside the folder of the program"
-    remedy = "move the file into the folder, or allow its folder: `--allow FOLDER`"
-    return Diagnostic("E0233", message, span, "outside the folder", remedy=remedy)
+    return _rows.bound_twice(span, name, first).with_edits(edit)
 
 
 def import_cycle(span: Span, cycle: Sequence[str]) -> Diagnostic:
@@ -210,17 +148,6 @@ def unknown_library_file(span: Span, name: str, possible: Iterable[str]) -> Diag
     return diagnostic.with_edits(Edit(span, by_end[near]), is_safe=is_safe)
 
 
-def unknown_task(span: Span, name: str, possible: Iterable[str]) -> Diagnostic:
-    message, remedy = f"unknown task `{name}`", "`archlang tasks` lists the tasks"
-    return misspelt(Diagnostic("E0212", message, span, "no such task", remedy=remedy), name, possible)
-
-
-def unknown_optimizer(span: Span, name: str, possible: Iterable[str]) -> Diagnostic:
-    possible = tuple(possible)
-    message, remedy = f"unknown optimizer `{name}`", f"the optimizers are {listed(possible)}"
-    return misspelt(Diagnostic("E0213", message, span, "no such optimizer", remedy=remedy), name, possible)
-
-
 def no_model(span: Span, blocks: Sequence[str]) -> Diagnostic:
     """`blocks` are those of the file, each of which can be chosen by name."""
     remedy = "write `model name(x: tokens[n]) -> … { … }`"
@@ -251,11 +178,6 @@ def unknown_model(span: Span, name: str, possible: Iterable[str], is_block: bool
     return replace(diagnostic, remedy=_use_line(module)).with_edits(used(span.source, module), is_safe=True)
 
 
-def not_a_block(span: Span, name: str, value: str) -> Diagnostic:
-    remedy = "apply a block, an instance named by `let`, or a static of kind `block`"
-    return Diagnostic("E0215", f"`{name}` is {value} and cannot be applied", span, "not a block", remedy=remedy)
-
-
 def no_return(span: Span, name: str, last: tuple[Span, str] | None) -> Diagnostic:
     """`last` is the last statement of the body with the name that it binds; None if it binds none."""
     message = f"`{name}` has no `return`"
@@ -277,34 +199,6 @@ def unreachable(span: Span, returned: Span, last: Span) -> Diagnostic:
     return diagnostic.with_edits(without_lines(span.to(last)))
 
 
-def return_in_loop(span: Span) -> Diagnostic:
-    remedy = "update a state with `<-` in the loop, and return it after the loop"
-    return Diagnostic("E0218", "`return` inside a loop", span, "in a loop", remedy=remedy)
-
-
-def emit_outside_loop(span: Span) -> Diagnostic:
-    remedy = "move it to the end of the body of a loop that binds it, as `y = repeat 4 { … }` or `y = scan c in …`"
-    return Diagnostic("E0219", "`emit` outside a loop", span, "not directly in a loop that can emit", remedy=remedy)
-
-
-def emit_missing(span: Span, name: str, states: Collection[str]) -> Diagnostic:
-    """`states` are the names that the body updates."""
-    message = f"this loop binds `{name}`, but its body has no `emit`"
-    updated = f" and use {listed(states)} after the loop" if states else ""
-    remedy = f"end the body with `emit …`, or delete `{name} =`{updated}"
-    return Diagnostic("E0220", message, span, "no `emit`", remedy=remedy)
-
-
-def emit_twice(span: Span, first: Span) -> Diagnostic:
-    remedy = "join the two values with `concat`"
-    return Diagnostic("E0221", "two `emit` in one loop", span, "second `emit`", (Label(first, "first `emit`"),), remedy)
-
-
-def loop_without_state(span: Span, word: str) -> Diagnostic:
-    remedy = "update a state that is bound before the loop: `h <- …`"
-    return Diagnostic("E0222", f"this {word} updates no state", span, "no `<-` in the body", remedy=remedy)
-
-
 def state_not_updated(span: Span, name: str, word: str, updated: Collection[str] = ()) -> Diagnostic:
     """`updated` are the names that the body updates."""
     message = f"the {word} `{name}` is never updated in the loop"
@@ -315,12 +209,6 @@ def state_not_updated(span: Span, name: str, word: str, updated: Collection[str]
             Edit(span, state)
         )
     return diagnostic.with_edits(without_item(span)) if word == "carried state" else diagnostic
-
-
-def updated_in_experts(span: Span, name: str, loop: Span) -> Diagnostic:
-    message = f"`{name}` is updated in `experts`, which have no states"
-    remedy = "bind another name with `=`, and `emit` the result"
-    return Diagnostic("E0224", message, span, "updated here", (Label(loop, "these experts"),), remedy)
 
 
 def not_carried(span: Span, name: str, loop: Span, not_updated: Sequence[str]) -> Diagnostic:
@@ -338,18 +226,6 @@ def not_carried(span: Span, name: str, loop: Span, not_updated: Sequence[str]) -
     return diagnostic.with_edits(insertion(loop.source, end, f" carry {name}"), is_safe=True)
 
 
-def unused_name(span: Span, name: str, statement: Span | None) -> Diagnostic:
-    """`statement` can be deleted; it is None if the statement also does other things than bind the name."""
-    message, remedy = f"`{name}` is never used", "delete the line, or use the value"
-    diagnostic = Diagnostic("W0201", message, span, "unused", remedy=remedy)
-    return diagnostic if statement is None else diagnostic.with_edits(without_lines(statement))
-
-
-def unused_update(span: Span, name: str) -> Diagnostic:
-    message, remedy = f"`{name}` is updated, and nothing else reads it", "use the state, or delete its updates"
-    return Diagnostic("W0201", message, span, "never read", remedy=remedy)
-
-
 def unused_use(use: Span, path: Span) -> Diagnostic:
     message = f"nothing here comes from `{path.text.strip(chr(34))}`"
     diagnostic = Diagnostic("W0201", message, path, "unused", remedy="delete the line")
@@ -365,29 +241,6 @@ def unused_result(loop: Span) -> Diagnostic:
     )
 
 
-def too_deep(span: Span, limit: int) -> Diagnostic:
-    message = f"blocks are nested more than {limit} deep"
-    return Diagnostic("E0225", message, span, "too deep", remedy="do not pass a block to itself as a static")
-
-
-def too_deep_together(span: Span, name: str) -> Diagnostic:
-    message = f"blocks, loops and expressions in `{name}` are nested too deep"
-    remedy = "bind inner values to names, and nest fewer blocks and loops"
-    return Diagnostic("E0225", message, span, "too deep", remedy=remedy)
-
-
-def class_of_archlang(span: Span, name: str, python: str) -> Diagnostic:
-    message = f"the task `{name}` of this program names a class of archlang: `{python}`"
-    remedy = "use the shipped task, or name a class in a Python file beside the program"
-    return Diagnostic("E0317", message, span, "class of archlang", remedy=remedy)
-
-
-def declared_by_library_only(span: Span, name: str, item: Span) -> Diagnostic:
-    message = f"only archlang's own files declare settings of training: `{name}` would have no effect"
-    remedy = "delete it, and declare statics of your own at an `extern optimizer`"
-    return Diagnostic("E0234", message, span, "has no effect", remedy=remedy).with_edits(without_lines(item))
-
-
 def incomplete_optimizer(span: Span, name: str, python: Span | None) -> Diagnostic:
     """`python` is the place of the class of an optimizer that lacks nothing but `with training`."""
     message = f"the optimizer `{name}` needs a static `lr: float`, `with training`, and a class of your own"
@@ -397,26 +250,6 @@ def incomplete_optimizer(span: Span, name: str, python: Span | None) -> Diagnost
         return diagnostic
     clause = python.source.text.rfind("python", 0, python.start)
     return diagnostic.with_edits(insertion(python.source, clause, "with training "), is_safe=True)
-
-
-def bad_count(span: Span, word: str, value: str, least: int = 0) -> Diagnostic:
-    unit = "positions" if word == "after" else "steps"
-    message = f"`{word}` takes from {least} to 10000 {unit}, not {value}"
-    remedy = f"write an integer from {least} to 10000, or a static of kind `int`"
-    return Diagnostic("E0308", message, span, f"invalid number of {unit}", remedy=remedy)
-
-
-def nothing_to_vary(span: Span) -> Diagnostic:
-    remedy = "write a list such as `[true, false]`, or a range such as `1..5`"
-    if span.text.startswith("["):
-        return Diagnostic("E0310", "no values to vary", span, "empty", remedy=remedy)
-    diagnostic = Diagnostic("E0310", "the values to vary are a list or a range", span, "one value", remedy=remedy)
-    difference = _DIFFERENCE.fullmatch(span.text)
-    text = f"{difference[1]}..{difference[2]}" if difference else f"[{span.text}]"
-    python_range = _PYTHON_RANGE.fullmatch(span.text)
-    if python_range is not None and int(python_range[1] or 0) < int(python_range[2]):
-        text = f"{python_range[1] or 0}..{int(python_range[2]) - 1}"
-    return replace(diagnostic, remedy=f"write `{text}`").with_edits(Edit(span, text))
 
 
 def unknown_path(span: Span, path: str, possible: Iterable[str]) -> Diagnostic:
@@ -444,25 +277,7 @@ def unknown_path(span: Span, path: str, possible: Iterable[str]) -> Diagnostic:
     return diagnostic.with_edits(Edit(span, of_this_name[0])) if len(of_this_name) == 1 else diagnostic
 
 
-def test_changes_weights(span: Span, path: str) -> Diagnostic:
-    message = f"`{path}` changes the weights of the model and cannot differ at test time"
-    remedy = "change only statics that leave the weights unchanged, such as the steps of a `repeat`"
-    return Diagnostic("E0315", message, span, "changes weights", remedy=remedy)
-
-
 def too_many_uses(span: Span, limit: int) -> Diagnostic:
     message = f"this program and the files that it uses have more than {limit} `use` lines"
     remedy = "merge the files that the program needs"
     return Diagnostic("E0226", message, span, f"`use` line {limit + 1}", remedy=remedy)
-
-
-def too_many_used_words(span: Span, limit: int) -> Diagnostic:
-    message = f"the files that this program uses have more than {limit:_} tokens in total"
-    remedy = "use smaller files that contain only the blocks that the program needs"
-    return Diagnostic("E0227", message, span, "exceeded with this file", remedy=remedy)
-
-
-def too_much_work(span: Span, name: str, limit: int) -> Diagnostic:
-    message = f"this program takes more than {limit:_} steps to check; the limit is reached in `{name}`"
-    remedy = "apply a block many times with `repeat` or `stack`, or split the file"
-    return Diagnostic("E0228", message, span, "limit reached here", remedy=remedy)

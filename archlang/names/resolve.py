@@ -12,6 +12,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from archlang.diagnostics import Diagnostic, Label, ProgramError
+from archlang.diagnostics.log import DiagnosticLog
 from archlang.files.readable import ReadableFolders
 from archlang.names import library, mistakes
 from archlang.source import Source, Span
@@ -257,14 +258,12 @@ class Loader:
             # A recipe may have the name of the model that it trains, and a table the name of either.
             kind = type(item).__name__ if isinstance(item, tree.Recipe | tree.Table) else ""
             other = first.setdefault((kind, item.name), item)
-            is_half_copy = other is not item and not (other.is_whole and item.is_whole)
-            if other is not item and not is_half_copy:
-                is_recipe = isinstance(item, tree.Recipe)
-                self.diagnostics.append(mistakes.defined_twice(item.name_span, item.name, other.name_span, is_recipe))
+            if other is not item:
+                if other.is_whole and item.is_whole:
+                    is_recipe = isinstance(item, tree.Recipe)
+                    twice = mistakes.defined_twice(item.name_span, item.name, other.name_span, is_recipe)
+                    self.diagnostics.append(twice)
                 continue
-            if is_half_copy and not item.is_whole:
-                continue
-            first[kind, item.name] = item
             if isinstance(item, tree.Definition) or (isinstance(item, tree.Extern) and item.word == "block"):
                 own[item.name] = Declaration(item, resolved)
         self.diagnostics.extend(_block_cycles(resolved))
@@ -347,8 +346,7 @@ def _block_cycles(resolved: ResolvedFile) -> Iterator[Diagnostic]:
     uses: dict[str, list[str]] = {}
     places: dict[tuple[str, str], Span] = {}
     for user, declaration in resolved.own.items():
-        # A name may be that of a static or an input in the part of a header that could not be read.
-        if not isinstance(declaration.item, tree.Definition) or declaration.item.signature.may_lack_names:
+        if not isinstance(declaration.item, tree.Definition) or not declaration.item.is_whole:
             continue
         words = _WORD.findall(declaration.item.span.text)
         if [word for word in words if word in resolved.own] == [user]:
@@ -380,3 +378,29 @@ def _cycles(uses: Mapping[str, list[str]]) -> Iterator[list[str]]:
             if len(component) > 1 or any(graph.has_edge(block, block) for block in component):
                 edges = nx.find_cycle(graph.subgraph(component), min(component))
                 yield [edges[0][0], *(edge[1] for edge in edges)]
+
+
+def load_file(path: str | Path | Source, allow: Iterable[str | Path] = ()) -> ResolvedFile:
+    """Parses a file, or the text of one, and everything that it uses, and resolves their names. It may use files of its
+    own folder and below, of the library, and of the folders of `allow`.
+
+    Raises:
+        ProgramError: a file cannot be read, or has mistakes."""
+    loader = Loader(allow)
+    return _sound(loader.load_source(path) if isinstance(path, Source) else loader.load(path), loader)
+
+
+def load_command_line(text: str) -> ResolvedFile:
+    """Resolves a program that the user has written on the command line.
+
+    Raises:
+        ProgramError: the program has mistakes."""
+    loader = Loader()
+    return _sound(loader.load_source(Source("<command line>", text, is_command_line=True)), loader)
+
+
+def _sound(resolved: ResolvedFile, loader: Loader) -> ResolvedFile:
+    report = DiagnosticLog()
+    report.add(loader.with_uses(loader.diagnostics))
+    report.stop_at_errors()
+    return resolved

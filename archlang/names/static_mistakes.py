@@ -6,27 +6,24 @@ from dataclasses import replace
 
 from archlang.diagnostics import Diagnostic, Edit, Label
 from archlang.diagnostics.edits import features_declared, insertion, is_in_signature, static_set, without_item, word_in
+from archlang.diagnostics.messages import Message, Messages
 from archlang.diagnostics.names import did_you_mean, listed, misspelt, plural
 from archlang.names.library import static_called
 from archlang.source import Span
 from archlang.source.source import SETTING
 from archlang.types.dimension import MOST_FACTORS, MOST_TERMS
 
+_rows = Messages("archlang.names")
+
+
+def __getattr__(name: str) -> Message:
+    return _rows.__getattr__(name)
+
+
 _RANGE = re.compile(r"[\w.]+?\s*\.\.\s*[\w.]+")
 
 # What precedes the bracket of a list; a name precedes that of a call.
 _BEFORE_LIST = re.compile(r"(?<!\w)\[\Z")
-
-_WITH_COMMAS = re.compile(r"[1-9][0-9]{0,2}(?:,[0-9]{3})+(?![0-9_.])")
-
-
-def unused_static(span: Span, name: str) -> Diagnostic:
-    message, remedy = f"the static `{name}` is never used", "delete it, or use it in the body"
-    return Diagnostic("W0201", message, span, "unused", remedy=remedy)
-
-
-# The two smoothing factors of Adam as torch takes them.
-_BETAS = re.compile(r"betas\s*=\s*\[\s*([\w.]+)\s*,\s*([\w.]+)\s*\]")
 
 
 def unknown_static(
@@ -38,9 +35,6 @@ def unknown_static(
     labels = (Label(declared, f"`{block}` is declared here"),) if declared else ()
     message = f"`{block}` has no static `{name}`"
     diagnostic = Diagnostic("E0301", message, span, "unknown static", labels, remedy)
-    if betas := _BETAS.fullmatch(span.text):
-        written = f"beta1 = {betas[1]}, beta2 = {betas[2]}"
-        return replace(diagnostic, remedy=f"write `{written}`").with_edits(Edit(span, written))
     if name in ("seed", "seeds", "random_seed"):
         return replace(diagnostic, remedy="write a line `vary seed in 1..3`, or `--set seed=2` in the command")
     called = static_called(name, possible)
@@ -66,14 +60,6 @@ _ELSEWHERE = {
 }
 
 
-def name_without_value(span: Span, name: str, block: str, kind: str | None) -> Diagnostic:
-    """`name` is that of a static of a block, and stands where its value would."""
-    message = f"the static `{name}` of `{block}` has no value"
-    value = "true" if kind == "bool" else "…"
-    diagnostic = Diagnostic("E0313", message, span, "a name alone", remedy=f"write `{name} = {value}`")
-    return diagnostic.with_edits(Edit(span, f"{name} = true")) if kind == "bool" else diagnostic
-
-
 def missing_static(
     span: Span, name: str, kind: str, block: str, declared: Span, is_result_size: bool = False
 ) -> Diagnostic:
@@ -93,9 +79,6 @@ def missing_static(
 
 _EXAMPLES = {"int": "1", "float": "1.0", "bool": "false"}
 
-# A name that is compared with a value.
-_COMPARED = re.compile(r"(\w+)[ \t]*==[ \t]*(\S[^\r\n]*)")
-
 
 def by_place(diagnostic: Diagnostic, name: str, block: str, names: Sequence[str]) -> Diagnostic:
     """A mistake in a value without a name, which sets the static `name`; `names` are those of the block in order."""
@@ -114,10 +97,6 @@ def wrong_kind(span: Span, name: str, expected: str, value: str, declared: Span 
     if name == "a condition" and span.text.replace(".", "").isidentifier():
         remedy = f"compare it, as in `{span.text} {'>' if value.startswith('the integer') else '=='} …`"
     diagnostic = Diagnostic("E0303", message, span, f"expected {_a(expected)}", labels, remedy)
-    compared = _COMPARED.fullmatch(span.text)
-    if compared is not None and compared[1] == name:
-        remedy = f"set the static with one `=`: `{name} = {compared[2]}`"
-        return replace(diagnostic, remedy=remedy).with_edits(Edit(span, f"{name} = {compared[2]}"))
     around = Span(span.source, max(0, span.start - 1), min(span.end + 1, len(span.source.text)))
     is_list = around.text.endswith("]") and _BEFORE_LIST.search(span.source.text, around.start, span.start)
     if is_list and _RANGE.fullmatch(span.text):
@@ -186,15 +165,6 @@ def _a(kind: str) -> str:
     return phrases.get(kind, f"a {kind}")
 
 
-def file_outside(span: Span, name: str, path: str) -> Diagnostic:
-    message = f"`{path}` is outside the folder of the program"
-    remedy = (
-        f"move the file into the folder, pass its path on the command line (`--set 'task.{name}=\"…\"'`), or allow its "
-        "folder: `--allow FOLDER`"
-    )
-    return Diagnostic("E0316", message, span, "outside the folder", remedy=remedy)
-
-
 def where_violated(
     span: Span,
     condition: str,
@@ -220,49 +190,18 @@ def where_violated(
     return diagnostic if near is None else misspelt(diagnostic, facts[0][1], possible)
 
 
-def unlisted_symbol(span: Span, symbol: str, static: str, allowed: Sequence[str]) -> Diagnostic:
-    message = f"`{static}` is never `{symbol}`: the signature allows {listed(allowed)}"
-    diagnostic = Diagnostic("E0304", message, span, "not allowed", remedy="compare with one of these, or add it there")
-    return misspelt(diagnostic, symbol, allowed)
-
-
-def symbol_not_listed(span: Span, symbol: str, static: str, block: str, allowed: Sequence[str]) -> Diagnostic:
-    message = f"`{static}` of `{block}` cannot be `{symbol}`: the signature allows {listed(allowed)}"
-    diagnostic = Diagnostic("E0304", message, span, "not allowed", remedy="write one of these")
-    return misspelt(diagnostic, symbol, allowed)
-
-
 def too_many_statics(span: Span, block: str, count: int, declared: Span | None) -> Diagnostic:
     labels = (Label(declared, f"`{block}` is declared here"),) if declared else ()
     allowed = "no statics" if count == 0 else f"at most {plural(count, 'static')}"
     message = f"`{block}` takes {allowed}"
     diagnostic = Diagnostic("E0305", message, span, "too many statics", labels, "delete it, or set a static by name")
-    # What follows is too much as well.
-    end = re.compile(r"[^\]\n]*\]").match(span.source.text, span.end)
-    extra = span if end is None or "[" in end[0] else Span(span.source, span.start, end.end() - 1)
-    return diagnostic.with_edits(without_item(extra))
+    return diagnostic.with_edits(without_item(span))
 
 
-def is_rest_of_number(value: Span) -> bool:
-    """Whether a value is the rest of a number such as `1,000`, which zeros cannot be by themselves."""
-    before = value.source.text[max(0, value.start - 4) : value.start]
-    return re.fullmatch(r"0[0-9]{2}", value.text) is not None and re.search(r"[1-9][0-9]{0,2},\Z", before) is not None
-
-
-def static_without_name(span: Span, name: str | None, before: Span, kind: str | None) -> Diagnostic:
+def static_without_name(span: Span, name: str | None) -> Diagnostic:
     """A value without a name follows a static that is set by name at another place than its own; `name` is a static
-    that it may set, None if all are set, and `before` the value before it, of a static of `kind`."""
+    that it may set, None if all are set."""
     message = "a value without a name follows statics that are set by name, in another order than they are declared"
-    if is_rest_of_number(span):
-        message = "a number has no commas"
-    thousands = _WITH_COMMAS.match(span.source.text, before.start)
-    if thousands is not None and thousands.end() >= span.end:
-        number = thousands[0].replace(",", "_")
-        diagnostic = Diagnostic("E0305", message, span, "which static?", remedy=f"write `{number}`, without a comma")
-        return diagnostic.with_edits(Edit(Span(span.source, *thousands.span()), number))
-    if kind == "range" and before.text.isdecimal() and span.text.isdecimal():
-        diagnostic = Diagnostic("E0305", message, span, "which static?", remedy=f"write `{before.text}..{span.text}`")
-        return diagnostic.with_edits(Edit(before.to(span), f"{before.text}..{span.text}"))
     if name is None:
         return Diagnostic("E0305", message, span, "which static?", remedy="delete it: every static is set")
     remedy = f"write its name, as in `{name} = {' '.join(span.text.split())}`"
@@ -270,67 +209,29 @@ def static_without_name(span: Span, name: str | None, before: Span, kind: str | 
     return diagnostic.with_edits(insertion(span.source, span.start, f"{name} = ")) if name == span.text else diagnostic
 
 
-def static_set_twice(span: Span, name: str, first: Span) -> Diagnostic:
-    message = f"`{name}` is set twice"
-    labels = (Label(first, "first value"),)
-    diagnostic = Diagnostic("E0306", message, span, "second value", labels, "delete one of them")
-    is_same = first.text.rpartition("=")[2].strip() == span.text.rpartition("=")[2].strip()
-    return diagnostic.with_edits(without_item(span), is_safe=is_same)
-
-
-def not_evaluable(span: Span, reason: str, remedy: str) -> Diagnostic:
-    return Diagnostic("E0307", reason, span, "cannot be evaluated", remedy=remedy)
-
-
-def blocks_compared(span: Span) -> Diagnostic:
-    remedy = "declare a symbol, as in `kind: symbol = relu`, and compare that"
-    return Diagnostic("E0303", "blocks are not compared", span, "two blocks", remedy=remedy)
-
-
 def range_with_minus(span: Span) -> Diagnostic:
     written = re.sub(r"\s*-\s*", "..", span.text)
-    diagnostic = not_evaluable(span, "this is a difference, not a range", f"write `{written}`")
+    diagnostic = _rows.not_evaluable(span, "this is a difference, not a range", f"write `{written}`")
     return diagnostic.with_edits(Edit(span, written))
 
 
 def path_with_brackets(span: Span, path: str) -> Diagnostic:
     reason = "a path has no brackets: weights are chosen by a metric of a whole split"
-    return not_evaluable(span, reason, f"write `{path}`").with_edits(Edit(span, path))
+    return _rows.not_evaluable(span, reason, f"write `{path}`").with_edits(Edit(span, path))
 
 
 def divides_by_zero(span: Span) -> Diagnostic:
-    return not_evaluable(span, "this divides by zero", "divide by another number")
+    return _rows.not_evaluable(span, "this divides by zero", "divide by another number")
 
 
 def computed_at_run_time(span: Span, kind: str | None) -> Diagnostic:
     """`span` is an expression in the place of a static of `kind`."""
-    diagnostic = not_evaluable(span, "this is computed at run time", remedy_of_kind(kind))
-    call = _CALL.fullmatch(span.text)
-    if call is None:
-        return diagnostic
-    name, arguments = call["name"], call["arguments"].strip()
-    ends = _INTEGERS.fullmatch(arguments)
-    written = None
-    if kind == "symbol" and not arguments:
-        written = name.rpartition(".")[2].lower()
-    elif kind == "block" and arguments:
-        written = f"{name}[{arguments}]"
-    elif kind == "range" and name == "range" and ends is not None:
-        first, end = int(ends["first"] or 0), int(ends["end"])
-        written = f"{first}..{end - 1}" if end > first else None
-    if written is None:
-        return diagnostic
-    return replace(diagnostic, remedy=f"write `{written}`").with_edits(Edit(span, written))
-
-
-# A call without calls inside it, and the arguments of Python's `range`.
-_CALL = re.compile(r"(?P<name>[A-Za-z_][\w.]*)\((?P<arguments>[^()\r\n]*)\)")
-_INTEGERS = re.compile(r"(?:(?P<first>[0-9]{1,9})\s*,\s*)?(?P<end>[0-9]{1,9})")
+    return _rows.not_evaluable(span, "this is computed at run time", remedy_of_kind(kind))
 
 
 def size_too_large(span: Span) -> Diagnostic:
     reason = f"this size has more than {MOST_TERMS} terms, {MOST_FACTORS} factors in a term, or a factor above 2^53"
-    return not_evaluable(span, reason, "make the size a static of the block")
+    return _rows.not_evaluable(span, reason, "make the size a static of the block")
 
 
 # A comparison, or the end of a condition, after a name.
@@ -343,19 +244,6 @@ def data_in_static(span: Span, name: str, bound: Span) -> Diagnostic:
     if _COMPARISON_AFTER.match(span.source.text, span.end):
         remedy = "use statics and sizes here; what depends on values is a mask, as in `greater(h) * h`"
     return Diagnostic("E0309", message, span, "not static", (Label(bound, f"`{name}` is bound here"),), remedy)
-
-
-def length_in_static(span: Span, name: str, bound: Span) -> Diagnostic:
-    labels = (Label(bound, f"`{name}` counts positions here"),) if bound != span else ()
-    message = f"`{name}` is a length, which differs from sample to sample, but a static is fixed at compile time"
-    remedy = "write a number or a static of the block; only lengths in types can depend on a length"
-    return Diagnostic("E0318", message, span, "a length", labels, remedy)
-
-
-def unknown_kind(span: Span, kind: str, possible: Iterable[str]) -> Diagnostic:
-    possible = tuple(possible)
-    message, remedy = f"unknown kind of static `{kind}`", f"the kinds are {listed(possible)}"
-    return misspelt(Diagnostic("E0311", message, span, "no such kind", remedy=remedy), kind, possible)
 
 
 # A line of a recipe, in which no static can be declared.
@@ -402,21 +290,9 @@ _TRUTHS = {"yes": "true", "on": "true", "no": "false", "off": "false"}
 _NAMED = re.compile(r"\w[ \t]*=[ \t]*\Z")
 
 
-_QUOTED_WORD = re.compile(r'"([A-Za-z_]\w*)"\Z')
-_QUOTED_TRUTH = re.compile(r'"(true|false)"\Z')
-
-
 def unclear_kind(span: Span, name: str) -> Diagnostic:
     message = f"the kind of `{name}` is unknown"
     remedy = f"declare the kind, as in `{name}: int`"
     diagnostic = Diagnostic("E0314", message, span, "no kind and no default that implies one", remedy=remedy)
-    if truth := _QUOTED_TRUTH.search(span.text):
-        place = Span(span.source, span.start + truth.start(), span.start + truth.end())
-        diagnostic = replace(diagnostic, remedy=f"write `{truth[1]}` without quotes")
-        return diagnostic.with_edits(Edit(place, truth[1]))
-    if word := _QUOTED_WORD.search(span.text):
-        place = Span(span.source, span.start + word.start(), span.start + word.end())
-        diagnostic = replace(diagnostic, remedy=f"write `{word[1]}` without quotes, or declare a file: `{name}: file`")
-        return diagnostic.with_edits(Edit(place, word[1]))
     kind = "file" if '"' in span.text else "int"
     return diagnostic.with_edits(insertion(span.source, span.start + len(name), f": {kind}"))

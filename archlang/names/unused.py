@@ -16,7 +16,6 @@ from archlang.syntax.tree import (
     Halting,
     If,
     Let,
-    Missing,
     Name,
     Repeat,
     Scan,
@@ -28,7 +27,7 @@ from archlang.syntax.walk import walk
 
 def unused_names(definition: Definition) -> Iterator[Diagnostic]:
     """Yields a warning for each static that a definition declares, and each value or instance that it binds, and does
-    not mention elsewhere; none if a line could not be read, which may mention it."""
+    not mention elsewhere."""
     mentioned, in_own_updates = Counter[str](), Counter[str]()
     updates: dict[str, Update] = {}
     binders: list[Assign | Let | Repeat | Stack | Halting | Scan | Experts] = []
@@ -46,8 +45,6 @@ def unused_names(definition: Definition) -> Iterator[Diagnostic]:
                 updates.setdefault(name, node)
                 own = sum(isinstance(each, Name) and each.parts[0] == name for each in walk(value))
                 in_own_updates[name] += own
-            case Missing():
-                return
             case Assign() | Let() | Repeat() | Stack() | Scan() | Experts():
                 binders.append(node)
     for name, update in updates.items():

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 # The colour of text and lines. A page replaces it by the colour of its own text.
 INK = "#010203"
 # The ink of a file, which can be read on a light and on a dark ground.
-_LEGIBLE_INK = "#6e7781"
+LEGIBLE_INK = "#6e7781"
 
 
 @contextmanager
@@ -44,18 +44,19 @@ def themed_figure(size: tuple[float, float]) -> Iterator[Figure]:
         yield Figure(figsize=size, layout="constrained")
 
 
-def figure_svg(figure: Figure, title: str = "", description: str = "") -> str:
+def figure_svg(figure: Figure, title: str = "", description: str = "", ink: str = LEGIBLE_INK) -> str:
     """Returns a figure as the content of an SVG file.
 
     Args:
         title: The title of the file, which browsers show.
-        description: What screen readers read in place of the picture."""
+        description: What screen readers read in place of the picture.
+        ink: The colour of text and lines."""
     from markupsafe import escape
 
     file = io.StringIO()
     metadata = {"Date": None, **({"Title": title} if title else {})}
     figure.savefig(file, format="svg", transparent=True, metadata=metadata)
-    svg = file.getvalue().replace(INK, _LEGIBLE_INK)
+    svg = file.getvalue().replace(INK, ink)
     label = f'<svg role="img" aria-label="{escape(description)}"'
     return svg.replace("<svg", label, 1) if description else svg
 

@@ -8,7 +8,6 @@ from archlang.graph.inline import inline
 from archlang.graph.prune import prune, remove_dead
 from archlang.graph.verifier import verify
 from archlang.passes.common_subexpressions import share_common
-from archlang.passes.join import join_maps
 from archlang.passes.loop_invariants import hoist_invariants
 
 
@@ -29,12 +28,17 @@ PASSES: tuple[Pass, ...] = (
     Pass("inline", inline, "replaces composed blocks by their bodies", needed=True),
     Pass("prune", prune, "removes values that no result needs, with their weights and their ponder", needed=True),
     Pass("common", share_common, "computes equal values once"),
-    Pass("join", join_maps, "joins linear maps of one value into one product, in loops"),
-    Pass("invariants", hoist_invariants, "moves values that are the same in every step out of a loop"),
+    Pass(
+        "invariants",
+        hoist_invariants,
+        "moves values, and linear maps of them, that are the same in every step out of a loop",
+    ),
     Pass("dead", remove_dead, "removes values that the passes leave unused"),
     Pass("batch_chunks", None, "computes values that do not depend on a scan's memory for all chunks at once"),
 )
 NAMES = tuple(step.name for step in PASSES if not step.needed)
+# Passes of earlier versions, which a folder of a model may omit.
+_FORMER = {"join"}
 
 
 def optimize(graph: Graph, without: Collection[str] = ()) -> Graph:
@@ -43,7 +47,7 @@ def optimize(graph: Graph, without: Collection[str] = ()) -> Graph:
     Raises:
         ValueError: there is no pass of such a name, or it is needed."""
     omitted = {without} if isinstance(without, str) else set(without)
-    if unknown := omitted - set(NAMES):
+    if unknown := omitted - {*NAMES, *_FORMER}:
         called = ", ".join(sorted(unknown))
         raise ValueError(f"unknown optional pass {called}; the optional passes are {', '.join(NAMES)}")
     verify(graph)

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from archlang.diagnostics import Diagnostic, ProgramError
-from archlang.diagnostics.effort import TooMuchWork, limited
+from archlang.diagnostics.effort import TooMuchWork, limited, spend
 from archlang.diagnostics.log import DiagnosticLog
 from archlang.elaborate.context import IN_CALL
 from archlang.elaborate.signature_check import check_signature
@@ -16,7 +16,6 @@ from archlang.names import library
 from archlang.names.mistakes import declared_by_library_only, incomplete_optimizer, too_much_work
 from archlang.names.resolve import Declaration, Loader, ResolvedFile
 from archlang.names.unused import unused_uses
-from archlang.plan.ambiguous_names import follows, is_of_second_recipe, items_in_doubt
 from archlang.plan.cells import CellPlanner
 from archlang.plan.checked_bodies import CheckedBodies
 from archlang.plan.inheritance import repeats_mistake_of_base
@@ -25,7 +24,7 @@ from archlang.plan.recipe import is_complete_optimizer
 from archlang.plan.search import check_search, check_search_points
 from archlang.plan.written_table import check_cells, check_table, repeats_mistake_of_averaged
 from archlang.source import Source, Span
-from archlang.syntax.tree import Definition, Extern, Name, Recipe, Table
+from archlang.syntax.tree import Definition, Extern, Name, Recipe, Table, Use
 
 # Step budgets of a check: for blocks, models and the first point of each recipe, and with all other points.
 MOST_STEPS = 250_000
@@ -33,9 +32,12 @@ MOST_STEPS_WITH_POINTS = 450_000
 
 # The codes of `use` lines whose file is not read.
 _UNUSABLE_FILE = frozenset({"E0208", "E0209", "E0211", "E0232", "E0233"})
-_USE_LINE = re.compile(r"[ \t]*use\b|us?[ \t]*$")
-# The words of the items that can define an unknown name, by the code of its mistake.
-_DEFINING_WORDS = {"E0202": "block|model", "E0214": "block|model", "E0604": "recipe", "E0612": "table"}
+# Unknown blocks, models, recipes and tables.
+_UNKNOWN_ITEMS = frozenset({"E0202", "E0214", "E0604", "E0612"})
+# What a missing statement may return, emit, update or carry.
+_OF_MISSING_STATEMENTS = frozenset({"E0216", "E0220", "E0222", "E0223", "E0224"})
+# What a missing line of a recipe or a table may set, be or name.
+_OF_MISSING_LINES = frozenset({"E0302", "E0601", "E0610", "E0632", "E0635"})
 
 Item = Definition | Extern | Recipe | Table
 Check = Callable[[], None]
@@ -78,6 +80,7 @@ def _check(resolved: ResolvedFile, diagnostics: Sequence[Diagnostic], bodies: Ch
     report = DiagnosticLog()
     try:
         report.add(diagnostics)
+        report.doubt(_doubts(resolved, diagnostics))
         if not report.has("E0210"):  # blocks that contain themselves have no end
             _check_file(resolved, report, bodies)
     except ProgramError as error:
@@ -94,13 +97,21 @@ def _check(resolved: ResolvedFile, diagnostics: Sequence[Diagnostic], bodies: Ch
         and (
             diagnostic in diagnostics
             or not (
-                _follows(diagnostic, diagnostics)
-                or follows(diagnostic, doubtful)
-                or is_of_second_recipe(diagnostic, mistakes)
+                _follows(diagnostic, diagnostics, resolved)
+                or follows(diagnostic, doubtful, mistakes)
                 or repeats_mistake_of_base(diagnostic, mistakes, resolved.recipes)
                 or repeats_mistake_of_averaged(diagnostic, mistakes, resolved)
             )
         )
+    )
+
+
+def _may_be_used(diagnostic: Diagnostic, mistakes: Sequence[Diagnostic], resolved: ResolvedFile) -> bool:
+    """Whether a name without a use may be meant where its block has an error."""
+    return diagnostic.code == "W0201" and any(
+        mistake.is_error and each.item.span.contains(mistake.span) and each.item.span.contains(diagnostic.span)
+        for each in resolved.own.values()
+        for mistake in mistakes
     )
 
 
@@ -116,65 +127,45 @@ def _is_of_call(diagnostic: Diagnostic) -> bool:
     return any(label.text == IN_CALL for label in diagnostic.labels)
 
 
-def _follows(diagnostic: Diagnostic, loading: Sequence[Diagnostic]) -> bool:
+def _doubts(
+    resolved: ResolvedFile, loading: Sequence[Diagnostic]
+) -> Iterator[tuple[Span, Callable[[Diagnostic], bool]]]:
+    """Yields the place of each item that has a syntax mistake, with what its missing lines may explain."""
+    for item in resolved.program.all_items:
+        if not isinstance(item, Use) and not item.is_whole:
+            places = [each.span.start for each in loading if item.span.contains(each.span)]
+            yield item.span, partial(_may_be_explained, item, min(places, default=item.span.start))
+
+
+def _may_be_explained(item: Item, first_mistake: int, diagnostic: Diagnostic) -> bool:
+    """Whether the lines that an item lacks may explain a diagnostic: in a block, an unknown name after the first of
+    them, and what is missing or unused, or anything if they are of the header; in a recipe or a table, what the lines
+    may set."""
+    code = diagnostic.code
+    if isinstance(item, Extern) or (isinstance(item, Definition) and first_mistake < item.body.span.start):
+        return diagnostic.span.start >= first_mistake or code.startswith("W")
+    if isinstance(item, Recipe | Table):
+        return code.startswith("W") or code in _OF_MISSING_LINES
+    if diagnostic.span.start < first_mistake:
+        return code.startswith("W") or code in _OF_MISSING_STATEMENTS
+    return code.startswith(("E02", "E05", "W")) or code == "E0313"
+
+
+def _follows(diagnostic: Diagnostic, loading: Sequence[Diagnostic], resolved: ResolvedFile) -> bool:
     """Whether a mistake follows from one of `loading`: its line could not be read as a whole, or it is about an unknown
-    name, whose definition may stand where the text could not be read, or in a file that could not be used."""
+    item, whose name may stand in a text that is no item, or in a file that could not be used."""
     if any(_is_syntax_of_line(mistake, diagnostic.span) for mistake in loading):
         return True
-    if diagnostic.code not in _DEFINING_WORDS:
-        return False
-    name = diagnostic.span.text.rpartition(".")[2]
-    if any(mistake.code == "E0101" and mistake.span.text == name for mistake in loading):
-        return True  # the word before the name of an item is missing
-    unparsed = {mistake.span.source for mistake in loading if mistake.code.startswith("E01")}
-    if any(_is_of_use(mistake) for mistake in loading) or any(mistake.code in _UNUSABLE_FILE for mistake in loading):
-        return True
-    definition = _half_definition(_DEFINING_WORDS[diagnostic.code], name)
-    return any(re.search(definition, source.text, re.MULTILINE) for source in unparsed)
-
-
-def _is_of_use(mistake: Diagnostic) -> bool:
-    """Whether a mistake is that of a `use` line, whose first word may be misspelt."""
-    is_misspelt = any(edit.text == "use" for edit in mistake.edits)
-    return is_misspelt or _USE_LINE.match(mistake.span.source.line(mistake.span.line)) is not None
-
-
-def _may_be_used(diagnostic: Diagnostic, mistakes: Sequence[Diagnostic], resolved: ResolvedFile) -> bool:
-    """Whether a name without a use may be meant where the body has an error."""
-    if diagnostic.code != "W0201":
-        return False
-    items = (each.item.span for each in resolved.own.values())
-    body = next((item for item in items if _is_within(diagnostic.span, item)), None)
-    return body is not None and any(each.is_error and _is_within(each.span, body) for each in mistakes)
-
-
-def _is_within(place: Span, item: Span) -> bool:
-    return place.source is item.source and item.start <= place.start <= item.end
-
-
-def _half_definition(words: str, name: str) -> str:
-    """Returns the pattern of a line that may define a name and cannot be read; `words` are those of its item."""
-    beginnings, name = _beginnings(name), re.escape(name)
-    # The name stands after the word of an item, or in a header with another mistake. An indented `model` without inputs
-    # is a line of a recipe.
-    recipe_line = rf"model[ \t]+{name}\b[ \t]*+(?:\[[^\[\]]*\])?+(?!\s*\()"
-    header = (
-        rf"^[ \t]+(?!{recipe_line})(?:{words})[ \t]+{name}\b|^(?=\S)[^\n{{]*(?<!\bfrom )\b{name}\b|^(?:{words}){name}\b"
+    return diagnostic.code in _UNKNOWN_ITEMS and any(
+        mistake.code in _UNUSABLE_FILE or _is_outside_of_items(mistake, resolved) for mistake in loading
     )
-    # An item without a name, or whose word or name breaks off; an indented `model` may be a half-written line of a
-    # recipe.
-    nameless = (
-        rf"^(?:{words})\b(?![ \t]*(?!from\b)[A-Za-z_])|^[ \t]+(?:{words})\b(?!\s*(?!from\b)[A-Za-z_}}]|[ \t]*[=:\[])"
+
+
+def _is_outside_of_items(mistake: Diagnostic, resolved: ResolvedFile) -> bool:
+    """Whether a syntax mistake is in no item that has a name."""
+    return mistake.code.startswith("E01") and not any(
+        item.span.contains(mistake.span) for item in resolved.program.items if not isinstance(item, Use)
     )
-    begun_word = rf"^(?:{'|'.join(map(_beginnings, words.split('|')))})[ \t]*$"
-    # After the second, the opening bracket of the statics or the inputs is missing.
-    begun_name = rf"^(?:{words})[ \t]+(?:(?:{beginnings})[ \t]*$|{name}\w*[ \t]*:)"
-    return f"{header}|{nameless}|{begun_word}|{begun_name}"
-
-
-def _beginnings(word: str) -> str:
-    """Returns the pattern of the texts that a word begins with, and of the word."""
-    return "|".join(re.escape(word[:end]) for end in range(1, len(word) + 1))
 
 
 def _is_syntax_of_line(mistake: Diagnostic, place: Span) -> bool:
@@ -231,7 +222,6 @@ def _checks(
         elif isinstance(item, Extern) and item.word == "settings":
             yield item, partial(_refuse_training_settings, item, report)
     model_graphs = bodies.model_graphs
-    model_graphs.begin_text()
     bindings: dict[int, Bindings] = {}
     for recipe in [item for item in items if isinstance(item, Recipe)]:
         if bodies.is_sound(recipe, resolved):
@@ -239,13 +229,12 @@ def _checks(
         of_recipe = bindings[id(recipe)] = Bindings()
         make_planner = partial(Planner.of, recipe, resolved, report, model_graphs=model_graphs, bindings=of_recipe)
         yield recipe, partial(_check_recipe, make_planner, points)
-    checks = bodies.cells.of_text(report)
-    cells = CellPlanner(resolved, checks, model_graphs=model_graphs, bindings=bindings)
+    cells = CellPlanner(resolved, report, model_graphs=model_graphs, bindings=bindings)
     for table in [item for item in items if isinstance(item, Table)]:
         if bodies.is_sound(table, resolved):
             continue
         yield table, partial(check_table, cells, table)
-        points.append(partial(check_cells, cells, table, checks, partial(bodies.key_of_cell, file=resolved)))
+        points.append(partial(check_cells, cells, table))
 
 
 def _own_declarations(resolved: ResolvedFile) -> Sequence[Declaration]:
@@ -259,8 +248,6 @@ def _own_declarations(resolved: ResolvedFile) -> Sequence[Declaration]:
 
 def _check_optimizer(item: Extern, resolved: ResolvedFile, report: DiagnosticLog) -> None:
     if not _is_shipped(item) and not is_complete_optimizer(item):
-        if not item.is_whole:
-            return
         report(incomplete_optimizer(item.name_span, item.name, _python_of_optimizer(item)))
         return
     check_signature(Declaration(library.with_settings(item), resolved), report)
@@ -290,3 +277,46 @@ def _check_recipe(make_planner: Callable[[], Planner], points: list[Check]) -> N
         points.append(planner.check_points)
     if planner.recipe.parts.search:
         points.append(partial(check_search_points, planner))
+
+
+_DEFINED_TWICE = "E0204"
+_BOUND_TWICE = "E0205"
+# What is there twice does not follow from anything else, nor do unknown values and blocks.
+_INDEPENDENT = frozenset({_DEFINED_TWICE, _BOUND_TWICE, "E0201", "E0202", "E0306", "E0602", "E0611"})
+
+
+def items_in_doubt(resolved: ResolvedFile, diagnostics: Iterable[Diagnostic]) -> Sequence[Item]:
+    """Returns the items that name something with two definitions, directly or by an item that does, and those with
+    two statics or inputs of one name. A second definition is not in doubt itself."""
+    twice = [mistake.span for mistake in diagnostics if mistake.code in (_DEFINED_TWICE, _BOUND_TWICE)]
+    if not twice:
+        return ()
+    items = [*resolved.program.items, *(declaration.item for declaration in resolved.used.values())]
+    words = [(item, _words(item)) for item in items if not isinstance(item, Use)]
+    doubtful: list[Item] = []
+    for item, _ in words:
+        if isinstance(item, Definition | Extern):
+            parts = (*item.signature.statics, *item.signature.inputs)
+            doubtful += [item] * any(part.span is span for span in twice for part in parts)
+    names = {item.name for item in doubtful}
+    names |= {mistake.span.text for mistake in diagnostics if mistake.code == _DEFINED_TWICE}
+    while users := [item for item, item_words in words if item not in doubtful and names & item_words]:
+        doubtful += users
+        names |= {item.name for item in users}
+    return doubtful
+
+
+def follows(diagnostic: Diagnostic, doubtful: Sequence[Item], mistakes: Iterable[Diagnostic]) -> bool:
+    """Whether a diagnostic may follow from a name with two definitions: it is within an item in doubt, or a recipe
+    lacks a part that may be meant to come from the first recipe of its name."""
+    if diagnostic.code == "E0601":
+        return any(mistake.code == _DEFINED_TWICE and mistake.span == diagnostic.span for mistake in mistakes)
+    return diagnostic.code not in _INDEPENDENT and any(item.span.contains(diagnostic.span) for item in doubtful)
+
+
+def _words(item: Item) -> set[str]:
+    """Returns the words of an item without the name that it defines."""
+    text, name = item.span.text, item.name_span
+    words = re.findall(r"\w+", text[: name.start - item.span.start] + text[name.end - item.span.start :])
+    spend(len(words) // 20)
+    return set(words)

@@ -5,14 +5,12 @@ from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from archlang.diagnostics import Diagnostic, Report
-from archlang.diagnostics.effort import spend, spent
+from archlang.diagnostics import Diagnostic, Report, ignore
 from archlang.elaborate.elaborator import elaborate
 from archlang.names.resolve import Declaration, ResolvedFile
 from archlang.names.unused import unused_names
 from archlang.names.values import Bound
 from archlang.plan.model_graphs import ModelGraphs
-from archlang.plan.sound_cells import SoundCells
 from archlang.plan.statics import model_sizes
 from archlang.source import Span
 from archlang.syntax.tree import Conditional, Definition, Extern, If, Item, Recipe, Row, Table, Use
@@ -38,7 +36,6 @@ class CheckedBody:
 
     types: Mapping[tuple[int, int], Type]
     has_mistakes: bool
-    steps: int
 
 
 @dataclass
@@ -52,8 +49,6 @@ class CheckedBodies:
     _files: dict[int, tuple[ResolvedFile, Mapping[str, str], int]] = field(default_factory=dict)
     _definitions: dict[tuple[int, str], Hashable] = field(default_factory=dict)
     _items: dict[int, Mapping[str, str]] = field(default_factory=dict)
-    _plans: dict[tuple[int, str, frozenset[str]], int] = field(default_factory=dict)
-    _numbers: dict[_Key, int] = field(default_factory=dict)
     _sound: frozenset[_Key] = frozenset()
 
     @cached_property
@@ -61,35 +56,17 @@ class CheckedBodies:
         """The graphs of the models of the last texts."""
         return ModelGraphs(self._trees)
 
-    @cached_property
-    def cells(self) -> SoundCells:
-        """The sound cells of the last texts."""
-        return SoundCells(self.model_graphs)
-
-    def key_of_cell(self, recipe: Recipe, words: frozenset[str], file: ResolvedFile) -> Hashable:
-        """Returns what the cells of a recipe depend on, with settings that name some words, besides the settings."""
-        names = frozenset(words & self._texts_of_items(file).keys())
-        key = id(file), recipe.name, names
-        if key not in self._plans:
-            _, _, context = self._of_file(file)
-            text = "\n".join([_text(recipe), *sorted(names)])
-            texts = text, self._reached_texts(text, self._texts_of_items(file), set()), context
-            self._plans[key] = self._numbers.setdefault(texts, len(self._numbers))
-        return self._plans[key]
-
     def check(self, declaration: Declaration, report: Report) -> None:
         """Reports the mistakes in the body of a block or model."""
         body = self._bodies.get(key := self._key(declaration))
         if body is None or body.has_mistakes:
             self._bodies[key] = self._elaborate(declaration, report)
-        else:
-            spend(body.steps)
 
     def types(self, declaration: Declaration) -> Mapping[tuple[int, int], Type]:
         """Returns the types of the values in the body of a block or model, by their places from its start."""
         body = self._bodies.get(key := self._key(declaration))
         if body is None:
-            body = self._bodies[key] = self._elaborate(declaration, _ignore)
+            body = self._bodies[key] = self._elaborate(declaration, ignore)
         return body.types
 
     def forget_others(self, *files: ResolvedFile) -> None:
@@ -101,7 +78,6 @@ class CheckedBodies:
         self._files.clear()
         self._definitions.clear()
         self._items.clear()
-        self._plans.clear()
 
     def forget_if_many(self, *files: ResolvedFile) -> None:
         """Forgets the bodies that are in none of some files, if there are those of many files."""
@@ -154,16 +130,14 @@ class CheckedBodies:
             mistakes.append(diagnostic)
             report(diagnostic)
 
-        before = spent()
         ambient = model_sizes({}) if item.word == "model" else {}
-        bodies = self.model_graphs.bodies
-        elaborate(declaration, {}, ambient, declaration.span, note, generic=True, observe=observe, bodies=bodies)
+        elaborate(declaration, {}, ambient, declaration.span, note, generic=True, observe=observe)
         if any(isinstance(node, If | Conditional) for node in walk(item)):
             for diagnostic in _unknown_names(declaration, ambient, {each.span for each in mistakes}):
                 note(diagnostic)
         for diagnostic in unused_names(item):
             note(diagnostic)
-        return CheckedBody(types, bool(mistakes), spent() - before)
+        return CheckedBody(types, bool(mistakes))
 
     def _key(self, declaration: Declaration) -> _Key:
         _, texts, context = self._of_file(declaration.file)
@@ -253,7 +227,3 @@ def _text_about(table: Table, recipe: str) -> str:
     """Returns the text of a table without the rows of other recipes, on which the claims about a recipe depend."""
     parts = (part for part in table.parts if not isinstance(part, Row) or part.recipe == recipe)
     return "\n".join([table.name, table.origin, *(part.span.text for part in parts)])
-
-
-def _ignore(diagnostic: Diagnostic) -> None:
-    """The check reports the mistakes."""

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from archlang.diagnostics import Report
+from archlang.diagnostics import Report, ignore
 from archlang.diagnostics.effort import spend
 from archlang.elaborate.static_arguments import plain
 from archlang.names.evaluate import Evaluator
@@ -106,7 +106,7 @@ def row_claims(file: ResolvedFile, recipe: str, point: Mapping[str, Setting]) ->
         rows = [part for part in table.parts if isinstance(part, Row) and part.recipe == recipe and part.published]
         if not rows:
             continue
-        parts = read_table(table, lambda diagnostic: None)
+        parts = read_table(table, ignore)
         columns = parts.columns if parts.is_sound else ()
         for row in rows:
             assert row.published is not None, "chosen above"

@@ -6,20 +6,17 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
 
-from archlang.diagnostics import ProgramError
+from archlang.diagnostics import ProgramError, ignore
 from archlang.diagnostics.log import DiagnosticLog
-from archlang.elaborate.load import load_file
-from archlang.names.load import load_command_line
-from archlang.names.resolve import Loader, ResolvedFile
+from archlang.elaborate.signature_check import load_file
+from archlang.names.resolve import Loader, ResolvedFile, load_command_line
 from archlang.plan import mistakes
-from archlang.plan.cells import CellPlanner
-from archlang.plan.derived_table import plan_derived_table
+from archlang.plan.cells import CellPlanner, plan_derived_table
 from archlang.plan.model_graphs import ModelGraphs
 from archlang.plan.overrides import parse_overrides, static_setting
-from archlang.plan.parts import read_parts
 from archlang.plan.plan import BoundExtern, Plan
 from archlang.plan.planner import Planner
-from archlang.plan.recipe import resolve_recipe
+from archlang.plan.recipe import read_parts, resolve_recipe
 from archlang.plan.search import SearchPlan, plan_spaces
 from archlang.plan.table import TablePlan
 from archlang.plan.written_table import plan_written_table
@@ -219,7 +216,7 @@ def _bind(resolved: ResolvedFile, word: str, settings: Mapping[str, Setting]) ->
 def _planner_of_part(resolved: ResolvedFile, settings: Mapping[str, Setting]) -> tuple[Planner, DiagnosticLog]:
     """The planner of the first recipe of a file, which may lack parts."""
     report = DiagnosticLog()
-    parts = read_parts(next(iter(resolved.recipes.values())), lambda missing: None)
+    parts = read_parts(next(iter(resolved.recipes.values())), ignore)
     planner = Planner(resolve_recipe(resolved, parts, report), settings)
     report.stop_at_errors()
     return planner, report

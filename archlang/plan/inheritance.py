@@ -1,17 +1,14 @@
 """A recipe `b from a` with everything that it takes from its base."""
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
 from archlang.diagnostics import Diagnostic, Report
 from archlang.diagnostics.effort import spend
 from archlang.plan import mistakes
-from archlang.plan.unread_lines import unread_words
 from archlang.syntax.tree import AtTest, Call, Choice, Claim, Missing, Recipe, Search, StaticArgument, Variation, Vary
 
 Part = Choice | AtTest | Vary | Search | Claim | Missing
-_WORDS: Mapping[str | type[Part], str] = {AtTest: "test", Vary: "vary", Search: "search"}
 # The order in which a recipe's lines stand.
 _ORDER = ("task", "model", "train", AtTest, Vary, Search, Claim, Missing)
 
@@ -21,7 +18,8 @@ _SHARED = ("E0601", "E0618")
 
 @dataclass(frozen=True)
 class InheritedRecipe:
-    """A recipe with the lines of its bases. `is_sound` is False if a base is unknown, which was reported."""
+    """A recipe with the lines of its bases. `is_sound` is False if a base is unknown or has a syntax mistake, which was
+    reported."""
 
     recipe: Recipe
     is_sound: bool
@@ -67,11 +65,14 @@ def with_base(
         chain.append(base)
     joined, steps = known[name] if name is not None else (chain.pop(), 0)
     for link in reversed(chain):
-        joined, steps = replace(link, parts=_joined(joined, link, static_names)), steps + 1 + len(link.parts)
+        is_whole = joined.is_whole and link.is_whole
+        parts = _joined(joined, link, static_names)
+        joined, steps = replace(link, parts=parts, is_whole=is_whole), steps + 1 + len(link.parts)
         if recipes.get(link.name) is link:
             known[link.name] = joined, steps
     spend(steps)
-    return InheritedRecipe(replace(recipe, base=None, parts=joined.parts), True)
+    # The joined lines keep whether each line of the bases could be read.
+    return InheritedRecipe(replace(recipe, base=None, parts=joined.parts), joined.is_whole)
 
 
 def repeats_mistake_of_base(
@@ -102,17 +103,7 @@ def _joined(
     base_recipe: Recipe, recipe: Recipe, static_names: Callable[[Choice], Sequence[str] | None]
 ) -> tuple[Part, ...]:
     own_kinds = {_kind(part) for part in recipe.parts}
-    # What a line takes from one that could not be read is unknown, and what such a line takes.
-    unread_of_base, unread = unread_words(base_recipe), unread_words(recipe)
-    own = [
-        part
-        for part in recipe.parts
-        if not isinstance(part, Choice)
-        or part.word not in unread_of_base
-        or _names_another(base_recipe, part)
-        or static_names(part) is None  # an unknown model
-    ]
-    base = [part for part in base_recipe.parts if _WORDS.get(_kind(part), _kind(part)) not in unread]
+    own, base = recipe.parts, base_recipe.parts
     choices = {part.word: part for part in base if isinstance(part, Choice)}
     own_paths = {path for part in own if isinstance(part, Choice) for path in _paths(part, static_names(part) or ())}
     parts: list[Part] = []
@@ -127,13 +118,6 @@ def _joined(
     if Vary in own_kinds and seeds and not _seeds(own):
         parts.append(Vary(variations=seeds, span=seeds[0].span))
     return tuple(sorted(parts, key=lambda part: _ORDER.index(_kind(part))))
-
-
-def _names_another(base: Recipe, choice: Choice) -> bool:
-    """Returns whether a line names another task, model or optimizer than the line of a base that could not be read."""
-    lines = (part.span.text for part in base.parts if isinstance(part, Missing))
-    names = [match[1] for line in lines if (match := re.match(rf"{choice.word}\s+([\w.]+)\s*\[", line))]
-    return bool(names) and _callee(choice) not in names
 
 
 def _without(part: Part, paths: Set[str]) -> Iterator[Part]:

@@ -7,18 +7,17 @@ from archlang.diagnostics.log import DiagnosticLog
 from archlang.elaborate import mistakes as elaborate_mistakes
 from archlang.elaborate.binding import TASK_SIZES
 from archlang.elaborate.elaborator import elaborate
-from archlang.elaborate.static_arguments import parameter_kind
+from archlang.elaborate.static_arguments import evaluated, parameter_kind
 from archlang.graph.graph import Graph
 from archlang.names import mistakes as name_mistakes
 from archlang.names import static_mistakes
 from archlang.names.resolve import Declaration, ResolvedFile
-from archlang.names.values import BlockValue, Bound, Value
+from archlang.names.values import BlockValue, Bound
 from archlang.plan.statics import model_sizes
 from archlang.source import Span, on_command_line
 from archlang.syntax.tree import Definition, Name
 from archlang.syntax.walk import walk
-from archlang.types import Dim
-from archlang.types.statics import Interval, StaticValue, Symbol
+from archlang.types.statics import StaticValue, Symbol
 
 
 def model_graph(resolved: ResolvedFile, name: str | None, statics: Mapping[str, StaticValue]) -> Graph:
@@ -31,7 +30,7 @@ def model_graph(resolved: ResolvedFile, name: str | None, statics: Mapping[str, 
     model = _find_model(resolved, name)
     _require_known(model, statics)
     sizes = {size: value for size in ("vocab", "classes") if isinstance(value := statics.get(size), int)}
-    bound = {static: Bound(_evaluated(value), None) for static, value in statics.items() if static not in sizes}
+    bound = {static: Bound(evaluated(value), None) for static, value in statics.items() if static not in sizes}
     for parameter in model.item.signature.statics:
         value = statics.get(parameter.name)
         if isinstance(value, Symbol) and parameter_kind(parameter, resolved) == "block":
@@ -74,17 +73,3 @@ def _require_known(model: Declaration, statics: Mapping[str, StaticValue]) -> No
     for size in TASK_SIZES:
         if size in statics and (isinstance(statics[size], bool) or not isinstance(statics[size], int)):
             raise ProgramError([static_mistakes.wrong_kind(start, size, "int", f"`{statics[size]}`", None)])
-
-
-def _evaluated(value: StaticValue) -> Value:
-    """A static as the evaluator represents it."""
-    match value:
-        case bool() | float() | Interval() | Symbol():
-            return value
-        case int():
-            return Dim.of(value)
-        case str():
-            return Symbol(value)
-        case tuple():
-            return tuple(_evaluated(item) for item in value)
-    raise TypeError(f"a static cannot be a {type(value).__name__}")

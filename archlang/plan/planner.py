@@ -5,42 +5,44 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from itertools import islice, product
 from math import prod
+from typing import TYPE_CHECKING
 
 from archlang.diagnostics import Report
 from archlang.diagnostics.effort import Memo, TooMuchWork, spend
-from archlang.elaborate.binding import Binding
+from archlang.elaborate.binding import Binding, sizes_of_task
 from archlang.elaborate.static_arguments import plain
 from archlang.names import mistakes as name_mistakes
 from archlang.names.resolve import ResolvedFile
 from archlang.plan import mistakes
-from archlang.plan.charges import charge_names, check_claimed, check_weights
 from archlang.plan.claims import check_agreement, check_claimed_groups, check_claims, published_results, row_claims
-from archlang.plan.early_stopping import check_patience
 from archlang.plan.grid import spread
-from archlang.plan.idle_settings import check_idle_settings
 from archlang.plan.inheritance import with_base
 from archlang.plan.measures import Measures
-from archlang.plan.model_graphs import ModelGraphs
-from archlang.plan.parts import read_parts
+from archlang.plan.model_graphs import ModelGraphs, have_same_weights
 from archlang.plan.plan import BoundExtern, Plan, PublishedResult
-from archlang.plan.recipe import ResolvedRecipe, report_repeated, resolve_recipe, static_names
+from archlang.plan.recipe import ResolvedRecipe, read_parts, report_repeated, resolve_recipe, static_names
 from archlang.plan.recipe_graph import recipe_graph
-from archlang.plan.replaced_values import check_replaced_values
-from archlang.plan.schedules import check_schedule
-from archlang.plan.seeds import check_seed, check_seeds
-from archlang.plan.sign_sgd import check_sign_sgd
-from archlang.plan.statics import bind, bound_extern, given_statics, given_weights, model_statics, sizes_of_task
-from archlang.plan.supervision import check_supervision
-from archlang.plan.task_instance import task_measures
-from archlang.plan.user_functions import check_user_functions
+from archlang.plan.rules import (
+    TrainSettings,
+    charge_names,
+    check_claimed,
+    check_idle_settings,
+    check_replaced_values,
+    check_seed,
+    check_seeds,
+)
+from archlang.plan.statics import bind, bound_extern, given_statics, given_weights, model_statics
 from archlang.plan.variations import VariedStatic, check_variations, values_by_path, varied_statics
-from archlang.plan.weights import have_same_weights
 from archlang.plugins import NO_PLUGINS, Plugins
+from archlang.source import Span
 from archlang.syntax.tree import Claim, Recipe, Setting
-from archlang.types.statics import StaticValue
+from archlang.types.statics import StaticValue, Symbol
+
+if TYPE_CHECKING:
+    from archlang.tasks.kit.task import Task
 
 _MOST_POINTS_OF_CLAIM = 16
 
@@ -167,13 +169,8 @@ class Planner:
         model = recipe.declarations["model"]
         if graph is None or at_test is None or task is None or train is None or model is None:
             return None
-        check_weights(weights, graph, model.name, train.call, recipe.report)
-        check_supervision(train.statics, graph, model.name, train.call, recipe.report)
-        check_patience(train.statics, train.call, recipe.report)
-        check_user_functions(train.statics, train.call, recipe.report)
         bound_task, optimizer = bound_extern(task), bound_extern(train, weights)
-        check_schedule(train.statics, optimizer, train.call, recipe.report)
-        check_sign_sgd(train.statics, optimizer, graph, model.name, train.call, recipe.report)
+        TrainSettings(train, weights, optimizer, graph, model.name, recipe.report).check()
         by_path: dict[str, StaticValue] = {f"task.{name}": value for name, value in bound_task.statics.items()}
         by_path |= {f"model.{name}": value for name, value in model_statics(model, statics, sizes).items()}
         by_path |= {f"train.{name}": value for name, value in optimizer.statics.items()}
@@ -198,10 +195,8 @@ class Planner:
         """The binding of the line `task` or `train`; points with the same settings of the line share it."""
         own = {path: setting for path, setting in settings.items() if path.startswith(f"{word}.")}
         key = word, *((path, id(setting.value)) for path, setting in own.items())
-        binding, _ = self.bindings.bound.get(
-            key, lambda: (bind(self.recipe, word, own), own)
-        )  # `own` keeps the ids in use
-        return binding
+        # With `own`, which keeps the ids in use.
+        return self.bindings.bound.get(key, lambda: (bind(self.recipe, word, own), own))[0]
 
     def charges(self, settings: Mapping[str, Setting]) -> tuple[str, ...]:
         """The names of the charges of a point's model, settings by their dotted paths; empty if it has a mistake."""
@@ -263,3 +258,64 @@ class Planner:
     @cached_property
     def _claims(self) -> tuple[PublishedResult, ...]:
         return tuple(published_results(self.recipe, self._claims_of_tables))
+
+
+def task_measures(binding: Binding, task: BoundExtern, train: BoundExtern, span: Span) -> Measures | None:
+    """The measures of a recipe. None if the class of its task is outside of archlang; None, and a report, if the class
+    refuses the statics of the task."""
+    # Imported for files with recipes only: tasks import numpy.
+    from archlang.tasks.kit.make_task import is_own
+    from archlang.tasks.kit.metrics import WRITTEN_METRICS
+    from archlang.tasks.kit.mistakes import TaskError
+    from archlang.tasks.kit.task import DecodableTask, empty_splits, group_values, groups
+
+    if not is_own(task.python) or not _is_sound(binding, task):
+        return None
+    try:
+        instance = _instance(task.name, task.python, tuple(task.statics.items()))
+    except TaskError as error:
+        binding.report(mistakes.refused_by_task(span, error.message, error.remedy))
+        return None
+    own_metrics = _own_metrics(train.statics.get("metrics", ()))
+    metrics = ("loss", *instance.metrics, *own_metrics)
+    written = WRITTEN_METRICS if isinstance(instance, DecodableTask) else ()
+    return Measures(
+        task.name, _split_names(instance), (*metrics, *written), metrics, groups(instance), instance.breakdown,
+        {split: group_values(instance, split) for split in _split_names(instance)}, instance.kind.form.name,
+        empty_splits(instance) if _split_names(instance) else (),
+        _taken(own_metrics, ("loss", *instance.metrics, *WRITTEN_METRICS)),
+    )  # fmt: skip
+
+
+@lru_cache(maxsize=64)  # the points of a table share their tasks, and some classes count their items
+def _instance(name: str, python: str, statics: tuple[tuple[str, StaticValue], ...]) -> Task:
+    from archlang.tasks.kit.make_task import make_task, unchecked_task
+
+    try:
+        return make_task(name, python, dict(statics))
+    except ModuleNotFoundError as error:
+        if error.name != "numpy":
+            raise
+        return unchecked_task(name, python, dict(statics))
+
+
+def _is_sound(binding: Binding, task: BoundExtern) -> bool:
+    """Whether every static has a value and every condition of the signature holds; the others were reported."""
+    conditions = binding.declaration.item.signature.where
+    return len(task.statics) == len(binding.parameters) and all(map(binding.evaluator.truth, conditions))
+
+
+def _split_names(instance: Task) -> tuple[str, ...]:
+    reads_files = any(getattr(instance, "files", tuple)())
+    return () if reads_files else instance.split_names()
+
+
+def _taken(own: Sequence[str], others: Sequence[str]) -> tuple[str, ...]:
+    """The names that one of `others` has, or a second one of `own`, each once."""
+    return tuple(name for name in dict.fromkeys(own) if name in others or own.count(name) > 1)
+
+
+def _own_metrics(names: StaticValue) -> tuple[str, ...]:
+    """The names of the functions that `train.metrics` lists, each after its file."""
+    listed = names if isinstance(names, tuple) else ()
+    return tuple(name.text.rpartition(".")[2] for name in listed if isinstance(name, Symbol) and "." in name.text)

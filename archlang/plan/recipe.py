@@ -1,5 +1,6 @@
 """A recipe with the declarations of its task, model and optimizer."""
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -7,27 +8,90 @@ from functools import cached_property
 from archlang.diagnostics import Diagnostic, Report
 from archlang.diagnostics.effort import spend
 from archlang.elaborate.static_arguments import settle, static_value
+from archlang.graph.operations import CHARGES
 from archlang.names import library, static_mistakes
 from archlang.names import mistakes as name_mistakes
 from archlang.names.evaluate import Evaluator
 from archlang.names.resolve import Declaration, ResolvedFile, prelude
 from archlang.names.values import BlockValue, Value
 from archlang.plan import mistakes
-from archlang.plan.charges import weight_parameter
-from archlang.plan.parts import RecipeParts
 from archlang.source import Span
 from archlang.syntax.tree import (
+    AtTest,
     Call,
     Choice,
+    Claim,
     Definition,
     Expression,
     Extern,
     Name,
+    Recipe,
+    Search,
     Setting,
     Sought,
     StaticParameter,
     Variation,
+    Vary,
 )
+
+_EXAMPLES = {"task": "task ctl", "model": "model gut", "train": "train adamw[lr = 3e-4, steps = 1000]"}
+_MODEL = re.compile(r"^model\s+(\w+)", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class RecipeParts:
+    """The lines of a recipe. `choices` has the lines `task`, `model` and `train` by their first word. `is_whole` is
+    False if the recipe has further lines: of an unknown base, or lines that could not be read."""
+
+    recipe: Recipe
+    choices: Mapping[str, Choice]
+    at_test: tuple[Setting, ...]
+    vary: tuple[Variation, ...]
+    search: tuple[Sought, ...]
+    claims: tuple[Claim, ...]
+    is_whole: bool
+
+
+def read_parts(recipe: Recipe, report: Report, is_whole: bool = True) -> RecipeParts:
+    """Returns the lines of a recipe; reports repeated `task`, `model` and `train`, and missing ones if it is whole."""
+    choices: dict[str, Choice] = {}
+    repeated: set[str] = set()
+    at_test: list[Setting] = []
+    vary: list[Variation] = []
+    search: list[Sought] = []
+    claims: list[Claim] = []
+    for part in recipe.parts:
+        match part:
+            case Choice(word=word):
+                if word in choices:
+                    report(mistakes.part_twice(part.span, word, choices[word].span))
+                    repeated.add(word)
+                choices.setdefault(word, part)
+            case AtTest(settings=settings):
+                at_test.extend(settings)
+            case Vary(variations=variations):
+                vary.extend(variations)
+            case Search(sought=sought):
+                search.extend(sought)
+            case Claim():
+                claims.append(part)
+    is_whole &= recipe.is_whole
+    for word, example in _EXAMPLES.items():
+        if is_whole and word not in choices:
+            line = _missing_line(recipe, word)
+            report(mistakes.part_missing(recipe.name_span, recipe.name, word, example, recipe.span, line))
+    # Which of two lines is meant is unknown, so neither is checked.
+    choices = {word: choice for word, choice in choices.items() if word not in repeated}
+    return RecipeParts(recipe, choices, tuple(at_test), tuple(vary), tuple(search), tuple(claims), is_whole)
+
+
+def _missing_line(recipe: Recipe, word: str) -> str | None:
+    """Returns the line that a recipe without one lacks; None if several are possible."""
+    if word == "model":
+        models = _MODEL.findall(recipe.span.source.text)
+        return f"model {models[0]}" if len(models) == 1 else None
+    return _EXAMPLES[word] if word == "train" else None
+
 
 SEED = StaticParameter(name="seed", kind="int", span=None)  # type: ignore[arg-type]  # no program declares it
 
@@ -121,13 +185,7 @@ def resolve_recipe(resolved: ResolvedFile, parts: RecipeParts, report: Report) -
         "train": _find_optimizer(resolved, parts.choices.get("train"), report),
         "model": _find_model(resolved, parts.choices.get("model"), report),
     }  # fmt: skip
-
-    def report_known(diagnostic: Diagnostic) -> None:
-        # A line `vary` that could not be read may set a static that is missing, or that breaks a condition.
-        if diagnostic.code not in ("E0302", "E0304") or parts.unread.isdisjoint(("vary", "search")):
-            report(diagnostic)
-
-    return ResolvedRecipe(resolved, parts, declarations, report_known)
+    return ResolvedRecipe(resolved, parts, declarations, report)
 
 
 def static_names(resolved: ResolvedFile, choice: Choice) -> list[str] | None:
@@ -192,7 +250,7 @@ def _find_model(resolved: ResolvedFile, choice: Choice | None, report: Report | 
     name = _callee(choice)
     declaration = resolved.find(name.text)
     if declaration is not None and _is_model(declaration):
-        return None if "statics" in declaration.item.signature.unread else declaration
+        return declaration if declaration.item.is_whole else None
     if report is None:
         return None
     models = [name for name, candidate in {**resolved.used, **resolved.own}.items() if _is_model(candidate)]
@@ -206,3 +264,16 @@ def _is_model(declaration: Declaration) -> bool:
 
 def _callee(choice: Choice) -> Name:
     return choice.value.callee if isinstance(choice.value, Call) else choice.value
+
+
+def weight_parameter(path: str) -> StaticParameter | None:
+    """Returns the static of a path such as `train.charges.balance`; None for a path of another form."""
+    name = path.removeprefix("train.")
+    if name == path or not is_weight(name):
+        return None
+    return StaticParameter(name=name, kind="float", span=None)  # type: ignore[arg-type]  # no program declares it
+
+
+def is_weight(name: str) -> bool:
+    """Whether a static of the line `train` has the name of a charge's weight."""
+    return name.startswith(CHARGES) and name.removeprefix(CHARGES).isidentifier()

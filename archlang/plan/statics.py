@@ -2,14 +2,14 @@
 
 from collections.abc import Mapping
 
+from archlang.diagnostics import ignore
 from archlang.elaborate.binding import TASK_SIZES, Binding
 from archlang.elaborate.static_arguments import parameter_kind, plain, settle, static_value
 from archlang.names.resolve import Declaration
 from archlang.names.static_mistakes import static_set_twice
 from archlang.names.values import BlockValue, Bound, Unknown
-from archlang.plan.charges import is_weight, weight_parameter
 from archlang.plan.plan import BoundExtern
-from archlang.plan.recipe import ResolvedRecipe
+from archlang.plan.recipe import ResolvedRecipe, is_weight, weight_parameter
 from archlang.syntax.expression_text import expression_text
 from archlang.syntax.tree import Call, Expression, Extern, Setting
 from archlang.types import Dim
@@ -79,20 +79,6 @@ def bound_extern(binding: Binding, weights: Mapping[str, Bound] | None = None) -
     return BoundExtern(item.name, item.python, ordered)
 
 
-def sizes_of_task(task: Binding | None) -> dict[str, int]:
-    """The sizes of a task's `gives` that are known, such as `vocab` and `classes`."""
-    if task is None:
-        return {}
-    item = task.declaration.item
-    assert isinstance(item, Extern)
-    sizes = {}
-    for size in item.gives:
-        value = task.evaluator.value(size.value, "int")
-        if size.name is not None and isinstance(value, Dim) and value.constant is not None:
-            sizes[size.name] = value.constant
-    return sizes
-
-
 def model_sizes(sizes: Mapping[str, int]) -> dict[str, Bound]:
     """The sizes of a task as its models read them; an unknown one is a symbol. `words` is the vocabulary of a source,
     which equals `vocab` unless the task has two vocabularies."""
@@ -102,9 +88,7 @@ def model_sizes(sizes: Mapping[str, int]) -> dict[str, Bound]:
 
 def model_statics(model: Declaration, bounds: Mapping[str, Bound], sizes: Mapping[str, int]) -> dict[str, StaticValue]:
     """Every static of a model by name, defaults filled in; a block is the text that names it, with its statics."""
-    binding = Binding(
-        model, model.span, dict(bounds), lambda diagnostic: None, lambda call, target: None, model_sizes(sizes)
-    )
+    binding = Binding(model, model.span, dict(bounds), ignore, lambda call, target: None, model_sizes(sizes))
     statics: dict[str, StaticValue] = {}
     for parameter in model.item.signature.statics:
         bound = binding.lookup(parameter.name)

@@ -9,7 +9,6 @@ from archlang.diagnostics import Report
 from archlang.diagnostics.effort import spend
 from archlang.names import mistakes as name_mistakes
 from archlang.plan import mistakes
-from archlang.plan.unread_lines import unread_words
 from archlang.plan.variations import MOST_VARIED
 from archlang.syntax.expression_text import expression_text
 from archlang.syntax.tree import Column, Columns, Expression, ListOf, Number, Range, Row, Setting, Table, Variation
@@ -18,7 +17,7 @@ from archlang.syntax.tree import Column, Columns, Expression, ListOf, Number, Ra
 @dataclass(frozen=True)
 class TableParts:
     """The rows and columns of a table. `is_sound` is False if the values of its `columns` have a mistake, or a line
-    that may be a column could not be read."""
+    could not be read."""
 
     table: Table
     rows: tuple[Row, ...]
@@ -30,7 +29,7 @@ def read_table(table: Table, report: Report) -> TableParts:
     """Returns the rows and columns of a table; reports `columns` without values, and with too many."""
     rows = tuple(part for part in table.parts if isinstance(part, Row))
     columns: list[Column] = []
-    is_sound = unread_words(table) <= {"row"}
+    is_sound = table.is_whole
     for part in table.parts:
         if isinstance(part, Column):
             columns.append(part)
@@ -69,5 +68,5 @@ def _values(place: Setting | Variation, report: Report) -> Sequence[Setting]:
         case _:
             values = ()
     if not values:
-        report(name_mistakes.nothing_to_vary(place.values.span))
+        report(name_mistakes.nothing_to_vary(place.values.span, place.values.span.text.startswith("[")))
     return [Setting(path=place.path, value=value, span=value.span) for value in values]

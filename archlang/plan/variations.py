@@ -52,7 +52,7 @@ def check_variations(recipe: ResolvedRecipe) -> None:
         if (recipe.has_static(path) and not isinstance(values, ListOf | Range)) or (
             isinstance(values, ListOf) and not values.items
         ):
-            recipe.report(name_mistakes.nothing_to_vary(values.span))
+            recipe.report(name_mistakes.nothing_to_vary(values.span, values.span.text.startswith("[")))
         check_repeated_values(recipe, path, values)
 
 
@@ -84,7 +84,7 @@ def _integers(recipe: ResolvedRecipe, interval: Interval, span: Span) -> tuple[E
     """The integers of a range, at most `MOST_VARIED`."""
     count = interval.high - interval.low + 1
     if count > MOST_VARIED:
-        recipe.report(mistakes.too_many_varied(span, count, MOST_VARIED))
+        recipe.report(mistakes.too_many_varied(span, count, MOST_VARIED, "vary"))
     spend(min(count, MOST_VARIED))
     last = min(interval.high, interval.low + MOST_VARIED - 1)
     return tuple(Number(value=n, text=str(n), span=span) for n in range(interval.low, last + 1))

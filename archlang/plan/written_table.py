@@ -1,10 +1,9 @@
 """The plan of a `table` of the language."""
 
 import re
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 
 from archlang.diagnostics import Diagnostic
 from archlang.diagnostics.effort import TooMuchWork, spend, unlimited
@@ -21,20 +20,16 @@ from archlang.plan.measures import RUN, Measures, is_group
 from archlang.plan.plan import Plan, PublishedResult
 from archlang.plan.planner import Planner
 from archlang.plan.recipe import report_repeated
-from archlang.plan.sound_cells import CellChecks
 from archlang.plan.table import TableCell, TableColumn, TablePlan, TableRow
 from archlang.plan.table_parts import TableParts, read_table
-from archlang.plan.unread_lines import unread_words
 from archlang.source import Span
 from archlang.syntax.expression_text import expression_text
-from archlang.syntax.tree import Column, Name, Published, Recipe, Row, Setting, Table
+from archlang.syntax.tree import Column, Name, Published, Row, Setting, Table
 
 _HEADER = re.compile(r"^table[ \t]+([A-Za-z_]\w*)", re.MULTILINE)
-_WORD = re.compile(r"[A-Za-z_]\w*")
 # Statics of a task that change nothing but its test items, and those that are like the training items.
 _OF_TESTS = re.compile(r"task\.(test|iid)(_\w+)?")
 _LARGEST_RATIO = 2
-KeyOfRecipe = Callable[[Recipe, frozenset[str]], Hashable]
 _EXAMPLE_OF_COLUMN = 'column "Longer" test.accuracy'
 
 
@@ -76,9 +71,9 @@ def check_table(cells: CellPlanner, table: Table) -> None:
         report_repeated(settings, cells.report)
 
 
-def check_cells(cells: CellPlanner, table: Table, checks: CellChecks, key_of_recipe: KeyOfRecipe) -> None:
+def check_cells(cells: CellPlanner, table: Table) -> None:
     """Checks the cells of a table within the step budget, those with equal settings once; a warning counts those left
-    out. `checks` leaves out known cells, by keys that `key_of_recipe` makes of a recipe and of words in settings."""
+    out."""
     with unlimited():  # `check_table` has spent these steps
         rows, columns = _rows_and_metrics(cells, table)
     by_row = {(row.recipe, settings_text(row.at)): (row.recipe, row.at) for row in rows if row.recipe is not None}
@@ -91,38 +86,13 @@ def check_cells(cells: CellPlanner, table: Table, checks: CellChecks, key_of_rec
     with suppress(TooMuchWork):
         for row_index, column_index in spread([len(row_settings), len(column_settings)]):
             recipe, at = row_settings[row_index]
-            same_columns = column_settings[column_index]
-            key = _key_of_cell(cells, recipe, at, same_columns, key_of_recipe)
-            checks.check(recipe, key, partial(_check_cell, cells, recipe, at, same_columns))
+            columns = column_settings[column_index]
+            plan = cells.plan(recipe, (*at, *columns[0].at))
+            for column in columns:
+                _check_metric(cells, plan, column)
             checked += 1
     if checked < total:
         cells.report(mistakes.points_left_out(table.name_span, table.name, "different cells", checked, total))
-
-
-def _check_cell(cells: CellPlanner, recipe: str, at: Sequence[Setting], columns: Sequence[Column]) -> bool:
-    """Checks the cells of a row in columns with equal settings. Returns whether there is a plan."""
-    plan = cells.plan(recipe, (*at, *columns[0].at))
-    for column in columns:
-        _check_metric(cells, plan, column)
-    return plan is not None
-
-
-def _key_of_cell(
-    cells: CellPlanner, recipe: str, at: Sequence[Setting], columns: Sequence[Column], key_of_recipe: KeyOfRecipe
-) -> Hashable:
-    """Returns what the check of a cell depends on."""
-    planner = cells.planner(recipe)
-    model = None if planner is None else planner.recipe.declarations["model"]
-    if planner is None or model is None:
-        return object()
-    settings = tuple(sorted(_texts(at)))
-    measured = tuple(
-        (column.metric.text, column.index and expression_text(column.index), tuple(sorted(_texts(column.at))))
-        for column in columns
-    )
-    written = " ".join(text for _, text in (*settings, *measured[0][2]))
-    key = key_of_recipe(cells.file.recipes[recipe], frozenset(_WORD.findall(written)))
-    return key, settings, measured, cells.model_graphs.definition(model)
 
 
 def plan_written_table(cells: CellPlanner, table: Table) -> TablePlan | None:
@@ -168,13 +138,13 @@ def _averaged_table(cells: CellPlanner, column: Column) -> tuple[ResolvedFile, T
     column; None, and a report, if there is none or it has averages."""
     table = cells.file.find_table(column.metric.text)
     if table is None:
-        cells.report(mistakes.unknown_table(column.metric.span, column.metric.text, _table_names(cells.file)))
+        cells.report(mistakes.unknown_table(column.metric.span, column.metric.text, _table_names(cells.file), None))
         return None
     if _averages(table[1]):
         if cycle := _cycle(cells.file, column):
             # The same diagnostic from whichever table it is found.
             tables = [average.metric.text for average in cycle]
-            cells.report(mistakes.cycle_of_averages(cycle[-1].metric.span, [tables[-1], *tables]))
+            cells.report(mistakes.cycle_of_averages(cycle[-1].metric.span, [tables[-1], *tables], len(tables) == 1))
         else:
             cells.report(mistakes.average_of_averages(column.metric.span, column.metric.text))
         return None
@@ -229,9 +199,7 @@ def _check_averages(cells: CellPlanner, rows: Sequence[Row], columns: Sequence[C
     tables = [table for _, table, _ in filter(None, averaged)]
     titles = {id(table): [part.title for part in table.parts if isinstance(part, Row)] for table in tables}
     # A title that is there twice stands in place of another, which is then missing.
-    complete = [
-        table for table in tables if len(set(titles[id(table)])) == len(titles[id(table)]) and not unread_words(table)
-    ]
+    complete = [table for table in tables if len(set(titles[id(table)])) == len(titles[id(table)]) and table.is_whole]
     checked: set[str] = set()
     for row in rows if tables else ():
         spend(len(tables))
@@ -393,11 +361,7 @@ def _check_trainings(cells: CellPlanner, columns: Sequence[Column]) -> None:
 def _knows_what_varies(planner: Planner) -> bool:
     """Whether no base of a recipe, and no static that it varies, is unknown."""
     recipe = planner.recipe
-    return (
-        recipe.parts.is_whole
-        and not recipe.parts.unread
-        and all(recipe.parameter(part.path.text) for part in recipe.parts.vary)
-    )
+    return recipe.parts.is_whole and all(recipe.parameter(part.path.text) for part in recipe.parts.vary)
 
 
 def _check_metric(cells: CellPlanner, plan: Plan | None, column: Column) -> None:
@@ -444,7 +408,7 @@ def _sound_parts(cells: CellPlanner, table: Table) -> tuple[list[Row], list[Colu
     recipes, rows = cells.file.recipes, []
     for row in parts.rows:
         if row.recipe is not None and row.recipe not in recipes:
-            cells.report(mistakes.unknown_recipe(row.recipe_span or row.span, row.recipe, recipes))
+            cells.report(mistakes.unknown_recipe(row.recipe_span or row.span, row.recipe, recipes, None))
         elif _has_statics_only(cells, row):
             rows.append(row)
     agreeing = _columns_that_agree(cells, rows, columns)
@@ -507,7 +471,7 @@ def _columns_that_agree(cells: CellPlanner, rows: Sequence[Row], columns: Sequen
 def _has_parts(cells: CellPlanner, table: Table, parts: Sequence[Row | Column], word: str, example: str) -> bool:
     """Returns whether a table has rows (or columns) with different titles; reports if not."""
     if not parts:
-        if not unread_words(table):
+        if table.is_whole:
             cells.report(mistakes.empty_table(table.name_span, table.name, word, example, table.span))
         return False
     first: dict[str, Span] = {}

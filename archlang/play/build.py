@@ -93,7 +93,6 @@ def pack() -> bytes:
 
 
 def _packed_files() -> Iterator[tuple[str, Path]]:
-    """Yields the files of the packages by their names in the zip file."""
     for file in _files(PACKAGE):
         parts = file.relative_to(PACKAGE).parts
         if file.suffix in _DATA or (file.suffix == ".py" and (len(parts) == 1 or parts[0] in _LAYERS)):
@@ -119,7 +118,6 @@ def _files(folder: Path) -> Iterator[Path]:
 
 
 def _licences() -> str:
-    """Returns the licences of the packages inside."""
     texts = [
         f"{PYODIDE}\n\nMozilla Public License 2.0: https://www.mozilla.org/MPL/2.0/",
         "Python, within pyodide\n\nPython Software Foundation License 2: https://docs.python.org/3/license.html",

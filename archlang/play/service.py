@@ -5,11 +5,10 @@ from the start of the text, as the browser does. A program is data: it reads no 
 
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Protocol
 
 from archlang.diagnostics import Diagnostic
 from archlang.editor.completion import completions
@@ -25,9 +24,9 @@ from archlang.graph.summary import summarize
 from archlang.names import library
 from archlang.names.shipped import items, program_text, recipe_files, summary
 from archlang.pages.pictures.changes import describe_changes
+from archlang.pages.pictures.formats import print_svg
 from archlang.pages.pictures.picture import draw
 from archlang.pages.pictures.side_by_side import side_by_side
-from archlang.pages.pictures.svg import print_svg
 from archlang.play.mistakes import (
     REMEDIES,
     RequestError,
@@ -38,11 +37,13 @@ from archlang.play.mistakes import (
     unknown_method,
     unknown_program,
 )
+from archlang.play.training import Json, Trainer
 from archlang.source import Span, package
 
-Json = str | int | float | bool | None | Sequence["Json"] | Mapping[str, "Json"]
 Facts = dict[str, Json]
 
+# What a page may ask for: the methods of `Service` of these names.
+_METHODS = ("start", "program", "check", "draw", "hover", "complete", "format", "correct", "explain")
 # The largest text of a program, in characters; the compiler's own limit is in bytes.
 LONGEST_TEXT = 1_000_000
 MOST_STEPS_OF_TRAINING = 10_000
@@ -131,37 +132,15 @@ class Program:
         return span.source.path == self.document.path
 
 
-class Training(Protocol):
-    """What trains recipes for the page: see `archlang.play.training.Trainer`."""
-
-    def start(self, text: str, recipe: str, steps: int) -> None: ...
-    def progress(self, after: int) -> Mapping[str, Json]: ...
-    def stop(self) -> None: ...
-    @property
-    def is_started(self) -> bool: ...
-
-
 class Service:
     """Answers requests. `folder` is where programs are said to be: it has no files that a program may read. Without a
     `trainer`, recipes are not trained."""
 
-    def __init__(self, folder: str, trainer: Training | None = None) -> None:
+    def __init__(self, folder: str, trainer: Trainer | None = None) -> None:
         self._folder = folder
         self._trainer = trainer
         self._programs: dict[tuple[str, str], Program] = {}
-        self.methods: dict[str, Callable[[Request], Facts]] = {
-            "start": self.start,
-            "program": self.program,
-            "check": self.check,
-            "draw": self.draw,
-            "hover": self.hover,
-            "complete": self.complete,
-            "format": self.format,
-            "correct": self.correct,
-            "explain": self.explain,
-        }
-        if trainer is not None:
-            self.methods |= {"train": self.train, "progress": self.progress, "stop": self.stop}
+        self.methods = _METHODS if trainer is None else (*_METHODS, "train", "progress", "stop")
 
     def answer(self, fields: Mapping[str, object]) -> Facts:
         """Returns the answer to a request: `{"result": …}`, or `{"error": {"message": …, "remedy": …}}`."""
@@ -170,7 +149,8 @@ class Service:
             name = request.text("method")
             if name not in self.methods:
                 raise unknown_method(name, self.methods)
-            return {"result": self.methods[name](request)}
+            result: Facts = getattr(self, name)(request)
+            return {"result": result}
         except RequestError as error:
             return {"error": {"message": error.message, "remedy": error.remedy}}
 
@@ -313,7 +293,6 @@ def _first_drawn(document: Document, shown: Sequence[Part]) -> Part:
 
 
 def _costs(document: Document, shown: Part, graph: Graph, lengths: Sequence[int]) -> Facts:
-    """Returns the parameters, FLOPs and activations of a graph at each length."""
     if not lengths:
         return {"lengths": []}
     note = ""
@@ -361,7 +340,6 @@ def _edit(program: Program, correction: Correction) -> Facts:
 
 @cache
 def _shipped_programs() -> Mapping[str, Path]:
-    """The shipped recipes and files of models, by name."""
     models = sorted((library.BLOCKS / "models").glob("*.arch"))
     return {**recipe_files(), **{_MODELS + file.stem: file for file in models}}
 

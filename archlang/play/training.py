@@ -15,7 +15,8 @@ from pathlib import Path
 
 from archlang.files.readable import read_named
 from archlang.play.mistakes import already_trains, no_training
-from archlang.play.service import Json
+
+Json = str | int | float | bool | None | Sequence["Json"] | Mapping[str, "Json"]
 
 _SECONDS = 0.5
 """between two looks at a run"""
@@ -91,7 +92,6 @@ class _Run:
         self._watcher.start()
 
     def _command(self, arguments: Sequence[str]) -> subprocess.Popen[str]:
-        """Starts `archlang` in the folder, whose files are not imported."""
         return subprocess.Popen(
             [sys.executable, "-P", "-m", "archlang", *arguments],
             cwd=self.folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
@@ -115,7 +115,6 @@ class _Run:
             self.state = "done"
 
     def _inspect(self) -> None:
-        """Makes the page of the newest checkpoint."""
         names = [path.name for path in (self.folder / _RUN / "checkpoints").glob("step-*")]
         newest = max(names, default="")
         if newest == self._inspected or self._is_stopping:

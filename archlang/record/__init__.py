@@ -1,1 +1,1 @@
-"""Run folders on disk: records, checkpoints, trackers."""
+"""Run folders on disk: records, checkpoints, trackers. What cannot be written or read raises a RunError."""

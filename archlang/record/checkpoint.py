@@ -1,13 +1,17 @@
 """Checkpoints: written atomically, verified by digest when read; the last two and the best one are kept."""
 
 import hashlib
+import pickle
 import re
 import warnings
+import zipfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
+import safetensors
 import safetensors.torch
 import torch
 from pydantic import ValidationError
@@ -17,10 +21,82 @@ from archlang.diagnostics.machine import is_out_of_memory
 from archlang.files.folder import Folder, open_path
 from archlang.files.limits import LARGEST_JSON
 from archlang.record import mistakes
-from archlang.record.checkpoint_content import load_state, load_weights, stored_weights
-from archlang.record.disk_errors import disk_errors_as
-from archlang.record.reading import explain
+from archlang.record.mistakes import disk_errors_as
+from archlang.record.reading import CHECKPOINTS, explain
 from archlang.record.schemas import MANIFEST, STATE, WEIGHTS, CheckpointState, ManifestRecord, json_text
+
+_FIRST_BYTES = b"PK\x03\x04"
+
+
+def stored_weights(module: nn.Module) -> dict[str, Tensor]:
+    """Returns the weights of a module as a file of safetensors holds them. Those that share memory, as tied layers in a
+    block of the user's own, are copied: the format has no other way to say so."""
+    weights: dict[str, Tensor] = {}
+    memory: set[int] = set()
+    for name, value in module.state_dict().items():
+        weight = value.detach().cpu().contiguous()
+        place = weight.untyped_storage().data_ptr()
+        weights[name] = weight.clone() if place in memory else weight
+        memory.add(place)
+    return weights
+
+
+def load_weights(path: str | Path) -> dict[str, Tensor]:
+    """Returns the weights of a file.
+
+    Raises:
+        ValueError: it is not the file of safetensors that its header describes."""
+    try:
+        return safetensors.torch.load_file(path)
+    except (safetensors.SafetensorError, KeyError, TypeError) as error:
+        if is_out_of_memory(error):
+            raise
+        raise ValueError(str(error)) from error
+
+
+def load_state(file: BinaryIO) -> CheckpointState:
+    """Returns the state of an open file. Its pickle may hold tensors and builtins alone.
+
+    Raises:
+        ValueError: it holds something else, or is damaged."""
+    _check_archive(file)
+    try:
+        stored = torch.load(file, weights_only=True, map_location="cpu")
+    except pickle.UnpicklingError as error:
+        # torch's own message advises to run the file.
+        raise ValueError("it holds more than tensors, numbers and text") from error
+    except (EOFError, KeyError, TypeError, AttributeError, IndexError, RuntimeError, RecursionError) as error:
+        if is_out_of_memory(error):
+            raise
+        raise ValueError(_first_line(error)) from error
+    return CheckpointState.model_validate(stored)
+
+
+def _check_archive(file: BinaryIO) -> None:
+    """Requires an archive whose parts together are not larger than the file, as `torch.save` writes it.
+
+    Raises:
+        OSError: it cannot be read.
+        ValueError: it is another file, or its parts unpack to more."""
+    # zipfile ignores what is before the archive, but torch.load would take it for one of its older formats.
+    if file.read(len(_FIRST_BYTES)) != _FIRST_BYTES:
+        raise ValueError("torch.save has not written it")
+    try:
+        with zipfile.ZipFile(file) as archive:
+            parts = archive.infolist()
+    except (zipfile.BadZipFile, NotImplementedError) as error:
+        if isinstance(error.__context__, OSError):  # which zipfile takes for a damage
+            raise error.__context__ from None
+        raise ValueError("torch.save has not written it") from error
+    size = file.seek(0, 2)
+    file.seek(0)
+    if any(part.compress_type != zipfile.ZIP_STORED for part in parts) or sum(part.file_size for part in parts) > size:
+        raise ValueError("it unpacks to more than its size")
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error) or type(error).__name__).partition("\n")[0]
+
 
 _KEPT = 2
 # At most 18 digits, so that steps fit 64 bits.
@@ -33,18 +109,22 @@ class CheckpointWarning(UserWarning):
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A checkpoint in memory: the weights by name, and the state that resuming needs."""
+    """A checkpoint in memory: the weights by name, and the state that resuming needs, which a saved model has not."""
 
     step: int
     folder: Path
     weights: Mapping[str, Tensor]
-    state: CheckpointState
+    stored_state: CheckpointState | None
+
+    @property
+    def state(self) -> CheckpointState:
+        """What resuming needs besides the weights."""
+        if self.stored_state is None:
+            raise mistakes.not_resumable(self.folder, f"it has no {STATE}")
+        return self.stored_state
 
     def load_into(self, module: nn.Module) -> None:
-        """Loads the weights into a module.
-
-        Raises:
-            RunError: The module has other weights."""
+        """Loads the weights into a module."""
         for name, weight in module.state_dict().items():
             if name in self.weights and self.weights[name].dtype != weight.dtype:
                 reason = f"{name} is of {self.weights[name].dtype}, not {weight.dtype}"
@@ -53,6 +133,26 @@ class Checkpoint:
             module.load_state_dict(dict(self.weights))
         except RuntimeError as error:
             raise mistakes.does_not_fit(self.folder, str(error).partition("\n")[2].strip()) from error
+
+
+def read_earlier(folder: Path, step: int) -> Checkpoint:
+    """Returns the weights of a model that an earlier version has saved, which has them beside its other files."""
+    path = folder / WEIGHTS
+    with (
+        disk_errors_as(mistakes.not_read, path),
+        Folder.open(folder) as opened,
+        opened.open_file(WEIGHTS) as file,
+        _damage_of(path),
+    ):
+        return Checkpoint(step, folder, load_weights(open_path(file, path)), None)
+
+
+def saved_checkpoint(module: nn.Module, step: int) -> dict[str, bytes]:
+    """Returns the files of a checkpoint without a state, by their paths in the folder of a saved model."""
+    weights = safetensors.torch.save(stored_weights(module))
+    manifest = ManifestRecord(weights=hashlib.sha256(weights).hexdigest())
+    folder = f"{CHECKPOINTS}/{_name(step)}"
+    return {f"{folder}/{WEIGHTS}": weights, f"{folder}/{MANIFEST}": json_text(manifest).encode()}
 
 
 class Checkpoints:
@@ -76,10 +176,7 @@ class Checkpoints:
             _remove_old(folder, best)
 
     def steps(self) -> list[int]:
-        """Returns the steps that have a checkpoint, in order.
-
-        Raises:
-            RunError: The folder cannot be read, or a checkpoint is a link."""
+        """Returns the steps that have a checkpoint, in order."""
         with disk_errors_as(mistakes.not_read, self.folder):
             try:
                 with self._open() as folder:
@@ -129,16 +226,13 @@ class Checkpoints:
                 if is_out_of_memory(error):
                     raise mistakes.no_memory_to_read(path) from error
                 raise
-        if checkpoint.state.step not in (None, step):
+        if checkpoint.stored_state is not None and checkpoint.state.step not in (None, step):
             raise mistakes.damaged(path / STATE, f"it is the state of step {checkpoint.state.step}")
         return checkpoint
 
     def remove_after(self, step: int, best: int | None = None) -> None:
         """Removes the checkpoints after `step`, which a resumed run writes again, those that a killed process left
-        unfinished, and those that `save` would have removed.
-
-        Raises:
-            RunError: The folder cannot be read, or a checkpoint is a link."""
+        unfinished, and those that `save` would have removed."""
         with disk_errors_as(mistakes.not_written, self.folder), suppress(FileNotFoundError), self._open() as folder:
             folder.remove_unfinished("step-*")
             for later in _steps(folder):
@@ -157,7 +251,6 @@ def _name(step: int) -> str:
 
 
 def _remove_old(folder: Folder, best: int | None) -> None:
-    """Removes all checkpoints but the last two and that of the step `best`."""
     for old in _steps(folder)[:-_KEPT]:
         if old != best:
             folder.discard(_name(old))
@@ -168,23 +261,29 @@ def _steps(folder: Folder) -> list[int]:
     return [step for step in steps if folder.has_folder(_name(step))]
 
 
-def _read(folder: Folder) -> tuple[dict[str, Tensor], CheckpointState]:
+def _read(folder: Folder) -> tuple[dict[str, Tensor], CheckpointState | None]:
     with _damage_of(folder.path / MANIFEST):
         manifest = ManifestRecord.model_validate_json(folder.read(MANIFEST, LARGEST_JSON))
-    with folder.open_file(WEIGHTS) as weights, folder.open_file(STATE) as state:
-        for file, name, digest in ((weights, WEIGHTS, manifest.weights), (state, STATE, manifest.state)):
-            if hashlib.file_digest(file, "sha256").hexdigest() != digest:
-                raise mistakes.damaged(folder.path, f"{name} is not what was written")
-            file.seek(0)
-        with _damage_of(folder.path / STATE):
-            loaded_state = load_state(state)
+    state = None
+    with folder.open_file(WEIGHTS) as weights:
+        _require_digest(folder, weights, WEIGHTS, manifest.weights)
+        if manifest.state is not None:
+            with folder.open_file(STATE) as file:
+                _require_digest(folder, file, STATE, manifest.state)
+                with _damage_of(folder.path / STATE):
+                    state = load_state(file)
         with _damage_of(folder.path / WEIGHTS):
-            return load_weights(open_path(weights, folder.path / WEIGHTS)), loaded_state
+            return load_weights(open_path(weights, folder.path / WEIGHTS)), state
+
+
+def _require_digest(folder: Folder, file: BinaryIO, name: str, digest: str) -> None:
+    if hashlib.file_digest(file, "sha256").hexdigest() != digest:  # type: ignore[arg-type]  # a file of bytes
+        raise mistakes.damaged(folder.path, f"{name} is not what was written")
+    file.seek(0)
 
 
 @contextmanager
 def _damage_of(path: Path) -> Iterator[None]:
-    """Reports a ValueError as damage of a file."""
     try:
         yield
     except ValidationError as error:

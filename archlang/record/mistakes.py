@@ -1,10 +1,14 @@
 """The wording of errors about run folders, checkpoints, trackers and missing packages."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from string import Formatter
 
 from archlang.diagnostics import ErrorWithRemedy, MachineError
-from archlang.diagnostics.names import listed
+from archlang.files.mistakes import RefusedFile
+from archlang.files.os_errors import os_errors_as
 
 
 class RunError(ErrorWithRemedy):
@@ -15,29 +19,64 @@ class RunMachineError(RunError, MachineError):
     """The machine keeps a run from beginning, resuming or being read. The run itself may be intact."""
 
 
+@dataclass(frozen=True)
+class Wording:
+    """The message and the remedy of an error, with a named field for each of its facts. A call with the facts, in the
+    order in which the texts name them, returns the error. Several values are listed with commas."""
+
+    message: str
+    remedy: str
+    kind: type[RunError] = RunError
+
+    def __call__(self, *facts: object) -> RunError:
+        fields = (field for text in (self.message, self.remedy) for _, field, _, _ in Formatter().parse(text))
+        names = dict.fromkeys(field for field in fields if field is not None)
+        values = [
+            ", ".join(map(str, fact)) if isinstance(fact, Iterable) and not isinstance(fact, str) else fact
+            for fact in facts
+        ]
+        named = dict(zip(names, values, strict=True))
+        return self.kind(self.message.format(**named), self.remedy.format(**named))
+
+
 # The folder
 
-
-def another_run(folder: Path, difference: str) -> RunError:
-    return RunError(f"{folder} holds another run: {difference}", "name a new folder with `--out`; nothing was changed")
-
-
-def in_use(folder: Path) -> RunError:
-    message = f"another process is training in {folder}"
-    return RunMachineError(message, "wait for it, or name a new folder with `--out`")
-
-
-def not_removed_in_use(folder: Path) -> RunError:
-    return RunMachineError(f"another process is training in {folder}", "stop it first; nothing was removed")
-
-
-def not_a_run(folder: Path, missing: str) -> RunError:
-    message = f"{folder} is not a run folder: it has no {missing}"
-    return RunError(message, "name a folder that `archlang train` has created")
-
-
-def not_a_folder(path: Path) -> RunError:
-    return RunError(f"{path} is a file", "name a folder of runs")
+another_run = Wording("{folder} holds another run: {difference}", "name a new folder with `--out`; nothing was changed")
+in_use = Wording(
+    "another process is training in {folder}", "wait for it, or name a new folder with `--out`", RunMachineError
+)
+not_removed_in_use = Wording(
+    "another process is training in {folder}", "stop it first; nothing was removed", RunMachineError
+)
+not_a_run = Wording(
+    "{folder} is not a run folder: it has no {missing}", "name a folder that `archlang train` has created"
+)
+not_a_folder = Wording("{path} is a file", "name a folder of runs")
+name_taken = Wording(
+    "`{program}` uses the file `{name}`, whose name the run folder needs for its own record",
+    "rename the file; nothing was changed",
+)
+not_written = Wording(
+    "{path} cannot be written: {reason}",
+    "free space or choose another folder; files that were written before are intact",
+)
+not_read = Wording(
+    "{path} cannot be read: {reason}",
+    "check its owner, its permissions and the disk; nothing says that it is damaged",
+    RunMachineError,
+)
+no_memory_to_read = Wording(
+    "there is not enough memory to read {path}",
+    "close other programs, or raise the limits on memory; it is not damaged",
+    RunMachineError,
+)
+not_removed = Wording("{path} cannot be removed: {reason}", "check its owner and permissions")
+damaged = Wording("{path} is damaged: {reason}", "restore it from a copy, or train again in a new folder")
+newer_format = Wording("{folder} has the format {version} of a newer archlang", "update archlang")
+lines_differ = Wording(
+    "{path} is damaged: its lines up to the checkpoint of step {step} are not those that were written",
+    "restore it from a copy; or remove the file, and the run resumes without its earlier curves",
+)
 
 
 def not_empty(folder: Path) -> RunError:
@@ -45,42 +84,15 @@ def not_empty(folder: Path) -> RunError:
     return RunError(f"{folder} exists and {reason}", "name a new folder with `--out`; nothing was changed")
 
 
-def name_taken(program: str, name: str) -> RunError:
-    message = f"`{program}` uses the file `{name}`, whose name the run folder needs for its own record"
-    return RunError(message, "rename the file; nothing was changed")
-
-
-def not_written(path: Path, reason: str) -> RunError:
-    message = f"{path} cannot be written: {reason}"
-    return RunError(message, "free space or choose another folder; files that were written before are intact")
-
-
-def not_read(path: Path, reason: str) -> RunMachineError:
-    message = f"{path} cannot be read: {reason}"
-    return RunMachineError(message, "check its owner, its permissions and the disk; nothing says that it is damaged")
-
-
-def no_memory_to_read(path: Path) -> RunMachineError:
-    message = f"there is not enough memory to read {path}"
-    return RunMachineError(message, "close other programs, or raise the limits on memory; it is not damaged")
-
-
-def not_removed(path: Path, reason: str) -> RunError:
-    return RunError(f"{path} cannot be removed: {reason}", "check its owner and permissions")
-
-
-def damaged(path: Path, reason: str) -> RunError:
-    return RunError(f"{path} is damaged: {reason}", "restore it from a copy, or train again in a new folder")
-
-
-def lines_differ(path: Path, step: int) -> RunError:
-    message = f"{path} is damaged: its lines up to the checkpoint of step {step} are not those that were written"
-    return RunError(
-        message, "restore it from a copy; or remove the file, and the run resumes without its earlier curves"
-    )
-
-
 # Checkpoints
+
+not_resumable = Wording(
+    "{path} is damaged: {reason}", "restore it from a copy, or train again in a new folder; nothing was changed"
+)
+does_not_fit = Wording(
+    "the weights in {folder} do not fit its model: {reason}",
+    "evaluate or resume the run with the version of archlang in its versions.json",
+)
 
 
 def no_intact_checkpoint(folder: Path, reason: str) -> RunError:
@@ -88,23 +100,21 @@ def no_intact_checkpoint(folder: Path, reason: str) -> RunError:
     return RunError(message, "name a new folder with `--out` to train again; nothing was changed")
 
 
-def not_resumable(path: Path, reason: str) -> RunError:
-    message = f"{path} is damaged: {reason}"
-    return RunError(message, "restore it from a copy, or train again in a new folder; nothing was changed")
-
-
-def does_not_fit(folder: Path, reason: str) -> RunError:
-    message = f"the weights in {folder} do not fit its model: {reason}"
-    return RunError(message, "evaluate or resume the run with the version of archlang in its versions.json")
-
-
 # Trackers
 
+unknown_tracker = Wording(
+    "there is no tracker `{name}`", "the trackers are {possible}; TensorBoard curves need no flag"
+)
+tracker_fails = Wording("{name} does not start: {reason}", "see the setup of {name}, or leave out `--track {name}`")
 
-def unknown_tracker(name: str, possible: Iterable[str]) -> RunError:
-    message = f"there is no tracker `{name}`"
-    return RunError(message, f"the trackers are {listed(possible)}; TensorBoard curves need no flag")
 
-
-def tracker_fails(name: str, reason: str) -> RunError:
-    return RunError(f"{name} does not start: {reason}", f"see the setup of {name}, or leave out `--track {name}`")
+@contextmanager
+def disk_errors_as(report: Callable[[Path, str], RunError], path: Path) -> Iterator[None]:
+    """Raises `report(path, reason)` in place of an OSError, and the message of a refused file unchanged."""
+    try:
+        with os_errors_as(report, path):
+            yield
+    except RunError as error:
+        if isinstance(error.__cause__, RefusedFile):
+            raise RunError(error.__cause__.message, error.__cause__.remedy) from error.__cause__
+        raise

@@ -17,10 +17,11 @@ results.json      the final measurements, with the claims
 
 import hashlib
 import os
+import os.path
 import platform
 import sys
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -37,22 +38,117 @@ from archlang.graph.text import print_graph
 from archlang.plan.plan import Plan
 from archlang.plugins import COPIES
 from archlang.record import mistakes, schemas
-from archlang.record.disk_errors import disk_errors_as
-from archlang.record.reading import CURVES, GRAPH, GRAPH_AT_TEST, LOCK, RECIPE, RESERVED, read_graph, read_record
-from archlang.record.tensorboard import Curves
-from archlang.record.trackers import Tracker
-from archlang.record.used_files import used_files
-from archlang.record.versions import with_resumption
-from archlang.source import package
+from archlang.record.curves import Curves, Tracker
+from archlang.record.mistakes import RunError, disk_errors_as
+from archlang.record.reading import CURVES, GRAPH, GRAPH_AT_TEST, LOCK, RECIPE, RESERVED, has, read_graph, read_record
+from archlang.record.schemas import VERSIONS, ResumedRecord, SoftwareRecord, VersionsRecord
+from archlang.source import Source, Span, package
 
 # A run that was killed before it began may have left these files.
 _FIRST_FILES = (RECIPE, GRAPH, GRAPH_AT_TEST, schemas.VERSIONS, schemas.DATA, schemas.VOCABULARY, LOCK)
-
 _BLOCK = 1 << 20
+# What the bits of a result may depend on. The name of the system and the number of cores are not among it.
+_COMPARED = ("archlang", "torch", "python", "machine", "processor", "device", "gpus", "threads")
+_PACKAGE = package.FOLDER.resolve()
+# The folder of copies whose originals are not below the program's folder.
+_ELSEWHERE = "elsewhere"
 
 
 class RecordWarning(UserWarning):
     """A part of the record was lost; the run continues."""
+
+
+def used_files(plan: Plan) -> dict[str, str]:
+    """Returns the texts of the files that a program uses, and of the plugins, by their paths in the run folder. The
+    program can be trained from copies of these files."""
+    spans = (*_spans(plan.graph), *_spans(plan.at_test))
+    texts = stored_files(plan.source, (*plan.used, *(span.source for span in spans)))
+    texts |= {f"{COPIES}/{plugin.name}": plugin.text for plugin in plan.plugins.files}
+    for name in texts:
+        first = name.partition("/")[0]
+        # Some file systems do not distinguish upper from lower case.
+        if first.casefold() in RESERVED or is_unfinished(first):
+            raise mistakes.name_taken(plan.source.path, name)
+    return texts
+
+
+def stored_files(program: Source, used: Iterable[Source]) -> dict[str, str]:
+    """Returns the texts of the used files that are neither the program nor in the library, by their paths relative to
+    the program."""
+    program_folder = os.path.dirname(os.path.abspath(program.path))
+    texts: dict[str, str] = {}
+    for source in used:
+        path = os.path.abspath(source.path)
+        if source.path == program.path or _is_library(Path(path)):
+            continue
+        name = os.path.relpath(path, program_folder).replace(os.sep, "/")
+        if name.startswith("../") or name.casefold() == RECIPE:
+            name = f"{_ELSEWHERE}/{name.replace('../', '')}"
+            while texts.get(name, source.text) != source.text:
+                name = name.replace("/", "/other/", 1)
+        texts[name] = source.text
+    return texts
+
+
+def _is_library(path: Path) -> bool:
+    # In a checkout, `blocks` is a link: a path may have its name or its target.
+    library = _PACKAGE / "blocks"
+    return path.is_relative_to(library) or path.is_relative_to(library.resolve())
+
+
+def _spans(graph: Graph) -> Iterator[Span]:
+    spans = [instance.span for instance in graph.instances.values()]
+    spans += [node.span for node in graph.region.walk()]
+    yield from (span for span in spans if span is not None)
+
+
+def with_resumption(recorded: VersionsRecord, step: int, now: VersionsRecord) -> tuple[VersionsRecord, str]:
+    """Returns the record of a run that this process resumes at `step`, and what has changed since the run last began or
+    resumed, in words. Nothing is recorded if nothing has changed."""
+    changes = _changes(recorded.resumed[-1] if recorded.resumed else recorded, now)
+    if not changes:
+        return recorded, ""
+    resumption = ResumedRecord(step=step, **now.model_dump(exclude={"resumed"}))
+    return recorded.model_copy(update={"resumed": (*recorded.resumed, resumption)}), changes
+
+
+def recorded_threads(folder: Path) -> int | None:
+    """Returns the number of threads with which the run of a folder was last computed; None if that is unknown."""
+    record = _recorded_versions(folder)
+    return None if record is None else (record.resumed[-1] if record.resumed else record).threads
+
+
+def _recorded_versions(folder: Path) -> VersionsRecord | None:
+    try:
+        return read_record(folder, VERSIONS, VersionsRecord) if has(folder, VERSIONS) else None
+    except RunError:
+        return None
+
+
+def read_history(folder: Path) -> tuple[str, ...]:
+    """Returns a sentence for the beginning of a run, and for each time that it was resumed with other software or on
+    another machine; none if `versions.json` is missing or damaged."""
+    record = _recorded_versions(folder)
+    if record is None:
+        return ()
+    sentences = [
+        f"begun with archlang {record.archlang}, torch {record.torch}, Python {record.python} on {record.device}"
+    ]
+    before: SoftwareRecord = record
+    for resumption in record.resumed:
+        sentences.append(f"resumed at step {resumption.step} with {_changes(before, resumption)}")
+        before = resumption
+    return tuple(sentences)
+
+
+def _changes(before: SoftwareRecord, now: SoftwareRecord) -> str:
+    values = ((name, getattr(before, name), getattr(now, name)) for name in _COMPARED)
+    return ", ".join(f"{name} {_text(new)} instead of {_text(old)}" for name, old, new in values if old != new)
+
+
+def _text(value: object) -> str:
+    text = ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
+    return text or "none"
 
 
 def this_process(device: torch.device) -> schemas.VersionsRecord:
@@ -81,11 +177,7 @@ class Record:
         self._lock: BinaryIO | None = None
 
     def check(self, plan: Plan, precision: str) -> bool:
-        """Returns whether the folder already holds this run. Changes nothing.
-
-        Raises:
-            RunError: The folder holds another run or other files, or the program uses a file of a name that the folder
-                needs for itself."""
+        """Returns whether the folder already holds this run. Changes nothing."""
         leftovers = {**dict.fromkeys(_FIRST_FILES), **used_files(plan)}
         with disk_errors_as(mistakes.not_written, self.folder):
             try:
@@ -183,10 +275,7 @@ class Record:
                 raise mistakes.another_run(self.folder, f"its {name} split held other items")
 
     def write(self, name: str, text: str) -> None:
-        """Writes a text file atomically.
-
-        Raises:
-            RunError: The file cannot be written."""
+        """Writes a text file atomically."""
         with disk_errors_as(mistakes.not_written, self.folder / name), Folder.open(self.folder) as folder:
             parent, _, last = name.rpartition("/")
             if not parent:
@@ -197,34 +286,22 @@ class Record:
                 inner.write(last, text)
 
     def write_json(self, name: str, value: BaseModel) -> None:
-        """Writes a JSON file atomically.
-
-        Raises:
-            RunError: The file cannot be written."""
+        """Writes a JSON file atomically."""
         self.write(name, schemas.json_text(value))
 
     def append(self, name: str, line: BaseModel) -> None:
-        """Appends a line to a JSON lines file.
-
-        Raises:
-            RunError: The file cannot be written."""
+        """Appends a line to a JSON lines file."""
         with disk_errors_as(mistakes.not_written, self.folder / name), Folder.open(self.folder) as folder:
             folder.append(name, schemas.json_line(line))
 
     def sizes(self) -> dict[str, int]:
-        """Returns the sizes of the JSON lines files in bytes, flushed to disk, for a checkpoint.
-
-        Raises:
-            RunError: A file cannot be flushed."""
+        """Returns the sizes of the JSON lines files in bytes, flushed to disk, for a checkpoint."""
         with disk_errors_as(mistakes.not_written, self.folder), Folder.open(self.folder) as folder:
             names = (schemas.METRICS, schemas.TIMINGS)
             return {name: folder.flushed_size(name) for name in names if folder.has_file(name)}
 
     def note_resumption(self, step: int, device: torch.device) -> None:
-        """Records and warns if another torch, Python, archlang or machine than before resumes the run at `step`.
-
-        Raises:
-            RunError: `versions.json` cannot be written."""
+        """Records and warns if another torch, Python, archlang or machine than before resumes the run at `step`."""
         try:
             recorded = read_record(self.folder, schemas.VERSIONS, schemas.VersionsRecord)
         except mistakes.RunMachineError:
@@ -239,10 +316,7 @@ class Record:
             warnings.warn(message, RecordWarning, stacklevel=2)
 
     def digests(self, sizes: Mapping[str, int]) -> dict[str, str]:
-        """Returns the SHA-256 of the first bytes of `metrics.jsonl`, as many as `sizes` says, for a checkpoint.
-
-        Raises:
-            RunError: The file cannot be read."""
+        """Returns the SHA-256 of the first bytes of `metrics.jsonl`, as many as `sizes` says, for a checkpoint."""
         with disk_errors_as(mistakes.not_read, self.folder), Folder.open(self.folder) as folder:
             return {
                 name: _digest(folder, name, sizes[name])
@@ -252,20 +326,14 @@ class Record:
 
     def require_lines(self, sizes: Mapping[str, int], digests: Mapping[str, str], step: int) -> None:
         """Compares `metrics.jsonl` with what the checkpoint of `step` has recorded. A missing file is no error: the run
-        resumes without its earlier lines. Changes nothing.
-
-        Raises:
-            RunError: The lines up to the checkpoint are not those that were written."""
+        resumes without its earlier lines. Changes nothing."""
         current = self.digests({name: sizes.get(name, 0) for name in digests})
         for name, digest in current.items():
             if digest != digests[name]:
                 raise mistakes.lines_differ(self.folder / name, step)
 
     def truncate(self, sizes: Mapping[str, int], step: int = 0) -> None:
-        """Truncates the JSON lines files and the curves to what they were at the checkpoint of `step`.
-
-        Raises:
-            RunError: A file cannot be written."""
+        """Truncates the JSON lines files and the curves to what they were at the checkpoint of `step`."""
         self._curves.purge_step = step + 1
         with disk_errors_as(mistakes.not_written, self.folder), Folder.open(self.folder) as folder:
             for name in (schemas.METRICS, schemas.TIMINGS):
@@ -292,7 +360,6 @@ class Record:
 
 
 def _digest(folder: Folder, name: str, size: int) -> str:
-    """Returns the SHA-256 of the first `size` bytes of a file."""
     digest = hashlib.sha256()
     with folder.open_file(name) as file:
         while size and (block := file.read(min(size, _BLOCK))):

@@ -6,7 +6,9 @@ from __future__ import annotations
 
 import json
 import math
+import operator
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Annotated, Any
 
 from pydantic import (
@@ -16,61 +18,20 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
-    GetPydanticSchema,
     PlainSerializer,
     RootModel,
     model_validator,
 )
-from pydantic_core import core_schema
 
 from archlang.files.limits import LARGEST_INTEGER
 from archlang.plan.plan import BoundExtern, Plan, PublishedResult
 from archlang.tasks.kit.metrics import rank
-from archlang.types.statics import InstanceOf, Interval, StaticValue, Symbol
+from archlang.types.statics import StaticValue, static_to_json
 
 RUN, DATA, VERSIONS, RESULTS = "run.json", "data.json", "versions.json", "results.json"
 VOCABULARY = "vocabulary.json"
 METRICS, TIMINGS = "metrics.jsonl", "timings.jsonl"
 WEIGHTS, STATE, MANIFEST = "weights.safetensors", "state.pt", "manifest.json"
-
-
-def static_to_json(value: StaticValue) -> Any:  # Any: JSON
-    """Returns a static as JSON that `static_from_json` reads back."""
-    match value:
-        case Symbol(text=text):
-            return {"symbol": text}
-        case Interval(low=low, high=high):
-            return {"range": [low, high]}
-        case InstanceOf(path=path):
-            return {"instance": path}
-        case tuple():
-            return [static_to_json(item) for item in value]
-    return value
-
-
-def static_from_json(value: Any) -> StaticValue:  # Any: JSON
-    """Returns the static that `static_to_json` wrote, or a static unchanged.
-
-    Raises:
-        ValueError: `value` is neither."""
-    match value:
-        case {"symbol": str(text)}:
-            return Symbol(text)
-        case {"range": [int(low), int(high)]}:
-            return Interval(low, high)
-        case {"instance": str(path)}:
-            return InstanceOf(path)
-        case list() | tuple():
-            return tuple(static_from_json(item) for item in value)
-        case int() | float() if not -LARGEST_INTEGER <= value <= LARGEST_INTEGER and not _is_finite_float(value):
-            raise ValueError("the number is out of range")
-        case bool() | int() | float() | str() | Symbol() | Interval() | InstanceOf():
-            return value
-    raise ValueError("it is not a static")
-
-
-def _is_finite_float(value: float) -> bool:
-    return isinstance(value, float) and math.isfinite(value)
 
 
 def _finite_or_none(value: object) -> object:
@@ -81,16 +42,7 @@ def _is_none(value: object) -> bool:
     return value is None
 
 
-# pydantic cannot derive a schema from the recursive union.
-Static = Annotated[
-    StaticValue,
-    GetPydanticSchema(
-        lambda source, handler: core_schema.no_info_plain_validator_function(
-            static_from_json, serialization=core_schema.plain_serializer_function_ser_schema(static_to_json)
-        )
-    ),
-]
-Statics = dict[str, Static]
+Statics = dict[str, StaticValue]
 Measurement = Annotated[float | None, BeforeValidator(_finite_or_none)]
 Metrics = dict[str, Measurement]
 Integer = Annotated[int, Field(ge=-LARGEST_INTEGER, le=LARGEST_INTEGER)]
@@ -99,7 +51,7 @@ Amount = Annotated[float, Field(ge=0, le=LARGEST_INTEGER)]
 Number = Integer | Annotated[float, AllowInfNan(False)]
 # The key is absent if there is no number.
 # The SHA-256 digests of a user's own Python files by their names. The key is absent if there are none.
-Digests = Annotated[dict[str, str], Field(exclude_if=lambda digests: not digests)]
+Digests = Annotated[dict[str, str], Field(exclude_if=operator.not_)]
 OptionalNumber = Annotated[
     float | None,
     BeforeValidator(_finite_or_none),
@@ -132,45 +84,25 @@ class FileModel(BaseModel):
 # run.json
 
 
-class ExternRecord(FileModel):
-    """A task or an optimizer, with its Python class and all its statics."""
-
-    name: str
-    python: str
-    statics: Statics
-
-    @classmethod
-    def of(cls, extern: BoundExtern) -> ExternRecord:
-        return cls(name=extern.name, python=extern.python, statics=dict(extern.statics))
-
-    def extern(self) -> BoundExtern:
-        return BoundExtern(self.name, self.python, self.statics)
+def _claim_from_json(value: object) -> object:
+    if not isinstance(value, Mapping):
+        return value
+    numbers = [number for number in value.values() if isinstance(number, int | float)]
+    if not all(abs(number) <= LARGEST_INTEGER for number in numbers):
+        raise ValueError("a number is out of range")
+    return {"origin" if name == "from" else name: item for name, item in value.items()}
 
 
-class ClaimRecord(FileModel):
-    """A published result that the recipe claims."""
-
-    metric: str
-    index: Integer | None
-    value: Number
-    deviation: Number | None
-    at: Statics
-    origin: str = Field(validation_alias="from", serialization_alias="from")
-    median: Annotated[bool, Field(exclude_if=lambda median: not median)] = False
-    """whether the result is the median over seeds, and not the mean"""
-
-    @classmethod
-    def of(cls, claim: PublishedResult) -> ClaimRecord:
-        return cls(
-            metric=claim.metric, index=claim.index, value=claim.value, deviation=claim.deviation, at=dict(claim.at),
-            origin=claim.origin, median=claim.median,
-        )  # fmt: skip
-
-    def claim(self) -> PublishedResult:
-        return PublishedResult(self.metric, self.index, self.value, self.deviation, self.at, self.origin, self.median)
+def _claim_to_json(claim: PublishedResult) -> dict[str, object]:
+    facts = {name: getattr(claim, name) for name in ("metric", "index", "value", "deviation")}
+    at = {name: static_to_json(value) for name, value in claim.at.items()}
+    return {**facts, "at": at, "from": claim.origin, **({"median": True} if claim.median else {})}
 
 
-def _upgraded(statics: Statics, prefix: str = "") -> Statics:
+Claim = Annotated[PublishedResult, BeforeValidator(_claim_from_json), PlainSerializer(_claim_to_json)]
+
+
+def _upgraded(statics: Mapping[str, StaticValue], prefix: str = "") -> Mapping[str, StaticValue]:
     """Adds the settings that a record from before they existed lacks: runs dropped the last incomplete batch, and
     `label_smoothing` was the weight of each other class."""
     smoothing, weight = f"{prefix}label_smoothing", f"{prefix}other_class_weight"
@@ -179,7 +111,7 @@ def _upgraded(statics: Statics, prefix: str = "") -> Statics:
     return {f"{prefix}drop_last": True, **statics}
 
 
-def _downgraded(statics: Statics, prefix: str = "") -> Statics:
+def _downgraded(statics: Mapping[str, StaticValue], prefix: str = "") -> Mapping[str, StaticValue]:
     """Returns statics as `_upgraded` was given them, or unchanged if it gives no such statics."""
     smoothing, weight, drop_last = (
         f"{prefix}{name}" for name in ("label_smoothing", "other_class_weight", "drop_last")
@@ -190,36 +122,51 @@ def _downgraded(statics: Statics, prefix: str = "") -> Statics:
     return {name: statics[weight] if name == smoothing else value for name, value in kept.items()}
 
 
-class RunRecord(FileModel):
+def _upgraded_extern(train: BoundExtern | None) -> BoundExtern | None:
+    return None if train is None else replace(train, statics=_upgraded(train.statics))
+
+
+class ModelRecord(FileModel):
+    """What a model is, apart from its program: `run.json` of a run, or of a module that was saved without one."""
+
+    recipe: str | None = None
+    model: str
+    task: Annotated[BoundExtern | None, Field(exclude_if=_is_none)] = None
+    gives: Annotated[dict[str, Count], Field(exclude_if=operator.not_)] = {}
+    train: Annotated[BoundExtern | None, AfterValidator(_upgraded_extern), Field(exclude_if=_is_none)] = None
+    settings: Statics
+    """every setting of a run, or those that were passed with a program"""
+    plugins: Digests = Field(default_factory=dict)
+    without_passes: Annotated[tuple[str, ...], Field(exclude_if=operator.not_)] = ()
+    step: Annotated[int | None, Field(exclude_if=_is_none)] = None
+    """that of the weights, in a model that an earlier version has saved"""
+
+
+class RunRecord(ModelRecord):
     """`run.json`: what a run is, apart from its program."""
 
     recipe: str
-    model: str
+    task: BoundExtern
+    gives: dict[str, Count]
+    train: Annotated[BoundExtern, AfterValidator(_upgraded_extern)]
+    settings: Annotated[Statics, AfterValidator(lambda settings: _upgraded(settings, "train."))]
     seed: Integer
     precision: Annotated[str, Field(pattern=r"^(32|bf16|16)$")]
-    task: ExternRecord
-    gives: dict[str, Count]
-    train: Annotated[
-        ExternRecord, AfterValidator(lambda train: train.model_copy(update={"statics": _upgraded(train.statics)}))
-    ]
-    settings: Annotated[Statics, AfterValidator(lambda settings: _upgraded(settings, "train."))]
-    claims: tuple[ClaimRecord, ...]
-    plugins: Digests = Field(default_factory=dict)
-    track: Annotated[tuple[str, ...], Field(exclude_if=lambda names: not names)] = ()
+    claims: tuple[Claim, ...]
+    track: Annotated[tuple[str, ...], Field(exclude_if=operator.not_)] = ()
     """the trackers that the run began with"""
 
     @classmethod
     def of(cls, plan: Plan, precision: str, track: Sequence[str] = ()) -> RunRecord:
         return cls(
-            recipe=plan.recipe, model=plan.model, seed=plan.seed, precision=precision, task=ExternRecord.of(plan.task),
-            gives=dict(plan.gives), train=ExternRecord.of(plan.train), settings=dict(plan.settings),
-            claims=tuple(map(ClaimRecord.of, plan.claims)), plugins=plan.plugins.digests(),
-            track=tuple(track),
+            recipe=plan.recipe, model=plan.model, seed=plan.seed, precision=precision, task=plan.task,
+            gives=dict(plan.gives), train=plan.train, settings=dict(plan.settings), claims=plan.claims,
+            plugins=plan.plugins.digests(), track=tuple(track),
         )  # fmt: skip
 
     def downgraded(self) -> RunRecord:
         """Returns the record without settings that are newer than some recorded runs, if the run is one of before."""
-        train = self.train.model_copy(update={"statics": _downgraded(self.train.statics)})
+        train = replace(self.train, statics=_downgraded(self.train.statics))
         return self.model_copy(update={"train": train, "settings": _downgraded(self.settings, "train.")})
 
 
@@ -276,7 +223,7 @@ class ResumedRecord(SoftwareRecord):
 class VersionsRecord(SoftwareRecord):
     """`versions.json`: what a run began with, and each time that something else resumed it."""
 
-    resumed: Annotated[tuple[ResumedRecord, ...], Field(exclude_if=lambda records: not records)] = ()
+    resumed: Annotated[tuple[ResumedRecord, ...], Field(exclude_if=operator.not_)] = ()
 
 
 # metrics.jsonl, timings.jsonl
@@ -290,7 +237,7 @@ class StepMetrics(FileModel):
     lr: Measurement
     gradient_norm: OptionalNumber
     mean_depth: OptionalNumber
-    charges: Annotated[Metrics, Field(exclude_if=lambda charges: not charges)] = {}
+    charges: Annotated[Metrics, Field(exclude_if=operator.not_)] = {}
     """what blocks add to the loss, before weighting, by name"""
 
     def scalars(self) -> dict[str, float]:
@@ -407,10 +354,12 @@ class ClaimResult(FileModel):
     at: dict[str, str]
     origin: str = Field(validation_alias="from", serialization_alias="from")
     measured: Measurement
-    median: Annotated[bool, Field(exclude_if=lambda median: not median)] = False
+    median: Annotated[bool, Field(exclude_if=operator.not_)] = False
     """whether the claim is about the median over seeds"""
-    has_no_group: Annotated[bool, Field(exclude_if=lambda has_no_group: not has_no_group)] = False
+    has_no_group: Annotated[bool, Field(exclude_if=operator.not_)] = False
     """whether the run measured the metric, but its split has no items of the claimed group"""
+    text: Annotated[str, Field(exclude=True)] = ""
+    """the claimed number as papers print it; empty in a record that is read"""
 
     @property
     def measured_text(self) -> str:
@@ -431,7 +380,7 @@ class Results(FileModel):
     """the group that reports show first"""
     in_distribution: tuple[str, ...] = ("train", "iid")
     splits: dict[str, SplitResult]
-    group_names: Annotated[dict[str, tuple[str, ...]], Field(exclude_if=lambda names: not names)] = {}
+    group_names: Annotated[dict[str, tuple[str, ...]], Field(exclude_if=operator.not_)] = {}
     """the texts of the values 0, 1, … of each group whose values are names"""
     selection: tuple[Alternative, ...] = ()
     claims: tuple[ClaimResult, ...] = ()
@@ -446,10 +395,25 @@ class Results(FileModel):
 
 
 class ManifestRecord(FileModel):
-    """`manifest.json`: the SHA-256 digests of a checkpoint's files."""
+    """`manifest.json` of a checkpoint: the SHA-256 digests of its files. A saved model has no state."""
 
     weights: str = Field(validation_alias=WEIGHTS, serialization_alias=WEIGHTS)
-    state: str = Field(validation_alias=STATE, serialization_alias=STATE)
+    state: Annotated[str | None, Field(validation_alias=STATE, serialization_alias=STATE, exclude_if=_is_none)] = None
+
+
+class FileRecord(FileModel):
+    """The size in bytes and the digest of a file."""
+
+    size: Count
+    sha256: str
+
+
+class SavedRecord(FileModel):
+    """`manifest.json` of a saved model: its format, and every other file."""
+
+    format: int
+    archlang: str
+    files: dict[str, FileRecord]
 
 
 class CheckpointState(BaseModel):

@@ -1,4 +1,4 @@
-"""Existing run folders: finding them, summarizing them, and comparing their settings."""
+"""Existing run folders: finding them, summarizing them, comparing their settings, and removing them."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -11,10 +11,19 @@ from pydantic import ValidationError
 from archlang.files.folder import Folder
 from archlang.files.mistakes import RefusedFile
 from archlang.record import mistakes
-from archlang.record.disk_errors import disk_errors_as
-from archlang.record.reading import LOCK, explain, has, metrics_lines, parse_metrics, read_record, read_results
+from archlang.record.mistakes import disk_errors_as
+from archlang.record.reading import (
+    LOCK,
+    complete_lines,
+    explain,
+    has,
+    is_saved,
+    parse_metrics,
+    read_record,
+    read_results,
+)
+from archlang.record.run_folder import read_history
 from archlang.record.schemas import METRICS, RUN, Results, RunRecord
-from archlang.record.versions import read_history
 from archlang.types.statics import StaticValue
 
 
@@ -63,10 +72,7 @@ class DamagedRun:
 
 
 def summarize(folder: Path) -> RunSummary:
-    """Returns the summary of a run folder.
-
-    Raises:
-        RunError: It is not a run folder, or is damaged."""
+    """Returns the summary of a run folder."""
     run, results = read_record(folder, RUN, RunRecord), read_results(folder)
     settings = {name: _written(value) for name, value in run.settings.items()}
     state = "running" if _is_locked(folder) else "done" if results is not None else "stopped"
@@ -77,14 +83,13 @@ def summarize(folder: Path) -> RunSummary:
 
 
 def _written(value: StaticValue) -> str:
-    """Returns a static as the language writes it."""
     if isinstance(value, bool):
         return str(value).lower()
     return f"[{', '.join(map(_written, value))}]" if isinstance(value, tuple) else str(value)
 
 
 def find_runs(folder: Path) -> Iterator[RunSummary | DamagedRun]:
-    """Yields every run in a folder or below it, by path.
+    """Yields every run in a folder or below it, by path, without saved models.
 
     Raises:
         RunError: The folder is a file.
@@ -93,14 +98,12 @@ def find_runs(folder: Path) -> Iterator[RunSummary | DamagedRun]:
     if folder.exists() and not folder.is_dir():
         raise mistakes.not_a_folder(folder)
     for path in sorted(folder.rglob(RUN)):
-        yield _summary_or_damage(path.parent)
+        if not is_saved(path.parent):
+            yield _summary_or_damage(path.parent)
 
 
 def open_for_removal(folder: Path) -> RunSummary | DamagedRun:
-    """Returns what is to be removed: a run, also if it is damaged. A folder without `run.json` is none.
-
-    Raises:
-        RunError: It is not a run folder, or a process trains in it."""
+    """Returns what is to be removed: a run, also if it is damaged. A folder without `run.json` is none."""
     if not has(folder, RUN):
         raise mistakes.not_a_run(folder, RUN)
     try:
@@ -135,11 +138,7 @@ def differences(runs: Sequence[RunSummary]) -> dict[str, tuple[str, ...]]:
 
 
 def _last_step(folder: Path) -> int:
-    """Returns the last logged step; 0 if there is none.
-
-    Raises:
-        RunError: The last line is damaged."""
-    lines = metrics_lines(folder)
+    lines = complete_lines(folder, METRICS)
     try:
         return parse_metrics(lines[-1]).step if lines else 0
     except ValidationError as error:
@@ -147,7 +146,6 @@ def _last_step(folder: Path) -> int:
 
 
 def _is_locked(folder: Path) -> bool:
-    """Returns whether a process trains in the folder."""
     with disk_errors_as(mistakes.not_read, folder / LOCK), Folder.open(folder) as opened:
         return opened.is_locked(LOCK)
 
@@ -155,3 +153,11 @@ def _is_locked(folder: Path) -> bool:
 def _size(folder: Path) -> int:
     with disk_errors_as(mistakes.not_read, folder), Folder.open(folder) as opened:
         return opened.total_size()
+
+
+def remove_run(folder: Path) -> None:
+    """Removes a run folder with everything in it. Links inside are removed, and what they point to is not changed."""
+    path = folder.absolute()
+    with disk_errors_as(mistakes.not_removed, folder), Folder.open(path.parent) as parent:
+        parent.require_plain(path.name)
+        parent.remove(path.name)

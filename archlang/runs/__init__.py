@@ -1,1 +1,1 @@
-"""Runs: points, engines, tables and tuning."""
+"""Runs: points, engines, tables and tuning. What a user can correct raises a RunError."""

@@ -2,64 +2,119 @@
 
 import math
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
+import numpy as np
 import torch
 
 from archlang.backend.architecture import Architecture
+from archlang.backend.mistakes import BuildError
 from archlang.backend.runtime.initial_weights import weights_loaded_later
 from archlang.compile import build
 from archlang.diagnostics import ArchlangError
+from archlang.diagnostics.machine import machine_error
 from archlang.diagnostics.terminal import Terminal
 from archlang.graph import Graph
 from archlang.plan.from_file import change_task
-from archlang.plan.plan import BoundExtern, Plan
+from archlang.plan.measures import group_value
+from archlang.plan.plan import BoundExtern, Plan, PublishedResult
 from archlang.plugins import Plugins
 from archlang.record import mistakes as record_mistakes
-from archlang.record.checkpoint import Checkpoint, Checkpoints
-from archlang.record.mistakes import RunError
-from archlang.record.reading import GRAPH_AT_TEST, has, read_graph, read_plugins, read_record, read_run
+from archlang.record import reading, schemas
+from archlang.record.checkpoint import Checkpoint, Checkpoints, read_earlier
 from archlang.record.run_folder import RecordWarning
-from archlang.record.schemas import DATA, RESULTS, RUN, VOCABULARY, Alternative, DataRecord, Results, RunRecord
 from archlang.runs import mistakes
-from archlang.runs.claims import Comparison, compare
 from archlang.runs.inputs import InputFormat
-from archlang.runs.preparation import load_functions
 from archlang.runs.progress import showing_evaluation
-from archlang.runs.splits import describe_split, load_splits
-from archlang.runs.stored_model import explaining_stored_model
+from archlang.tasks.kit import cache
 from archlang.tasks.kit.make_task import is_own, make_task
-from archlang.tasks.kit.split import Split
+from archlang.tasks.kit.split import Split, digest
 from archlang.tasks.kit.task import Task, TaskWithVocabulary, group_names
 from archlang.train.data import Data
-from archlang.train.decoding import DEFAULT_ANSWERS, add_written
 from archlang.train.devices import select_device
-from archlang.train.loop import Trained
-from archlang.train.run_functions import RunFunctions
-from archlang.train.score import Interrupted, Score, evaluate
-from archlang.train.selection import alternatives, ranking
+from archlang.train.score import DEFAULT_ANSWERS, Interrupted, Score, add_written, evaluate
+from archlang.train.settings import NO_SETTINGS, Settings
 from archlang.train.stop import Stop
-from archlang.train.training_run import TrainingRun
+from archlang.train.trainer import Trainer, alternatives, ranking
 from archlang.types.statics import StaticValue
 
 
+def compare(plan: Plan, scores: Iterable[Score], breakdown: str) -> tuple[schemas.ClaimResult, ...]:
+    """Returns each claim of a plan with its measurement.
+
+    A path after `at` that is a setting (`task.order`) names the point that the claim is about. Any other path
+    (`test.ignore`) names a group of the split.
+
+    Args:
+        breakdown: The group that the index of a claim is about."""
+    by_split = {score.split: score for score in scores}
+    results = []
+    for claim in plan.claims:
+        measured, has_no_group = _measured(plan, claim, by_split, breakdown)
+        index = "" if claim.index is None else f"[{claim.index}]"
+        results.append(schemas.ClaimResult(
+            metric=f"{claim.metric}{index}", value=claim.value, deviation=claim.deviation,
+            at={name: str(value) for name, value in claim.at.items()}, origin=claim.origin, measured=measured,
+            median=claim.median, has_no_group=has_no_group, text=claim.text,
+        ))  # fmt: skip
+    return tuple(results)
+
+
+def _measured(
+    plan: Plan, claim: PublishedResult, scores: Mapping[str, Score], breakdown: str
+) -> tuple[float | None, bool]:
+    """Returns the measurement of a claim, and whether it is missing because no item is of the claimed group."""
+    groups = {}
+    for path, value in claim.at.items():
+        if path not in plan.settings:
+            groups[path.partition(".")[2]] = group_value(value)
+        elif plan.settings[path] != value:
+            return None, False
+    if claim.index is not None:
+        groups[breakdown] = claim.index
+    split, _, metric = claim.metric.partition(".")
+    score = scores.get(split)
+    if score is None:
+        return None, False
+    measured = score.loss if metric == "loss" and not groups else score.within_groups(metric, groups)
+    return measured, measured is None and metric in score.metrics
+
+
+@contextmanager
+def explaining_stored_model(path: Path) -> Iterator[None]:
+    """Raises a RunError that names `path`, a file of the model, in place of an error of the model's code: only some
+    mistakes of a graph or a vocabulary are found when they are read."""
+    try:
+        yield
+    except BuildError as error:
+        raise mistakes.stored_model_fails(path, str(error)) from error
+    except (ArchlangError, OSError, MemoryError, Warning):
+        raise
+    except Exception as error:  # whatever the model's code does
+        if machine_error(error) is not None:
+            raise
+        reason = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
+        raise mistakes.stored_model_fails(path, reason) from error
+
+
 @dataclass(frozen=True)
-class Outcome:
+class Result:
     """How a run ended, or a new evaluation of it. `scores` are empty if it was stopped."""
 
     folder: Path
     step: int
     stopped: bool
     scores: tuple[Score, ...]
-    claims: tuple[Comparison, ...]
+    claims: tuple[schemas.ClaimResult, ...]
     breakdown: str
     metrics: tuple[str, ...]
     trained: Mapping[str, Sequence[int]]
     """by group, the values that occur in the training split"""
-    alternatives: tuple[Alternative, ...] = ()
+    alternatives: tuple[schemas.Alternative, ...] = ()
     """for each validation split, the step that the lowest loss would have selected"""
     group_names: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """the texts of the values 0, 1, … of each group whose values are names"""
@@ -68,62 +123,56 @@ class Outcome:
 
 
 def conclude(
-    plan: Plan, run: TrainingRun, end: Trained | RunError, data: DataRecord, stop: Stop, console: Terminal | None = None
-) -> Outcome:
-    """Evaluates a run that has reached its last step, and writes its results. `data` describes its splits.
-
-    Raises:
-        RunError: the run failed, or its results cannot be written."""
-    if isinstance(end, RunError):
-        raise end
-    outcome = None
-    if run.fabric.is_global_zero and not end.stopped:
-        outcome = _evaluate_every_split(plan, run, data, stop, console)
-    task = run.workload.task
-    return outcome or Outcome(run.record.folder, end.step, True, (), (), task.breakdown, task.metrics, {})
+    plan: Plan, trainer: Trainer, data: schemas.DataRecord, stop: Stop, console: Terminal | None = None
+) -> Result:
+    """Evaluates a run that has reached its last step, and writes its results. `data` describes its splits."""
+    if trainer.error is not None:
+        raise trainer.error
+    result = None
+    if trainer.fabric.is_global_zero and not trainer.stopped:
+        result = _evaluate_every_split(plan, trainer, data, stop, console)
+    task = trainer.task
+    return result or Result(
+        trainer.record.folder, trainer.progress.step, True, (), (), task.breakdown, task.metrics, {}
+    )
 
 
 def _evaluate_every_split(
-    plan: Plan, run: TrainingRun, data: DataRecord, stop: Stop, console: Terminal | None
-) -> Outcome | None:
+    plan: Plan, trainer: Trainer, data: schemas.DataRecord, stop: Stop, console: Terminal | None
+) -> Result | None:
     """Evaluates every split except the training split, with the selected weights; returns None if it is stopped."""
-    best_step = run.restore_best()
-    ended_early = run.progress.step if run.progress.step < run.total else None
-    task, device = run.workload.task, run.fabric.device
+    best_step = trainer.restore_best()
+    step, task = trainer.progress.step, trainer.task
     try:
-        with showing_evaluation(console) as watcher:
+        with showing_evaluation(console):
             scores = tuple(
                 add_written(
-                    run.score(name, stop), run.test_module(), split, task, device,
-                    stopping=lambda: stop.asked, watcher=watcher,
+                    trainer.score(name, stop), trainer.test_module(), split, task, trainer.fabric.device,
+                    stopping=lambda: stop.asked,
                 )
-                for name, split in run.workload.splits.items()
+                for name, split in trainer.splits.items()
                 if name != "train" and len(split)
             )  # fmt: skip
     except Interrupted:
         return None
     _warn_of_divergence(scores)
-    claims = compare(plan, scores, task.breakdown)
-    selecting_metric = run.settings.selecting[1]
+    selecting_metric = trainer.settings.selecting[1]
     # Weights that the loss selects are compared by the task's first metric.
     metric = task.metrics[0] if selecting_metric == "loss" else selecting_metric
-    selection = alternatives(run.progress.history, metric)
-    run.record.write_json(
-        RESULTS,
-        Results(
-            best_step=best_step,
-            ended_early=ended_early,
-            breakdown=task.breakdown,
-            in_distribution=tuple(task.in_distribution),
-            splits={score.split: score.result() for score in scores},
-            group_names=group_names(task),
-            selection=selection,
-            claims=tuple(claim.result() for claim in claims),
-        ),
+    results = schemas.Results(
+        best_step=best_step,
+        ended_early=step if step < trainer.total else None,
+        breakdown=task.breakdown,
+        in_distribution=tuple(task.in_distribution),
+        splits={score.split: score.result() for score in scores},
+        group_names=group_names(task),
+        selection=alternatives(trainer.progress.history, metric),
+        claims=compare(plan, scores, task.breakdown),
     )
-    return Outcome(
-        run.record.folder, run.progress.step, False, scores, claims, task.breakdown, _metrics(task, scores),
-        data.trained, selection, group_names(task), ended_early,
+    trainer.record.write_json(schemas.RESULTS, results)
+    return Result(
+        trainer.record.folder, step, False, scores, results.claims, task.breakdown, _metrics(task, scores),
+        data.trained, results.selection, results.group_names, results.ended_early,
     )  # fmt: skip
 
 
@@ -136,7 +185,6 @@ def _warn_of_divergence(scores: Iterable[Score]) -> None:
 
 
 def _metrics(task: Task, scores: Iterable[Score]) -> tuple[str, ...]:
-    """The metrics of a task, and those of written answers."""
     return tuple(dict.fromkeys((*task.metrics, *(metric for score in scores for metric in score.metrics))))
 
 
@@ -145,34 +193,37 @@ def _metrics(task: Task, scores: Iterable[Score]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, eq=False)
 class OpenedRun:
-    """The task of a run folder, with the vocabulary of the run, and a module with its selected weights. `data`
-    describes the splits of the run. `has_other_statics`: the task differs from that of the run."""
+    """A run folder or a saved model: a module with its selected weights, and its task, with the vocabulary of the run.
+    `data` describes the splits of the run, if they are recorded. `has_other_statics`: the task differs from that of the
+    run."""
 
     folder: Path
-    recipe: str
-    task_name: str
-    statics: Mapping[str, StaticValue]
-    task: Task
+    record: schemas.ModelRecord
+    bound_task: BoundExtern
     module: Architecture
     step: int
-    data: DataRecord
+    data: schemas.DataRecord | None
     device: torch.device
-    functions: RunFunctions
+    plugins: Plugins
     has_other_statics: bool = False
     stored_format: InputFormat | None = None
 
-    def load(self, splits: Sequence[str] | None, console: Terminal | None) -> dict[str, Split]:
-        """Loads splits of the task; without names, all except `train`.
+    @cached_property
+    def task(self) -> Task:
+        """The task."""
+        task = make_task(self.bound_task.name, self.bound_task.python, self.bound_task.statics, self.plugins)
+        return task if self.stored_format is None else self.stored_format.bind(task)
 
-        Raises:
-            RunError: the task has no such split."""
+    def load(self, splits: Sequence[str] | None, console: Terminal | None) -> dict[str, Split]:
+        """Loads splits of the task; without names, all except `train`."""
         names = list(dict.fromkeys(splits or [split for split in self.task.split_names() if split != "train"]))
         for name in names:
             if name not in self.task.split_names():
-                raise mistakes.no_such_split(self.task_name, name, self.task.split_names())
-        loaded = load_splits(self.task_name, self.statics, self.task, names, console)
-        for name, split in loaded.items():
-            if not self.has_other_statics and describe_split(split) != self.data.root.get(name):
+                raise mistakes.no_such_split(self.bound_task.name, name, self.task.split_names())
+        loaded = load_splits(self.bound_task.name, self.bound_task.statics, self.task, names, console)
+        recorded = {} if self.data is None or self.has_other_statics else self.data.root
+        for name, split in loaded.items() if recorded else ():
+            if describe_split(split) != recorded.get(name):
                 message = f"the {name} split is not the one that {self.folder} was made with"
                 warnings.warn(message, RecordWarning, stacklevel=3)
         return loaded
@@ -212,43 +263,46 @@ def open_run(
         RunError: the folder is no run folder or has no such checkpoint, or the task cannot be changed so.
         ProgramError: the task has no such statics.
         PluginError: a plugin cannot be imported, or the run was trained with others."""
-    (run, bound_task, train), data = read_run(folder), read_record(folder, DATA, DataRecord)
-    trusted = read_plugins(folder, run, plugins)
-    if sets:
-        bound_task = _with_statics(bound_task, sets, run.gives)
-    task = make_task(bound_task.name, bound_task.python, bound_task.statics, trusted)
-    stored_format = read_record(folder, VOCABULARY, InputFormat) if has(folder, VOCABULARY) else None
-    if stored_format is not None:
-        task = stored_format.bind(task)
-    functions = load_functions(train, bound_task.name, task, trusted)
+    reading.require_intact(folder)
+    record = reading.read_run(folder, schemas.ModelRecord)
+    if record.task is None:
+        raise mistakes.without_task(folder)
+    trusted = reading.read_plugins(folder, record, plugins)
+    bound_task = _with_statics(record.task, sets, record.gives) if sets else record.task
+    stored_format = (
+        reading.read_record(folder, schemas.VOCABULARY, InputFormat)
+        if reading.has(folder, schemas.VOCABULARY)
+        else None
+    )
     torch_device = select_device(device)
-    module, step = trained_module(folder, run, checkpoint, read_graph(folder), trusted)
+    module, step = trained_module(folder, record, checkpoint, reading.read_graph(folder), trusted)
+    data = (
+        None
+        if reading.is_saved(folder) and not reading.has(folder, schemas.DATA)
+        else reading.read_record(folder, schemas.DATA, schemas.DataRecord)
+    )
     return OpenedRun(
-        folder, run.recipe, bound_task.name, bound_task.statics, task, module.to(torch_device), step, data,
-        torch_device, functions, bool(sets), stored_format,
+        folder, record, bound_task, module.to(torch_device), step, data, torch_device, trusted, bool(sets),
+        stored_format,
     )  # fmt: skip
 
 
 def trained_module(
-    folder: Path, run: RunRecord, checkpoint: str | int, graph: Graph, plugins: Plugins
+    folder: Path, record: schemas.ModelRecord, checkpoint: str | int, graph: Graph, plugins: Plugins
 ) -> tuple[Architecture, int]:
     """Returns the module of a run folder with the weights of a checkpoint as of `open_run`, and their step. Needs no
-    Python of the task.
-
-    Raises:
-        RunError: the folder is damaged or has no such checkpoint."""
-    if "train.select" not in run.settings:
-        raise record_mistakes.damaged(folder / RUN, "there is no setting `train.select`")
-    selecting_split, _, metric = str(run.settings["train.select"]).partition(".")
-    weights = _checkpoint(folder, checkpoint, selecting_split, metric)
-    with explaining_stored_model(folder / GRAPH_AT_TEST), weights_loaded_later():
-        module = build(graph, plugins)
+    Python of the task."""
+    weights = _checkpoint(folder, record, checkpoint)
+    with explaining_stored_model(folder / reading.own_name(folder, reading.GRAPH_AT_TEST)), weights_loaded_later():
+        module = build(graph, plugins, without=record.without_passes)
+    types = {value.dtype for value in weights.weights.values() if value.is_floating_point()}
+    if weights.stored_state is None and len(types) == 1:
+        module.to(types.pop())  # that of a module which was saved in another precision
     weights.load_into(module)
     return module, weights.step
 
 
 def _with_statics(task: BoundExtern, sets: Mapping[str, str], sizes: Mapping[str, int]) -> BoundExtern:
-    """The task of a run with other statics; `sizes` are those that the model was made for."""
     if not is_own(task.python):
         raise mistakes.statics_of_own_task(task.name)
     task_now, sizes_now = change_task(task, sets)
@@ -257,10 +311,14 @@ def _with_statics(task: BoundExtern, sets: Mapping[str, str], sizes: Mapping[str
     return task_now
 
 
-def _checkpoint(folder: Path, wanted: str | int, split: str, metric: str) -> Checkpoint:
+def _checkpoint(folder: Path, record: schemas.ModelRecord, wanted: str | int) -> Checkpoint:
     """The checkpoint of a step, the last one, or the best one so far; before the first evaluation the best is the
-    last."""
-    checkpoints = Checkpoints(folder / "checkpoints")
+    last. A saved model has one."""
+    if reading.is_earlier(folder):
+        return read_earlier(folder, record.step or 0)
+    checkpoints = Checkpoints(folder / reading.CHECKPOINTS)
+    if reading.is_saved(folder) and (steps := checkpoints.steps()):
+        return checkpoints.read(steps[-1])
     if wanted not in ("best", "last"):
         if isinstance(wanted, bool) or not str(wanted).isdecimal():
             raise mistakes.unknown_checkpoint(wanted)
@@ -272,8 +330,11 @@ def _checkpoint(folder: Path, wanted: str | int, split: str, metric: str) -> Che
         if checkpoints.steps():
             raise checkpoints.none_intact()
         raise mistakes.no_checkpoint(folder)
-    if wanted == "last":
+    if wanted == "last" or latest.stored_state is None:
         return latest
+    if "train.select" not in record.settings:
+        raise record_mistakes.damaged(folder / schemas.RUN, "there is no setting `train.select`")
+    split, _, metric = str(record.settings["train.select"]).partition(".")
     return checkpoints.first_intact(ranking(latest.state.history, split, metric)) or latest
 
 
@@ -287,7 +348,7 @@ def evaluate_run(
     plugins: Iterable[str | Path] = (),
     sets: Mapping[str, str] | None = None,
     console: Terminal | None = None,
-) -> Outcome:
+) -> Result:
     """Evaluates a run again: its selected weights or those of another `checkpoint`, on its task or with other statics
     of a shipped one, as `open_run` takes them. If the answers of a split are sequences, the model writes at most
     `written` of them without teacher forcing.
@@ -298,19 +359,60 @@ def evaluate_run(
     run = open_run(folder, checkpoint=checkpoint, device=device, plugins=plugins, sets=sets)
     task, module = run.task, run.module
     loaded = run.load(splits, console)
-    if isinstance(task, TaskWithVocabulary) and not run.has_other_statics:
+    if isinstance(task, TaskWithVocabulary) and run.data is not None and not run.has_other_statics:
         run.warn_of_changes(name for name in run.data.root if name not in loaded)
-    with explaining_stored_model(folder / GRAPH_AT_TEST), showing_evaluation(console) as watcher:
+    train = run.record.train
+    settings = NO_SETTINGS
+    if train is not None:
+        settings = Settings(train.statics).with_functions(run.plugins, run.bound_task.name, task.metrics)
+    with explaining_stored_model(folder / reading.own_name(folder, reading.GRAPH_AT_TEST)), showing_evaluation(console):
         scores = tuple(
             add_written(
-                evaluate(module, Data(split, run.device), split, name, task, functions=run.functions), module, split,
+                evaluate(module, Data(split, run.device), split, name, task, settings=settings), module, split,
                 task, run.device,
-                written, watcher=watcher,
+                written,
             )
             for name, split in loaded.items()
             if len(split)
         )  # fmt: skip
     _warn_of_divergence(scores)
-    groups = run.data.trained
+    groups = {} if run.data is None else run.data.trained
     metrics, names = _metrics(task, scores), group_names(task)
-    return Outcome(folder, run.step, False, scores, (), task.breakdown, metrics, groups, group_names=names)
+    return Result(folder, run.step, False, scores, (), task.breakdown, metrics, groups, group_names=names)
+
+
+# The data of a run
+
+
+def load_splits(
+    name: str, statics: Mapping[str, StaticValue], task: Task, splits: Iterable[str], console: Terminal | None
+) -> dict[str, Split]:
+    """Returns splits of the task `name`. They are generated once and then read from the cache."""
+    with console.working(f"preparing the data of {name}") if console is not None else nullcontext():
+        return {split: cache.load(name, statics, task, split, cache.DATA_SEED) for split in splits}
+
+
+def warn_of_shared_rows(splits: Mapping[str, Split]) -> None:
+    """Warns if rows of other splits are also in `train`, as the model reads them."""
+    trained = set(_hashes(splits["train"])) if len(splits) > 1 else set()
+    for name, split in splits.items():
+        shared = sum(row in trained for row in _hashes(split)) if name != "train" else 0
+        if shared:
+            message = f"the model reads {shared:,} of the {len(split):,} rows of {name} in train too"
+            warnings.warn(message, RecordWarning, stacklevel=3)
+
+
+def _hashes(split: Split) -> Iterator[int]:
+    for index in range(len(split)):
+        yield hash(tuple(field[index].tobytes() for field in split.inputs.values()))
+
+
+def describe_data(splits: Mapping[str, Split]) -> schemas.DataRecord:
+    """Returns what a run folder holds about its splits."""
+    return schemas.DataRecord({name: describe_split(split) for name, split in splits.items()})
+
+
+def describe_split(split: Split) -> schemas.SplitRecord:
+    """Returns what a run folder holds about a split: enough to notice that it has changed."""
+    groups = {name: np.unique(values).tolist() for name, values in split.groups.items()}
+    return schemas.SplitRecord(items=len(split), groups=groups, sha256=digest(split))

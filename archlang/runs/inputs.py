@@ -77,10 +77,7 @@ class FieldFormat(FileModel):
         """Returns the tokens [n] of a text, of words or of token ids; or rows of numbers [n, size], which may be a text
         of JSON.
 
-        Texts and rows get the marks that the task declares, if they lack them; token ids are complete.
-
-        Raises:
-            RunError: a word is not in the vocabulary, or the value does not fit the field."""
+        Texts and rows get the marks that the task declares, if they lack them; token ids are complete."""
         if self.size is not None:
             return self._with_marks(self._rows(value, self.size))
         if isinstance(value, str):
@@ -118,7 +115,7 @@ class FieldFormat(FileModel):
             raise mistakes.no_tokens()
         for token in (int(ids.min()), int(ids.max())):
             if not 0 <= token < len(self.words):
-                raise mistakes.not_a_token_id(token, self.name, len(self.words))
+                raise mistakes.not_a_token_id(token, self.name, len(self.words) - 1)
         return ids
 
     def _tokens(self, text: str) -> list[int]:
@@ -145,7 +142,6 @@ class FieldFormat(FileModel):
         return tokens
 
     def _id(self, word: str) -> int:
-        """Returns the token of a word; that of unknown words if the vocabulary has one."""
         ids = self._lexicon.ids
         # A format of an earlier version does not say which token stands for unknown words.
         unknown = ids.get(UNKNOWN) if self.unknown is None else self.unknown
@@ -243,10 +239,7 @@ class InputFormat(FileModel):
         Args:
             inputs: For each item a text, its token ids, or a value for each field: in order, or by name.
             places: What errors call each input; an empty text for a single one.
-            takes_length: Whether the caller's user can give a length in place of a missing answer.
-
-        Raises:
-            RunError: an input does not fit; the message names its place."""
+            takes_length: Whether the caller's user can give a length in place of a missing answer."""
         if self.form is Form.SPANS:
             raise mistakes.spans_cannot_be_typed()
         rows: list[dict[str, np.ndarray]] = []

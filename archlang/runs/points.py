@@ -18,12 +18,11 @@ from archlang.graph.text import print_graph
 from archlang.plan.plan import Plan
 from archlang.plugins import failure_of
 from archlang.record import mistakes
-from archlang.record.disk_errors import disk_errors_as
+from archlang.record.mistakes import disk_errors_as
 from archlang.record.reading import has
 from archlang.record.schemas import RESULTS, RunRecord, json_value
-from archlang.runs.evaluation import Outcome
-from archlang.runs.training import train
-from archlang.runs.training_together import train_together
+from archlang.runs.evaluation import Result
+from archlang.runs.training import train, train_together
 from archlang.train.stop import Stop
 
 # The folder of the logs of SLURM jobs, beside the run folders.
@@ -81,10 +80,7 @@ def is_done(folder: Path) -> bool:
 
 
 def make_folder(folder: Path, names: Iterable[str]) -> None:
-    """Creates the folder of a table or a search, if it is missing. These names in it may be missing too.
-
-    Raises:
-        RunError: The folder cannot be created, or a name is a link, a pipe or a device."""
+    """Creates the folder of a table or a search, if it is missing. These names in it may be missing too."""
     with disk_errors_as(mistakes.not_written, folder), Folder.create(folder) as opened:
         for name in names:
             opened.require_plain(name)
@@ -109,7 +105,7 @@ def run_point(point: Point) -> PointResult:
     begun = time.perf_counter()
     if point.deadline is not None and time.time() >= point.deadline:
         return PointResult(point, 0.0, stopped=True)
-    ends: Sequence[Outcome | Exception]
+    ends: Sequence[Result | Exception]
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         try:
@@ -131,7 +127,7 @@ def run_point(point: Point) -> PointResult:
     return replace(first, warnings=messages, other_seeds=tuple(others))
 
 
-def _train(point: Point, stop: Stop) -> Sequence[Outcome | Exception]:
+def _train(point: Point, stop: Stop) -> Sequence[Result | Exception]:
     if not point.other_seeds:
         return [train(point.plan, point.folder, device=point.device, precision=point.precision, stop=stop)]
     runs = (point, *point.other_seeds)
@@ -139,8 +135,7 @@ def _train(point: Point, stop: Stop) -> Sequence[Outcome | Exception]:
     return train_together(plans, folders, device=point.device, precision=point.precision, stop=stop)
 
 
-def _error_message(end: Outcome | Exception) -> str:
-    """Returns the message of an error, for the user; empty if there is none."""
+def _error_message(end: Result | Exception) -> str:
     match end:
         case ArchlangError():
             return str(getattr(end, "message", end))

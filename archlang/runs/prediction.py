@@ -15,15 +15,111 @@ from archlang.backend import halting_loops
 from archlang.backend.architecture import Architecture
 from archlang.backend.decode.greedy import Decoded
 from archlang.runs import mistakes
-from archlang.runs.answers import Answer, answers_of
 from archlang.runs.inputs import InputFormat, Item, join_words, naming, word_of
 from archlang.tasks.kit.ragged import Ragged
 from archlang.tasks.kit.split import Form, Split
-from archlang.tasks.kit.task import Kind
+from archlang.tasks.kit.task import Kind, class_text, row_text
 from archlang.train.data import Batch, Data
-from archlang.train.devices import explaining_out_of_memory
-from archlang.train.generators import fixed_randomness
-from archlang.train.predictions import forward
+from archlang.train.devices import explaining_out_of_memory, fixed_randomness
+from archlang.train.loss import forward, predict, span_logits
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One prediction.
+
+    Args:
+        place: The position that it belongs to; empty for the class of a whole sample.
+        probability: The probability that the model gives to the prediction; None for numbers.
+        target: The correct answer; None if it is unknown."""
+
+    place: str
+    predicted: str
+    probability: float | None
+    target: str | None
+
+    @property
+    def right(self) -> bool | None:
+        """Whether the prediction is the target; None if the target is unknown, and for numbers."""
+        return None if self.target is None or self.probability is None else self.predicted == self.target
+
+
+def answers_of(
+    input_format: InputFormat, logits: Tensor, batch: Batch, fields: Mapping[str, Sequence[str]]
+) -> list[Answer]:
+    """Returns the predictions of a batch of one. A target of -1 is unknown, and a row of NaN.
+
+    Args:
+        fields: The text of each position of each input field."""
+    predictions, targets = predict(logits, batch)[0], batch.targets[0]
+    match batch.form:
+        case Form.SPANS:
+            probabilities = span_logits(logits, batch).softmax(1)[0]
+            return [
+                Answer(end, str(position), float(probabilities[position, column]), _target(target, str(target)))
+                for column, (end, position, target) in enumerate(
+                    zip(("begins at", "ends at"), predictions.tolist(), targets.tolist(), strict=True)
+                )
+            ]
+        case Form.CLASSES:
+            predicted, target = int(predictions), int(targets)
+            probability = float(logits.float().softmax(-1)[0, predicted])
+            names = input_format.class_names
+            return [Answer("", class_text(names, predicted), probability, _target(target, class_text(names, target)))]
+    assert batch.scored is not None
+    positions = batch.scored[0].nonzero()[:, 0].tolist()
+    texts = next((texts for texts in reversed(list(fields.values())) if len(texts) >= len(positions)), ())
+    return [
+        _answer(
+            input_format,
+            batch.form,
+            f"{position} {texts[position]}" if position < len(texts) else str(position),
+            logits[0, position].float(),
+            predictions[position],
+            targets[position],
+            fields,
+        )
+        for position in positions
+    ]
+
+
+def _answer(
+    input_format: InputFormat,
+    form: Form,
+    place: str,
+    logits: Tensor,
+    predicted: Tensor,
+    target: Tensor,
+    fields: Mapping[str, Sequence[str]],
+) -> Answer:
+    """Returns the answer at a position: a position that is pointed at with its text, a row of numbers, a set, or a
+    token."""
+    if form is Form.NUMBERS:
+        target_text = None if target.isnan().any() else row_text(target.tolist())
+        return Answer(place, row_text(predicted.tolist()), None, target_text)
+    if form is Form.SETS:
+
+        def members(values: Tensor) -> str:
+            words = [input_format.words[member] for member in values.bool().nonzero()[:, 0].tolist()]
+            return f"{{{','.join(words)}}}"
+
+        # The probability is that of the least certain member.
+        certainties = torch.where(predicted, logits.sigmoid(), 1 - logits.sigmoid())
+        target_text = None if int(target.flatten()[0]) < 0 else members(target)
+        return Answer(place, members(predicted), float(certainties.min()), target_text)
+    if form is Form.POINTERS:
+        pointed_at = fields[input_format.points_at]
+        text, target_text = (f"{int(position)} {pointed_at[int(position)]}" for position in (predicted, target))
+    else:
+        # Only a tagging task knows the meaning of its tags.
+        words = input_format.class_names if input_format.kind is Kind.TAGGING else input_format.words
+        text, target_text = (word_of(words, int(token)) for token in (predicted, target))
+    return Answer(place, text, float(logits.softmax(-1)[int(predicted)]), _target(int(target), target_text))
+
+
+def _target(target: int, text: str) -> str | None:
+    return None if target < 0 else text
+
 
 DEFAULT_BATCH = 64
 """The inputs that are read at a time."""
@@ -95,7 +191,7 @@ def predict_inputs(
     if isinstance(inputs, str):
         inputs = [inputs]
     if not isinstance(inputs, Split) and not isinstance(inputs, list | tuple):
-        raise mistakes.not_an_input_list(inputs)
+        raise mistakes.not_an_input_list(type(inputs).__name__)
     if places is None:
         places = [f"input {index}" if len(inputs) > 1 else "" for index in range(len(inputs))]
     if not len(inputs):
@@ -293,7 +389,6 @@ def field_texts(input_format: InputFormat, batch: Batch) -> dict[str, tuple[str,
 
 
 def _row(batch: Batch, row: int) -> Batch:
-    """Returns one item of a batch as a batch, with its padding."""
     one = slice(row, row + 1)
     return Batch(
         batch.items[one], tuple(field[one] for field in batch.fields),

@@ -5,16 +5,15 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TaskID, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
 from archlang.diagnostics.terminal import Terminal, text_column
 from archlang.diagnostics.visible import visible
-from archlang.record.schemas import Alternative
-from archlang.runs.claims import Comparison
+from archlang.record.schemas import Alternative, ClaimResult
 from archlang.tasks.kit.metrics import LOWER_IS_BETTER, decimals
 from archlang.tasks.kit.task import group_text
 from archlang.train.score import Score
@@ -120,34 +119,9 @@ class ProgressDisplay:
             self._show(*self._latest)
 
 
-class EvaluationDisplay:
-    """A line while splits are evaluated, and a bar while the model generates the answers of a split. Both disappear at
-    the end."""
-
-    def __init__(self, bar: Progress) -> None:
-        self._bar = bar
-        self._task: TaskID | None = None
-        bar.add_task("evaluating every split", total=None)
-
-    def written(self, split: str, done: int, total: int) -> None:
-        """Shows that `done` of `total` answers of a split are generated."""
-        if self._task is None:
-            self._task = self._bar.add_task(f"generating answers of {split}", total=total)
-        self._bar.update(self._task, completed=done)
-        if done == total:
-            self._bar.remove_task(self._task)
-            self._task = None
-
-
-@contextmanager
-def showing_evaluation(console: Terminal | None) -> Iterator[EvaluationDisplay | None]:
-    """Shows on a terminal that splits are evaluated. Yields None if the output is no terminal."""
-    if console is None or not console.is_terminal:
-        yield None
-        return
-    columns = (SpinnerColumn(), text_column("{task.description}"), BarColumn(bar_width=24), MofNCompleteColumn())
-    with Progress(*columns, TimeRemainingColumn(), console=console, transient=True) as bar:
-        yield EvaluationDisplay(bar)
+def showing_evaluation(console: Terminal | None) -> AbstractContextManager[object]:
+    """Shows on a terminal that splits are evaluated."""
+    return nullcontext() if console is None else console.working("evaluating every split")
 
 
 def result_table(
@@ -186,17 +160,15 @@ def result_table(
     return table
 
 
-def claim_table(comparisons: Sequence[Comparison]) -> Table:
+def claim_table(claims: Sequence[ClaimResult]) -> Table:
     """Returns a table of what papers claim beside what was measured."""
     table = Table(title="Claimed", title_justify="left", header_style="bold")
     for name in ("metric", "claimed", "measured", "from"):
         table.add_column(name)
-    for comparison in comparisons:
-        claim = comparison.claim
-        claimed = claim.text
-        if comparison.conditions:
-            claimed += " at " + ", ".join(f"{name} = {value}" for name, value in comparison.conditions.items())
-        table.add_row(comparison.metric, claimed, comparison.result().measured_text, claim.origin)
+    for claim in claims:
+        conditions = ", ".join(f"{name} = {value}" for name, value in claim.at.items())
+        claimed = f"{claim.text} at {conditions}" if conditions else claim.text
+        table.add_row(claim.metric, claimed, claim.measured_text, claim.origin)
     return table
 
 

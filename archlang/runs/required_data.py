@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterable
 
 from archlang.data.registry import OfficialFile
-from archlang.data.required_files import absent
+from archlang.data.store import absent
 from archlang.plan.plan import Plan
 from archlang.tasks.kit.cache import ReadsUserFiles
 from archlang.tasks.kit.make_task import make_task

@@ -1,36 +1,51 @@
-"""From a plan to a trained and evaluated run in its folder."""
+"""From a plan to a trained and evaluated run in its folder; or from plans that differ in their seeds alone to runs that
+are trained together, each in its own folder."""
+
+from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager, nullcontext
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 
 import torch
 
-from archlang.backend.runtime.compiled_bodies import compile_bodies
+from archlang.diagnostics import ArchlangError
 from archlang.diagnostics.terminal import Terminal
+from archlang.files.memory import available_memory
+from archlang.graph.summary import summarize
 from archlang.plan.plan import Plan
-from archlang.record.run_folder import Record
-from archlang.record.trackers import open_trackers
-from archlang.record.versions import recorded_threads
-from archlang.runs.evaluation import Outcome, conclude
+from archlang.plan.rules import HIGHEST_SEED
+from archlang.record.curves import open_trackers
+from archlang.record.run_folder import Record, recorded_threads
+from archlang.runs import mistakes
+from archlang.runs.evaluation import Result, conclude, describe_data, load_splits, warn_of_shared_rows
 from archlang.runs.inputs import InputFormat
-from archlang.runs.preparation import build_test_module, load_workload, make_settings, make_setup
 from archlang.runs.progress import NoProgress, ProgressDisplay
-from archlang.runs.splits import describe_data
+from archlang.tasks.kit.cache import ReadsUserFiles
+from archlang.tasks.kit.make_task import make_task
+from archlang.tasks.kit.split import Split
+from archlang.tasks.kit.task import Task
+from archlang.train import mistakes as train_mistakes
+from archlang.train.cuda_graph import CudaGraphStep, ignoring_eager_steps, make_capture
 from archlang.train.devices import (
     explaining_compiler_errors,
     explaining_out_of_memory,
     leaving_process_group,
     make_fabric,
 )
-from archlang.train.loop import Loop
-from archlang.train.mistakes import no_graphs
-from archlang.train.step.cuda_graph import CudaGraphStep, ignoring_eager_steps, make_capture
-from archlang.train.step.eager import EagerStep
-from archlang.train.step_log import Watcher
+from archlang.train.optimizers import is_stackable, make_optimizer
+from archlang.train.settings import Settings
+from archlang.train.stacked import WEIGHTS_APART, StackedStep, StackingWarning
+from archlang.train.step import EagerStep
 from archlang.train.stop import Stop
-from archlang.train.training_run import TrainingRun
+from archlang.train.trainer import CannotStack, Trainer, Watcher, train_all
+
+_WEIGHT_BYTES = 4
+# By optimizer, the numbers that it keeps for each weight; the momentum of rmsprop, sgd and muon is one more.
+_MOMENTS = {"adamw": 2, "adam": 2, "rmsprop": 1, "sgd": 0, "lion": 1, "muon": 0, "schedule_free": 2}
 
 
 @leaving_process_group
@@ -49,7 +64,7 @@ def train(
     watcher: Watcher | None = None,
     stop: Stop | None = None,
     splits: Sequence[str] = (),
-) -> Outcome:
+) -> Result:
     """Trains one point of a recipe into a run folder, or resumes the run that the folder holds.
 
     With several `devices` or `nodes` the program is started once for each, and the first process writes. `track` names
@@ -60,7 +75,7 @@ def train(
     Raises:
         RunError: the run cannot begin or continue; files that were written before are intact.
         TaskError: the task cannot be made."""
-    settings, task, functions = make_settings(plan)
+    settings, task = make_settings(plan)
     fabric = make_fabric(device, precision, devices, nodes)
     record = Record(folder)
     resumes = record.check(plan, precision)
@@ -68,40 +83,97 @@ def train(
         fabric.launch()
         # The name may hold the time at which each process was started.
         record = Record(Path(fabric.broadcast(str(folder))))
-    with closing(record), _threads_of(record.folder) if resumes else nullcontext():
-        workload = load_workload(plan, settings, task, functions, fabric, console, splits)
-        test_module = build_test_module(plan)
-        setup = make_setup(plan, fabric, test_module, precision)
-        if compiled:
-            compile_bodies(setup.module)
-        capture = None
-        if graphs and settings.supervise == "carried":
-            raise no_graphs("the host chooses the examples of carried steps")
-        if graphs:
-            capture = make_capture(setup.module, plan.train, fabric.device, precision, fabric.world_size)
-        data = describe_data(workload.splits)
-        display = ProgressDisplay(console, plan.recipe) if console is not None else None
-        stop = stop or Stop()
+    stop = stop or Stop()
+    display = ProgressDisplay(console, plan.recipe) if console is not None else None
+    with (
+        closing(record),
+        _threads_of(record.folder) if resumes else nullcontext(),
+        explaining_out_of_memory(fabric.device, settings.batch),
+        explaining_compiler_errors(),
+        ignoring_eager_steps(),
+    ):
+        loaded = _load_data(plan, settings, task, fabric.device, console, splits)
+        data = describe_data(loaded)
+        trainer = Trainer(
+            plan, settings, task, loaded, fabric, record, display or watcher or NoProgress(), precision,
+            compiled=compiled,
+        )  # fmt: skip
+        step = _graph_step(trainer, plan, precision) if graphs else EagerStep(trainer)
         if fabric.is_global_zero:
-            input_format = InputFormat.of(task, setup.test_module, workload.splits)
+            input_format = InputFormat.of(task, trainer.test_model, loaded)
             record.begin(plan, precision, data, input_format, fabric.device, track)
         fabric.barrier()
         record.trackers = open_trackers(track if fabric.is_global_zero else (), plan, record.folder)
-        with (
-            explaining_out_of_memory(fabric.device, settings.batch),
-            explaining_compiler_errors(),
-            ignoring_eager_steps(),
-            stop.listening(),
-        ):
-            run = TrainingRun(setup, workload, record, plan.seed, display or watcher or NoProgress())
-            step = EagerStep(run) if capture is None else CudaGraphStep(run, capture)
-            if run.resume() and console is not None:
-                console.print(f"resuming at step {run.progress.step}")
-            with display.showing(run.total, run.progress.step) if display else nullcontext():
-                (end,) = Loop([run], step).run(stop)
-            outcome = conclude(plan, run, end, data, stop, console)
+        with stop.listening():
+            if trainer.resume() and console is not None:
+                console.print(f"resuming at step {trainer.progress.step}")
+            with display.showing(trainer.total, trainer.progress.step) if display else nullcontext():
+                train_all([trainer], step, stop)
+            result = conclude(plan, trainer, data, stop, console)
         fabric.barrier()
-        return outcome
+        return result
+
+
+def make_settings(plan: Plan) -> tuple[Settings, Task]:
+    """Returns how a plan is trained, with the functions of the user's own, and its task."""
+    if not 0 <= plan.seed <= HIGHEST_SEED:
+        raise mistakes.seed_out_of_bounds(plan.seed, HIGHEST_SEED)
+    task = make_task(plan.task.name, plan.task.python, plan.task.statics, plan.plugins)
+    settings = Settings(plan.train.statics)
+    split, metric = settings.selecting
+    if split not in task.split_names():
+        has_shares = hasattr(task, f"{split}_share")
+        raise mistakes.no_selecting_split(plan.task.name, split, metric, task.split_names(), has_shares)
+    settings = settings.with_functions(plan.plugins, plan.task.name, task.metrics)
+    metrics = (*task.metrics, *settings.own_metrics)
+    if metric not in (*metrics, "loss"):
+        raise mistakes.no_such_metric(plan.task.name, metric, metrics)
+    return settings, task
+
+
+def _load_data(
+    plan: Plan,
+    settings: Settings,
+    task: Task,
+    device: torch.device,
+    console: Terminal | None = None,
+    splits: Sequence[str] = (),
+) -> dict[str, Split]:
+    require_memory(plan, device)
+    loaded = load_splits(plan.task.name, plan.task.statics, task, splits or task.split_names(), console)
+    for name in ("train", settings.selecting[0]):
+        if not len(loaded[name]):
+            raise mistakes.empty_split(name, plan.task.name)
+    if isinstance(task, ReadsUserFiles):
+        warn_of_shared_rows(loaded)
+    return loaded
+
+
+def require_memory(plan: Plan, device: torch.device) -> None:
+    """
+    Raises:
+        RunMachineError: The weights, their gradients and the state of the optimizer alone need more memory than there
+            is. Activations come on top, so a run that is not refused may still need too much."""
+    weights = _WEIGHT_BYTES * summarize(plan.graph, 1).unique
+    at_test = 0 if plan.at_test is plan.graph else _WEIGHT_BYTES * summarize(plan.at_test, 1).unique
+    statics = plan.train.statics
+    moments = _MOMENTS.get(plan.train.name, 0) + bool(statics.get("momentum")) + bool(statics.get("ema"))
+    training = weights * (2 + moments) + at_test
+    # A model is built on the host, and then moved to its device.
+    needs = [("cpu", training if device.type == "cpu" else weights + at_test, available_memory())]
+    if device.type == "cuda":
+        needs.append((str(device), training, torch.cuda.mem_get_info(device)[0]))
+    for name, needed, available in needs:
+        if available is not None and needed > available:
+            raise train_mistakes.model_too_large(needed / 1e9, name, max(available, 0) / 1e9)
+
+
+def _graph_step(trainer: Trainer, plan: Plan, precision: str) -> CudaGraphStep:
+    if trainer.carried is not None:
+        raise train_mistakes.no_graphs("the host chooses the examples of carried steps")
+    fabric = trainer.fabric
+    capture = make_capture(trainer.module, plan.train, fabric.device, precision, fabric.world_size)
+    return CudaGraphStep(trainer, capture)
 
 
 @contextmanager
@@ -115,3 +187,99 @@ def _threads_of(folder: Path) -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
+
+
+# Several seeds together
+
+
+def train_together(
+    plans: Sequence[Plan],
+    folders: Sequence[Path],
+    *,
+    device: str = "auto",
+    precision: str = "32",
+    stop: Stop | None = None,
+) -> list[Result | ArchlangError]:
+    """Trains points that differ in their seeds alone as one model, each into its own folder as `train` does. Returns
+    how each of them ended, or its error.
+
+    Runs resume from the last step at which all of them have a checkpoint. Runs that cannot be trained together are
+    trained one after another, with a warning.
+
+    Raises:
+        RunError: none of the runs can begin or resume.
+        TaskError: the task cannot be made."""
+    stop = stop or Stop()
+    ends = _train_stacked(plans, folders, device, precision, stop)
+    for index, (plan, folder) in enumerate(zip(plans, folders, strict=True)):
+        if index not in ends:
+            try:
+                ends[index] = train(plan, folder, device=device, precision=precision, stop=stop)
+            except ArchlangError as error:
+                ends[index] = error
+    return [ends[index] for index in range(len(plans))]
+
+
+def _train_stacked(
+    plans: Sequence[Plan], folders: Sequence[Path], device: str, precision: str, stop: Stop
+) -> dict[int, Result | ArchlangError]:
+    """Returns, by index, how the runs ended that could be trained together, and the errors of those that cannot
+    begin."""
+    first = plans[0]
+    settings, task = make_settings(first)
+    fabric = make_fabric(device, precision)
+    loaded = _load_data(first, settings, task, fabric.device)
+    data = describe_data(loaded)
+    ends: dict[int, Result | ArchlangError] = {}
+    runs: dict[int, Trainer] = {}
+    with ExitStack() as records, explaining_out_of_memory(fabric.device, settings.batch), stop.listening():
+        for index, (plan, folder) in enumerate(zip(plans, folders, strict=True)):
+            record = Record(folder)
+            records.callback(record.close)
+            try:
+                make_settings(plan)
+                shared = next(iter(runs.values()), None)
+                run = Trainer(plan, settings, task, loaded, fabric, record, NoProgress(), precision, shared=shared)
+                input_format = InputFormat.of(task, run.test_model, loaded)
+                record.begin(plan, precision, data, input_format, fabric.device)
+                runs[index] = run
+            except ArchlangError as error:
+                ends[index] = error
+        for step, indices in common_steps(runs):
+            group = [runs[index] for index in indices]
+            try:
+                if not is_stackable(first.train):
+                    raise CannotStack(f"the optimizer `{first.train.name}` needs the weights of each seed alone")
+                stacked = StackedStep(group, partial(make_optimizer, first.train, precision=precision))
+                stacked.resume(step)
+                with warnings.catch_warnings():
+                    warnings.filterwarnings("ignore", WEIGHTS_APART)
+                    train_all(group, stacked, stop)
+            except CannotStack as error:
+                message = f"`{first.model}` cannot train together: {error}; its seeds train one after another"
+                warnings.warn(message, StackingWarning, stacklevel=3)
+                continue
+            for index, run in zip(indices, group, strict=True):
+                try:
+                    ends[index] = conclude(plans[index], run, data, stop)
+                except ArchlangError as error:
+                    ends[index] = error
+    return ends
+
+
+def common_steps(runs: Mapping[int, Trainer]) -> list[tuple[int, list[int]]]:
+    """Returns steps, and the indices of the runs that can resume there together.
+
+    All runs resume from the last step at which each has an intact checkpoint. If there is none, those whose newest
+    checkpoints are of the same step resume together. Runs without an intact checkpoint are left out."""
+    checkpoints = {index: run.checkpoints for index, run in runs.items()}
+    steps = {index: set(of_run.steps()) or {0} for index, of_run in checkpoints.items()}
+    for step in sorted(set.intersection(*steps.values()) if steps else (), reverse=True):
+        if all(not of_run.steps() or of_run.first_intact([step]) for of_run in checkpoints.values()):
+            return [(step, list(runs))] if len(runs) > 1 else []
+    by_newest: dict[int, list[int]] = {}
+    for index, of_run in checkpoints.items():
+        newest = of_run.latest()
+        if newest or not of_run.steps():
+            by_newest.setdefault(newest.step if newest else 0, []).append(index)
+    return [(step, indices) for step, indices in by_newest.items() if len(indices) > 1]

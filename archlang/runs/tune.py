@@ -54,10 +54,7 @@ class Tuning:
     _running: dict[Path, Any] = field(init=False, default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
-        """Opens the study, and queues the trials again whose process has died: their runs resume.
-
-        Raises:
-            RunError: Optuna is not installed, the folder cannot be used, or its trials had other settings."""
+        """Opens the study, and queues the trials again whose process has died: their runs resume."""
         with needs_extra("tune"):
             import optuna
         optuna.logging.set_verbosity(logging.WARNING)
@@ -100,13 +97,10 @@ class Tuning:
     @property
     def _selecting(self) -> tuple[str, str]:
         plan = self.search.first()
-        return Settings.of(plan.train.statics).selecting
+        return Settings(plan.train.statics).selecting
 
     def run(self, trials: int, engine: Engine, stopping: Callable[[], bool]) -> Iterator[tuple[Trial, PointResult]]:
-        """Runs more trials, and yields each when it has ended.
-
-        Raises:
-            RunError: The study cannot be written."""
+        """Runs more trials, and yields each when it has ended."""
         with self._explaining_storage():
             yield from self._run(trials, engine, stopping)
 
@@ -173,7 +167,6 @@ class Tuning:
 
     @contextmanager
     def _explaining_storage(self) -> Iterator[None]:
-        """Raises a RunError in place of an error of the database."""
         from optuna.exceptions import StorageInternalError
         from sqlalchemy.exc import SQLAlchemyError
 
@@ -187,7 +180,6 @@ class Tuning:
 
 
 def _database_error(error: BaseException) -> BaseException:
-    """Returns SQLite's own error, below those of SQLAlchemy and Optuna."""
     while not isinstance(error, sqlite3.Error) and error.__cause__ is not None:
         error = error.__cause__
     return error

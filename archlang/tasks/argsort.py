@@ -1,74 +1,45 @@
 """Argsort: point at the numbers of a sequence in ascending order.
 
-Vinyals, Fortunato and Jaitly (2015), Pointer Networks, and Vinyals, Bengio and Kudlur (2016), Order Matters, section
-4.3, sort real numbers so. Here, numbers are whole and different, so that each answer is one position.
+Vinyals, Fortunato and Jaitly (2015), Pointer Networks; Vinyals, Bengio and Kudlur (2016), Order Matters, section 4.3.
 
 >>> task = Argsort(train=Interval(3, 5), test=(8,), numbers=20, train_size=10)
 >>> train = task.generate("train", seed=0)
->>> spell(task, train.inputs["x"][0]), train.targets[0].tolist()
+>>> task.spell(train.inputs["x"][0]), train.targets[0].tolist()
 ('19 17 8 12 3', [4, 2, 3, 1, 0])
->>> spell(task, train.inputs["x"][1]), train.targets[1].tolist()
+>>> task.spell(train.inputs["x"][1]), train.targets[1].tolist()
 ('2 14 19 7 15', [0, 3, 1, 4, 2])
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from math import perm
 
 import numpy as np
 
-from archlang.tasks.kit.checks import (
-    check_available,
-    check_bounds,
-    check_lengths,
-    check_range,
-    check_sizes,
-    check_split,
-)
-from archlang.tasks.kit.distinct import draw_distinct
-from archlang.tasks.kit.fingerprints import Fingerprints, fingerprints
+from archlang.tasks.kit.distinct import Fingerprints, draw_distinct, fingerprints
 from archlang.tasks.kit.ragged import Integers, Ragged, offsets_of
 from archlang.tasks.kit.random_stream import RandomStream
 from archlang.tasks.kit.split import Split, join_splits
-from archlang.tasks.kit.task import Kind, Unit, spell
+from archlang.tasks.kit.task import Kind, ShippedTask, Unit
 from archlang.types.statics import Interval
 
-__all__ = ["Argsort", "Interval", "spell"]
-
-DEFAULT_TRAIN, DEFAULT_TEST = Interval(4, 12), (16, 24, 32)
-_MOST_NUMBERS = 1_024
 _BATCH = 1 << 12
 _REMEDY = "choose more `numbers`, or longer sequences"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Argsort:
-    """The task. `test_size` is the number of items of each test length."""
+class Argsort(ShippedTask):
+    test: tuple[int, ...]
+    numbers: int
 
-    train: Interval = DEFAULT_TRAIN
-    test: tuple[int, ...] = DEFAULT_TEST
-    numbers: int = 64
-    train_size: int = 100_000
-    valid_size: int = 1_000
-    test_size: int = 1_000
-
-    name = "argsort"
+    disjoint = ("train", "test")
     kind = Kind.POINTING
     breakdown = "length"
-    in_distribution = ("train", "valid")
     unit = Unit.POSITION
     metrics = ("accuracy", "sequence_accuracy")
-    version = 1
 
-    def __post_init__(self) -> None:
-        check_bounds(self.name, "numbers", self.numbers, 2, _MOST_NUMBERS)
-        check_sizes(self.name, self)
-        check_range(self.name, "train", self.train, 1, self.numbers)
-        check_lengths(self.name, {"train": self.train}, self.test, 1, self.numbers)
+    def check(self) -> None:
         of_train = sum(map(self._count, self.train.values()))
-        of_test = min(map(self._count, self.test), default=self.test_size)
-        available = {"train_size": of_train, "valid_size": of_train, "test_size": of_test}
-        check_available(self.name, self, available, _REMEDY)
+        of_test = min(map(self._count, self.test))
+        self.check_available({"train": of_train, "valid": of_train, "test": of_test}, _REMEDY)
 
     def _count(self, length: int) -> int:
         """The number of sequences of a length; of a long one, fewer, which are more than any split has."""
@@ -78,14 +49,10 @@ class Argsort:
     def vocabulary(self) -> tuple[str, ...]:
         return tuple(str(number) for number in range(self.numbers))
 
-    def split_names(self) -> tuple[str, ...]:
-        return ("train", "valid", "test")
-
     def group_values(self, split: str) -> Mapping[str, Collection[int]]:
         return {"length": self.test if split == "test" else self.train.values()}
 
-    def generate(self, split: str, seed: int) -> Split:
-        check_split(self.name, split, self.split_names())
+    def make(self, split: str, seed: int) -> Split:
         ranges = [Interval(length, length) for length in self.test] if split == "test" else [self.train]
         return join_splits([self._draw(split, lengths, seed) for lengths in ranges])
 
@@ -95,7 +62,7 @@ class Argsort:
         def draw(count: int) -> tuple[Split, Fingerprints]:
             return self._items(rng, lengths.low + rng.below(lengths.high - lengths.low + 1, count))
 
-        return draw_distinct(self.name, split, getattr(self, f"{split}_size"), draw, _BATCH, _REMEDY)
+        return draw_distinct(self.name, split, self.size(split), draw, _BATCH, _REMEDY)
 
     def _items(self, rng: RandomStream, lengths: Integers) -> tuple[Split, Fingerprints]:
         shuffled = np.argsort(rng.words((len(lengths), self.numbers)), axis=1, kind="stable")

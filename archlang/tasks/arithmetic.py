@@ -1,35 +1,29 @@
 """Simple arithmetic: compute a nested expression of additions and multiplications of digits, modulo 10.
 
-Csordás et al. (2022), The Neural Data Router, section 3.2 and appendix C. Every operation is in parentheses. The depth
-of an expression is the largest number of nested operations.
+Csordás et al. (2022), The Neural Data Router, section 3.2 and appendix C.
 
 >>> task = Arithmetic(train_size=240)
 >>> train = task.generate("train", seed=0)
->>> spell(task, train.inputs["x"][0]), int(train.targets[0]), int(train.groups["depth"][0])
+>>> task.spell(train.inputs["x"][0]), int(train.targets[0]), int(train.groups["depth"][0])
 ('[B] ( ( ( 0 + 0 ) + 3 ) * ( 3 * 0 ) ) [E]', 0, 3)
->>> spell(task, train.inputs["x"][9]), int(train.targets[9]), int(train.groups["depth"][9])
+>>> task.spell(train.inputs["x"][9]), int(train.targets[9]), int(train.groups["depth"][9])
 ('[B] ( 3 * 2 ) [E]', 6, 1)
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from archlang.tasks.kit import mistakes
-from archlang.tasks.kit.checks import check_bounds, check_ranges, check_sizes, check_split
-from archlang.tasks.kit.expressions import Expressions, join_expressions
-from archlang.tasks.kit.fingerprints import Patience, Seen, fingerprints, in_share
+from archlang.tasks.kit.distinct import Search, fingerprints
+from archlang.tasks.kit.listops_trees import Expressions, join_expressions
 from archlang.tasks.kit.ragged import Integers, Ragged, enclose, offsets_of
 from archlang.tasks.kit.random_stream import RandomStream
 from archlang.tasks.kit.split import Split
-from archlang.tasks.kit.task import X_MARKS, Kind, Unit, spell
+from archlang.tasks.kit.task import X_MARKS, Kind, ShippedTask, Unit
 from archlang.types.statics import Interval
 
-__all__ = ["Arithmetic", "spell"]
-
-PUBLISHED_TRAIN, PUBLISHED_VALID, PUBLISHED_TEST = Interval(1, 5), Interval(6, 6), Interval(7, 8)
 VOCABULARY = ("(", ")", "*", "+", *"0123456789")
 OPEN, CLOSE, TIMES, PLUS, ZERO = range(5)
 SINGLES = 200
@@ -37,27 +31,19 @@ SINGLES = 200
 PROBABILITY = {"train": 0.2, "iid": 0.2, "valid": 0.3, "test": 0.3}
 # Only train and iid have expressions of the same depths. All single operations are in train.
 SHARES = {"train": (1 / 16, 1.0), "iid": (0.0, 1 / 16), "valid": (0.0, 1.0), "test": (0.0, 1.0)}
-_DEEPEST, _LONGEST = 10, 1_024
 _BATCH = 1 << 13
 _WINDOW = 100
 _ABSENT = -1
 
 
-@dataclass(frozen=True, kw_only=True)
-class Arithmetic:
-    """The task."""
+class Arithmetic(ShippedTask):
+    valid: Interval
+    test: Interval
+    max_length: int
+    balanced: bool
 
-    train: Interval = PUBLISHED_TRAIN
-    valid: Interval = PUBLISHED_VALID
-    test: Interval = PUBLISHED_TEST
-    max_length: int = 50
-    train_size: int = 100_200
-    iid_size: int = 1_000
-    valid_size: int = 1_000
-    test_size: int = 1_000
-    balanced: bool = True
-    begin_end: bool = True
-
+    splits = ("train", "iid", "valid", "test")
+    disjoint = ("train", "valid", "test")
     kind = Kind.CLASSIFICATION
     marks = X_MARKS
     class_names = tuple("0123456789")
@@ -65,31 +51,23 @@ class Arithmetic:
     in_distribution = ("train", "iid")
     unit = Unit.SAMPLE
     metrics = ("accuracy",)
-    version = 1
 
-    def __post_init__(self) -> None:
-        check_sizes("arithmetic", self)
-        check_bounds("arithmetic", "max_length", self.max_length, 5, _LONGEST)
+    def check(self) -> None:
         # The shortest expression of a depth has 4 tokens more than the shortest one of the previous depth.
-        deepest = min(_DEEPEST, (self.max_length - 1) // 4)
-        check_ranges("arithmetic", {"train": self.train, "valid": self.valid, "test": self.test}, 1, deepest)
+        self.check_ranges(("train", "valid", "test"), 1, (self.max_length - 1) // 4)
         if self.train.low == 1 and self.train_size < SINGLES:
-            raise mistakes.too_few_for_singles("arithmetic", self.train_size, SINGLES)
+            raise mistakes.error("too_few_for_singles", self.name, self.train_size, SINGLES)
 
     @property
     def vocabulary(self) -> tuple[str, ...]:
         return (*VOCABULARY, *(("[E]", "[B]") if self.begin_end else ()))
 
-    def split_names(self) -> tuple[str, ...]:
-        return ("train", "iid", "valid", "test")
-
     def group_values(self, split: str) -> Mapping[str, Collection[int]]:
         return {"depth": {"valid": self.valid, "test": self.test}.get(split, self.train).values()}
 
-    def generate(self, split: str, seed: int) -> Split:
-        check_split("arithmetic", split, self.split_names())
+    def make(self, split: str, seed: int) -> Split:
         depths = {"train": self.train, "iid": self.train, "valid": self.valid, "test": self.test}[split]
-        size = getattr(self, f"{split}_size")
+        size = self.size(split)
         rng, parts = RandomStream("arithmetic", split, seed), []
         if depths.low == 1 and split in ("train", "iid"):
             depths = Interval(2, depths.high)
@@ -113,20 +91,17 @@ class Arithmetic:
             room[depths.low : depths.low + size % bins] += 1
         else:
             room[depths.low :] = size
-        seen, parts, patience = Seen(), list[Expressions](), Patience(size, _WINDOW)
-        missing = size
-        while missing:
+        remedy, share = "raise `max_length`", SHARES[split]
+        search = Search(self.name, f"{split}_size", size, remedy, share=share, window=_WINDOW)
+        parts = list[Expressions]()
+        while search.missing:
             items = _write(_grow_deep(rng, _BATCH, PROBABILITY[split], depths), self.max_length)
             items = items.select(room[items.depths] > 0)
-            prints = fingerprints(items.x)
-            items = items.select(in_share(prints, *SHARES[split]) & seen.fresh(prints))
-            items = items.select(np.flatnonzero(items.within(room))[:missing])
+            items = items.select(search.fresh(fingerprints(items.x)))
+            items = items.select(np.flatnonzero(items.within(room))[: search.missing])
             room -= np.bincount(items.depths, minlength=len(room)) if self.balanced else 0
-            missing -= len(items)
             parts.append(items)
-            if patience.is_over(len(items)) and missing:
-                drawn = size - missing
-                raise mistakes.items_too_rare("arithmetic", f"{split}_size", size, drawn, "raise `max_length`")
+            search.take(len(items))
         return join_expressions(parts)
 
 

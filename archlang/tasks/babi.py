@@ -19,14 +19,10 @@ import numpy as np
 
 from archlang.data import store
 from archlang.tasks.kit import mistakes
-from archlang.tasks.kit.checks import check_choice, check_range, check_share, check_split
 from archlang.tasks.kit.lexicon import BEGIN, END, Lexicon
-from archlang.tasks.kit.sequence_pairs import SequencePairs
 from archlang.tasks.kit.split import Split
-from archlang.tasks.kit.task import PAIR_MARKS, Kind, Unit
+from archlang.tasks.kit.task import PairTask
 from archlang.types.statics import Interval
-
-__all__ = ["Babi", "Question", "read"]
 
 NAMES = (
     *("single-supporting-fact", "two-supporting-facts", "three-supporting-facts", "two-arg-relations"),
@@ -47,8 +43,6 @@ WORDS = (
     "west what where white who why will winona wolf wolves yann yellow yes yesterday you"
 )
 LEXICON = Lexicon((*WORDS.split(), END, BEGIN))
-ALL_TASKS = Interval(1, 20)
-SPLITS = ("length", "published")
 # The share of the published train files that becomes the validation split; none is published.
 VALID_SHARE = 0.1
 _WORD = re.compile(r"[^\s.?]+|[.?]")
@@ -84,28 +78,14 @@ def read(lines: Iterable[str]) -> Iterator[Question]:
             story += words
 
 
-@dataclass(frozen=True, kw_only=True)
-class Babi:
-    """The task. Its splits are equal for every seed."""
-
-    tasks: Interval = ALL_TASKS
-    split: str = "length"
-    share: float = 0.8
+class Babi(PairTask):
+    tasks: Interval
+    split: str
+    share: float
 
     vocabulary = LEXICON.texts
-    begin, end = LEXICON.ids[BEGIN], LEXICON.ids[END]
-    kind = Kind.SEQ2SEQ
-    marks = PAIR_MARKS
     breakdown = "task"
     groups = ("task", "words")
-    unit = Unit.SEQUENCE
-    metrics = ("accuracy", "token_accuracy")
-    version = 1
-
-    def __post_init__(self) -> None:
-        check_choice("babi", "split", self.split, SPLITS)
-        check_range("babi", "tasks", self.tasks, 1, len(NAMES))
-        check_share("babi", "share", self.share)
 
     @property
     def in_distribution(self) -> tuple[str, ...]:
@@ -118,8 +98,7 @@ class Babi:
         numbers = range(self.tasks.low, self.tasks.high + 1)
         return tuple(("babi", _member(number, part)) for number in numbers for part in ("train", "test"))
 
-    def generate(self, split: str, seed: int) -> Split:
-        check_split("babi", split, self.split_names())
+    def make(self, split: str, seed: int) -> Split:
         numbers = range(self.tasks.low, self.tasks.high + 1)
         by_task = [self._task_questions(number, split) for number in numbers]
         questions = [question for task_questions in by_task for question in task_questions]
@@ -129,7 +108,7 @@ class Babi:
         }
         source = LEXICON.encode([question.source for question in questions])
         target = LEXICON.encode([question.answer for question in questions])
-        return SequencePairs(source, target, groups).split(self.begin, self.end)
+        return self.pairs(source, target, groups)
 
     def _task_questions(self, number: int, split: str) -> list[Question]:
         """Returns the questions of one of the twenty tasks in a split."""
@@ -157,5 +136,5 @@ def _questions(number: int, part: str) -> list[Question]:
         # Raises KeyError for an unknown word here, so that the error names the file.
         LEXICON.encode([words for question in questions for words in (question.source, question.answer)])
     except (ValueError, KeyError) as error:
-        raise mistakes.damaged_file("babi", member, error) from error
+        raise mistakes.error("damaged_file", "babi", member, error) from error
     return questions

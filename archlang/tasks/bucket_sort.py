@@ -1,45 +1,33 @@
 """Bucket sort: sort a sequence over a small set of symbols.
 
-A context-sensitive task of Delétang et al. (2023), Neural Networks and the Chomsky Hierarchy. As in the paper, one
-empty symbol for each symbol of the answer follows the input, and the answer is read at these positions.
+A context-sensitive task of Delétang et al. (2023), Neural Networks and the Chomsky Hierarchy.
 
 >>> task = BucketSort(train=Interval(1, 6), test=Interval(7, 9), train_size=10)
 >>> train = task.generate("train", seed=0)
->>> spell(task, train.inputs["x"][0]), spell(task, train.targets[0][train.scored[0]])
+>>> task.spell(train.inputs["x"][0]), task.spell(train.targets[0][train.scored[0]])
 ('4 0 ? ?', '0 4')
->>> spell(task, train.inputs["x"][3]), spell(task, train.targets[3][train.scored[3]])
+>>> task.spell(train.inputs["x"][3]), task.spell(train.targets[3][train.scored[3]])
 ('0 0 1 4 3 ? ? ? ? ?', '0 0 1 3 4')
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 
-from archlang.tasks.kit.checks import check_bounds
 from archlang.tasks.kit.chomsky_hierarchy import ChomskyTask, length_groups, random_symbols, with_answer_tape
 from archlang.tasks.kit.ragged import Integers, Ragged
 from archlang.tasks.kit.random_stream import RandomStream
 from archlang.tasks.kit.split import Split
-from archlang.tasks.kit.task import Kind, Unit, spell
+from archlang.tasks.kit.task import Kind, Unit
 from archlang.types.statics import Interval
 
-__all__ = ["BucketSort", "Interval", "spell"]
+__all__ = ["BucketSort", "Interval"]
 
 
-@dataclass(frozen=True, kw_only=True)
 class BucketSort(ChomskyTask):
-    """The task."""
+    symbols: int
 
-    symbols: int = 5
-
-    name = "bucket_sort"
     kind = Kind.TAGGING
     unit = Unit.POSITION
     metrics = ("accuracy", "sequence_accuracy")
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_bounds(self.name, "symbols", self.symbols, 2, 200)
 
     @property
     def class_names(self) -> tuple[str, ...]:

@@ -12,23 +12,19 @@ punctuation marks are separate words; prefixes in the query are shortened.
 import json
 import string
 from array import array
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
+from typing import Any, BinaryIO
 
 import numpy as np
 
 from archlang.data import store
+from archlang.diagnostics.machine import needs_extra
 from archlang.tasks.kit import mistakes
-from archlang.tasks.kit.checks import check_bounds, check_choice, check_split
-from archlang.tasks.kit.json_array import JsonArrayError, objects
 from archlang.tasks.kit.lexicon import BEGIN, END, Words, filled
 from archlang.tasks.kit.ragged import Integers, Ragged, offsets_of
-from archlang.tasks.kit.sequence_pairs import SequencePairs
 from archlang.tasks.kit.split import Split
-from archlang.tasks.kit.task import PAIR_MARKS, Kind, Unit
-
-__all__ = ["Cfq", "query", "question"]
+from archlang.tasks.kit.task import PairTask
 
 DATA = "dataset.json"
 FILES = {"mcd1": "mcd1", "mcd2": "mcd2", "mcd3": "mcd3", "length": "query_complexity_split", "random": "random_split"}
@@ -70,7 +66,7 @@ class _TextArrays:
         return Ragged(order[np.frombuffer(self._values, dtype=np.int32)].astype(np.int32), offsets_of(lengths))
 
 
-def collect(items: Iterable[Mapping[str, object]]) -> tuple[SequencePairs, tuple[str, ...]]:
+def collect(items: Iterable[Mapping[str, object]]) -> tuple[Ragged, Ragged, tuple[str, ...]]:
     """Returns the questions and queries of all items, and their words in alphabetical order. Peak memory is little more
     than the result.
 
@@ -84,71 +80,50 @@ def collect(items: Iterable[Mapping[str, object]]) -> tuple[SequencePairs, tuple
     words = tuple(sorted(numbers))
     order = np.empty(max(len(words), 1), dtype=np.int64)
     order[[numbers[word] for word in words]] = np.arange(len(words))
-    return SequencePairs(sources.ragged(order), targets.ragged(order)), words
+    return sources.ragged(order), targets.ragged(order), words
 
 
-@dataclass(frozen=True, kw_only=True)
-class Cfq:
-    """The task. Its splits are the published ones for every seed."""
+class Cfq(PairTask):
+    split: str
+    word_limit: int
 
-    split: str = "mcd1"
-    word_limit: int = 256
-
-    kind = Kind.SEQ2SEQ
-    marks = PAIR_MARKS
+    splits = tuple(INDICES)
     breakdown = "length"
-    unit = Unit.SEQUENCE
-    metrics = ("accuracy", "token_accuracy")
-    version = 1
-
-    def __post_init__(self) -> None:
-        check_choice("cfq", "split", self.split, FILES)
-        check_bounds("cfq", "word_limit", self.word_limit, 2)
 
     @property
     def in_distribution(self) -> tuple[str, ...]:
         return tuple(INDICES) if self.split == "random" else ("train",)
 
     @cached_property
-    def _all(self) -> tuple[SequencePairs, tuple[str, ...]]:
+    def _all(self) -> tuple[Ragged, Ragged, tuple[str, ...]]:
         with store.open_binary("cfq", DATA) as stream:
             try:
-                pairs, words = collect(objects(stream))
+                sources, targets, words = collect(objects(stream))
             except (JsonArrayError, KeyError) as error:
-                raise mistakes.damaged_file("cfq", DATA, error) from error
+                raise mistakes.error("damaged_file", "cfq", DATA, error) from error
         if len(words) > self.word_limit:
-            raise mistakes.vocabulary_too_small("cfq", "word_limit", self.word_limit, len(words))
-        return pairs, words
+            raise mistakes.error("vocabulary_too_small", "cfq", "word_limit", self.word_limit, len(words))
+        return sources, targets, words
 
     @property
     def vocabulary(self) -> tuple[str, ...]:
-        return (*filled(self._all[1], self.word_limit), END, BEGIN)
-
-    @property
-    def begin(self) -> int:
-        return self.word_limit + 1
-
-    @property
-    def end(self) -> int:
-        return self.word_limit
-
-    def split_names(self) -> tuple[str, ...]:
-        return tuple(INDICES)
+        return (*filled(self._all[2], self.word_limit), END, BEGIN)
 
     def reads(self) -> tuple[tuple[str, str], ...]:
         return (("cfq", DATA), ("cfq", self._member))
 
-    def generate(self, split: str, seed: int) -> Split:
-        check_split("cfq", split, self.split_names())
-        pairs, _ = self._all
+    def make(self, split: str, seed: int) -> Split:
+        sources, targets, _ = self._all
         indices = self._indices(split)
-        if len(indices) and not 0 <= indices.min() <= indices.max() < len(pairs):
-            raise mistakes.damaged_file(
-                "cfq", self._member, f"an index is not below {len(pairs)}, the number of items in {DATA}"
+        if len(indices) and not 0 <= indices.min() <= indices.max() < len(sources):
+            raise mistakes.error(
+                "damaged_file",
+                "cfq",
+                self._member,
+                f"an index is not below {len(sources)}, the number of items in {DATA}",
             )
-        pairs = pairs.select(indices)
-        groups = {"length": pairs.target.lengths // 10 * 10}
-        return SequencePairs(pairs.source, pairs.target, groups).split(self.begin, self.end)
+        target = targets.select(indices)
+        return self.pairs(sources.select(indices), target, {"length": target.lengths // 10 * 10})
 
     @property
     def _member(self) -> str:
@@ -159,4 +134,59 @@ class Cfq:
             try:
                 return np.asarray(json.load(stream)[INDICES[split]], dtype=np.int64).reshape(-1)
             except (ValueError, KeyError, TypeError) as error:
-                raise mistakes.damaged_file("cfq", self._member, error) from error
+                raise mistakes.error("damaged_file", "cfq", self._member, error) from error
+
+
+# The objects of a JSON array that is too large for memory, parsed by ijson
+
+
+_CHUNK = 1 << 16
+# Larger than any object of a published data set. The bound keeps a damaged file from filling the memory.
+_LARGEST = 1 << 26
+
+
+class JsonArrayError(ValueError):
+    """A file that does not hold an array of objects, or ends within it."""
+
+
+def objects(stream: BinaryIO, chunk: int = _CHUNK, largest: int = _LARGEST) -> Iterator[dict[str, Any]]:
+    """Yields the objects of the array in a stream of UTF-8, which is read in chunks of `chunk` bytes.
+
+    Any: JSON.
+
+    Raises:
+        JsonArrayError: the stream holds something else, or an object of more than about `largest` bytes."""
+    with needs_extra("data"):
+        import ijson
+
+    source = _Source(stream, largest)
+    try:
+        for item in ijson.items(source, "item", use_float=True, buf_size=chunk):
+            if not isinstance(item, dict):
+                raise JsonArrayError(f"expected an object in the array, found {str(item)[:20]!r}")
+            source.unfinished = 0
+            yield item
+    except ijson.JSONError as error:
+        reason = error.args[0].decode("utf-8", "replace") if isinstance(error.args[0], bytes) else str(error)
+        raise JsonArrayError(reason.partition("\n")[0]) from error
+
+
+class _Source:
+    """A stream that checks that an array begins, and how many bytes have been read since the last whole object."""
+
+    def __init__(self, stream: BinaryIO, largest: int) -> None:
+        self._stream = stream
+        self._largest = largest
+        self._begun = False
+        self.unfinished = 0
+
+    def read(self, size: int) -> bytes:
+        if self.unfinished > self._largest:
+            raise JsonArrayError(f"an object is longer than {self._largest} bytes, or never ends")
+        data = self._stream.read(size)
+        self.unfinished += len(data)
+        if not self._begun and (start := data.lstrip(b" \t\r\n")):
+            self._begun = True
+            if not start.startswith(b"["):
+                raise JsonArrayError(f"expected `[`, found {start[:20].decode('utf-8', 'replace')!r}")
+        return data

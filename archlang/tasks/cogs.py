@@ -1,7 +1,6 @@
 """COGS: translate a sentence into its logical form, with words in positions where training never has them.
 
-Kim & Linzen (2020). In the generalization set, 18 categories are lexical (a known structure with another word) and
-three are structural.
+Kim & Linzen (2020).
 
 >>> sentence, form, category = read("Emma rolled a teacher .\\troll . agent ( x _ 1 , Emma )\\tin_distribution")
 >>> sentence, form[:3], CATEGORIES[category]
@@ -11,19 +10,14 @@ three are structural.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from archlang.tasks.kit import mistakes, published_files
-from archlang.tasks.kit.checks import check_split
-from archlang.tasks.kit.lexicon import BEGIN, END, Lexicon, alphabetical
-from archlang.tasks.kit.sequence_pairs import SequencePairs
+from archlang.tasks.kit.lexicon import BEGIN, END, Lexicon
 from archlang.tasks.kit.split import Split
-from archlang.tasks.kit.task import PAIR_MARKS, Kind, Unit
-
-__all__ = ["CATEGORIES", "STRUCTURAL", "Cogs", "read"]
+from archlang.tasks.kit.task import PairTask
 
 # In the order of the paper's Table 1, followed by the categories of the train set.
 CATEGORIES = (
@@ -52,18 +46,11 @@ def read(line: str) -> Row:
     return tuple(sentence.split()), tuple(form.split()), number
 
 
-@dataclass(frozen=True, kw_only=True)
-class Cogs:
-    """The task. Its splits are the published files for every seed."""
-
+class Cogs(PairTask):
     breakdown = "category"
     groups = ("category", "structural", "length")
-    kind = Kind.SEQ2SEQ
-    marks = PAIR_MARKS
+    splits = tuple(FILES)
     in_distribution = ("train", "valid", "test")
-    unit = Unit.SEQUENCE
-    metrics = ("accuracy", "token_accuracy")
-    version = 1
 
     @cached_property
     def _rows(self) -> Mapping[str, list[Row]]:
@@ -73,28 +60,22 @@ class Cogs:
     def _lexicon(self) -> Lexicon:
         """The words of all splits, as in Csordás et al. (2021), because the generalization set has words of its own."""
         sides = (side for rows in self._rows.values() for row in rows for side in row[:2])
-        words = alphabetical(sides)
+        words = sorted({word for side in sides for word in side})
         if len(words) != PUBLISHED_WORDS:
-            raise mistakes.vocabulary_not_published("cogs", len(words), PUBLISHED_WORDS)
+            raise mistakes.error("vocabulary_not_published", "cogs", len(words), PUBLISHED_WORDS)
         return Lexicon((*words, END, BEGIN))
 
     @property
     def vocabulary(self) -> tuple[str, ...]:
         return self._lexicon.texts
 
-    begin, end = PUBLISHED_WORDS + 1, PUBLISHED_WORDS
-
-    def split_names(self) -> tuple[str, ...]:
-        return tuple(FILES)
-
     def reads(self) -> tuple[tuple[str, str], ...]:
         return tuple(("cogs", f"{file}.tsv") for file in FILES.values())
 
-    def generate(self, split: str, seed: int) -> Split:
-        check_split("cogs", split, self.split_names())
+    def make(self, split: str, seed: int) -> Split:
         sentences, forms, categories = zip(*self._rows[split], strict=True)
         category = np.asarray(categories, dtype=np.int64)
         structural = np.isin(category, [_NUMBERS[name] for name in STRUCTURAL]).astype(np.int64)
         source, target = self._lexicon.encode(sentences), self._lexicon.encode(forms)
         groups = {"category": category, "structural": structural, "length": target.lengths}
-        return SequencePairs(source, target, groups).split(self.begin, self.end)
+        return self.pairs(source, target, groups)

@@ -1,76 +1,43 @@
 """Copy: repeat a sequence of symbols, first in first out.
 
-As in Pointer-Augmented Neural Memory (Le et al., 2024, section 3.1). Each length of the train range is equally likely.
-Items may repeat, because there are few short ones. The decoder knows the length of the answer, so the answer has no end
-token unless `eos` is true.
+Le et al. (2024), Pointer-Augmented Neural Memory, section 3.1. Items may repeat, because there are few short ones.
 
 >>> task = Copy(train_size=10)
 >>> train = task.generate("train", seed=0)
->>> spell(task, train.inputs["source"][0]), spell(task, train.inputs["target"][0]), spell(task, train.targets[0])
+>>> task.spell(train.inputs["source"][0]), task.spell(train.inputs["target"][0]), task.spell(train.targets[0])
 ('[B] 6 9 4 7 9 6 4 2 4 [E]', '[B] 6 9 4 7 9 6 4 2', '6 9 4 7 9 6 4 2 4')
->>> spell(task, train.inputs["source"][1]), spell(task, train.inputs["target"][1]), spell(task, train.targets[1])
+>>> task.spell(train.inputs["source"][1]), task.spell(train.inputs["target"][1]), task.spell(train.targets[1])
 ('[B] 8 7 0 [E]', '[B] 8 7', '8 7 0')
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
-from archlang.tasks.kit import mistakes
-from archlang.tasks.kit.checks import check_bounds, check_lengths, check_ranges, check_sizes
 from archlang.tasks.kit.ragged import Ragged, append, enclose, offsets_of, shift
 from archlang.tasks.kit.random_stream import RandomStream
 from archlang.tasks.kit.split import Split
-from archlang.tasks.kit.task import PAIR_MARKS, Kind, Unit, spell
+from archlang.tasks.kit.task import PairTask, Unit
 from archlang.types.statics import Interval
 
-__all__ = ["Copy", "spell"]
 
-PUBLISHED_TRAIN, PUBLISHED_VALID, PUBLISHED_TEST = Interval(1, 9), Interval(10, 10), (20, 40, 80)
-_LONGEST = 4_096
+class Copy(PairTask):
+    valid: Interval
+    test: tuple[int, ...]
+    symbols: int
+    eos: bool
 
-
-@dataclass(frozen=True, kw_only=True)
-class Copy:
-    """The task. `test_size` is the number of items of each test length; the `iid_size` items of the split `iid` have
-    the longest trained length."""
-
-    train: Interval = PUBLISHED_TRAIN
-    valid: Interval = PUBLISHED_VALID
-    test: tuple[int, ...] = PUBLISHED_TEST
-    symbols: int = 10
-    train_size: int = 1_000_000
-    valid_size: int = 1_280
-    iid_size: int = 0
-    test_size: int = 1_280
-    eos: bool = False
-
-    name = "copy"
+    disjoint = ("train", "valid", "test")
     breakdown = "length"
-    kind = Kind.SEQ2SEQ
-    marks = PAIR_MARKS
     unit = Unit.POSITION
     metrics = ("accuracy", "sequence_accuracy")
-    version = 1
-
-    def __post_init__(self) -> None:
-        check_bounds(self.name, "symbols", self.symbols, 1, 200)
-        check_sizes(self.name, self)
-        ranges = {"train": self.train, "valid": self.valid}
-        check_ranges(self.name, ranges, 1, _LONGEST)
-        check_lengths(self.name, ranges, self.test, 1, _LONGEST)
 
     @property
     def vocabulary(self) -> tuple[str, ...]:
         return (*(str(symbol) for symbol in range(self.symbols)), "[E]", "[B]")
 
     @property
-    def begin(self) -> int:
-        return self.symbols + 1
-
-    @property
-    def end(self) -> int | None:
+    def end(self) -> int | None:  # type: ignore[override] # the length of the target ends an answer without `[E]`
         return self.symbols if self.eos else None
 
     @property
@@ -86,19 +53,17 @@ class Copy:
         }  # fmt: skip
         return {"length": lengths[split]}
 
-    def generate(self, split: str, seed: int) -> Split:
+    def make(self, split: str, seed: int) -> Split:
         rng = RandomStream(self.name, split, seed)
         match split:
             case "train":
                 lengths = self.train.low + rng.below(self.train.high - self.train.low + 1, self.train_size)
-            case "iid" if self.iid_size:
+            case "iid":
                 lengths = np.full(self.iid_size, self.train.high)
             case "valid":
                 lengths = self.valid.low + rng.below(self.valid.high - self.valid.low + 1, self.valid_size)
-            case "test":
-                lengths = np.repeat(np.asarray(self.test, dtype=np.int64), self.test_size)
             case _:
-                raise mistakes.unknown_split(self.name, split, self.split_names())
+                lengths = np.repeat(np.asarray(self.test, dtype=np.int64), self.test_size)
         offsets = offsets_of(lengths)
         symbols = Ragged(rng.below(self.symbols, int(offsets[-1])).astype(np.uint8), offsets)
         begin, end = self.symbols + 1, self.symbols

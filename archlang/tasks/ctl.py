@@ -1,36 +1,30 @@
 """Compositional table lookup: apply a sequence of functions, each a table over a few symbols, to one symbol.
 
-Liska et al. (2018), in the setting of the Neural Data Router (Csordás et al., ICLR 2022, section 3.1). The length of an
-item is the number of its functions. In backward order the function that is applied last comes first, so `c a 001` means
-c(a(001)), which is 101 by the published tables. Forward order reverses the same items.
+Liska et al. (2018), in the setting of the Neural Data Router (Csordás et al., ICLR 2022, section 3.1). In backward
+order `c a 001` means c(a(001)), which is 101 by the published tables. Forward order reverses the same items.
 
 >>> task = Ctl(order="backward")
 >>> train = task.generate("train", seed=0)
->>> spell(task, train.inputs["x"][11]), spell(task, train.targets[11:12])
+>>> task.spell(train.inputs["x"][11]), task.spell(train.targets[11:12])
 ('[B] e i g a 000 [E]', '101')
 >>> task = Ctl(order="forward")
 >>> test = task.generate("test", seed=0)
->>> spell(task, test.inputs["x"][0]), spell(task, test.targets[0:1])
+>>> task.spell(test.inputs["x"][0]), task.spell(test.targets[0:1])
 ('[B] 011 c f d b b d b h h f [E]', '011')
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
 from archlang.tasks.kit import mistakes
-from archlang.tasks.kit.checks import check_available, check_bounds, check_choice, check_ranges, check_sizes
-from archlang.tasks.kit.fingerprints import Fingerprints, Patience, Seen, in_share, table_fingerprints
+from archlang.tasks.kit.distinct import Fingerprints, Search, Seen, in_share, table_fingerprints
 from archlang.tasks.kit.ragged import Integers, Ragged, Truths, enclose, offsets_of
 from archlang.tasks.kit.random_stream import RandomStream
 from archlang.tasks.kit.split import Split
-from archlang.tasks.kit.task import X_MARKS, Kind, Unit, spell
+from archlang.tasks.kit.task import X_MARKS, Kind, ShippedTask, Unit
 from archlang.types.statics import Interval
 
-__all__ = ["Ctl", "spell"]
-
-PUBLISHED_TRAIN, PUBLISHED_VALID, PUBLISHED_TEST = Interval(1, 5), Interval(6, 8), Interval(9, 10)
 # Digit s of a table is the image of symbol s. Functions a to i occur in compositions; j and k are the published new
 # functions.
 PUBLISHED_TABLES = (
@@ -42,68 +36,47 @@ NEW_REPEATS = 30
 # The published in-distribution sets are 8,000 of 61,136 distinct drawn compositions.
 HELD_OUT = 8_000 / 61_136
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
-_LONGEST = 64
 _BATCH = 1 << 14
 _WINDOW = 200
 # Up to this number, items are counted by enumeration.
 _COUNTABLE = 1 << 18
 
 
-@dataclass(frozen=True, kw_only=True)
-class Ctl:
-    """The task. Internally an item is a row of numbers: the argument, the functions in the order of their application,
+class Ctl(ShippedTask):
+    """Internally an item is a row of numbers: the argument, the functions in the order of their application,
     and then -1."""
 
-    order: str = "backward"
-    train: Interval = PUBLISHED_TRAIN
-    valid: Interval = PUBLISHED_VALID
-    test: Interval = PUBLISHED_TEST
-    symbols: int = 8
-    functions: int = 9
-    new_functions: int = 2
-    train_size: int = 53_704
-    iid_size: int = 4_000
-    valid_size: int = 1_000
-    test_size: int = 1_000
-    balanced: bool = False
-    repeated: bool = False
-    reserved: int = 200
-    begin_end: bool = True
+    order: str
+    valid: Interval
+    test: Interval
+    symbols: int
+    functions: int
+    new_functions: int
+    balanced: bool
+    repeated: bool
+    reserved: int
 
+    splits = ("train", "iid", "valid", "test")
+    disjoint = ("train", "valid", "test")
     breakdown = "length"
     kind = Kind.CLASSIFICATION
     marks = X_MARKS
     in_distribution = ("train", "iid")
     unit = Unit.SAMPLE
     metrics = ("accuracy",)
-    version = 1
 
-    def __post_init__(self) -> None:
-        check_choice("ctl", "order", self.order, ("forward", "backward"))
-        for name, value, low, high in (
-            ("symbols", self.symbols, 2, 64),
-            ("functions", self.functions, 2, len(_LETTERS)),
-            ("new_functions", self.new_functions, 0, len(_LETTERS) - self.functions),
-            ("reserved", self.reserved, 0, 10_000),
-        ):
-            check_bounds("ctl", name, value, low, high)
-        check_ranges("ctl", {"train": self.train, "valid": self.valid, "test": self.test}, 1, _LONGEST)
-        self._check_sizes()
-
-    def _check_sizes(self) -> None:
-        remedy = "choose more `functions` or `symbols`, or longer compositions"
-        check_sizes("ctl", self)
+    def check(self) -> None:
         singles = len(self._singles())
         if self.train_size < singles:
-            raise mistakes.too_few_for_singles("ctl", self.train_size, singles)
+            raise mistakes.error("too_few_for_singles", self.name, self.train_size, singles)
         composed = _from_two(self.train)
         available = {
-            "train_size": singles + (self._available(composed, HELD_OUT, 1.0) if composed else 0),
-            "iid_size": self._available(composed, 0.0, HELD_OUT) if composed else 0,
-            "valid_size": self._available(self.valid, 0.0, 1.0),
-            "test_size": self._available(self.test, 0.0, 1.0),
+            "train": singles + (self._available(composed, HELD_OUT, 1.0) if composed else 0),
+            "iid": self._available(composed, 0.0, HELD_OUT) if composed else 0,
+            "valid": self._available(self.valid, 0.0, 1.0),
+            "test": self._available(self.test, 0.0, 1.0),
         }
-        check_available("ctl", self, available, remedy)
+        self.check_available(available, "choose more `functions` or `symbols`, or longer compositions")
 
     @property
     def class_names(self) -> tuple[str, ...]:
@@ -127,15 +100,12 @@ class Ctl:
                 rows.append(RandomStream("ctl table", self.symbols, index).order(self.symbols))
         return np.stack(rows)
 
-    def split_names(self) -> tuple[str, ...]:
-        return ("train", "iid", "valid", "test")
-
     def group_values(self, split: str) -> Mapping[str, Collection[int]]:
         train = _from_two(self.train) if split == "iid" else self.train
         lengths = {"valid": self.valid, "test": self.test}.get(split, train)
         return {"length": () if lengths is None else lengths.values()}
 
-    def generate(self, split: str, seed: int) -> Split:
+    def make(self, split: str, seed: int) -> Split:
         rng = RandomStream("ctl", split, seed)
         match split:
             case "train":
@@ -147,10 +117,8 @@ class Ctl:
                 rows = self._draw(rng, _from_two(self.train), self.iid_size, "iid_size", 0.0, HELD_OUT)
             case "valid":
                 rows = self._draw(rng, self.valid, self.valid_size, "valid_size")
-            case "test":
-                rows = self._draw(rng, self.test, self.test_size, "test_size")
             case _:
-                raise mistakes.unknown_split("ctl", split, self.split_names())
+                rows = self._draw(rng, self.test, self.test_size, "test_size")
         return self._split(rows)
 
     def _split(self, rows: Integers) -> Split:
@@ -202,20 +170,16 @@ class Ctl:
         lengths run out of items and become rarer, as in the published sets."""
         if lengths is None or size == 0:
             return np.zeros((0, 2), dtype=np.int64)
-        reserved, seen, parts = self._reserved(lengths), Seen(), []
-        missing, patience = size, Patience(size, _WINDOW)
-        while missing:
+        reserved, parts = self._reserved(lengths), []
+        search = Search(self.name, static, size, "choose more `functions`", window=_WINDOW)
+        while search.missing:
             count = rng.below(lengths.high - lengths.low + 1, _BATCH) + lengths.low
             rows = np.empty((_BATCH, lengths.high + 1), dtype=np.int64)
             rows[:, 0] = rng.below(self.symbols, _BATCH)
             rows[:, 1:] = rng.below(self.functions, (_BATCH, lengths.high))
             rows[:, 1:][np.arange(lengths.high) >= count[:, None]] = -1
             rows = rows[self._allowed(rows, reserved, low, high)]
-            rows = rows[seen.fresh(table_fingerprints(rows))][:missing]
-            parts.append(rows)
-            missing -= len(rows)
-            if patience.is_over(len(rows)) and missing:
-                raise mistakes.items_too_rare("ctl", static, size, size - missing, "choose more `functions`")
+            parts.append(rows[search.pick(table_fingerprints(rows))])
         return np.concatenate(parts)
 
     def _allowed(self, rows: Integers, reserved: Fingerprints, low: float, high: float) -> Truths:

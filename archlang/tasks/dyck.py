@@ -1,19 +1,16 @@
 """Dyck: predict which brackets may come next in a string of nested brackets.
 
-Suzgun et al. (2019), as in Pointer-Augmented Neural Memory (Le et al., 2024, section 3.2). Strings come from the
-grammar S → (S) with probability `p`, where each pair of brackets is equally likely; S → SS with probability `q`; and
-S → ε otherwise. The answer at each position is a set: every opening bracket, and the closing bracket of the innermost
-open pair.
+Suzgun et al. (2019), as in Pointer-Augmented Neural Memory (Le et al., 2024, section 3.2).
 
 >>> task = Dyck(train_size=9, train=Interval(8, 12))
 >>> train = task.generate("train", seed=0)
->>> spell(task, train.inputs["x"][0])
+>>> task.spell(train.inputs["x"][0])
 '[ ( ( ) ( ( ) ) ) ]'
->>> [spell(task, np.flatnonzero(allowed)) for allowed in train.targets[0]]
+>>> [task.spell(np.flatnonzero(allowed)) for allowed in train.targets[0]]
 ['( [ ]', '( ) [', '( ) [', '( ) [', '( ) [', '( ) [', '( ) [', '( ) [', '( [ ]', '( [']
->>> spell(task, train.inputs["x"][1])
+>>> task.spell(train.inputs["x"][1])
 '[ ] ( ( ) ( ) [ ] )'
->>> [spell(task, np.flatnonzero(allowed)) for allowed in train.targets[1]]
+>>> [task.spell(np.flatnonzero(allowed)) for allowed in train.targets[1]]
 ['( [ ]', '( [', '( ) [', '( ) [', '( ) [', '( ) [', '( ) [', '( [ ]', '( ) [', '( [']
 """
 
@@ -24,70 +21,40 @@ import numpy as np
 import numpy.typing as npt
 
 from archlang.tasks.kit import mistakes
-from archlang.tasks.kit.checks import check_bounds, check_choice, check_range, check_share, check_sizes, check_split
-from archlang.tasks.kit.fingerprints import Patience, Seen, fingerprints, in_share
+from archlang.tasks.kit.distinct import Search, fingerprints
 from archlang.tasks.kit.ragged import Integers, Ragged, Truths, join, offsets_of
 from archlang.tasks.kit.random_stream import RandomStream
 from archlang.tasks.kit.split import Split
-from archlang.tasks.kit.task import Kind, LossRule, Unit, spell
+from archlang.tasks.kit.task import Kind, LossRule, ShippedTask, Unit
 from archlang.types.statics import Interval
 
-__all__ = ["Dyck", "Interval", "np", "spell"]
-
 PAIRS = ("()", "[]", "{}", "<>", "+-", "ab", "xo")
-PUBLISHED_TRAIN, PUBLISHED_TEST = Interval(2, 50), (Interval(52, 100),)
 # Validation strings have the lengths of the train set; fingerprints keep distinct strings apart.
 SHARES = {"train": (1 / 16, 1.0), "valid": (0.0, 1 / 16), "test": (0.0, 1.0)}
-_LONGEST = 1_024
 _BATCH = 1 << 12
 _WINDOW = 100
 _EMPTY, _NESTED, _TWO = range(3)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Dyck:
-    """The task. `test_size` is the number of strings of each range of `test`."""
+class Dyck(ShippedTask):
+    pairs: int
+    p: float
+    q: float
+    test: tuple[Interval, ...]
+    distinct: bool
+    loss: str
 
-    pairs: int = 2
-    p: float = 0.5
-    q: float = 0.25
-    train: Interval = PUBLISHED_TRAIN
-    test: tuple[Interval, ...] = PUBLISHED_TEST
-    train_size: int = 5_000
-    valid_size: int = 1_000
-    test_size: int = 1_000
-    distinct: bool = True
-    loss: str = "squares"
-
+    disjoint = ("train", "test")
     kind = Kind.SETS
     breakdown = "length"
-    in_distribution = ("train", "valid")
     unit = Unit.SEQUENCE
     metrics = ("accuracy", "token_accuracy")
-    version = 1
 
-    def __post_init__(self) -> None:
-        check_bounds("dyck", "pairs", self.pairs, 1, len(PAIRS))
-        for name in ("p", "q"):
-            check_share("dyck", name, getattr(self, name))
-        if self.p + self.q >= 1:
-            raise mistakes.probabilities_too_large("dyck", ("p", "q"), self.p + self.q)
-        # An S expands into p + 2 q others on average. Above 1, most strings would grow without end.
-        if self.p + 2 * self.q > 1:
-            raise mistakes.grows_without_end("dyck", "p + 2 q", self.p + 2 * self.q)
-        check_sizes("dyck", self)
-        check_choice("dyck", "loss", self.loss, ("squares", "entropy"))
+    def check(self) -> None:
         for lengths in self.test:
             if not isinstance(lengths, Interval):
-                raise mistakes.not_of_kind("test", lengths, "range such as 52..100")
-        for index, lengths in enumerate((self.train, *self.test)):
-            name = "test" if index else "train"
-            check_range("dyck", name, lengths, 2, _LONGEST)
-            if lengths.low == lengths.high and lengths.low % 2:
-                raise mistakes.range_out_of_bounds("dyck", name, lengths, 2, _LONGEST)
-            for earlier in (self.train, *self.test)[:index]:
-                if lengths.low <= earlier.high and earlier.low <= lengths.high:
-                    raise mistakes.ranges_overlap("dyck", "train or test", earlier, "test", lengths)
+                raise mistakes.error("not_of_kind", "test", lengths, "range such as 52..100")
+        self.check_even(("train", "test"))
 
     @property
     def vocabulary(self) -> tuple[str, ...]:
@@ -97,15 +64,11 @@ class Dyck:
     def rule(self) -> LossRule:
         return LossRule(self.loss)
 
-    def split_names(self) -> tuple[str, ...]:
-        return ("train", "valid", "test")
-
     def group_values(self, split: str) -> Mapping[str, Collection[int]]:
         return {"length": [lengths.low for lengths in (self.test if split == "test" else (self.train,))]}
 
-    def generate(self, split: str, seed: int) -> Split:
-        check_split("dyck", split, self.split_names())
-        ranges, size = self.test if split == "test" else (self.train,), getattr(self, f"{split}_size")
+    def make(self, split: str, seed: int) -> Split:
+        ranges, size = self.test if split == "test" else (self.train,), self.size(split)
         parts = [self._draw(split, lengths, size, seed) for lengths in ranges]
         x = join(parts)
         lows = np.repeat(np.asarray([lengths.low for lengths in ranges], dtype=np.int64), size)
@@ -113,23 +76,16 @@ class Dyck:
 
     def _draw(self, split: str, lengths: Interval, size: int, seed: int) -> Ragged:
         """Draws strings of these lengths, distinct ones if `distinct`."""
-        rng, seen = RandomStream("dyck", self.pairs, split, lengths.low, lengths.high, seed), Seen()
+        rng = RandomStream("dyck", self.pairs, split, lengths.low, lengths.high, seed)
+        remedy, share = "allow longer strings, or `distinct = false`", SHARES[split]
+        search = Search(self.name, f"{split}_size", size, remedy, share=share, window=_WINDOW)
         parts: list[Ragged] = []
-        missing, patience = size, Patience(size, _WINDOW)
-        while missing:
+        while search.missing:
             drawn = strings(rng, _BATCH, self.pairs, self.p, self.q, lengths)
-            prints = fingerprints(drawn)
             # If strings may repeat, a share would exclude the likeliest strings from a split.
-            keep = (
-                in_share(prints, *SHARES[split]) & seen.fresh(prints)
-                if self.distinct
-                else np.ones(len(prints), np.bool_)
-            )
-            parts.append(drawn.select(np.flatnonzero(keep)[:missing]))
-            missing -= len(parts[-1])
-            if patience.is_over(len(parts[-1])) and missing:
-                remedy = "allow longer strings, or `distinct = false`"
-                raise mistakes.items_too_rare("dyck", f"{split}_size", size, size - missing, remedy)
+            fresh = search.fresh(fingerprints(drawn)) if self.distinct else np.ones(len(drawn), dtype=np.bool_)
+            parts.append(drawn.select(np.flatnonzero(fresh)[: search.missing]))
+            search.take(len(parts[-1]))
         return join(parts)
 
 

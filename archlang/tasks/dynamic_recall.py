@@ -1,45 +1,25 @@
 """Dynamic recall: find a symbol in the sequence, and answer with its left or right neighbour.
 
-As in Pointer-Augmented Neural Memory (Le et al., 2024, appendix D.1): a symbol of the sequence is repeated at its end,
-as a query. If sequence and query together have an odd length, the answer is the left neighbour of the queried symbol,
-else its right neighbour. The paper leaves three points open. Here, the query means the first occurrence of its symbol;
-the sequence is circular; and the answer is one symbol, as in the example of Table 6, or with `answer = rest` the
-sequence from this symbol to its end, which is another reading of the text.
+Le et al. (2024), Pointer-Augmented Neural Memory, appendix D.1. One symbol is the answer in the example of its Table 6;
+`answer = rest` is another reading of its text.
 
 >>> task = DynamicRecall(train_size=10)
 >>> train = task.generate("train", seed=0)
->>> spell(task, train.inputs["source"][3]), spell(task, train.inputs["target"][3]), spell(task, train.targets[3])
+>>> task.spell(train.inputs["source"][3]), task.spell(train.inputs["target"][3]), task.spell(train.targets[3])
 ('[B] 6 2 7 8 2 1 2 8 2 [E]', '[B]', '6')
->>> spell(task, train.inputs["source"][1]), spell(task, train.inputs["target"][1]), spell(task, train.targets[1])
+>>> task.spell(train.inputs["source"][1]), task.spell(train.inputs["target"][1]), task.spell(train.targets[1])
 ('[B] 4 5 5 1 3 5 [E]', '[B]', '5')
 """
-
-from dataclasses import dataclass
 
 import numpy as np
 
 from archlang.tasks.copy import Copy
-from archlang.tasks.kit.checks import check_choice
 from archlang.tasks.kit.ragged import Integers, Ragged, enclose, offsets_of
 from archlang.tasks.kit.random_stream import RandomStream
-from archlang.tasks.kit.task import spell
-
-__all__ = ["DynamicRecall", "spell"]
-
-CHOICES = ("neighbour", "rest")
 
 
-@dataclass(frozen=True, kw_only=True)
 class DynamicRecall(Copy):
-    """The task. Lengths do not include the query."""
-
-    answer: str = "neighbour"
-
-    name = "dynamic_recall"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_choice(self.name, "answer", self.answer, CHOICES)
+    answer: str
 
     def items(self, rng: RandomStream, symbols: Ragged) -> tuple[dict[str, Ragged], Ragged]:
         lengths, begins = symbols.lengths, symbols.offsets[:-1]

@@ -7,44 +7,37 @@
 >>> _ = path.write_text("text\\nto be or\\nnot\\n")
 >>> task = FileLanguageModel(path=str(path), words=9)
 >>> train = task.generate("train", seed=0)
->>> spell(task, train.inputs["x"][0]), spell(task, train.targets[0])
+>>> task.spell(train.inputs["x"][0]), task.spell(train.targets[0])
 ('[B] to be or', 'to be or [E]')
->>> spell(task, train.inputs["x"][1]), spell(task, train.targets[1])
+>>> task.spell(train.inputs["x"][1]), task.spell(train.targets[1])
 ('[B] not', 'not [E]')
 >>> folder.cleanup()
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import ClassVar
 
+from archlang.tasks.kit.file_tasks import TextFileTask
 from archlang.tasks.kit.lexicon import BEGIN, BEGUN, CUTS, END, Cut
 from archlang.tasks.kit.ragged import append, shift
 from archlang.tasks.kit.split import Split
-from archlang.tasks.kit.task import Kind, Unit, spell
-from archlang.tasks.kit.user_file_task import UserFileTask
-
-__all__ = ["FileLanguageModel", "spell"]
+from archlang.tasks.kit.task import Kind, Unit
 
 
-@dataclass(frozen=True, kw_only=True)
-class FileLanguageModel(UserFileTask):
-    """The task."""
+class FileLanguageModel(TextFileTask):
+    text: str
 
-    text: str = "text"
-
-    name = "file_language_model"
     signs = (END, BEGIN)
     marks: ClassVar = {"x": BEGUN}
     kind = Kind.LANGUAGE_MODEL
     unit = Unit.POSITION
     metrics = ("perplexity", "accuracy")
 
-    def columns(self) -> Mapping[str, Cut]:
+    def own_columns(self) -> Mapping[str, Cut]:
         return {self.text: CUTS[self.by]}
 
-    def generate(self, split: str, seed: int) -> Split:
-        lines = self.user_files.lines(split)
+    def make(self, split: str, seed: int) -> Split:
+        lines = self.lines(split)
         texts = self.lexicon.encode(line.cells[0] for line in lines)
         targets = append(texts, self.words + 1)
         return Split({"x": shift(targets, self.words + 2)}, targets, groups=self.grouped(lines, length=texts.lengths))

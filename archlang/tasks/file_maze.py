@@ -18,13 +18,12 @@ S## S##
 >>> folder.cleanup()
 """
 
-from dataclasses import dataclass
 from math import isqrt
 from typing import ClassVar
 
 import numpy as np
 
-from archlang.tasks.kit.puzzle_files import PuzzleFileTask
+from archlang.tasks.kit.file_tasks import PuzzleFileTask
 from archlang.tasks.kit.split import Split
 from archlang.tasks.maze import CLASS_NAMES, FREE, GOAL, PATH, START, VOCABULARY, WALL, maze_split, show
 
@@ -34,19 +33,15 @@ _NUMBERS = {"#": WALL, " ": FREE, "S": START, "G": GOAL, "o": PATH}
 _STEP = 10
 
 
-@dataclass(frozen=True, kw_only=True)
 class FileMaze(PuzzleFileTask):
-    """The task."""
+    shuffles: bool
 
-    shuffles: bool = False
-
-    name = "file_maze"
     breakdown = "length"
     vocabulary = VOCABULARY
     also: ClassVar = {" ": "."}
     class_names = CLASS_NAMES
 
-    def generate(self, split: str, seed: int) -> Split:
+    def make(self, split: str, seed: int) -> Split:
         mazes, solved, _ = self.rows(split, seed, _NUMBERS, _problem)
         if split == "train" and self.shuffles:
             mazes, solved = _symmetries(mazes), _symmetries(solved)

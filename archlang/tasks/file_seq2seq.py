@@ -7,57 +7,37 @@
 >>> _ = path.write_text('{"source": "jump twice", "target": "J J"}\\n{"source": ["walk"], "target": ["W"]}\\n')
 >>> task = FileSeq2Seq(path=str(path), words=9)
 >>> train = task.generate("train", seed=0)
->>> spell(task, train.inputs["source"][0]), spell(task, train.inputs["target"][0]), spell(task, train.targets[0])
+>>> task.spell(train.inputs["source"][0]), task.spell(train.inputs["target"][0]), task.spell(train.targets[0])
 ('[B] jump twice [E]', '[B] J J', 'J J [E]')
->>> spell(task, train.inputs["source"][1]), spell(task, train.targets[1])
+>>> task.spell(train.inputs["source"][1]), task.spell(train.targets[1])
 ('[B] walk [E]', 'W [E]')
 >>> folder.cleanup()
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from archlang.tasks.kit.file_tasks import TextFileTask
 from archlang.tasks.kit.lexicon import BEGIN, CUTS, END, Cut
-from archlang.tasks.kit.sequence_pairs import SequencePairs
 from archlang.tasks.kit.split import Split
-from archlang.tasks.kit.task import PAIR_MARKS, Kind, Unit, spell
-from archlang.tasks.kit.user_file_task import UserFileTask
-
-__all__ = ["FileSeq2Seq", "spell"]
+from archlang.tasks.kit.task import PairTask
 
 
-@dataclass(frozen=True, kw_only=True)
-class FileSeq2Seq(UserFileTask):
-    """The task."""
+class FileSeq2Seq(TextFileTask, PairTask):
+    given: str
+    answer: str
 
-    given: str = "source"
-    answer: str = "target"
-
-    name = "file_seq2seq"
     signs = (END, BEGIN)
     fields = ("source", "target")
-    marks = PAIR_MARKS
-    kind = Kind.SEQ2SEQ
-    unit = Unit.SEQUENCE
-    metrics = ("accuracy", "token_accuracy")
 
     @property
     def text_columns(self) -> tuple[int, ...]:
         """If `given` and `answer` name the same column, the answer is the text itself."""
-        return (0, len(self.columns()) - 1)
+        return (0, len(self.own_columns()) - 1)
 
-    @property
-    def begin(self) -> int:
-        return self.words + 2
-
-    @property
-    def end(self) -> int:
-        return self.words + 1
-
-    def columns(self) -> Mapping[str, Cut]:
+    def own_columns(self) -> Mapping[str, Cut]:
         return dict.fromkeys((self.given, self.answer), CUTS[self.by])
 
-    def generate(self, split: str, seed: int) -> Split:
-        lines, lexicon = self.user_files.lines(split), self.lexicon
+    def make(self, split: str, seed: int) -> Split:
+        lines, lexicon = self.lines(split), self.lexicon
         source, target = (lexicon.encode(line.cells[column] for line in lines) for column in self.text_columns)
-        return SequencePairs(source, target, self.grouped(lines, length=target.lengths)).split(self.begin, self.end)
+        return self.pairs(source, target, self.grouped(lines, length=target.lengths))

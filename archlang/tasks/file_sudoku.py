@@ -8,25 +8,24 @@
 >>> _ = path.write_text(f"source,question,answer,rating\\nmine,{solution[:40]}.{solution[41:]},{solution},7\\n")
 >>> task = FileSudoku(path=str(path), train_size=1, valid_size=0, shuffles=1)
 >>> train = task.generate("train", seed=0)
->>> spell(task, train.inputs["x"][0][36:45]), spell_solution(task, train.targets[0][36:45])
+>>> task.spell(train.inputs["x"][0][36:45]), spell_solution(task, train.targets[0][36:45])
 ('5 6 4 8 . 7 2 3 1', '5 6 4 8 9 7 2 3 1')
->>> spell(task, train.inputs["x"][1][36:45]), spell_solution(task, train.targets[1][36:45])
+>>> task.spell(train.inputs["x"][1][36:45]), spell_solution(task, train.targets[1][36:45])
 ('4 5 8 6 9 1 7 3 2', '4 5 8 6 9 1 7 3 2')
 >>> folder.cleanup()
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import ClassVar
 
 import numpy as np
 
-from archlang.tasks.kit.checks import check_bounds
-from archlang.tasks.kit.puzzle_files import PuzzleFileTask
+from archlang.tasks.kit.file_tasks import PuzzleFileTask
+from archlang.tasks.kit.lexicon import Cut
 from archlang.tasks.kit.random_stream import RandomStream
 from archlang.tasks.kit.split import Split
-from archlang.tasks.kit.sudoku_grids import shuffle
 from archlang.tasks.kit.task import spell
-from archlang.tasks.sudoku import puzzle_split, spell_solution
+from archlang.tasks.sudoku import puzzle_split, shuffle, spell_solution
 
 __all__ = ["FileSudoku", "spell", "spell_solution"]
 
@@ -35,29 +34,20 @@ _RATINGS = 10
 _NUMBERS = {".": 0, **{str(digit): digit for digit in range(10)}}
 
 
-@dataclass(frozen=True, kw_only=True)
 class FileSudoku(PuzzleFileTask):
-    """The task. The sizes count rows before they are shuffled."""
+    shuffles: int
+    rating: str
 
-    shuffles: int = 1_000
-    valid_size: int = 100
-    rating: str = "rating"
-
-    name = "file_sudoku"
     breakdown = "rating"
     groups = ("rating", "blanks")
     vocabulary = (".", *"123456789")
     also: ClassVar = {"0": "."}
     class_names = tuple("123456789")
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_bounds(self.name, "shuffles", self.shuffles, 0)
+    def columns(self) -> Mapping[str, Cut]:
+        return {**super().columns(), self.rating: tuple}
 
-    def columns(self) -> tuple[str, ...]:
-        return (*super().columns(), self.rating)
-
-    def generate(self, split: str, seed: int) -> Split:
+    def make(self, split: str, seed: int) -> Split:
         puzzles, solutions, ratings = self.rows(split, seed, _NUMBERS, _problem)
         if split == "train" and self.shuffles:
             repeated = np.repeat(np.arange(len(puzzles)), self.shuffles)

@@ -7,49 +7,42 @@
 >>> _ = path.write_text("text\\ttags\\nthe dog barks\\tDET NOUN VERB\\ndogs bark\\tNOUN VERB\\n")
 >>> task = FileTagging(path=str(path), words=9, labels=3)
 >>> train = task.generate("train", seed=0)
->>> spell(task, train.inputs["x"][0]), train.targets[0].tolist()
+>>> task.spell(train.inputs["x"][0]), train.targets[0].tolist()
 ('the dog barks', [0, 1, 2])
->>> spell(task, train.inputs["x"][1]), train.targets[1].tolist()
+>>> task.spell(train.inputs["x"][1]), train.targets[1].tolist()
 ('dogs bark', [1, 2])
 >>> folder.cleanup()
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from archlang.diagnostics.names import plural
-from archlang.tasks.kit import mistakes
+from archlang.tasks.kit.file_tasks import LabelledFileTask
 from archlang.tasks.kit.lexicon import CUTS, Cut, split_words
 from archlang.tasks.kit.ragged import Ragged
 from archlang.tasks.kit.split import Split
-from archlang.tasks.kit.task import Kind, Unit, spell
-from archlang.tasks.kit.user_file_task import LabelledFileTask
-
-__all__ = ["FileTagging", "spell"]
+from archlang.tasks.kit.task import Kind, Unit
+from archlang.tasks.kit.user_files import Line
 
 
-@dataclass(frozen=True, kw_only=True)
 class FileTagging(LabelledFileTask):
-    """The task."""
+    text: str
+    tags: str
 
-    text: str = "text"
-    tags: str = "tags"
-
-    name = "file_tagging"
     kind = Kind.TAGGING
     unit = Unit.POSITION
     metrics = ("accuracy", "sequence_accuracy")
 
-    def columns(self) -> Mapping[str, Cut]:
+    def own_columns(self) -> Mapping[str, Cut]:
         return {self.text: CUTS[self.by], self.tags: split_words}
 
-    def generate(self, split: str, seed: int) -> Split:
-        lines = self.user_files.lines(split)
-        for line in lines:
+    def make(self, split: str, seed: int) -> Split:
+        def problem(line: Line) -> str:
             words, tags, *_ = line.cells
-            if len(words) != len(tags):
-                reason = f"it has {plural(len(words), 'word')} and {plural(len(tags), 'tag')}"
-                raise mistakes.bad_line(self.user_files.path_of(split), line.number, reason)
+            counts = f"it has {plural(len(words), 'word')} and {plural(len(tags), 'tag')}"
+            return counts if len(words) != len(tags) else ""
+
+        lines = self.lines(split)
         x = self.lexicon.encode(line.cells[0] for line in lines)
-        targets = Ragged.of(self.encode_labels(split, lines), "int32")
+        targets = Ragged.of(self.encode_labels(split, lines, problem), "int32")
         return Split({"x": x}, targets, groups=self.grouped(lines, length=x.lengths))

@@ -1,61 +1,45 @@
 """Flip-flop language modelling: recall the bit that was written last.
 
-Liu et al. (2023), in the setting of Ray Chowdhury & Caragea (2024). A sequence consists of pairs of an instruction
-(`w` write, `i` ignore, `r` read) and a bit. Its first instruction is `w` and its last one `r`. The bit after `w` or `i`
-is random; the bit after `r` is the bit that was written last. The model predicts each symbol from the symbols before it
-(the first one from `i`), and only bits after `r` count.
+Liu et al. (2023), in the setting of Ray Chowdhury & Caragea (2024). The model reads `i` before the first symbol.
 
 >>> task = FlipFlop(length=12, ignore=0.4, test_length=(14,), train_size=40, iid_size=9, valid_size=9, test_size=9)
 >>> train = task.generate("train", seed=0)
->>> spell(task, train.inputs["x"][0]), spell(task, train.targets[0]), spell(task, train.targets[0][train.scored[0]])
+>>> task.spell(train.inputs["x"][0]), task.spell(train.targets[0]), task.spell(train.targets[0][train.scored[0]])
 ('i w 0 i 1 w 1 i 0 i 0 r', 'w 0 i 1 w 1 i 0 i 0 r 1', '1')
->>> spell(task, train.inputs["x"][1]), spell(task, train.targets[1]), spell(task, train.targets[1][train.scored[1]])
+>>> task.spell(train.inputs["x"][1]), task.spell(train.targets[1]), task.spell(train.targets[1][train.scored[1]])
 ('i w 0 i 1 w 0 i 1 w 1 r', 'w 0 i 1 w 0 i 1 w 1 r 1', '1')
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from archlang.tasks.kit import mistakes
-from archlang.tasks.kit.checks import check_available, check_bounds, check_sizes, check_split
-from archlang.tasks.kit.fingerprints import Patience, Seen, in_share, table_fingerprints
+from archlang.tasks.kit.distinct import Search, Seen, in_share, table_fingerprints
 from archlang.tasks.kit.ragged import Ragged
 from archlang.tasks.kit.random_stream import RandomStream
 from archlang.tasks.kit.split import Split, join_splits
-from archlang.tasks.kit.task import Kind, Unit, spell
-
-__all__ = ["FlipFlop", "spell"]
+from archlang.tasks.kit.task import Kind, ShippedTask, Unit
 
 VOCABULARY = ("w", "i", "r", "0", "1")
 WRITE, IGNORE, READ, ZERO = range(4)
-PUBLISHED_IGNORE, PUBLISHED_LENGTHS = (0.1, 0.8, 0.98), (512, 1024)
 # The share of all sequences that a split may hold, by the fingerprint of their first symbols. With fingerprints of
 # whole sequences, the many rejected sequences would have to be drawn in full.
 SHARES = {"train": (0.0, 0.5), "iid": (0.5, 0.625), "valid": (0.625, 0.75), "test": (0.75, 1.0)}
 _FIRST_PAIRS = 32
-_LONGEST = 1 << 16
 _BATCH_SYMBOLS, _BATCH = 1 << 21, 1 << 12
-_WINDOW = 40
 
 Tokens = npt.NDArray[np.uint8]
 
 
-@dataclass(frozen=True, kw_only=True)
-class FlipFlop:
-    """The task. `valid_size` and `test_size` are per combination of `test_ignore` and `test_length`."""
+class FlipFlop(ShippedTask):
+    ignore: float
+    length: int
+    test_ignore: tuple[float, ...]
+    test_length: tuple[int, ...]
 
-    ignore: float = 0.8
-    length: int = 512
-    test_ignore: tuple[float, ...] = PUBLISHED_IGNORE
-    test_length: tuple[int, ...] = PUBLISHED_LENGTHS
-    train_size: int = 160_000
-    iid_size: int = 10_000
-    valid_size: int = 1_000
-    test_size: int = 10_000
-
+    splits = ("train", "iid", "valid", "test")
     vocabulary = VOCABULARY
     breakdown = "ignore"
     groups = ("ignore", "length")
@@ -63,44 +47,36 @@ class FlipFlop:
     in_distribution = ("train", "iid")
     unit = Unit.POSITION
     metrics = ("accuracy", "last_accuracy", "sequence_accuracy")
-    version = 1
 
-    def __post_init__(self) -> None:
-        for static, lengths in (("length", (self.length,)), ("test_length", self.test_length)):
-            _check_list(static, lengths)
-            for length in lengths:
-                if not isinstance(length, int):
-                    raise mistakes.not_of_kind(static, length, "whole number")
-                check_bounds("flipflop", static, length, 2, _LONGEST)
-                if length % 2:
-                    raise mistakes.odd_length(static, length)
+    def check(self) -> None:
+        for static, values in (("test_length", self.test_length), ("test_ignore", self.test_ignore)):
+            if len(set(values)) < len(values):
+                raise mistakes.error(
+                    "repeated_value", static, next(value for value in values if values.count(value) > 1)
+                )
+        for length in self.test_length:
+            if length % 2:
+                raise mistakes.error("odd_length", "test_length", length)
         for static, ignores in (("ignore", (self.ignore,)), ("test_ignore", self.test_ignore)):
-            _check_list(static, ignores)
             for ignore in ignores:
                 if not isinstance(ignore, int | float):
-                    raise mistakes.not_of_kind(static, ignore, "number")
-                check_bounds("flipflop", static, ignore, 0, 1)
+                    raise mistakes.error("not_of_kind", static, ignore, "number")
+                if not 0 <= ignore <= 1:
+                    raise mistakes.outside(self.name, static, ignore, 0, 1)
                 if abs(100 * ignore - round(100 * ignore)) > 1e-6:
-                    raise mistakes.not_whole_percent(static, ignore)
-        check_sizes("flipflop", self)
+                    raise mistakes.error("not_whole_percent", static, ignore)
         available = {
-            f"{split}_size": min(_count(length, ignore) for ignore, length in self._cells(split))
-            * int(8 * (high - low))
-            // 8
+            split: min(_count(length, ignore) for ignore, length in self._cells(split)) * int(8 * (high - low)) // 8
             for split, (low, high) in SHARES.items()
         }
-        check_available("flipflop", self, available, "choose longer sequences")
-
-    def split_names(self) -> tuple[str, ...]:
-        return ("train", "iid", "valid", "test")
+        self.check_available(available, "choose longer sequences")
 
     def group_values(self, split: str) -> Mapping[str, Collection[int]]:
         cells = self._cells(split)
         return {"ignore": [round(100 * ignore) for ignore, _ in cells], "length": [length for _, length in cells]}
 
-    def generate(self, split: str, seed: int) -> Split:
-        check_split("flipflop", split, self.split_names())
-        size = getattr(self, f"{split}_size")
+    def make(self, split: str, seed: int) -> Split:
+        size = self.size(split)
         # A cell may occur twice in valid, if the setting of train is also one of test. One `Seen` keeps its items
         # distinct.
         seen = Seen()
@@ -121,20 +97,18 @@ class FlipFlop:
     def _draw(self, rng: RandomStream, split: str, size: int, ignore: float, length: int, seen: Seen) -> Tokens:
         """Draws distinct sequences: [size, length]."""
         sequences = np.empty((size, length), dtype=np.uint8)
-        done, patience = 0, Patience(size, _WINDOW)
+        search = Search(self.name, f"{split}_size", size, "choose longer sequences", seen=seen)
         first = min(length // 2, _FIRST_PAIRS)
         batch = min(_BATCH_SYMBOLS // length, _BATCH)
-        while done < size:
+        while search.missing:
             words = rng.words((batch, first))
             beginnings = _sequences(words, ignore, ends=first == length // 2)
             words = words[in_share(table_fingerprints(beginnings), *SHARES[split])]
             words = np.concatenate([words, rng.words((len(words), length // 2 - first))], axis=1)
             rows = _sequences(words, ignore, ends=True)
-            rows = rows[seen.fresh(table_fingerprints(rows))][: size - done]
+            done = size - search.missing
+            rows = rows[search.pick(table_fingerprints(rows))]
             sequences[done : done + len(rows)] = rows
-            done += len(rows)
-            if patience.is_over(len(rows)) and done < size:
-                raise mistakes.items_too_rare("flipflop", f"{split}_size", size, done, "choose longer sequences")
         return sequences
 
 
@@ -174,11 +148,3 @@ def _count(length: int, ignore: float) -> int:
     after `w` and `i` are free."""
     free = 2 if ignore == 1 else 3 if ignore == 0 else 5
     return 2 * int(free ** (length // 2 - 2)) if length > 2 else 0
-
-
-def _check_list(static: str, values: tuple[object, ...]) -> None:
-    if not values:
-        raise mistakes.empty_list(static)
-    for index, value in enumerate(values):
-        if value in values[:index]:
-            raise mistakes.repeated_value(static, value)

@@ -1,7 +1,6 @@
 """Graph distance: the number of edges between the first node of a graph and each other node.
 
-A graph is random: each pair of nodes is joined with the same probability, so that a node has `degree` edges on average
-(Gilbert, 1959, Random Graphs). Nodes are numbered, listed and joined in random order.
+Graphs are random: each pair of nodes is joined with the same probability (Gilbert, 1959, Random Graphs).
 
 >>> task = GraphDistance(train=Interval(4, 5), test=Interval(6, 6), names=10, farthest=3, train_size=10)
 >>> train = task.generate("train", seed=0)
@@ -12,53 +11,30 @@ A graph is random: each pair of nodes is joined with the same probability, so th
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
-from archlang.tasks.kit.checks import check_bounds, check_ranges, check_sizes, check_split
-from archlang.tasks.kit.distinct import draw_distinct
-from archlang.tasks.kit.fingerprints import Fingerprints, combine, fingerprints
+from archlang.tasks.kit.distinct import Fingerprints, combine, draw_distinct, fingerprints
 from archlang.tasks.kit.ragged import Integers, Ragged, Truths, offsets_of
 from archlang.tasks.kit.random_stream import RandomStream
 from archlang.tasks.kit.split import Split
-from archlang.tasks.kit.task import Kind, Task, Unit, class_names
+from archlang.tasks.kit.task import Kind, ShippedTask, Task, Unit, class_names
 from archlang.types.statics import Interval
 
-__all__ = ["GraphDistance", "Interval", "spell_distances", "spell_graph"]
-
-DEFAULT_TRAIN, DEFAULT_TEST = Interval(4, 10), Interval(11, 20)
-_MOST_NAMES, _FARTHEST = 1_024, 64
 _BATCH = 1 << 10
 
 
-@dataclass(frozen=True, kw_only=True)
-class GraphDistance:
-    """The task."""
+class GraphDistance(ShippedTask):
+    test: Interval
+    names: int
+    degree: float
+    farthest: int
 
-    train: Interval = DEFAULT_TRAIN
-    test: Interval = DEFAULT_TEST
-    names: int = 32
-    degree: float = 2.0
-    farthest: int = 6
-    train_size: int = 20_000
-    valid_size: int = 1_000
-    test_size: int = 1_000
-
-    name = "graph_distance"
+    disjoint = ("train", "test")
     kind = Kind.TAGGING
     breakdown = "nodes"
-    in_distribution = ("train", "valid")
     unit = Unit.POSITION
     metrics = ("accuracy", "sequence_accuracy")
-    version = 1
-
-    def __post_init__(self) -> None:
-        check_bounds(self.name, "names", self.names, 2, _MOST_NAMES)
-        check_bounds(self.name, "degree", self.degree, 0.0, float(_MOST_NAMES))
-        check_bounds(self.name, "farthest", self.farthest, 1, _FARTHEST)
-        check_sizes(self.name, self)
-        check_ranges(self.name, {"train": self.train, "test": self.test}, 2, self.names)
 
     @property
     def vocabulary(self) -> tuple[str, ...]:
@@ -68,14 +44,10 @@ class GraphDistance:
     def class_names(self) -> tuple[str, ...]:
         return (*(str(distance) for distance in range(self.farthest + 1)), "none")
 
-    def split_names(self) -> tuple[str, ...]:
-        return ("train", "valid", "test")
-
     def group_values(self, split: str) -> Mapping[str, Collection[int]]:
         return {"nodes": (self.test if split == "test" else self.train).values()}
 
-    def generate(self, split: str, seed: int) -> Split:
-        check_split(self.name, split, self.split_names())
+    def make(self, split: str, seed: int) -> Split:
         nodes = self.test if split == "test" else self.train
         rng = RandomStream(self.name, split, nodes.low, nodes.high, seed)
 
@@ -83,7 +55,7 @@ class GraphDistance:
             return self._items(rng, nodes.low + rng.below(nodes.high - nodes.low + 1, count))
 
         remedy = "more `names`, or larger graphs"
-        return draw_distinct(self.name, split, getattr(self, f"{split}_size"), draw, _BATCH, remedy)
+        return draw_distinct(self.name, split, self.size(split), draw, _BATCH, remedy)
 
     def _items(self, rng: RandomStream, counts: Integers) -> tuple[Split, Fingerprints]:
         """Returns random graphs with these numbers of nodes [N]."""

@@ -1,55 +1,32 @@
 """Id sort: symbols form pairs that share an id; answer at each position with the other symbol of the pair.
 
-As in Pointer-Augmented Neural Memory (Le et al., 2024, appendix D.1): an id is a vector from the standard multivariate
-normal distribution, and the pairs are random. The paper leaves two points open. Here, ids have 8 numbers; and if the
-number of symbols is odd, one symbol has an id of its own and is its own answer. The ids of `[B]` and `[E]` are zeros.
-Everything else is as in `copy`.
+Le et al. (2024), Pointer-Augmented Neural Memory, appendix D.1.
 
 >>> task = IdSort(train_size=10, id_size=1)
 >>> train = task.generate("train", seed=0)
->>> spell(task, train.inputs["source"][2]), spell(task, train.targets[2])
+>>> task.spell(train.inputs["source"][2]), task.spell(train.targets[2])
 ('[B] 3 9 0 [E]', '0 9 3')
 >>> [f"{number:.2f}" for number in train.inputs["id"][2][:, 0]]
 ['0.00', '-2.43', '-0.50', '-2.43', '0.00']
->>> spell(task, train.inputs["source"][4]), spell(task, train.targets[4])
+>>> task.spell(train.inputs["source"][4]), task.spell(train.targets[4])
 ('[B] 3 8 9 1 1 8 2 7 3 0 [E]', '9 1 3 7 8 2 8 1 0 3')
 >>> [f"{number:.2f}" for number in train.inputs["id"][4][:, 0]]
 ['0.00', '0.30', '0.73', '0.30', '0.65', '0.73', '0.86', '0.86', '0.65', '-0.13', '-0.13', '0.00']
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from archlang.tasks.copy import Copy
-from archlang.tasks.kit.checks import check_bounds
 from archlang.tasks.kit.lexicon import ENCLOSED
 from archlang.tasks.kit.ragged import Ragged, enclose
 from archlang.tasks.kit.random_stream import RandomStream
-from archlang.tasks.kit.task import PAIR_MARKS, spell
-from archlang.tasks.priority_sort import PUBLISHED_TEST, PUBLISHED_TRAIN, PUBLISHED_VALID
-from archlang.types.statics import Interval
-
-__all__ = ["IdSort", "spell"]
-
-_LARGEST = 1_024
+from archlang.tasks.kit.task import PAIR_MARKS
 
 
-@dataclass(frozen=True, kw_only=True)
 class IdSort(Copy):
-    """The task."""
+    id_size: int
 
-    train: Interval = PUBLISHED_TRAIN
-    valid: Interval = PUBLISHED_VALID
-    test: tuple[int, ...] = PUBLISHED_TEST
-    id_size: int = 8
-
-    name = "id_sort"
     marks = PAIR_MARKS | {"id": ENCLOSED}
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_bounds(self.name, "id_size", self.id_size, 1, _LARGEST)
 
     def items(self, rng: RandomStream, symbols: Ragged) -> tuple[dict[str, Ragged], Ragged]:
         lengths, begins = symbols.lengths, symbols.offsets[:-1]

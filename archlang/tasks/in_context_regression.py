@@ -1,8 +1,7 @@
 """In-context regression: learn a function from pairs in the prompt, and predict its value at the next input.
 
-The functions are those of Garg, Tsipras, Liang and Valiant (2022), What can transformers learn in-context?, which Yang,
-Lee, Nowak and Papailiopoulos (2024), Looped transformers are better at learning learning algorithms, use too. Both draw
-new items for every step; here an epoch has `train_size` items.
+Garg, Tsipras, Liang and Valiant (2022) and Yang, Lee, Nowak and Papailiopoulos (2024). Both draw new items for every
+step; here an epoch has `train_size` items.
 
 >>> task = InContextRegression(inputs=2, points=3, test=(3,), train_size=10)
 >>> train = task.generate("train", seed=0)
@@ -13,63 +12,39 @@ new items for every step; here an epoch has `train_size` items.
 """
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
-from archlang.tasks.kit.checks import check_bounds, check_choice, check_lengths, check_sizes, check_split
 from archlang.tasks.kit.ragged import Ragged, Reals, offsets_of
 from archlang.tasks.kit.random_stream import RandomStream
 from archlang.tasks.kit.split import Split, join_splits
-from archlang.tasks.kit.task import Kind, Unit
+from archlang.tasks.kit.task import Kind, ShippedTask, Unit
 
-_MOST = 1_024
-_DEEPEST = 12
 # Items are drawn in parts, so that hidden units need little memory.
 _PART = 1 << 10
 
 
-@dataclass(frozen=True, kw_only=True)
-class InContextRegression:
-    """The task. `test_size` is the number of items of each number of test points."""
+class InContextRegression(ShippedTask):
+    function: str
+    inputs: int
+    points: int
+    test: tuple[int, ...]
+    nonzero: int
+    hidden: int
+    depth: int
 
-    function: str = "linear"
-    inputs: int = 20
-    points: int = 41
-    test: tuple[int, ...] = (11, 21, 41)
-    nonzero: int = 3
-    hidden: int = 100
-    depth: int = 4
-    train_size: int = 100_000
-    valid_size: int = 1_000
-    test_size: int = 1_000
-
-    name = "in_context_regression"
+    disjoint = ("test",)
     kind = Kind.REGRESSION
     vocabulary = ()
     breakdown = "points"
-    in_distribution = ("train", "valid")
     unit = Unit.POSITION
     metrics = ("squared_error", "last_squared_error")
-    version = 1
-
-    def __post_init__(self) -> None:
-        check_choice(self.name, "function", self.function, tuple(_FUNCTIONS))
-        for static, most in (("inputs", _MOST), ("points", _MOST), ("hidden", _MOST), ("depth", _DEEPEST)):
-            check_bounds(self.name, static, getattr(self, static), 1, most)
-        check_bounds(self.name, "nonzero", self.nonzero, 1, self.inputs if self.function == "sparse_linear" else None)
-        check_sizes(self.name, self)
-        check_lengths(self.name, {}, self.test, 1, _MOST)
-
-    def split_names(self) -> tuple[str, ...]:
-        return ("train", "valid", "test")
 
     def group_values(self, split: str) -> Mapping[str, Collection[int]]:
         return {"points": self.test if split == "test" else (self.points,)}
 
-    def generate(self, split: str, seed: int) -> Split:
-        check_split(self.name, split, self.split_names())
-        size = getattr(self, f"{split}_size")
+    def make(self, split: str, seed: int) -> Split:
+        size = self.size(split)
         counts = self.test if split == "test" else (self.points,)
         parts = []
         for points in counts:

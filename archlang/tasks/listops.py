@@ -1,44 +1,43 @@
 """ListOps: compute a nested list of MAX, MIN, MED and SM (the sum modulo 10) over digits.
 
-MED is rounded down. There are four sources. `depth` splits by dependency depth (Neural Data Router, Csordás et al.,
-ICLR 2022, section 3.3). `original` has the distribution of Nangia & Bowman (2018) and splits by length (as in Havrylov
-et al., 2019) and by the number of arguments (as in Ray Chowdhury & Caragea, 2023). `files` is `original`, but trains on
-the published items of Nangia & Bowman; its split `lra` has the test file of Long Range Arena, where it is in the folder
-of published files. `lra` has the long trees of Long Range Arena (Tay et al., 2021), which are
-also a test of the other two.
+`depth` is from the Neural Data Router (Csordás et al., ICLR 2022, section 3.3). `original` is by Nangia & Bowman
+(2018), split by length as in Havrylov et al. (2019) and by the number of arguments as in Ray Chowdhury & Caragea
+(2023). `lra` is by Tay et al. (2021).
 
 >>> task = ListOps(train_size=40)
 >>> train = task.generate("train", seed=0)
->>> spell(task, train.inputs["x"][11]), int(train.targets[11]), int(train.groups["depth"][11])
+>>> task.spell(train.inputs["x"][11]), int(train.targets[11]), int(train.groups["depth"][11])
 ('[B] [SM 0 5 [MED 8 1 3 4 3 ] ] [E]', 8, 2)
->>> spell(task, train.inputs["x"][39]), int(train.targets[39]), int(train.groups["depth"][39])
+>>> task.spell(train.inputs["x"][39]), int(train.targets[39]), int(train.groups["depth"][39])
 ('[B] [MIN 0 7 4 [MED 8 [SM 5 3 ] 0 ] ] [E]', 0, 1)
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
 from archlang.tasks.kit import mistakes, published_listops
-from archlang.tasks.kit.checks import check_bounds, check_choice, check_ranges, check_sizes, check_split
-from archlang.tasks.kit.expressions import Expressions, join_expressions
-from archlang.tasks.kit.fingerprints import Patience, Seen, fingerprints, in_share
-from archlang.tasks.kit.listops_trees import VOCABULARY, Forest, Growth, evaluate, graft, grow, write
-from archlang.tasks.kit.listops_trees_by_length import LengthTable, grow_to
+from archlang.tasks.kit.distinct import Search, Seen, fingerprints, in_share
+from archlang.tasks.kit.listops_trees import (
+    VOCABULARY,
+    Expressions,
+    Forest,
+    Growth,
+    LengthTable,
+    evaluate,
+    graft,
+    grow,
+    grow_to,
+    join_expressions,
+    write,
+)
 from archlang.tasks.kit.ragged import Integers, enclose
 from archlang.tasks.kit.random_stream import RandomStream
 from archlang.tasks.kit.split import Split
-from archlang.tasks.kit.task import X_MARKS, Kind, Unit, spell
+from archlang.tasks.kit.task import X_MARKS, Kind, ShippedTask, Unit
 from archlang.types.statics import Interval
 
-__all__ = ["ListOps", "spell"]
-
-SOURCES = ("depth", "original", "files", "lra")
-PUBLISHED_TRAIN, PUBLISHED_VALID, PUBLISHED_TEST = Interval(1, 5), Interval(6, 6), Interval(7, 8)
 PUBLISHED_DEPTH_SIZES = {"train": 1_000_000, "iid": 1_000, "valid": 1_000, "test": 1_000}
-PUBLISHED_LENGTHS = (Interval(200, 300), Interval(500, 600), Interval(900, 1000))
-PUBLISHED_ARGUMENTS = (5, 10, 15)
 PUBLISHED_TEST_SIZE = 2_000
 # The lengths of the split `arguments`, without those up to `max_length`, which are in the train set.
 ARGUMENT_LENGTHS = Interval(100, 1000)
@@ -46,7 +45,7 @@ DEPTH_PROBABILITY, ORIGINAL_PROBABILITY = 0.3, 0.25
 ORIGINAL_HEIGHT, ARGUMENTS_HEIGHT = 19, 8
 LRA_SIZES = {"train": 96_000, "valid": 2_000, "test": 2_000}
 LRA_LENGTHS, LRA_ARGUMENTS, LRA_HEIGHT = Interval(501, 1_999), 10, 9
-_MOST_ARGUMENTS, _HIGHEST, _LONGEST = 15, 30, 4_096
+_HIGHEST, _LONGEST = 30, 4_096
 _BATCH = 1 << 15
 _WINDOW = 20
 
@@ -67,29 +66,18 @@ LRA_SHARE = ORIGINAL_SHARES["test"]
 LRA_SHARES = {"valid": (0.0, 0.2), "test": (0.2, 0.4), "train": (0.4, 1.0)}
 
 
-@dataclass(frozen=True, kw_only=True)
-class ListOps:
-    """The task. The source `depth` uses `train`, `valid`, `test`, `nominal_length` and `balanced`. The source
-    `original` uses `max_length`, `pool`, `test_lengths`, `test_arguments` and `lra`; `files` uses the same except
-    `pool`. A size of 0 means the published size."""
-
-    source: str = "depth"
-    train: Interval = PUBLISHED_TRAIN
-    valid: Interval = PUBLISHED_VALID
-    test: Interval = PUBLISHED_TEST
-    nominal_length: int = 50
-    balanced: bool = True
-    max_length: int = 100
-    pool: int = 100_000
-    test_lengths: tuple[Interval, ...] = PUBLISHED_LENGTHS
-    test_arguments: tuple[int, ...] = PUBLISHED_ARGUMENTS
-    arguments: int = 5
-    lra: bool = False
-    train_size: int = 0
-    iid_size: int = 0
-    valid_size: int = 0
-    test_size: int = 0
-    begin_end: bool = True
+class ListOps(ShippedTask):
+    source: str
+    valid: Interval
+    test: Interval
+    nominal_length: int
+    balanced: bool
+    max_length: int
+    pool: int
+    test_lengths: tuple[Interval, ...]
+    test_arguments: tuple[int, ...]
+    arguments: int
+    lra: bool
 
     kind = Kind.CLASSIFICATION
     marks = X_MARKS
@@ -97,42 +85,22 @@ class ListOps:
     unit = Unit.SAMPLE
     metrics = ("accuracy",)
     has_published_sizes = True
-    version = 1
 
-    def __post_init__(self) -> None:
-        check_choice("listops", "source", self.source, SOURCES)
-        check_sizes("listops", self)
-        check_bounds("listops", "arguments", self.arguments, 3, _MOST_ARGUMENTS)
+    def check(self) -> None:
         if self.source == "depth":
-            self._check_depths()
-        else:
-            self._check_lengths()
-
-    def _check_depths(self) -> None:
-        # In the smallest tree of a depth each operator has two arguments, and an operator counts 3.
-        highest = min(_HIGHEST, (self.nominal_length - 1) // 4)
-        check_bounds("listops", "nominal_length", self.nominal_length, 5)
-        check_ranges("listops", {"train": self.train, "valid": self.valid, "test": self.test}, 1, highest)
-
-    def _check_lengths(self) -> None:
-        for name, value in (("max_length", self.max_length), ("pool", self.pool)):
-            check_bounds("listops", name, value, 1)
+            # In the smallest tree of a depth each operator has two arguments, and an operator counts 3.
+            self.check_ranges(("train", "valid", "test"), 1, min(_HIGHEST, (self.nominal_length - 1) // 4))
+            self.check_overlaps(("train", "valid", "test"))
+            return
         for lengths in self.test_lengths:
             if not isinstance(lengths, Interval):
-                raise mistakes.not_of_kind("test_lengths", lengths, "range such as 200..300")
+                raise mistakes.error("not_of_kind", "test_lengths", lengths, "range such as 200..300")
             if lengths.low <= self.max_length:
-                raise mistakes.ranges_overlap("listops", "max_length", self.max_length, "test_lengths", lengths)
-            if lengths.low > lengths.high or lengths.high > _LONGEST:
-                raise mistakes.range_out_of_bounds("listops", "test_lengths", lengths, self.max_length + 1, _LONGEST)
-        for arguments in self.test_arguments:
-            if not isinstance(arguments, int):
-                raise mistakes.not_of_kind("test_arguments", arguments, "whole number such as 10")
-            check_bounds("listops", "test_arguments", arguments, 2, _MOST_ARGUMENTS)
+                raise mistakes.error(
+                    "ranges_overlap", self.name, "max_length", self.max_length, "test_lengths", lengths
+                )
         if self.test_arguments and self.max_length >= ARGUMENT_LENGTHS.high:
-            raise mistakes.outside("listops", "max_length", self.max_length, 1, ARGUMENT_LENGTHS.high - 1)
-        if self.lra and self.source != "lra":
-            check_bounds("listops", "arguments", self.arguments, 3, LRA_ARGUMENTS - 1)
-            check_bounds("listops", "max_length", self.max_length, 1, LRA_LENGTHS.low - 1)
+            raise mistakes.outside(self.name, "max_length", self.max_length, 1, ARGUMENT_LENGTHS.high - 1)
 
     @property
     def vocabulary(self) -> tuple[str, ...]:
@@ -173,8 +141,7 @@ class ListOps:
         is_by_length = split == "test" and self.source != "lra"
         return {"length": [lengths.low for lengths in self.test_lengths]} if is_by_length else {}
 
-    def generate(self, split: str, seed: int) -> Split:
-        check_split("listops", split, self.split_names())
+    def make(self, split: str, seed: int) -> Split:
         if self.source == "depth":
             return self._by_depth(split, seed)
         if self.source == "lra":
@@ -197,26 +164,25 @@ class ListOps:
         """Draws trees until each depth has its share of the split, or until there are enough trees in total."""
         rng = RandomStream("listops depth", split, seed)
         depths = {"train": self.train, "iid": self.train, "valid": self.valid, "test": self.test}[split]
-        size = getattr(self, f"{split}_size") or PUBLISHED_DEPTH_SIZES[split]
+        size = self.size(split) or PUBLISHED_DEPTH_SIZES[split]
         bins = depths.high - depths.low + 1
         room = np.zeros(depths.high + 2, dtype=np.int64)
         room[depths.low : depths.high + 1] = size // bins
         room[depths.low : depths.low + size % bins] += 1
         if not self.balanced:
             room[depths.low : depths.high + 1] = size
-        seen, parts, patience, missing = Seen(), [], Patience(size, _WINDOW), size
-        while missing:
-            before = missing
+        remedy, share, parts = "raise `nominal_length`", DEPTH_SHARES[split], []
+        search = Search(self.name, f"{split}_size", size, remedy, share=share, window=_WINDOW)
+        while search.missing:
+            found = 0
             for forest in self._trees_of_depths(rng, depths):
-                trees = self._fitting(forest, room, DEPTH_SHARES[split], seen)
-                trees = trees.select(np.arange(min(missing, len(trees))))
+                trees = self._fitting(forest, room, search)
+                trees = trees.select(np.arange(min(search.missing - found, len(trees))))
                 if self.balanced:
                     room -= np.bincount(trees.depths, minlength=len(room))
-                missing -= len(trees)
+                found += len(trees)
                 parts.append(trees)
-            if patience.is_over(before - missing) and missing:
-                drawn = size - missing
-                raise mistakes.items_too_rare("listops", f"{split}_size", size, drawn, "raise `nominal_length`")
+            search.take(found)
         trees = join_expressions(parts).select(rng.order(size))
         return self._split(trees, trees.x.lengths, np.full(size, self.arguments))
 
@@ -237,16 +203,15 @@ class ListOps:
             yield forest.select(high)
             forest = graft(rng, forest.select(~high), growth)
 
-    def _fitting(self, forest: Forest, room: Integers, share: tuple[float, float], seen: Seen) -> Expressions:
-        """Returns the new trees of the forest in the share, at most `room[depth]` of each depth."""
+    def _fitting(self, forest: Forest, room: Integers, search: Search) -> Expressions:
+        """Returns the new trees of the forest, at most `room[depth]` of each depth."""
         # A tree is at least as high as its dependency depth. When the low depths are full, most trees are too low.
         forest = forest.select(forest.heights >= np.flatnonzero(room)[0]) if room.any() else forest
         values, depths = evaluate(forest)
         has_room = room[depths] > 0
         forest, values, depths = forest.select(has_room), values[has_room], depths[has_room]
         trees = Expressions(write(forest), values, depths)
-        prints = fingerprints(trees.x)
-        trees = trees.select(in_share(prints, *share) & seen.fresh(prints))
+        trees = trees.select(search.fresh(fingerprints(trees.x)))
         return trees.select(trees.within(room))
 
     # Source `original`.
@@ -255,22 +220,19 @@ class ListOps:
         """Returns the trees of the pool in this split. All splits share one pool of distinct trees, so that short
         trees, which run out, are equally rare in small and large splits."""
         growth = self._growth(ORIGINAL_HEIGHT, self.arguments, _LONGEST)
-        rng, seen, parts, patience = RandomStream("listops pool", seed), Seen(), [], Patience(self.pool, _WINDOW)
-        while len(seen) < self.pool:
+        rng, parts = RandomStream("listops pool", seed), []
+        search = Search(self.name, "pool", self.pool, "allow more `arguments`", window=_WINDOW)
+        while search.missing:
             forest = grow(rng, _BATCH, growth)
             forest = forest.select(forest.sizes <= growth.limit)
-            missing = self.pool - len(seen)
             trees = _written(forest)
-            fresh = np.flatnonzero(seen.fresh(fingerprints(trees.x)))[:missing]
-            parts.append(trees.select(fresh))
-            if patience.is_over(len(fresh)):
-                raise mistakes.items_too_rare("listops", "pool", self.pool, len(seen), "allow more `arguments`")
+            parts.append(trees.select(search.pick(fingerprints(trees.x))))
         trees = join_expressions(parts)
         keep = in_share(fingerprints(trees.x), *ORIGINAL_SHARES[split])
         if split == "train":
             keep &= trees.x.lengths <= self.max_length
         trees = trees.select(keep)
-        available, size = len(trees), getattr(self, f"{split}_size")
+        available, size = len(trees), self.size(split)
         if size > available:
             raise mistakes.too_many_items("listops", {f"{split}_size": (size, available)}, "draw a larger `pool`")
         trees = trees.select(rng.order(available)[: size or available])
@@ -323,22 +285,17 @@ class ListOps:
     ) -> Expressions:
         """Draws `size` distinct trees of a share."""
         parts: list[Expressions] = []
-        missing, patience = size, Patience(size, _WINDOW)
-        while missing:
+        search = Search(self.name, static, size, "allow other lengths", share=share, window=_WINDOW, seen=seen)
+        while search.missing:
             batch = _written(trees())
-            prints = fingerprints(batch.x)
-            batch = batch.select(np.flatnonzero(in_share(prints, *share) & seen.fresh(prints))[:missing])
-            parts.append(batch)
-            missing -= len(batch)
-            if patience.is_over(len(batch)) and missing:
-                raise mistakes.items_too_rare("listops", static, size, size - missing, "allow other lengths")
+            parts.append(batch.select(search.pick(fingerprints(batch.x))))
         return join_expressions(parts)
 
     # Source `lra`.
 
     def _long(self, split: str, seed: int) -> Split:
         """Draws trees with the parameters of Long Range Arena."""
-        size = getattr(self, f"{split}_size") or LRA_SIZES[split]
+        size = self.size(split) or LRA_SIZES[split]
         rng = RandomStream("listops lra", split, seed)
         return self._trees_of_arena(rng, size, LRA_SHARES[split], f"{split}_size", 2)
 

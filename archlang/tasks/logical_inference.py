@@ -1,14 +1,14 @@
 """Logical inference: find the relation between two propositional formulas over six variables.
 
-Bowman et al. (2015), split by the number of operators as in Tran et al. (2018) and Shen et al. (2019). There are seven
-relations: `=` equivalence, `<` entailment, `>` reverse entailment, `^` negation, `|` exclusion, `v` cover, and `#` none
-of these.
+Bowman et al. (2015), split by the number of operators as in Tran et al. (2018) and Shen et al. (2019). The relations
+are `=` equivalence, `<` entailment, `>` reverse entailment, `^` negation, `|` exclusion, `v` cover, and `#` none of
+these.
 
 >>> task = LogicalInference(draws=2000)
 >>> train = task.generate("train", seed=0)
->>> [spell(task, train.inputs[side][3]) for side in ("left", "right")], RELATIONS[train.targets[3]]
+>>> [task.spell(train.inputs[side][3]) for side in ("left", "right")], RELATIONS[train.targets[3]]
 (['( e ( and a ) )', '( e ( or ( not c ) ) )'], '<')
->>> [spell(task, train.inputs[side][7]) for side in ("left", "right")], RELATIONS[train.targets[7]]
+>>> [task.spell(train.inputs[side][7]) for side in ("left", "right")], RELATIONS[train.targets[7]]
 (['( ( not a ) ( and ( not e ) ) )', 'e'], '|')
 """
 
@@ -21,23 +21,18 @@ import numpy as np
 import numpy.typing as npt
 
 from archlang.tasks.kit import published_files
-from archlang.tasks.kit.checks import check_bounds, check_choice, check_range, check_split
-from archlang.tasks.kit.fingerprints import Seen, combine, fingerprints, in_share
+from archlang.tasks.kit.distinct import Seen, combine, fingerprints, in_share
 from archlang.tasks.kit.lexicon import ENCLOSED, Lexicon
 from archlang.tasks.kit.ragged import Integers, Ragged, Truths, enclose, join, offsets_of
 from archlang.tasks.kit.random_stream import RandomStream
 from archlang.tasks.kit.split import Split
-from archlang.tasks.kit.task import Kind, Unit, spell
+from archlang.tasks.kit.task import Kind, ShippedTask, Unit
 from archlang.types.statics import Interval
-
-__all__ = ["LogicalInference", "read", "spell"]
 
 RELATIONS = ("=", "<", ">", "^", "|", "v", "#")
 VOCABULARY = ("a", "b", "c", "d", "e", "f", "(", ")", "and", "or", "not")
 VARIABLES, OPEN, CLOSE, AND, OR, NOT = 6, 6, 7, 8, 9, 10
-PUBLISHED_TRAIN, PUBLISHED_TEST = Interval(0, 6), Interval(7, 12)
 MOST_OPERATORS = 12
-SOURCES = ("generated", "files")
 # Shen et al. validate on every tenth line of the concatenated train files.
 _HELD_OUT = 10
 PAIR_VARIABLES = 4
@@ -120,16 +115,12 @@ class _Formulas:
         return Ragged(values, offsets)
 
 
-@dataclass(frozen=True, kw_only=True)
-class LogicalInference:
-    """The task. `draws` is the number of generated pairs for all splits, before repeated pairs are dropped."""
+class LogicalInference(ShippedTask):
+    test: Interval
+    draws: int
+    data: str
 
-    train: Interval = PUBLISHED_TRAIN
-    test: Interval = PUBLISHED_TEST
-    draws: int = 500_000
-    data: str = "generated"
-    begin_end: bool = False
-
+    splits = ("train", "valid", "iid", "test")
     breakdown = "operators"
     kind = Kind.PAIRS
     marks = dict.fromkeys(("left", "right"), ENCLOSED)
@@ -137,20 +128,10 @@ class LogicalInference:
     in_distribution = ("train", "valid", "iid")
     unit = Unit.SAMPLE
     metrics = ("accuracy",)
-    version = 1
-
-    def __post_init__(self) -> None:
-        for static, operators in (("train", self.train), ("test", self.test)):
-            check_range("logical_inference", static, operators, 0, MOST_OPERATORS)
-        check_choice("logical_inference", "data", self.data, SOURCES)
-        check_bounds("logical_inference", "draws", self.draws, 1)
 
     @property
     def vocabulary(self) -> tuple[str, ...]:
         return (*VOCABULARY, *(("[E]", "[B]") if self.begin_end else ()))
-
-    def split_names(self) -> tuple[str, ...]:
-        return ("train", "valid", "iid", "test")
 
     def reads(self) -> tuple[tuple[str, str], ...]:
         counts = range(MOST_OPERATORS + 1) if self.data == "files" else ()
@@ -159,8 +140,7 @@ class LogicalInference:
     def group_values(self, split: str) -> Mapping[str, Collection[int]]:
         return {"operators": (self.test if split == "test" else self.train).values()}
 
-    def generate(self, split: str, seed: int) -> Split:
-        check_split("logical_inference", split, self.split_names())
+    def make(self, split: str, seed: int) -> Split:
         items = self._files(split) if self.data == "files" else self._generated(split, seed)
         if not self.begin_end:
             return items

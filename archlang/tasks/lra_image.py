@@ -11,7 +11,6 @@ Tay et al. (2021), on CIFAR-10 (Krizhevsky, 2009).
 import io
 import pickle
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -19,17 +18,13 @@ import numpy.typing as npt
 
 from archlang.data import store
 from archlang.tasks.kit import mistakes
-from archlang.tasks.kit.checks import check_split
 from archlang.tasks.kit.ragged import Integers, Ragged
 from archlang.tasks.kit.split import Split
-from archlang.tasks.kit.task import Kind, Unit
-
-__all__ = ["LraImage", "batch", "shades"]
+from archlang.tasks.kit.task import Kind, ShippedTask, Unit
 
 ARCHIVE = "cifar-10-python.tar.gz"
 BATCHES = tuple(f"data_batch_{number}" for number in range(1, 6))
 TEST_BATCH = "test_batch"
-SPLITS = ("train", "valid", "test")
 PUBLISHED_TRAIN, PUBLISHED_BATCH = 45_000, 10_000
 SIDE = 32
 # Rec. 601 in the precision of TensorFlow, which the published loader uses.
@@ -80,28 +75,20 @@ def shades(pictures: Bytes) -> Bytes:
     return np.minimum(np.asarray(grey) * np.float32(255.5), 255).astype(np.uint8)
 
 
-@dataclass(frozen=True, kw_only=True)
-class LraImage:
-    """The task. Its splits are the published ones for every seed."""
-
+class LraImage(ShippedTask):
     vocabulary = tuple(str(shade) for shade in range(256))
     kind = Kind.CLASSIFICATION
     class_names = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
-    in_distribution = SPLITS
+    in_distribution = ShippedTask.splits
     breakdown = "shown"
     group_names: ClassVar = {"shown": class_names}
     unit = Unit.SAMPLE
     metrics = ("accuracy",)
-    version = 1
-
-    def split_names(self) -> tuple[str, ...]:
-        return SPLITS
 
     def reads(self) -> tuple[tuple[str, str], ...]:
         return (("cifar10", ARCHIVE),)
 
-    def generate(self, split: str, seed: int) -> Split:
-        check_split("lra_image", split, SPLITS)
+    def make(self, split: str, seed: int) -> Split:
         names = (TEST_BATCH,) if split == "test" else BATCHES
         files: Mapping[str, bytes] = {
             name.rpartition("/")[2]: content
@@ -111,11 +98,11 @@ class LraImage:
         try:
             parts = [batch(files[name]) for name in names]
         except (KeyError, ValueError) as error:
-            raise mistakes.damaged_file("cifar10", ARCHIVE, error) from error
+            raise mistakes.error("damaged_file", "cifar10", ARCHIVE, error) from error
         pixels = shades(np.concatenate([pictures for pictures, _ in parts]))
         classes = np.concatenate([classes for _, classes in parts])
         if len(classes) != PUBLISHED_BATCH * len(names):
-            raise mistakes.damaged_file("cifar10", ARCHIVE, f"it has {len(classes)} pictures of {split}")
+            raise mistakes.error("damaged_file", "cifar10", ARCHIVE, f"it has {len(classes)} pictures of {split}")
         items = Split({"x": Ragged.table(pixels)}, classes, groups={"shown": classes})
         if split == "test":
             return items

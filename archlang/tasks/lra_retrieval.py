@@ -10,19 +10,15 @@ Tay et al. (2021), on the ACL Anthology Network of Radev et al. (2013).
 
 import csv
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from archlang.data import store
 from archlang.tasks.kit import mistakes
-from archlang.tasks.kit.checks import check_bounds, check_split
 from archlang.tasks.kit.ragged import Integers, Ragged, offsets_of
 from archlang.tasks.kit.split import Split
-from archlang.tasks.kit.task import Kind, Unit
-
-__all__ = ["LraRetrieval", "read"]
+from archlang.tasks.kit.task import Kind, ShippedTask, Unit
 
 FILES = {"train": "train", "valid": "eval", "test": "test"}
 _LABELS = {"0.0": 0, "1.0": 1}
@@ -48,38 +44,27 @@ def read(lines: Iterable[str], length: int) -> Iterator[tuple[int, bytes, bytes]
         csv.field_size_limit(previous_limit)
 
 
-@dataclass(frozen=True, kw_only=True)
-class LraRetrieval:
-    """The task. Its splits are the published files for every seed."""
-
-    length: int = 4_000
+class LraRetrieval(ShippedTask):
+    length: int
 
     vocabulary = tuple(f"<{byte}>" for byte in range(256))
     kind = Kind.PAIRS
     class_names = ("unrelated", "related")
-    in_distribution = tuple(FILES)
+    in_distribution = ShippedTask.splits
     breakdown = "together"
     group_names: ClassVar = {"together": class_names}
     unit = Unit.SAMPLE
     metrics = ("accuracy",)
-    version = 1
-
-    def __post_init__(self) -> None:
-        check_bounds("lra_retrieval", "length", self.length, 1)
-
-    def split_names(self) -> tuple[str, ...]:
-        return tuple(FILES)
 
     def reads(self) -> tuple[tuple[str, str], ...]:
         return tuple(("lra", _member(split)) for split in FILES)
 
-    def generate(self, split: str, seed: int) -> Split:
-        check_split("lra_retrieval", split, self.split_names())
+    def make(self, split: str, seed: int) -> Split:
         member = _member(split)
         try:
             fields, labels = collect(read(store.lines("lra", member), self.length))
         except ValueError as error:
-            raise mistakes.damaged_file("lra", member, error) from error
+            raise mistakes.error("damaged_file", "lra", member, error) from error
         return Split(fields, labels, groups={"together": labels})
 
 

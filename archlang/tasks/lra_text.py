@@ -10,23 +10,18 @@ Tay et al. (2021), on the reviews of Maas et al. (2011).
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from archlang.data import store
 from archlang.tasks.kit import mistakes
-from archlang.tasks.kit.checks import check_bounds, check_split
 from archlang.tasks.kit.ragged import Ragged
 from archlang.tasks.kit.split import Split
-from archlang.tasks.kit.task import Kind, Unit
-
-__all__ = ["LraText", "reviews"]
+from archlang.tasks.kit.task import Kind, ShippedTask, Unit
 
 ARCHIVE = "aclImdb_v1.tar.gz"
 PUBLISHED_SIZE = 25_000
-SPLITS = ("train", "test")
 _NAME = re.compile(r"(?:.*/)?(train|test)/(pos|neg)/(\d+)_\d+\.txt")
 
 
@@ -42,37 +37,26 @@ def reviews(files: Iterable[tuple[str, bytes]], split: str, length: int) -> tupl
     return [content for _, _, content in rated], [int(positive) for positive, _, _ in rated]
 
 
-@dataclass(frozen=True, kw_only=True)
-class LraText:
-    """The task. Its splits are the published ones for every seed."""
-
-    length: int = 4_096
+class LraText(ShippedTask):
+    length: int
 
     vocabulary = tuple(f"<{byte}>" for byte in range(256))
     kind = Kind.CLASSIFICATION
     class_names = ("negative", "positive")
-    in_distribution = SPLITS
+    splits = in_distribution = ("train", "test")
     breakdown = "favour"
     group_names: ClassVar = {"favour": class_names}
     unit = Unit.SAMPLE
     metrics = ("accuracy",)
-    version = 1
-
-    def __post_init__(self) -> None:
-        check_bounds("lra_text", "length", self.length, 1)
-
-    def split_names(self) -> tuple[str, ...]:
-        return SPLITS
 
     def reads(self) -> tuple[tuple[str, str], ...]:
         return (("imdb", ARCHIVE),)
 
-    def generate(self, split: str, seed: int) -> Split:
-        check_split("lra_text", split, SPLITS)
+    def make(self, split: str, seed: int) -> Split:
         texts, labels = reviews(store.contents("imdb", ARCHIVE), split, self.length)
         if len(texts) != PUBLISHED_SIZE:
-            raise mistakes.damaged_file(
-                "imdb", ARCHIVE, f"it has {len(texts)} reviews of {split}, expected {PUBLISHED_SIZE}"
+            raise mistakes.error(
+                "damaged_file", "imdb", ARCHIVE, f"it has {len(texts)} reviews of {split}, expected {PUBLISHED_SIZE}"
             )
         positive = np.asarray(labels, dtype=np.int64)
         return Split({"x": Ragged.of_bytes(texts)}, positive, groups={"favour": positive})

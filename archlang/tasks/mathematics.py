@@ -13,7 +13,6 @@ difficulties together, as in Csordás et al. (2021).
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from decimal import Context, Decimal
 from functools import cached_property
 from itertools import islice
@@ -22,21 +21,15 @@ import numpy as np
 
 from archlang.data import store
 from archlang.tasks.kit import mistakes, published_files
-from archlang.tasks.kit.checks import check_bounds, check_choice, check_split
-from archlang.tasks.kit.fingerprints import Patience, Seen, fingerprints, in_share
+from archlang.tasks.kit.distinct import Fingerprints, Search, Seen, fingerprints, in_share
 from archlang.tasks.kit.lexicon import BEGIN, END
 from archlang.tasks.kit.ragged import Integers, Ragged
 from archlang.tasks.kit.random_stream import RandomStream, ScalarStream
-from archlang.tasks.kit.sequence_pairs import SequencePairs
 from archlang.tasks.kit.split import Split
-from archlang.tasks.kit.task import PAIR_MARKS, Kind, Unit
-
-__all__ = ["Mathematics", "question"]
+from archlang.tasks.kit.task import PairTask
 
 MODULES = {"add_or_sub": "arithmetic__add_or_sub", "place_value": "numbers__place_value"}
-SOURCES = ("generated", "files")
 DIFFICULTIES = ("easy", "medium", "hard")
-SPLITS = ("train", "iid", "interpolate", "extrapolate")
 # The range of the approximate total number of digits in the numbers of a question.
 TRAIN_DIGITS = {"add_or_sub": (4.0, 16.0), "place_value": (3.0, 10.0)}
 INTERPOLATE_DIGITS = {"add_or_sub": 12.0, "place_value": 8.0}
@@ -79,34 +72,16 @@ _TOKENS = bytes(CHARACTERS.index(chr(byte)) if chr(byte) in CHARACTERS else len(
 Question = tuple[str, str]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Mathematics:
-    """The task. `draws` is the number of questions drawn for each difficulty, before repeated ones are dropped."""
-
-    module: str = "add_or_sub"
-    data: str = "generated"
-    draws: int = 666_666
-    test_size: int = 10_000
+class Mathematics(PairTask):
+    module: str
+    data: str
+    draws: int
 
     vocabulary = VOCABULARY
-    begin, end = len(VOCABULARY) - 1, len(VOCABULARY) - 2
-    kind = Kind.SEQ2SEQ
-    marks = PAIR_MARKS
+    splits = ("train", "iid", "interpolate", "extrapolate")
     in_distribution = ("train", "iid", "interpolate")
     breakdown = "digits"
     groups = ("digits", "difficulty")
-    unit = Unit.SEQUENCE
-    metrics = ("accuracy", "token_accuracy")
-    version = 1
-
-    def __post_init__(self) -> None:
-        for static, choices in (("module", tuple(MODULES)), ("data", SOURCES)):
-            check_choice("mathematics", static, getattr(self, static), choices)
-        for static, least in (("draws", 1), ("test_size", 0)):
-            check_bounds("mathematics", static, getattr(self, static), least)
-
-    def split_names(self) -> tuple[str, ...]:
-        return SPLITS
 
     def reads(self) -> tuple[tuple[str, str], ...]:
         if self.data != "files":
@@ -114,8 +89,7 @@ class Mathematics:
         folders = (*(f"train-{difficulty}" for difficulty in DIFFICULTIES), "interpolate", "extrapolate")
         return tuple(("dm_math", self._member(folder)) for folder in folders)
 
-    def generate(self, split: str, seed: int) -> Split:
-        check_split("mathematics", split, SPLITS)
+    def make(self, split: str, seed: int) -> Split:
         if self.data == "files":
             questions, difficulties = self._files[split]
         elif split in ("train", "iid"):
@@ -125,7 +99,7 @@ class Mathematics:
         digits = np.asarray([_digits(text) for text, _ in questions], dtype=np.int64)
         groups = {"digits": digits, **({"difficulty": difficulties} if len(difficulties) else {})}
         source, target = (_encoded([question[side] for question in questions]) for side in (0, 1))
-        return SequencePairs(source, target, groups).split(self.begin, self.end)
+        return self.pairs(source, target, groups)
 
     # Generated questions
 
@@ -149,16 +123,13 @@ class Mathematics:
         digits = INTERPOLATE_DIGITS[self.module]
         low, high = EXTRAPOLATE_DIGITS[self.module] if split == "extrapolate" else (digits, digits)
         drawn = self._questions(RandomStream("mathematics", self.module, split, seed), low, high)
-        seen, patience = Seen(), Patience(self.test_size, _WINDOW)
+        remedy, share = "choose `module = add_or_sub`", SHARES[split]
+        search = Search(self.name, "test_size", self.test_size, remedy, share=share, window=_WINDOW)
         questions: list[Question] = []
-        while len(questions) < self.test_size:
-            fresh = _fresh(list(islice(drawn, _BATCH)), seen, SHARES[split])
-            questions += fresh
-            if patience.is_over(len(fresh)) and len(questions) < self.test_size:
-                raise mistakes.items_too_rare(
-                    "mathematics", "test_size", self.test_size, len(questions), "choose `module = add_or_sub`"
-                )
-        return questions[: self.test_size]
+        while search.missing:
+            batch = list(islice(drawn, _BATCH))
+            questions += [batch[index] for index in search.pick(_prints(batch))]
+        return questions
 
     def _questions(self, rng: RandomStream, low: float, high: float) -> Iterator[Question]:
         stream = _QuestionStream(rng)
@@ -280,9 +251,13 @@ def _written(number: Decimal) -> str:
     return "0" if text in ("-0", "") else text
 
 
+def _prints(batch: Sequence[Question]) -> Fingerprints:
+    return fingerprints(_encoded([text for text, _ in batch]))
+
+
 def _fresh(batch: Sequence[Question], seen: Seen, share: tuple[float, float]) -> list[Question]:
     """Returns the questions of a share that were not drawn before."""
-    prints = fingerprints(_encoded([text for text, _ in batch]))
+    prints = _prints(batch)
     return [batch[int(index)] for index in np.flatnonzero(in_share(prints, *share) & seen.fresh(prints))]
 
 

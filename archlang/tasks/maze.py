@@ -1,7 +1,6 @@
 """Maze: draw the path from the start to the goal.
 
-The model answers for every cell, as in the data of "Hierarchical Reasoning Model" (Wang et al., 2025). The mazes of
-that data have several paths, and the answer is a shortest one. These mazes are trees, so there is one path.
+As in the data of "Hierarchical Reasoning Model" (Wang et al., 2025), whose mazes have several paths; these are trees.
 
 >>> task = Maze(side=5, train=Interval(2, 4), test=Interval(6, 6), train_size=10)
 >>> train = task.generate("train", seed=0)
@@ -20,67 +19,43 @@ that data have several paths, and the answer is a shortest one. These mazes are 
 """
 
 from collections import deque
-from dataclasses import dataclass
 
 import numpy as np
 
-from archlang.tasks.kit.checks import check_bounds, check_ranges, check_sizes, check_split
-from archlang.tasks.kit.distinct import draw_distinct
-from archlang.tasks.kit.fingerprints import Fingerprints, table_fingerprints
-from archlang.tasks.kit.mistakes import TaskError
+from archlang.tasks.kit.distinct import Fingerprints, draw_distinct, table_fingerprints
 from archlang.tasks.kit.ragged import Ragged
 from archlang.tasks.kit.random_stream import RandomStream, ScalarStream
 from archlang.tasks.kit.split import Split
-from archlang.tasks.kit.task import Kind, Task, Unit, class_names, spell
+from archlang.tasks.kit.task import Kind, ShippedTask, Task, Unit, class_names, spell
 from archlang.types.statics import Interval
-
-__all__ = ["Interval", "Maze", "show"]
 
 WALL, FREE, START, GOAL, PATH = range(5)
 VOCABULARY = ("#", ".", "S", "G")
 CLASS_NAMES = (*VOCABULARY, "o")
-DEFAULT_TRAIN, DEFAULT_TEST = Interval(2, 16), Interval(18, 40)
-_LARGEST = 63
 _BATCH = 1 << 8
 
 
-@dataclass(frozen=True, kw_only=True)
-class Maze:
-    """The task. Rooms are the cells with odd coordinates, counted from 0; the last row and column of an even `side` are
+class Maze(ShippedTask):
+    """Rooms are the cells with odd coordinates, counted from 0; the last row and column of an even `side` are
     walls."""
 
-    side: int = 11
-    train: Interval = DEFAULT_TRAIN
-    test: Interval = DEFAULT_TEST
-    train_size: int = 10_000
-    valid_size: int = 500
-    test_size: int = 500
+    side: int
+    test: Interval
 
-    name = "maze"
+    disjoint = ("train", "test")
     kind = Kind.TAGGING
     breakdown = "length"
-    in_distribution = ("train", "valid")
     unit = Unit.SEQUENCE
     metrics = ("accuracy", "token_accuracy")
     vocabulary = VOCABULARY
     class_names = CLASS_NAMES
-    version = 1
 
-    def __post_init__(self) -> None:
-        check_bounds(self.name, "side", self.side, 3, _LARGEST)
-        check_sizes(self.name, self)
+    def check(self) -> None:
         rooms = ((self.side - 1) // 2) ** 2
-        ranges = {"train": self.train, "test": self.test}
-        check_ranges(self.name, ranges, 1, max(2 * rooms - 2, 1))
-        for static, lengths in ranges.items():
-            if lengths.low == lengths.high and lengths.low % 2:
-                raise TaskError(f"{static} = {lengths} has no even number", "choose a range with an even number")
+        self.check_ranges(("train", "test"), 1, max(2 * rooms - 2, 1))
+        self.check_even(("train", "test"))
 
-    def split_names(self) -> tuple[str, ...]:
-        return ("train", "valid", "test")
-
-    def generate(self, split: str, seed: int) -> Split:
-        check_split(self.name, split, self.split_names())
+    def make(self, split: str, seed: int) -> Split:
         lengths = self.test if split == "test" else self.train
         rng = RandomStream(self.name, self.side, split, lengths.low, lengths.high, seed)
         scalars = ScalarStream(rng)
@@ -91,7 +66,7 @@ class Maze:
             x = np.where(solved == PATH, FREE, solved).astype(np.uint8)
             return maze_split(x, solved), table_fingerprints(x)
 
-        size = getattr(self, f"{split}_size")
+        size = self.size(split)
         return draw_distinct(self.name, split, size, draw, _BATCH, "a larger `side`, or shorter paths")
 
     def _maze(self, rng: ScalarStream, lengths: Interval) -> list[int] | None:

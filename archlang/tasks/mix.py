@@ -1,42 +1,23 @@
 """Mix: answer with the middle symbol and the first symbol of the sequence alternately.
 
-As in Pointer-Augmented Neural Memory (Le et al., 2024, section 3.1): the answer to L symbols has L symbols, x at ⌈L/2⌉
-at odd positions (counted from 1) and x at 1 at even positions. In the example in Table 6 of the paper, even positions
-repeat the symbol of the sequence at this position; `even = same` selects that. Everything else is as in `copy`.
+Le et al. (2024), Pointer-Augmented Neural Memory, section 3.1.
 
 >>> task = Mix(train_size=10)
 >>> train = task.generate("train", seed=0)
->>> spell(task, train.inputs["source"][0]), spell(task, train.inputs["target"][0]), spell(task, train.targets[0])
+>>> task.spell(train.inputs["source"][0]), task.spell(train.inputs["target"][0]), task.spell(train.targets[0])
 ('[B] 6 3 4 4 1 9 8 0 6 [E]', '[B] 1 6 1 6 1 6 1 6', '1 6 1 6 1 6 1 6 1')
->>> spell(task, train.inputs["source"][1]), spell(task, train.inputs["target"][1]), spell(task, train.targets[1])
+>>> task.spell(train.inputs["source"][1]), task.spell(train.inputs["target"][1]), task.spell(train.targets[1])
 ('[B] 0 3 7 7 0 0 2 9 8 [E]', '[B] 0 0 0 0 0 0 0 0', '0 0 0 0 0 0 0 0 0')
 """
-
-from dataclasses import dataclass
 
 import numpy as np
 
 from archlang.tasks.copy import Copy
-from archlang.tasks.kit.checks import check_choice
 from archlang.tasks.kit.ragged import Ragged
-from archlang.tasks.kit.task import spell
-
-__all__ = ["Mix", "spell"]
-
-CHOICES = ("first", "same")
 
 
-@dataclass(frozen=True, kw_only=True)
 class Mix(Copy):
-    """The task."""
-
-    even: str = "first"
-
-    name = "mix"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_choice(self.name, "even", self.even, CHOICES)
+    even: str
 
     def answers(self, symbols: Ragged) -> Ragged:
         lengths = symbols.lengths

@@ -1,53 +1,40 @@
 """Modular arithmetic: compute an expression of numbers with +, - and *, modulo 5.
 
-A regular task of Delétang et al. (2023), Neural Networks and the Chomsky Hierarchy. There are no brackets, and products
-bind more tightly.
+A regular task of Delétang et al. (2023), Neural Networks and the Chomsky Hierarchy.
 
 >>> task = ModularArithmetic(train=Interval(5, 11), train_size=10)
 >>> train = task.generate("train", seed=0)
->>> spell(task, train.inputs["x"][0]), int(train.targets[0])
+>>> task.spell(train.inputs["x"][0]), int(train.targets[0])
 ('[B] 4 * 3 * 3 [E]', 1)
->>> spell(task, train.inputs["x"][3]), int(train.targets[3])
+>>> task.spell(train.inputs["x"][3]), int(train.targets[3])
 ('[B] 1 - 4 - 4 [E]', 3)
 """
-
-from dataclasses import dataclass
 
 import numpy as np
 
 from archlang.tasks.kit import mistakes
-from archlang.tasks.kit.checks import check_bounds
 from archlang.tasks.kit.chomsky_hierarchy import ChomskyTask, length_groups
 from archlang.tasks.kit.ragged import Integers, Ragged, enclose, offsets_of
 from archlang.tasks.kit.random_stream import RandomStream
 from archlang.tasks.kit.split import Split
-from archlang.tasks.kit.task import X_MARKS, Kind, Unit, spell
+from archlang.tasks.kit.task import X_MARKS, Kind, Unit
 from archlang.types.statics import Interval
 
-__all__ = ["Interval", "ModularArithmetic", "spell"]
-
-_LARGEST = 100
+__all__ = ["Interval", "ModularArithmetic"]
 
 
-@dataclass(frozen=True, kw_only=True)
 class ModularArithmetic(ChomskyTask):
-    """The task. Expressions have odd lengths: an even length is reduced by 1."""
+    modulus: int
 
-    modulus: int = 5
-    begin_end: bool = True
-
-    name = "modular_arithmetic"
     kind = Kind.CLASSIFICATION
     marks = X_MARKS
     unit = Unit.SAMPLE
     metrics = ("accuracy",)
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_bounds(self.name, "modulus", self.modulus, 2, _LARGEST)
+    def check(self) -> None:
         # After this reduction, lengths of train and test must still differ.
         if _odd(self.test.low) <= _odd(self.train.high) and _odd(self.train.low) <= _odd(self.test.high):
-            raise mistakes.ranges_overlap(self.name, "train", self.train, "test", self.test)
+            raise mistakes.error("ranges_overlap", self.name, "train", self.train, "test", self.test)
 
     @property
     def class_names(self) -> tuple[str, ...]:

@@ -1,81 +1,54 @@
 """Multi-query associative recall: answer each repeated key with its value.
 
-Arora et al. (2024), Zoology. A sequence begins with pairs of a key and a value, from the two halves of the vocabulary,
-each at most once. The keys are repeated after gaps that follow a power law, and the model answers at these positions.
-All other symbols are random.
+Arora et al. (2024), Zoology.
 
 >>> task = Mqar(words=12, length=12, pairs=2, test_length=(16,), test_pairs=(4,), train_size=10)
 >>> train = task.generate("train", seed=0)
->>> spell(task, train.inputs["x"][0]), np.flatnonzero(train.scored[0]), train.targets[0][train.scored[0]]
+>>> task.spell(train.inputs["x"][0]), np.flatnonzero(train.scored[0]), train.targets[0][train.scored[0]]
 ('4 9 1 11 5 1 1 10 4 8 11 7', array([6, 8]), array([11,  9], dtype=int32))
->>> spell(task, train.inputs["x"][3]), np.flatnonzero(train.scored[3]), train.targets[3][train.scored[3]]
+>>> task.spell(train.inputs["x"][3]), np.flatnonzero(train.scored[3]), train.targets[3][train.scored[3]]
 ('1 6 4 10 1 7 4 5 11 2 2 7', array([4, 6]), array([ 6, 10], dtype=int32))
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
 from archlang.tasks.kit import mistakes
-from archlang.tasks.kit.checks import check_bounds, check_sizes, check_split
-from archlang.tasks.kit.fingerprints import Patience, Seen, in_share, table_fingerprints
+from archlang.tasks.kit.distinct import Search, table_fingerprints
 from archlang.tasks.kit.ragged import Integers, Ragged
 from archlang.tasks.kit.random_stream import RandomStream
 from archlang.tasks.kit.split import Split, join_splits
-from archlang.tasks.kit.task import Kind, Unit, spell
+from archlang.tasks.kit.task import Kind, ShippedTask, Unit
 
-__all__ = ["Mqar", "np", "spell"]
-
-PUBLISHED_TEST_LENGTH, PUBLISHED_TEST_PAIRS = (128, 256, 512), (8, 16, 64)
 # The share of all sequences of a length and number of pairs that a split may hold, by fingerprint.
 SHARES = {"train": (0.0, 0.75), "valid": (0.75, 0.875), "test": (0.875, 1.0)}
-_MOST_WORDS, _LONGEST = 1 << 20, 4_096
 _BATCH = 1 << 13
-_WINDOW = 40
 
 
-@dataclass(frozen=True, kw_only=True)
-class Mqar:
-    """The task. A sequence of `length` symbols has `pairs` keys. `test_length` and `test_pairs` are parallel lists."""
-
-    words: int = 8_192
-    length: int = 64
-    pairs: int = 4
-    test_length: tuple[int, ...] = PUBLISHED_TEST_LENGTH
-    test_pairs: tuple[int, ...] = PUBLISHED_TEST_PAIRS
-    power: float = 0.01
-    train_size: int = 100_000
-    valid_size: int = 3_000
-    test_size: int = 3_000
+class Mqar(ShippedTask):
+    words: int
+    length: int
+    pairs: int
+    test_length: tuple[int, ...]
+    test_pairs: tuple[int, ...]
+    power: float
 
     kind = Kind.LANGUAGE_MODEL
     breakdown = "length"
     groups = ("length", "pairs")
-    in_distribution = ("train", "valid")
     unit = Unit.POSITION
     metrics = ("accuracy", "sequence_accuracy")
-    version = 1
 
-    def __post_init__(self) -> None:
-        check_sizes("mqar", self)
-        check_bounds("mqar", "words", self.words, 4, _MOST_WORDS)
-        if not 0 < self.power <= 1:
-            raise mistakes.outside("mqar", "power", self.power, 0, 1)
+    def check(self) -> None:
         if len(self.test_length) != len(self.test_pairs):
-            raise mistakes.lists_differ(
-                "mqar", "test_length", len(self.test_length), "test_pairs", len(self.test_pairs)
-            )
-        cells = [("length", "pairs", self.length, self.pairs)]
-        cells += [("test_length", "test_pairs", *cell) for cell in self._cells()]
-        for name, count, length, pairs in cells:
-            for static, value in ((name, length), (count, pairs)):
-                if not isinstance(value, int):
-                    raise mistakes.not_of_kind(static, value, "whole number")
-            check_bounds("mqar", name, length, 4, _LONGEST)
+            counts = len(self.test_length), len(self.test_pairs)
+            raise mistakes.error("lists_differ", self.name, "test_length", counts[0], "test_pairs", counts[1])
+        for length, pairs in self._cells():
             # A pair takes at least four symbols: the key, the value, the repeated key, and one symbol after it.
             most = min(length // 4, self.words // 2 - 1)
-            check_bounds("mqar", count, pairs, 1, most)
+            if pairs > most:
+                raise mistakes.outside(self.name, "test_pairs", pairs, 1, most)
 
     @property
     def vocabulary(self) -> tuple[str, ...]:
@@ -89,8 +62,7 @@ class Mqar:
             return {"length": self.test_length, "pairs": self.test_pairs}
         return {"length": (self.length,), "pairs": (self.pairs,)}
 
-    def generate(self, split: str, seed: int) -> Split:
-        check_split("mqar", split, self.split_names())
+    def make(self, split: str, seed: int) -> Split:
         cells = self._cells() if split == "test" else ((self.length, self.pairs),)
         return join_splits([self._draw(split, length, pairs, seed) for length, pairs in cells])
 
@@ -99,19 +71,15 @@ class Mqar:
 
     def _draw(self, split: str, length: int, pairs: int, seed: int) -> Split:
         """Draws distinct sequences of this length and number of pairs."""
-        size = getattr(self, f"{split}_size")
-        rng, seen, patience = RandomStream("mqar", split, length, pairs, seed), Seen(), Patience(size, _WINDOW)
+        size = self.size(split)
+        rng = RandomStream("mqar", split, length, pairs, seed)
+        search = Search(self.name, f"{split}_size", size, "choose more `words`", share=SHARES[split])
         rows, answers = np.empty((size, length), dtype=np.int32), np.empty((size, length), dtype=np.int32)
-        done = 0
-        while done < size:
-            batch, batch_answers = self._rows(rng, min(_BATCH, max(64, 2 * (size - done))), length, pairs)
-            prints = table_fingerprints(batch)
-            fresh = np.flatnonzero(in_share(prints, *SHARES[split]) & seen.fresh(prints))[: size - done]
+        while search.missing:
+            batch, batch_answers = self._rows(rng, min(_BATCH, max(64, 2 * search.missing)), length, pairs)
+            done, fresh = size - search.missing, search.pick(table_fingerprints(batch))
             end = done + len(fresh)
             rows[done:end], answers[done:end] = batch[fresh], batch_answers[fresh]
-            done = end
-            if patience.is_over(len(fresh)) and done < size:
-                raise mistakes.items_too_rare("mqar", f"{split}_size", size, done, "choose more `words`")
         groups = {"length": np.full(size, length), "pairs": np.full(size, pairs)}
         targets = Ragged.table(np.maximum(answers, 0))
         return Split({"x": Ragged.table(rows)}, targets, Ragged.table(answers >= 0), groups)

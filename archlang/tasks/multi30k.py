@@ -8,20 +8,15 @@ Elliott et al. (2016). The split by length is from Pointer-Augmented Neural Memo
 ('ein', 'mann', '-', 'im', '"', 'büro', '"', '-', 'sagt', "'", 's', '.')
 """
 
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from archlang.data import store
 from archlang.tasks.kit import mistakes
-from archlang.tasks.kit.checks import check_bounds, check_choice, check_share, check_split
 from archlang.tasks.kit.lexicon import BEGIN, END, UNKNOWN, Lexicon, Words, filled, most_frequent, split_sentence
-from archlang.tasks.kit.sequence_pairs import SequencePairs
 from archlang.tasks.kit.split import Split
-from archlang.tasks.kit.task import PAIR_MARKS, Kind, Unit
-
-__all__ = ["Multi30k", "split_sentence"]
+from archlang.tasks.kit.task import PairTask
 
 FILES = {
     "train": "train",
@@ -32,33 +27,19 @@ FILES = {
 }
 # The files that `split = length` sorts by length.
 SORTED = ("train", "valid", "test")
-SPLITS = ("length", "published")
 SOURCE, TARGET = "en", "de"
 
 Sentences = tuple[list[Words], list[Words]]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Multi30k:
-    """The task. Its splits are equal for every seed."""
+class Multi30k(PairTask):
+    split: str
+    share: float
+    source_words: int
+    target_words: int
 
-    split: str = "length"
-    share: float = 0.8
-    source_words: int = 10_000
-    target_words: int = 10_000
-
-    kind = Kind.SEQ2SEQ
-    marks = PAIR_MARKS
     breakdown = "length"
-    unit = Unit.SEQUENCE
     metrics = ("perplexity", "token_accuracy", "accuracy")
-    version = 1
-
-    def __post_init__(self) -> None:
-        check_choice("multi30k", "split", self.split, SPLITS)
-        check_share("multi30k", "share", self.share)
-        for static in ("source_words", "target_words"):
-            check_bounds("multi30k", static, getattr(self, static), 1)
 
     @property
     def in_distribution(self) -> tuple[str, ...]:
@@ -91,24 +72,15 @@ class Multi30k:
         """The English words."""
         return self._lexicons[0].texts
 
-    @property
-    def begin(self) -> int:
-        return self.target_words + 2
-
-    @property
-    def end(self) -> int:
-        return self.target_words + 1
-
     def reads(self) -> tuple[tuple[str, str], ...]:
         return tuple(("multi30k", f"{file}.{side}") for file in self._used.values() for side in (SOURCE, TARGET))
 
-    def generate(self, split: str, seed: int) -> Split:
-        check_split("multi30k", split, self.split_names())
+    def make(self, split: str, seed: int) -> Split:
         source, target = (
             lexicon.encode(rows) for lexicon, rows in zip(self._lexicons, self._sentences(split), strict=True)
         )
-        pairs = SequencePairs(source, target, {"length": source.lengths // 10 * 10})
-        return pairs.split(self.begin, self.end, source_begin=self.source_words + 2, source_end=self.source_words + 1)
+        marks = (self.source_words + 2, self.source_words + 1)
+        return self.pairs(source, target, {"length": source.lengths // 10 * 10}, marks)
 
     def _sentences(self, split: str) -> Sentences:
         if self.split == "published":
@@ -134,5 +106,7 @@ def _pairs(file: str) -> Sentences:
         list[Words](map(split_sentence, store.lines("multi30k", f"{file}.{side}"))) for side in (SOURCE, TARGET)
     )
     if len(source) != len(target):
-        raise mistakes.uneven_files("multi30k", f"{file}.{SOURCE}", len(source), f"{file}.{TARGET}", len(target))
+        raise mistakes.error(
+            "uneven_files", "multi30k", f"{file}.{SOURCE}", len(source), f"{file}.{TARGET}", len(target)
+        )
     return source, target

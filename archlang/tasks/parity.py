@@ -4,13 +4,11 @@ A regular task of Delétang et al. (2023), Neural Networks and the Chomsky Hiera
 
 >>> task = Parity(train=Interval(5, 11), train_size=10)
 >>> train = task.generate("train", seed=0)
->>> spell(task, train.inputs["x"][0]), int(train.targets[0])
+>>> task.spell(train.inputs["x"][0]), int(train.targets[0])
 ('[B] 1 0 0 1 0 1 1 0 1 0 [E]', 1)
->>> spell(task, train.inputs["x"][3]), int(train.targets[3])
+>>> task.spell(train.inputs["x"][3]), int(train.targets[3])
 ('[B] 0 0 0 1 1 0 [E]', 0)
 """
-
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -18,19 +16,13 @@ from archlang.tasks.kit.chomsky_hierarchy import ChomskyTask, length_groups, ran
 from archlang.tasks.kit.ragged import Integers, enclose
 from archlang.tasks.kit.random_stream import RandomStream
 from archlang.tasks.kit.split import Split
-from archlang.tasks.kit.task import X_MARKS, Kind, Unit, spell
+from archlang.tasks.kit.task import X_MARKS, Kind, Unit
 from archlang.types.statics import Interval
 
-__all__ = ["Interval", "Parity", "spell"]
+__all__ = ["Interval", "Parity"]
 
 
-@dataclass(frozen=True, kw_only=True)
 class Parity(ChomskyTask):
-    """The task."""
-
-    begin_end: bool = True
-
-    name = "parity"
     kind = Kind.CLASSIFICATION
     marks = X_MARKS
     class_names = ("even", "odd")

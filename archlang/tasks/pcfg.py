@@ -1,33 +1,26 @@
 """PCFG SET: compute an expression of string functions, such as `reverse copy O14 O4 C12`.
 
-Hupkes et al. (2020). Functions precede their arguments, without brackets; a comma separates the two arguments of a
-binary function. Expressions with many functions (productivity) or with certain pairs of adjacent functions
-(systematicity) are held out.
+Hupkes et al. (2020). Functions precede their arguments, without brackets; a comma separates two arguments.
 
 >>> task = Pcfg(train_size=20, split="systematicity")
 >>> train = task.generate("train", seed=0)
->>> spell(task, train.inputs["source"][8]), spell(task, train.targets[8])
+>>> task.spell(train.inputs["source"][8]), task.spell(train.targets[8])
 ('[B] append L7 A1 O9 Q1 D6 , reverse shift J14 W4 [E]', 'L7 A1 O9 Q1 D6 J14 W4 [E]')
->>> spell(task, train.inputs["source"][13]), spell(task, train.inputs["target"][13]), spell(task, train.targets[13])
+>>> task.spell(train.inputs["source"][13]), task.spell(train.inputs["target"][13]), task.spell(train.targets[13])
 ('[B] swap_first_last P14 X12 Z19 N17 [E]', '[B] N17 X12 Z19 P14', 'N17 X12 Z19 P14 [E]')
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise, product
 
 import numpy as np
 
 from archlang.tasks.kit import mistakes, published_files
-from archlang.tasks.kit.checks import check_choice, check_sizes, check_split
-from archlang.tasks.kit.fingerprints import Patience, Seen, fingerprints, in_share
+from archlang.tasks.kit.distinct import Search, fingerprints
 from archlang.tasks.kit.lexicon import BEGIN, END, Lexicon
 from archlang.tasks.kit.random_stream import RandomStream, ScalarStream
-from archlang.tasks.kit.sequence_pairs import SequencePairs
 from archlang.tasks.kit.split import Split
-from archlang.tasks.kit.task import PAIR_MARKS, Kind, Unit, spell
-
-__all__ = ["Pcfg", "evaluate", "spell"]
+from archlang.tasks.kit.task import PairTask
 
 Words = tuple[str, ...]
 
@@ -55,8 +48,6 @@ PAIRS = (
     ("repeat", "remove_second"),
     ("append", "swap_first_last"),
 )
-SPLITS = ("iid", "productivity", "systematicity")
-SOURCES = ("generated", "files")
 MOST_TRAINED, MOST_FUNCTIONS = 8, 30
 PUBLISHED_SIZES = {
     "iid": {"train": 82_622, "iid": 4_860, "test": 9_721},
@@ -77,7 +68,7 @@ MOST_TOKENS = 71
 # The share of all expressions that a split may hold, by fingerprint. A test split that a rule separates from the others
 # may hold all.
 SHARES = {"train": (1 / 8, 1.0), "iid": (0.0, 1 / 16), "test": (1 / 16, 1 / 8)}
-_BATCH, _WINDOW = 1 << 13, 40
+_BATCH = 1 << 13
 
 
 def evaluate(expression: Sequence[str]) -> Words:
@@ -111,31 +102,14 @@ def _value(words: Words, start: int) -> tuple[Words, int]:
     return words[start:stop], stop
 
 
-@dataclass(frozen=True, kw_only=True)
-class Pcfg:
-    """The task. A size of 0 means the published size."""
-
-    split: str = "iid"
-    data: str = "generated"
-    train_size: int = 0
-    iid_size: int = 0
-    test_size: int = 0
+class Pcfg(PairTask):
+    split: str
+    data: str
 
     vocabulary = LEXICON.texts
-    begin, end = _IDS[BEGIN], _IDS[END]
-    kind = Kind.SEQ2SEQ
-    marks = PAIR_MARKS
     breakdown = "functions"
     groups = ("functions", "length", "pair")
-    unit = Unit.SEQUENCE
-    metrics = ("accuracy", "token_accuracy")
     has_published_sizes = True
-    version = 1
-
-    def __post_init__(self) -> None:
-        for static, choices in (("split", SPLITS), ("data", SOURCES)):
-            check_choice("pcfg", static, getattr(self, static), choices)
-        check_sizes("pcfg", self)
 
     @property
     def in_distribution(self) -> tuple[str, ...]:
@@ -150,8 +124,7 @@ class Pcfg:
         splits = self.split_names() if self.data == "files" else ()
         return tuple(("pcfg_set", f"{self._path(split)}.{side}") for split in splits for side in ("src", "tgt"))
 
-    def generate(self, split: str, seed: int) -> Split:
-        check_split("pcfg", split, self.split_names())
+    def make(self, split: str, seed: int) -> Split:
         expressions, values = self._files(split) if self.data == "files" else self._generated(split, seed)
         source, target = LEXICON.encode(expressions), LEXICON.encode(values)
         groups = {
@@ -160,7 +133,7 @@ class Pcfg:
         }
         if self.split == "systematicity":
             groups["pair"] = np.asarray([_held_out_pair(expression) for expression in expressions], dtype=np.int64)
-        return SequencePairs(source, target, groups).split(self.begin, self.end)
+        return self.pairs(source, target, groups)
 
     def _files(self, split: str) -> tuple[list[Words], list[Words]]:
         path = self._path(split)
@@ -168,34 +141,28 @@ class Pcfg:
             published_files.parse_lines("pcfg_set", f"{path}.{side}", _read) for side in ("src", "tgt")
         )
         if len(expressions) != len(values):
-            raise mistakes.uneven_files("pcfg_set", f"{path}.src", len(expressions), f"{path}.tgt", len(values))
+            raise mistakes.error(
+                "uneven_files", "pcfg_set", f"{path}.src", len(expressions), f"{path}.tgt", len(values)
+            )
         return expressions, values
 
     def _path(self, split: str) -> str:
         return f"{FOLDERS[self.split]}/{'dev' if split == 'iid' else split}"
 
     def _generated(self, split: str, seed: int) -> tuple[list[Words], list[Words]]:
-        size = getattr(self, f"{split}_size") or PUBLISHED_SIZES[self.split][split]
-        stream, seen, patience = (
-            _ExpressionStream(RandomStream("pcfg", self.split, split, seed)),
-            Seen(),
-            Patience(size, _WINDOW),
-        )
+        size = self.size(split) or PUBLISHED_SIZES[self.split][split]
+        stream = _ExpressionStream(RandomStream("pcfg", self.split, split, seed))
         expressions: list[Words] = []
         low, high = 1, MOST_FUNCTIONS
         if self.split == "productivity":
             low, high = (MOST_TRAINED + 1, high) if split == "test" else (low, MOST_TRAINED)
         share = SHARES[split] if split != "test" or self.split == "iid" else (0.0, 1.0)
-        while len(expressions) < size:
+        search = Search(self.name, f"{split}_size", size, "choose another `split`", share=share)
+        while search.missing:
             batch = [stream.short_expression(stream.weighted(_COUNTS[low - 1 : high]) + low) for _ in range(_BATCH)]
             if self.split == "systematicity":
                 batch = [expression for expression in batch if bool(_held_out_pair(expression)) == (split == "test")]
-            prints = fingerprints(LEXICON.encode(batch))
-            fresh = np.flatnonzero(in_share(prints, *share) & seen.fresh(prints))[: size - len(expressions)]
-            expressions += [batch[index] for index in fresh]
-            if patience.is_over(len(fresh)) and len(expressions) < size:
-                static, drawn = f"{split}_size", len(expressions)
-                raise mistakes.items_too_rare("pcfg", static, size, drawn, "choose another `split`")
+            expressions += [batch[index] for index in search.pick(fingerprints(LEXICON.encode(batch)))]
         return expressions, [evaluate(expression) for expression in expressions]
 
 

@@ -1,22 +1,18 @@
 """Priority sort: sort symbols by a number that accompanies each of them.
 
-As in Pointer-Augmented Neural Memory (Le et al., 2024, appendix D.1): priorities have the standard normal distribution,
-and the answer is the symbols from the lowest to the highest priority. The priorities of `[B]` and `[E]` are 0.
-Everything else is as in `copy`.
+Le et al. (2024), Pointer-Augmented Neural Memory, appendix D.1.
 
 >>> task = PrioritySort(train_size=10)
 >>> train = task.generate("train", seed=0)
->>> spell(task, train.inputs["source"][2]), spell(task, train.targets[2])
+>>> task.spell(train.inputs["source"][2]), task.spell(train.targets[2])
 ('[B] 1 9 5 1 0 6 3 2 9 [E]', '3 1 6 5 9 2 1 0 9')
 >>> [f"{priority:.2f}" for priority in train.inputs["priority"][2][:, 0]]
 ['0.00', '0.25', '0.48', '0.35', '0.71', '0.93', '0.34', '-1.03', '0.58', '2.08', '0.00']
->>> spell(task, train.inputs["source"][4]), spell(task, train.targets[4])
+>>> task.spell(train.inputs["source"][4]), task.spell(train.targets[4])
 ('[B] 4 5 [E]', '4 5')
 >>> [f"{priority:.2f}" for priority in train.inputs["priority"][4][:, 0]]
 ['0.00', '-1.29', '1.25', '0.00']
 """
-
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -24,23 +20,10 @@ from archlang.tasks.copy import Copy
 from archlang.tasks.kit.lexicon import ENCLOSED
 from archlang.tasks.kit.ragged import Ragged, enclose
 from archlang.tasks.kit.random_stream import RandomStream
-from archlang.tasks.kit.task import PAIR_MARKS, spell
-from archlang.types.statics import Interval
-
-__all__ = ["PrioritySort", "spell"]
-
-PUBLISHED_TRAIN, PUBLISHED_VALID, PUBLISHED_TEST = Interval(1, 10), Interval(11, 11), (21, 41, 81)
+from archlang.tasks.kit.task import PAIR_MARKS
 
 
-@dataclass(frozen=True, kw_only=True)
 class PrioritySort(Copy):
-    """The task."""
-
-    train: Interval = PUBLISHED_TRAIN
-    valid: Interval = PUBLISHED_VALID
-    test: tuple[int, ...] = PUBLISHED_TEST
-
-    name = "priority_sort"
     marks = PAIR_MARKS | {"priority": ENCLOSED}
 
     def items(self, rng: RandomStream, symbols: Ragged) -> tuple[dict[str, Ragged], Ragged]:

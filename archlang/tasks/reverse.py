@@ -1,32 +1,22 @@
 """Reverse: repeat a sequence of symbols from its end, last in first out.
 
-As in Pointer-Augmented Neural Memory (Le et al., 2024, section 3.1). Everything else is as in `copy`.
+Le et al. (2024), Pointer-Augmented Neural Memory, section 3.1.
 
 >>> task = Reverse(train_size=10)
 >>> train = task.generate("train", seed=0)
->>> spell(task, train.inputs["source"][0]), spell(task, train.inputs["target"][0]), spell(task, train.targets[0])
+>>> task.spell(train.inputs["source"][0]), task.spell(train.inputs["target"][0]), task.spell(train.targets[0])
 ('[B] 5 2 4 9 4 8 5 5 [E]', '[B] 5 5 8 4 9 4 2', '5 5 8 4 9 4 2 5')
->>> spell(task, train.inputs["source"][1]), spell(task, train.inputs["target"][1]), spell(task, train.targets[1])
+>>> task.spell(train.inputs["source"][1]), task.spell(train.inputs["target"][1]), task.spell(train.targets[1])
 ('[B] 0 5 [E]', '[B] 5', '5 0')
 """
-
-from dataclasses import dataclass
 
 import numpy as np
 
 from archlang.tasks.copy import Copy
 from archlang.tasks.kit.ragged import Ragged
-from archlang.tasks.kit.task import spell
-
-__all__ = ["Reverse", "spell"]
 
 
-@dataclass(frozen=True, kw_only=True)
 class Reverse(Copy):
-    """The task."""
-
-    name = "reverse"
-
     def answers(self, symbols: Ragged) -> Ragged:
         # Index p of a sequence at a … b - 1 gets the symbol at index a + b - 1 - p.
         ends = np.repeat(symbols.offsets[:-1] + symbols.offsets[1:] - 1, symbols.lengths)

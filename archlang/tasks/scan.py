@@ -1,32 +1,27 @@
 """SCAN: translate commands such as `jump twice` into actions.
 
-Lake & Baroni (2018). A grammar without recursion generates all 20,910 commands, and each has one sequence of actions.
-`split = length` trains on at most `cutoff` actions: 22 as published, others as in Newman et al. (2020) and Csordás et
-al. (2021). With `split = jump` and `split = turn_left`, train has this action only as a command of its own.
+Lake & Baroni (2018). A grammar without recursion generates all 20,910 commands. Other cutoffs than 22 are those of
+Newman et al. (2020) and Csordás et al. (2021).
 
 >>> task = Scan(split="length", cutoff=22)
 >>> train = task.generate("train", seed=0)
->>> spell(task, train.inputs["source"][27]), spell(task, train.inputs["target"][27]), spell(task, train.targets[27])
+>>> task.spell(train.inputs["source"][27]), task.spell(train.inputs["target"][27]), task.spell(train.targets[27])
 ('[B] walk twice and jump [E]', '[B] I_WALK I_WALK I_JUMP', 'I_WALK I_WALK I_JUMP [E]')
->>> spell(task, train.inputs["source"][65]), spell(task, train.targets[65])
+>>> task.spell(train.inputs["source"][65]), task.spell(train.targets[65])
 ('[B] run and look opposite right [E]', 'I_RUN I_TURN_RIGHT I_TURN_RIGHT I_LOOK [E]')
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import cache
 from itertools import product
 
 import numpy as np
 
-from archlang.tasks.kit import mistakes, published_files
-from archlang.tasks.kit.checks import check_choice, check_split
-from archlang.tasks.kit.fingerprints import fingerprints
+from archlang.tasks.kit import published_files
+from archlang.tasks.kit.distinct import fingerprints
 from archlang.tasks.kit.ragged import Integers, Ragged, append, enclose, shift
 from archlang.tasks.kit.split import Split
-from archlang.tasks.kit.task import PAIR_MARKS, Kind, Unit, spell
-
-__all__ = ["Scan", "commands", "published_iid", "read", "spell"]
+from archlang.tasks.kit.task import PairTask
 
 WORDS = (
     *("after", "and", "around", "jump", "left", "look", "opposite"),
@@ -36,14 +31,10 @@ ACTIONS = ("I_JUMP", "I_LOOK", "I_RUN", "I_TURN_LEFT", "I_TURN_RIGHT", "I_WALK")
 VOCABULARY = (*WORDS, *ACTIONS, "[E]", "[B]")
 END, BEGIN = len(VOCABULARY) - 2, len(VOCABULARY) - 1
 PRIMITIVES = {"jump": ("jump",), "turn_left": ("turn", "left")}
-SPLITS = ("simple", "length", *PRIMITIVES)
-SOURCES = ("generated", "files")
-PUBLISHED_CUTOFF = 22
 PUBLISHED_CUTOFFS = (22, 24, 25, 26, 27, 28, 30, 32, 33, 36, 40)
 PUBLISHED_SIMPLE_TEST = 4_182
 # One of ten lines of the published train sets of jump and turn_left is the primitive alone.
 PRIMITIVE_SHARE = 10
-LONGEST = 48
 _IDS = {text: token for token, text in enumerate(VOCABULARY)}
 
 CommandActions = tuple[tuple[str, ...], tuple[str, ...]]
@@ -92,27 +83,13 @@ def _held_out(count: int) -> int:
     return int(count * (1 - 0.9))
 
 
-@dataclass(frozen=True, kw_only=True)
-class Scan:
-    """The task. Its splits are equal for every seed."""
+class Scan(PairTask):
+    split: str
+    cutoff: int
+    data: str
+    joint: bool
 
-    split: str = "simple"
-    cutoff: int = PUBLISHED_CUTOFF
-    data: str = "generated"
-    joint: bool = True
-
-    kind = Kind.SEQ2SEQ
-    marks = PAIR_MARKS
     breakdown = "length"
-    unit = Unit.SEQUENCE
-    metrics = ("accuracy", "token_accuracy")
-    version = 1
-
-    def __post_init__(self) -> None:
-        for static, choices in (("split", SPLITS), ("data", SOURCES)):
-            check_choice("scan", static, getattr(self, static), choices)
-        if not 1 <= self.cutoff < LONGEST:
-            raise mistakes.outside("scan", "cutoff", self.cutoff, 1, LONGEST - 1)
 
     @property
     def vocabulary(self) -> tuple[str, ...]:
@@ -125,12 +102,8 @@ class Scan:
         return VOCABULARY if self.joint else (*WORDS, "[E]", "[B]")
 
     @property
-    def begin(self) -> int:
-        return BEGIN if self.joint else len(ACTIONS)
-
-    @property
     def end(self) -> int:
-        return END if self.joint else len(ACTIONS)
+        return END if self.joint else self.begin
 
     @property
     def in_distribution(self) -> tuple[str, ...]:
@@ -145,8 +118,7 @@ class Scan:
         simple = tuple(f"tasks_{split}_simple.txt" for split in ("train", "test"))
         return tuple(("scan", member) for member in (simple if self.split == "simple" else ("tasks.txt",)))
 
-    def generate(self, split: str, seed: int) -> Split:
-        check_split("scan", split, self.split_names())
+    def make(self, split: str, seed: int) -> Split:
         words, actions = self._files(split) if self.data == "files" else self._generated(split)
         if not self.joint:
             actions = Ragged(actions.values - np.uint8(len(WORDS)), actions.offsets)

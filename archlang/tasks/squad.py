@@ -16,34 +16,77 @@ import string
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from archlang.data import store
-from archlang.tasks.kit import mistakes, word_pieces
-from archlang.tasks.kit.checks import check_bounds, check_choice, check_share, check_split
+from archlang.diagnostics.machine import needs_extra
+from archlang.files.readable import read_named
+from archlang.tasks.kit import mistakes
 from archlang.tasks.kit.lexicon import BEGIN, END, UNKNOWN, Lexicon, filled, most_frequent
 from archlang.tasks.kit.ragged import Ragged, Reals, offsets_of
 from archlang.tasks.kit.split import Split
-from archlang.tasks.kit.task import Kind, Unit
-from archlang.tasks.kit.word_pieces import WordPieces
+from archlang.tasks.kit.task import Kind, ShippedTask, Unit
 
-__all__ = ["Question", "Squad", "exact_match", "f1", "normalised", "read"]
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
 
 FILES = ("train-v1.1.json", "dev-v1.1.json")
-SPLITS = ("length", "published")
 SEPARATOR = "[S]"
 _MARKS = (BEGIN, SEPARATOR, END)
-_PIECE_MARKS = (word_pieces.BEGIN, word_pieces.SEPARATOR, word_pieces.SEPARATOR)
+_PIECE_MARKS = ("[CLS]", "[SEP]", "[SEP]")
 _WORD = re.compile(r"\w+|[^\w\s]")
 _ARTICLE = re.compile(r"\b(?:a|an|the)\b")
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
-# `longest` holds the special tokens, and a piece of the question and of the paragraph.
-_LEAST_LONGEST = 6
 # Separates the answers to a question in the notes of a split. No text contains it.
 _ANSWER_BREAK = "\0"
+_LARGEST_TOKENIZER = 64 << 20
+
+
+class WordPieces:
+    """Cuts texts into the pieces of the tokenizer in a file. No message quotes the file, because its path may come
+    from somebody else's run folder.
+
+    Raises:
+        TaskError: the file is missing or describes no tokenizer with BERT's special tokens, or the package is not
+            installed."""
+
+    def __init__(self, task: str, path: str) -> None:
+        try:
+            content = read_named(path, _LARGEST_TOKENIZER)
+        except OSError:
+            raise mistakes.error("no_file", task, path) from None
+        self._tokenizer = _tokenizer(path, content)
+        for special in ("[UNK]", *_PIECE_MARKS):
+            if self._tokenizer.token_to_id(special) is None:
+                raise mistakes.error("no_tokenizer", path, f"it has no token {special}")
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The text of each piece, by token."""
+        tokens = self._tokenizer.get_vocab(with_added_tokens=True)
+        return tuple(sorted(tokens, key=tokens.__getitem__))
+
+    def cut(self, text: str) -> tuple[list[str], list[tuple[int, int]]]:
+        """Returns the pieces of a text, and the characters where each begins and stops."""
+        encoding = self._tokenizer.encode(text, add_special_tokens=False)
+        return encoding.tokens, encoding.offsets
+
+
+@lru_cache(maxsize=2)
+def _tokenizer(path: str, content: bytes) -> Tokenizer:
+    with needs_extra("bert"):
+        from tokenizers import Tokenizer
+    try:
+        tokenizer = Tokenizer.from_str(content.decode())
+    except Exception as error:  # tokenizers has no class of its own for errors
+        raise mistakes.error("no_tokenizer", path, "tokenizers cannot read it") from error
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    tokenizer.encode_special_tokens = True  # `[SEP]` in a paragraph is text
+    return tokenizer
 
 
 @dataclass(frozen=True)
@@ -124,35 +167,22 @@ class _Words:
         return min(first, len(self.words) - 1), max(last, min(first, len(self.words) - 1))
 
 
-@dataclass(frozen=True, kw_only=True)
-class Squad:
-    """The task. Its splits are equal for every seed."""
+class Squad(ShippedTask):
+    split: str
+    share: float
+    word_limit: int
+    tokenizer: str
+    longest: int
 
-    split: str = "length"
-    share: float = 0.8
-    word_limit: int = 50_000
-    tokenizer: str = ""
-    longest: int = 0
-
+    splits = ("train", "test")
     kind = Kind.SPANS
     breakdown = "length"
     unit = Unit.SAMPLE
     metrics = ("exact_match", "f1")
-    version = 1
-
-    def __post_init__(self) -> None:
-        check_choice("squad", "split", self.split, SPLITS)
-        check_share("squad", "share", self.share)
-        check_bounds("squad", "word_limit", self.word_limit, 1)
-        if self.longest:
-            check_bounds("squad", "longest", self.longest, _LEAST_LONGEST)
 
     @property
     def in_distribution(self) -> tuple[str, ...]:
         return ("train",) if self.split == "length" else self.split_names()
-
-    def split_names(self) -> tuple[str, ...]:
-        return ("train", "test")
 
     @cached_property
     def _words(self) -> dict[str, _Words]:
@@ -180,7 +210,7 @@ class Squad:
         if self._pieces is not None:
             pieces = self._pieces.texts
             if len(pieces) > self.word_limit:
-                raise mistakes.vocabulary_too_small("squad", "word_limit", self.word_limit, len(pieces))
+                raise mistakes.error("vocabulary_too_small", "squad", "word_limit", self.word_limit, len(pieces))
             return Lexicon(filled(pieces, self.word_limit))
         questions = self._questions("train")
         texts = dict.fromkeys(text for question in questions for text in (question.paragraph, question.question))
@@ -197,8 +227,7 @@ class Squad:
     def reads(self) -> tuple[tuple[str, str], ...]:
         return tuple(("squad", member) for member in FILES)
 
-    def generate(self, split: str, seed: int) -> Split:
-        check_split("squad", split, self.split_names())
+    def make(self, split: str, seed: int) -> Split:
         questions = self._questions(split)
         if split == "train" and self.longest:
             questions = [question for question in questions if self._is_answerable(question)]
@@ -269,7 +298,7 @@ def _read_file(member: str) -> list[Question]:
         try:
             return list(read(json.load(stream)))
         except (ValueError, KeyError, TypeError, IndexError) as error:
-            raise mistakes.damaged_file("squad", member, error) from error
+            raise mistakes.error("damaged_file", "squad", member, error) from error
 
 
 def _in_paragraph(x: Ragged, firsts: np.ndarray, lengths: np.ndarray) -> Ragged:

@@ -1,19 +1,15 @@
 """Stack manipulation: compute the content of a stack of bits after a sequence of actions.
 
-A deterministic context-free task of Delétang et al. (2023), Neural Networks and the Chomsky Hierarchy. The input lists
-the stack from bottom to top; the answer lists it from top to bottom, followed by `[E]`. Popping an empty stack changes
-nothing. As in the paper, empty symbols follow the input, one more than its length, and the answer is read at these
-positions. Positions after `[E]` do not count, neither in the metrics nor in the loss.
+A deterministic context-free task of Delétang et al. (2023), Neural Networks and the Chomsky Hierarchy. Popping an empty
+stack changes nothing.
 
 >>> task = StackManipulation(train=Interval(1, 8), test=Interval(9, 10), train_size=10)
 >>> train = task.generate("train", seed=0)
->>> spell(task, train.inputs["x"][0]), spell(task, train.targets[0][train.scored[0]])
+>>> task.spell(train.inputs["x"][0]), task.spell(train.targets[0][train.scored[0]])
 ('0 1 1 0 1 1 pop ? ? ? ? ? ? ? ?', '1 0 1 1 0 [E]')
->>> spell(task, train.inputs["x"][3]), spell(task, train.targets[3][train.scored[3]])
+>>> task.spell(train.inputs["x"][3]), task.spell(train.targets[3][train.scored[3]])
 ('1 push0 push1 push0 ? ? ? ? ?', '0 1 0 1 [E]')
 """
-
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -21,19 +17,15 @@ from archlang.tasks.kit.chomsky_hierarchy import ChomskyTask, length_groups, wit
 from archlang.tasks.kit.ragged import Integers, Ragged, offsets_of
 from archlang.tasks.kit.random_stream import RandomStream
 from archlang.tasks.kit.split import Split
-from archlang.tasks.kit.task import Kind, Unit, spell
+from archlang.tasks.kit.task import Kind, Unit
 from archlang.types.statics import Interval
 
-__all__ = ["Interval", "StackManipulation", "spell"]
+__all__ = ["Interval", "StackManipulation"]
 
 END, POP, PUSH, EMPTY = 2, 3, 4, 6
 
 
-@dataclass(frozen=True, kw_only=True)
 class StackManipulation(ChomskyTask):
-    """The task. A length is the number of bits and actions together."""
-
-    name = "stack_manipulation"
     kind = Kind.TAGGING
     vocabulary = ("0", "1", "[E]", "pop", "push0", "push1", "?")
     class_names = vocabulary[:3]

@@ -1,65 +1,45 @@
 """Sudoku: fill the blank cells so that each row, column and box contains every digit once.
 
-The model answers for every cell, as in the data of "Hierarchical Reasoning Model" (Wang et al., 2025) and "Less is
-More" (Jolicoeur-Martineau, 2025). Each puzzle has one solution: cells are made blank in random order, unless that would
-allow a second one.
+As in the data of Wang et al. (2025) and Jolicoeur-Martineau (2025). Cells are made blank in random order, unless that
+would allow a second solution.
 
 >>> task = Sudoku(side=4, train=Interval(5, 7), test=Interval(8, 9), train_size=10)
 >>> train = task.generate("train", seed=0)
->>> spell(task, train.inputs["x"][0]), spell_solution(task, train.targets[0])
+>>> task.spell(train.inputs["x"][0]), spell_solution(task, train.targets[0])
 ('. 4 2 1 1 . . 3 2 3 1 . 4 1 . .', '3 4 2 1 1 2 4 3 2 3 1 4 4 1 3 2')
->>> spell(task, train.inputs["x"][1]), spell_solution(task, train.targets[1])
+>>> task.spell(train.inputs["x"][1]), spell_solution(task, train.targets[1])
 ('1 3 2 4 2 . 1 3 . . . . . 2 4 1', '1 3 2 4 2 4 1 3 4 1 3 2 3 2 4 1')
 """
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from functools import lru_cache
+from math import isqrt
 
 import numpy as np
 
-from archlang.tasks.kit.checks import check_bounds, check_choice, check_ranges, check_sizes, check_split
-from archlang.tasks.kit.distinct import draw_distinct
-from archlang.tasks.kit.fingerprints import Fingerprints, table_fingerprints
+from archlang.tasks.kit.distinct import Fingerprints, draw_distinct, table_fingerprints
 from archlang.tasks.kit.mistakes import TaskError
 from archlang.tasks.kit.ragged import Ragged
 from archlang.tasks.kit.random_stream import RandomStream, ScalarStream
 from archlang.tasks.kit.split import Split
-from archlang.tasks.kit.sudoku_grids import SIDES, draw_puzzle, shuffle
-from archlang.tasks.kit.task import Kind, Task, Unit, class_names, spell
+from archlang.tasks.kit.task import Kind, ShippedTask, Task, Unit, class_names
 from archlang.types.statics import Interval
 
-__all__ = ["Interval", "Sudoku", "spell", "spell_solution"]
-
-DEFAULT_TRAIN, DEFAULT_TEST = Interval(20, 40), Interval(41, 50)
 _BATCH = 1 << 12
 # A grid of which fewer cells can be blank is drawn again, this often.
 _TRIES = 50
 
 
-@dataclass(frozen=True, kw_only=True)
-class Sudoku:
-    """The task. `puzzles` puzzles of a split are shuffled into its items."""
+class Sudoku(ShippedTask):
+    side: int
+    test: Interval
+    puzzles: int
 
-    side: int = 9
-    train: Interval = DEFAULT_TRAIN
-    test: Interval = DEFAULT_TEST
-    puzzles: int = 200
-    train_size: int = 100_000
-    valid_size: int = 1_000
-    test_size: int = 1_000
-
-    name = "sudoku"
+    disjoint = ("train", "test")
     kind = Kind.TAGGING
     breakdown = "blanks"
-    in_distribution = ("train", "valid")
     unit = Unit.SEQUENCE
     metrics = ("accuracy", "token_accuracy")
-    version = 1
-
-    def __post_init__(self) -> None:
-        check_choice(self.name, "side", str(self.side), tuple(map(str, SIDES)))
-        check_bounds(self.name, "puzzles", self.puzzles, 1)
-        check_sizes(self.name, self)
-        check_ranges(self.name, {"train": self.train, "test": self.test}, 1, 64 if self.side == 9 else 12)
 
     @property
     def vocabulary(self) -> tuple[str, ...]:
@@ -69,12 +49,8 @@ class Sudoku:
     def class_names(self) -> tuple[str, ...]:
         return tuple(str(digit) for digit in range(1, self.side + 1))
 
-    def split_names(self) -> tuple[str, ...]:
-        return ("train", "valid", "test")
-
-    def generate(self, split: str, seed: int) -> Split:
-        check_split(self.name, split, self.split_names())
-        blanks, size = self.test if split == "test" else self.train, getattr(self, f"{split}_size")
+    def make(self, split: str, seed: int) -> Split:
+        blanks, size = self.test if split == "test" else self.train, self.size(split)
         rng = RandomStream(self.name, self.side, split, blanks.low, blanks.high, seed)
         puzzles, solutions = self._draw(rng, blanks, min(self.puzzles, max(size, 1)))
 
@@ -114,3 +90,123 @@ def puzzle_split(puzzles: np.ndarray, solutions: np.ndarray, **groups: np.ndarra
 def spell_solution(task: Task, classes: np.ndarray) -> str:
     """Returns the digits of classes as text."""
     return " ".join(class_names(task)[digit] for digit in classes)
+
+
+# Grids
+
+
+SIDES = (4, 9)
+
+
+@lru_cache
+def _units(side: int) -> tuple[tuple[int, int, int], ...]:
+    """Returns the numbers of the row, the column and the box of each cell; no two units have the same number."""
+    box = isqrt(side)
+    return tuple(
+        (row, side + column, 2 * side + row // box * box + column // box)
+        for row in range(side)
+        for column in range(side)
+    )
+
+
+def solve(cells: list[int], side: int, rng: ScalarStream | None = None, forbidden: tuple[int, int] = (-1, 0)) -> bool:
+    """Fills the blank cells with a solution in place. Returns whether there is one; if not, the cells stay as they are.
+
+    Args:
+        rng: Tries digits in random order; without it, in ascending order.
+        forbidden: A cell, and a digit that it must not have."""
+    units, free = _units(side), [(1 << side) - 1] * (3 * side)
+    blanks = []
+    for cell, digit in enumerate(cells):
+        if not digit:
+            blanks.append(cell)
+            continue
+        for unit in units[cell]:
+            free[unit] &= ~(1 << digit - 1)
+    forbidden_cell, forbidden_digit = forbidden
+
+    def candidates(cell: int) -> int:
+        row, column, box = units[cell]
+        bits = free[row] & free[column] & free[box]
+        return bits & ~(1 << forbidden_digit - 1) if cell == forbidden_cell else bits
+
+    def fill() -> bool:
+        if not blanks:
+            return True
+        fewest, best, choices = side + 1, 0, 0
+        for index, cell in enumerate(blanks):
+            bits = candidates(cell)
+            if bits.bit_count() < fewest:
+                fewest, best, choices = bits.bit_count(), index, bits
+                if fewest < 2:
+                    break
+        cell, blanks[best] = blanks[best], blanks[-1]
+        blanks.pop()
+        for digit in _digits(choices, rng):
+            cells[cell] = digit
+            for unit in units[cell]:
+                free[unit] ^= 1 << digit - 1
+            if fill():
+                return True
+            for unit in units[cell]:
+                free[unit] ^= 1 << digit - 1
+        cells[cell] = 0
+        blanks.append(cell)
+        return False
+
+    return fill()
+
+
+def draw_puzzle(rng: ScalarStream, side: int, holes: int) -> tuple[list[int], list[int]]:
+    """Returns a random puzzle with one solution, and its solution. It has `holes` blank cells, or fewer if no further
+    cell can be blank."""
+    solution = [0] * side**2
+    solve(solution, side, rng)
+    puzzle, order = list(solution), list(range(side**2))
+    for index in range(len(order) - 1, 0, -1):
+        earlier = rng.below(index + 1)
+        order[index], order[earlier] = order[earlier], order[index]
+    blank = 0
+    for cell in order:
+        if blank == holes:
+            break
+        puzzle[cell] = 0
+        if solve(list(puzzle), side, forbidden=(cell, solution[cell])):
+            puzzle[cell] = solution[cell]  # a second solution
+        else:
+            blank += 1
+    return puzzle, solution
+
+
+def shuffle(rng: RandomStream, side: int, *grids: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Returns each of the grids [N, side²] with item i shuffled in the same way in all: digits are permuted, and bands,
+    the rows of a band, stacks and the columns of a stack are; half of the items are transposed."""
+    count = len(grids[0])
+    digits = np.concatenate([np.zeros((count, 1), np.int64), 1 + _orders(rng, count, side)], axis=1)
+    rows, columns = _line_order(rng, count, side), _line_order(rng, count, side)
+    places = rows[:, :, None] * side + columns[:, None, :]
+    transposed = rng.below(2, count).astype(np.bool_)
+    places[transposed] = places[transposed].transpose(0, 2, 1)
+    places = places.reshape(count, -1)
+    return tuple(
+        np.take_along_axis(digits, np.take_along_axis(grid.astype(np.int64), places, axis=1), axis=1).astype(np.uint8)
+        for grid in grids
+    )
+
+
+def _orders(rng: RandomStream, count: int, size: int) -> np.ndarray:
+    return np.argsort(rng.words((count, size)), axis=1, kind="stable")
+
+
+def _line_order(rng: RandomStream, count: int, side: int) -> np.ndarray:
+    """Returns for each item an order of its rows that keeps bands together: [count, side]."""
+    box = isqrt(side)
+    within = np.stack([_orders(rng, count, box) for _ in range(box)], axis=1)
+    bands = _orders(rng, count, box)
+    return np.asarray(bands[:, :, None] * box + within).reshape(count, side)
+
+
+def _digits(bits: int, rng: ScalarStream | None) -> Iterator[int]:
+    digits = [digit + 1 for digit in range(bits.bit_length()) if bits >> digit & 1]
+    while digits:
+        yield digits.pop(0 if rng is None else rng.below(len(digits)))

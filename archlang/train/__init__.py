@@ -1,1 +1,1 @@
-"""Training and evaluation of one point of a recipe."""
+"""Training: settings, the trainer of a run, its steps and its scores. What a user can correct raises a RunError."""

@@ -59,13 +59,11 @@ class CarriedExamples:
         return loop
 
     def _ranks(self) -> list[int]:
-        """The number of axes of each state of the loop."""
         node = loop_of_results(self._module.program.graph)
         assert node is not None
         return [1 + len(kind.tensor_dims) for kind in node.types[: self._loop().states]]
 
     def _halts(self) -> np.ndarray:
-        """Whether the module halts each row after its last call."""
         if self._settings.halt == "none":
             return np.zeros(len(self._items), dtype=np.bool_)
         halts: np.ndarray = (self._module.sample_charges[self._settings.halt] > 0).cpu().numpy()

@@ -238,7 +238,6 @@ class Sampler:
         return random.integers(count, size=count) if self.sampling == "replacement" else random.permutation(count)
 
     def _batches_of(self, items: np.ndarray) -> Iterator[np.ndarray]:
-        """Yields successive items as batches."""
         start = 0
         while start < len(items):
             stop = min(start + self.batch, len(items))

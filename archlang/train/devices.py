@@ -1,13 +1,15 @@
-"""Devices, precisions, and errors that depend on them."""
+"""Devices, precisions, errors that depend on them, and the random generators that a run draws from."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+import random
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import wraps
-from typing import TYPE_CHECKING, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
+import numpy as np
 import torch
 
 from archlang.diagnostics.machine import is_out_of_memory
@@ -17,6 +19,66 @@ from archlang.train import mistakes
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
 
+
+_NUMPY_KEYS = 624
+
+
+def random_state(device: torch.device) -> dict[str, Any]:  # Any: each generator's state has its own form
+    """Returns the state of every generator, as plain tensors and numbers."""
+    version, internal, gauss = random.getstate()
+    kind, keys, position, has_gauss, cached = np.random.get_state(legacy=True)
+    return {
+        "python": [version, list(internal), gauss],
+        "numpy": [str(kind), [int(key) for key in keys], int(position), int(has_gauss), float(cached)],
+        "torch": torch.get_rng_state(),
+        device.type: _device_state(device),
+    }
+
+
+def restore_random_state(state: Mapping[str, Any], device: torch.device) -> None:
+    """Restores every generator. If the state is from another kind of device, the device's generator is unchanged.
+
+    Raises:
+        ValueError: it is not a state that `random_state` returned."""
+    try:
+        version, internal, gauss = state["python"]
+        random.setstate((version, tuple(internal), gauss))
+        kind, keys, position, has_gauss, cached = state["numpy"]
+        # numpy does not check the position, and would read behind the keys.
+        if kind != "MT19937" or len(keys) != _NUMPY_KEYS or not 0 <= position <= _NUMPY_KEYS:
+            raise ValueError("the numbers of numpy's generator are out of range")
+        np.random.set_state((kind, np.array(keys, dtype=np.uint32), position, has_gauss, cached))
+        torch.set_rng_state(state["torch"])
+        device_state = state.get(device.type)
+        if device_state is not None and device.type == "cuda":
+            torch.cuda.set_rng_state(device_state, device)
+        elif device_state is not None and device.type == "mps":
+            torch.mps.set_rng_state(device_state)
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RuntimeError) as error:
+        raise ValueError(f"the state of the random generators: {error}") from error
+
+
+def _device_state(device: torch.device) -> torch.Tensor | None:
+    if device.type == "cuda":
+        return torch.cuda.get_rng_state(device)
+    if device.type == "mps":
+        return torch.mps.get_rng_state()
+    return None
+
+
+@contextmanager
+def fixed_randomness(device: torch.device) -> Iterator[None]:
+    """Seeds every generator with 0 inside, and restores it afterwards."""
+    state = random_state(device)
+    random.seed(0)
+    np.random.seed(0)
+    torch.manual_seed(0)
+    try:
+        yield
+    finally:
+        restore_random_state(state, device)
+
+
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
@@ -24,10 +86,7 @@ PRECISIONS = {"32": "32-true", "bf16": "bf16-mixed", "16": "16-mixed"}
 
 
 def select_device(device: str = "auto") -> torch.device:
-    """Returns the device of this name. A GPU becomes torch's current one.
-
-    Raises:
-        RunError: there is no such device."""
+    """Returns the device of this name. A GPU becomes torch's current one."""
     kind, index = _kind_and_index(device)
     if kind == "cpu":
         return torch.device(kind)
@@ -52,10 +111,7 @@ def peak_memory(device: torch.device) -> int | None:
 
 def make_fabric(device: str = "auto", precision: str = "32", devices: int = 1, nodes: int = 1) -> Fabric:
     """Returns a Fabric with a process for each device of each node. Fabric finds processes that `torchrun` or SLURM
-    started.
-
-    Raises:
-        RunError: there is no such device, or it does not support the precision."""
+    started."""
     # Imported at the first training, because it imports torch's compiler, which takes more than a second.
     from lightning_fabric import Fabric
     from lightning_fabric.strategies.ddp import DDPStrategy
@@ -64,9 +120,9 @@ def make_fabric(device: str = "auto", precision: str = "32", devices: int = 1, n
     if precision not in PRECISIONS:
         raise mistakes.unknown_precision(precision, PRECISIONS)
     if kind != "cpu" and devices > _count(kind):
-        raise mistakes.too_few_devices(kind, devices, _count(kind))
+        raise mistakes.too_few_devices(devices, kind, _count(kind))
     if precision == "16" and kind == "cpu":
-        raise mistakes.no_such_precision_here(precision, kind)
+        raise mistakes.no_such_precision_here(kind, precision)
     # It logs every precision except 32 to standard error.
     logging.getLogger("lightning_fabric").setLevel(logging.WARNING)
     if devices * nodes == 1:
@@ -84,7 +140,6 @@ def make_fabric(device: str = "auto", precision: str = "32", devices: int = 1, n
 
 
 def _kind_and_index(device: str) -> tuple[str, int | None]:
-    """Returns the parts of the name of a device that exists."""
     kind, numbered, index = device.partition(":")
     if kind == "auto":
         kind = "cuda" if torch.cuda.is_available() else "cpu"
@@ -96,7 +151,6 @@ def _kind_and_index(device: str) -> tuple[str, int | None]:
 
 
 def _count(kind: str) -> int:
-    """Returns the number of devices of a kind."""
     if kind == "cuda":
         return torch.cuda.device_count()
     return int(kind == "cpu" or torch.backends.mps.is_available())

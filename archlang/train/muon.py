@@ -1,6 +1,7 @@
-"""Muon for the matrices inside a model, and AdamW for its other weights."""
+"""Optimizers that are composed of several: Muon for the matrices inside a model, and AdamW for its other weights."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -9,7 +10,26 @@ from torch.optim import AdamW, Optimizer
 from archlang.backend.architecture import Architecture
 from archlang.graph.operations import Call
 from archlang.train import mistakes
-from archlang.train.optimizer_parts import OptimizerParts
+
+
+class OptimizerParts(Optimizer):
+    """Optimizers with a group of weights each, as one optimizer."""
+
+    parts: tuple[Optimizer, ...]
+    """the optimizers of `param_groups`, in order"""
+
+    def __init__(self, parts: Sequence[Optimizer]) -> None:
+        """`parts` may have parts of their own."""
+        flat = [inner for part in parts for inner in (part.parts if isinstance(part, OptimizerParts) else (part,))]
+        super().__init__([group for part in flat for group in part.param_groups], {})
+        self.parts = tuple(flat)
+
+    def step(self, closure: Callable[[], Any] | None = None) -> None:  # type: ignore[override]  # without a closure
+        assert closure is None
+        for part, group in zip(self.parts, self.param_groups, strict=True):
+            # `load_state_dict` replaces the groups and the state.
+            part.param_groups, part.state = [group], self.state
+            part.step()
 
 
 class MuonWithAdamW(OptimizerParts):
@@ -60,7 +80,6 @@ def hidden_matrices(module: nn.Module) -> list[nn.Parameter]:
 
 
 def _outer_instances(module: nn.Module) -> list[str]:
-    """Returns the paths of the instances that read a field, or compute the result of a model."""
     if not isinstance(module, Architecture):
         return []
     region = module.program.graph.region

@@ -44,7 +44,6 @@ def restore_own_optimizer_state(optimizer: Optimizer, state: Mapping[str, Any]) 
 
 
 def _counts(group: Mapping[str, object], stored: object, index: int) -> dict[str, object]:
-    """Returns the counts of a group from the stored groups."""
     names = [name for name in _COUNTS if name in group]
     if not names:
         return {}

@@ -4,12 +4,12 @@ import inspect
 import io
 import pickle
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from archlang.diagnostics.machine import needs_extra
@@ -18,11 +18,52 @@ from archlang.plan.trust import is_shipped
 from archlang.plugins import NO_PLUGINS, Plugins
 from archlang.plugins.functions import PluginFunction
 from archlang.train import mistakes
-from archlang.train.muon import MuonWithAdamW, hidden_matrices
-from archlang.train.optimizer_parts import OptimizerParts
-from archlang.train.settings import is_setting, plain_value
-from archlang.train.sign_sgd import SignSGD, weights_named
+from archlang.train.muon import MuonWithAdamW, OptimizerParts, hidden_matrices
+from archlang.train.settings import Settings, is_setting, plain_value
 from archlang.types.statics import StaticValue
+
+
+class SignSGD(Optimizer):
+    """w ← (1 - lr λ) w - lr sign(g), for the rows of a sparse gradient alone; g is the sum over all readings of a row.
+
+    Bernstein et al., "signSGD: compressed optimisation for non-convex problems", 2018; the programs of HRM and TRM, for
+    their embeddings of puzzles."""
+
+    def __init__(self, params: Iterable[Tensor], lr: float, weight_decay: float = 0.0, lr_scale: float = 1.0) -> None:
+        """`lr_scale` is the rate beside that of the other weights, which the schedule sets."""
+        super().__init__(params, {"lr": lr, "weight_decay": weight_decay, "lr_scale": lr_scale})
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], Any] | None = None) -> None:  # type: ignore[override]  # without a closure
+        assert closure is None
+        for group in self.param_groups:
+            rate, decay = group["lr"], 1 - group["lr"] * group["weight_decay"]
+            for weight in group["params"]:
+                if weight.grad is None:
+                    continue
+                if not weight.grad.is_sparse:
+                    weight.mul_(decay).sub_(rate * weight.grad.sign())
+                    continue
+                gradient = weight.grad.coalesce()
+                rows = gradient.indices()[0]
+                weight[rows] = decay * weight[rows] - rate * gradient.values().sign()
+
+
+def weights_named(module: nn.Module, names: Iterable[str]) -> list[nn.Parameter]:
+    """Returns the trained weights of the instances with one of these names, and of those inside them. Of a table among
+    them, a block that has `sparse_gradient`, the gradient has the rows that were read, also where it is zero."""
+    chosen = set(names)
+    weights = {
+        id(weight): weight
+        for path, weight in module.named_parameters()
+        if weight.requires_grad and not chosen.isdisjoint(path.split(".")[:-1])
+    }
+    for block in module.modules():
+        # Not a Protocol: since Python 3.12, `isinstance` of one finds no weights of a module.
+        if hasattr(block, "sparse_gradient") and id(block.weight) in weights:
+            block.sparse_gradient = True  # type: ignore[assignment]  # nn.Module types its attributes as modules
+    return list(weights.values())
+
 
 # torch's names of statics; `beta1` and `beta2` are its `betas`.
 _TORCH_NAMES = {"epsilon": "eps", "newton_schulz": "ns_steps"}
@@ -56,13 +97,12 @@ def make_optimizer(
     if not signed:
         return _shipped_optimizer(train, module, weights, precision)
     unsigned = _without(weights, signed)
-    lr, sign_lr, decay = (_number(train, name) for name in ("lr", "sign_lr", "sign_decay"))
-    signs = SignSGD(signed, sign_lr, decay, lr_scale=sign_lr / lr)
+    settings = Settings(train.statics)
+    signs = SignSGD(signed, settings.sign_lr, settings.sign_decay, lr_scale=settings.sign_lr / settings.lr)
     return OptimizerParts([*([_shipped_optimizer(train, module, unsigned, precision)] if unsigned else ()), signs])
 
 
 def _shipped_optimizer(train: BoundExtern, module: nn.Module, weights: list[nn.Parameter], precision: str) -> Optimizer:
-    """Constructs one of archlang's optimizers for some weights of a module."""
     arguments = _torch_arguments(train.statics)
     optimizer_class = _imported(train.python)
     if optimizer_class is MuonWithAdamW:
@@ -77,9 +117,9 @@ def _shipped_optimizer(train: BoundExtern, module: nn.Module, weights: list[nn.P
 
 
 def _own_optimizer(train: BoundExtern, weights: list[nn.Parameter], plugins: Plugins) -> Optimizer:
-    """Constructs an optimizer of the user's own, with its statics by name."""
     own_class = PluginFunction.load(plugins, train.python, f"the optimizer `{train.name}`")
-    optimizer = own_class(weights, **own_statics(train.statics))
+    statics = {name: value for name, value in train.statics.items() if name == "lr" or not is_setting(name)}
+    optimizer = own_class(weights, **{name: plain_value(value) for name, value in statics.items()})
     if not isinstance(optimizer, Optimizer):
         raise own_class.wrong(f"is a {type(optimizer).__name__}", "return a torch.optim.Optimizer of the weights")
     if any("lr" not in group for group in optimizer.param_groups):
@@ -98,7 +138,6 @@ def _own_optimizer(train: BoundExtern, weights: list[nn.Parameter], plugins: Plu
 
 
 def _required(function: Callable[..., object]) -> list[str]:
-    """The arguments that a function needs."""
     parameters = inspect.signature(function).parameters.values()
     variable = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     return [each.name for each in parameters if each.default is each.empty and each.kind not in variable]
@@ -118,26 +157,13 @@ def _why_not_stored(optimizer: Optimizer) -> str:
 
 
 def _without(weights: Sequence[nn.Parameter], excluded: Sequence[nn.Parameter]) -> list[nn.Parameter]:
-    """Returns the weights that are not among the excluded ones, compared by identity."""
     identities = set(map(id, excluded))
     return [weight for weight in weights if id(weight) not in identities]
 
 
 def _sign_names(train: BoundExtern) -> tuple[StaticValue, ...]:
-    """The instances that sign SGD moves; an optimizer without settings has none."""
     names = train.statics.get("sign_sgd", ())
     return names if isinstance(names, tuple) else ()
-
-
-def _number(train: BoundExtern, name: str) -> float:
-    value = train.statics[name]
-    assert isinstance(value, int | float)
-    return float(value)
-
-
-def own_statics(statics: Mapping[str, StaticValue]) -> dict[str, object]:
-    """The statics of an optimizer without the training settings, as Python values."""
-    return {name: plain_value(value) for name, value in statics.items() if name == "lr" or not is_setting(name)}
 
 
 def _imported(python: str) -> Any:  # Any: a class of torch, archlang or an extra
@@ -148,7 +174,6 @@ def _imported(python: str) -> Any:  # Any: a class of torch, archlang or an extr
 
 
 def _torch_arguments(statics: Mapping[str, StaticValue]) -> dict[str, Any]:  # Any: the arguments of many classes
-    """The statics of an optimizer without the training settings, under torch's names."""
     arguments: dict[str, Any] = {
         _TORCH_NAMES.get(name, name): value for name, value in statics.items() if name == "lr" or not is_setting(name)
     }

@@ -1,4 +1,4 @@
-"""The metrics of a model on a whole split."""
+"""The metrics of a model on a whole split, with the answers that it writes without teacher forcing."""
 
 from __future__ import annotations
 
@@ -12,16 +12,17 @@ import numpy as np
 import torch
 from torch import nn
 
+from archlang.backend.architecture import Architecture
+from archlang.backend.decode.greedy import decode, target_of
 from archlang.record.schemas import DepthRecord, JointRecord, SplitResult
 from archlang.tasks.kit.metrics import Tally, tally
 from archlang.tasks.kit.ragged import Integers, Ragged, Reals
 from archlang.tasks.kit.split import Form, Split
-from archlang.tasks.kit.task import JudgedTask, Task, loss_rule
-from archlang.train.data import Data
-from archlang.train.generators import fixed_randomness
-from archlang.train.loss import mean_loss, position_losses
-from archlang.train.predictions import forward, predict
-from archlang.train.run_functions import NO_FUNCTIONS, RunFunctions
+from archlang.tasks.kit.task import DecodableTask, JudgedTask, Task, loss_rule
+from archlang.train.data import Batch, Data
+from archlang.train.devices import fixed_randomness
+from archlang.train.loss import forward, mean_loss, position_losses, predict
+from archlang.train.settings import NO_SETTINGS, Settings
 
 # Joint metrics of groups with more combinations of values than this are not stored.
 _MOST_JOINT = 500
@@ -89,7 +90,6 @@ class Score:
         )
 
     def _depth(self) -> DepthRecord | None:
-        """Returns the mean steps of halting loops; None without such loops."""
         depths = self.depths
         if depths is None or not self.items:
             return None
@@ -136,8 +136,8 @@ class Answers:
         """Stores the sums of the losses of some items, and the numbers of losses."""
         self.losses[items], self.counts[items] = losses, counts
 
-    def tallies(self, task: Task, functions: RunFunctions = NO_FUNCTIONS) -> dict[str, Tally]:
-        """Counts every metric of the task, and those of `functions`."""
+    def tallies(self, task: Task, settings: Settings = NO_SETTINGS) -> dict[str, Tally]:
+        """Counts every metric of the task, and those of `settings`."""
         split, tallies = self._split, dict[str, Tally]()
         judged = task.judge(split, self.predictions) if isinstance(task, JudgedTask) else {}
         for metric in task.metrics:
@@ -147,7 +147,7 @@ class Answers:
                 tallies[metric] = Tally(self.losses, self.counts, exponential=True)
             else:
                 tallies[metric] = tally(metric, task.unit, split, self.predictions)
-        for metric, scores in functions.judge(split, self.predictions).items():
+        for metric, scores in settings.own_scores(split, self.predictions).items():
             tallies[metric] = Tally(scores, np.ones(len(split), dtype=np.int64))
         return tallies
 
@@ -161,9 +161,9 @@ def evaluate(
     task: Task,
     batch: int = 1024,
     stopping: Callable[[], bool] = lambda: False,
-    functions: RunFunctions = NO_FUNCTIONS,
+    settings: Settings = NO_SETTINGS,
 ) -> Score:
-    """Evaluates every metric of the task and of `functions` on a split, at most `batch` items at a time. The module's
+    """Evaluates every metric of the task and of `settings` on a split, at most `batch` items at a time. The module's
     mode and the random generators are restored afterwards.
 
     Raises:
@@ -179,7 +179,7 @@ def evaluate(
             logits = forward(module, part)
             scored = part.scored if part.form is not Form.SPANS else None
             weight = float(scored.sum()) if scored is not None else float(len(part.items))
-            total += float(mean_loss(logits, part, rule, functions=functions)) * weight
+            total += float(mean_loss(logits, part, rule, settings=settings)) * weight
             count += weight
             items = part.items.cpu().numpy()
             answers.put(items, predict(logits, part).cpu().numpy())
@@ -190,14 +190,14 @@ def evaluate(
                 # Summed on the host, as not every device has 64-bit floats.
                 losses = (position_losses(logits, part, rule) * scored).cpu().numpy()
                 answers.put_losses(items, losses.sum(1, dtype=np.float64), scored.sum(1).cpu().numpy())
-    return replace(make_score(name, split, task, answers, total / max(count, 1.0), functions), depths=depths)
+    return replace(make_score(name, split, task, answers, total / max(count, 1.0), settings), depths=depths)
 
 
 def make_score(
-    name: str, split: Split, task: Task, answers: Answers, loss: float, functions: RunFunctions = NO_FUNCTIONS
+    name: str, split: Split, task: Task, answers: Answers, loss: float, settings: Settings = NO_SETTINGS
 ) -> Score:
     """Returns the score of a split's answers, of which `loss` is the mean loss."""
-    tallies = answers.tallies(task, functions)
+    tallies = answers.tallies(task, settings)
     groups = {
         group: {
             int(value): {metric: tally.among(values == value) for metric, tally in tallies.items()}
@@ -219,3 +219,96 @@ def _evaluation_mode(module: nn.Module, device: torch.device) -> Iterator[None]:
             yield
     finally:
         module.train(was_training)
+
+
+DEFAULT_ANSWERS = 1_000
+"""The answers of a split that are written by default; more would hardly change the metrics."""
+
+_BATCH = 256
+"""The answers that are written at a time."""
+
+
+def add_written(
+    score: Score,
+    module: nn.Module,
+    split: Split,
+    task: Task,
+    device: torch.device,
+    most: int = DEFAULT_ANSWERS,
+    stopping: Callable[[], bool] = lambda: False,
+) -> Score:
+    """Returns the score with `exact_match` and `oracle_match`, or unchanged if the task has no answers to write.
+
+    If a split has more items than `most`, so many of them are chosen at even distances. A greedy run over the length of
+    the batch's longest answer and one step yields both metrics. An answer is an exact match if the run chose each of
+    its tokens and its end. It is an oracle match, with its length known, if each of its tokens is the most likely token
+    other than the end. The model continues from the tokens that it chose, including an end. Without an end token the
+    length is always known. An answer without an end in this run is wrong.
+
+    Source: the program of Csordás et al., "The Devil is in the Detail", 2021.
+
+    Raises:
+        Interrupted: `stopping()` became true."""
+    field = _written_field(module, split, task)
+    if field is None or not most:
+        return score
+    assert isinstance(module, Architecture)
+    assert isinstance(task, DecodableTask)
+    items = np.unique(np.linspace(0, len(split) - 1, min(most, len(split))).astype(np.int64))
+    sample = split.select(items)
+    names = ("exact_match",) if task.end is None else ("exact_match", "oracle_match")
+    hits = {name: np.zeros(len(split), dtype=np.int64) for name in names}
+
+    def watch(share: float) -> None:  # after each token
+        if stopping():
+            raise Interrupted
+
+    with fixed_randomness(device):
+        for batch in Data(sample, device).batches_by_length(_BATCH):
+            for name, matches in zip(names, _matches(module, batch, field, task, watch), strict=False):
+                hits[name][items[batch.items.cpu().numpy()]] = matches
+    counts = np.zeros(len(split), dtype=np.int64)
+    counts[items] = 1
+    tallies = {name: Tally(metric_hits, counts) for name, metric_hits in hits.items()}
+    return score.with_written(tallies, written=len(items))
+
+
+def _written_field(module: nn.Module, split: Split, task: Task) -> int | None:
+    """Returns the index of the field that the model writes; None if the task or the model has no such field."""
+    if not isinstance(task, DecodableTask) or not isinstance(module, Architecture) or split.form is not Form.POSITIONS:
+        return None
+    assert isinstance(split.targets, Ragged)
+    field = target_of(module.program.graph)
+    if field is None or not len(split):
+        return None
+    answers = list(split.inputs.values())[field]
+    return field if np.array_equal(answers.lengths, split.targets.lengths) else None
+
+
+def _matches(
+    module: Architecture, batch: Batch, field: int, task: DecodableTask, watch: Callable[[float], None]
+) -> tuple[np.ndarray, np.ndarray]:
+    names = list(batch.lengths)
+    source_lengths = {name: batch.lengths[name] for name in names if name != names[field]}
+    sources = [source for index, source in enumerate(batch.fields) if index != field]
+    answer_lengths = batch.lengths[names[field]] - int(task.end is not None)
+    begin = batch.fields[field][:, :1] if not sources else task.begin
+    written = decode(
+        module,
+        module.program,
+        sources,
+        source_lengths,
+        begin,
+        task.end,
+        limit=None,
+        answer_lengths=answer_lengths,
+        cache=True,
+        watch=watch,
+    )
+    assert batch.scored is not None
+    targets = batch.targets[:, : written.choices.shape[1]]
+    ignored = ~batch.scored[:, : targets.shape[1]]
+    exact = ((written.choices == targets) | ignored).all(1)
+    behind_answer = torch.arange(targets.shape[1], device=targets.device) >= answer_lengths[:, None]
+    oracle = ((written.tokens == targets) | ignored | behind_answer).all(1)
+    return exact.cpu().numpy(), oracle.cpu().numpy()

@@ -2,6 +2,10 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from math import isfinite
+from typing import Annotated, Any
+
+from archlang.files.limits import LARGEST_INTEGER
 
 
 @dataclass(frozen=True)
@@ -36,8 +40,58 @@ class InstanceOf:
     path: str
 
 
+class _AsJson:
+    """How pydantic reads and writes a static: it cannot derive a schema from the recursive union."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:  # Any: pydantic's
+        from pydantic_core import core_schema
+
+        return core_schema.no_info_plain_validator_function(
+            static_from_json, serialization=core_schema.plain_serializer_function_ser_schema(static_to_json)
+        )
+
+
 # The value of a static in a graph. The constructor of a Python block receives a `Symbol` as a string.
-StaticValue = bool | int | float | str | Symbol | Interval | InstanceOf | tuple["StaticValue", ...]
+StaticValue = Annotated[
+    bool | int | float | str | Symbol | Interval | InstanceOf | tuple["StaticValue", ...], _AsJson()
+]
+
+
+def static_to_json(value: StaticValue) -> Any:  # Any: JSON
+    """Returns a static as JSON that `static_from_json` reads back."""
+    match value:
+        case Symbol(text=text):
+            return {"symbol": text}
+        case Interval(low=low, high=high):
+            return {"range": [low, high]}
+        case InstanceOf(path=path):
+            return {"instance": path}
+        case tuple():
+            return [static_to_json(item) for item in value]
+    return value
+
+
+def static_from_json(value: Any) -> StaticValue:  # Any: JSON
+    """Returns the static that `static_to_json` wrote, or a static unchanged.
+
+    Raises:
+        ValueError: `value` is neither."""
+    match value:
+        case {"symbol": str(text)}:
+            return Symbol(text)
+        case {"range": [int(low), int(high)]}:
+            return Interval(low, high)
+        case {"instance": str(path)}:
+            return InstanceOf(path)
+        case list() | tuple():
+            return tuple(static_from_json(item) for item in value)
+        case int() if not -LARGEST_INTEGER <= value <= LARGEST_INTEGER:
+            raise ValueError("the number is out of range")
+        case float() if not isfinite(value):
+            raise ValueError("the number is out of range")
+        case bool() | int() | float() | str() | Symbol() | Interval() | InstanceOf():
+            return value
+    raise ValueError("it is not a static")
 
 
 def instances_in(statics: Iterable[StaticValue]) -> Iterator[str]:

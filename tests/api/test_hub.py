@@ -9,6 +9,7 @@ import torch
 
 import archlang
 from archlang.api.mistakes import SavedModelError
+from archlang.record.mistakes import RunError
 
 hub = pytest.importorskip("huggingface_hub", reason="the extra `hub` is not installed")
 
@@ -49,19 +50,21 @@ def test_a_run_that_is_pushed_answers_where_it_is_pulled(finished_run: Path, rem
     assert archlang.pull("me/tiny").parent.name == "hub"
 
 
-def test_only_the_files_of_the_manifest_are_uploaded(finished_run: Path, remote: Path, tmp_path: Path) -> None:
+def test_only_the_files_of_a_saved_model_are_uploaded(finished_run: Path, remote: Path, tmp_path: Path) -> None:
     archlang.save(archlang.load_run(finished_run), tmp_path / "saved")
     (tmp_path / "saved" / "notes.txt").write_text("private")
-    archlang.push(tmp_path / "saved", "me/tiny")
-    assert sorted(file.name for file in (remote / "me" / "tiny").iterdir()) == [
-        "graph.txt", "manifest.json", "model.json", "program", "vocabulary.json", "weights.safetensors",
-    ]  # fmt: skip
+    for source in (tmp_path / "saved", finished_run):
+        archlang.push(source, f"me/{source.name}")
+        assert sorted(file.name for file in (remote / "me" / source.name).iterdir()) == [
+            "checkpoints", "data.json", "graph.txt", "graph_at_test.txt", "manifest.json", "recipe.arch",
+            "results.json", "run.json", "vocabulary.json",
+        ]  # fmt: skip
 
 
 def test_a_damaged_model_is_not_pushed(finished_run: Path, remote: Path, tmp_path: Path) -> None:
     archlang.save(archlang.load_run(finished_run), tmp_path / "saved")
     (tmp_path / "saved" / "graph.txt").write_text("graph\n")
-    with pytest.raises(SavedModelError, match="graph"):
+    with pytest.raises(RunError, match="graph"):
         archlang.push(tmp_path / "saved", "me/tiny")
     assert not (remote / "me").exists()
 

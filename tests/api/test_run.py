@@ -171,10 +171,16 @@ def test_a_saved_run_answers_without_its_data(finished_run: Path, tmp_path: Path
     assert (saved.settings, saved.step, saved.recipe, saved.vocabulary) == (
         run.settings, run.step, run.recipe, run.vocabulary,
     )  # fmt: skip
-    with pytest.raises(archlang.ArchlangError, match="has no data"):
-        saved.samples()
-    with pytest.raises(archlang.ArchlangError, match="has one set of weights, and no checkpoint `last`"):
-        archlang.load_run(tmp_path / "saved", "last")
+    assert saved.predict(saved.samples()) == run.predict(run.samples())
+    assert saved.plan.graph.name == "tiny"
+    assert saved.report().splits == run.report().splits
+    assert archlang.load_run(tmp_path / "saved", "last").step == run.step
+
+
+def test_a_saved_run_cannot_resume(finished_run: Path, tmp_path: Path) -> None:
+    archlang.save(archlang.load_run(finished_run), tmp_path / "saved")
+    with pytest.raises(RunError, match=r"it has no state\.pt"):
+        training.train(archlang.load_run(tmp_path / "saved").plan, tmp_path / "saved", device="cpu")
 
 
 # Each kind of task

@@ -11,9 +11,8 @@ from torch import Tensor, nn
 from archlang.backend.runtime.halting import HaltingBlock
 from archlang.compile import build, compile_graph
 from archlang.contracts import library_blocks, samples
-from archlang.contracts.cases import Case, cases
+from archlang.contracts.cases import Case, cases, tables
 from archlang.contracts.subject import Subject
-from archlang.contracts.tables import tables
 from archlang.graph.facts import POSITIONS
 from archlang.names.resolve import Declaration
 from archlang.types import Dim

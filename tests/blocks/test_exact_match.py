@@ -1,8 +1,5 @@
 """`exact_match` reads the targets of a batch in training, and nothing else does."""
 
-from dataclasses import replace
-from typing import cast
-
 import numpy as np
 import torch
 from torch import Tensor, nn
@@ -11,11 +8,8 @@ from torch.export import Dim
 from archlang.blocks.exact_match import ExactMatch
 from archlang.plan.check import check_text
 from archlang.tasks.kit.split import Form
-from archlang.tasks.kit.task import Task
 from archlang.train.data import Batch, Data
-from archlang.train.loss import training_loss
-from archlang.train.predictions import exact_matches
-from archlang.train.setup import Workload
+from archlang.train.loss import exact_matches, training_loss
 from tests.conftest import Compiled
 from tests.train.settings_of_a_run import SETTINGS
 from tests.train.test_score import CPU, POSITIONS
@@ -39,11 +33,10 @@ recipe r {
 def test_the_charge_of_a_batch_is_its_share_of_right_samples(compiled: Compiled) -> None:
     module = compiled(MODEL, vocab=3, classes=3).train()
     batch = Data(POSITIONS, CPU).batch(np.array([0, 1]))
-    workload = Workload(replace(SETTINGS), cast(Task, None), {}, CPU)
     with torch.no_grad():
         module.get_parameter("embed.weight").copy_(torch.eye(3))
     # Both samples have the scored symbol 1 right; the first has 2 in place of 0.
-    training_loss(module, batch, workload, module)
+    training_loss(module, batch, module, SETTINGS)
     assert module.sample_charges["right"].tolist() == [0, 1]
     module(*batch.fields, lengths=batch.lengths["x"])
     assert module.sample_charges["right"].tolist() == [0, 0]

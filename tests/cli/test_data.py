@@ -8,8 +8,8 @@ from types import MappingProxyType
 
 import pytest
 
-from archlang.cli import downloads
-from archlang.data import fetch, registry, required_files, store
+from archlang.cli import data
+from archlang.data import fetch, registry, store
 from archlang.data.digests import Digest
 from archlang.data.registry import Dataset, OfficialFile
 from archlang.diagnostics.terminal import Terminal
@@ -43,7 +43,7 @@ def place(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     ]
     monkeypatch.setattr(registry, "_lines", lambda: lines)
     datasets = {"scan": Dataset("scan", "commands", ("scan",), "http://nowhere", "BSD", "http://home", {})}
-    for module in (registry, store, required_files):
+    for module in (registry, store):
         monkeypatch.setattr(module, "DATASETS", MappingProxyType(datasets))
     return tmp_path / "data" / "scan"
 
@@ -198,7 +198,7 @@ def test_on_a_terminal_train_asks_for_confirmation(
     archlang: Command, net: list[str], program: str, answer: str, code: int, fetched: list[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    monkeypatch.setattr(downloads, "_may_ask", lambda: True)
+    monkeypatch.setattr(data, "_may_ask", lambda: True)
     result = archlang("train", program, "--device", "cpu", "--out", "run", stdin=answer.encode())
     assert (result.code, net) == (code, fetched)
     assert "http://nowhere/tasks_train_simple.txt, licence: BSD" not in result.err
@@ -232,7 +232,7 @@ def test_on_a_terminal_a_bar_moves_and_waiting_is_announced(monkeypatch: pytest.
         return tmp_path, file.digest
 
     monkeypatch.setattr(fetch, "fetch", slow)
-    ((got, place, _),) = downloads.fetch_all([file], shown)
+    ((got, place, _),) = data.fetch_all([file], shown)
     shown.file.close()
     assert (got, place) == (file, tmp_path)
     assert "another process is fetching tasks_train_simple.txt" in (tmp_path / "out").read_text()

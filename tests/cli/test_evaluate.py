@@ -134,8 +134,3 @@ def test_decode_sets_the_number_of_generated_answers(tmp_path: Path, monkeypatch
     assert eval_("run", "--decode", "-1").exit_code == 2
     fewer_symbols = eval_("run", "--set", "task.symbols=5")
     assert "`copy` has vocab = 7, and the model was made for 12" in str(fewer_symbols.exception)
-
-
-def test_an_unknown_device_is_a_usage_error(run: Path) -> None:
-    assert CliRunner().invoke(app, ["eval", "run", "--device", "gpu"]).exit_code == 2
-    assert eval_().exit_code == 2

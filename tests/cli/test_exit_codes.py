@@ -41,6 +41,7 @@ RAISED: dict[str, Exception] = {
     "no further thread can start": RuntimeError("can't start new thread"),
     "a Python package is missing": ModuleNotFoundError("No module named 'torch._higher_order_ops'", name="torch"),
 }
+BUGS = (FileNotFoundError(2, "No such file", "x"), OSError("odd"), ModuleNotFoundError("x"))
 # Tested with the runs that they are about.
 ELSEWHERE = {
     "a run folder may not be read", "another process uses the run folder", "the device does not exist",
@@ -84,30 +85,20 @@ def test_a_fault_ends_with_its_code_and_is_never_called_a_bug(fault: str, tmp_pa
         assert re.match(r"error: .+\n  help: .+\n$", done.stderr)
 
 
-@pytest.mark.parametrize("fault", RAISED)
-def test_an_error_of_the_machine_ends_with_its_code(
-    fault: str, archlang: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fail(*_: object) -> None:
-        raise RAISED[fault]
-
-    monkeypatch.delenv("ARCHLANG_DEBUG", raising=False)
-    monkeypatch.setattr("archlang.plan.check.check", fail)
-    result = archlang("check", "good.arch")
-    assert result.code == rows()[fault]
-    assert re.match(r"error: .+\n  help: .+\n$", result.err)
-
-
-@pytest.mark.parametrize("error", [FileNotFoundError(2, "No such file", "x"), OSError("odd"), ModuleNotFoundError("x")])
-def test_an_error_that_no_machine_causes_is_a_bug(
-    error: Exception, archlang: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("error", "fault"), [*((error, fault) for fault, error in RAISED.items()), *((error, None) for error in BUGS)]
+)
+def test_an_error_of_the_machine_ends_with_its_code_and_others_are_bugs(
+    error: Exception, fault: str | None, archlang: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object) -> None:
         raise error
 
     monkeypatch.delenv("ARCHLANG_DEBUG", raising=False)
     monkeypatch.setattr("archlang.plan.check.check", fail)
-    assert archlang("check", "good.arch").code == 70
+    result = archlang("check", "good.arch")
+    assert result.code == (70 if fault is None else rows()[fault])
+    assert re.match(r"error: .+\n  help: .+\n$", result.err)
 
 
 def test_a_device_that_does_not_exist_is_of_the_machine(archlang: Command, folder: Path) -> None:
@@ -133,7 +124,7 @@ def test_a_model_that_does_not_fit_is_of_the_machine_and_writes_nothing(
     archlang: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (folder / "tiny.arch").write_text(TINY + "}\n", encoding="utf-8")
-    monkeypatch.setattr("archlang.runs.model_memory.available_memory", lambda: 100)
+    monkeypatch.setattr("archlang.runs.training.available_memory", lambda: 100)
     result = archlang("train", "tiny.arch", "--device", "cpu")
     assert result.code == rows()["the model does not fit into memory"]
     assert not (folder / "runs").exists()

@@ -8,7 +8,7 @@ import pytest
 from archlang.api.saving import load, save
 from archlang.backend.architecture import Architecture
 from archlang.export.plain import file as plain_file
-from tests.api.test_saved_folder import rewrite
+from tests.api.test_saving import rewrite
 from tests.cli.conftest import Command
 
 
@@ -82,8 +82,8 @@ def test_only_the_code_of_a_program_is_run(
 def test_a_text_in_a_strangers_graph_is_not_run(archlang: Command, folder: Path) -> None:
     save(load(folder / "model.arch", recipe="wide"), folder / "saved")
     text = '\\"\\"\\"; __import__(\'pathlib\').Path(\'planted\').touch(); \\"\\"\\"'
-    graph = (folder / "saved" / "graph.txt").read_text().replace("init = normal", f'init = "{text}"')
-    rewrite(folder / "saved", "graph.txt", graph.encode())
+    graph = (folder / "saved" / "graph_at_test.txt").read_text().replace("init = normal", f'init = "{text}"')
+    rewrite(folder / "saved", "graph_at_test.txt", graph.encode())
     result = archlang("export", "saved", "-o", "model.py")
     assert (result.code, (folder / "planted").exists(), (folder / "model.py").exists()) == (1, False, False)
-    assert "saved/graph.txt is damaged: @embed: `embed` has no static init" in result.err
+    assert "saved/graph_at_test.txt is damaged: @embed: `embed` has no static init" in result.err

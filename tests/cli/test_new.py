@@ -81,22 +81,21 @@ def test_a_name_that_the_language_does_not_allow_is_refused(archlang: Command, f
     assert not list(folder.iterdir())
 
 
-@pytest.mark.parametrize("name", ["torch", "numpy", "json", "pytest", "archlang"])
-def test_the_name_of_an_importable_module_is_refused(name: str, archlang: Command, folder: Path) -> None:
-    result = archlang("new", "block", name)
-    assert result.code == 1
-    assert f"`{name}` cannot be a name: {name}.py would hide the Python module `{name}`" in result.err
-    assert not list(folder.iterdir())
-
-
-@pytest.mark.parametrize("name", ["linear", "embed"])
-def test_the_name_of_a_library_block_that_the_program_uses_is_refused(
-    name: str, archlang: Command, folder: Path
+@pytest.mark.parametrize(
+    ("names", "reason"),
+    [
+        (("torch", "numpy", "json", "pytest", "archlang"), "{0}.py would hide the Python module `{0}`"),
+        (("linear", "embed"), "the library has a block `{0}`, which the program uses"),
+    ],
+)
+def test_a_name_that_hides_what_the_program_needs_is_refused(
+    names: tuple[str, ...], reason: str, archlang: Command, folder: Path
 ) -> None:
-    result = archlang("new", "block", name)
-    assert result.code == 1
-    assert f"`{name}` cannot be a name: the library has a block `{name}`, which the program uses" in result.err
-    assert not list(folder.iterdir())
+    for name in names:
+        result = archlang("new", "block", name)
+        assert result.code == 1
+        assert f"`{name}` cannot be a name: {reason.format(name)}" in result.err
+        assert not list(folder.iterdir())
 
 
 @pytest.mark.parametrize(("kind", "name"), [("block", "attention"), ("task", "ctl")])

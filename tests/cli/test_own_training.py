@@ -85,20 +85,19 @@ def test_a_run_records_its_trackers(archlang: Command, folder: Path) -> None:
     assert json.loads((folder / "run" / "run.json").read_text())["track"] == ["training.rows"]
 
 
-@pytest.mark.filterwarnings("default::archlang.record.trackers.TrackerWarning")
-def test_an_error_of_a_tracker_is_a_warning(archlang: Command, folder: Path) -> None:
-    change(folder, 'open("rows.csv"', 'open("missing/rows.csv"')
+@pytest.mark.filterwarnings("default::archlang.record.curves.TrackerWarning")
+@pytest.mark.parametrize(
+    ("opened", "error"),
+    [
+        ('open("missing/rows.csv"', "FileNotFoundError"),
+        ('__import__("sys").exit(3) or open("rows.csv"', "SystemExit: 3"),
+    ],
+)
+def test_an_error_of_a_tracker_is_a_warning(opened: str, error: str, archlang: Command, folder: Path) -> None:
+    change(folder, 'open("rows.csv"', opened)
     result = archlang("train", "training.arch", "--steps", "2", "--out", "run", "--track", "training.rows", *PLUGIN)
     assert result.code == 0
-    assert "training.rows gets no further points: training.py:47 fails: FileNotFoundError" in result.err
-
-
-@pytest.mark.filterwarnings("default::archlang.record.trackers.TrackerWarning")
-def test_an_exit_of_a_tracker_is_a_warning(archlang: Command, folder: Path) -> None:
-    change(folder, 'with open("rows.csv"', 'with __import__("sys").exit(3) or open("rows.csv"')
-    result = archlang("train", "training.arch", "--steps", "2", "--out", "run", "--track", "training.rows", *PLUGIN)
-    assert result.code == 0
-    assert "training.rows gets no further points: training.py:47 fails: SystemExit: 3" in result.err
+    assert f"training.rows gets no further points: training.py:47 fails: {error}" in result.err
 
 
 @pytest.mark.parametrize(

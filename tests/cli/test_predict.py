@@ -62,15 +62,6 @@ def test_a_saved_model_answers_like_its_run(archlang: Command, folder: Path) -> 
     assert archlang("predict", "saved", *inputs).out == archlang("predict", "run", *inputs).out
 
 
-def test_a_saved_model_has_no_other_checkpoint(archlang: Command, folder: Path) -> None:
-    package.save(package.load_run("run"), "saved")
-    for command in (("predict", "saved", "--input", "10 a b"), ("export", "saved", "--out", "model.py")):
-        result = archlang(*command, "--checkpoint", "last")
-        assert (result.code, result.out) == (1, "")
-        assert "saved has one set of weights, and no checkpoint `last`" in result.err
-        assert archlang(*command, "--checkpoint", "best").code == 0
-
-
 def test_answers_without_an_end_need_a_length(archlang: Command, folder: Path) -> None:
     task = "copy[train = 1..3, test = [4], train_size = 8, valid_size = 4, test_size = 4]"
     trained(folder / "copy", WRITER, task)

@@ -27,7 +27,7 @@ def test_runs_are_listed_with_their_state_step_and_metrics(archlang: Command, fo
     assert set(run["metrics"]) == {"iid", "valid", "test"}
     listed = archlang("runs", "list").out.splitlines()
     assert listed[0] == "runs/a"
-    assert re.fullmatch(r"    tiny on ctl, seed 1: done at step 4; iid .*, valid .*, test \d.*, \d+ [kM]B", listed[1])
+    assert re.fullmatch(r"    tiny on ctl, seed 1: done at step 4; iid .*, test \d.*, [\d.]+ [kM]B", listed[1])
 
 
 def test_a_page_of_runs_has_their_results_and_curves(archlang: Command, folder: Path) -> None:
@@ -161,16 +161,6 @@ def test_rm_removes_a_damaged_run_without_following_links(archlang: Command, fol
     assert (folder / "precious" / "file").read_text() == "precious"
 
 
-def test_rm_leaves_a_damaged_run_that_is_training(archlang: Command, folder: Path) -> None:
-    fcntl = pytest.importorskip("fcntl", reason="the system has no locks on files")
-    (folder / "runs" / "a" / "results.json").write_text("[]")
-    with (folder / "runs" / "a" / ".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        result = archlang("runs", "rm", "runs/a", "--yes")
-    assert (result.code, "stop it first" in result.err) == (71, True)
-    assert (folder / "runs" / "a" / "run.json").exists()
-
-
 def test_a_run_that_the_machine_cannot_read_is_not_called_damaged(
     archlang: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -193,8 +183,11 @@ def test_a_list_in_a_deleted_folder_is_of_the_machine(
     assert (result.code, "the current folder has been deleted" in result.err) == (71, True)
 
 
-def test_rm_leaves_a_run_that_is_training(archlang: Command, folder: Path) -> None:
+@pytest.mark.parametrize("is_damaged", [False, True])
+def test_rm_leaves_a_run_that_is_training(archlang: Command, folder: Path, is_damaged: bool) -> None:
     fcntl = pytest.importorskip("fcntl", reason="the system has no locks on files")
+    if is_damaged:
+        (folder / "runs" / "a" / "results.json").write_text("[]")
     with (folder / "runs" / "a" / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         result = archlang("runs", "rm", "runs/a", "--yes")
@@ -212,11 +205,6 @@ def test_a_run_resumes_from_its_folder_alone_with_the_same_results(archlang: Com
     assert archlang("train", "--resume", "moved", "--device", "cpu").code == 0
     assert (folder / "moved" / "metrics.jsonl").read_bytes() == metrics
     assert (folder / "moved" / "results.json").read_bytes() == results
-
-
-@pytest.mark.parametrize("arguments", [(), ("tiny.arch", "--resume", "runs/a"), ("--resume", "runs/a", "--seed", "3")])
-def test_train_takes_either_a_program_or_a_run(archlang: Command, folder: Path, arguments: tuple[str, ...]) -> None:
-    assert archlang("train", *arguments).code == 2
 
 
 def test_a_run_with_a_damaged_last_line_is_damaged(archlang: Command, folder: Path) -> None:

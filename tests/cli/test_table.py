@@ -12,7 +12,7 @@ from archlang.cli.table import RunsDisplay
 from archlang.diagnostics.terminal import Terminal
 from archlang.plan.from_file import TablePlanner
 from archlang.plan.table import TablePlan
-from archlang.runs import timing
+from archlang.runs import cost as costs
 from archlang.runs.cost import RunCost
 from archlang.runs.points import Point
 from archlang.train.stop import Stop
@@ -82,8 +82,9 @@ def test_no_run_shows_missing_runs(archlang: Command, folder: Path) -> None:
 
 
 def test_a_dry_run_estimates_the_runs_and_leaves_no_files(archlang: Command, folder: Path) -> None:
-    result = table(archlang, "--dry-run", "--seeds", "3")
+    result = table(archlang, "--dry-run", "--seeds", "3", "--together")
     assert "6 runs to train and 0 done" in result.out
+    assert "together they would be 2 models" in result.out
     assert "Tinier, by half, Longer, seed 3, about" in result.out
     assert not (folder / "runs").exists()
 
@@ -112,7 +113,7 @@ def test_a_dry_run_times_runs_that_differ_in_their_task_alone_once(
         timed.append(point.name)
         return 1.0
 
-    monkeypatch.setattr(timing, "seconds_per_step", seconds)
+    monkeypatch.setattr(costs, "seconds_per_step", seconds)
     text = PROGRAM.replace(
         'column "Longer" test.accuracy', "columns test.accuracy at task.order in [forward, backward]"
     )
@@ -195,11 +196,6 @@ def test_seeds_train_together_or_a_warning_says_why_not(archlang: Command, folde
     assert (again.out, "4 of 4 runs are done" in again.err) == (result.out, True)
     for run in (folder / "runs" / "tables" / "small").iterdir():
         assert archlang("eval", str(run), "--device", "cpu").code == 0
-
-
-def test_a_dry_run_gives_the_number_of_models_of_seeds_together(archlang: Command, folder: Path) -> None:
-    result = table(archlang, "--dry-run", "--seeds", "3", "--together")
-    assert "together they would be 2 models" in result.out
 
 
 @pytest.mark.parametrize(

@@ -87,9 +87,13 @@ def test_a_damaged_checkpoint_causes_one_line_of_warning(archlang: Command, fold
 
 
 def test_a_stopped_run_says_how_to_resume(archlang: Command, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from archlang.train import loop
+    from archlang.runs import training
+    from archlang.train.trainer import Trainer
 
-    monkeypatch.setattr(loop.Loop, "run", lambda self, stop: [loop.Trained(2, stopped=True)])
+    def stop_at_step_2(trainers: list[Trainer], *_: object) -> None:
+        trainers[0].progress.step, trainers[0].stopped = 2, True
+
+    monkeypatch.setattr(training, "train_all", stop_at_step_2)
     result = archlang("train", "tiny.arch", "--out", "run", "--device", "cpu")
     assert result.code == 143
     assert "stopped at step 2; resume with `--resume run`" in result.err
@@ -156,6 +160,7 @@ def test_no_program_and_two_programs_are_told_apart(archlang: Command, folder: P
     "arguments",
     [
         (),
+        ("--resume", "run", "--seed", "3"),
         ("tiny.arch", "--device", "gpu"),
         ("tiny.arch", "--device", "cuda:x"),
         ("tiny.arch", "--precision", "64"),

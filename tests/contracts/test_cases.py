@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from archlang.contracts import hold, library_blocks, program_blocks
-from archlang.contracts.cases import Case, cases
-from archlang.contracts.tables import tables
+from archlang.contracts.cases import Case, cases, tables
 
 
 @cache

@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from archlang.contracts import cases, hold, library_blocks
+from archlang.contracts.cases import tables
 from archlang.contracts.subject import Subject
-from archlang.contracts.tables import tables
 from archlang.diagnostics.render import plain
 from archlang.elaborate.binding import LARGEST_FLOAT
 from archlang.names.resolve import Declaration

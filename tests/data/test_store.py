@@ -51,6 +51,10 @@ def words(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store, "DATASETS", datasets)
 
 
+def text_of(dataset: str, member: str) -> str:
+    return "\n".join(store.lines(dataset, member)) + "\n"
+
+
 def put(folder: Path, name: str, content: bytes) -> Path:
     place = folder / "words" / name
     place.parent.mkdir(parents=True, exist_ok=True)
@@ -68,7 +72,7 @@ def test_a_file_may_be_compressed(folder: Path, ending: str, pack: object) -> No
     assert callable(pack)
     place = put(folder, f"text.txt{ending}", pack(CONTENT))
     assert store.find("words", "text.txt") == place
-    assert store.read_text("words", "text.txt") == TEXT
+    assert text_of("words", "text.txt") == TEXT
     assert read("text.txt") == CONTENT
 
 
@@ -80,7 +84,7 @@ def test_only_line_feeds_end_lines(folder: Path) -> None:
 @pytest.mark.parametrize("content", [CONTENT[:-1], OTHER, b"", CONTENT[:5] + b"X" + CONTENT[6:]])
 def test_a_truncated_replaced_or_damaged_file_is_refused_by_name_and_digest(folder: Path, content: bytes) -> None:
     place = put(folder, "text.txt", content)
-    for opened in (store.open_binary, store.read_text):
+    for opened in (store.open_binary, text_of):
         with pytest.raises(DamagedError) as error:
             opened("words", "text.txt")
         assert str(place) in error.value.message
@@ -99,13 +103,13 @@ def test_a_truncated_compressed_file_is_refused(folder: Path, ending: str, pack:
     assert callable(pack)
     place = put(folder, f"text.txt{ending}", pack(CONTENT)[:-12])
     with pytest.raises(DataError, match="cannot be decompressed|is not the published file") as error:
-        store.read_text("words", "text.txt")
+        text_of("words", "text.txt")
     assert str(place) in error.value.message
 
 
 def test_the_error_for_a_missing_file_names_its_path_and_digest(folder: Path) -> None:
     with pytest.raises(MissingError) as error:
-        store.read_text("words", "text.txt")
+        text_of("words", "text.txt")
     assert "archlang data get words" in error.value.remedy
     assert str(folder / "words") in error.value.remedy
     assert DIGEST in error.value.remedy
@@ -139,7 +143,7 @@ def test_contents_yields_all_files_in_order(folder: Path) -> None:
 def test_bytes_that_are_not_utf_8_are_refused(folder: Path) -> None:
     put(folder, "unknown.txt", b"\xff\xfe\n")
     with pytest.raises(DataError, match=r"unknown\.txt is not UTF-8 text"):
-        store.read_text("words", "unknown.txt")
+        text_of("words", "unknown.txt")
     with pytest.raises(DataError, match=r"unknown\.txt is not UTF-8 text"):
         list(store.lines("words", "unknown.txt"))
 
@@ -147,13 +151,13 @@ def test_bytes_that_are_not_utf_8_are_refused(folder: Path) -> None:
 def test_a_changed_pinned_file_is_refused(folder: Path) -> None:
     place = put(folder, "unknown.txt", b"first")
     store.pin_of(place).write_text(f"{hashlib.sha256(b'first').hexdigest()}  unknown.txt\n")
-    assert store.read_text("words", "unknown.txt") == "first"
+    assert list(store.lines("words", "unknown.txt")) == ["first"]
     place.write_bytes(b"second")
     with pytest.raises(DamagedError):
-        store.read_text("words", "unknown.txt")
+        text_of("words", "unknown.txt")
     store.pin_of(place).write_text("nonsense")
     with pytest.raises(DataError, match="cannot be read"):
-        store.read_text("words", "unknown.txt")
+        text_of("words", "unknown.txt")
 
 
 def test_without_archlang_data_files_are_in_the_cache_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

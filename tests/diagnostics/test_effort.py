@@ -45,22 +45,20 @@ def test_steps_that_were_counted_before_are_not_counted_again() -> None:
         spend()
 
 
-def _first() -> str:
-    spend(3)
-    return "first"
-
-
-def test_a_known_result_counts_its_steps_again() -> None:
+def test_a_known_result_takes_no_steps() -> None:
     memo = Memo[str]()
-    with limited(10) as budget:
-        assert memo.get("key", _first) == "first"
-        assert memo.get("key", lambda: "second") == "first"
-        assert budget.spent == 6
+
+    def first() -> str:
+        spend(3)
+        return "first"
+
+    with limited(3) as budget:
+        assert memo.get("key", first) == memo.get("key", first) == "first"
+        assert budget.spent == 3
 
 
-def test_a_known_result_can_exceed_the_limit() -> None:
-    memo = Memo[None]()
-    with limited(5):
-        memo.get("key", lambda: spend(3))
-        with pytest.raises(TooMuchWork):
-            memo.get("key", lambda: spend(3))
+def test_a_memo_keeps_what_it_is_told_to_and_a_limited_number() -> None:
+    memo = Memo[int](most=2)
+    assert memo.get(0, lambda: 1, keeps=lambda: False) == 1
+    assert [memo.get(key, lambda: 2) for key in range(3)] == [2, 2, 2]
+    assert [memo.get(key, lambda: 3) for key in (2, 0)] == [2, 3]  # the third has made the others forgotten

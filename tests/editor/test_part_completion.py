@@ -198,5 +198,6 @@ def test_metrics_are_offered_of_a_task_that_refuses_its_statics() -> None:
 }
 """
     document, offset = at_cursor(recipe)
-    assert "E0618" in {each.code for each in document.diagnostics}
+    complete, _ = at_cursor(recipe.replace("    claim ¦\n", "¦"))
+    assert "E0618" in {each.code for each in complete.diagnostics}
     assert {"test.accuracy", "valid.loss", "run.seconds"} <= {each.word for each in completions(document, offset)}

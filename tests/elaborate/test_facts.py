@@ -12,7 +12,7 @@ from archlang.compile import compile_graph
 from archlang.diagnostics import ProgramError
 from archlang.graph import Graph, Instance
 from archlang.graph.facts import UNKNOWN, Costs, LinearMap, Record
-from archlang.graph.operations import Call, Join, Repeat
+from archlang.graph.operations import Call, Product, Repeat
 from archlang.graph.summary import summarize
 from archlang.plan.check import check, check_text
 from archlang.types import Dim
@@ -158,18 +158,18 @@ def calls(graph: Graph) -> list[str]:
     return [node.operation.instance for node in loop.regions[0].nodes if isinstance(node.operation, Call)]
 
 
-def test_a_user_block_is_joined_and_moved_out_of_loops(blurred: Architecture) -> None:
+def test_a_user_block_and_its_maps_leave_loops(blurred: Architecture) -> None:
     graph = blurred.program.graph
-    (join,) = (node.operation for node in graph.region.nodes if isinstance(node.operation, Join))
-    assert {("blur", "key"), ("blur", "value")} <= {(path.instance, path.name) for path in join.maps}
+    products = [node.operation for node in graph.region.nodes if isinstance(node.operation, Product)]
+    assert products == [Product("blur", "key"), Product("blur", "value")]
     assert "blur" in calls(graph)
     assert "blur_2" not in calls(graph), "what does not change in the loop is computed before it"
 
 
-def test_a_joined_user_block_has_the_same_results(compiled: Compiled) -> None:
+def test_a_user_block_with_products_has_the_same_results(compiled: Compiled) -> None:
     text = (EXAMPLES / "blur.arch").read_text() + MODEL
     results = []
-    for without in ((), ("join", "invariants", "common")):
+    for without in ((), ("invariants", "common")):
         torch.manual_seed(0)
         module = compiled(text, model="m", plugins=[EXAMPLES / "blur.py"], without_passes=without)
         results.append(module.eval()(X))

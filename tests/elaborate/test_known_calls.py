@@ -5,9 +5,9 @@ from collections.abc import Iterator
 import pytest
 
 from archlang.diagnostics.effort import limited
-from archlang.elaborate import known_calls
+from archlang.elaborate import calls
 from archlang.graph.graph import Graph
-from archlang.names.load import load_command_line
+from archlang.names.resolve import load_command_line
 from archlang.plan.check import check_text
 from archlang.plan.model_graph import model_graph
 
@@ -24,9 +24,9 @@ model two(x: tokens[n]) -> logits[classes] {
 
 @pytest.fixture(autouse=True)
 def forgotten() -> Iterator[None]:
-    known_calls._known.clear()
+    calls._known_calls._results.clear()
     yield
-    known_calls._known.clear()
+    calls._known_calls._results.clear()
 
 
 def _graph(text: str) -> Graph:
@@ -45,10 +45,10 @@ def test_equal_calls_have_their_own_paths_and_places() -> None:
 
 def test_a_graph_is_the_same_with_known_calls() -> None:
     first = _graph(_TWO)
-    calls = len(known_calls._known)
-    assert calls > 0
+    count = len(calls._known_calls._results)
+    assert count > 0
     assert _graph(_TWO) == first
-    assert len(known_calls._known) == calls
+    assert len(calls._known_calls._results) == count
 
 
 def test_a_call_with_one_value_twice_is_not_that_of_two_values() -> None:

@@ -4,7 +4,6 @@ import json
 import lzma
 import os
 from collections.abc import Mapping
-from dataclasses import replace
 from math import sqrt
 from pathlib import Path
 from typing import Any
@@ -26,8 +25,7 @@ from archlang.tasks.kit.split import Split
 from archlang.tasks.kit.task import Unit
 from archlang.tasks.scan import commands, published_iid
 from archlang.tasks.scan import read as command
-from archlang.train.label_smoothing import Smoothing
-from archlang.train.schedules import learning_rate
+from archlang.train.loss import Smoothing
 from tests.goldens.files import HERE, reference_file
 from tests.goldens.golden import Golden, Program, close
 from tests.train.settings_of_a_run import SETTINGS
@@ -274,9 +272,9 @@ def test_sinusoids(golden: Golden, folder: Path) -> None:
 @pytest.mark.goldens("devil", "tables")
 def test_noams_schedule_is_root_with_a_rate_divided_by_the_root_of_the_width(golden: Golden) -> None:
     for (rate, width, warmup), expected in zip(golden["noam_cfg"].tolist(), golden["noam_lr"].tolist(), strict=True):
-        settings = replace(SETTINGS, lr=rate / sqrt(width), schedule="root", warmup=int(warmup))
+        settings = SETTINGS.changed(lr=rate / sqrt(width), schedule="root", warmup=int(warmup))
         for step, expected_rate in zip(golden["noam_steps"].tolist(), expected, strict=True):
-            assert learning_rate(settings, step, 10**9) == pytest.approx(expected_rate, rel=1e-6)
+            assert settings.learning_rate(step, 10**9) == pytest.approx(expected_rate, rel=1e-6)
 
 
 @pytest.mark.goldens("devil", "tables")

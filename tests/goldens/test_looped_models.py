@@ -18,7 +18,7 @@ from archlang.backend.architecture import Architecture
 from archlang.backend.runtime.carried_steps import CarriedStates
 from archlang.backend.runtime.loops import Repeat
 from archlang.backend.runtime.targets import judging
-from archlang.train.stablemax import stablemax_entropy
+from archlang.train.settings import stablemax_entropy
 from tests.goldens.golden import Golden, close, relatively_close
 
 TOLERANCE = 2e-5

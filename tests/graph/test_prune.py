@@ -1,7 +1,5 @@
 """Pruning."""
 
-import pytest
-
 from archlang.graph.prune import prune, remove_dead, without_charges
 from tests.conftest import Becomes
 
@@ -249,58 +247,6 @@ def test_an_inner_loop_loses_the_values_that_the_outer_loop_does_not_need(become
             return %6
         }
         return %3
-        """,
-    )
-
-
-@pytest.mark.parametrize(
-    ("result", "join", "product"),
-    [
-        ("%6", '%2: vec[6] = join[maps = ("f.hidden")](%1)', "%2"),
-        (
-            "%8",
-            '%2: vec[6], vec[6] = join[maps = ("f.hidden", "h.hidden")](%1)\n%3: vec[6] = part[index = 0](%2)',
-            "%3",
-        ),
-    ],
-    ids=["one", "two"],
-)
-def test_a_join_loses_the_maps_whose_products_are_unused(
-    becomes: Becomes, result: str, join: str, product: str
-) -> None:
-    block = 'feedforward[ff = 6] axes () "m:F"'
-    last = "%5: vec[6] = part[index = 1](%2)", "%8: vec[4] = add(%6, %7)"
-    call = '%7: vec[4] = call @h[given = ("hidden")](%1, %5)'
-    two = result == "%8"
-    becomes(
-        remove_dead,
-        f"""
-        graph g
-        instance @f: {block}
-        instance @g: {block}
-        instance @h: {block}
-        input %1 x: vec[4]
-        %2: vec[6], vec[6], vec[6] = join[maps = ("f.hidden", "g.hidden", "h.hidden")](%1)
-        %3: vec[6] = part[index = 0](%2)
-        %4: vec[6] = part[index = 1](%2)
-        %5: vec[6] = part[index = 2](%2)
-        %6: vec[4] = call @f[given = ("hidden")](%1, %3)
-        %9: vec[4] = call @g[given = ("hidden")](%1, %4)
-        {call}
-        {last[1]}
-        return {result}
-        """,
-        f"""
-        graph g
-        instance @f: {block}
-        {f"instance @h: {block}" if two else ""}
-        input %1 x: vec[4]
-        {join}
-        {last[0] if two else ""}
-        %6: vec[4] = call @f[given = ("hidden")](%1, {product})
-        {call if two else ""}
-        {last[1] if two else ""}
-        return {result}
         """,
     )
 

@@ -10,9 +10,8 @@ from torch.utils.flop_counter import FlopCounterMode
 
 import archlang
 from archlang.compile import build, compile_graph
-from archlang.contracts.cases import cases
-from archlang.contracts.tables import tables
-from archlang.contracts.targets import library_blocks
+from archlang.contracts import library_blocks
+from archlang.contracts.cases import cases, tables
 from archlang.graph.graph import Graph
 from archlang.graph.summary import summarize
 from archlang.plan.from_file import plan_recipe, recipe_names
@@ -172,7 +171,6 @@ def test_autograd_keeps_from_half_again_to_three_and_a_half_times_the_activation
         return tensor
 
     with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
-        # In this batch, the copies of weights that `join` makes once per pass matter little.
         result = module(torch.zeros(8, length, dtype=torch.int64))
     assert result.requires_grad
     saved = sum(tensor.untyped_storage().nbytes() for tensor in saved_tensors.values()) / 4 / 8

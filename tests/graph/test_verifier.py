@@ -209,36 +209,33 @@ def test_two_stacks_at_one_path_have_the_same_number_of_steps() -> None:
         verify(parse_graph(text))
 
 
-JOINED = """
-graph joined
+PRODUCTS = """
+graph products
 instance @f: f(d = 4) axes () "m:F"
 instance @stack.*.f: f(d = 4) axes () "m:F"
 input %1: vec[4]
 input %2: seq[n, 4]
-%3: vec[6], vec[8] = join[maps = ("f.one", "f.two")](%1)
-%4: vec[6] = part[index = 0](%3)
-%5: vec[8] = part[index = 1](%3)
-%6: vec[4] = call @f[given = ("one", "two")](%1, %4, %5)
-return %6
+%3: vec[6] = product @f[name = "one"](%1)
+%4: vec[8] = product @f[name = "two"](%1)
+%5: vec[4] = call @f[given = ("one", "two")](%1, %3, %4)
+return %5
 """
 
 
 @pytest.mark.parametrize(
     ("was", "becomes", "complaint"),
     [
-        ('"f.two")', '"f.one")', "has a map twice"),
-        ('"f.two")', '"g.two")', "uses @g, which does not exist"),
-        ('"f.two")', '"stack.*.f.two")', "outside of its stack"),
-        (', "f.two")', ")", "of 1 maps has 2 results"),
+        ("product @f", "product @g", "uses @g, which does not exist"),
+        ("product @f", "product @stack.*.f", "outside of its stack"),
         ("](%1)\n%4", "](%1, %2)\n%4", "has 2 arguments"),
-        ("%3: vec[6], vec[8]", "%3: seq[n, 6], vec[8]", "of a vec[4] is seq[n, 6]"),
-        ("(%1, %4, %5)", "(%4)", "is given 2 products of 1 inputs"),
-        ("(%1, %4, %5)", "(%1, %4, %2)", "is given a seq[n, 4] as two"),
+        ("%3: vec[6]", "%3: seq[n, 6]", "of a vec[4] is seq[n, 6]"),
+        ("(%1, %3, %4)", "(%4)", "is given 2 products of 1 inputs"),
+        ("(%1, %3, %4)", "(%1, %3, %2)", "is given a seq[n, 4] as two"),
     ],
 )
 def test_products_belong_to_the_arguments_of_their_call(was: str, becomes: str, complaint: str) -> None:
-    verify(parse_graph(JOINED))
-    assert was in JOINED
+    verify(parse_graph(PRODUCTS))
+    assert was in PRODUCTS
     with pytest.raises(MalformedGraph) as error:
-        verify(parse_graph(JOINED.replace(was, becomes)))
+        verify(parse_graph(PRODUCTS.replace(was, becomes)))
     assert complaint in str(error.value)

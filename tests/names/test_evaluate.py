@@ -5,7 +5,8 @@ import pytest
 from archlang.diagnostics.edits import apply_edits
 from archlang.plan.check import check_text
 
-HEAD = "extern block b[mode: symbol = none, width: int = 3, wide: int = 4, rate: float = 0.5]"
+HEAD = "extern block b[mode: symbol = none, width: int = 3, wide: int = 4, rate: float = 0.5"
+HEAD += ", steps: range = 2..3, sizes: list = [1, 2..3], words: list = [few]]"
 TAIL = '(h: seq[n, d]) -> seq[n, d] {} reads h pointwise python "mine:B"\n'
 USE = "block use(h: seq[n, d]) -> seq[n, d] {{ return b{}(h) }}"
 
@@ -21,6 +22,11 @@ HOLDS = [
     "not mode == some",
     "width < wide and wide == width + 1",
     "width in 1..3",
+    "steps in 1..3",
+    "not steps in 3..4",
+    "sizes in 1..3",
+    "not sizes in 2..3",
+    "not words in 1..3",
     "wide % 2 == 0 or width % 2 == 0",
     "wide / 2 == 2",
     "rate * 2 == 1.0",

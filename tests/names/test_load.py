@@ -9,7 +9,7 @@ import archlang
 from archlang.diagnostics import ProgramError
 from archlang.diagnostics.render import plain
 from archlang.names import library
-from archlang.names.load import load_file
+from archlang.names.resolve import load_file
 from archlang.plan.check import check, check_text
 from archlang.plan.from_file import plan_recipe
 

@@ -35,39 +35,13 @@ IF = """block b[{}](h: seq[n, d]) -> seq[n, d] {{
             BLOCK.format("relu(h) when g != 0 else h").replace("b(", "b[g = true]("),
             BLOCK.format("relu(h) when g != false else h").replace("b(", "b[g = true]("),
         ),
-        (BLOCK.format("attention[1, causal](h)"), BLOCK.format("attention[1, causal = true](h)")),
         (RECIPE.format("", ", every = 1e1"), RECIPE.format("", ", every = 10")),
         (
             RECIPE.format("", "").replace("ctl", "ctl[train = 1 - 5]"),
             RECIPE.format("", "").replace("ctl", "ctl[train = 1..5]"),
         ),
-        (
-            BLOCK.format("c[1,000](h)")
-            + "block c[a: int, b = 1](h: seq[n, d]) -> seq[n, d] {\n    return h * a + b\n}\n",
-            BLOCK.format("c[1_000](h)")
-            + "block c[a: int, b = 1](h: seq[n, d]) -> seq[n, d] {\n    return h * a + b\n}\n",
-        ),
-        (RECIPE.format("", ", betas = [0.9, 0.98]"), RECIPE.format("", ", beta1 = 0.9, beta2 = 0.98")),
-        (
-            RECIPE.format("", "").replace("ctl", "ctl[test = range(9, 11)]"),
-            RECIPE.format("", "").replace("ctl", "ctl[test = 9..10]"),
-        ),
-        (
-            RECIPE.format("", "").replace("ctl", "ctl[train = 1,5]"),
-            RECIPE.format("", "").replace("ctl", "ctl[train = 1..5]"),
-        ),
-        (
-            BLOCK.format("mix(h)").replace("b(", "b[mix: block = attention(1)]("),
-            BLOCK.format("mix(h)").replace("b(", "b[mix: block = attention[1]]("),
-        ),
-        (
-            BLOCK.format("attention[1, causal = c](h)").replace("b(", 'b[c = "true"]('),
-            BLOCK.format("attention[1, causal = c](h)").replace("b(", "b[c = true]("),
-        ),
-        (BLOCK.format("linear[d](concat([h, h]))"), BLOCK.format("linear[d](concat(h, h))")),
         (BLOCK.format("weigh(h, softmax_keys(scores(h, h)))"), BLOCK.format("weigh(softmax_keys(scores(h, h)), h)")),
         (BLOCK.format("h").replace("h: seq[n, d]", "h: seq[b, n, d]"), BLOCK.format("h")),
-        (BLOCK.format("attention[heads == 1](h)"), BLOCK.format("attention[heads = 1](h)")),
     ],
 )
 def test_the_edit_writes_what_is_meant(half: str, whole: str) -> None:
@@ -97,7 +71,6 @@ def test_the_edit_writes_what_is_meant(half: str, whole: str) -> None:
         (IF.format("g: block = attention[1]", "g == attention"), "E0303", "declare a symbol"),
         (IF.format("g: block = norm", "g == norm"), "E0303", "declare a symbol"),
         (IF.format("g: block = norm", "g == 1"), "E0303", "name a block"),
-        (IF.format('g = "gelu"', "g == gelu"), "E0314", "write `gelu` without quotes"),
         (RECIPE.replace("[d = 8]", "[d: int]").format("", ""), "E0302", "write `m[d = …]`"),
         (RECIPE.format("", ", device = cuda"), "E0301", "choose the device in the command"),
         (RECIPE.format("", ", accumulate = 4"), "E0301", "write `micro = 16`"),

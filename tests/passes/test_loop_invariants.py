@@ -7,6 +7,10 @@ import torch
 
 import archlang
 from archlang.backend import Architecture
+from archlang.compile import compile_graph
+from archlang.graph.operations import Product
+from archlang.graph.text import parse_graph
+from archlang.passes import optimize
 from archlang.passes.loop_invariants import hoist_invariants
 from tests.conftest import Becomes
 
@@ -14,6 +18,7 @@ PROGRAMS = {
     "repeat": "k = linear[d](h)\n repeat 5 { h <- norm(h + attention[heads = 2](h, norm(k) * 2)) }",
     "halting": "k = linear[d](h)\n repeat 5 halting h by global_halt[0.9] {"
     " h <- norm(h + attention[heads = 2](h, norm(k))) }",
+    "geometric": "k = norm(h)\n repeat 3 { h <- norm(h + geometric_attention[2, key_dropout = 0.0](h, k)) }",
     "scan": "k = linear[d](h)\n y = scan c in chunks[size = 3](h) { emit c + attention[heads = 2](c, norm(k)) }",
     "nested": "k = linear[d](h)\n repeat 3 { g = h\n repeat 2 { g <- norm(g + attention[heads = 2](g, norm(k))) }\n"
     " h <- h + g }",
@@ -73,8 +78,6 @@ def test_invariants_are_computed_before_the_loop(becomes: Becomes) -> None:
     ],
 )
 def test_random_blocks_stay_in_the_loop(instance: str) -> None:
-    from archlang.graph.text import parse_graph
-
     graph = parse_graph(
         f"""
         graph g
@@ -92,6 +95,63 @@ def test_random_blocks_stay_in_the_loop(instance: str) -> None:
         """
     )
     assert hoist_invariants(graph) == graph
+
+
+MAPS = "query(0) = 4, key(1) = 4, value(1) = 4"
+ATTENTION = f'attention lengths (n, m) axes (n) (m) maps ({MAPS}) "archlang.blocks.attention:Attention"'
+
+
+def test_keys_and_values_of_an_invariant_are_computed_before_the_loop(becomes: Becomes) -> None:
+    becomes(
+        optimize,
+        f"""
+        graph g
+        instance @a: {ATTENTION}
+        input %1 x: seq[n, 4]
+        input %2 m: seq[m, 4]
+        %3: seq[n, 4] = repeat[count = 5](%1, %2) {{
+            input %4 h: seq[n, 4]
+            input %5 m: seq[m, 4]
+            %6: seq[n, 4] = call @a(%4, %5)
+            return %6
+        }}
+        return %3
+        """,
+        f"""
+        graph g
+        instance @a: {ATTENTION}
+        input %1 x: seq[n, 4]
+        input %2 m: seq[m, 4]
+        %8: seq[m, 4] = product @a[name = "key"](%2)
+        %10: seq[m, 4] = product @a[name = "value"](%2)
+        %3: seq[n, 4] = repeat[count = 5](%1, %2, %8, %10) {{
+            input %4 h: seq[n, 4]
+            input %5 m: seq[m, 4]
+            input %7: seq[m, 4]
+            input %9: seq[m, 4]
+            %6: seq[n, 4] = call @a[given = ("key", "value")](%4, %5, %7, %9)
+            return %6
+        }}
+        return %3
+        """,
+    )
+
+
+@pytest.mark.parametrize("attention", ["2, position = absolute", "2, head_dim = 4, position = absolute"])
+def test_attention_with_absolute_positions_keeps_its_maps(tmp_path: Path, attention: str) -> None:
+    graph = load(tmp_path, f"k = norm(h) repeat 2 {{ h <- attention[{attention}](h, k) }}").program.graph
+    assert not any(isinstance(node.operation, Product) for node in graph.region.walk())
+
+
+def test_maps_of_unknown_width_stay_in_the_loop(tmp_path: Path) -> None:
+    path = tmp_path / "m.arch"
+    path.write_text(
+        "model m(h: seq[n, k]) -> logits[n, k] { m = h repeat 2 { h <- h + attention[1](h, m) }\n return h }"
+    )
+    graph = compile_graph(path, "m")
+    assert graph.unknown_sizes == ["k"]
+    assert not graph.instances["attention"].maps
+    assert graph.instances["attention"].costs.parameters is None
 
 
 def test_a_stack_has_separate_weights_for_each_step(tmp_path: Path) -> None:

@@ -43,3 +43,10 @@ def test_a_value_of_two_applied_blocks_is_computed_once(becomes: Becomes) -> Non
 def test_an_unsound_graph_raises() -> None:
     with pytest.raises(MalformedGraph):
         optimize(parse_graph("graph g input %1: vec[4] return %2"))
+
+
+def test_a_folder_may_omit_a_pass_of_an_earlier_version() -> None:
+    graph = parse_graph("graph g input %1: vec[4] return %1")
+    assert optimize(graph, ("join",)) == graph
+    with pytest.raises(ValueError, match="unknown optional pass speed"):
+        optimize(graph, ("speed",))

@@ -10,7 +10,7 @@ import pytest
 
 from archlang.diagnostics import Diagnostic
 from archlang.editor.document import Document, Memory
-from archlang.elaborate import body_lookup, known_calls
+from archlang.elaborate import calls
 from archlang.elaborate.elaborator import elaborate
 from archlang.names.library import BLOCKS, PACKAGE
 from archlang.names.resolve import Declaration
@@ -45,10 +45,9 @@ def facts(diagnostics: tuple[Diagnostic, ...]) -> list[tuple[object, ...]]:
 
 @contextmanager
 def new_process() -> Iterator[None]:
-    """Inside, no call and no body is known from elsewhere."""
+    """Inside, no call is known from elsewhere."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(known_calls, "_key", lambda *arguments: None)
-        patch.setattr(body_lookup, "_key", lambda *arguments: None)
+        patch.setattr(calls, "_key_of_call", lambda *arguments: None)
         yield
 
 
@@ -206,16 +205,6 @@ def test_a_model_is_elaborated_again_only_if_it_or_its_blocks_have_changed(
     assert [each.code for each in document.diagnostics] == ["E0501"]
     assert len(elaborated) == count
     assert_as_in_a_new_process(path, text, memory)
-
-
-def test_graphs_of_earlier_texts_count_as_many_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("archlang.plan.check.MOST_STEPS_WITH_POINTS", 4_000)
-    many = LEAKING.replace("attention[heads]", "attention[heads, causal = true]").replace("[8, 16]", "1..200")
-    memory = Memory()
-    for text in (many, "# More.\n" + many, many):
-        document = Document("m.arch", text, memory=memory)
-        assert [each.code for each in document.diagnostics] == ["W0202"]
-        assert_as_in_a_new_process("m.arch", text, memory)
 
 
 def test_what_is_not_reported_beside_an_unread_condition_is_reported_without_it() -> None:

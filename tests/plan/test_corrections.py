@@ -29,17 +29,7 @@ def test_a_program_without_mistakes_stays() -> None:
     assert correct(text, "b.arch").text == text
 
 
-@pytest.mark.parametrize(
-    ("values", "written", "code"),
-    [
-        ("[1..3]", "1..3", "E0303"),
-        ("1-3", "1..3", "E0310"),
-        ("1 - 3", "1..3", "E0310"),
-        ("3", "[3]", "E0310"),
-        ("range(3)", "0..2", "E0310"),
-        ("range(1, 4)", "1..3", "E0310"),
-    ],
-)
+@pytest.mark.parametrize(("values", "written", "code"), [("[1..3]", "1..3", "E0303")])
 def test_values_to_vary_become_a_range_or_a_list(values: str, written: str, code: str) -> None:
     recipe = "model m[d = 8](x: tokens[n]) -> logits[classes] { return embed[d](x) |> last |> linear[classes] }\n"
     recipe += f"recipe r {{\n    task ctl\n    model m\n    train adamw[steps = 1]\n    vary seed in {values}\n}}\n"
@@ -57,11 +47,7 @@ def test_the_brackets_of_a_call_are_not_those_of_a_list() -> None:
 
 @pytest.mark.parametrize(
     ("settings", "corrected", "remedy"),
-    [
-        ("steps = 1,000", "steps = 1_000", "write `1_000`, without a comma"),
-        ("batch = 8, steps = 1,000,000", "batch = 8, steps = 1_000_000", "write `1_000_000`, without a comma"),
-        ("steps = 8, lr = 1e-3, 0.5", None, "write its name, as in `weight_decay = 0.5`"),
-    ],
+    [("steps = 8, lr = 1e-3, 0.5", None, "write its name, as in `weight_decay = 0.5`")],
 )
 def test_a_value_without_a_name_after_statics_out_of_order_is_a_mistake(
     settings: str, corrected: str | None, remedy: str

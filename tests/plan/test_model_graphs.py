@@ -6,7 +6,7 @@ import pytest
 
 from archlang.diagnostics.log import DiagnosticLog
 from archlang.graph.graph import Graph
-from archlang.names.load import load_file
+from archlang.names.resolve import load_file
 from archlang.plan.model_graphs import ModelGraphs
 from archlang.plan.planner import Planner
 

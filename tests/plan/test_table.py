@@ -356,21 +356,6 @@ def test_a_column_that_is_missing_is_one_mistake_however_many_rows_claim_numbers
         plan_table(file)
 
 
-def test_claims_with_decimal_commas_are_told_the_point(file: Path) -> None:
-    columns = "columns test.accuracy at task.order in [forward, backward]"
-    table = f'table t {{\n row "a" small claims 0,81 ± 0,01, -\n {columns}\n}}\n'
-    (mistake,) = check(written(file, MODEL + table))
-    assert (mistake.code, mistake.remedy) == ("E0632", "did you mean `claims 0.81 ± 0.01, -`?")
-
-
-def test_claims_in_brackets_are_written_without(file: Path) -> None:
-    columns = "columns test.accuracy at task.order in [forward, backward]"
-    table = f'table t {{\n row "a" small claims [0.8, 0.7]\n {columns}\n}}\n'
-    (mistake,) = check(written(file, MODEL + table))
-    assert (mistake.code, mistake.remedy) == ("E0632", "write the numbers without brackets")
-    assert apply_edits(MODEL + table, mistake.edits) == MODEL + table.replace("[0.8, 0.7]", "0.8, 0.7")
-
-
 @pytest.mark.parametrize("claims", ["0.5 ± -0.1", "wide"])
 def test_a_mistake_in_the_claims_of_a_row_is_answered_as_a_row_is_written(file: Path, claims: str) -> None:
     (mistake,) = check(written(file, f'{MODEL}table t {{ row "a" small claims {claims} column "c" test.accuracy }}'))

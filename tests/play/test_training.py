@@ -104,10 +104,11 @@ def test_closing_ends_the_processes_and_removes_the_files(stand_in: Stand) -> No
         trainer.progress(0)
 
 
-class Noted:
+class Noted(Trainer):
     """Notes what it should train."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.trained: list[tuple[str, str, int]] = []
 
     @property

@@ -9,8 +9,7 @@ import torch
 
 from archlang.compile import build
 from archlang.graph.summary import summarize
-from archlang.names.load import load_file
-from archlang.names.resolve import ResolvedFile
+from archlang.names.resolve import ResolvedFile, load_file
 from archlang.plan.check import check
 from archlang.plan.from_file import plan_first_point, plan_table
 from archlang.plan.plan import Plan

@@ -8,7 +8,7 @@ import csv
 from pathlib import Path
 
 import archlang
-from archlang.names.load import load_file
+from archlang.names.resolve import load_file
 from archlang.plan.from_file import plan_table
 
 PAPERS = Path(archlang.__file__).parent / "recipes" / "papers"

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from archlang.names.load import load_file
-from archlang.names.resolve import ResolvedFile
+from archlang.names.resolve import ResolvedFile, load_file
 from archlang.plan.from_file import plan_first_point, plan_table
 from archlang.plan.measures import is_group
 from archlang.plan.plan import Plan

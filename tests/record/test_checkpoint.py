@@ -14,8 +14,7 @@ import torch
 from torch import nn
 
 from archlang.files.folder import Folder
-from archlang.record.checkpoint import Checkpoints, CheckpointWarning
-from archlang.record.checkpoint_content import load_state
+from archlang.record.checkpoint import Checkpoints, CheckpointWarning, load_state
 from archlang.record.mistakes import RunError, RunMachineError
 from archlang.record.schemas import CheckpointState, EvaluationMetrics
 

@@ -12,7 +12,7 @@ from archlang.plan.from_file import plan_recipe
 from archlang.record import schemas
 from archlang.record.mistakes import RunError
 from archlang.record.reading import read_metrics, read_record, read_results
-from archlang.types.statics import InstanceOf, Interval, StaticValue, Symbol
+from archlang.types.statics import InstanceOf, Interval, StaticValue, Symbol, static_from_json, static_to_json
 
 STATICS: st.SearchStrategy[StaticValue] = st.recursive(
     st.booleans()
@@ -28,7 +28,7 @@ STATICS: st.SearchStrategy[StaticValue] = st.recursive(
 
 @given(STATICS)
 def test_a_static_survives_as_json(value: StaticValue) -> None:
-    again = schemas.static_from_json(json.loads(json.dumps(schemas.static_to_json(value))))
+    again = static_from_json(json.loads(json.dumps(static_to_json(value))))
     assert again == value
     assert type(again) is type(value)
 

@@ -20,7 +20,8 @@ from archlang.plan.from_file import plan_recipe, plan_table
 from archlang.record.mistakes import RunError
 from archlang.record.reading import read_record
 from archlang.record.schemas import VERSIONS, VersionsRecord
-from archlang.runs.engines import Engine, local, make_engine
+from archlang.runs import engines
+from archlang.runs.engines import Engine, make_engine
 from archlang.runs.points import Point, run_point
 from archlang.runs.table import TableRuns
 
@@ -65,9 +66,9 @@ def points(program: Path, tmp_path: Path) -> tuple[Point, ...]:
 def test_a_worker_has_its_share_of_the_cores_and_no_more_threads_than_the_command(
     points: tuple[Point, ...], monkeypatch: pytest.MonkeyPatch, workers: int
 ) -> None:
-    monkeypatch.setattr(local, "_core_count", lambda: 2)
+    monkeypatch.setattr(engines, "_core_count", lambda: 2)
     monkeypatch.setattr(torch, "get_num_threads", lambda: 1)
-    list(local.LocalEngine(workers).run(points[:workers], lambda: False))
+    list(engines.LocalEngine(workers).run(points[:workers], lambda: False))
     for point in points[:workers]:
         assert read_record(point.folder, VERSIONS, VersionsRecord).threads == 1
 
@@ -105,7 +106,7 @@ def test_after_a_stop_running_points_write_a_checkpoint_and_no_others_begin(
 @pytest.mark.parametrize(("code", "is_stopped"), [(-15, True), (15, True), (1, False), (-9, False), (None, False)])
 def test_a_process_that_the_stop_ends_before_its_first_step_has_not_failed(code: int | None, is_stopped: bool) -> None:
     error = ProcessExpired("", code=code)  # type: ignore[no-untyped-call]  # pebble types only some functions
-    assert local._is_of_stopping(error) == is_stopped
+    assert engines._is_of_stopping(error) == is_stopped
 
 
 def test_a_run_of_an_engine_has_the_same_curve_as_a_solo_run(points: tuple[Point, ...], tmp_path: Path) -> None:

@@ -2,8 +2,7 @@
 
 import pytest
 
-from archlang.runs.answers import Answer
-from archlang.runs.prediction import Prediction
+from archlang.runs.prediction import Answer, Prediction
 
 
 def written(answer: str, target: str) -> Prediction:

@@ -1,4 +1,4 @@
-"""A run is reproducible, resumes exactly, and stores its evaluation."""
+"""A run is reproducible, resumes exactly, stores its evaluation, and is refused if the memory cannot hold it."""
 
 import json
 import os
@@ -13,23 +13,24 @@ import pytest
 import torch
 
 from archlang.diagnostics import ProgramError
+from archlang.graph.summary import summarize
 from archlang.plan.from_file import plan_recipe
 from archlang.plan.plan import Plan
 from archlang.plugins import PluginError
 from archlang.record import checkpoint
 from archlang.record.checkpoint import CheckpointWarning
-from archlang.record.mistakes import RunError
+from archlang.record.mistakes import RunError, RunMachineError
 from archlang.record.run_folder import Record, RecordWarning
 from archlang.record.schemas import EvaluationMetrics
 from archlang.runs import evaluation, training
+from archlang.runs.training import require_memory
 from archlang.tasks.copy import Copy
-from archlang.train import score, training_run
-from archlang.train.selection import evaluations_since_best, ranking
-from archlang.train.step.eager import EagerStep
+from archlang.train import score, trainer
+from archlang.train.step import EagerStep
 from archlang.train.stop import Stop
+from archlang.train.trainer import evaluations_since_best, ranking
 from tests.sampling import one_in
-
-Train = Callable[..., evaluation.Outcome]
+from tests.tiny_run import Train
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -127,9 +128,9 @@ MOMENTS: list[tuple[object, str, int]] = [
     (Record, "write", 3),
     (EagerStep, "take", 1),
     (EagerStep, "take", 15),
-    (training_run, "evaluate", 1),
-    (training_run, "evaluate", 3),
-    (training_run, "evaluate", 6),
+    (trainer, "evaluate", 1),
+    (trainer, "evaluate", 3),
+    (trainer, "evaluate", 6),
     (Record, "append", 2),
     (Record, "append", 31),
     (Record, "sizes", 2),
@@ -173,7 +174,7 @@ def test_a_run_that_is_killed_repeatedly_resumes(train: Train, tmp_path: Path, f
 def test_a_killed_run_with_noise_resumes(program: Path, tmp_path: Path) -> None:
     program.write_text(program.read_text().replace("dropout[0.1](feedforward[8](norm(h)))", "noise[0.5](norm(h))"))
 
-    def trained(folder: Path) -> evaluation.Outcome:
+    def trained(folder: Path) -> evaluation.Result:
         return training.train(plan_recipe(program), folder, device="cpu")
 
     trained(tmp_path / "uninterrupted")
@@ -183,7 +184,7 @@ def test_a_killed_run_with_noise_resumes(program: Path, tmp_path: Path) -> None:
 
 
 def test_a_killed_run_in_another_precision_resumes(program: Path, tmp_path: Path) -> None:
-    def trained(folder: Path) -> evaluation.Outcome:
+    def trained(folder: Path) -> evaluation.Result:
         return training.train(plan_recipe(program), folder, device="cpu", precision="bf16")
 
     trained(tmp_path / "uninterrupted")
@@ -193,7 +194,7 @@ def test_a_killed_run_in_another_precision_resumes(program: Path, tmp_path: Path
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize(("owner", "name", "step"), [(EagerStep, "take", 3), (training_run, "evaluate", 20)])
+@pytest.mark.parametrize(("owner", "name", "step"), [(EagerStep, "take", 3), (trainer, "evaluate", 20)])
 def test_a_stopped_run_resumes_as_if_it_had_not_been_stopped(
     owner: object, name: str, step: int, number: signal.Signals, train: Train, tmp_path: Path, finished_run: Path
 ) -> None:
@@ -272,7 +273,7 @@ def test_the_best_weights_are_evaluated_the_latest_of_equal_ones(
         value = next(values, None) if result.split == "valid" else None
         return result if value is None else replace(result, metrics={"accuracy": value})
 
-    monkeypatch.setattr(training_run, "evaluate", evaluate)
+    monkeypatch.setattr(trainer, "evaluate", evaluate)
     train(tmp_path / "run")
     assert json.loads((tmp_path / "run" / "results.json").read_text())["best_step"] == 30
     assert steps(tmp_path / "run") == [30, 40]
@@ -297,7 +298,7 @@ def test_a_run_with_patience_ends_after_as_many_evaluations_without_a_better_val
 def test_a_killed_run_with_patience_ends_at_the_same_step(
     owner: object, name: str, number: int, train: Train, tmp_path: Path
 ) -> None:
-    def impatient(folder: Path) -> evaluation.Outcome:
+    def impatient(folder: Path) -> evaluation.Result:
         return train(folder, **IMPATIENT)
 
     impatient(tmp_path / "whole")
@@ -512,3 +513,49 @@ def test_of_equal_values_the_latest_is_first_for_all_metrics() -> None:
     history.append(EvaluationMetrics.of(9, "iid", 1.0, {"perplexity": 1.0}))
     assert ranking(history, "valid", "perplexity") == [4, 2, 1]
     assert ranking(history, "valid", "loss") == [4, 2, 1]
+
+
+WEIGHTS = """
+model wide(x: tokens[n]) -> logits[classes] {
+    return embed[1000](x) |> mean |> linear[1000] |> linear[classes]
+}
+recipe wide {
+    task  ctl
+    model wide
+    train %s
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "copies"),
+    [("adamw[steps = 1]", 4), ("rmsprop[steps = 1]", 3), ("sgd[steps = 1]", 2), ("sgd[steps = 1, momentum = 0.9]", 3)],
+)
+def test_weights_gradients_and_moments_must_fit(
+    optimizer: str, copies: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "wide.arch").write_text(WEIGHTS % optimizer)
+    plan = plan_recipe(tmp_path / "wide.arch")
+    weights = summarize(plan.graph, 1).unique
+    assert weights > 1_000_000
+    monkeypatch.setattr(training, "available_memory", lambda: 4 * copies * weights)
+    require_memory(plan, torch.device("cpu"))
+    monkeypatch.setattr(training, "available_memory", lambda: 4 * copies * weights - 1)
+    with pytest.raises(RunMachineError, match="0.0 GB of free memory"):
+        require_memory(plan, torch.device("cpu"))
+
+
+def test_a_model_that_does_not_fit_writes_nothing(
+    train: Train, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(training, "available_memory", lambda: 100)
+    with pytest.raises(RunMachineError, match="free memory"):
+        train(tmp_path / "runs" / "run")
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_machine_that_does_not_say_its_memory_refuses_nothing(
+    train: Train, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(training, "available_memory", lambda: None)
+    train(tmp_path / "run", train__steps="2")

@@ -9,7 +9,8 @@ from archlang.diagnostics import MachineError
 from archlang.plan.from_file import plan_search
 from archlang.plan.search import SearchPlan
 from archlang.record.mistakes import RunError, RunMachineError
-from archlang.record.reading import read_run
+from archlang.record.reading import read_record
+from archlang.record.schemas import RunRecord
 from archlang.runs.points import Point, PointResult, run_point
 
 tune = pytest.importorskip("archlang.runs.tune")
@@ -50,7 +51,7 @@ def test_the_values_of_a_trial_are_those_that_its_run_had(program: Path, tmp_pat
     program.write_text(program.read_text().replace("    claim", line, 1))
     search = plan_search(program, sets={"train.steps": "2"})
     ((trial, _),) = tune.Tuning(search, tmp_path / "study", device="cpu").run(1, InProcess(), lambda: False)
-    settings = read_run(trial.folder)[0].settings
+    settings = read_record(trial.folder, "run.json", RunRecord).settings
     assert trial.values == {path: settings[path] for path in ("train.lr", "model.d")}
     assert isinstance(trial.values["model.d"], int)
     assert f"lr = {trial.values['train.lr']}" in search.text(trial.sampled)

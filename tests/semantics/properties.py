@@ -10,7 +10,7 @@ from torch import Tensor
 
 from archlang.backend.decode.greedy import target_of
 from archlang.compile import build
-from archlang.elaborate import known_calls
+from archlang.elaborate import calls
 from archlang.graph.graph import Graph
 from archlang.passes.pipeline import NAMES
 from archlang.source import Source
@@ -241,10 +241,10 @@ def survives_formatting(program: Compiled, seed: int) -> None:
 
 def survives_known_calls(program: Compiled, seed: int) -> None:
     """The graph is the same if each call of a library block is bound anew, as if no equal one had been before."""
-    with patch.object(known_calls, "_key", return_value=None):
+    with patch.object(calls, "_key_of_call", return_value=None):
         expected = graph_of(program.text)
     assert program.graph == expected, "another graph after other programs"
-    known_calls._known.clear()
+    calls._known_calls._results.clear()
     assert graph_of(program.text) == expected, "another graph after equal calls of the program"
 
 

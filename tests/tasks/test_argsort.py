@@ -3,7 +3,6 @@
 import pytest
 
 from archlang.tasks.argsort import Argsort
-from archlang.tasks.kit.mistakes import TaskError
 from archlang.tasks.kit.ragged import Ragged
 from archlang.types.statics import Interval
 
@@ -24,13 +23,3 @@ def test_the_pointed_numbers_ascend_and_no_position_is_pointed_at_twice(split: s
 
 def test_each_test_length_has_the_same_number_of_items() -> None:
     assert SMALL.generate("test", 0).groups["length"].tolist() == [8] * 10 + [9] * 10
-
-
-def test_more_positions_than_numbers_are_refused() -> None:
-    with pytest.raises(TaskError, match="test = 13 is out of bounds for argsort"):
-        Argsort(numbers=12, train=Interval(2, 6), test=(13,))
-
-
-def test_a_test_length_of_train_is_refused() -> None:
-    with pytest.raises(TaskError, match="overlap"):
-        Argsort(test=(5,))

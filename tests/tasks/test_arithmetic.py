@@ -2,7 +2,6 @@
 
 import random
 from collections import Counter
-from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -12,6 +11,7 @@ from archlang.tasks.arithmetic import Arithmetic
 from archlang.tasks.kit.mistakes import TaskError
 from archlang.tasks.kit.split import Split
 from archlang.types.statics import Interval
+from tests.tasks.every import replace
 
 SMALL = Arithmetic(train_size=3_000, iid_size=400, valid_size=100, test_size=60, begin_end=False)
 
@@ -130,20 +130,6 @@ def test_single_operations_are_only_in_train() -> None:
 def test_ids_are_the_published_ones() -> None:
     assert "".join(SMALL.vocabulary) == "()*+0123456789"
     assert Arithmetic().vocabulary[14:] == ("[E]", "[B]")
-
-
-@pytest.mark.parametrize(
-    ("statics", "message"),
-    [
-        ({"valid": Interval(5, 6)}, "train = 1..5 and valid = 5..6 of arithmetic overlap"),
-        ({"max_length": 20}, "train = 1..5 is out of bounds for arithmetic: choose a range inside 1..4"),
-        ({"train_size": 100}, "less than the 200 single applications"),
-        ({"iid_size": -1}, "iid_size = -1 is out of bounds"),
-    ],
-)
-def test_impossible_statics_are_refused(statics: dict[str, object], message: str) -> None:
-    with pytest.raises(TaskError, match=message.replace(".", r"\.")):
-        Arithmetic(**statics)  # type: ignore[arg-type] # wrong on purpose
 
 
 def test_drawing_rare_items_ends_with_an_error() -> None:

@@ -113,14 +113,3 @@ def test_the_error_for_an_unknown_word_names_the_word_and_the_file(offer: Offer)
     offer({f"{FOLDER}/{name_of(1, part)}": "1 Zaphod moved.\n2 Who moved?\tmary\t1\n" for part in ("train", "test")})
     with pytest.raises(TaskError, match=r"qa1_single-supporting-fact_train.txt of babi is malformed \('zaphod'\)"):
         Babi(tasks=Interval(1, 1)).generate("train", 0)
-
-
-def test_impossible_statics_are_refused() -> None:
-    with pytest.raises(TaskError, match=r"tasks = 0\.\.3 is out of bounds"):
-        Babi(tasks=Interval(0, 3))
-    with pytest.raises(TaskError, match="share = 1.0 is out of bounds"):
-        Babi(share=1.0)
-    with pytest.raises(TaskError, match="write one of length, published"):
-        Babi(split="random")
-    with pytest.raises(TaskError, match="its splits are train, test"):
-        Babi().generate("valid", 0)

@@ -1,16 +1,13 @@
 """Copy answers with its input, at every length."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
 from archlang.tasks.copy import Copy
-from archlang.tasks.kit.mistakes import TaskError
 from archlang.tasks.kit.ragged import Ragged
 from archlang.tasks.reverse import Reverse
-from archlang.types.statics import Interval
 from tests.goldens.files import reference_file
+from tests.tasks.every import replace
 
 SMALL = Copy(train_size=2_000, valid_size=50, test_size=10)
 
@@ -41,22 +38,6 @@ def test_symbols_are_uniform() -> None:
     source = SMALL.generate("train", 0).inputs["source"].values
     shares = np.bincount(source, minlength=12)[:10] / np.sum(source < 10)
     assert np.allclose(shares, 0.1, atol=0.015)
-
-
-@pytest.mark.parametrize(
-    ("statics", "message"),
-    [
-        ({"valid": Interval(9, 10)}, "train = 1..9 and valid = 9..10 of copy overlap"),
-        ({"test": (5, 20)}, "train = 1..9 and test = 5 of copy overlap"),
-        ({"test": ()}, "test is empty"),
-        ({"test": (20, 20)}, "test names 20 twice"),
-        ({"test": (0,)}, "test = 0 is out of bounds"),
-        ({"train_size": -1}, "train_size = -1 is out of bounds"),
-    ],
-)
-def test_impossible_statics_are_refused(statics: dict[str, object], message: str) -> None:
-    with pytest.raises(TaskError, match=message):
-        Copy(**statics)  # type: ignore[arg-type] # wrong on purpose
 
 
 @pytest.mark.parametrize("task", [Copy(), Reverse()], ids=["copy", "reverse"])

@@ -1,6 +1,5 @@
 """Compositional table lookup agrees with the published set and with a slow lookup."""
 
-from dataclasses import replace
 from functools import cache
 from itertools import pairwise
 
@@ -8,9 +7,9 @@ import numpy as np
 import pytest
 
 from archlang.tasks.ctl import Ctl
-from archlang.tasks.kit.mistakes import TaskError
 from archlang.tasks.kit.split import Split, digest
 from archlang.types.statics import Interval
+from tests.tasks.every import replace
 
 SMALL = Ctl(
     symbols=4,
@@ -156,34 +155,6 @@ def test_lengths_are_uniform() -> None:
 def test_a_split_may_have_all_existing_items() -> None:
     task = replace(SMALL, valid=Interval(5, 5), valid_size=4 * 4**5)
     assert len(set(texts(task, "valid"))) == 4 * 4**5
-
-
-@pytest.mark.parametrize(
-    ("statics", "message"),
-    [
-        ({"test": Interval(5, 9)}, "train = 1..5 and test = 5..9 of ctl overlap"),
-        ({"valid": Interval(8, 9)}, "valid = 8..9 and test = 9..10 of ctl overlap"),
-        ({"train": Interval(0, 5)}, "train = 0..5 is out of bounds"),
-        (
-            {"functions": 3, "new_functions": 0, "iid_size": 300},
-            "train_size = 53704 and iid_size = 300 are more than the distinct items of ctl: "
-            "write train_size = 1896 and iid_size = 272 or less",
-        ),
-        ({"iid_size": 1_000_000}, "iid_size = 1000000 is more than the \\d+ distinct items of ctl"),
-        ({"train_size": 20}, "train_size = 20 is less than the 568 single applications"),
-        ({"valid_size": -1}, "valid_size = -1 is out of bounds for ctl: choose a number of at least 0"),
-        ({"symbols": 1}, "symbols = 1 is out of bounds"),
-        ({"order": "sideways"}, "write one of forward, backward"),
-    ],
-)
-def test_impossible_statics_are_refused_before_anything_is_generated(statics: dict[str, object], message: str) -> None:
-    with pytest.raises(TaskError, match=message):
-        Ctl(**statics)  # type: ignore[arg-type] # wrong on purpose
-
-
-def test_the_error_for_an_unknown_split_names_the_splits() -> None:
-    with pytest.raises(TaskError, match="its splits are train, iid, valid, test"):
-        SMALL.generate("dev", 0)
 
 
 def test_repeated_makes_all_lengths_equally_frequent_without_new_items() -> None:

@@ -118,21 +118,3 @@ def test_splits_without_items_are_empty() -> None:
 def test_the_published_loss_is_the_default() -> None:
     assert Dyck().rule is LossRule.SQUARES
     assert Dyck(loss="entropy").rule is LossRule.ENTROPY
-
-
-@pytest.mark.parametrize(
-    ("statics", "message"),
-    [
-        ({"pairs": 8}, "pairs = 8 is out of bounds for dyck: choose a number between 1 and 7"),
-        ({"p": 0.6, "q": 0.4}, "the probabilities p and q of dyck add up to 1.0"),
-        ({"p": 0.5, "q": 0.3}, "most strings would grow without end"),
-        ({"loss": "cubes"}, "write one of squares, entropy"),
-        ({"test": (60,)}, "test has 60, which is not a range such as 52..100"),
-        ({"test": (Interval(53, 53),)}, "test = 53..53 is out of bounds"),
-        ({"test": (Interval(40, 60),)}, "train or test = 2..50 and test = 40..60 of dyck overlap"),
-        ({"train_size": -1}, "train_size = -1 is out of bounds"),
-    ],
-)
-def test_impossible_statics_are_refused(statics: dict[str, object], message: str) -> None:
-    with pytest.raises(TaskError, match=message.replace(".", r"\.")):
-        Dyck(**statics)  # type: ignore[arg-type] # wrong on purpose

@@ -1,12 +1,10 @@
 """Dynamic recall answers with a neighbour of the queried symbol."""
 
-from dataclasses import replace
-
 import pytest
 
 from archlang.tasks.dynamic_recall import DynamicRecall
-from archlang.tasks.kit.mistakes import TaskError
 from archlang.tasks.kit.ragged import Ragged
+from tests.tasks.every import replace
 
 SMALL = DynamicRecall(train_size=1_000, valid_size=20, test_size=5)
 
@@ -61,8 +59,3 @@ def test_every_symbol_may_be_the_query() -> None:
 
 def test_a_split_may_be_empty() -> None:
     assert len(replace(SMALL, train_size=0).generate("train", 0)) == 0
-
-
-def test_an_unknown_value_is_refused() -> None:
-    with pytest.raises(TaskError, match="answer = all is not a valid value for dynamic_recall"):
-        DynamicRecall(answer="all")

@@ -103,12 +103,6 @@ def test_a_changed_file_is_not_read_from_the_cache(place: Path) -> None:
     assert loaded() == "c b a"
 
 
-@pytest.mark.parametrize("task_class", TASKS.values(), ids=TASKS)
-def test_an_unknown_value_of_by_is_refused(task_class: type[Task]) -> None:
-    with pytest.raises(TaskError, match="by = letters is not a valid value for"):
-        task_class(by="letters")  # type: ignore[call-arg] # every one of them has it
-
-
 def test_a_word_that_looks_like_a_mark_is_a_word(tmp_path: Path) -> None:
     (tmp_path / "a.tsv").write_text("source\ttarget\n[B] c\ta [E] b\n")
     task = FileSeq2Seq(path=str(tmp_path / "a.tsv"), words=9)
@@ -130,9 +124,7 @@ def test_a_share_keeps_equal_texts_together_and_the_split_of_each_row(tmp_path: 
         (tmp_path / "a.csv").write_text("\n".join(rows))
         task = File(path=str(tmp_path / "a.csv"), words=9, header=False, valid_share=0.2, test_share=0.3)
         assert task.split_names() == ("train", "valid", "test")
-        return {
-            split: [" ".join(line.cells[0]) for line in task.user_files.lines(split)] for split in task.split_names()
-        }
+        return {split: [" ".join(line.cells[0]) for line in task.lines(split)] for split in task.split_names()}
 
     few, many = splits(100), splits(1_000)
     assert sum(map(len, many.values())) == 1_000
@@ -140,19 +132,6 @@ def test_a_share_keeps_equal_texts_together_and_the_split_of_each_row(tmp_path: 
         assert len(many[split]) == pytest.approx(1_000 * share, rel=0.2)
         assert set(few[split]) <= set(many[split])
     assert not set(many["train"]) & {*many["valid"], *many["test"]}
-
-
-@pytest.mark.parametrize(
-    ("statics", "complaint"),
-    [
-        ({"valid_share": 0.1, "valid": "b.tsv"}, "has both a file and a share for the split `valid`"),
-        ({"valid_share": 0.7, "test_share": 0.7}, "valid_share . test_share = 1.4 is out of bounds"),
-        ({"test": "b.xls"}, "b.xls is neither CSV, TSV nor JSONL, from which `file` reads"),
-    ],
-)
-def test_statics_that_contradict_each_other_are_refused_unread(statics: dict[str, object], complaint: str) -> None:
-    with pytest.raises(TaskError, match=complaint):
-        File(path="a.tsv", **statics)  # type: ignore[arg-type] # of several types
 
 
 def test_a_share_and_a_column_split_exclude_each_other(place: Path) -> None:

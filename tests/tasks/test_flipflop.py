@@ -1,6 +1,5 @@
 """Flip-flop sequences obey their grammar, read by read."""
 
-from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -10,6 +9,7 @@ from archlang.tasks.flipflop import FlipFlop
 from archlang.tasks.kit.mistakes import TaskError
 from archlang.tasks.kit.ragged import Ragged
 from archlang.tasks.kit.split import Split, digest
+from tests.tasks.every import replace
 
 SMALL = FlipFlop(
     length=20, ignore=0.5, test_length=(20, 24), test_ignore=(0.1, 0.5), train_size=3_000, iid_size=300, valid_size=200,
@@ -80,32 +80,6 @@ def test_a_split_does_not_depend_on_the_size_of_another() -> None:
 
 def test_an_empty_split_is_empty() -> None:
     assert len(generated(replace(SMALL, iid_size=0), "iid")) == 0
-
-
-@pytest.mark.parametrize(
-    ("statics", "message"),
-    [
-        ({"length": 511}, "length has the odd length 511"),
-        ({"test_length": (512, 7)}, "test_length has the odd length 7"),
-        (
-            {"length": 8},
-            "train_size = 160000, iid_size = 10000 and valid_size = 1000 are more than the distinct items of flipflop: "
-            "write train_size = 25, iid_size = 6 and valid_size = 6 or less, or choose longer sequences",
-        ),
-        (
-            {"length": 8, "train_size": 25, "iid_size": 6},
-            "valid_size = 1000 is more than the 6 distinct items of flipflop: write valid_size = 6 or less",
-        ),
-        ({"ignore": 1.5}, "ignore = 1.5 is out of bounds"),
-        ({"test_ignore": (0.985,)}, "round it to two decimals"),
-        ({"test_ignore": ()}, "test_ignore is empty"),
-        ({"test_length": (512, 512)}, "test_length names 512 twice"),
-        ({"test_size": -1}, "test_size = -1 is out of bounds"),
-    ],
-)
-def test_impossible_statics_are_refused_before_anything_is_generated(statics: dict[str, object], message: str) -> None:
-    with pytest.raises(TaskError, match=message):
-        FlipFlop(**statics)  # type: ignore[arg-type] # wrong on purpose
 
 
 def test_drawing_rare_items_ends_with_an_error() -> None:

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from archlang.tasks.graph_distance import GraphDistance
-from archlang.tasks.kit.mistakes import TaskError
 from archlang.tasks.kit.ragged import Ragged
 from archlang.types.statics import Interval
 
@@ -38,8 +37,3 @@ def test_a_node_has_as_many_edges_as_asked() -> None:
     assert items.inputs["left"].lengths.mean() == pytest.approx(15, rel=0.02)
     first = np.asarray([items.inputs["left"][index][0] for index in range(500)])
     assert len(set(first.tolist())) == 32, "numbers mean nothing"
-
-
-def test_more_nodes_than_names_are_refused() -> None:
-    with pytest.raises(TaskError, match="test = 11..40 is out of bounds for graph_distance"):
-        GraphDistance(test=Interval(11, 40))

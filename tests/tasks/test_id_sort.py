@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from archlang.tasks.id_sort import IdSort
-from archlang.tasks.kit.mistakes import TaskError
 from archlang.tasks.kit.ragged import Ragged
 
 SMALL = IdSort(train_size=1_000, valid_size=20, test_size=5, id_size=3)
@@ -38,8 +37,3 @@ def test_any_two_positions_may_be_a_pair() -> None:
         pairs[ids.index(ids[0], 1)] += 1
     assert set(pairs) == {1, 2, 3}
     assert min(pairs.values()) > 15
-
-
-def test_an_id_without_numbers_is_refused() -> None:
-    with pytest.raises(TaskError, match="id_size = 0 is out of bounds for id_sort"):
-        IdSort(id_size=0)

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from archlang.tasks.in_context_regression import InContextRegression
-from archlang.tasks.kit.mistakes import TaskError
 from archlang.tasks.kit.ragged import Ragged
 
 FUNCTIONS = ("linear", "sparse_linear", "relu_network", "decision_tree")
@@ -63,17 +62,3 @@ def test_a_tree_has_at_most_a_value_for_each_leaf_and_depends_on_signs_alone() -
 def test_values_have_the_variance_of_the_paper() -> None:
     task = InContextRegression(inputs=4, points=20, train_size=2_000)
     assert np.concatenate([y for _, y in pairs(task, "train")]).var() == pytest.approx(4.0, rel=0.1)
-
-
-@pytest.mark.parametrize(
-    ("statics", "message"),
-    [
-        ({"function": "cubic"}, "function"),
-        ({"function": "sparse_linear", "inputs": 2}, "nonzero"),
-        ({"points": 0}, "points"),
-        ({"test": ()}, "test"),
-    ],
-)
-def test_impossible_statics_are_refused(statics: dict[str, object], message: str) -> None:
-    with pytest.raises(TaskError, match=message):
-        InContextRegression(**statics)  # type: ignore[arg-type] # statics of the task

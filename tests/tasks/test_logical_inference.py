@@ -227,10 +227,3 @@ def test_the_error_names_a_malformed_line(offer: Offer) -> None:
     offer({"logical_inference/train0": "=\ta\ta\n=\ta\tg\n"})
     with pytest.raises(TaskError, match="line 2 of logical_inference/train0"):
         LogicalInference(data="files", train=Interval(0, 0)).generate("train", 0)
-
-
-def test_impossible_statics_are_refused() -> None:
-    with pytest.raises(TaskError, match=r"test = 7\.\.13 is out of bounds"):
-        LogicalInference(test=Interval(7, 13))
-    with pytest.raises(TaskError, match="draws = 0 is out of bounds"):
-        LogicalInference(draws=0)

@@ -42,10 +42,3 @@ def test_bytes_that_are_not_utf_8_are_refused(offer: Offer) -> None:
     offer({"lra/tsv_data/new_aan_pairs.test.tsv": b"1.0\ta\tb\t\xff\tb\n"})
     with pytest.raises(DataError, match=r"new_aan_pairs.test.tsv is not UTF-8 text"):
         LraRetrieval().generate("test", 0)
-
-
-def test_impossible_statics_are_refused() -> None:
-    with pytest.raises(TaskError, match="length = 0 is out of bounds"):
-        LraRetrieval(length=0)
-    with pytest.raises(TaskError, match="its splits are train, valid, test"):
-        LraRetrieval().generate("iid", 0)

@@ -68,10 +68,3 @@ def test_other_files_are_refused(content: bytes, offer: Offer) -> None:
     offer({"imdb/aclImdb_v1.tar.gz": content})
     with pytest.raises(ArchlangError, match=r"aclImdb_v1.tar.gz.* cannot be decompressed|it has \d reviews"):
         LraText().generate("train", 0)
-
-
-def test_impossible_statics_are_refused() -> None:
-    with pytest.raises(TaskError, match="length = 0 is out of bounds"):
-        LraText(length=0)
-    with pytest.raises(TaskError, match="its splits are train, test"):
-        LraText().generate("valid", 0)

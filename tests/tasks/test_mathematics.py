@@ -141,12 +141,3 @@ def test_the_vocabulary_has_every_character() -> None:
     assert set(
         "".join(text + written_answer for module in MODULES for text, written_answer in asked(module, "train"))
     ) <= set(CHARACTERS)
-
-
-def test_impossible_statics_are_refused() -> None:
-    with pytest.raises(TaskError, match="write one of add_or_sub, place_value"):
-        Mathematics(module="mul")
-    with pytest.raises(TaskError, match="draws = 0 is out of bounds"):
-        Mathematics(draws=0)
-    with pytest.raises(TaskError, match="its splits are train, iid, interpolate, extrapolate"):
-        Mathematics().generate("test", 0)

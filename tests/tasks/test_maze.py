@@ -4,7 +4,6 @@ from collections import deque
 
 import pytest
 
-from archlang.tasks.kit.mistakes import TaskError
 from archlang.tasks.kit.ragged import Ragged
 from archlang.tasks.maze import CLASS_NAMES, Maze
 from archlang.types.statics import Interval
@@ -39,10 +38,3 @@ def test_the_answer_draws_the_path(split: str) -> None:
         # Only the drawn cells, the start and the goal are left: they must join.
         assert shortest_path(solved.replace(".", "#"), 9) == (length, length + 1)
         assert reached == 9 * 9 - maze.count("#"), "a tree has no cell apart"
-
-
-def test_paths_longer_than_the_maze_are_refused() -> None:
-    with pytest.raises(TaskError, match="test = 40..40 is out of bounds for maze"):
-        Maze(side=7, train=Interval(2, 4), test=Interval(40, 40))
-    with pytest.raises(TaskError, match="train = 3..3 has no even number"):
-        Maze(train=Interval(3, 3))

@@ -1,13 +1,10 @@
 """Modular arithmetic agrees with Python."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
-from archlang.tasks.kit.mistakes import TaskError
 from archlang.tasks.modular_arithmetic import ModularArithmetic
-from archlang.types.statics import Interval
+from tests.tasks.every import replace
 
 SMALL = ModularArithmetic(train_size=2_000, valid_size=50, test_size=200, begin_end=False)
 
@@ -46,19 +43,3 @@ def test_begin_and_end_enclose_the_input() -> None:
     task = replace(SMALL, begin_end=True)
     row = task.generate("train", 0).inputs["x"][0]
     assert (task.vocabulary[row[0]], task.vocabulary[row[-1]]) == ("[B]", "[E]")
-
-
-@pytest.mark.parametrize(
-    ("statics", "message"),
-    [
-        ({"modulus": 1}, "modulus = 1 is out of bounds for modular_arithmetic"),
-        # 10 is shortened to 9.
-        (
-            {"train": Interval(1, 9), "test": Interval(10, 12)},
-            "train = 1..9 and test = 10..12 of modular_arithmetic overlap",
-        ),
-    ],
-)
-def test_impossible_statics_are_refused(statics: dict[str, object], message: str) -> None:
-    with pytest.raises(TaskError, match=message.replace(".", r"\.")):
-        ModularArithmetic(**statics)  # type: ignore[arg-type] # wrong on purpose

@@ -1,7 +1,5 @@
 """Associative recall scores the value of each repeated key, and nothing else."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -9,6 +7,7 @@ from archlang.tasks.kit.mistakes import TaskError
 from archlang.tasks.kit.ragged import Ragged
 from archlang.tasks.kit.split import digest
 from archlang.tasks.mqar import Mqar
+from tests.tasks.every import replace
 
 SMALL = Mqar(
     words=64, length=20, pairs=3, test_length=(20, 40), test_pairs=(4, 8), train_size=500, valid_size=50, test_size=50
@@ -87,24 +86,6 @@ def test_splits_are_disjoint_at_the_same_length_and_pairs() -> None:
 
 def test_a_split_does_not_depend_on_the_size_of_another() -> None:
     assert digest(SMALL.generate("valid", 0)) == digest(replace(SMALL, train_size=1, test_size=1).generate("valid", 0))
-
-
-@pytest.mark.parametrize(
-    ("statics", "message"),
-    [
-        ({"test_pairs": (8,)}, "test_length of mqar has 3 values, and test_pairs has 1"),
-        ({"pairs": 17}, "pairs = 17 is out of bounds for mqar: choose a number between 1 and 16"),
-        ({"test_pairs": (8, 65, 64)}, "test_pairs = 65 is out of bounds for mqar: choose a number between 1 and 64"),
-        ({"words": 10}, "test_pairs = 8 is out of bounds"),
-        ({"length": 2}, "length = 2 is out of bounds"),
-        ({"power": 0.0}, "power = 0.0 is out of bounds"),
-        ({"test_length": (128.5, 256, 512)}, "test_length has 128.5, which is not a whole number"),
-        ({"valid_size": -1}, "valid_size = -1 is out of bounds"),
-    ],
-)
-def test_impossible_statics_are_refused(statics: dict[str, object], message: str) -> None:
-    with pytest.raises(TaskError, match=message):
-        Mqar(**statics)  # type: ignore[arg-type] # wrong on purpose
 
 
 def test_drawing_rare_items_ends_with_an_error() -> None:

@@ -6,9 +6,10 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from archlang.tasks.kit.lexicon import split_sentence
 from archlang.tasks.kit.mistakes import TaskError
 from archlang.tasks.kit.ragged import Ragged
-from archlang.tasks.multi30k import FILES, Multi30k, split_sentence
+from archlang.tasks.multi30k import FILES, Multi30k
 from tests.tasks.conftest import Offer
 
 SIZES = {"train": 29_000, "valid": 1_014, "test": 1_000, "test_2017": 1_000, "mscoco": 461}
@@ -93,12 +94,3 @@ def test_files_with_different_numbers_of_lines_are_refused(offer: Offer) -> None
     tiny(offer, train_de="Ein Hund.\n")
     with pytest.raises(TaskError, match=r"train.en of multi30k has 2 lines and train.de has 1"):
         Multi30k().generate("train", 0)
-
-
-def test_impossible_statics_are_refused() -> None:
-    with pytest.raises(TaskError, match="share = 2 is out of bounds"):
-        Multi30k(share=2)
-    with pytest.raises(TaskError, match="source_words = 0 is out of bounds"):
-        Multi30k(source_words=0)
-    with pytest.raises(TaskError, match="its splits are train, test"):
-        Multi30k().generate("valid", 0)

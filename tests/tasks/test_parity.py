@@ -1,13 +1,10 @@
 """Parity counts ones, at every length."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
-from archlang.tasks.kit.mistakes import TaskError
 from archlang.tasks.parity import Parity
-from archlang.types.statics import Interval
+from tests.tasks.every import replace
 
 SMALL = Parity(train_size=2_000, valid_size=50, test_size=300)
 
@@ -47,21 +44,3 @@ def test_lengths_are_the_published_ones_and_uniform() -> None:
 def test_train_and_valid_have_one_distribution_and_different_items() -> None:
     train, valid = (replace(SMALL, train_size=50).generate(split, 0).inputs["x"] for split in ("train", "valid"))
     assert train.values.tolist() != valid.values.tolist()
-
-
-@pytest.mark.parametrize(
-    ("statics", "message"),
-    [
-        ({"test": Interval(40, 50)}, "train = 1..40 and test = 40..50 of parity overlap"),
-        ({"train": Interval(0, 40)}, "train = 0..40 is out of bounds for parity"),
-        ({"test_size": -2}, "test_size = -2 is out of bounds for parity"),
-    ],
-)
-def test_impossible_statics_are_refused(statics: dict[str, object], message: str) -> None:
-    with pytest.raises(TaskError, match=message.replace(".", r"\.")):
-        Parity(**statics)  # type: ignore[arg-type] # wrong on purpose
-
-
-def test_an_unknown_split_is_refused() -> None:
-    with pytest.raises(TaskError, match="parity has no split `iid`: its splits are train, valid, test"):
-        SMALL.generate("iid", 0)

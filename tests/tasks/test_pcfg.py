@@ -20,7 +20,7 @@ SMALL = {"train_size": 3_000, "iid_size": 500, "test_size": 500}
 
 @cache
 def generated(kind: str, split: str, seed: int = 0) -> Split:
-    return Pcfg(split=kind, **SMALL).generate(split, seed)  # type: ignore[arg-type] # the sizes are numbers
+    return Pcfg(split=kind, **SMALL).generate(split, seed)
 
 
 def expressions(items: Split) -> list[list[str]]:
@@ -152,14 +152,3 @@ def test_files_with_different_numbers_of_lines_are_refused(offer: Offer) -> None
     offer({"pcfg_set/pcfgset/test.src": "copy A1\ncopy A99\n"})
     with pytest.raises(TaskError, match="line 2 of pcfg_set/pcfgset/test.src"):
         Pcfg(data="files").generate("test", 0)
-
-
-def test_impossible_statics_are_refused() -> None:
-    with pytest.raises(TaskError, match="write one of iid, productivity, systematicity"):
-        Pcfg(split="substitutivity")
-    with pytest.raises(TaskError, match="write one of generated, files"):
-        Pcfg(data="published")
-    with pytest.raises(TaskError, match="train_size = -1 is out of bounds"):
-        Pcfg(train_size=-1)
-    with pytest.raises(TaskError, match="its splits are train, test"):
-        Pcfg(split="productivity", data="files").generate("iid", 0)

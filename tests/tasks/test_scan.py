@@ -165,12 +165,3 @@ def test_the_error_names_a_malformed_line(offer: Offer) -> None:
     offer({"scan/tasks.txt": "IN: jump OUT: I_JUMP\nIN: hop OUT: I_HOP\n"})
     with pytest.raises(TaskError, match=r"line 2 of scan/tasks.txt .* 'IN: hop OUT: I_HOP'"):
         Scan(split="length", data="files").generate("train", 0)
-
-
-def test_impossible_statics_are_refused() -> None:
-    with pytest.raises(TaskError, match="cutoff = 48 is out of bounds"):
-        Scan(split="length", cutoff=48)
-    with pytest.raises(TaskError, match="write one of simple, length, jump, turn_left"):
-        Scan(split="around_right")
-    with pytest.raises(TaskError, match="its splits are train, test"):
-        Scan().generate("iid", 0)

@@ -1,6 +1,6 @@
 """The signature of each task agrees with its class."""
 
-import dataclasses
+from typing import ClassVar, get_origin, get_type_hints
 
 import numpy as np
 import pytest
@@ -12,7 +12,8 @@ from archlang.syntax.tree import Name, TypeName
 from archlang.tasks.kit.metrics import MEANINGS
 from archlang.tasks.kit.ragged import Ragged
 from archlang.tasks.kit.split import Form
-from archlang.tasks.kit.task import DecodableTask, Kind, class_names, group_names, group_values, groups
+from archlang.tasks.kit.task import DecodableTask, Kind, ShippedTask, class_names, group_names, group_values, groups
+from archlang.types.statics import Interval
 from tests.tasks.every import FOLDER, NAMES, SMALL, build, items_of, signature, value, vars_of, vocabulary_of
 
 
@@ -23,12 +24,30 @@ def test_every_task_of_the_folder_has_its_file() -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_class_has_the_statics_and_defaults_of_the_signature(name: str) -> None:
-    task = build(name)
-    written = {static.name: value(static.default, {}) for static in signature(name).signature.statics}
-    assert dataclasses.is_dataclass(task)
-    assert written == {field.name: field.default for field in dataclasses.fields(task)}
-    assert list(written) == [field.name for field in dataclasses.fields(task)]
+def test_the_class_receives_the_statics_and_defaults_of_the_signature(name: str) -> None:
+    assert vars_of(build(name)) == {
+        static.name: value(static.default, {}) for static in signature(name).signature.statics
+    }
+
+
+TYPES: dict[str, set[object]] = {
+    "int": {int}, "float": {float}, "bool": {bool}, "symbol": {str}, "file": {str}, "range": {Interval},
+    "list": {tuple[int, ...], tuple[float, ...], tuple[Interval, ...]},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_types_of_the_class_are_the_kinds_of_the_signature(name: str) -> None:
+    kinds = {static.name: static.kind or "" for static in signature(name).signature.statics}
+    hints = get_type_hints(type(build(name)))
+    shared = ShippedTask.__annotations__.keys() - kinds.keys()
+    own = {
+        static: hint
+        for static, hint in hints.items()
+        if static not in shared and ClassVar not in (hint, get_origin(hint))
+    }
+    assert own.keys() <= kinds.keys()
+    assert all(hint in TYPES[kinds[static]] for static, hint in own.items())
 
 
 @pytest.mark.parametrize("name", NAMES)

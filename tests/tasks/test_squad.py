@@ -147,14 +147,3 @@ def test_malformed_files_are_refused(text: str, offer: Offer) -> None:
 def test_positions_count_characters_not_bytes() -> None:
     (asked,) = read(json.loads(document(("Größe: 6½ Meter.", "?", [("6½", 7)]))))
     assert asked == Question("Größe: 6½ Meter.", "?", ("6½",), 7)
-
-
-def test_impossible_statics_are_refused() -> None:
-    with pytest.raises(TaskError, match="share = 0.0 is out of bounds"):
-        Squad(share=0.0)
-    with pytest.raises(TaskError, match="word_limit = 0 is out of bounds"):
-        Squad(word_limit=0)
-    with pytest.raises(TaskError, match="write one of length, published"):
-        Squad(split="dev")
-    with pytest.raises(TaskError, match="its splits are train, test"):
-        Squad().generate("valid", 0)

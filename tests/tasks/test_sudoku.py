@@ -11,7 +11,8 @@ import pytest
 from archlang.tasks import sudoku
 from archlang.tasks.kit.mistakes import TaskError
 from archlang.tasks.kit.ragged import Ragged
-from archlang.tasks.sudoku import Sudoku
+from archlang.tasks.kit.random_stream import RandomStream, ScalarStream
+from archlang.tasks.sudoku import Sudoku, shuffle, solve
 from archlang.types.statics import Interval
 
 SMALL = Sudoku(
@@ -70,7 +71,36 @@ def test_impossible_puzzles_are_refused() -> None:
         pytest.raises(TaskError, match="no puzzle of sudoku with 12 blank cells was found"),
     ):
         hard.generate("train", 0)
-    with pytest.raises(TaskError, match="side = 5 is not a valid value for sudoku"):
-        Sudoku(side=5)
     with pytest.raises(TaskError, match="it stopped at"):
         Sudoku(side=4, train=Interval(1, 1), test=Interval(5, 5), puzzles=1, train_size=10_000).generate("train", 0)
+
+
+@pytest.mark.parametrize("side", [4, 9])
+def test_shuffles_of_a_solution_are_solutions_and_differ(side: int) -> None:
+    cells = [0] * side**2
+    assert solve(cells, side, ScalarStream(RandomStream("grid")))
+    (grids,) = shuffle(RandomStream("shuffle"), side, np.repeat(np.asarray([cells]), 20, axis=0))
+    box = round(side**0.5)
+    for grid in grids.reshape(-1, side, side):
+        boxes = grid.reshape(box, box, box, box).transpose(0, 2, 1, 3).reshape(side, side)
+        for units in (grid, grid.T, boxes):
+            assert (np.sort(units, axis=1) == np.arange(1, side + 1)).all()
+    assert len({grid.tobytes() for grid in grids}) > 10  # of the 288 grids of side 4, some are drawn twice
+
+
+def test_grids_of_an_item_are_shuffled_in_the_same_way() -> None:
+    puzzle = np.arange(16).reshape(1, 16) % 5
+    shuffled, shuffled_copy = shuffle(RandomStream("shuffle"), 4, puzzle, puzzle)
+    assert (shuffled == shuffled_copy).all()
+    assert (shuffled == 0).sum() == (puzzle == 0).sum()
+
+
+def test_a_contradiction_has_no_solution_and_leaves_the_cells() -> None:
+    cells = [1, 2, 3, 0, *[0] * 3, 4, *[0] * 8]
+    before = list(cells)
+    assert not solve(cells, 4)
+    assert cells == before
+    free = [1, 2, 3, 0, *[0] * 12]
+    assert not solve(list(free), 4, forbidden=(3, 4))
+    assert solve(free, 4)
+    assert free[3] == 4

@@ -1,7 +1,6 @@
 """Claims about `supervise = carried`: each training step takes one step of the loop, from the states of the last."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +13,10 @@ from archlang.plan.check import check_text
 from archlang.plan.from_file import plan_recipe
 from archlang.record.mistakes import RunError
 from archlang.runs import evaluation, training
-from archlang.runs.training_together import train_together
+from archlang.runs.training import train_together
 from archlang.train.carried_examples import CarriedExamples
-from archlang.train.step.eager import EagerStep
-from archlang.train.step.stacked import StackingWarning
+from archlang.train.stacked import StackingWarning
+from archlang.train.step import EagerStep
 from tests.closeness import close
 from tests.conftest import Compiled
 from tests.runs.test_training import contents, train_and_die
@@ -51,7 +50,7 @@ recipe r {
         loss = stablemax, charges.halting = 0.5]
 }
 """
-CARRIED = replace(SETTINGS, supervise="carried")
+CARRIED = SETTINGS.changed(supervise="carried")
 TOKENS = torch.tensor([[0, 1, 2, 0], [1, 1, 0, 0], [2, 0, 0, 0], [2, 1, 0, 1]])
 LENGTHS = torch.tensor([4, 3, 1, 4])
 
@@ -91,7 +90,7 @@ def test_a_row_halts_where_the_charge_is_positive_unless_it_explores(compiled: C
         module.get_parameter("halt.weight").zero_()
         module.get_parameter("halt.bias").fill_(1.0)
     for explore, kept in ((0.0, 0), (1.0, 4)):
-        carried = CarriedExamples(module, replace(CARRIED, halt="halted", explore=explore), seed=1, size=4)
+        carried = CarriedExamples(module, CARRIED.changed(halt="halted", explore=explore), seed=1, size=4)
         with carried.step(0, np.arange(4)) as items:
             call(module, items)
         with carried.step(1, np.zeros(4, dtype=np.int64)) as items:
@@ -103,7 +102,7 @@ def test_a_killed_run_with_carried_states_resumes_bit_for_bit(tmp_path: Path) ->
     file = tmp_path / "program.arch"
     file.write_text(MODEL + RECIPE, encoding="utf-8")
 
-    def trained(folder: Path) -> evaluation.Outcome:
+    def trained(folder: Path) -> evaluation.Result:
         return training.train(plan_recipe(file), folder, device="cpu")
 
     trained(tmp_path / "uninterrupted")

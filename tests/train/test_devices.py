@@ -1,5 +1,8 @@
-"""A device or precision that is not available is a clear error."""
+"""Devices and precisions are checked before a run; random generators are restored exactly."""
 
+import random
+
+import numpy as np
 import pytest
 import torch
 
@@ -8,7 +11,10 @@ from archlang.train.devices import (
     PRECISIONS,
     explaining_compiler_errors,
     explaining_out_of_memory,
+    fixed_randomness,
     make_fabric,
+    random_state,
+    restore_random_state,
     select_device,
 )
 
@@ -83,3 +89,31 @@ def test_an_error_of_the_compiler_is_reported_in_one_line() -> None:
         raise InvalidCxxCompiler
     with pytest.raises(ZeroDivisionError), explaining_compiler_errors():
         raise ZeroDivisionError
+
+
+CPU = torch.device("cpu")
+
+
+def draw() -> tuple[float, float, float]:
+    return random.random(), float(np.random.random()), torch.rand(1).item()
+
+
+def test_every_generator_is_restored() -> None:
+    random.gauss(0, 1)
+    np.random.standard_normal()
+    state = random_state(CPU)
+    drawn = draw()
+    restore_random_state(state, CPU)
+    assert drawn == draw()
+
+
+def test_fixed_randomness_is_always_the_same_and_changes_no_generator() -> None:
+    state = random_state(CPU)
+    expected = draw()
+    restore_random_state(state, CPU)
+    fixed = []
+    for _ in range(2):
+        with fixed_randomness(CPU):
+            fixed.append(draw())
+    assert fixed[0] == fixed[1]
+    assert draw() == expected

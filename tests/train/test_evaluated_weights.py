@@ -11,9 +11,9 @@ from torch import Tensor, nn
 from archlang.plan.from_file import plan_recipe
 from archlang.record.checkpoint import Checkpoints
 from archlang.record.mistakes import RunError
-from archlang.runs import evaluation, training, training_together
+from archlang.runs import evaluation, training
 from archlang.train.evaluated_weights import EvaluatedWeights
-from archlang.train.step.stacked import StackingWarning
+from archlang.train.stacked import StackingWarning
 from tests.closeness import close
 from tests.tiny_run import TINY, StopAfter
 
@@ -30,7 +30,7 @@ TRAININGS = {**AVERAGED, **OTHERS}
 
 def train(
     root: Path, written: str, name: str, sets: Mapping[str, str] | None = None, asks: int = 10**9
-) -> evaluation.Outcome:
+) -> evaluation.Result:
     """Trains the tiny recipe with another optimizer. Stops it after a number of checks."""
     (root / "tiny.arch").write_text(
         TINY.replace(TINY[TINY.index("adamw") : TINY.index("    claim")], written + "\n", 1)
@@ -143,7 +143,7 @@ def test_seeds_train_together_if_the_optimizer_treats_each_number_alone(
     for seed, sets in seeds.items():
         train(tmp_path, TRAININGS[name], f"solo{seed}", sets)
     plans = [plan_recipe(tmp_path / "tiny.arch", sets=sets) for sets in seeds.values()]
-    training_together.train_together(plans, [tmp_path / f"seed{seed}" for seed in seeds], device="cpu")
+    training.train_together(plans, [tmp_path / f"seed{seed}" for seed in seeds], device="cpu")
     messages = [str(warning.message) for warning in recwarn if warning.category is StackingWarning]
     assert any("the optimizer `muon` needs the weights of each seed alone" in text for text in messages) != is_together
     if not is_together:

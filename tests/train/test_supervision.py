@@ -1,8 +1,5 @@
 """Claims about `supervise`: the loss scores the steps of the loop whose emission the model returns."""
 
-from dataclasses import replace
-from typing import cast
-
 import numpy as np
 import pytest
 import torch
@@ -14,11 +11,8 @@ from archlang.backend.architecture import Architecture
 from archlang.backend.runtime.halting import Tally
 from archlang.backend.runtime.loops import StepResults
 from archlang.blocks.halting import Account
-from archlang.tasks.kit.task import Task
 from archlang.train.data import Data
-from archlang.train.loss import mean_loss, training_loss
-from archlang.train.predictions import forward
-from archlang.train.setup import Workload
+from archlang.train.loss import forward, mean_loss, training_loss
 from tests.closeness import close
 from tests.conftest import Compiled
 from tests.train.settings_of_a_run import SETTINGS
@@ -45,7 +39,7 @@ def test_the_loss_scores_the_steps_that_have_gradients(
     batch = Data(POSITIONS, CPU).batch(np.array([0, 1]))
     text = MODEL.replace("LOOP", loop)
     module = compiled(text, vocab=3).double()
-    workload = Workload(replace(SETTINGS, supervise=supervise), cast(Task, None), {}, CPU)
+    settings = SETTINGS.changed(supervise=supervise)
     results: list[Tensor] = []
     for steps in range(first, 4):
         shorter = compiled(text.replace("truncated 2", ""), vocab=3, steps=steps).double()
@@ -56,7 +50,7 @@ def test_the_loss_scores_the_steps_that_have_gradients(
         "mean": lambda: mean_loss(torch.stack(results).mean(0), batch),
         "every": lambda: torch.stack([mean_loss(result, batch) for result in results]).mean(),
     }
-    loss = training_loss(module, batch, workload, module)
+    loss = training_loss(module, batch, module, settings)
     close(loss, expected[supervise]())
     loop_of_results = module.loop_of_results()
     assert loop_of_results is not None
@@ -171,8 +165,8 @@ def test_the_loss_weighs_the_steps_of_a_halting_loop(compiled: Compiled, block: 
             case "every":
                 for weight, result in zip(weights, results, strict=True):
                     expected += weight * F.cross_entropy(result, target)
-    workload = Workload(replace(SETTINGS, supervise=supervise), cast(Task, None), {}, CPU)
-    loss = training_loss(module, batch, workload, module)
+    settings = SETTINGS.changed(supervise=supervise)
+    loss = training_loss(module, batch, module, settings)
     torch.testing.assert_close(loss.double(), expected / batch.scored.sum(), atol=1e-6, rtol=1e-6)
     loop = module.loop_of_results()
     assert loop is not None
@@ -182,8 +176,8 @@ def test_the_loss_weighs_the_steps_of_a_halting_loop(compiled: Compiled, block: 
 def test_supervision_of_a_halting_loop_trains_the_probabilities(compiled: Compiled) -> None:
     module = halting(compiled, "token_halt[0.99]")
     batch = Data(POSITIONS, CPU).batch(np.array([0, 1]))
-    workload = Workload(replace(SETTINGS, supervise="every"), cast(Task, None), {}, CPU)
-    gradients = torch.autograd.grad(training_loss(module, batch, workload, module), list(module.parameters()))
+    settings = SETTINGS.changed(supervise="every")
+    gradients = torch.autograd.grad(training_loss(module, batch, module, settings), list(module.parameters()))
     assert all(gradient.abs().sum() > 0 for gradient in gradients)
 
 
@@ -201,6 +195,6 @@ def test_the_steps_of_answers_that_are_positions_are_scored(compiled: Compiled, 
     """
     batch = Data(POINTERS, CPU).batch(np.array([0, 1]))
     module = compiled(text, vocab=3, steps=1).double()
-    workload = Workload(replace(SETTINGS, supervise=supervise), cast(Task, None), {}, CPU)
+    settings = SETTINGS.changed(supervise=supervise)
     expected = mean_loss(forward(module, batch), batch)  # a single step
-    close(training_loss(module, batch, workload, module), expected)
+    close(training_loss(module, batch, module, settings), expected)

@@ -41,9 +41,7 @@ def target_of(graph: Graph) -> int | None:
     That field has the length and the vocabulary of the result, no other field has that length, and a position of the
     result does not depend on later positions of the field."""
     region = graph.region
-    types = {value.id: value.type for value in region.inputs}
-    types |= {node.id: node.type for node in region.nodes if len(node.types) == 1}
-    result = types[region.results[0]]
+    result = region.types()[region.results[0]]
     same = [index for index, value in enumerate(region.inputs) if value.type.lengths[:1] == result.lengths[:1] != ()]
     if len(same) != 1:
         return None

@@ -12,8 +12,9 @@ the forms below runs on all positions, and its results are full."""
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
 from functools import partial
 from typing import Any
 
@@ -21,7 +22,6 @@ import torch
 from torch import Tensor, fx, nn
 
 from archlang.backend.decode.block_cache import BlockCache
-from archlang.backend.decode.values import Growth, RegionCache, Value, joint_growth
 from archlang.backend.lower.code import Code, LoweredLoop
 from archlang.backend.lower.regions import PythonProgram
 from archlang.backend.runtime.call_cache import call_scope
@@ -31,9 +31,76 @@ from archlang.backend.runtime.scans import ChunkScan, PositionScan
 from archlang.graph.causality import horizons
 from archlang.graph.graph import Node
 from archlang.graph.loop_layout import loop_layout
-from archlang.graph.operations import Join
+from archlang.graph.operations import Product
 from archlang.types import Dim
 from archlang.types.causality import Horizon
+
+
+class Growth(Enum):
+    """How a value depends on the growing field."""
+
+    FIXED = "fixed"
+    NEW = "new"
+    FULL = "full"
+
+
+@dataclass(frozen=True, eq=False)
+class Value:
+    """A value. The data of a new one are its new positions, on the second axis of a tensor."""
+
+    growth: Growth
+    data: Any  # a tensor, a mask or None for one, a number, chunks; or a pair of these
+
+
+@dataclass
+class RegionCache:
+    """What the walk of one region caches, by the names of values in its graph. Fixed values survive a restart."""
+
+    fixed: dict[str, Any] = field(default_factory=dict)  # Any: as in Value; for a loop the list of its results
+    block_caches: dict[str, BlockCache] = field(default_factory=dict)
+    histories: dict[tuple[str, int], Tensor] = field(default_factory=dict)
+    regimes: dict[str, object] = field(default_factory=dict)
+    inner: dict[tuple[str, int], RegionCache] = field(default_factory=dict)
+    seen: int = 0
+    """the number of positions before this walk"""
+    total: int = 0
+    """the number of positions now"""
+    carried: dict[str, list[tuple[Tensor, ...]]] = field(default_factory=dict)
+    full_loops: set[str] = field(default_factory=set)
+    """the loops that run on all positions"""
+
+    def all_positions(self, name: str, index: int, value: Value) -> Any:
+        """Returns the cached positions of an input and its new ones, and caches them."""
+        if value.growth is not Growth.NEW:
+            return value.data
+        before = self.histories.get((name, index))
+        self.histories[name, index] = value.data if before is None else torch.cat((before, value.data), 1)
+        return self.histories[name, index]
+
+    def step(self, name: str, index: int) -> RegionCache:
+        """Returns the cache of a step of a loop."""
+        return self.inner.setdefault((name, index), RegionCache())
+
+    def forget(self) -> None:
+        """Clears everything except for fixed values."""
+        # Values that are fixed in a chunk may depend on states from the chunks before it, which may have changed.
+        self.inner = {key: inner for key, inner in self.inner.items() if key[0] not in self.carried}
+        for cache in (self.block_caches, self.histories, self.regimes, self.carried):
+            cache.clear()
+        self.seen = self.total = 0
+        for inner in self.inner.values():
+            inner.forget()
+
+
+def joint_growth(values: Iterable[Value]) -> Growth:
+    """The growth of a value that depends on all of these."""
+    joint = Growth.FIXED
+    for value in values:
+        if value.growth is Growth.FULL:
+            return Growth.FULL
+        if value.growth is Growth.NEW:
+            joint = Growth.NEW
+    return joint
 
 
 class _Restart(Exception):
@@ -212,8 +279,8 @@ class _Walk:
         if loop is not None:
             return partial(self._loop, node, loop, module, owner)
         origin = code.nodes[node.name]
-        if isinstance(origin.operation, Join):
-            return partial(_join, module)
+        if isinstance(origin.operation, Product):
+            return partial(_product, module)
         assert origin.instance is not None
         instance = self._instances[origin.instance]
         is_pointwise = not instance.lengths and set(instance.reads) == {"pointwise"}
@@ -504,12 +571,9 @@ def _batch_size(operands: _Operands, region_cache: RegionCache) -> Value:
     return Value(Growth.FIXED, operands.arguments[0].data.size(0))
 
 
-def _join(join: Callable[..., Sequence[Tensor]], operands: _Operands, region_cache: RegionCache) -> Any:
-    """The list of the products, or without arguments their joined weights."""
-    arguments = operands.arguments
-    if not arguments:
-        return Value(Growth.FIXED, join())
-    return [Value(arguments[0].growth, product) for product in join(*[argument.data for argument in arguments])]
+def _product(linear: nn.Linear, operands: _Operands, region_cache: RegionCache) -> Value:
+    (argument,) = operands.arguments
+    return Value(argument.growth, linear(argument.data))
 
 
 def _check_regime(region_cache: RegionCache, name: str, regime: object) -> None:

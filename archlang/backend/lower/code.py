@@ -14,8 +14,7 @@ from torch import fx
 
 from archlang.backend.runtime.loops import DEPTH, PONDER
 from archlang.graph.graph import Node
-from archlang.graph.operations import CHARGES, Halting, MapPath
-from archlang.types import Type
+from archlang.graph.operations import CHARGES, Halting
 
 _ASSIGNMENT = re.compile(r"\s+(\w+) = ")
 _file_numbers = count(1)
@@ -26,9 +25,9 @@ class Code:
     """The compiled Python of a region; `title` names it with its model.
 
     `function` takes the module that it runs in, the region's inputs, and masks. `origins` has the node that each line
-    (from 1) computes, and `nodes` the node of each value of `graph`. `loops` and `joins` are those that the region
-    computes. `extras` names the results behind the region's own: `PONDER` and `DEPTH` of its halting loops, and its
-    charges, as in `charges.balance`."""
+    (from 1) computes, and `nodes` the node of each value of `graph`. `loops` are those that the region runs.
+    `extras` names the results behind the region's own: `PONDER` and `DEPTH` of its halting loops, and its charges, as
+    in `charges.balance`."""
 
     name: str
     title: str
@@ -39,7 +38,6 @@ class Code:
     nodes: Mapping[str, Node] = field(repr=False)
     loops: tuple[LoweredLoop, ...]
     extras: tuple[str, ...]
-    joins: tuple[LoweredJoin, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,17 +78,6 @@ class LoweredLoop:
         return (self.body,) if self.split is None else (self.body, self.split.head, self.split.rest)
 
 
-@dataclass(frozen=True, eq=False)
-class LoweredJoin:
-    """A join of a region: the attribute that holds it, its maps and the types of their products. `scope` is that of
-    the module that calls it."""
-
-    name: str
-    maps: tuple[MapPath, ...]
-    types: tuple[Type, ...]
-    scope: str
-
-
 def compile_graph(
     name: str,
     title: str,
@@ -98,7 +85,6 @@ def compile_graph(
     nodes: Mapping[str, Node],
     loops: tuple[LoweredLoop, ...],
     extras: tuple[str, ...],
-    joins: tuple[LoweredJoin, ...] = (),
 ) -> Code:
     """Compiles a graph of torch.fx to a function. `nodes` has the node of each of its values, by their names."""
     python = graph.python_code("self")
@@ -111,7 +97,7 @@ def compile_graph(
     assigned = {number: match[1] for number, line in enumerate(lines, start=1) if (match := _ASSIGNMENT.match(line))}
     _require_names(graph, namespace[name], assigned.values())
     origins = {number: nodes[value] for number, value in assigned.items() if value in nodes}
-    code = Code(name, title, source, graph, namespace[name], origins, dict(nodes), loops, extras, joins)
+    code = Code(name, title, source, graph, namespace[name], origins, dict(nodes), loops, extras)
     weakref.finalize(code, linecache.cache.pop, filename, None)
     return code
 

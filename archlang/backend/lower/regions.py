@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch import fx
 
-from archlang.backend.lower.batch_source import batch_source, with_batch_sources
 from archlang.backend.lower.chunk_batching import split_scan
-from archlang.backend.lower.code import Code, LoweredJoin, LoweredLoop, compile_graph
+from archlang.backend.lower.code import Code, LoweredLoop, compile_graph
 from archlang.backend.lower.lengths import (
     chunk_lengths,
     counted_chunks,
@@ -33,7 +32,7 @@ from archlang.backend.runtime.inputs import Field
 from archlang.backend.runtime.loops import DEPTH, PONDER
 from archlang.backend.runtime.padded_division import divide_where_real
 from archlang.graph import operations
-from archlang.graph.graph import NUMBER, Graph, Node, Region
+from archlang.graph.graph import NUMBER, Graph, Input, Node, Region
 from archlang.graph.loop_layout import loop_layout, takes_positions
 from archlang.graph.operations import CHARGES, Arithmetic
 from archlang.graph.scope import scope_of
@@ -83,8 +82,6 @@ def lower(graph: Graph, batch_chunks: bool = True, origin: Origin | None = None)
     graph = with_batch_sources(graph)
     lengths = needed_lengths(graph.region, graph.instances)
     inputs = graph.region.inputs
-    types = {value.id: value.type for value in inputs}
-    types |= {node.id: node.type for node in graph.region.nodes if len(node.types) == 1}
     return PythonProgram(
         graph,
         _Writer(_Attributes(graph), graph.region, "", True, batch_chunks).write("forward", (), lengths),
@@ -94,19 +91,45 @@ def lower(graph: Graph, batch_chunks: bool = True, origin: Origin | None = None)
             for length in lengths
         ),
         tuple(map(Field.of, inputs)),
-        types[graph.region.results[0]],
+        graph.region.types()[graph.region.results[0]],
         batch_chunks,
         origin,
     )
 
 
+def with_batch_sources(graph: Graph) -> Graph:
+    """Returns the graph in which every body has a tensor among its inputs, from which blocks without inputs, such as
+    `learned`, take the size of the batch. A body has none if its loop emits a value that needs no state and nothing
+    from outside."""
+    return replace(graph, region=_with_sources(graph.region))
+
+
+def batch_source(inputs: Sequence[Input]) -> Input | None:
+    """Returns the first tensor among the inputs of a region; None if there is none."""
+    return next((value for value in inputs if value.type.name not in ("number", "chunks")), None)
+
+
+def _with_sources(region: Region) -> Region:
+    source = batch_source(region.inputs)
+    return replace(region, nodes=tuple(_with_source(node, source) if node.regions else node for node in region.nodes))
+
+
+def _with_source(node: Node, source: Input | None) -> Node:
+    """Returns a loop whose body captures the source, if it has no tensor of its own."""
+    (body,) = node.regions
+    if source is not None and batch_source(body.inputs) is None:
+        captured = Input(f"{node.id}.batch", source.type, source.name)
+        body = replace(body, inputs=(*body.inputs, captured))
+        node = replace(node, inputs=(*node.inputs, source.id))
+    return replace(node, regions=(_with_sources(body),))
+
+
 class _Attributes:
-    """Names the attributes of loops and joins; no instance, stack or other loop of the same module has the name."""
+    """Names the attributes of loops; no instance, stack or other loop of the same module has the name."""
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self._names: dict[str, Names] = {}
-        self._joins: dict[str, LoweredJoin] = {}
         stacks = [
             node.operation.path for node in graph.region.walk() if isinstance(node.operation, operations.OwnWeights)
         ]
@@ -120,12 +143,6 @@ class _Attributes:
 
     def _names_in(self, scope: str) -> Names:
         return self._names.setdefault(scope, Names())
-
-    def join(self, node: Node, scope: str) -> LoweredJoin:
-        if node.id not in self._joins:
-            assert isinstance(node.operation, operations.Join)
-            self._joins[node.id] = LoweredJoin(self.loop("join", scope), node.operation.maps, node.types, scope)
-        return self._joins[node.id]
 
 
 class _Writer:
@@ -148,10 +165,8 @@ class _Writer:
         self._masks: dict[Dim, fx.Node] = {}
         self._loop_results: dict[Dim, tuple[Node, fx.Node, int]] = {}  # by their lengths, with the axis of the length
         self._counted: dict[Dim, tuple[Node, Value]] = {}  # the chunks of scans, by their number
-        self._weights: dict[str, fx.Node] = {}  # of joins, by their ids
         self._origins: dict[str, Node] = {}
         self._loops: list[LoweredLoop] = []
-        self._joins: dict[str, LoweredJoin] = {}
         self._ponders: dict[frozenset[str], list[fx.Node]] = {}
         self._depths: list[fx.Node] = []
         self._charges: dict[str, list[fx.Node]] = {}  # by the names of extra results
@@ -169,13 +184,12 @@ class _Writer:
         chunk: Sequence[Dim],
         lengths: Sequence[Dim],
         captured: Sequence[str] = (),
-        joins: Sequence[Node] = (),
         growing: Sequence[Dim] = (),
     ) -> Code:
-        """Returns the code. It takes the region's inputs, then the masks of `lengths` and the weights of `joins`; an
-        input with a length of `chunk`, which is a chunk or what is before it, is followed by its mask, and the states
-        by the masks of the lengths `growing`. Its results are the region's, then the ponder and the depth of its
-        halting loops and its charges.
+        """Returns the code. It takes the region's inputs, then the masks of `lengths`. An input with a length of
+        `chunk`, which is a chunk or what is before it, is followed by its mask, and the states by the masks of the
+        lengths `growing`. Its results are the region's, then the ponder and the depth of its halting loops, and its
+        charges.
         `captured` has the names of the last inputs in the code around the region."""
         inputs = self._region.inputs
         outside = ("",) * (len(inputs) - len(captured)) + tuple(captured)
@@ -185,8 +199,6 @@ class _Writer:
             if len(self._values) == len(inputs) - len(captured):
                 self._take_masks(growing)
         self._take_masks(lengths)
-        for node in joins:
-            self._weights[node.id] = self._take(f"{self._attributes.join(node, self._scope).name}_weights")
         for node in self._region.nodes:
             self._node(node)
             if len(node.types) == 1:
@@ -200,9 +212,7 @@ class _Writer:
         # A loop's body always returns a tuple, so its runtime does not check.
         self._code.output(results[0] if name == "forward" and not extras else (*results, *extras.values()))
         title = f"{self._attributes.graph.name}.{name}"
-        return compile_graph(
-            name, title, self._code, self._origins, tuple(self._loops), tuple(extras), tuple(self._joins.values())
-        )
+        return compile_graph(name, title, self._code, self._origins, tuple(self._loops), tuple(extras))
 
     def _take_masks(self, lengths: Sequence[Dim]) -> None:
         for length in lengths:
@@ -272,8 +282,8 @@ class _Writer:
             case operations.Call() as call:
                 arguments = len(node.arguments)
                 self._values[node.id] = self._call(node, call, inputs[:arguments], inputs[arguments:])
-            case operations.Join():
-                self._parts[node.id] = self._join(node, inputs)
+            case operations.Product(instance=path, name=name):
+                self._values[node.id] = self._emit(node, f"{relative_path(path, self._scope)}.{name}", inputs, name)
             case _:
                 self._parts[node.id] = self._loop(node, inputs)
         if node.id in self._parts and len(node.types) == 1:
@@ -307,30 +317,6 @@ class _Writer:
             if length not in self._masks:
                 self._masks[length] = self._part(node, pair, 1, f"mask_{_words(length)}")
         return value
-
-    def _join(self, node: Node, inputs: Sequence[Value]) -> Sequence[fx.Node]:
-        join = self._attributes.join(node, self._scope)
-        self._joins[node.id] = join
-        target = f"{join.name}.all_products" if self._is_read_by_loop(node) else join.name
-        products = self._emit(node, target, [*inputs, self._weights_of(node)], f"{join.name}_products")
-        return [self._part(node, products, index, name) for index, (_, name) in enumerate(join.maps)]
-
-    def _is_read_by_loop(self, join: Node) -> bool:
-        products = {join.id}
-        for node in self._region.nodes:
-            if isinstance(node.operation, operations.Part) and node.inputs[0] == join.id:
-                products.add(node.id)
-        return any(
-            isinstance(node.operation, operations.Loop) and products & {*node.inputs} for node in self._region.nodes
-        )
-
-    def _weights_of(self, node: Node) -> fx.Node:
-        """The weights of a join, computed outside of all loops whose steps share them."""
-        if node.id not in self._weights:
-            join = self._attributes.join(node, self._scope)
-            self._joins[node.id] = join
-            self._weights[node.id] = self._emit(node, f"{join.name}.weights", [], f"{join.name}_weights")
-        return self._weights[node.id]
 
     def _mask(self, length: Dim | None) -> fx.Node | None:
         """The mask of a length; None if every position is real."""
@@ -368,10 +354,7 @@ class _Writer:
         shape = loop_layout(node)
         captured = [value.name if isinstance(value, fx.Node) else "number" for value in inputs[shape.outer_captured :]]
         writer = _Writer(self._attributes, body, scope, self._is_outermost and not halts, self._batch_chunks)
-        # The steps of a stack do not share weights.
-        joins = [] if stack else list(_joins(body))
-        weights = [self._weights_of(join) for join in joins]
-        code = writer.write(name, chunk, lengths, captured, joins, growing)
+        code = writer.write(name, chunk, lengths, captured, growing)
         loop = LoweredLoop(name, node, self._scope, code, self._is_outermost)
         if isinstance(node.operation, operations.Scan) and self._batch_chunks:
             split_scan(loop, self._instances)
@@ -380,7 +363,7 @@ class _Writer:
         states_end = shape.outer + shape.states
         growing_masks = [self._mask(length) for length in growing_states_before(node, types)]
         arguments = [*inputs[:states_end], *growing_masks, *inputs[states_end:]]
-        arguments += [*(self._mask(length) for length in lengths), *weights]
+        arguments += map(self._mask, lengths)
         self._counted.update((count, (node, inputs[0])) for count in counted_chunks(node))
         keywords = {}
         if halts:
@@ -419,16 +402,6 @@ class _Writer:
             for axis, length in enumerate(kind.lengths, start=1):
                 self._loop_results.setdefault(length, (loop, result, axis))
         return results
-
-
-def _joins(region: Region) -> Iterator[Node]:
-    """Yields the joins of a region and of the loops in it whose steps share weights."""
-    for node in region.nodes:
-        if isinstance(node.operation, operations.Join):
-            yield node
-        elif not isinstance(node.operation, operations.OwnWeights):
-            for inner in node.regions:
-                yield from _joins(inner)
 
 
 def _words(length: Dim) -> str:

@@ -6,7 +6,6 @@ from archlang.backend.architecture import Architecture
 from archlang.backend.lower.code import Code
 from archlang.diagnostics.visible import visible
 from archlang.graph.graph import Node
-from archlang.graph.operations import Scan
 
 _COLUMN = 70
 _WIDTH = 60
@@ -23,9 +22,7 @@ def _bodies(code: Code) -> Iterator[str]:
         if loop.split is None:
             yield f"# the body of `self.{loop.name}`: {_describe(loop.node)}\n{_function(loop.body)}"
         else:
-            scans = isinstance(loop.node.operation, Scan)
-            calls = "called once for many steps" if scans else "called for the first step by the head of the outer loop"
-            title = f"# the head of the body of `self.{loop.name}`, {calls}: {_describe(loop.node)}"
+            title = f"# the head of the body of `self.{loop.name}`, called once for many steps: {_describe(loop.node)}"
             yield f"{title}\n{_function(loop.split.head)}"
             yield f"# the rest of the body of `self.{loop.name}`\n{_function(loop.split.rest)}"
         yield from _bodies(loop.body)

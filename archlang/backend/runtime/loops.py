@@ -12,11 +12,10 @@ from functools import partial
 from typing import Any
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from archlang.backend.runtime.carried_steps import CarriedStates
-from archlang.backend.runtime.compaction import Compaction
 from archlang.backend.runtime.graph_loops import is_exporting, while_steps
 from archlang.backend.runtime.halting import HaltingBlock, Tally
 from archlang.backend.runtime.stacking import in_any_model
@@ -45,25 +44,16 @@ def resolve(owner: nn.Module, words: Sequence[str]) -> Any:  # Any: a stack's st
 
 @dataclass(eq=False)
 class SplitBody:
-    """A body in two functions. `head` reads only the values of the indices `reads`, and may run earlier for the first
-    step; `rest` reads all values, then the results of `head`."""
+    """The body of a scan in two functions. `head` reads only the values of the indices `reads`, and runs for many parts
+    at once; `rest` reads all values, then the results of `head`."""
 
     head: Body = field(repr=False)
     rest: Body = field(repr=False)
     reads: tuple[int, ...]
 
-    def __call__(self, owner: nn.Module, *values: Any, head_results: tuple[Any, ...] | None = None) -> tuple[Any, ...]:
-        if head_results is None:
-            head_results = self.head(owner, *(values[index] for index in self.reads))
-        return self.rest(owner, *values, *head_results)
-
-    def with_head_results(self, head_results: tuple[Any, ...] | None) -> Body:
-        """Returns the body of a first step, whose head has run already unless `head_results` is None."""
-        return self if head_results is None else partial(self, head_results=head_results)
-
 
 class Attached:
-    """What a program sets on a module beside its weights: a loop or a join."""
+    """What a program sets on a module beside its weights: a loop."""
 
 
 class ObservedLoop(Attached):
@@ -81,17 +71,6 @@ class Loop(Attached):
     body: Body = field(repr=False)
     extras: tuple[str, ...]
     split: SplitBody | None = None
-
-    def first_head(self, *values: Any) -> tuple[Any, ...]:
-        """Runs the head of the first step, on the values that it reads."""
-        assert self.split is not None
-        return self.split.head(self.owner, *values)
-
-    def _bodies(self, head_results: tuple[Any, ...] | None) -> tuple[Body, Body]:
-        """The body of the first step, and that of the others."""
-        if self.split is None:
-            return self.body, self.body
-        return self.split.with_head_results(head_results), self.split
 
 
 @dataclass(eq=False)
@@ -117,12 +96,11 @@ class _CountedLoop(Loop):
     step_results: StepResults | None = None
     carried: CarriedStates | None = None
 
-    def __call__(self, *values: Any, head_results: tuple[Any, ...] | None = None) -> Any:
+    def __call__(self, *values: Any) -> Any:
         states, captured = values[: self.states], values[self.states :]
         if self.carried is not None:
-            # The head ran on the state outside of the loop.
-            states, head_results = self.carried.resume(states), None
-        steps = self._steps(*self._bodies(head_results))[: None if self.carried is None else 1]
+            states = self.carried.resume(states)
+        steps = self._steps()[: None if self.carried is None else 1]
         detached = 0 if self.truncated is None else max(0, len(steps) - self.truncated)
         emitted: tuple[Any, ...] = ()
         extras: list[Costs] = []
@@ -148,7 +126,7 @@ class _CountedLoop(Loop):
             return (*outputs, *_over_steps(self.extras, extras))
         return outputs if len(outputs) > 1 else outputs[0]
 
-    def _steps(self, first: Body, body: Body) -> Sequence[Body]:
+    def _steps(self) -> Sequence[Body]:
         """The steps as functions of the states and the captured values."""
         raise NotImplementedError
 
@@ -167,12 +145,11 @@ class Repeat(_CountedLoop):
         block = resolve(self.owner, self.drawn.split("."))
         return int(block(1).item())
 
-    def _steps(self, first: Body, body: Body) -> Sequence[Body]:
+    def _steps(self) -> Sequence[Body]:
         count = self.count
         if self.drawn and self.owner.training and not is_exporting():
             count = self.draw() if self.drawn_count is None else self.drawn_count
-        step = partial(body, self.owner)
-        return [partial(first, self.owner), *[step] * (count - 1)] if count else []
+        return [partial(self.body, self.owner)] * count
 
 
 @dataclass(eq=False, kw_only=True)
@@ -195,13 +172,8 @@ class StepModules:
 class Stack(StepModules, _CountedLoop):
     """Updates the states once for each of its steps, each with its own weights."""
 
-    def first_head(self, *values: Any) -> tuple[Any, ...]:
-        assert self.split is not None
-        results: tuple[Any, ...] = self.steps()[0](self.split.head, *values)
-        return results
-
-    def _steps(self, first: Body, body: Body) -> Sequence[Body]:
-        return [partial(step, body if index else first) for index, step in enumerate(self.steps())]
+    def _steps(self) -> Sequence[Body]:
+        return [partial(step, self.body) for step in self.steps()]
 
 
 class Group(nn.Module):
@@ -212,7 +184,7 @@ class Group(nn.Module):
         return super().__getattr__(name) if module is None else module
 
     def __getstate__(self) -> dict[str, Any]:  # Any: as above
-        # Loops and joins hold functions, which cannot be pickled; the program attaches them to a copy.
+        # Loops hold functions, which cannot be pickled; the program attaches them to a copy.
         return {name: value for name, value in self.__dict__.items() if not isinstance(value, Attached)}
 
 
@@ -221,6 +193,69 @@ class Step(Group):
 
     def forward(self, body: Body, *values: Any) -> tuple[Any, ...]:
         return body(self, *values)
+
+
+# The least share of rows that are removed at a time: copying the remaining rows has a cost.
+_LEAST_SHARE = 0.1
+
+
+@dataclass(frozen=True, eq=False)
+class RowSplit:
+    """The rows of a batch that remain in it and those that leave, as indices."""
+
+    remaining: Int[Tensor, " remaining"]
+    leaving: Int[Tensor, " leaving"]
+
+
+class Compaction:
+    """The samples that remain in the batch of a loop, and the results of those that left.
+
+    A sample leaves when none of its positions is live. The body must compute each sample independently of the others,
+    and the halting block must not change what it holds of a halted sample."""
+
+    def __init__(self) -> None:
+        self._indices: Int[Tensor, " r"] | None = None  # of the rows in the full batch; None before rows leave
+        self._left: list[tuple[Int[Tensor, " r"], tuple[Tensor, ...]]] = []
+
+    def split(self, live: Bool[Tensor, "r *_n"]) -> RowSplit | None:
+        """Returns which rows remain and which leave, or None if no row is live. No row leaves if too few would."""
+        is_live = in_any_model(live if live.dim() == 1 else live.flatten(1).any(1))
+        remaining = is_live.nonzero()[:, 0]
+        if not len(remaining):
+            return None
+        enough = len(is_live) - len(remaining) >= max(1, _LEAST_SHARE * len(is_live))
+        return RowSplit(remaining, (~is_live).nonzero()[:, 0] if enough else remaining[:0])
+
+    def remove(self, rows: RowSplit, results: Sequence[Tensor], values: Sequence[Any]) -> list[Any]:
+        """Stores the results of the leaving rows. Returns the values of the remaining rows."""  # Any: values of a loop
+        size = len(rows.remaining) + len(rows.leaving)
+        indices = torch.arange(size, device=rows.remaining.device) if self._indices is None else self._indices
+        self._left.append((indices[rows.leaving], tuple(result.index_select(0, rows.leaving) for result in results)))
+        self._indices = indices[rows.remaining]
+        return [select_rows(value, rows.remaining, size) for value in values]
+
+    def restore(self, results: Sequence[Tensor]) -> list[Tensor]:
+        """Returns the results of all samples in their order; `results` are those of the remaining rows."""
+        if self._indices is None:
+            return list(results)
+        parts = [*self._left, (self._indices, tuple(results))]
+        order = torch.cat([indices for indices, _ in parts]).argsort()
+        return [torch.cat(columns).index_select(0, order) for columns in zip(*(part for _, part in parts), strict=True)]
+
+
+def select_rows(value: Any, rows: Int[Tensor, " r"], batch: int) -> Any:  # Any: a tensor, a mask, a number, chunks
+    """Returns some rows of a value of a loop; a value without the batch axis is returned unchanged."""
+    match value:
+        case Tensor() if value.dim() and len(value) == batch:
+            return value.index_select(0, rows)
+        case Tally():
+            # A field without a row for each sample is a number of the loop.
+            return replace(
+                value, **{item.name: select_rows(getattr(value, item.name), rows, batch) for item in fields(value)}
+            )
+        case tuple() | list():
+            return type(value)(select_rows(item, rows, batch) for item in value)
+    return value
 
 
 @dataclass(eq=False, kw_only=True)
@@ -260,17 +295,12 @@ class Halting(Loop):
         block: HaltingBlock = resolve(self.owner, self._words)
         return block
 
-    def __call__(
-        self, *values: Any, mask: Bool[Tensor, "b n"] | None, head_results: tuple[Any, ...] | None = None
-    ) -> tuple[Any, ...]:
+    def __call__(self, *values: Any, mask: Bool[Tensor, "b n"] | None) -> tuple[Any, ...]:
         owner, halted, block, count = self.owner, self.halted, self.block, self.states
         states, captured = list(values[:count]), values[count:]
         if is_exporting():
             return self._in_graph(states, captured, mask)
         tally = block.start(states[halted], mask)
-        # The head ran on the state outside of the loop.
-        first, others = self._bodies(head_results if tally.state is states[halted] else None)
-        body = first
         emitted: Tensor | None = None
         inner_costs: Costs | None = None
         batch = len(states[halted])
@@ -284,8 +314,7 @@ class Halting(Loop):
             self.computed += len(tally.state)
             self.masked += batch
             mixture = (tally.mixture,) if self.mixture else ()
-            results = body(owner, *states, *mixture, *captured)
-            body = others
+            results = self.body(owner, *states, *mixture, *captured)
             tally = block.advance(tally, results[halted], mask)
             inner_costs = self._update(states, tally.accepted, results, inner_costs)
             emitted = self._emission(tally.accepted, results, emitted)

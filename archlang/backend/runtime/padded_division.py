@@ -3,6 +3,9 @@
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+Mask = Bool[Tensor, "b _n"] | None
+"""The mask of a length; None if all positions are real. A block gets those of all lengths of its arguments."""
+
 
 def divide_where_real(
     dividend: Float[Tensor, "b *_"] | float, divisor: Float[Tensor, "b *_"], *masks: Bool[Tensor, "b _"] | None

@@ -100,7 +100,7 @@ def recording(module: Architecture) -> Iterator[Recording]:
     `weights` of the block, from the arguments of the call, and so has no dropout."""
     record = Recording()
     program = module.program
-    types = {id: kind for region in _regions(program.graph.region) for id, kind in _value_types(region).items()}
+    types = {id: kind for region in _regions(program.graph.region) for id, kind in region.types().items()}
     record._regions.append(_call_types(program.graph.region))
     with ExitStack() as undo:
         _add_hooks(module, program.graph, record, undo)
@@ -160,18 +160,12 @@ def _attention(block: Any, instance: Instance, arguments: tuple[Any, ...], optio
 
 def _call_types(region: Region) -> dict[str, _CallTypes]:
     """The types of the calls in a region, except in inner regions, by their instances."""
-    types = _value_types(region)
+    types = region.types()
     return {
         node.operation.instance: _CallTypes(tuple(types[source] for source in node.arguments), node.type)
         for node in region.nodes
         if isinstance(node.operation, operations.Call)
     }
-
-
-def _value_types(region: Region) -> dict[str, Type]:
-    """The types of the values of a region, except in inner regions, by their ids."""
-    types = {value.id: value.type for value in region.inputs}
-    return types | {node.id: node.type for node in region.nodes if len(node.types) == 1}
 
 
 def _regions(region: Region) -> Iterator[Region]:

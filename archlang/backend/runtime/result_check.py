@@ -27,10 +27,8 @@ class CallTypes:
 def calls_by_instance(region: Region) -> dict[str, list[CallTypes]]:
     """Returns the types of every call in a region and in its loops, by the path of its instance."""
     calls: dict[str, list[CallTypes]] = {}
-    types = {value.id: value.type for value in region.inputs}
+    types = region.types()
     for node in region.nodes:
-        if len(node.types) == 1:
-            types[node.id] = node.type
         if isinstance(node.operation, Call) and all(source in types for source in node.arguments):
             call = CallTypes(tuple(types[source] for source in node.arguments), node.type)
             calls.setdefault(node.operation.instance, []).append(call)

@@ -114,21 +114,22 @@ class Scan(Loop):
     ) -> tuple[list[Tensor], list[Tensor], Costs]:
         """Runs the body on each part, which are its first arguments. `reals` are the samples to which a part belongs,
         None for all. Returns the carried states, what was emitted, and the extra results."""
-        owner, body, count = self.owner, self.body, self.carried
+        owner, count = self.owner, self.carried
         states, masks, captured = self._arguments(values)
         emitted: list[Tensor] = []
         extras: list[Costs] = []
         head_results: list[tuple[Any, ...]] = []
         for index, (part, real) in enumerate(zip(parts, reals, strict=True)):
-            if self.split is not None:
-                if index == len(head_results):
-                    head_results += self._run_heads(self.split, parts[index:], captured)
-                body = self.split.with_head_results(head_results[index])
             if self._is_cut(index):
                 cut_states = [state.detach() for state in states]
                 # A sample that has ended keeps the gradient of its last states.
                 states = cut_states if real is None else _where_real(real, cut_states, states)
-            results = body(owner, *part, *states, *masks, *captured)
+            if self.split is None:
+                results = self.body(owner, *part, *states, *masks, *captured)
+            else:
+                if index == len(head_results):
+                    head_results += self._run_heads(self.split, parts[index:], captured)
+                results = self.split.rest(owner, *part, *states, *masks, *captured, *head_results[index])
             states, masks = self._next_states(results, states, masks, real, part)
             if self.emits:
                 emitted.append(results[count])

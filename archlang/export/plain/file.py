@@ -12,9 +12,9 @@ import sys
 import textwrap
 import types
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
-from itertools import chain
+from itertools import chain, count
 from pathlib import Path
 
 import torch
@@ -22,25 +22,19 @@ from torch import Tensor, nn
 
 from archlang.backend.architecture import Architecture
 from archlang.backend.lower.names import module_path
+from archlang.diagnostics.visible import visible_lines
 from archlang.export import mistakes
-from archlang.export.model_text import definition_of
-from archlang.export.places import place_of_model
-from archlang.export.plain.collection import Collection
-from archlang.export.plain.constants import is_foldable
-from archlang.export.plain.constructor import Blocks, class_of, construction
-from archlang.export.plain.folding import fold
-from archlang.export.plain.infrastructure import target_of
-from archlang.export.plain.model_class import helpers_of, model_class
-from archlang.export.plain.places import RESERVED, unused_name
-from archlang.export.plain.sources import Import, Name, NotPlainError, arguments_of, global_names
+from archlang.export.places import definition_of, place_of_model
+from archlang.export.plain.blocks import Collection, target_of
+from archlang.export.plain.constructor import RESERVED, class_of, constructor, unused_name
+from archlang.export.plain.forward import Forward
+from archlang.export.plain.sources import Import, Name, NotPlainError, global_names
 from archlang.export.plain.text import WIDTH, is_text_of, print_statements
 from archlang.files.atomic import write_atomically
 from archlang.graph.graph import Graph
-from archlang.graph.operations import Halting
 from archlang.graph.prune import without_charges
 from archlang.plugins import NO_PLUGINS
 
-_FUTURE = ast.parse("from __future__ import annotations").body
 _POSITIONS = 7  # of the example in the file
 _TOLERANCE = 1e-9  # in double precision
 
@@ -69,14 +63,15 @@ def plain_text(module: Architecture) -> str:
     Raises:
         ExportError: a block cannot be written as plain torch code."""
     graph = _with_modules(module)
+    classes = [class_of(instance.python) for instance in graph.instances.values()]
     try:
-        collection = _collect(graph)
+        forward = Forward(graph)
+        collection = Collection([*classes, *forward.helpers])
     except NotPlainError as error:
         raise _not_plain(module, graph, error) from error
-    names = _file_names(collection)
-    blocks = _blocks(graph, collection, names)
-    imported = {target.alias for target in collection.imports()}
-    title = _class_name(graph.name, {*RESERVED, *names.values(), *imported, "Path"})
+    names = _file_names(collection, forward.helpers)
+    taken = {*RESERVED, *names.values(), *(target.alias for target in collection.imports()), "Path"}
+    title = _class_name(graph.name, taken)
     definitions: list[ast.stmt] = []
     for name in collection.in_order():
         definition = collection.definitions[name]
@@ -87,12 +82,14 @@ def plain_text(module: Architecture) -> str:
         if isinstance(definition, ast.FunctionDef | ast.ClassDef):
             definition.name = names[name]
         definitions.append(definition)
-    definitions += [model_class(graph, title, blocks), *_main(module, title)]
-    docstring = ast.Expr(ast.Constant(_docstring(module, title)))
-    parts: list[list[ast.stmt]] = [[docstring], _FUTURE, *_imports(collection)]
-    text = "\n".join([*(print_statements(part) for part in parts), f"\n{print_statements(definitions)}"])
+    base = ast.parse("nn.Module", mode="eval").body
+    definitions.append(ast.ClassDef(title, [base], [], [constructor(graph, names), forward.function], []))
+    definitions += _main(module, title)
+    docstring = ast.Expr(ast.Constant(visible_lines(_docstring(module, title))))
+    parts: list[list[ast.stmt]] = [[docstring], *_imports(collection), definitions]
+    text = "\n".join(map(print_statements, parts[:-1])) + "".join(f"\n\n{print_statements([own])}" for own in parts[-1])
     # The names and the texts in it may be a stranger's, and the file is run here or elsewhere.
-    if not is_text_of(text, [*chain(*parts), *definitions]):
+    if not is_text_of(text, [statement for part in parts for statement in part]):
         raise mistakes.not_equal(graph.name, place_of_model(module), "it has other statements")
     return text
 
@@ -122,84 +119,28 @@ def _with_modules(module: Architecture) -> Graph:
     return without_charges(replace(graph, instances=instances))
 
 
-def _collect(graph: Graph) -> Collection:
-    """The definitions of the blocks of a graph, folded."""
-    constructed: dict[Name, list[Mapping[str, object]]] = defaultdict(list)
-    for path, instance in graph.instances.items():
-        constructed[class_of(instance.python)].append(construction(graph, path))
-    halts = any(isinstance(node.operation, Halting) for node in graph.region.walk())
-    collection = Collection([*constructed, *helpers_of(graph)], ("start", "advance") if halts else ())
-    fold(collection, constructed)
-    collection.check()
-    for name, instances in constructed.items():
-        _state_options(collection.definitions[name], instances)
-    return collection
-
-
-def _state_options(definition: ast.AST, instances: Sequence[Mapping[str, object]]) -> None:
-    """Adds to the docstring of a class the values of the options that it describes and the folding has resolved."""
-    if not isinstance(definition, ast.ClassDef) or ast.get_docstring(definition) is None:
-        return
-    docstring, *body = definition.body
-    assert isinstance(docstring, ast.Expr)
-    assert isinstance(docstring.value, ast.Constant)
-    text = str(docstring.value.value)
-    code = " ".join(ast.unparse(statement) for statement in body)
-    resolved = {option: value for option, value in instances[0].items()
-                if is_foldable(value) and f"`{option}`" in text and re.search(rf"\b{option}\b", code) is None
-                and all(instance.get(option) == value for instance in instances)}  # fmt: skip
-    if resolved:
-        values = ", ".join(f"`{option}` is {str(value).lower()}" for option, value in resolved.items())
-        docstring.value.value = f"{text}\n\n    Here, {values}."
-
-
 def _not_plain(module: Architecture, graph: Graph, error: NotPlainError) -> mistakes.ExportError:
     """The error for the first block whose sources cannot be plain."""
     remedy = "replace the block, or export the model to another format"
     for instance in graph.instances.values():
         try:
-            Collection([class_of(instance.python)], ("start", "advance")).check()
+            Collection([class_of(instance.python)])
         except NotPlainError as own:
             return mistakes.not_exportable(instance.block, instance.span, str(own), remedy)
     return mistakes.not_exportable(graph.name, place_of_model(module), str(error), remedy)
 
 
-def _file_names(collection: Collection) -> dict[Name, str]:
-    """The names of the definitions in the file; each is unique, and no import has it."""
+def _file_names(collection: Collection, helpers: Iterable[Name]) -> dict[Name, str]:
+    """The names of the definitions in the file; each is unique, and no import has it. `forward` calls the helpers by
+    their own names."""
     taken = {target.alias for target in collection.imports()} | {"Tensor", "Path", "torch", "nn", "load"}
     names: dict[Name, str] = {}
-    for name in collection.in_order():
-        own, count = name.name, 1
-        while own in taken:
-            count += 1
-            own = f"{name.name}{count}"
-        taken.add(own)
-        names[name] = own
+    for name in (*helpers, *collection.in_order()):
+        if name not in names:
+            candidates = chain([name.name], (f"{name.name}{number}" for number in count(2)))
+            names[name] = next(candidate for candidate in candidates if candidate not in taken)
+            taken.add(names[name])
     return names
-
-
-def _blocks(graph: Graph, collection: Collection, names: Mapping[Name, str]) -> Blocks:
-    classes = {class_of(instance.python) for instance in graph.instances.values()}
-    return Blocks(
-        names,
-        {name: _parameters(collection, name, "__init__") for name in classes},
-        {name: _parameters(collection, name, "forward") for name in classes},
-    )
-
-
-def _parameters(collection: Collection, name: Name, method: str) -> Sequence[str]:
-    """The parameters of a method of a class, which it may inherit."""
-    definition = collection.definitions.get(name)
-    if not isinstance(definition, ast.ClassDef):
-        return ()
-    for statement in definition.body:
-        if isinstance(statement, ast.FunctionDef) and statement.name == method:
-            return [argument.arg for argument in arguments_of(statement.args) if argument.arg != "self"]
-    for base in definition.bases:
-        target = target_of(base)
-        if isinstance(target, Name):
-            return _parameters(collection, target, method)
-    return ()
 
 
 def _class_name(model: str, taken: set[str]) -> str:
@@ -241,41 +182,22 @@ def _file_name(path: str) -> str:
 
 
 def _imports(collection: Collection) -> list[list[ast.stmt]]:
-    """The imports of the standard library, and those of torch."""
-    needed = {
-        target
-        for name in collection.in_order()
-        for node in global_names(collection.definitions[name])
-        if isinstance(target := target_of(node), Import)
-    }
-    needed |= {Import("torch", "", "torch"), Import("torch", "Tensor", "Tensor"), Import("torch", "nn", "nn")}
-    needed.add(Import("pathlib", "Path", "Path"))
+    """The imports of the language, of the standard library, and those of torch."""
+    needed = collection.imports() | {Import("torch", "", "torch"), Import("torch", "Tensor", "Tensor")}
+    needed |= {Import("torch", "nn", "nn"), Import("pathlib", "Path", "Path")}
     merged: dict[str, list[str]] = defaultdict(list)
-    plain: list[str] = []
-    for target in needed:
+    lines = [target.text for target in needed if not target.name]
+    # As ruff sorts: constants, classes, functions.
+    for target in sorted(needed, key=lambda own: (own.name[:1].islower(), not own.name.isupper(), own.name)):
         if target.name:
-            own = target.name if target.name == target.alias else f"{target.name} as {target.alias}"
-            merged[target.module].append(own)
-        else:
-            plain.append(target.text)
-    lines = [
-        *plain,
-        *(f"from {module} import {', '.join(sorted(own, key=_import_key))}" for module, own in merged.items()),
-    ]
+            merged[target.module].append(target.text.partition(" import ")[2])
+    lines += [f"from {module} import {', '.join(own)}" for module, own in merged.items()]
+    lines.sort(key=lambda line: (line.startswith("from"), line.split()[1]))
+    of_torch = [line.split()[1].partition(".")[0] == "torch" for line in lines]
     groups = [
-        sorted((line for line in lines if (line.split()[1].partition(".")[0] == "torch") == is_torch), key=_line_key)
-        for is_torch in (False, True)
+        [line for line, own in zip(lines, of_torch, strict=True) if own == is_torch] for is_torch in (False, True)
     ]
-    return [ast.parse("\n".join(group)).body for group in groups if group]
-
-
-def _line_key(line: str) -> tuple[bool, str]:
-    return line.startswith("from"), line.split()[1]
-
-
-def _import_key(name: str) -> tuple[int, str]:
-    """As ruff sorts: constants, classes, functions."""
-    return (0 if name.isupper() else 1 if name[:1].isupper() else 2), name
+    return [ast.parse("\n".join(group)).body for group in (["from __future__ import annotations"], *groups)]
 
 
 def _main(module: Architecture, title: str) -> list[ast.stmt]:
@@ -305,15 +227,13 @@ def example(module: Architecture) -> list[Tensor]:
     sizes: dict[str, int] = {}
     values = []
     for field in module.program.inputs:
-        counts = []
-        for size in field.sizes:
-            if isinstance(size, int):
-                counts.append(size)
-            else:
-                counts.append(sizes.setdefault(str(size), _POSITIONS - len(sizes)))
+        counts = [
+            size if isinstance(size, int) else sizes.setdefault(str(size), _POSITIONS - len(sizes))
+            for size in field.sizes
+        ]
         if field.vocabulary is not None:
-            count = torch.arange(torch.Size(counts).numel()) * 3 + 1
-            values.append((count % field.vocabulary).view(1, *counts))
+            tokens = torch.arange(torch.Size(counts).numel()) * 3 + 1
+            values.append((tokens % field.vocabulary).view(1, *counts))
         else:
             values.append(torch.zeros(1, *counts))
     return values

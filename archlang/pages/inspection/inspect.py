@@ -1,8 +1,10 @@
 """Runs a trained model on one input and records its answers, attention, gates, halting, pointers and memories."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -12,13 +14,14 @@ from archlang.diagnostics import ArchlangError
 from archlang.pages.inspection.inspection import Inspection, StepAnswers
 from archlang.pages.inspection.panels import InspectedField, panels
 from archlang.plan.from_file import plan_recipe
-from archlang.runs.answers import answers_of
-from archlang.runs.inputs import InputFormat
-from archlang.runs.prediction import field_texts
-from archlang.train.data import Batch
-from archlang.train.generators import fixed_randomness
-from archlang.train.loss import mean_loss
-from archlang.train.predictions import answerable, forward
+from archlang.record.mistakes import RunError
+from archlang.runs.evaluation import OpenedRun
+from archlang.runs.inputs import InputFormat, Item
+from archlang.runs.prediction import answers_of, complete, field_texts
+from archlang.tasks.kit.split import Split
+from archlang.train.data import Batch, Data
+from archlang.train.devices import fixed_randomness
+from archlang.train.loss import answerable, forward, mean_loss
 
 
 def inspect(
@@ -88,3 +91,34 @@ def source_lines(program: Path, recipe: str) -> dict[str, str]:
         for path, instance in graph.instances.items()
         if instance.span is not None
     }
+
+
+def split_item(run: OpenedRun, split: str, index: int) -> Batch:
+    """Returns an item of a split as a batch of one.
+
+    Raises:
+        RunError: The task has no such split, or the split has fewer items."""
+    items = run.load([split], None)[split]
+    if not 0 <= index < len(items):
+        raise RunError(f"the split `{split}` has no item {index}", f"its items are 0 to {len(items) - 1}")
+    return item_batch(run.module, items, index)
+
+
+def item_batch(module: Architecture, items: Split, index: int) -> Batch:
+    """Returns an item of a split as a batch of one."""
+    return Data(items.select([index]), next(module.parameters()).device).batch(np.asarray([0]))
+
+
+def typed_input(module: Architecture, input_format: InputFormat, item: Item | Sequence[str]) -> Batch:
+    """Returns an input as a batch of one, without a target.
+
+    Marks that the task declares, such as `[B]`, are added if they are missing. If the last field is an answer with an
+    end token, it may be omitted: the model decodes it.
+
+    Raises:
+        RunError: The input does not fit the model."""
+    split = input_format.split([item], [""])
+    batch = replace(item_batch(module, split, 0), form=input_format.form)
+    if len(split.inputs) < len(input_format.fields):
+        batch, _ = complete(module, input_format, batch)
+    return batch

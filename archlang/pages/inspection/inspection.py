@@ -7,7 +7,7 @@ from typing import Any
 from archlang.diagnostics.names import plural
 from archlang.pages.html import notebook_frame, render
 from archlang.pages.inspection.heatmap import Heatmap, format_number
-from archlang.runs.answers import Answer
+from archlang.runs.prediction import Answer
 
 # Browsers are slow with more numbers. A larger page shows only the first choice of each panel.
 _MOST_NUMBERS = 24_000_000
@@ -79,20 +79,26 @@ class Inspection:
 
     def html(self) -> str:
         """Returns the inspection as an HTML file with the input, the predictions and all panels."""
-        panels, heads_omitted = _fitting(self.panels)
-        answers = self.answers
-        has_targets = any(answer.target is not None for answer in answers)
-        has_probabilities = any(answer.probability is not None for answer in answers)
+        answers, panels = self.answers, self.panels
         is_judged = any(answer.right is not None for answer in answers)
-        has_places = any(answer.place for answer in answers)
-        rows = [
+        headers, rows = _columns(
+            ("position", "predicted", "probability", "target", ""),
             [
-                *([answer.place] if has_places else []), answer.predicted,
-                *([] if answer.probability is None else [format_number(answer.probability)]),
-                *([answer.target or "", _CORRECTNESS[answer.right]] if has_targets else []),
-            ]
-            for answer in answers
-        ]  # fmt: skip
+                (answer.place, answer.predicted, _number(answer.probability), answer.target or "",
+                 _CORRECTNESS[answer.right])
+                for answer in answers
+            ],
+        )  # fmt: skip
+        step_headers, steps = _columns(
+            ("step", "predicted", "right", "loss", "halts here"),
+            [
+                (str(number), step.text, step.right, _number(step.loss), _number(step.halting))
+                for number, step in enumerate(self.steps, start=1)
+            ],
+        )
+        heads_omitted = sum(panel.numbers for panel in panels) > _MOST_NUMBERS
+        if heads_omitted:
+            panels = tuple(panel.first_choice() for panel in panels)
         right = sum(answer.right is True for answer in answers)
         return render(
             "inspection.html",
@@ -100,15 +106,10 @@ class Inspection:
             fields=self.fields,
             mean_depth=self.mean_depth,
             summary=f"{right} of {len(answers)} right" if is_judged else plural(len(answers), "answer"),
-            headers=[
-                *(["position"] * has_places),
-                "predicted",
-                *(["probability"] * has_probabilities),
-                *(["target", ""] if has_targets else []),
-            ],
+            headers=headers,
             answers=rows,
-            step_headers=_step_headers(self.steps),
-            steps=[_step_row(number, step) for number, step in enumerate(self.steps, start=1)],
+            step_headers=step_headers,
+            steps=steps,
             marks=[_ROW_CLASSES[answer.right] for answer in answers],
             heads_omitted=heads_omitted,
             panels=panels,
@@ -120,20 +121,11 @@ class Inspection:
         return notebook_frame(self.html())
 
 
-def _step_headers(steps: Sequence[StepAnswers]) -> list[str]:
-    has_targets = any(step.right for step in steps)
-    has_loss = any(step.loss is not None for step in steps)
-    halts = any(step.halting is not None for step in steps)
-    return ["step", "predicted", *["right"] * has_targets, *["loss"] * has_loss, *["halts here"] * halts]
+def _columns(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> tuple[list[str], list[list[str]]]:
+    """The headers and the rows of the predictions and of the columns that are not empty."""
+    shown = [index for index, name in enumerate(headers) if name == "predicted" or any(row[index] for row in rows)]
+    return [headers[index] for index in shown], [[row[index] for index in shown] for row in rows]
 
 
-def _step_row(number: int, step: StepAnswers) -> list[str]:
-    numbers = [format_number(value) for value in (step.loss, step.halting) if value is not None]
-    return [str(number), step.text, *([step.right] if step.right else []), *numbers]
-
-
-def _fitting(panels: Sequence[Heatmap]) -> tuple[Sequence[Heatmap], bool]:
-    """Returns the panels to show, and whether choices are omitted."""
-    if sum(panel.numbers for panel in panels) <= _MOST_NUMBERS:
-        return panels, False
-    return [panel.first_choice() for panel in panels], True
+def _number(value: float | None) -> str:
+    return "" if value is None else format_number(value)

@@ -268,7 +268,6 @@ _KINDS: Mapping[str, Callable[[_PanelDrawer, str, list[Moment], _Series], Iterat
 
 
 def _expected_depth(halting: Sequence[Moment]) -> float:
-    """Returns the mean over all positions of the expected number of steps."""
     depths = []
     for _, turns in groupby(halting, key=_outer_turns):
         mass = np.stack([_array(moment.values[0]) for moment in turns])

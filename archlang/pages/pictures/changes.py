@@ -1,12 +1,13 @@
 """Describes in words what changed between two architectures."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import fields
+from difflib import SequenceMatcher
 
-from archlang.graph.graph import Graph
-from archlang.graph.operations import Loop, step_limit
+from archlang.graph.graph import Graph, Node, Region
+from archlang.graph.operations import Apply, Arithmetic, Call, Charge, Literal, Loop, Part, step_limit
 from archlang.graph.summary import summarize
-from archlang.pages.pictures.changed_values import changed_values, is_same
 from archlang.types.statics import StaticValue
 
 
@@ -70,3 +71,146 @@ def _parameters(before: Graph, after: Graph) -> Iterator[str]:
         yield f"the parameters of {', '.join(unknown)} are unknown"
     elif new.unique != old.unique:
         yield f"{'+' if new.unique > old.unique else '−'} {abs(new.unique - old.unique):,} parameters"
+
+
+_SIGNS = {Arithmetic.ADD: "+", Arithmetic.SUBTRACT: "-", Arithmetic.MULTIPLY: "*", Arithmetic.DIVIDE: "/"}
+# Facts of loops that other sentences compare, and that follow from where the loop is.
+_COMPARED = frozenset(("count", "limit", "path", "instance"))
+_MOST = 8
+
+
+def changed_values(before: Graph, after: Graph) -> Iterator[str]:
+    """Yields a line for each value that is computed in another way, named as in its program; of many, only their
+    number. Other names alone are no change."""
+    if _lines(before, is_named=False) == _lines(after, is_named=False):
+        return
+    old, new = _lines(before, is_named=True), _lines(after, is_named=True)
+    changes = list(dict.fromkeys(_changes(old, new)))
+    if len(changes) > _MOST:
+        changes = [f"{len(changes)} values are computed in another way"]
+    yield from changes or ["values of the same names are others"]
+
+
+def is_same(before: Graph, after: Graph) -> bool:
+    """Returns whether two graphs are equal but for the names of their values."""
+    return _facts(before) == _facts(after)
+
+
+def _facts(graph: Graph) -> list[object]:
+    instances = [
+        (each.block, each.python, dict(each.statics), dict(each.features)) for each in graph.instances.values()
+    ]
+    types = [value.type for value in graph.region.inputs] + [node.types for node in graph.region.walk()]
+    counts = [getattr(node.operation, "count", getattr(node.operation, "limit", None)) for node in graph.region.walk()]
+    return [_lines(graph, is_named=False), instances, types, counts]
+
+
+def _changes(old: list[str], new: list[str]) -> Iterator[str]:
+    for _, start, end, other_start, other_end in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        gone, added = old[start:end], new[other_start:other_end]
+        if gone == added:
+            continue
+        for line in gone if len(gone) != len(added) else ():
+            yield f"`{line}` removed"
+        for line in added if len(gone) != len(added) else ():
+            yield f"`{line}` added"
+        for left, right in zip(gone, added, strict=True) if len(gone) == len(added) else ():
+            yield f"`{left}` → `{right}`"
+
+
+def _lines(graph: Graph, is_named: bool) -> list[str]:
+    writer = _Writer(graph, is_named)
+    writer.write(graph.region, [], "")
+    return writer.lines
+
+
+class _Writer:
+    """Writes a line for each value that has a name, each loop, charge and result, with the values without a name in
+    place. Unless `is_named`, numbers replace the names of values and instances."""
+
+    def __init__(self, graph: Graph, is_named: bool) -> None:
+        self.lines: list[str] = []
+        self._graph = graph
+        self._is_named = is_named
+        self._values: dict[str, str] = {}
+        self._instances: dict[str, int] = {}
+        calls = Counter(node.operation.instance for node in graph.region.walk() if isinstance(node.operation, Call))
+        self._shared = {instance for instance, count in calls.items() if count > 1}
+
+    def write(self, region: Region, arguments: list[str], place: str) -> None:
+        for index, value in enumerate(region.inputs):
+            # What a body reads from around it are its last inputs.
+            is_outer = self._is_named and len(region.inputs) - index <= len(arguments)
+            outer = arguments[index - len(region.inputs)] if is_outer else ""
+            self._values[value.id] = self._name(value.name) or outer or self._number()
+        for node in region.nodes:
+            self._node(node, place)
+        self.lines.append(f"{place}return {', '.join(self._values[result] for result in region.results)}")
+
+    def _node(self, node: Node, place: str) -> None:
+        text, operation = self._text(node), node.operation
+        name = self._name(node.name)
+        if isinstance(operation, Charge):
+            name = name or f"charge {operation.name}"
+        if isinstance(operation, Loop):
+            name = name or ("the loop" if self._is_named else "")
+        if name or not self._is_named:
+            name = name or self._number()
+            self.lines.append(f"{place}{name} = {text}")
+        self._values[node.id] = name if name and not isinstance(operation, Literal) else text
+        arguments = [self._values[each] for each in node.inputs]
+        inner = f"in {operation.block}: " if isinstance(operation, Apply) else place
+        for region in node.regions:
+            self.write(region, arguments, inner)
+
+    def _text(self, node: Node) -> str:
+        operation, arguments = node.operation, [self._values[each] for each in node.inputs]
+        if operation in _SIGNS and len(arguments) == 2:
+            return f"({arguments[0]} {_SIGNS[operation]} {arguments[1]})"
+        match operation:
+            case Literal(value=value):
+                return str(value)
+            case Part(index=index):
+                return f"{arguments[0]}[{index}]"
+            case Call(instance=instance):
+                return f"{self._instance(instance)}({', '.join(arguments)})"
+            case Apply(block=block):
+                return f"{block}({', '.join(arguments)})"
+        word = "loop" if isinstance(operation, Loop) else operation.mnemonic
+        facts = "".join(f", {fact}" for fact in _facts_of(operation))
+        return f"{word}({', '.join(arguments)}){facts}"
+
+    def _instance(self, path: str) -> str:
+        block = self._graph.instances[path].block
+        if self._is_named:
+            return f"{block}@{path}" if path in self._shared else block
+        return f"{block}@{self._instances.setdefault(path, len(self._instances))}"
+
+    def _name(self, name: str) -> str:
+        return name if self._is_named else ""
+
+    def _number(self) -> str:
+        return f"value {len(self._values)}"
+
+
+# The facts of loops in the words of the language.
+_WORDS: Mapping[str, Callable[[object], str]] = {
+    "emits": lambda emits: "with emit",
+    "mixture": lambda mixture: "with as",
+    "drawn": lambda block: f"drawn by {block}",
+    "truncated": lambda steps: f"truncated {steps}",
+    "carried": lambda count: f"carries {count}",
+    "before": lambda positions: (
+        f"after {positions} position{'s' * (positions != 1)}" if positions else "after all positions"
+    ),
+    "state": lambda index: f"halts by state {index}",
+}
+
+
+def _facts_of(operation: object) -> Iterator[str]:
+    """Yields the facts of a loop that differ from their defaults."""
+    if isinstance(operation, Loop):
+        for fact in fields(operation):
+            value = getattr(operation, fact.name)
+            if fact.name not in _COMPARED and value not in (fact.default, False, None):
+                yield _WORDS[fact.name](value)

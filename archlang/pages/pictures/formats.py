@@ -1,16 +1,227 @@
-"""Writes a picture to a file in the format of the file's suffix."""
+"""A picture as a file, in the format of its suffix: SVG, a page, an image, or the language of another program."""
 
-from collections.abc import Callable, Mapping
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from archlang.pages.files import write_file
-from archlang.pages.mistakes import unknown_picture_format
-from archlang.pages.pictures.box import Box
-from archlang.pages.pictures.dot import print_dot
-from archlang.pages.pictures.mermaid import print_mermaid
-from archlang.pages.pictures.page import print_page
-from archlang.pages.pictures.png import print_pdf, print_png
-from archlang.pages.pictures.svg import print_svg
+from archlang.pages.html import asset, render
+from archlang.pages.mistakes import library_missing, unknown_picture_format
+from archlang.pages.pictures.box import CHARACTER_WIDTH, LINE_HEIGHT, PADDING, Box, label_text
+from archlang.pages.pictures.placement import PlacedBox, place_boxes, place_readably
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
+
+
+MARGIN = 10.0  # around the picture, in pixels
+
+
+def print_svg(box: Box, foldable: bool = False) -> Markup:
+    """Returns the picture as an SVG file with its styles; of several boxes with the same content, the first shows it.
+    With `foldable`, returns all boxes unfolded, for a page that has the styles and `picture.js`."""
+    placed = place_boxes(box) if foldable else place_readably(box)
+    return render(
+        "picture.svg", placed=placed, legend=legend_of(placed), margin=MARGIN, padding=PADDING,
+        line_height=LINE_HEIGHT, styled=not foldable,
+    )  # fmt: skip
+
+
+# The legend: what the colours and lines that occur in a picture mean
+
+# In pixels.
+_SAMPLE_WIDTH = 28.0
+_GAP = 18.0
+_LEAST_WIDTH = 420.0
+_TOP = 12.0
+
+_MEANINGS = {
+    "loop": "loop",
+    "state": "state or result",
+    "back": "to the next step",
+    "shared": "≡ boxes with one number share weights",
+    "gone": "only in the first",
+    "new": "only in the second",
+    "changed": "differs",
+}
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A sample of the boxes or lines of some classes, with its meaning, at its place in the legend."""
+
+    classes: str
+    text: str
+    x: float
+    y: float
+
+
+@dataclass(frozen=True)
+class Legend:
+    """A legend with its size in pixels; without samples, if nothing needs an explanation."""
+
+    samples: tuple[Sample, ...]
+    width: float = 0.0
+    height: float = 0.0
+
+
+def legend_of(placed: PlacedBox) -> Legend:
+    """Returns the legend of a picture, in lines as wide as the picture."""
+    occurring = set(_classes(placed))
+    samples: list[Sample] = []
+    x, y, width = 0.0, _TOP, 0.0
+    for classes, text in _MEANINGS.items():
+        if classes not in occurring:
+            continue
+        sample_width = _SAMPLE_WIDTH + len(text) * CHARACTER_WIDTH
+        if x and x + sample_width > max(placed.width, _LEAST_WIDTH):
+            x, y = 0.0, y + LINE_HEIGHT + 4
+        samples.append(Sample(classes, text, x, y))
+        x += sample_width + _GAP
+        width = max(width, x - _GAP)
+    return Legend(tuple(samples), width, y + LINE_HEIGHT) if samples else Legend(())
+
+
+def _classes(placed: PlacedBox) -> Iterator[str]:
+    yield from placed.classes.split()
+    if any(route.back for route in placed.routes):
+        yield "back"
+    for child in placed.children:
+        yield from _classes(child)
+
+
+# Images and pages
+
+
+def print_page(box: Box) -> str:
+    """Returns the picture as an HTML file."""
+    return render("picture.html", title=box.title, svg=print_svg(box, foldable=True))
+
+
+_PIXELS = 4  # of a PDF, for each unit of the picture, which is 1/96 inch there
+
+
+def print_pdf(box: Box) -> bytes:
+    """Returns the picture as a PDF file of one page in light colours, as an image of 384 dots an inch.
+
+    Raises:
+        PageError: resvg-py is not installed."""
+    from PIL import Image
+
+    file = io.BytesIO()
+    with Image.open(io.BytesIO(print_png(box, _PIXELS))) as image:
+        image.convert("L" if image.mode == "L" else "RGB").save(file, "PDF", resolution=96 * _PIXELS, quality=95)
+    return file.getvalue()
+
+
+def print_png(box: Box, zoom: float = 1) -> bytes:
+    """Returns the picture as a PNG file in light colours.
+
+    Raises:
+        PageError: resvg-py is not installed."""
+    try:
+        import resvg_py
+    except ImportError:
+        raise library_missing("PNG pictures", "resvg-py", "write an .svg") from None
+    style = str(asset("picture.css"))
+    svg = str(print_svg(box)).replace(style, _without_variables(style))
+    return bytes(resvg_py.svg_to_bytes(svg_string=svg, background="#ffffff", zoom=zoom))
+
+
+def _without_variables(style: str) -> str:
+    """Replaces the variables by the light colours: resvg supports no variables and no media queries."""
+    light = style[: style.index("@media")]
+    rules = style[style.index(".picture text {") :].replace("ui-monospace, ", "")
+    for name, colour in re.findall(r"(--[a-z]+): (#[0-9a-f]+)", light):
+        rules = rules.replace(f"var({name})", colour)
+    return rules
+
+
+# Graphviz
+
+
+def print_dot(box: Box) -> str:
+    """Returns the picture as a .dot file. Boxes with children are clusters."""
+    heading = ["digraph model {", "    compound=true; node [shape=box, fontname=monospace, fontsize=10];"]
+    return "\n".join([*heading, *_cluster(box.without_repeats(), "    "), "}"]) + "\n"
+
+
+def _cluster(box: Box, indent: str) -> Iterator[str]:
+    yield f"{indent}subgraph {_quoted('cluster_' + box.id)} {{"
+    inner = indent + "    "
+    yield f"{inner}label={_label(box)}; labeljust=l; fontname=monospace;"
+    for child in box.boxes:
+        if child.boxes:
+            yield from _cluster(child, inner)
+        else:
+            yield f"{inner}{_quoted(child.id)} [label={_label(child)}];"
+    yield f"{indent}}}"
+    clusters = {child.id: child for child in box.boxes if child.boxes}
+    for edge in box.edges:
+        # Graphviz connects nodes only: an edge of a cluster ends at a node inside it and is clipped at the border.
+        attributes = ["style=dashed", "constraint=false"] if edge.back else []
+        source, target = edge.source, edge.target
+        if target in clusters:
+            attributes.append(f"lhead={_quoted('cluster_' + target)}")
+            target = _leaf(clusters[target], 0)
+        if source in clusters:
+            attributes.append(f"ltail={_quoted('cluster_' + source)}")
+            source = _leaf(clusters[source], -1)
+        suffix = f" [{', '.join(attributes)}]" if attributes else ""
+        yield f"{indent}{_quoted(source)} -> {_quoted(target)}{suffix};"
+
+
+def _leaf(box: Box, index: int) -> str:
+    return _leaf(box.boxes[index], index) if box.boxes else box.id
+
+
+def _label(box: Box) -> str:
+    return _quoted("\n".join(label_text(box)))
+
+
+def _quoted(text: str) -> str:
+    # Graphviz has no other escapes that matter: a backslash of the text is doubled.
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
+
+
+# Mermaid, which GitHub and GitLab render in Markdown
+
+
+def print_mermaid(box: Box) -> str:
+    """Returns the picture as a .mmd file. Boxes with children are subgraphs."""
+    box = box.without_repeats()
+    ids = {inner.id: f"b{number}" for number, inner in enumerate(box.walk())}
+    return "\n".join(["flowchart TD", *_subgraph(box, ids, "    ")]) + "\n"
+
+
+def _subgraph(box: Box, ids: Mapping[str, str], indent: str) -> Iterator[str]:
+    yield f"{indent}subgraph {ids[box.id]}[{_mermaid_label(box)}]"
+    for child in box.boxes:
+        if child.boxes:
+            yield from _subgraph(child, ids, indent + "    ")
+        else:
+            yield f"{indent}    {ids[child.id]}[{_mermaid_label(child)}]"
+    yield f"{indent}end"
+    for edge in box.edges:
+        yield f"{indent}{ids[edge.source]} {'-.->' if edge.back else '-->'} {ids[edge.target]}"
+
+
+def _mermaid_label(box: Box) -> str:
+    """Returns the quoted text of a box. Characters that could be markup are written as entities."""
+    return '"' + "<br/>".join("".join(map(_escaped, line)) for line in label_text(box)) + '"'
+
+
+def _escaped(character: str) -> str:
+    return f"#{ord(character)};" if character in '"#<>&;`\\[]{}|' else character
+
+
+# Files
+
 
 FORMATS: Mapping[str, Callable[[Box], str | bytes]] = {
     ".html": print_page,

@@ -23,9 +23,9 @@ from archlang.graph.operations import (
     Scan,
     Stack,
 )
+from archlang.graph.summary import summarize, weights
 from archlang.names.library import PACKAGE
 from archlang.pages.pictures.box import Box, Edge
-from archlang.pages.pictures.cost_notes import CostNotes, cost_notes
 from archlang.source import Span
 from archlang.types import Type
 from archlang.types.statics import InstanceOf, StaticValue
@@ -215,7 +215,6 @@ def _with_results(node: Node, body: Region, content: _Content) -> tuple[tuple[Bo
 
 
 def _heading(node: Node, body: Region, instance: Instance | None) -> tuple[str, tuple[str, ...]]:
-    """Returns the title and the notes of a block or a loop."""
     match node.operation:
         case Apply(block=block):
             return block, ()
@@ -247,7 +246,6 @@ def _heading(node: Node, body: Region, instance: Instance | None) -> tuple[str, 
 
 
 def _location(span: Span | None, program: str) -> tuple[str, str]:
-    """Returns `file:line`, or `line …` of the program, and the text of the line."""
     if span is None:
         return "", ""
     if span.source.path == program:
@@ -288,3 +286,62 @@ def _static_text(value: StaticValue) -> str:
     if isinstance(value, float) and len(str(value)) > _LONGEST_NUMBER:
         return f"{value:.{_LONGEST_NUMBER - 2}g}"
     return value.path if isinstance(value, InstanceOf) else str(value)
+
+
+LENGTH = 64  # positions of the sample whose FLOPs are counted
+_PREFIXES = ("", "k", "M", "G", "T", "P", "E", "Z")
+
+
+@dataclass(frozen=True)
+class CostNotes:
+    """`notes` are rounded and short, `details` exact."""
+
+    notes: tuple[str, ...] = ()
+    details: tuple[str, ...] = ()
+
+
+def cost_notes(graph: Graph) -> Mapping[str, CostNotes]:
+    """Returns the lines for each node by its id, and those for the model by the id "".
+
+    `parameters` counts one set of weights, `executed` the weights of all steps."""
+    summary = summarize(graph, LENGTH)
+    notes: dict[str, CostNotes] = {}
+    for node in graph.region.walk():
+        cost = summary.nodes.get(node.id)
+        if node.instance is None and not node.regions:
+            continue
+        if cost is None:
+            notes[node.id] = CostNotes(("not computed",), ("no result and no charge needs it",))
+            continue
+        count = weights(graph, node, summary.nodes)
+        short, exact = [], []
+        if count:
+            executed = f", {cost.parameters:,} executed" if cost.parameters > count else ""
+            short.append(f"{rounded(count)} parameters")
+            exact.append(f"{count:,} parameters{executed}")
+        if cost.flops:
+            short.append(f"{rounded(cost.flops)} FLOPs")
+            exact.append(f"{cost.flops:,} FLOPs")
+        notes[node.id] = CostNotes((", ".join(short),) if short else (), tuple(exact))
+    model = (
+        f"{summary.unique:,} parameters, {summary.executed:,} executed{_without(summary.unknown)}",
+        f"{summary.flops:,} FLOPs for a sample of {LENGTH} positions{_without(summary.uncounted)}",
+    )
+    notes[""] = CostNotes(model)
+    return notes
+
+
+def _without(blocks: Sequence[str]) -> str:
+    """Returns what a count lacks: the blocks with an unknown size."""
+    return f", without {', '.join(blocks)}" if blocks else ""
+
+
+def rounded(number: float) -> str:
+    """Returns a number with three digits and a prefix of SI.
+
+    >>> rounded(640), rounded(65_925), rounded(999_999), rounded(126_222_336)
+    ('640', '65.9k', '1M', '126M')"""
+    power = 0
+    while number >= 999.5 and power < len(_PREFIXES) - 1:
+        number, power = number / 1000, power + 1
+    return f"{number:.3g}{_PREFIXES[power]}"

@@ -4,7 +4,6 @@ The colours are those of Okabe and Ito, which are distinct for colour-blind read
 
 from __future__ import annotations
 
-import io
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ from math import ceil
 from typing import TYPE_CHECKING
 
 from archlang.diagnostics.visible import visible
-from archlang.pages.plotting import INK, figure_svg, themed_figure
+from archlang.pages.plotting import INK, LEGIBLE_INK, figure_svg, themed_figure
 from archlang.tasks.kit.metrics import LOWER_IS_BETTER
 
 if TYPE_CHECKING:
@@ -109,11 +108,7 @@ def chart_svg(chart: Chart) -> Markup:
         PageError: matplotlib is not installed."""
     from markupsafe import Markup
 
-    with themed_figure((6.0, 3.4)) as figure:
-        draw(figure.subplots(), chart)
-        file = io.StringIO()
-        figure.savefig(file, format="svg", transparent=True, metadata={"Date": None})
-    svg = file.getvalue()
+    svg = charts_svg([chart], INK)
     svg = svg[svg.index("<svg") :].replace(INK, "currentColor")
     # A page has several charts: their ids must differ.
     prefix = re.sub(r"\W+", "_", chart.title)
@@ -123,7 +118,7 @@ def chart_svg(chart: Chart) -> Markup:
     return Markup('<svg role="img" aria-label="{}"').format(description) + Markup(svg.removeprefix("<svg"))
 
 
-def charts_svg(charts: Sequence[Chart]) -> str:
+def charts_svg(charts: Sequence[Chart], ink: str = LEGIBLE_INK) -> str:
     """Returns charts side by side as the content of an SVG file.
 
     Raises:
@@ -131,7 +126,7 @@ def charts_svg(charts: Sequence[Chart]) -> str:
     with themed_figure((6.0 * max(1, len(charts)), 3.4)) as figure:
         for axes, chart in zip(figure.subplots(1, max(1, len(charts)), squeeze=False)[0], charts, strict=False):
             draw(axes, chart)
-        return figure_svg(figure)
+        return figure_svg(figure, ink=ink)
 
 
 def percent_axis(axes: Axes) -> None:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from archlang.diagnostics.percent import percent_of
-from archlang.pages.reports.statistics import SOLVED, SeedStatistics, paired_test
-from archlang.pages.reports.verdict import ClaimVerdict, judge
+from archlang.pages.reports.statistics import SOLVED, ClaimVerdict, SeedStatistics, judge, paired_test
 from archlang.plan.table import TableColumn, TableRow
-from archlang.runs.table import CellResult
-from archlang.runs.time_spent import TimeSpent
+from archlang.runs.table import CellResult, TimeSpent
 from archlang.tasks.kit.metrics import LOWER_IS_BETTER, decimals
 
 
@@ -122,7 +121,7 @@ class RowComparison:
     """Two rows compared in one column over the seeds that both have.
 
     Args:
-        pairs: The number of these seeds.
+        pairs: The number of these seeds; the other numbers are nan without one.
         difference: The mean of left minus right.
         probability: The p-value of the paired permutation test."""
 
@@ -201,23 +200,26 @@ class ResultTable:
         reasons = dict.fromkeys(reason for cell in self.cells for reason in cell.measured.damaged.values())
         lines += [f"Not counted: {reason}." for reason in reasons]
         for comparison in self.comparisons:
+            titles = comparison.column.title, comparison.left.title, comparison.right.title
+            if not comparison.pairs:
+                lines.append(f"{titles[0]}: {titles[1]} and {titles[2]} have no seed in common.")
+                continue
             difference = self.at(comparison.left, comparison.column).format(comparison.difference, "+")
             lines.append(
-                f"{comparison.column.title}: {comparison.left.title} − {comparison.right.title} = "
-                f"{difference} over {comparison.pairs} pairs of seeds, "
+                f"{titles[0]}: {titles[1]} − {titles[2]} = {difference} over {comparison.pairs} pairs of seeds, "
                 f"p = {comparison.probability:.3f} (paired permutation test)."
             )
         return [*lines, self.spent.sentence()] if self.spent and self.spent.runs else lines
 
 
 def _compare(table: ResultTable, left: str, right: str) -> Iterator[RowComparison]:
-    """Compares two rows, by title, in each column that both have measured with a common seed."""
+    """Compares two rows, by title, in each column over the seeds that both have."""
     left_row, right_row = (next(row for row in table.rows if row.title == title) for title in (left, right))
     for column in table.columns:
         left_values = table.at(left_row, column).measured.values
         right_values = table.at(right_row, column).measured.values
         seeds = sorted(left_values.keys() & right_values.keys())
-        if seeds:
-            pair = [left_values[seed] for seed in seeds], [right_values[seed] for seed in seeds]
-            difference = sum(pair[0]) / len(seeds) - sum(pair[1]) / len(seeds)
-            yield RowComparison(column, left_row, right_row, len(seeds), difference, paired_test(*pair))
+        pair = [left_values[seed] for seed in seeds], [right_values[seed] for seed in seeds]
+        difference = (sum(pair[0]) - sum(pair[1])) / len(seeds) if seeds else math.nan
+        probability = paired_test(*pair) if seeds else math.nan
+        yield RowComparison(column, left_row, right_row, len(seeds), difference, probability)

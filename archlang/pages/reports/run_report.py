@@ -12,7 +12,7 @@ from rich.text import Text
 from archlang.pages.html import notebook_frame, render
 from archlang.pages.mistakes import PageError
 from archlang.pages.reports.charts import Chart, Curve, chart_svg, charts_svg, metric_chart, metric_title, with_points
-from archlang.pages.reports.text_table import TextTable
+from archlang.pages.reports.table_formats import TextTable
 from archlang.plan.plan import published_text
 from archlang.record.reading import read_metrics, read_record
 from archlang.record.schemas import DATA, DataRecord, EvaluationMetrics, Results, SplitResult, StepMetrics
@@ -211,7 +211,6 @@ class RunReport:
 
 
 def _bars(chart: Chart) -> Iterator[Text]:
-    """Yields a line with a bar for each point of a chart."""
     highest = 1.0 if chart.percent else max((y for curve in chart.curves for y in curve.y), default=1.0)
     width = max([6, *(len(chart.text_of(x)) for curve in chart.curves for x in curve.x)])
     for curve in chart.curves:
@@ -227,6 +226,5 @@ def _bars(chart: Chart) -> Iterator[Text]:
 
 
 def _curve(name: str, points: Sequence[tuple[int, float | None]], dashed: bool = False) -> Curve:
-    """Returns the points that were measured as a line."""
     measured = [(x, y) for x, y in points if y is not None]
     return Curve(name, [x for x, _ in measured], [y for _, y in measured], dashed)

@@ -33,14 +33,12 @@ def runs_page(folder: str, runs: Iterable[RunSummary]) -> str:
 
 
 def _measured(run: RunSummary) -> dict[str, str]:
-    """Returns the first metric of each split."""
     splits = {} if run.results is None else run.results.splits
     firsts = ((split, *metric) for split, result in splits.items() for metric in list(result.metrics.items())[:1])
     return {f"{split}.{metric}": format_metric(metric, value) for split, metric, value in firsts}
 
 
 def _curves(run: RunSummary) -> _Curves:
-    """Returns the points of each curve of a run: the training loss, and the loss and the metrics of each split."""
     curves: _Curves = {}
     try:
         lines = read_metrics(run.folder)

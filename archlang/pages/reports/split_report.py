@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 from rich.console import Group, RenderableType
@@ -33,8 +33,7 @@ _MOST_GROUP_VALUES = 16
 _LONGEST_ITEM = 600  # tokens, and characters of their text
 
 
-@dataclass(frozen=True)
-class LengthStatistics:
+class LengthStatistics(NamedTuple):
     """The lengths of a field's sequences, in tokens or rows of numbers."""
 
     shortest: int
@@ -46,9 +45,8 @@ class LengthStatistics:
     def of(lengths: Integers) -> LengthStatistics:
         if not len(lengths):
             return LengthStatistics(0, 0.0, 0.0, 0)
-        return LengthStatistics(
-            int(lengths.min()), float(np.median(lengths)), float(lengths.mean()), int(lengths.max())
-        )
+        low, high = int(lengths.min()), int(lengths.max())
+        return LengthStatistics(low, float(np.median(lengths)), float(lengths.mean()), high)
 
 
 @dataclass(frozen=True)
@@ -114,14 +112,11 @@ class SplitReport:
         return {
             "items": self.items,
             "in_distribution": self.in_distribution,
-            "lengths": {name: vars(lengths) for name, lengths in self.lengths.items()},
+            "lengths": {name: lengths._asdict() for name, lengths in self.lengths.items()},
             "groups": {name: {group_text(self.group_names, name, value): count for value, count in counts.items()}
                        for name, counts in self.groups.items()},
             "histogram": {"field": self.measured_field, "bars": [[bar.low, bar.high, bar.count] for bar in self.bars]},
-            "examples": [
-                {"fields": dict(example.fields), "target": example.target, "groups": dict(example.groups)}
-                for example in self.examples
-            ],
+            "examples": list(map(asdict, self.examples)),
         }  # fmt: skip
 
 
@@ -228,13 +223,10 @@ def _split_lines(split: SplitReport) -> Iterator[Text]:
         if len(counts) > _MOST_GROUP_VALUES:
             yield Text(f"  {group}: {len(counts)} values from {min(counts)} to {max(counts)}")
         elif len(counts) > 1:
-            yield Text(
-                f"  {group}: "
-                + ", ".join(
-                    f"{visible(group_text(split.group_names, group, value))}: {count:,}"
-                    for value, count in counts.items()
-                )
+            texts = (
+                f"{visible(group_text(split.group_names, group, value))}: {count:,}" for value, count in counts.items()
             )
+            yield Text(f"  {group}: {', '.join(texts)}")
     for number, example in enumerate(split.examples, 1):
         yield Text(f"  example {number}", "bold")
         for name, text in (*example.fields.items(), ("answer", example.target)):

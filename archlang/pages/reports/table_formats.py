@@ -6,7 +6,7 @@ formulas of a spreadsheet. JSON has their exact values."""
 import csv
 import io
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from rich.console import Group, RenderableType
@@ -15,8 +15,7 @@ from rich.text import Text
 
 from archlang.diagnostics.visible import json_text, visible
 from archlang.pages.reports.result_table import ResultCell, ResultTable
-from archlang.pages.reports.text_table import TextTable
-from archlang.pages.reports.verdict import ClaimVerdict
+from archlang.pages.reports.statistics import ClaimVerdict
 
 _COLOURS = {
     ClaimVerdict.REPRODUCED: "green",
@@ -32,9 +31,24 @@ _LATEX = str.maketrans(
     {
         **{sign: f"\\{sign}" for sign in "&%$#_{}"},
         "\\": "\\textbackslash{}", "^": "\\textasciicircum{}", "~": "\\textasciitilde{}",
-        "±": "$\\pm$", "−": "$-$",
+        "±": "$\\pm$", "−": "$-$", "|": "\\textbar{}", "<": "\\textless{}", ">": "\\textgreater{}",
     }
 )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class TextTable:
+    """Rows of text below headers. A table without rows is not shown."""
+
+    title: str
+    headers: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+    def terminal(self) -> Table:
+        table = Table(*self.headers, title=self.title, title_justify="left", header_style="bold")
+        for row in self.rows:
+            table.add_row(*map(Text, row))
+        return table
 
 
 def terminal_table(table: ResultTable) -> RenderableType:
@@ -105,6 +119,7 @@ def json_table(table: ResultTable) -> str:
                 "pairs": comparison.pairs, "difference": comparison.difference, "p": comparison.probability,
             }
             for comparison in table.comparisons
+            if comparison.pairs
         ],
         "cost": asdict(table.spent) if table.spent else None,
     }  # fmt: skip

@@ -138,7 +138,6 @@ def _breakdown(columns: Sequence[TableColumn]) -> str | None:
 
 
 def _description(table: ResultTable, rows: Sequence[TableRow]) -> str:
-    """Returns the numbers of the picture as text."""
     described = (f"{row.title}: {'; '.join(map(_described, table.row_cells(row)))}." for row in rows)
     return visible(" ".join([f"{table.name}.", *described, table.changed_note]).rstrip())
 

@@ -12,8 +12,7 @@ from rich.console import RenderableType
 from archlang.pages.html import render
 from archlang.pages.reports.charts import Chart, Curve, chart_svg, charts_svg, metric_chart
 from archlang.pages.reports.result_table import ResultTable
-from archlang.pages.reports.table_formats import terminal_table
-from archlang.pages.reports.text_table import TextTable
+from archlang.pages.reports.table_formats import TextTable, terminal_table
 from archlang.plan.table import TablePlan
 from archlang.record.mistakes import RunError
 from archlang.record.reading import read_record, read_results

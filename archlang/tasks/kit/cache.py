@@ -21,8 +21,8 @@ from archlang.files.os_errors import machine_remedy, os_reason
 from archlang.files.readable import open_named, read_named
 from archlang.source.cache_folder import cache_folder, own_cache
 from archlang.tasks.kit import published_files
+from archlang.tasks.kit.make_task import checked
 from archlang.tasks.kit.mistakes import CacheWarning
-from archlang.tasks.kit.own_split import checked
 from archlang.tasks.kit.split import Split
 from archlang.tasks.kit.task import Task
 from archlang.types.statics import StaticValue

@@ -3,54 +3,37 @@
 Delétang et al. (2023), Neural Networks and the Chomsky Hierarchy. Every length of a split is equally likely. Items may
 repeat, because there are few short ones."""
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
-from typing import ClassVar
+from dataclasses import replace
 
 import numpy as np
 
-from archlang.tasks.kit.checks import check_ranges, check_sizes, check_split
 from archlang.tasks.kit.ragged import Integers, Ragged, offsets_of
 from archlang.tasks.kit.random_stream import RandomStream
 from archlang.tasks.kit.split import Split
+from archlang.tasks.kit.task import ShippedTask
 from archlang.types.statics import Interval
 
-PUBLISHED_TRAIN, PUBLISHED_TEST = Interval(1, 40), Interval(41, 500)
-LONGEST = 4_096
 # The width of the groups of lengths that results are broken down by.
 _STEP = 50
 
 
-@dataclass(frozen=True, kw_only=True)
-class ChomskyTask(ABC):
+class ChomskyTask(ShippedTask):
     """A task of this kind. `train` and `test` are ranges of lengths."""
 
-    train: Interval = PUBLISHED_TRAIN
-    test: Interval = PUBLISHED_TEST
-    train_size: int = 1_000_000
-    valid_size: int = 2_000
-    test_size: int = 10_000
+    test: Interval
 
-    name: ClassVar[str]
+    disjoint = ("train", "test")
     breakdown = "length"
-    in_distribution = ("train", "valid")
     version = 2
-
-    def __post_init__(self) -> None:
-        check_sizes(self.name, self)
-        check_ranges(self.name, {"train": self.train, "test": self.test}, 1, LONGEST)
-
-    def split_names(self) -> tuple[str, ...]:
-        return ("train", "valid", "test")
 
     def group_values(self, split: str) -> Mapping[str, Collection[int]]:
         lengths = self.test if split == "test" else self.train
         return {"length": {max(length // _STEP * _STEP, lengths.low) for length in lengths.values()}}
 
-    def generate(self, split: str, seed: int) -> Split:
-        check_split(self.name, split, self.split_names())
-        allowed_lengths, size = self.test if split == "test" else self.train, getattr(self, f"{split}_size")
+    def make(self, split: str, seed: int) -> Split:
+        allowed_lengths, size = self.test if split == "test" else self.train, self.size(split)
         rng = RandomStream(self.name, split, seed)
         lengths = allowed_lengths.low + rng.below(allowed_lengths.high - allowed_lengths.low + 1, size)
         items = self.items(rng, lengths)

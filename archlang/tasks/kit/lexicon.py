@@ -67,11 +67,6 @@ class Lexicon:
         return Ragged(np.fromiter(tokens, dtype=dtype, count=int(lengths.sum())), offsets_of(lengths))
 
 
-def alphabetical(texts: Iterable[Words]) -> tuple[str, ...]:
-    """Returns every word of the texts once, in alphabetical order."""
-    return tuple(sorted({word for text in texts for word in text}))
-
-
 def most_frequent(texts: Iterable[Words], most: int) -> tuple[str, ...]:
     """Returns at most `most` of the most frequent words of the texts. Equally frequent words are in alphabetical
     order."""

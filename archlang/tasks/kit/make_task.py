@@ -3,14 +3,20 @@
 A program can only cause the import of archlang's own classes, and of those in Python files that the user trusts."""
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from inspect import getattr_static
+from typing import Any
+
+import numpy as np
 
 from archlang.diagnostics.machine import is_out_of_memory
+from archlang.diagnostics.names import plural
 from archlang.plugins import NO_PLUGINS, Plugins, is_signal
 from archlang.tasks.kit import mistakes
-from archlang.tasks.kit.task import Task
-from archlang.types.statics import StaticValue, Symbol
+from archlang.tasks.kit.ragged import Ragged
+from archlang.tasks.kit.split import Form, Split
+from archlang.tasks.kit.task import ShippedTask, Task, field_vocabulary, python_value
+from archlang.types.statics import StaticValue
 
 _OWN = "archlang.tasks."
 
@@ -22,26 +28,21 @@ def make_task(name: str, python: str, statics: Mapping[str, StaticValue], plugin
     Raises:
         PluginError: the class is in a file that the user has not named, or the file cannot be imported.
         TaskError: there is no such class, or it rejects the statics."""
-    module_name, _, attribute = python.partition(":")
-    plain = {key: _plain(value) for key, value in statics.items()}
     if is_own(python):
-        task_class = _own_class(name, python, module_name, attribute)
-        try:
-            return task_class(**plain)
-        except TypeError as error:
-            raise mistakes.rejects_statics(name, error) from error
+        own: Task = _own_class(name, python)(**statics)
+        return own
     plugin_class = plugins.load(python, f"the task `{name}`")
     if not isinstance(plugin_class, type):
-        raise mistakes.no_class(name, python)
+        raise mistakes.error("no_class", name, python)
     try:
-        task: Task = plugin_class(**plain)
+        task: Task = plugin_class(**{key: python_value(value) for key, value in statics.items()})
     except BaseException as error:  # whatever the class does
         if is_signal(error) or is_out_of_memory(error):
             raise
         raise mistakes.constructor_fails(name, python, error) from error
     missing = [part for part in _PARTS if getattr_static(task, part, _MISSING) is _MISSING]
     if missing:
-        raise mistakes.incomplete(name, python, missing)
+        raise mistakes.error("incomplete", name, python, missing)
     _check_parts(name, python, task)
     return task
 
@@ -52,11 +53,7 @@ def unchecked_task(name: str, python: str, statics: Mapping[str, StaticValue]) -
 
     Raises:
         TaskError: there is no such class."""
-    module_name, _, attribute = python.partition(":")
-    task_class = _own_class(name, python, module_name, attribute)
-    task: Task = object.__new__(task_class)
-    for key, value in statics.items():
-        object.__setattr__(task, key, _plain(value))
+    task: Task = _own_class(name, python).unchecked(**statics)
     return task
 
 
@@ -71,17 +68,22 @@ def check_vocabulary(task: Task, name: str, gives: Mapping[str, int]) -> None:
     Raises:
         TaskError: the sizes differ."""
     if "vocab" in gives and gives["vocab"] != len(task.vocabulary):
-        raise mistakes.vocabulary_differs(name, gives["vocab"], len(task.vocabulary))
+        raise mistakes.error("vocabulary_differs", name, gives["vocab"], len(task.vocabulary))
 
 
-def _own_class(name: str, python: str, module_name: str, attribute: str) -> type[Task]:
+def _own_class(name: str, python: str) -> Any:  # Any: a class that is both a `Task` and a `ShippedTask`
     """Returns one of archlang's classes. A program can name nothing else in its modules."""
+    module_name, _, attribute = python.partition(":")
     try:
         task_class = getattr(importlib.import_module(module_name), attribute, None)
     except ModuleNotFoundError:
         task_class = None
-    if not isinstance(task_class, type) or task_class.__module__ != module_name:
-        raise mistakes.no_class(name, python)
+    if (
+        not isinstance(task_class, type)
+        or task_class.__module__ != module_name
+        or not issubclass(task_class, ShippedTask)
+    ):
+        raise mistakes.error("no_class", name, python)
     return task_class
 
 
@@ -103,7 +105,7 @@ def _check_parts(name: str, python: str, task: Task) -> None:
         faults.append((bool(unknown), f"`in_distribution` names the split `{', '.join(unknown)}`, which it has not"))
     for is_wrong, fault in faults:
         if is_wrong:
-            raise mistakes.wrong_part(name, python, fault)
+            raise mistakes.error("wrong_part", name, python, fault)
 
 
 def _are_texts(value: object) -> bool:
@@ -118,9 +120,56 @@ _PARTS = (
 )  # fmt: skip
 
 
-def _plain(value: StaticValue) -> object:
-    if isinstance(value, Symbol):
-        return value.text
-    if isinstance(value, tuple):
-        return tuple(_plain(item) for item in value)
-    return value
+_LIBRARY = "archlang."
+
+
+def checked(name: str, task: Task, split: str, generated: Split) -> Split:
+    """Returns a split that the class of a task has generated.
+
+    Raises:
+        TaskError: a class of the user's own has generated something else."""
+    if not type(task).__module__.startswith(_LIBRARY):
+        for fault in _faults(task, generated):
+            raise mistakes.error("wrong_split", name, f"{type(task).__name__}.generate", split, fault)
+    return generated
+
+
+def _faults(task: Task, split: object) -> Iterator[str]:
+    """Yields what is wrong with a split, the first fault first."""
+    if not isinstance(split, Split):
+        yield f"it is a {type(split).__name__}, not a Split"
+        return
+    for field, values in split.inputs.items():
+        if not isinstance(values, Ragged):
+            yield f"the field `{field}` is a {type(values).__name__}, not a Ragged"
+            return
+        if values.values.dtype.kind in "iu" and values.values.size and not _is_within(values.values, task, field):
+            low, high, words = int(values.values.min()), int(values.values.max()), len(field_vocabulary(task, field))
+            yield f"the field `{field}` has tokens from {low} to {high}, and its vocabulary has {words}"
+    lengths = {f"the field `{field}`": len(values) for field, values in split.inputs.items()}
+    lengths |= {"`targets`": len(split.targets)}
+    lengths |= {f"the group `{group}`": len(values) for group, values in split.groups.items()}
+    first, count = next(iter(lengths.items()))
+    for part, length in lengths.items():
+        if length != count:
+            yield f"{part} has {plural(length, 'item')}, and {first} has {count}"
+    if split.form is not task.kind.form:
+        yield f"its targets are {split.form.value}, and those of `{task.kind}` are {task.kind.form.value}"
+    elif split.form in (Form.CLASSES, Form.POSITIONS):
+        yield from _faults_of_classes(task, split)
+    if task.breakdown and task.breakdown not in split.groups:
+        yield f"it has no group `{task.breakdown}`, by which results are broken down"
+
+
+def _faults_of_classes(task: Task, split: Split) -> Iterator[str]:
+    targets = split.targets.values if isinstance(split.targets, Ragged) else split.targets
+    classes = len(getattr(task, "class_names", ())) or None
+    if targets.dtype.kind not in "iu":
+        yield f"its targets are of {targets.dtype}, and classes are integers"
+    elif targets.size and (int(targets.min()) < 0 or (classes is not None and int(targets.max()) >= classes)):
+        known = f"{classes} class names" if classes is not None else "classes from 0"
+        yield f"its targets are from {int(targets.min())} to {int(targets.max())}, and it has {known}"
+
+
+def _is_within(tokens: np.ndarray, task: Task, field: str) -> bool:
+    return int(tokens.min()) >= 0 and int(tokens.max()) < len(field_vocabulary(task, field))

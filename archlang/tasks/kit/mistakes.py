@@ -1,9 +1,12 @@
 """The errors of tasks: their statics, their files, and users' own classes."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from archlang.diagnostics import ErrorWithRemedy
-from archlang.types.statics import Interval
+
+_TABLE = Path(__file__).with_name("mistakes.tsv").read_text(encoding="utf-8").splitlines()[1:]
+_ROWS = {name: (facts.split(), message, remedy) for name, facts, message, remedy in (row.split("\t") for row in _TABLE)}
 
 
 class TaskError(ErrorWithRemedy):
@@ -14,30 +17,17 @@ class CacheWarning(UserWarning):
     """The cache of generated splits failed; the returned split is correct."""
 
 
-def unknown_split(task: str, split: str, possible: Sequence[str]) -> TaskError:
-    return TaskError(f"{task} has no split `{split}`", f"its splits are {', '.join(possible)}")
-
-
-def unknown_choice(task: str, static: str, value: str, possible: Sequence[str]) -> TaskError:
-    return TaskError(f"{static} = {value} is not a valid value for {task}", f"write one of {', '.join(possible)}")
+def error(name: str, *facts: object) -> TaskError:
+    """Returns the error of a row of `mistakes.tsv`, which names these facts. A list of texts is written with commas."""
+    fields, message, remedy = _ROWS[name]
+    texts = (", ".join(fact) if isinstance(fact, list | tuple) else fact for fact in facts)
+    named = dict(zip(fields, texts, strict=True))
+    return TaskError(message.format(**named), remedy.format(**named))
 
 
 def outside(task: str, static: str, value: int | float, low: int | float, high: int | float | None) -> TaskError:
     bounds = f"of at least {low}" if high is None else f"between {low} and {high}"
     return TaskError(f"{static} = {value} is out of bounds for {task}", f"choose a number {bounds}")
-
-
-def negative_seed(seed: int) -> TaskError:
-    return TaskError(f"the seed is {seed}", "choose a seed of 0 or more")
-
-
-def ranges_overlap(task: str, first: str, first_range: object, second: str, second_range: object) -> TaskError:
-    message = f"{first} = {first_range} and {second} = {second_range} of {task} overlap, so splits could share items"
-    return TaskError(message, "choose disjoint ranges")
-
-
-def range_out_of_bounds(task: str, static: str, interval: Interval, low: int, high: int) -> TaskError:
-    return TaskError(f"{static} = {interval} is out of bounds for {task}", f"choose a range inside {low}..{high}")
 
 
 def too_many_items(task: str, sizes: Mapping[str, tuple[int, int]], remedy: str) -> TaskError:
@@ -53,178 +43,12 @@ def _joined(parts: Sequence[str]) -> str:
     return " and ".join(part for part in (", ".join(parts[:-1]), parts[-1]) if part)
 
 
-def too_few_for_singles(task: str, size: int, required: int) -> TaskError:
-    message = f"train_size = {size} is less than the {required} single applications that {task} always trains on"
-    return TaskError(message, f"write train_size = {required} or more, or begin `train` at 2")
-
-
-def items_too_rare(task: str, static: str, size: int, drawn: int, remedy: str) -> TaskError:
-    message = f"{static} = {size} is more than {task} can draw: it stopped at {drawn} distinct items"
-    return TaskError(message, f"choose a smaller {static}, or {remedy}")
-
-
-def odd_length(static: str, length: int) -> TaskError:
-    message = f"{static} has the odd length {length}, and a flip-flop sequence consists of pairs"
-    return TaskError(message, "choose an even length")
-
-
-def not_whole_percent(static: str, value: float) -> TaskError:
-    return TaskError(f"{static} has {value}, and results are reported by whole per cent", "round it to two decimals")
-
-
-def empty_list(static: str) -> TaskError:
-    return TaskError(f"{static} is empty", "name at least one value")
-
-
-def repeated_value(static: str, value: object) -> TaskError:
-    return TaskError(f"{static} names {value} twice", "name each value once")
-
-
-def not_of_kind(static: str, value: object, kind: str) -> TaskError:
-    return TaskError(f"{static} has {value}, which is not a {kind}", f"write a {kind}")
-
-
-def probabilities_too_large(task: str, statics: Sequence[str], total: float) -> TaskError:
-    message = f"the probabilities {' and '.join(statics)} of {task} add up to {total}"
-    return TaskError(message, "choose them so that their sum is less than 1")
-
-
-def grows_without_end(task: str, formula: str, value: float) -> TaskError:
-    message = f"{formula} of {task} is {value}, so most strings would grow without end"
-    return TaskError(message, "choose them so that it is 1 or less")
-
-
-def lists_differ(task: str, first: str, first_count: int, second: str, second_count: int) -> TaskError:
-    message = f"{first} of {task} has {first_count} values, and {second} has {second_count}"
-    return TaskError(message, "write the same number of values in both")
-
-
-def vocabulary_too_small(task: str, static: str, size: int, required: int) -> TaskError:
-    message = f"{static} = {size} is too small for {task}, whose files have {required} different words"
-    return TaskError(message, f"write {static} = {required} or more")
-
-
-def vocabulary_not_published(task: str, size: int, published: int) -> TaskError:
-    message = f"the files of {task} have {size} different words, and the published files have {published}"
-    return TaskError(message, "fetch the files again; the task `file` reads other files of the same format")
-
-
-# Published files
-
-
 def damaged_line(dataset: str, member: str, number: int, text: str) -> TaskError:
     excerpt = text if len(text) <= 80 else f"{text[:77]}..."
     message = f"line {number} of {dataset}/{member} is malformed: {excerpt!r}"
     return TaskError(message, f"remove the file, and fetch it again with `archlang data get {dataset}`")
 
 
-def damaged_file(dataset: str, member: str, reason: object) -> TaskError:
-    message = f"{member} of {dataset} is malformed ({reason})"
-    return TaskError(message, f"remove the file, and fetch it again with `archlang data get {dataset}`")
-
-
-def uneven_files(dataset: str, first: str, first_count: int, second: str, second_count: int) -> TaskError:
-    return TaskError(
-        f"{first} of {dataset} has {first_count} lines and {second} has {second_count}; expected one line in {second} "
-        f"for each line in {first}",
-        f"remove both files, and fetch them again with `archlang data get {dataset}`",
-    )
-
-
-# A user's own classes
-
-
-def no_class(task: str, python: str) -> TaskError:
-    message = f"the task `{task}` names `{python}`, which is not the class of a task"
-    return TaskError(message, "correct `python` of its signature")
-
-
-def incomplete(task: str, python: str, missing: Sequence[str]) -> TaskError:
-    message = f"the class `{python}` of the task `{task}` lacks {', '.join(missing)}"
-    return TaskError(message, "see `archlang.tasks.kit.task.Task` for the attributes of a task")
-
-
-def wrong_part(task: str, python: str, fault: str) -> TaskError:
-    message = f"the class `{python}` of the task `{task}` cannot be used: {fault}"
-    return TaskError(message, "see `archlang.tasks.kit.task.Task` for the attributes of a task")
-
-
-def wrong_split(task: str, generator: str, split: str, fault: str) -> TaskError:
-    message = f"`{generator}` of the task `{task}` returns no {split} split: {fault}"
-    return TaskError(message, "correct the class; `archlang.tasks.kit.split.Split` says what a split holds")
-
-
 def constructor_fails(task: str, python: str, error: BaseException) -> TaskError:
     message = f"the class `{python}` of the task `{task}` fails: {type(error).__name__}: {error}"
     return TaskError(message, "correct the class, or the statics of its signature")
-
-
-def vocabulary_differs(task: str, stated: int, size: int) -> TaskError:
-    message = f"the signature of `{task}` gives vocab = {stated}, and its class has {size} tokens"
-    return TaskError(message, f"write `gives vocab = {size}`")
-
-
-# A user's own files
-
-
-def no_path(task: str, example: str = "words.tsv") -> TaskError:
-    return TaskError(f"the path of `{task}` is missing", f'write `{task}[path = "{example}"]`')
-
-
-def no_file(task: str, path: str) -> TaskError:
-    message = f"{path} is missing, or is not a regular file"
-    return TaskError(message, f"put the file of `{task}` there; a path is relative to the folder of the program")
-
-
-def no_tokenizer(path: str, reason: str) -> TaskError:
-    message = f"{path} is no tokenizer of BERT: {reason}"
-    return TaskError(message, "name the `tokenizer.json` of a BERT, such as that of google-bert/bert-base-uncased")
-
-
-def unreadable_file(path: str) -> TaskError:
-    return TaskError(f"{path} cannot be read or decompressed", "check its permissions, and whether it is complete")
-
-
-def unknown_form(task: str, path: str) -> TaskError:
-    message = f"{path} is neither CSV, TSV nor JSONL, from which `{task}` reads its columns"
-    return TaskError(message, "save it as .csv, .tsv or .jsonl, optionally followed by .gz or .xz")
-
-
-def no_column(task: str, path: str, number: int, column: str) -> TaskError:
-    message = f"line {number} of {path}: the header has no column `{column}`"
-    return TaskError(message, f"name the columns of the file in the recipe, as `archlang tasks {task}` describes")
-
-
-def split_twice(task: str, split: str) -> TaskError:
-    message = f"`{task}` has both a file and a share for the split `{split}`"
-    return TaskError(message, f"remove `{split}` or `{split}_share`")
-
-
-def no_rows(path: str, split: str) -> TaskError:
-    return TaskError(
-        f"{path} has no row for the split `{split}`", f"choose a smaller train_size, or 0 for {split}_size"
-    )
-
-
-def bad_line(path: str, number: int, reason: str) -> TaskError:
-    message = f"line {number} of {path}: {reason}"
-    return TaskError(message, "correct the line; `archlang tasks file` describes the format")
-
-
-def splits_twice(path: str) -> TaskError:
-    message = f"{path} has a column `split`, and the recipe names further files or shares"
-    return TaskError(message, "remove them from the recipe, or the column from the file")
-
-
-def no_training_lines(path: str) -> TaskError:
-    message = f"no line of {path} is in the split `train`"
-    return TaskError(message, "write `train` in the column `split` of the training lines")
-
-
-def too_many_labels(task: str, size: int, required: int) -> TaskError:
-    message = f"labels = {size} is too small for {task}, whose training split has {required} different labels"
-    return TaskError(message, f"write labels = {required} or more")
-
-
-def rejects_statics(task: str, error: TypeError) -> TaskError:
-    return TaskError(f"the class of the task `{task}` rejects its statics: {error}", "declare the statics of the class")

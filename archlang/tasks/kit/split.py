@@ -6,11 +6,14 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from archlang.tasks.kit.ragged import Integers, Ragged, join
+
+_Part = Ragged | np.ndarray
 
 
 class Form(Enum):
@@ -53,76 +56,67 @@ class Split:
             return Form.SETS if self.targets.values.dtype == np.bool_ else Form.NUMBERS
         return Form.CLASSES if self.targets.ndim == 1 else Form.SPANS
 
+    def _parts(self) -> dict[str, _Part]:
+        """Returns the parts of the split by dotted names. `_of_parts` is the inverse."""
+        return {
+            **{f"inputs.{name}": ragged for name, ragged in self.inputs.items()},
+            "targets": self.targets,
+            **({} if self.scored is None else {"scored": self.scored}),
+            **{f"groups.{name}": group for name, group in self.groups.items()},
+            **{f"notes.{name}": ragged for name, ragged in self.notes.items()},
+        }
+
+    @staticmethod
+    def _of_parts(parts: Mapping[str, Any], points_at: str) -> Split:  # Any: the type depends on the name
+        def named(prefix: str) -> dict[str, Any]:
+            return {name.removeprefix(prefix): part for name, part in parts.items() if name.startswith(prefix)}
+
+        scored = parts.get("scored")
+        return Split(named("inputs."), parts["targets"], scored, named("groups."), named("notes."), points_at)
+
     def select(self, indices: npt.ArrayLike) -> Split:
         """Returns the items at these indices, in this order, or those where a mask [N] is true."""
         chosen = np.asarray(indices)
         chosen = chosen if chosen.dtype == np.bool_ else chosen.astype(np.int64)  # an empty list has no integers
-        targets = self.targets.select(chosen) if isinstance(self.targets, Ragged) else self.targets[chosen]
-        return Split(
-            {name: ragged.select(chosen) for name, ragged in self.inputs.items()},
-            targets,
-            None if self.scored is None else self.scored.select(chosen),
-            {name: group[chosen] for name, group in self.groups.items()},
-            {name: ragged.select(chosen) for name, ragged in self.notes.items()},
-            self.points_at,
-        )
+        parts = self._parts().items()
+        selected = {name: part.select(chosen) if isinstance(part, Ragged) else part[chosen] for name, part in parts}
+        return self._of_parts(selected, self.points_at)
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Returns every array of the split by a dotted name. `from_arrays` is the inverse."""
+        # The name alone says at which field the targets point.
         arrays: dict[str, np.ndarray] = {}
-        for name, ragged in self.inputs.items():
-            arrays[f"inputs.{name}.values"], arrays[f"inputs.{name}.offsets"] = ragged.values, ragged.offsets
-        if isinstance(self.targets, Ragged):
-            arrays["targets.values"], arrays["targets.offsets"] = self.targets.values, self.targets.offsets
-        else:
-            arrays["targets"] = self.targets
-        if self.scored is not None:
-            arrays["scored.values"], arrays["scored.offsets"] = self.scored.values, self.scored.offsets
         if self.points_at:
-            arrays[f"points_at.{self.points_at}"] = np.zeros(0, dtype=np.bool_)  # the name alone
-        for name, group in self.groups.items():
-            arrays[f"groups.{name}"] = group
-        for name, ragged in self.notes.items():
-            arrays[f"notes.{name}.values"], arrays[f"notes.{name}.offsets"] = ragged.values, ragged.offsets
+            arrays[f"points_at.{self.points_at}"] = np.zeros(0, dtype=np.bool_)
+        for name, part in self._parts().items():
+            if isinstance(part, Ragged):
+                arrays |= {f"{name}.values": part.values, f"{name}.offsets": part.offsets}
+            else:
+                arrays[name] = part
         return arrays
 
     @staticmethod
     def from_arrays(arrays: Mapping[str, np.ndarray]) -> Split:
         """Returns the split with these arrays, which `arrays` returned."""
-
-        def ragged(name: str) -> Ragged:
-            return Ragged(arrays[f"{name}.values"], arrays[f"{name}.offsets"])
-
-        def named(part: str) -> dict[str, Ragged]:
-            names = [name.split(".")[1] for name in arrays if name.startswith(part) and name.endswith(".values")]
-            return {name: ragged(f"{part}{name}") for name in names}
-
-        return Split(
-            named("inputs."),
-            arrays["targets"] if "targets" in arrays else ragged("targets"),
-            ragged("scored") if "scored.values" in arrays else None,
-            {name.removeprefix("groups."): group for name, group in arrays.items() if name.startswith("groups.")},
-            named("notes."),
-            next((name.removeprefix("points_at.") for name in arrays if name.startswith("points_at.")), ""),
-        )
+        parts: dict[str, _Part] = {}
+        for name, array in arrays.items():
+            whole, _, kind = name.rpartition(".")
+            if name.startswith("groups.") or kind not in ("values", "offsets"):
+                parts[name] = array
+            elif kind == "values":
+                parts[whole] = Ragged(array, arrays[f"{whole}.offsets"])
+        marks = [name.removeprefix("points_at.") for name in arrays if name.startswith("points_at.")]
+        return Split._of_parts(parts, marks[0] if marks else "")
 
 
-def join_splits(parts: Sequence[Split]) -> Split:
-    """Returns the items of all parts, one part after another. The parts have the same fields and groups."""
-    first = parts[0]
-    targets: Integers | Ragged
-    if isinstance(first.targets, Ragged):
-        targets = join([part.targets for part in parts if isinstance(part.targets, Ragged)])
-    else:
-        targets = np.concatenate([part.targets for part in parts if not isinstance(part.targets, Ragged)])
-    return Split(
-        {name: join([part.inputs[name] for part in parts]) for name in first.inputs},
-        targets,
-        None if first.scored is None else join([part.scored for part in parts if part.scored is not None]),
-        {name: np.concatenate([part.groups[name] for part in parts]) for name in first.groups},
-        {name: join([part.notes[name] for part in parts]) for name in first.notes},
-        first.points_at,
-    )
+def join_splits(splits: Sequence[Split]) -> Split:
+    """Returns the items of all splits, one after another. They have the same fields and groups."""
+    parts: dict[str, list[Any]] = {}  # Any: all parts of a name have one type
+    for split in splits:
+        for name, part in split._parts().items():
+            parts.setdefault(name, []).append(part)
+    joined = {name: join(same) if isinstance(same[0], Ragged) else np.concatenate(same) for name, same in parts.items()}
+    return Split._of_parts(joined, splits[0].points_at)
 
 
 def digest(split: Split) -> str:

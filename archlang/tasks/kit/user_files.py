@@ -5,21 +5,19 @@ may lead to a private file."""
 
 import csv
 import hashlib
-import io
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
 
-from archlang.data.compression import ENDINGS, Stored, reading
 from archlang.data.mistakes import DataError
+from archlang.data.stored import ENDINGS, Stored, reading
 from archlang.diagnostics.names import plural
 from archlang.files.mistakes import RefusedFile
 from archlang.files.readable import open_named
 from archlang.tasks.kit import mistakes
-from archlang.tasks.kit.checks import check_split
 from archlang.tasks.kit.lexicon import Cut
 
 Words = tuple[str, ...]
@@ -50,92 +48,35 @@ class Line:
         return int.from_bytes(digest[:8], "big") / 2.0**64
 
 
-@dataclass(frozen=True)
-class UserFiles:
-    """The files of a user's own that a task reads: the training file, the files of other splits, and the columns, each
-    with the function that cuts its text into words. `shares` are those of the rows of the training file that are in
-    other splits. Without a `header`, the columns are the first ones of the file."""
+def read_lines(task: str, path: str, columns: Mapping[str, Cut], header: bool) -> dict[str, list[Line]]:
+    """Returns every row by its split, or under "" if the file has no column `split`. `columns` are those to read, each
+    with the function that cuts its text into words. Without a `header`, they are the first ones of the file.
 
-    task: str
-    path: str
-    others: Mapping[str, str]
-    columns: Mapping[str, Cut]
-    header: bool = True
-    shares: Mapping[str, float] = field(default_factory=dict)
-
-    def split_names(self) -> tuple[str, ...]:
-        """Returns the splits of the files; every split if no file is named."""
-        if not self.path:
-            return SPLITS
-        present = {"train", *self.others, *self.shares}
-        if len(present) == 1:
-            present.update(self._parts)
-        return tuple(split for split in SPLITS if split in present)
-
-    def path_of(self, split: str) -> str:
-        """Returns the path of the file that holds a split."""
-        return self.others.get(split, self.path)
-
-    def lines(self, split: str) -> list[Line]:
-        """Returns the rows of a split.
-
-        Raises:
-            TaskError: a file is missing, or a row is malformed."""
-        check_split(self.task, split, self.split_names())
-        if not self.path:
-            raise mistakes.no_path(self.task)
-        return self._read(self.others[split]).get("", []) if split in self.others else self._parts[split]
-
-    @cached_property
-    def _parts(self) -> dict[str, list[Line]]:
-        """The rows of the training file by split: by its column `split`, or by the shares."""
-        by_split = self._read(self.path)
-        if "" not in by_split:
-            if self.others or self.shares:
-                raise mistakes.splits_twice(self.path)
-            if "train" not in by_split:
-                raise mistakes.no_training_lines(self.path)
-            return by_split
-        parts: dict[str, list[Line]] = {split: [] for split in ("train", *self.shares)}
-        for line in by_split[""]:
-            place = line.place if self.shares else 1.0
-            for split, share in self.shares.items():
-                place -= share
-                if place < 0:
-                    parts[split].append(line)
-                    break
-            else:
-                parts["train"].append(line)
-        return parts
-
-    def _read(self, path: str) -> dict[str, list[Line]]:
-        return _read(self.task, path, _digest(self.task, path), tuple(self.columns.items()), self.header)
-
-
-def _digest(task: str, path: str) -> str:
+    Raises:
+        TaskError: the file is missing, or a row is malformed."""
+    check_forms(task, [path], len(columns))
     with _naming_file(task, path), open_named(path) as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+        digest = hashlib.file_digest(stream, "sha256").hexdigest()
+    return _read_lines(task, path, digest, tuple(columns.items()), header)
 
 
 @lru_cache(maxsize=4)
-def _read(
+def _read_lines(
     task: str, path: str, digest: str, columns: tuple[tuple[str, Cut], ...], header: bool
 ) -> dict[str, list[Line]]:
-    """Returns every row by its split, or under "" if the file has no column `split`.
-
-    `digest` is only a key of the cache."""
+    """`digest` is only a key of the cache."""
     by_split: dict[str, list[Line]] = {}
     for number, split, cells in rows_of(task, path, [column for column, _ in columns], header):
         if split not in (None, *SPLITS):
-            raise mistakes.bad_line(path, number, f"`{SPLIT}` is none of {', '.join(SPLITS)}")
+            raise mistakes.error("bad_line", path, number, f"`{SPLIT}` is none of {', '.join(SPLITS)}")
         words = []
         for (column, cut), cell in zip(columns, cells, strict=True):
             words.append(cut(cell) if isinstance(cell, str) else cell)
             if not words[-1]:
-                raise mistakes.bad_line(path, number, f"`{column}` is empty")
+                raise mistakes.error("bad_line", path, number, f"`{column}` is empty")
         by_split.setdefault(str(split or ""), []).append(Line(number, tuple(words)))
     if not by_split:
-        raise mistakes.bad_line(path, 1, "expected a line of data")
+        raise mistakes.error("bad_line", path, 1, "expected a line of data")
     return by_split
 
 
@@ -143,7 +84,7 @@ def check_forms(task: str, paths: Sequence[str], columns: int) -> None:
     """Raises TaskError if the name of a file says that it cannot be read with so many columns."""
     for path in paths:
         if (form := _form(path)[0]) not in FORMS or (form == ".txt" and columns > 1):
-            raise mistakes.unknown_form(task, path)
+            raise mistakes.error("unknown_form", task, path)
 
 
 def _form(path: str) -> tuple[str, str]:
@@ -181,7 +122,7 @@ def _csv(task: str, path: str, ending: str) -> Iterator[tuple[int, list[str]]]:
                 yield number, cells
             number = reader.line_num + 1
     except csv.Error:
-        raise mistakes.bad_line(path, number, "it is not a row of CSV") from None
+        raise mistakes.error("bad_line", path, number, "it is not a row of CSV") from None
 
 
 def _table(
@@ -191,20 +132,20 @@ def _table(
     if header:
         first = next(records, None)
         if first is None:
-            raise mistakes.bad_line(path, 1, "the file is empty; expected a header")
+            raise mistakes.error("bad_line", path, 1, "the file is empty; expected a header")
         names, width = [name.strip() for name in first[1]], len(first[1])
         for column in columns:
             if column not in names:
-                raise mistakes.no_column(task, path, first[0], column)
+                raise mistakes.error("no_column", task, path, first[0], column)
         for column in (*columns, SPLIT):
             if names.count(column) > 1:
-                raise mistakes.bad_line(path, first[0], f"the header has several columns `{column}`")
+                raise mistakes.error("bad_line", path, first[0], f"the header has several columns `{column}`")
         split_index = names.index(SPLIT) if SPLIT in names else None
     indices = [names.index(column) for column in columns]
     for number, cells in records:
         width = width or max(len(cells), len(columns))
         if len(cells) != width:
-            raise mistakes.bad_line(path, number, f"expected {plural(width, 'column')}, found {len(cells)}")
+            raise mistakes.error("bad_line", path, number, f"expected {plural(width, 'column')}, found {len(cells)}")
         yield number, None if split_index is None else cells[split_index], [cells[index] for index in indices]
 
 
@@ -218,11 +159,11 @@ def _jsonl(
         except (ValueError, RecursionError):
             item = None
         if not isinstance(item, dict):
-            raise mistakes.bad_line(path, number, "expected a JSON object, with each name once")
+            raise mistakes.error("bad_line", path, number, "expected a JSON object, with each name once")
         if has_split is None:
             has_split = SPLIT in item
         if has_split != (SPLIT in item):
-            raise mistakes.bad_line(path, number, f"either every line has a `{SPLIT}`, or no line has it")
+            raise mistakes.error("bad_line", path, number, f"either every line has a `{SPLIT}`, or no line has it")
         yield number, item.get(SPLIT), [_cell(path, number, item, column) for column in columns]
 
 
@@ -240,39 +181,25 @@ def _object(pairs: Sequence[tuple[str, object]]) -> dict[str, object]:
 def _cell(path: str, number: int, item: Mapping[str, object], column: str) -> Cell:
     match item.get(column):
         case None:
-            raise mistakes.bad_line(path, number, f"`{column}` is missing")
+            raise mistakes.error("bad_line", path, number, f"`{column}` is missing")
         case str(text):
             return text
         case bool() | int() | float() as value:
             return (json.dumps(value),)
         case list(words) if all(isinstance(word, str | int) for word in words):
             return tuple(str(word) for word in words)
-    raise mistakes.bad_line(path, number, f"`{column}` is neither a text, nor a number, nor a list of words")
+    raise mistakes.error("bad_line", path, number, f"`{column}` is neither a text, nor a number, nor a list of words")
 
 
 def _lines(task: str, path: str, ending: str) -> Iterator[tuple[int, str]]:
     """Yields the lines with their numbers."""
-    # `newline="\n"`: str.splitlines would also break at U+2028 and others.
-    with (
-        _naming_file(task, path),
-        io.TextIOWrapper(Stored(Path(path), ending).open(), encoding="utf-8-sig", newline="\n") as text,
-    ):
-        try:
-            yield from enumerate(text, 1)
-        except UnicodeDecodeError as error:
-            raise mistakes.bad_line(path, _undecoded_line(path, ending), "it is not UTF-8 text") from error
-
-
-def _undecoded_line(path: str, ending: str) -> int:
-    """The number of the first line that is not UTF-8, or of the last: a text is decoded in parts of many lines."""
-    number = 1
-    with Stored(Path(path), ending).open() as stream:
-        for number, line in enumerate(stream, 1):  # noqa: B007 # also after the loop
+    with _naming_file(task, path), Stored(Path(path), ending).open() as stream:
+        for number, line in enumerate(stream, 1):
             try:
-                line.decode("utf-8")
-            except UnicodeDecodeError:
-                break
-    return number
+                # Only line feeds end lines; str.splitlines would also break at U+2028 and others.
+                yield number, line.decode("utf-8-sig" if number == 1 else "utf-8")
+            except UnicodeDecodeError as error:
+                raise mistakes.error("bad_line", path, number, "it is not UTF-8 text") from error
 
 
 @contextmanager
@@ -283,5 +210,5 @@ def _naming_file(task: str, path: str) -> Iterator[None]:
             yield
     except DataError as error:
         if isinstance(error.__cause__, FileNotFoundError | NotADirectoryError | IsADirectoryError | RefusedFile):
-            raise mistakes.no_file(task, path) from None
-        raise mistakes.unreadable_file(path) from error
+            raise mistakes.error("no_file", task, path) from None
+        raise mistakes.error("unreadable_file", path) from error

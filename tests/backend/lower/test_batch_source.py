@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from archlang.backend.lower.batch_source import with_batch_sources
+from archlang.backend.lower.regions import with_batch_sources
 from archlang.graph.text import parse_graph, print_graph
 from tests.conftest import Compiled
 

@@ -17,7 +17,6 @@ from tests.sampling import one_in
 HEAD = "model m[d = 8](x: tokens[n]) -> logits[n, classes] {\n h = embed[d](x)\n m = learned[slots = 3, d]()\n"
 MEMORY = "m <- norm(m + attention[heads = 1](m, c))\n emit c"
 AFTER = MEMORY.replace("c)", "a)").replace("emit c", "emit a")
-LAYER = "c <- c + attention[heads = 2](norm(c))\n c <- c + attention[heads = 2](norm(c), m)"
 # The body of the scan of each model has a head.
 MODELS = {
     "in the scan itself": "k = norm(c + feedforward[8](c))\n a = k + attention[heads = 2](k, m)\n" + AFTER,
@@ -25,17 +24,6 @@ MODELS = {
     "arithmetic": "k = 2 * linear[d](c) - c / 3\n a = k + attention[heads = 2](k, m)\n" + AFTER,
     "a whole loop": "stack 2 { c <- c + attention[heads = 2](norm(c)) }\n"
     " repeat 2 { c <- c + feedforward[8](norm(c)) }\n a = c + attention[heads = 2](c, m)\n" + AFTER,
-    "a stack's first step": f"stack 3 {{ {LAYER} }}\n{MEMORY}",
-    "a loop's first step": f"repeat 3 {{ {LAYER} }}\n{MEMORY}",
-    "a halting loop's first step": f"repeat 4 halting c by global_halt[0.9] {{ {LAYER} }}\n{MEMORY}",
-    "a halting loop with a mixture": "repeat 4 halting c as s by token_halt[0.9] {\n"
-    " c <- norm(c + attention[heads = 2](norm(c), m) + attention[heads = 2](c) + linear[d](s)) }\n" + MEMORY,
-    "adaptive time": f"repeat 4 halting c by act {{ {LAYER} }}\n{MEMORY}",
-    "two states": "k = linear[d](c)\n repeat 3 { k <- norm(k + attention[heads = 2](k))\n"
-    " c <- c + attention[heads = 2](c + k, m) }\n" + MEMORY,
-    "a loop in a loop": f"stack 2 {{ c <- norm(c)\n repeat 3 {{ {LAYER} }}\n c <- c + linear[d](c) }}\n{MEMORY}",
-    "after a head": "a = linear[d](c)\n stack 2 { a <- a + attention[heads = 2](a)\n"
-    " a <- a + attention[heads = 2](a, m) }\n" + AFTER,
     "no memory": "emit c + attention[heads = 2](norm(c))",
 }
 TOKENS = torch.tensor([[1, 2, 3, 4, 5, 6, 7, 8], [3, 3, 1] + [0] * 5, [9, 8, 7, 6, 5, 0, 0, 0], [4] * 8])
@@ -110,10 +98,9 @@ def calls(module: Architecture, path: str) -> list[int]:
 
 
 def test_a_block_is_called_once_for_chunks_of_one_length(compiled: Compiled) -> None:
-    module = compiled(program(MODELS["a stack's first step"]))
-    assert calls(module, "stack.0.attention") == [2 * 4, 4]  # two chunks of three positions, and one of two
-    assert calls(module, "stack.0.attention_2") == [4, 4, 4]
-    assert calls(module, "stack.1.attention") == [4, 4, 4]
+    module = compiled(program(MODELS["in the scan itself"]))
+    assert calls(module, "feedforward") == [2 * 4, 4]  # two chunks of three positions, and one of two
+    assert calls(module, "attention") == [4, 4, 4]
 
 
 def test_memory_stays_bounded(compiled: Compiled, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -142,27 +129,6 @@ def test_blocks_that_read_other_samples_are_not_in_the_head(compiled: Compiled) 
     assert calls(compiled(program(body.format("false"))), "pointer_unit") == [2 * 4, 4]
 
 
-def test_a_halting_loop_runs_for_each_chunk_except_for_its_first_body(compiled: Compiled) -> None:
-    # Its ponder is a mean over a sample's chunks.
-    body = "repeat 4 halting c by global_halt[0.9] { c <- c + feedforward[8](norm(c)) }\n" + MEMORY
-    module = compiled(program(body))
-    assert calls(module, "feedforward")[0] == 2 * 4
-    assert max(calls(module, "global_halt.hidden")) == 4
-
-
-def test_a_loop_of_no_steps_has_no_head(compiled: Compiled) -> None:
-    for loop in ("stack", "repeat"):
-        text = program(f"{loop} 0 {{ {LAYER} }}\n{MEMORY}")
-        assert compiled(text)(TOKENS).isfinite().all()
-
-
-def test_names_of_the_program_do_not_collide_with_generated_ones(compiled: Compiled) -> None:
-    body = f"run_stack_head_results = linear[d](c)\n stack 2 {{ {LAYER} }}\n{MEMORY} + run_stack_head_results"
-    module = compiled(program(body))
-    assert scan(module).split is not None
-    assert module(TOKENS).isfinite().all()
-
-
 def test_dropout_draws_for_every_chunk(compiled: Compiled) -> None:
     body = "k = dropout[0.5](1 + 0 * c)\n a = k + attention[heads = 2](c, m)\n" + AFTER.replace("emit a", "emit k")
     module = compiled(program(body))
@@ -176,7 +142,7 @@ def test_dropout_draws_for_every_chunk(compiled: Compiled) -> None:
 
 
 def test_moments_are_recorded_chunk_by_chunk(compiled: Compiled) -> None:
-    text = program(MODELS["a stack's first step"])
+    text = program(MODELS["what stands outside"])
     shown = []
     for without in ((), ("batch_chunks",)):
         module = compiled(text, without_passes=without)
@@ -194,17 +160,15 @@ def test_moments_are_recorded_chunk_by_chunk(compiled: Compiled) -> None:
 
 
 def test_printed_python_has_a_batched_part_and_a_loop(compiled: Compiled) -> None:
-    shown = print_torch(compiled(program(MODELS["a stack's first step"])))
+    shown = print_torch(compiled(program(MODELS["in the scan itself"])))
     assert "# the head of the body of `self.scan`, called once for many steps: scan" in shown
-    assert "run_stack_head_results = self.run_stack.first_head(c, mask_c_length)" in shown
-    assert "head_results = run_stack_head_results)" in shown
-    assert "# the rest of the body of `self.run_stack`" in shown
+    assert "# the rest of the body of `self.scan`" in shown
 
 
 def test_an_error_in_a_head_names_its_line_of_the_program(compiled: Compiled) -> None:
-    module = compiled(program(MODELS["a stack's first step"]))
-    module.get_submodule("stack.0.attention.query").weight.data = torch.zeros(3, 5)
+    module = compiled(program(MODELS["what stands outside"]))
+    module.get_submodule("attention.query").weight.data = torch.zeros(3, 5)
     with pytest.raises(Exception) as caught:
         module(TOKENS)
     notes = getattr(caught.value, "__notes__", [])
-    assert any("attention[heads = 2](norm(c))" in note for note in notes)
+    assert any("attention[heads = 2](c, fixed)" in note for note in notes)

@@ -18,10 +18,8 @@ model small[d = 4](x: tokens[n]) -> logits[classes] {
 PYTHON = """\
 def forward(self, x, mask_n):
     h = self.embed(x, mask_n = mask_n)                                  # FILE:2  embed[d](x)
-    join_weights = self.join.weights()                                  # FILE:5  attention[1](h, m)
-    join_products = self.join.all_products(h, join_weights)
-    key = join_products[0]
-    value = join_products[1]
+    key = self.attention.key(h)                                         # FILE:5  attention[1](h, m)
+    value = self.attention.value(h)                                     # FILE:5  attention[1](h, m)
     h_2 = self.repeat(h, h, key, value, mask_n)                         # FILE:4  repeat 3 {
     mean = self.mean(h_2, mask_n = mask_n)                              # FILE:8  mean(h)
     linear = self.linear(mean)                                          # FILE:8  linear[classes](mean(h))

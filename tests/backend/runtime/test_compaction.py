@@ -5,7 +5,7 @@ import torch
 from torch import Tensor, nn
 
 from archlang.backend import Architecture, halting_loops
-from archlang.backend.runtime.compaction import Compaction
+from archlang.backend.runtime.loops import Compaction
 from archlang.blocks.act import Act
 from archlang.blocks.halting import _Halt
 from tests.conftest import Compiled

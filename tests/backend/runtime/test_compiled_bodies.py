@@ -6,7 +6,6 @@ import jaxtyping
 import pytest
 import torch
 
-from archlang.backend.runtime import weight_gradients
 from archlang.backend.runtime.compiled_bodies import compile_bodies
 from tests.closeness import close
 from tests.conftest import Compiled
@@ -85,33 +84,3 @@ def test_a_linear_recurrence_divides_a_body_once_for_all_lengths(compiled: Compi
     assert 1 < counts[0] <= 4
     assert counts[1] <= 8
     assert counts[2] == counts[1]
-
-
-LOOP = """
-model looping[d = 4](x: tokens[n]) -> logits[classes] {
-    h = embed[d](x)
-    repeat 3 { h <- norm(h + feedforward[8](h)) }
-    return linear[classes](mean(h))
-}
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore")
-def test_maps_that_gather_their_gradients_are_traced_once(compiled: Compiled, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(weight_gradients, "LEAST", 1)
-    module, graphs = compiled(LOOP).double(), list[int]()
-    x = torch.randint(0, 11, (2, 8))
-
-    def gradients() -> list[torch.Tensor]:
-        return [*torch.autograd.grad(module(x).square().sum(), [*module.parameters()])]
-
-    def backend(graph: torch.fx.GraphModule, inputs: list[torch.Tensor]) -> Callable[..., object]:
-        graphs.append(len(inputs))
-        return graph.forward
-
-    expected = gradients()
-    compile_bodies(module, backend)  # type: ignore[arg-type]  # torch also takes a function
-    for _ in range(3):
-        close(gradients(), expected)
-    assert len(graphs) == 1

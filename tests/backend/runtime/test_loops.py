@@ -1,7 +1,6 @@
 """Claims about the loops at run time: each equals the loop written by hand."""
 
 from dataclasses import dataclass, replace
-from typing import cast
 
 import numpy as np
 import pytest
@@ -14,10 +13,8 @@ from archlang.backend.runtime.halting import HaltingBlock, Tally
 from archlang.record.mistakes import RunError
 from archlang.tasks.kit.ragged import Ragged
 from archlang.tasks.kit.split import Split
-from archlang.tasks.kit.task import Task
 from archlang.train.data import Data
 from archlang.train.loss import training_loss
-from archlang.train.setup import Workload
 from tests.closeness import close
 from tests.conftest import Compiled
 from tests.train.settings_of_a_run import SETTINGS
@@ -283,9 +280,9 @@ def test_the_emission_of_a_position_that_has_halted_does_not_change_with_others(
 def test_a_halting_block_without_probabilities_of_halting_cannot_be_supervised(compiled: Compiled) -> None:
     module = compiled(EMITTING, plugins=True, model="m", per_position=True, summed=False)
     split = Split({"x": Ragged.of([[2, 1]])}, Ragged.of([[0, 0]]))
-    workload = Workload(replace(SETTINGS, supervise="every"), cast(Task, None), {}, torch.device("cpu"))
+    settings = SETTINGS.changed(supervise="every")
     with pytest.raises(RunError, match="`halt_after` has no probabilities of halting"):
-        training_loss(module, Data(split, torch.device("cpu")).batch(np.array([0])), workload, module)
+        training_loss(module, Data(split, torch.device("cpu")).batch(np.array([0])), module, settings)
 
 
 def test_a_halting_loop_stops_when_all_samples_have_halted(compiled: Compiled) -> None:

@@ -73,7 +73,7 @@ def assert_same(result: Tensor, module: nn.Module, expected: Tensor, expected_mo
 
 
 @pytest.mark.parametrize(("gradient_steps", "first", "last"), [(0, 5, 0), (1, 4, 1), (2, 3, 2), (5, 0, 5), (9, 0, 5)])
-@pytest.mark.parametrize("without", [(), ("common", "join", "invariants", "dead")])
+@pytest.mark.parametrize("without", [(), ("common", "invariants", "dead")])
 def test_a_truncated_loop_has_the_gradient_of_its_last_steps(
     compiled: Compiled, gradient_steps: int, first: int, last: int, without: tuple[str, ...]
 ) -> None:

@@ -17,7 +17,7 @@ from archlang.blocks.bert import Bert, BertError
 from archlang.compile import load
 from archlang.data import store
 from archlang.diagnostics import MachineError
-from archlang.names.load import load_file
+from archlang.names.resolve import load_file
 from archlang.plan.from_file import plan_first_point
 from archlang.runs import training
 from archlang.tasks.kit.mistakes import TaskError

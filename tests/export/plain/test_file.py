@@ -19,6 +19,10 @@ from archlang.plugins import Plugins
 from tests.conftest import Compiled
 from tests.export.plain.plain_models import differences, lint, write
 from tests.export.test_graphs import SELECTING
+from tests.semantics.batches import randomised, samples
+from tests.semantics.compiled import Compiled as CompiledProgram
+from tests.semantics.compiled import compile_text
+from tests.semantics.generator import program
 from tests.shipped_models import SHIPPED, shipped_model
 
 RECIPES = BLOCKS.parent / "recipes"
@@ -93,9 +97,39 @@ def test_the_model_of_every_recipe_has_a_plain_file(file: Path, tmp_path: Path) 
     assert lint(tmp_path) == ""
 
 
-def test_docstrings_state_the_options_that_the_code_no_longer_has() -> None:
-    text = plain_text(shipped_model("gated_universal_latent_bottleneck"))
-    assert "\n    Here, `transition` is true, `causal` is false.\n" in text.replace('"""\n', "\n")
+# Among them: nested loops with results of one name, a loop without statements, and a long line.
+@pytest.mark.parametrize("seed", [0, 9, 123, 223, 327])
+def test_the_plain_file_of_a_random_program_gives_the_numbers_of_the_module(seed: int) -> None:
+    compiled = compile_text(program(seed))
+    assert isinstance(compiled, CompiledProgram)
+    module = randomised(compiled.graph, seed).eval()
+    plain = plain_module(module, plain_text(module))
+    batch = samples(compiled.graph, [(5,) * len(module.program.inputs)] * 2, seed)
+    fields = [torch.stack(values) for values in zip(*(sample.fields for sample in batch), strict=True)]
+    torch.manual_seed(0)
+    expected = module(*fields)
+    torch.manual_seed(0)
+    assert (plain(*fields) - expected).abs().max() < TOLERANCE
+
+
+SWAPPED = """model m(x: tokens[n]) -> logits[n, vocab] {
+    h = embed[4](x)
+    a = tanh(h)
+    b = relu(h)
+    repeat 3 halting h by token_halt {
+        h <- tanh(h)
+        c = a
+        a <- b
+        b <- c
+    }
+    return linear[vocab](h + a - b)
+}"""
+
+
+def test_states_of_a_halting_loop_change_at_once(compiled: Compiled) -> None:
+    module = compiled(SWAPPED, vocab=5).double()
+    x = torch.randint(5, (2, 6))
+    assert (plain_module(module, plain_text(module))(x) - module(x)).abs().max() < TOLERANCE
 
 
 PLUGIN = """
@@ -156,7 +190,7 @@ NAMED = """model {model}(first: tokens[n]) -> logits[n, vocab] {{
         ("first", "class", "class_"), ("first", "lambda", "lambda_"), ("first", "from", "from_"),
         ("first", "None", "None_"), ("first", "lengths", "lengths_"), ("first", "_", "value_"), ("first", "__x", "x_"),
         ("first", "real_positions", "real_positions_2"), ("first", "load", "load"), ("value", "_", "value_"),
-        ("value", "class", "class_"), ("value", "torch", "torch_"), ("map", "__x", '_modules["__x"]'),
+        ("value", "class", "class_"), ("value", "torch", "torch_"), ("map", "__x", "_modules['__x']"),
         ("map", "def", "self.def_"),
     ],
 )  # fmt: skip

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import archlang
-from archlang.pages.pictures.page import print_page
+from archlang.pages.pictures.formats import print_page
 from archlang.pages.pictures.picture import draw
 from archlang.pages.pictures.placement import PlacedBox, place_boxes
 from archlang.plan.from_file import plan_recipe

@@ -9,12 +9,9 @@ import pytest
 from archlang.compile import compile_named
 from archlang.graph.summary import summarize
 from archlang.pages.pictures.box import Box, Edge
-from archlang.pages.pictures.dot import print_dot
-from archlang.pages.pictures.legend import legend_of
-from archlang.pages.pictures.mermaid import print_mermaid
+from archlang.pages.pictures.formats import legend_of, print_dot, print_mermaid, print_svg
 from archlang.pages.pictures.picture import draw
 from archlang.pages.pictures.placement import LOOPS, place_boxes
-from archlang.pages.pictures.svg import print_svg
 from archlang.pages.pictures.text_tree import print_tree
 
 PROGRAM = """

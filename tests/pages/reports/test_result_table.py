@@ -13,8 +13,7 @@ from archlang.pages.reports.result_table import ResultTable
 from archlang.pages.reports.table_formats import TEXT_FORMATS, csv_text, json_table, latex, markdown, terminal_table
 from archlang.plan.plan import PublishedResult
 from archlang.plan.table import TableCell, TableColumn, TableRow
-from archlang.runs.table import CellResult
-from archlang.runs.time_spent import TimeSpent
+from archlang.runs.table import CellResult, TimeSpent
 
 ROWS = (TableRow("NDR", "ndr"), TableRow("Trans|former", "plain"), TableRow("DNC", None, "no such block"))
 COLUMNS = (TableColumn("Longer", "test.accuracy"), TableColumn("Surprise", "test.perplexity"))
@@ -90,6 +89,7 @@ def test_markdown_has_a_line_for_each_row_and_escapes_its_bars(table: ResultTabl
 def test_latex_has_a_line_for_each_row(table: ResultTable) -> None:
     text = latex(table)
     assert text.count("\\\\") == 1 + len(ROWS)
+    assert "Trans\\textbar{}former & " in text
     assert "NDR & 99.3 $\\pm$ 1.2 \\; (100.0 $\\pm$ 1.0) & 3.00 $\\pm$ 0.71 (2 seeds) \\\\" in text
 
 
@@ -146,7 +146,9 @@ def test_a_difference_of_losses_is_no_percentage() -> None:
 
 
 def test_rows_are_compared_over_the_seeds_that_both_have(table: ResultTable) -> None:
-    (comparison,) = table.comparisons
+    comparison, without_seeds = table.comparisons
+    assert "Surprise: NDR and Trans|former have no seed in common." in table.sentences()
+    assert without_seeds.pairs == 0
     assert comparison.pairs == 1
     assert comparison.difference == pytest.approx(0.5)
     assert comparison.probability == 1.0

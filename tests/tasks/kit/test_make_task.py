@@ -53,7 +53,8 @@ def plugin(tmp_path: Path) -> Path:
 
 def test_make_task_passes_the_statics() -> None:
     task = make_task("ctl", "archlang.tasks.ctl:Ctl", {"order": Symbol("forward"), "test": Interval(9, 12)})
-    assert task == Ctl(order="forward", test=Interval(9, 12))
+    assert isinstance(task, Ctl)
+    assert (task.order, task.test, task.train) == ("forward", Interval(9, 12), Interval(1, 5))
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,325 @@
+"""The rules of a recipe's settings: what they need of its model, its task and each other, and which have no effect."""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from archlang.diagnostics import Diagnostic, Report
+from archlang.elaborate.binding import Binding
+from archlang.elaborate.static_arguments import plain
+from archlang.graph.graph import NUMBER, Graph
+from archlang.graph.loop_layout import has_halting_positions
+from archlang.graph.operations import CHARGES, Charge, Halting, Repeat
+from archlang.graph.prune import normalize
+from archlang.graph.step_results import loop_of_results
+from archlang.names.compared_symbols import listed_symbols
+from archlang.names.static_mistakes import symbol_not_listed
+from archlang.names.values import BlockValue, Bound, Value
+from archlang.plan import mistakes
+from archlang.plan.plan import BoundExtern
+from archlang.plan.recipe import SEED, ResolvedRecipe, is_weight, weight_parameter
+from archlang.plan.statics import given_statics
+from archlang.plan.trust import is_shipped
+from archlang.plan.variations import VariedStatic
+from archlang.source import Span
+from archlang.syntax.tree import Expression, ListOf, Name, Range, Setting, Sought, Variation
+from archlang.types import Dim
+from archlang.types.statics import StaticValue, Symbol
+
+
+def charge_names(graph: Graph) -> tuple[str, ...]:
+    """Returns the names of the charges of a model, in order of first appearance."""
+    charges = (node.operation.name for node in graph.region.walk() if isinstance(node.operation, Charge))
+    return tuple(dict.fromkeys(charges))
+
+
+def check_claimed(paths: Iterable[Name], graph: Graph, model: str, report: Report) -> None:
+    """Reports paths of claims that name the weight of a charge that a model does not have."""
+    for path in paths:
+        if weight_parameter(path.text) is not None:
+            require_charge(path.text.removeprefix(f"train.{CHARGES}"), path.span, graph, model, report)
+
+
+# What the settings that name functions of the user's own can be besides.
+SHIPPED: Mapping[str, tuple[str, ...]] = {"rate": ("none",), "loss": ("task", "stablemax"), "metrics": ()}
+_CARRIED = Symbol("carried")
+_BY_STEP = (Symbol("mean"), Symbol("every"), _CARRIED)
+
+
+@dataclass(frozen=True)
+class TrainSettings:
+    """The settings of a line `train`, with the weights of its charges, beside the model that it trains."""
+
+    train: Binding
+    weights: Mapping[str, Bound]
+    optimizer: BoundExtern
+    graph: Graph
+    model: str
+    report: Report
+
+    def check(self) -> None:
+        """Reports settings that the model or the optimizer does not allow."""
+        for name, bound in self.weights.items():
+            if is_weight(name):
+                self._require_charge(name.removeprefix(CHARGES), bound)
+        self._check_supervision()
+        self._check_patience()
+        self._check_user_functions()
+        if not is_shipped(self.optimizer):  # the `where` of the others lists their schedules
+            self._check_schedule()
+        self._check_sign_sgd()
+
+    def _of(self, name: str) -> Bound:
+        return self.train.statics.get(name, Bound(None, None))
+
+    def _span(self, bound: Bound) -> Span:
+        return bound.span or self.train.call
+
+    def _require_charge(self, charge: str, bound: Bound) -> None:
+        require_charge(charge, self._span(bound), self.graph, self.model, self.report)
+
+    def _check_supervision(self) -> None:
+        """Reports a setting that scores the steps of a model without results of its steps, or without one halting
+        probability for each result; one that carries the states of another loop than a `repeat` with a fixed number of
+        steps; and a charge for halting that the model does not have."""
+        supervise, halt = self._of("supervise"), self._of("halt")
+        if supervise.value in _BY_STEP:
+            self._check_loop(str(supervise.value), self._span(supervise))
+        # Without `carried`, `where` reports `halt`.
+        if supervise.value == _CARRIED and halt.value not in (None, Symbol("none")):
+            self._require_charge(str(halt.value), halt)
+
+    def _check_loop(self, supervise: str, span: Span) -> None:
+        loop = loop_of_results(normalize(self.graph))
+        if loop is None:
+            self.report(mistakes.no_step_results(span, self.model, supervise))
+        elif supervise == str(_CARRIED):
+            if not isinstance(loop.operation, Repeat) or loop.operation.drawn:
+                self.report(mistakes.not_carried(span, self.model))
+            elif NUMBER in loop.types:
+                self.report(mistakes.carried_number(span, self.model))
+        elif isinstance(loop.operation, Halting):
+            instance = self.graph.instances[loop.operation.instance]
+            if instance.per_position and not has_halting_positions(loop, len(loop.types) - 1):
+                self.report(mistakes.no_weight_of_step(span, supervise, instance.block, instance.span))
+
+    def _check_patience(self) -> None:
+        """Warns of a patience that the evaluations of a run cannot exhaust before its end, if their number is known."""
+        steps, epochs, every, patience = (_count(self._of(name)) for name in ("steps", "epochs", "every", "patience"))
+        # The number of batches of an epoch is not known.
+        if not patience or not (steps or epochs) or (every and not steps):
+            return
+        evaluations = -(-steps // (every or max(steps // EVALUATIONS, 1))) if steps else epochs
+        # The first evaluation is the best so far, and the last one is at the end of the run.
+        if patience > evaluations - 2:
+            span = self._span(self._of("patience"))
+            self.report(mistakes.endless_patience(span, patience, evaluations, bool(steps)))
+
+    def _check_user_functions(self) -> None:
+        """Reports functions without the name of their file."""
+        for setting, shipped in SHIPPED.items():
+            bound = self._of(setting)
+            for value in bound.value if isinstance(bound.value, tuple) else (bound.value,):
+                name = _name(value)
+                is_function = isinstance(value, Symbol) and ("." in name or name in shipped)
+                if value is not None and not is_function:
+                    self.report(mistakes.function_without_file(self._span(bound), setting, name, shipped))
+
+    def _check_schedule(self) -> None:
+        """Reports the schedule that moves `beta1`, if an optimizer of the user's own has none."""
+        schedule = self._of("schedule")
+        if schedule.value == Symbol("onecycle") and not self.train.statics.keys() >= {"beta1", "beta2"}:
+            self.report(mistakes.no_first_beta(self._span(schedule), self.optimizer.name))
+
+    def _check_sign_sgd(self) -> None:
+        """Reports names of instances that a model does not have, and an optimizer of the user's own, which moves every
+        weight."""
+        bound = self._of("sign_sgd")
+        if not isinstance(bound.value, tuple) or not bound.value:
+            return
+        if not is_shipped(self.optimizer):
+            self.report(mistakes.no_sign_sgd(self._span(bound), self.optimizer.name))
+            return
+        names = dict.fromkeys(name for path in normalize(self.graph).instances for name in path.split("."))
+        for value in bound.value:
+            if _name(value) not in names:
+                self.report(mistakes.unknown_instance(self._span(bound), _name(value), self.model, names))
+
+
+def _name(value: Value) -> str:
+    return value.declaration.name if isinstance(value, BlockValue) else str(value)
+
+
+def _count(bound: Bound) -> int:
+    return bound.value.constant or 0 if isinstance(bound.value, Dim) else 0
+
+
+def require_charge(charge: str, span: Span, graph: Graph, model: str, report: Report) -> None:
+    """Reports a charge that a model does not have."""
+    names = charge_names(graph)
+    if charge not in names:
+        halts = any(isinstance(node.operation, Halting) for node in graph.region.walk())
+        report(mistakes.unknown_charge(span, charge, model, names, halts))
+
+
+EVALUATIONS = 10
+"""How often a run evaluates its selecting metric, unless `every` or `patience` says otherwise."""
+
+
+HIGHEST_SEED = 2**32 - 1
+
+
+def check_seed(recipe: ResolvedRecipe, value: Expression) -> int:
+    """Returns a seed, 1 if it is unknown; reports one that no run can have."""
+    evaluated = recipe.value(SEED, value)
+    if not isinstance(evaluated, Dim) or evaluated.constant is None:
+        return 1
+    if not 0 <= evaluated.constant <= HIGHEST_SEED:
+        recipe.report(mistakes.seed_out_of_bounds(value.span, evaluated.constant, HIGHEST_SEED))
+    return evaluated.constant
+
+
+def check_seeds(recipe: ResolvedRecipe, varied: tuple[VariedStatic, ...]) -> None:
+    """Reports the seeds that a recipe lists or claims results of, and no run can have."""
+    claimed = (setting for claim in recipe.parts.claims for setting in claim.at)
+    values = [value for static in varied if static.path.text == SEED.name for value in static.values]
+    for value in (*values, *(setting.value for setting in claimed if setting.path.text == SEED.name)):
+        check_seed(recipe, value)
+
+
+def check_replaced_values(
+    recipe: ResolvedRecipe, varied: tuple[VariedStatic, ...], values: Mapping[str, tuple[StaticValue, ...]]
+) -> None:
+    """Reports symbols that the signature does not allow, where `vary` replaces them, and in claims about the model.
+    Warns of a claim at a value that `vary` does not list. `values` are the known ones of each static."""
+    lists = {static.path.text: static for static in varied}
+    for word in recipe.declarations:
+        for name, bound in given_statics(recipe, word, {}).items():
+            path = f"{word}.{name}"
+            if path not in lists or not isinstance(bound.value, Symbol) or bound.span is None:
+                continue
+            mistake = _symbol_not_listed(recipe, path, str(bound.value), bound.span)
+            if mistake is not None:
+                recipe.report(mistake)
+    for claim in recipe.parts.claims:
+        for setting in claim.at:
+            path = setting.path.text
+            value = setting.value
+            mistake = _symbol_not_listed(recipe, path, value.text, value.span) if isinstance(value, Name) else None
+            if mistake is not None and path.startswith("model."):
+                recipe.report(mistake)
+            elif mistake is None and path in lists:
+                _check_is_varied(recipe, lists[path], values[path], value)
+
+
+def _symbol_not_listed(recipe: ResolvedRecipe, path: str, symbol: str, span: Span) -> Diagnostic | None:
+    """Returns the mistake of a symbol that a static cannot be; None if it can."""
+    word, _, name = path.partition(".")
+    declaration = recipe.declarations.get(word)
+    allowed = None if declaration is None else listed_symbols(declaration.item.signature).get(name)
+    if declaration is None or allowed is None or symbol in allowed:
+        return None
+    return symbol_not_listed(span, symbol, name, declaration.name, allowed)
+
+
+def _check_is_varied(
+    recipe: ResolvedRecipe, static: VariedStatic, values: tuple[StaticValue, ...], value: Expression
+) -> None:
+    parameter = recipe.parameter(static.path.text)
+    assert parameter is not None, "unknown paths are left out"
+    claimed = plain(recipe.value(parameter, value))
+    if claimed is not None and len(values) == len(static.values) and claimed not in values:
+        recipe.report(mistakes.claim_at_other_value(value.span, static.path.text, static.path.span))
+
+
+_Values = Mapping[str, StaticValue]
+
+
+@dataclass(frozen=True)
+class _Idle:
+    """A setting that has no effect if `is_idle`, for a `reason`. `others` are the settings on which this depends."""
+
+    name: str
+    others: tuple[str, ...]
+    is_idle: Callable[[_Values], bool]
+    reason: str
+
+
+_IDLE = (
+    _Idle("warmup", ("schedule",), lambda of: of["schedule"] == Symbol("constant"),
+        "with `schedule = constant`, the learning rate does not rise"),
+    _Idle("schedule", ("warmup",), lambda of: of["schedule"] == Symbol("warmup") and of["warmup"] == 0,
+        "its warm-up has no steps until `warmup` is set"),
+    _Idle("cooldown", ("schedule",), lambda of: of["schedule"] != Symbol("wsd"), "only `schedule = wsd` has one"),
+    _Idle("beta1", ("schedule",), lambda of: of["schedule"] == Symbol("onecycle"), "`schedule = onecycle` sets it"),
+    _Idle("sign_lr", ("sign_sgd",), lambda of: of["sign_sgd"] == (), "`sign_sgd` lists no instance"),
+    _Idle("sign_decay", ("sign_sgd",), lambda of: of["sign_sgd"] == (), "`sign_sgd` lists no instance"),
+    _Idle("epochs", ("steps",), lambda of: _number(of["steps"]) > 0, "a run has `steps` steps"),
+    _Idle("every", ("steps",), lambda of: 0 < _number(of["steps"]) < _number(of["every"]),
+        "a run has fewer steps, and is evaluated at its end"),
+    _Idle("micro", ("batch", "batch_of"),
+        lambda of: of["batch_of"] == Symbol("samples") and _number(of["micro"]) > _number(of["batch"]),
+        "a batch has fewer samples"),
+    _Idle("ponder", ("halts",), lambda of: not of["halts"], "the model has no halting loop"),
+)  # fmt: skip
+
+
+def check_idle_settings(recipe: ResolvedRecipe, train: Binding, graph: Graph, overrides: Mapping[str, Setting]) -> None:
+    """Warns of settings that the line `train` of this recipe writes, and of statics that it varies or searches, that
+    have no effect. Those that depend on what the recipe varies or searches, the command line sets, or the file names
+    elsewhere, may have one at another point."""
+    if any(train.evaluator.truth(condition) is False for condition in train.declaration.item.signature.where):
+        return  # which was reported
+    parts, statics = recipe.parts, train.statics
+    alternatives = {path.text: (path, values) for path, values in _alternatives(recipe)}
+    written = {
+        name: bound.span
+        for name, bound in statics.items()
+        if bound.span is not None and parts.recipe.span.contains(bound.span)
+    }
+    values = {name: value for name, bound in statics.items() if (value := plain(bound.value)) is not None}
+    values["halts"] = any(isinstance(node.operation, Halting) for node in graph.region.walk())
+    found: list[tuple[Iterable[str], Diagnostic]] = []  # with the settings on which each depends
+    for idle in _IDLE:
+        if not values.keys() >= {idle.name, *idle.others} or f"train.{idle.name}" in overrides:
+            continue
+        if (alternative := alternatives.get(f"train.{idle.name}")) is not None:
+            path, choices = alternative
+            if choices and all(idle.is_idle({**values, idle.name: choice}) for choice in choices):
+                found.append((idle.others, mistakes.idle_setting(path.span, path.text, idle.reason)))
+        elif idle.name in written and _number(values[idle.name], 1) > 0 and idle.is_idle(values):
+            found.append((idle.others, mistakes.idle_setting(written[idle.name], idle.name, idle.reason)))
+    warmup, steps = _number(values.get("warmup")), _number(values.get("steps"))
+    if "warmup" in written and 0 < steps < warmup and values.get("schedule") != Symbol("constant"):
+        mistake = mistakes.endless_warmup(written["warmup"], int(warmup), int(steps))
+        found.append((("warmup", "steps", "schedule"), mistake))
+    paths = (*alternatives, *overrides)
+    for others, mistake in found:
+        if not any(_may_change(recipe, name, paths) for name in others):
+            recipe.report(mistake)
+
+
+def _alternatives(recipe: ResolvedRecipe) -> Iterator[tuple[Name, tuple[StaticValue, ...]]]:
+    """Yields the paths that this recipe varies or searches, each with its values, or both ends of their range."""
+    for each in (*recipe.parts.vary, *recipe.parts.search):
+        assert isinstance(each, Variation | Sought)
+        path, values, parameter = each.path, each.values, recipe.parameter(each.path.text)
+        ends = (values.low, values.high) if isinstance(values, Range) else ()
+        items = values.items if isinstance(values, ListOf) else ends
+        is_own = parameter is not None and recipe.parts.recipe.span.contains(path.span)
+        evaluated = [plain(recipe.value(parameter, item)) for item in items if is_own and parameter is not None]
+        yield path, tuple(value for value in evaluated if value is not None)
+
+
+def _may_change(recipe: ResolvedRecipe, name: str, paths: Iterable[str]) -> bool:
+    """Whether another point than the first may have another value of a setting: one of the `paths` that this recipe
+    varies or searches, or one that another item of its file may set."""
+    source, span = recipe.file.program.source, recipe.parts.recipe.span
+    others = source.text[: span.start] + source.text[span.end :]
+    if name == "halts":
+        return any(path.startswith("model.") for path in paths) or f"from {recipe.name}" in others
+    return f"train.{name}" in paths or re.search(rf"\b{name}\b", others) is not None
+
+
+def _number(value: StaticValue | None, otherwise: float = 0) -> float:
+    return value if isinstance(value, int | float) else otherwise

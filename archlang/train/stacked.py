@@ -1,0 +1,362 @@
+"""A step of several runs that differ in their seeds alone, as one model whose weights are stacked.
+
+Each run keeps its initialization, its order of items, its losses and their clipping, its record and its checkpoints.
+The work is shared: one forward and one backward for all runs, by `torch.func.vmap`, and one step of an optimizer that
+treats each number separately. The weights of a run's module are views of the stacked ones, so the run is evaluated and
+saved as if it were alone."""
+
+import re
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.func import functional_call, vmap
+from torch.optim import Optimizer
+
+from archlang.backend.runtime.loops import drawn_loops, halting_loops
+from archlang.backend.runtime.stacking import stacked_models
+from archlang.diagnostics.machine import is_out_of_memory
+from archlang.graph.operations import CHARGES
+from archlang.train.devices import fixed_randomness, random_state
+from archlang.train.loss import add_costs, training_loss
+from archlang.train.step import clip_gradients, compute_within_memory, halve_micro, set_rate
+from archlang.train.trainer import CannotStack, StepResult, Trainer
+
+# The items of each run on which the gradients of the stacked model are compared with those of each model alone.
+_COMPARED_ITEMS = 2
+# The largest relative difference of two gradients; rounding is far below it.
+_TOLERANCE = 1e-3
+WEIGHTS_APART = "RNN module weights are not part of"
+"""torch's warning about a recurrent layer on a GPU, as the weights of stacked models are parts of common tensors"""
+# torch's warning about operations that it computes for one model after another.
+_ONE_BY_ONE = "There is a performance drop because we have not yet implemented"
+
+_DRAWS_RANDOM_NUMBERS = (
+    "training draws random numbers, as for dropout: seeds that train together draw other numbers than each would "
+    "alone, so they equal their solo runs in distribution only"
+)
+
+
+class StackingWarning(UserWarning):
+    """Seeds that train together differ from solo runs, or cannot train together."""
+
+
+class StackedStep:
+    """A step of runs that begin at the same step."""
+
+    def __init__(self, runs: Sequence[Trainer], make_optimizer: Callable[[nn.Module], Optimizer]) -> None:
+        """Stacks the weights of the runs; before they begin or resume. `make_optimizer` makes the optimizer of a
+        module.
+
+        Raises:
+            CannotStack: the runs cannot be computed together; their folders are unchanged."""
+        first = runs[0]
+        if first.settings.batch_of == "tokens":
+            raise CannotStack("a batch is a number of tokens, so the seeds have batches of different sizes")
+        if first.carried is not None:
+            raise CannotStack("each seed carries the states of its own examples")
+        if drawn_loops(first.module):
+            raise CannotStack("each seed draws other numbers of steps of a loop")
+        if first.fabric.strategy.precision.precision == "16-mixed":
+            raise CannotStack("in precision 16 an overflow in one seed would undo the step of all seeds")
+        self._runs, self._first = runs, first
+        self._modules = [run.module for run in runs]
+        try:
+            self._weights = _stack([dict(module.named_parameters()) for module in self._modules])
+            self._buffers = _stack([dict(module.named_buffers()) for module in self._modules])
+        except (RuntimeError, MemoryError) as error:
+            if not is_out_of_memory(error):
+                raise
+            raise CannotStack("there is not enough memory for the weights of all seeds") from error
+        self._optimizer = make_optimizer(nn.ParameterList(self._weights.values()))
+        self._halting_loops = [list(halting_loops(module)) for module in self._modules]
+        # The runs that go through the model at a time; halved when the memory does not suffice.
+        self._runs_at_a_time = len(runs)
+        # Whether training draws random numbers; None before the first step.
+        self._draws: bool | None = None
+        # The comparison is without dropout, and cuDNN has no gradients of recurrent layers outside of training.
+        with torch.backends.cudnn.flags(enabled=False):
+            self._compare_with_solo()
+        for index, run in enumerate(runs):
+            run.get_state = partial(self._state, index)
+
+    def resume(self, step: int) -> None:
+        """Resumes all runs from their checkpoints of a step; without checkpoints they begin."""
+        for run in self._runs:
+            run.resume(step)
+        self._stack_optimizer_states()
+
+    # The optimizer
+
+    def _stack_optimizer_states(self) -> None:
+        run_states = [run.optimizer.state_dict()["state"] for run in self._runs]
+        state = {
+            weight: {
+                # Other values, such as the number of steps, are the same for all runs.
+                name: torch.stack([run_state[weight][name] for run_state in run_states])
+                if _is_per_run(name, value)
+                else value
+                for name, value in weight_state.items()
+            }
+            for weight, weight_state in run_states[0].items()
+        }
+        self._optimizer.load_state_dict({**self._optimizer.state_dict(), "state": state})
+
+    def _state(self, index: int) -> dict[str, Any]:  # Any: torch's own states
+        """Returns the states of the optimizer and of the generators that the run would have alone."""
+        stacked = self._optimizer.state_dict()
+        state = {
+            weight: {
+                name: value[index].clone() if _is_per_run(name, value) else value
+                for name, value in weight_state.items()
+            }
+            for weight, weight_state in stacked["state"].items()
+        }
+        return {"optimizer": {**stacked, "state": state}, "random": dict(self._runs[index].random_at_start)}
+
+    # A step
+
+    def take(self, number: int, items: Sequence[np.ndarray]) -> StepResult:
+        first = self._first
+        rate = set_rate(self._optimizer, first.settings, number, first.total)
+        if self._draws is not False:
+            # The runs share a generator, whose state checkpoints do not have to hold.
+            torch.manual_seed(hash((first.sampler.seed, number)) % 2**63)
+        stacked_items = np.stack(items)
+        losses = compute_within_memory(
+            partial(self._compute_gradients, stacked_items), partial(self._shrink, stacked_items.shape[1]),
+            first.fabric.device,
+        )  # fmt: skip
+        norms = clip_gradients(list(self._weights.values()), first.settings, _clip_norm_of_each)
+        try:
+            self._optimizer.step()
+        except (RuntimeError, MemoryError) as error:
+            if not is_out_of_memory(error):
+                raise
+            reason = "there is not enough memory for the optimizer state of all seeds"
+            raise CannotStack(reason, weights_are_intact=False) from error
+        self._share_loop_counts()
+        return StepResult(losses.unbind(), [None] * len(losses) if norms is None else norms.unbind(), rate)
+
+    def _share_loop_counts(self) -> None:
+        """Copies the counts of the halting loops of the first module, which computes all runs, to the others."""
+        for loops in self._halting_loops[1:]:
+            for loop, first_loop in zip(loops, self._halting_loops[0], strict=True):
+                loop.computed, loop.masked = first_loop.computed, first_loop.masked
+
+    def _compute_gradients(self, items: np.ndarray) -> Float[Tensor, " runs"]:
+        """Computes the gradients of all runs, each for its row of items. Returns their losses.
+
+        Raises:
+            CannotStack: the runs cannot be computed together; nothing has changed."""
+        device = self._first.fabric.device
+        self._optimizer.zero_grad(set_to_none=True)
+        random_before = random_state(device) if self._draws is None else None
+        try:
+            losses = self._compute_parts(items)
+        except Exception as error:
+            if is_out_of_memory(error):
+                raise
+            raise CannotStack(_reason(error)) from error
+        if random_before is not None:
+            self._draws = _has_drawn(random_before, random_state(device))
+            if self._draws:
+                warnings.warn(_DRAWS_RANDOM_NUMBERS, StackingWarning, stacklevel=2)
+        return losses
+
+    def _shrink(self, count: int) -> str | None:
+        """Halves the runs that go through the model at a time, and then the samples of one run."""
+        if self._runs_at_a_time == 1:
+            return halve_micro(self._runs, count)
+        before, self._runs_at_a_time = self._runs_at_a_time, (self._runs_at_a_time + 1) // 2
+        return f"{before} seeds at a time; continuing with {self._runs_at_a_time}"
+
+    def _compute_parts(self, items: np.ndarray) -> Float[Tensor, " runs"]:
+        count, size = items.shape
+        micro, data = self._first.micro or size, self._first.data
+        losses = []
+        for start in range(0, count, self._runs_at_a_time):
+            runs = slice(start, start + self._runs_at_a_time)
+            batch_weights = [max(data.loss_count(run_items), 1) for run_items in items[runs]]
+            part_losses = []
+            for first in range(0, size, micro):
+                part = items[runs, first : first + micro]
+                loss_shares = [
+                    data.loss_count(run_items) / weight for run_items, weight in zip(part, batch_weights, strict=True)
+                ]
+                part_losses.append(self._backward(runs, part, loss_shares, part.shape[1] / size))
+            losses.append(torch.stack(part_losses).sum(0))
+        return torch.cat(losses)
+
+    def _backward(
+        self, runs: slice, items: np.ndarray, loss_shares: Sequence[float], sample_share: float
+    ) -> Float[Tensor, " runs"]:
+        """Adds the gradients of a part of some runs' batches, each for its row of items, which has these shares of the
+        losses and of the samples of its batch. Returns the shares of the losses."""
+        fabric = self._first.fabric
+        with fabric.autocast():
+            results = self._compute(runs, items, "different")
+        losses = results["loss"]
+        if sample_share < 1:
+            losses = losses * torch.tensor(loss_shares, device=losses.device)
+        charges = _charges_of(results)
+        fabric.backward(add_costs(losses, results["ponder"], charges, self._first.settings, sample_share).sum())
+        if "depth" in results:
+            for module, depth in zip(self._modules[runs], results["depth"], strict=True):
+                module.mean_depth = depth
+        for index, module in enumerate(self._modules[runs]):
+            module.charges = {name: charge[index] for name, charge in charges.items()}
+        return losses.detach()
+
+    def _compute(self, runs: slice, items: np.ndarray, randomness: str) -> dict[str, Float[Tensor, " runs"]]:
+        """Returns `loss`, `ponder` and `charges.NAME` of some runs, each for its row of items, and `depth` if the model
+        has halting loops. All rows are padded to the widest item."""
+        module, first = self._modules[0], self._first
+        batch = first.data.batch(items.reshape(-1))
+
+        def by_run(value: Tensor) -> Tensor:
+            return value.reshape(*items.shape, *value.shape[1:])
+
+        rows = {
+            "fields": tuple(by_run(field) for field in batch.fields),
+            "lengths": {name: by_run(lengths) for name, lengths in batch.lengths.items()},
+            "targets": by_run(batch.targets),
+        }
+        if batch.scored is not None:
+            rows["scored"] = by_run(batch.scored)
+
+        def compute(weights: dict[str, Tensor], rows: dict[str, Any]) -> dict[str, Tensor]:  # Any: fields of a batch
+            def model(*fields: Tensor, lengths: Any) -> Tensor:  # Any: as the module's
+                logits: Tensor = functional_call(module, weights, fields, {"lengths": lengths})
+                return logits
+
+            loss = training_loss(model, replace(batch, **rows), module, first.settings, first.rule)
+            results = {"loss": loss, **{f"{CHARGES}{name}": charge for name, charge in module.charges.items()}}
+            if module.mean_depth is None:
+                return {**results, "ponder": torch.zeros_like(loss)}
+            return {**results, "ponder": module.ponder, "depth": module.mean_depth}
+
+        weights = {**self._weights, **self._buffers}
+        if runs != slice(0, len(self._runs)):
+            weights = {name: value[runs] for name, value in weights.items()}
+        depth, module.mean_depth = module.mean_depth, None
+        try:
+            with stacked_models(), warnings.catch_warnings():
+                warnings.filterwarnings("ignore", f"{_ONE_BY_ONE}|{WEIGHTS_APART}")
+                results: dict[str, Tensor] = vmap(compute, randomness=randomness)(weights, rows)
+        finally:
+            # The values that the call left on the module are valid inside vmap only.
+            module.ponder, module.mean_depth, module.sample_depth = torch.zeros(()), depth, None
+            module.charges = module.sample_charges = {}
+        return results
+
+    # Whether the runs can be computed together
+
+    def _compare_with_solo(self) -> None:
+        """Compares the gradients of a few items with those of each model alone.
+
+        Raises:
+            CannotStack: they differ by more than rounding, or cannot be computed."""
+        lengths = self._first.data.lengths
+        order = np.argsort(lengths, kind="stable")
+        shortest, longest = order[:_COMPARED_ITEMS], order[-_COMPARED_ITEMS:]
+        count = len(self._runs)
+        for module in self._modules:
+            module.eval()
+        try:
+            if not self._agrees_with_solo(np.stack([longest] * count)):
+                raise CannotStack("the gradients of the stacked model differ from those of the models alone")
+            # Every second run has short items, which are padded to the long ones.
+            if lengths[order[0]] < lengths[order[-1]] and not self._agrees_with_solo(
+                np.stack([(longest, shortest)[index % 2] for index in range(count)])
+            ):
+                raise CannotStack("its result depends on how far a batch is padded")
+        except CannotStack:
+            raise
+        except Exception as error:
+            raise CannotStack(_reason(error)) from error
+        finally:
+            for module, loops in zip(self._modules, self._halting_loops, strict=True):
+                module.train()
+                for loop in loops:
+                    loop.computed = loop.masked = 0
+
+    def _agrees_with_solo(self, items: np.ndarray) -> bool:
+        run, device = self._first, self._first.fabric.device
+        names = [name for name, weight in self._weights.items() if weight.requires_grad]
+        with fixed_randomness(device):
+            results = self._compute(slice(0, len(items)), items, "same")
+            objective = add_costs(results["loss"], results["ponder"], _charges_of(results), run.settings).sum()
+            stacked_gradients = _gradients(objective, [self._weights[name] for name in names])
+        for index, (module, run_items) in enumerate(zip(self._modules, items, strict=True)):
+            with fixed_randomness(device):
+                loss = training_loss(module, run.data.batch(run_items), module, run.settings, run.rule)
+                objective = add_costs(loss, module.ponder, module.charges, run.settings)
+                solo_gradients = _gradients(objective, [module.get_parameter(name) for name in names])
+            differences = [
+                stacked[index] - solo for stacked, solo in zip(stacked_gradients, solo_gradients, strict=True)
+            ]
+            if not _norm(differences) <= _TOLERANCE * _norm(solo_gradients):
+                return False
+        return True
+
+
+def _stack(parts: Sequence[Mapping[str, Tensor]]) -> dict[str, Tensor]:
+    """Stacks tensors of the same name. The parts become views of the stacked tensors."""
+    stacked: dict[str, Tensor] = {}
+    for name, first in parts[0].items():
+        tensor = torch.stack([part[name].detach() for part in parts])
+        for index, part in enumerate(parts):
+            part[name].data = tensor[index]
+        stacked[name] = nn.Parameter(tensor, first.requires_grad) if isinstance(first, nn.Parameter) else tensor
+    return stacked
+
+
+def _charges_of(results: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {name.removeprefix(CHARGES): value for name, value in results.items() if name.startswith(CHARGES)}
+
+
+def _is_per_run(name: str, value: object) -> bool:
+    return name != "step" and isinstance(value, Tensor)
+
+
+def _clip_norm_of_each(weights: Sequence[Tensor], limit: float) -> Float[Tensor, " runs"]:
+    """Clips the gradients of each run by their norm. Returns the norms before clipping."""
+    gradients = [weight.grad for weight in weights if weight.grad is not None]
+    norms: Tensor = torch.stack([gradient.reshape(len(gradient), -1).norm(dim=1) for gradient in gradients]).norm(dim=0)
+    # As torch's clip_grad_norm_ does.
+    factors = (limit / (norms + 1e-6)).clamp(max=1.0)
+    for gradient in gradients:
+        gradient.mul_(factors.view(-1, *[1] * (gradient.dim() - 1)))
+    return norms
+
+
+def _gradients(value: Tensor, weights: Sequence[Tensor]) -> list[Tensor]:
+    gradients = torch.autograd.grad(value, weights, allow_unused=True)
+    return [
+        torch.zeros_like(weight) if gradient is None else gradient
+        for weight, gradient in zip(weights, gradients, strict=True)
+    ]
+
+
+def _norm(tensors: Sequence[Tensor]) -> float:
+    return float(torch.stack([tensor.norm() for tensor in tensors]).norm())
+
+
+def _has_drawn(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:  # Any: as random_state
+    return any(isinstance(state, Tensor) and not torch.equal(state, after[name]) for name, state in before.items())
+
+
+def _reason(error: Exception) -> str:
+    message = str(error)
+    if operation := re.search(r"(?:rule|implement\w*)\D*? aten::(\w+)", message):
+        return f"torch cannot stack models with `{operation[1]}`"
+    if "data-dependent" in message or ("vmap" in message and ".item()" in message):
+        return "its code branches on the value of a tensor, by `if`, `while` or `.item()`"
+    return message.strip().partition("\n")[0] or type(error).__name__

@@ -1,1 +1,0 @@
-"""Strategies for one training step."""

@@ -1,0 +1,519 @@
+"""The training of one run: its weights, its place in the data, its progress, its record and its checkpoints."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from archlang.backend.architecture import Architecture
+from archlang.backend.runtime.compiled_bodies import compile_bodies
+from archlang.backend.runtime.loops import halting_loops
+from archlang.compile import build
+from archlang.plan.plan import Plan
+from archlang.plan.trust import is_shipped
+from archlang.record import mistakes as record_mistakes
+from archlang.record import schemas
+from archlang.record.checkpoint import Checkpoints
+from archlang.record.mistakes import RunError
+from archlang.record.run_folder import Record
+from archlang.tasks.kit.metrics import rank
+from archlang.tasks.kit.split import Split
+from archlang.tasks.kit.task import Task, loss_rule
+from archlang.train import mistakes
+from archlang.train.carried_examples import CarriedExamples
+from archlang.train.data import Data, Sampler
+from archlang.train.devices import peak_memory, random_state, reset_peak_memory, restore_random_state
+from archlang.train.evaluated_weights import EvaluatedWeights
+from archlang.train.optimizer_state import restore_optimizer_state, restore_own_optimizer_state
+from archlang.train.optimizers import make_optimizer
+from archlang.train.score import Interrupted, Score, evaluate
+from archlang.train.settings import Settings
+from archlang.train.stop import Stop
+
+if TYPE_CHECKING:
+    from lightning_fabric import Fabric
+
+# Splits that are evaluated during training: they tell whether a model fits, and whether it generalizes.
+_VALIDATION = ("iid", "valid")
+
+
+class Watcher(Protocol):
+    """Shows the progress of a run. It is called for each logged step, and for other steps when it is `due`."""
+
+    def due(self) -> bool: ...
+    def step(
+        self, step: int, total: int, loss: float, rate: float, depth: float | None, spared: float | None = None
+    ) -> None: ...
+    def scored(self, step: int, score: Score, since_best: int = 0) -> None: ...
+
+
+@dataclass(frozen=True, eq=False)
+class StepResult:
+    """For each run its loss and the norm of its gradient, None if gradients are not clipped by norm; and the learning
+    rate."""
+
+    losses: Sequence[Float[Tensor, ""]]
+    norms: Sequence[Float[Tensor, ""] | None]
+    rate: float
+
+
+class Step(Protocol):
+    """Computes the gradients of one or several runs, and moves their weights."""
+
+    def take(self, number: int, items: Sequence[np.ndarray]) -> StepResult:
+        """Takes step `number`, from 0, with the items of each run's batch.
+
+        Raises:
+            CannotStack: the runs cannot be computed together."""
+
+
+class CannotStack(Exception):
+    """Why runs cannot be computed together. `weights_are_intact` unless the optimizer failed in the middle of a
+    step."""
+
+    def __init__(self, reason: str, weights_are_intact: bool = True) -> None:
+        super().__init__(reason)
+        self.weights_are_intact = weights_are_intact
+
+
+@dataclass
+class Progress:
+    """How far a run is: what a checkpoint holds besides weights, optimizer and generators."""
+
+    step: int = 0
+    evaluated: int = 0
+    """the last step with an evaluation"""
+    best: float | None = None
+    """the best value of the selecting metric"""
+    best_step: int | None = None
+    history: list[schemas.EvaluationMetrics] = field(default_factory=list)
+
+
+class Trainer:
+    """Trains one run. `train_all` advances it, and a `Step` computes its gradients and moves its weights."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        settings: Settings,
+        task: Task,
+        splits: Mapping[str, Split],
+        fabric: Fabric,
+        record: Record,
+        watcher: Watcher,
+        precision: str = "32",
+        *,
+        compiled: bool = False,
+        shared: Trainer | None = None,
+    ) -> None:
+        """Sets the seed, builds the models and the optimizer, and moves models and data to the device.
+
+        Args:
+            compiled: Let torch compile the bodies of loops.
+            shared: A trainer that differs in its seed alone, whose test model and data on the device are used."""
+        if fabric.world_size > settings.batch and settings.batch_of == "samples":
+            raise mistakes.batch_too_small(settings.batch, fabric.world_size)
+        if fabric.world_size > 1 and settings.supervise == "carried":
+            raise mistakes.not_carried_by_processes()
+        self.fabric, self.settings, self.task, self.splits = fabric, settings, task, splits
+        self.record, self._watcher = record, watcher
+        self.rule = loss_rule(task)
+        # Before the seed is set: evaluation must not change training.
+        test_module: Architecture | None = None
+        if plan.at_test is not plan.graph:
+            test_module = shared.test_model if shared else build(plan.at_test, plan.plugins)
+        fabric.seed_everything(plan.seed, verbose=False)
+        self.module = build(plan.graph, plan.plugins)
+        optimizer = make_optimizer(plan.train, self.module, precision, plan.plugins)
+        if compiled:
+            compile_bodies(self.module)
+        self.test_model: Architecture = test_module or self.module
+        self.model, self.optimizer = fabric.setup(self.module, optimizer)
+        self._has_own_optimizer = not is_shipped(plan.train)
+        if test_module is not None:
+            test_module.to(fabric.device)
+        self._selecting_split, self._selecting_metric = settings.selecting
+        validation = (name for name in _VALIDATION if name in splits and len(splits[name]))
+        self._evaluated_splits = tuple(dict.fromkeys((self._selecting_split, *validation)))
+        # The splits that stay on the device; the others are freed after use.
+        self._resident: dict[str, Data] = (
+            shared._resident
+            if shared
+            else {name: Data(splits[name], fabric.device) for name in ("train", *self._evaluated_splits)}
+        )
+        self.data = self._resident["train"]
+        self.sampler = Sampler.of(settings, self.data.lengths, plan.seed)
+        self.checkpoints = Checkpoints(record.folder / "checkpoints")
+        # The state of the generators when the run begins or resumes. Stacked runs save it unchanged: they draw from
+        # generators that all of them share.
+        self.random_at_start = random_state(fabric.device)
+        self.get_state: Callable[[], dict[str, Any]] = dict  # Any: the states of the optimizer and of the generators
+        self.progress = Progress()
+        self.has_ended = self.stopped = False
+        self.error: RunError | None = None
+        self.total = settings.total_steps(len(self.sampler))
+        # The samples that go through the model at a time, None for a batch; halved when the memory does not suffice.
+        self.micro: int | None = settings.micro or None
+        self._evaluation_interval = settings.evaluated_every(self.total, len(self.sampler))
+        self._log_interval = settings.logged_every(self.total)
+        reset_peak_memory(fabric.device)
+        # Losses whose values the host has not read: reading waits for a GPU, so only where one is logged or saved.
+        self._unread_losses: list[Tensor] = []
+        self._seconds, self._timed_steps = 0.0, 0
+        self.weights = [weight for weight in self.module.parameters() if weight.requires_grad]
+        self._evaluated_weights = EvaluatedWeights(self.module, optimizer, settings.ema)
+        self.carried = None
+        if settings.supervise == "carried":
+            self.carried = CarriedExamples(self.module, settings, plan.seed, self.data.size)
+        self._leads = fabric.is_global_zero
+
+    @contextmanager
+    def keeping_error(self) -> Iterator[None]:
+        """A RunError inside ends this run, and no other."""
+        try:
+            yield
+        except RunError as error:
+            self.error, self.has_ended = error, True
+
+    # Checkpoints
+
+    def resume(self, step: int | None = None) -> bool:
+        """Restores the newest intact checkpoint, or that of `step`, and truncates the record to it. Returns False if
+        there is none; the run then begins at step 0.
+
+        Raises:
+            RunError: there are checkpoints, but all of them are damaged, or do not fit the run; or `metrics.jsonl` is
+                damaged. Nothing is changed then."""
+        checkpoint = self.checkpoints.latest() if step is None else self.checkpoints.first_intact([step])
+        if checkpoint is None:
+            if self.checkpoints.steps():
+                raise self.checkpoints.none_intact()
+            if self._leads:
+                self.checkpoints.remove_after(0)
+                self.record.truncate({})
+            return False
+        state = checkpoint.state
+        if self._leads:
+            self.record.require_lines(state.sizes, state.digests, checkpoint.step)
+        checkpoint.load_into(self.module)
+        try:
+            self._restore(checkpoint.step, state)
+        except ValueError as error:
+            raise record_mistakes.not_resumable(checkpoint.folder / schemas.STATE, str(error)) from error
+        self.random_at_start = random_state(self.fabric.device)
+        self.sampler = Sampler.of(self.settings, self.data.lengths, self.sampler.seed, state.epoch, state.position)
+        self.micro = state.micro
+        self.progress = Progress(checkpoint.step, state.evaluated, state.best, state.best_step, list(state.history))
+        if self._leads:
+            self.checkpoints.remove_after(checkpoint.step, state.best_step)
+            self.record.truncate(state.sizes, checkpoint.step)
+            self.record.note_resumption(checkpoint.step, self.fabric.device)
+        return True
+
+    def _restore(self, step: int, state: schemas.CheckpointState) -> None:
+        """Restores the trained weights, the carried examples, the optimizer, the precision and the generators.
+
+        Raises:
+            ValueError: a state is not one that this run has written."""
+        self._evaluated_weights.restore(state.trained, step)
+        if self.carried is not None:
+            self.carried.restore(state.carried, self.fabric.device)
+        restore = restore_own_optimizer_state if self._has_own_optimizer else restore_optimizer_state
+        restore(self.optimizer.optimizer, state.optimizer)
+        try:
+            self.fabric.strategy.precision.load_state_dict(state.precision)
+        except (KeyError, TypeError, RuntimeError) as error:
+            raise ValueError(f"the state of the precision: {error}") from error
+        restore_random_state(state.random, self.fabric.device)
+
+    def save(self) -> None:
+        """Writes a checkpoint.
+
+        Raises:
+            RunError: a loss or a weight is NaN or infinite; older checkpoints are kept."""
+        self._check_losses()
+        progress = self.progress
+        if not all(bool(weight.isfinite().all()) for weight in self.weights):
+            raise mistakes.not_finite("weights", progress.step, self._last_checkpoint())
+        if not self._leads:
+            return
+        sizes = self.record.sizes()
+        state = schemas.CheckpointState(
+            **self.get_state(),
+            precision=self.fabric.strategy.precision.state_dict(),
+            epoch=self.sampler.epoch,
+            position=self.sampler.position,
+            micro=self.micro,
+            evaluated=progress.evaluated,
+            best=progress.best,
+            best_step=progress.best_step,
+            history=tuple(progress.history),
+            sizes=sizes,
+            digests=self.record.digests(sizes),
+            step=progress.step,
+            trained=self._evaluated_weights.trained(),
+            carried=None if self.carried is None else self.carried.state(),
+        )
+        with self._evaluated_weights.placed():
+            self.checkpoints.save(progress.step, self.module, state, progress.best_step)
+
+    def stop(self) -> None:
+        """Ends the run before its last step, with a checkpoint of its current step."""
+        # Only the first process writes checkpoints.
+        if not (self._leads and self.progress.step in self.checkpoints.steps()):
+            self.save()
+        self.has_ended = self.stopped = True
+
+    def _last_checkpoint(self) -> int | None:
+        return max(self.checkpoints.steps(), default=None)
+
+    # Steps
+
+    def record_step(self, begun: float, loss: Tensor, norm: Tensor | None, rate: float) -> None:
+        """Counts a step that began at `begun` (`time.perf_counter`), and logs it where it is due: its loss, the norm of
+        its gradient if that was clipped, and its learning rate."""
+        self._evaluated_weights.update()
+        self.progress.step += 1
+        step = self.progress.step
+        self._unread_losses.append(loss)
+        is_logged = step % self._log_interval == 0 or step == self.total
+        if is_logged or self.fabric.device.type == "cpu":
+            self._check_losses()
+        # The speed of a step excludes evaluations.
+        self._seconds += time.perf_counter() - begun
+        self._timed_steps += 1
+        speed = self._timed_steps / max(self._seconds, 1e-9)
+        if is_logged:
+            if self._leads:
+                self._log(step, loss, norm, rate, speed)
+            self._seconds, self._timed_steps = 0.0, 0
+        elif self._watcher.due():
+            self._check_losses()
+            self._watcher.step(step, self.total, float(loss), speed, self._depth())
+
+    def _log(self, step: int, loss: Tensor, norm: Tensor | None, rate: float, speed: float) -> None:
+        """Logs a step: to `metrics.jsonl` what the seed determines, to `timings.jsonl` the rest."""
+        depth, loops = self._depth(), list(halting_loops(self.module))
+        computed, masked = sum(loop.computed for loop in loops), sum(loop.masked for loop in loops)
+        for loop in loops:
+            loop.computed = loop.masked = 0
+        # The share of the steps of halting loops that samples which had halted did not need.
+        spared = 1 - computed / masked if masked else None
+        metrics = schemas.StepMetrics(
+            step=step,
+            loss=float(loss),
+            lr=rate,
+            gradient_norm=None if norm is None else float(norm),
+            mean_depth=depth,
+            charges={name: float(charge.detach()) for name, charge in self.module.charges.items()},
+        )
+        memory = peak_memory(self.fabric.device)
+        timing = schemas.StepTiming(step=step, time=time.time(), steps_per_second=speed, spared=spared, memory=memory)
+        self.record.append(schemas.METRICS, metrics)
+        self.record.append(schemas.TIMINGS, timing)
+        self.record.scalars(step, {f"train/{name}": number for name, number in metrics.scalars().items()})
+        self._watcher.step(step, self.total, float(loss), speed, depth, spared)
+
+    def _depth(self) -> float | None:
+        depth = self.module.mean_depth
+        return None if depth is None else float(depth)
+
+    def _check_losses(self) -> None:
+        if not self._unread_losses:
+            return
+        finite = torch.isfinite(torch.stack(self._unread_losses)).tolist()
+        first_step = self.progress.step - len(finite) + 1
+        self._unread_losses.clear()
+        if not all(finite):
+            step = first_step + finite.index(False)
+            raise mistakes.not_finite("loss", step, self._last_checkpoint(), self.settings.loss)
+
+    # Evaluation
+
+    def is_evaluation_due(self) -> bool:
+        """Whether the current step is to be evaluated and has not been."""
+        step = self.progress.step
+        return self.progress.evaluated < step and (step % self._evaluation_interval == 0 or step == self.total)
+
+    def is_over(self) -> bool:
+        """Whether the run has taken its last step, or its patience is exhausted. All processes call it after the same
+        step; the first one, which evaluates, decides for all."""
+        if self.progress.step >= self.total:
+            return True
+        if not self.settings.patience or self.progress.evaluated < self.progress.step:
+            return False
+        return bool(self.fabric.broadcast(self._evaluations_since_best() >= self.settings.patience))
+
+    def _evaluations_since_best(self) -> int:
+        return evaluations_since_best(self.progress.history, self._selecting_split, self._selecting_metric)
+
+    def evaluate(self, stop: Stop) -> None:
+        """Evaluates the validation splits, and notes the best step; the latest of equal values is the best.
+
+        Raises:
+            Interrupted: the run is asked to stop; nothing is recorded."""
+        progress, scores, seconds = self.progress, [], []
+        if not self._leads:
+            progress.evaluated = progress.step
+            return
+        with self._evaluated_weights.placed():
+            for split in self._evaluated_splits:
+                begun = time.perf_counter()
+                scores.append(self.score(split, stop))
+                seconds.append(time.perf_counter() - begun)
+        step = progress.evaluated = progress.step
+        for score, split_seconds in zip(scores, seconds, strict=True):
+            values = {"loss": score.loss, **score.metrics}
+            line = schemas.EvaluationMetrics.of(step, score.split, score.loss, score.metrics)
+            self.record.append(schemas.METRICS, line)
+            self.record.append(
+                schemas.TIMINGS, schemas.EvaluationTiming(step=step, split=score.split, seconds=split_seconds)
+            )
+            self.record.scalars(step, {f"{score.split}/{name}": value for name, value in values.items()})
+            progress.history.append(line)
+        metric = self._selecting_metric
+        value = progress.history[-len(scores)].value(metric)
+        if value is not None and (progress.best is None or rank(metric, value) >= rank(metric, progress.best)):
+            progress.best, progress.best_step = value, step
+        self._watcher.scored(step, scores[0], self._evaluations_since_best() if self.settings.patience else 0)
+
+    def score(self, split: str, stop: Stop) -> Score:
+        """Evaluates a split with the weights that the module holds.
+
+        Raises:
+            Interrupted: the run is asked to stop."""
+        data = self._resident.get(split) or Data(self.splits[split], self.fabric.device)
+        return evaluate(
+            self.test_module(), data, self.splits[split], split, self.task,
+            settings=self.settings, stopping=lambda: stop.asked,
+        )  # fmt: skip
+
+    def test_module(self) -> Architecture:
+        """Returns the module that is evaluated, with the weights of the module that is trained."""
+        if self.test_model is not self.module:
+            self.test_model.load_state_dict(self.module.state_dict())
+        return self.test_model
+
+    def restore_best(self) -> int | None:
+        """Loads the selected weights into the module. Returns their step, or None if no step could be selected."""
+        steps = ranking(self.progress.history, self._selecting_split, self._selecting_metric)
+        if not steps:
+            return None
+        checkpoint = self.checkpoints.first_intact(steps)
+        if checkpoint is None:
+            raise self.checkpoints.none_intact()
+        checkpoint.load_into(self.module)
+        return checkpoint.step
+
+
+# The loop
+
+
+def train_all(trainers: Sequence[Trainer], step: Step, stop: Stop) -> None:
+    """Trains runs that are at the same step until they are over or are asked to stop. Most steps train one run; a
+    stacked step trains several at once. A run that stops has a checkpoint of its current step. A run that fails has an
+    error, and does not affect the others.
+
+    Raises:
+        CannotStack: the runs cannot be computed together. They can resume one by one from their checkpoints.
+        RunError: a step cannot be computed."""
+    for trainer in trainers:
+        trainer.module.train()
+    try:
+        while (live := _live(trainers)) and not _is_stop_asked(trainers[0].fabric, stop):
+            for trainer in live:
+                with trainer.keeping_error():
+                    if trainer.is_evaluation_due():
+                        trainer.evaluate(stop)
+                        trainer.save()
+                    trainer.has_ended = trainer.is_over()
+            if _live(trainers):
+                _advance(trainers, step, live[0].progress.step)
+    except Interrupted:
+        pass  # The resumed run repeats the evaluation.
+    except CannotStack as error:
+        if error.weights_are_intact:
+            _stop_live(trainers)
+        raise
+    _stop_live(trainers)
+
+
+def _live(trainers: Sequence[Trainer]) -> list[Trainer]:
+    return [trainer for trainer in trainers if not trainer.has_ended]
+
+
+def _stop_live(trainers: Sequence[Trainer]) -> None:
+    for trainer in _live(trainers):
+        with trainer.keeping_error():
+            trainer.stop()
+
+
+def _is_stop_asked(fabric: Fabric, stop: Stop) -> bool:
+    """Whether any process is asked to stop: all of them stop after the same step."""
+    if fabric.world_size == 1:
+        return stop.asked
+    total = fabric.all_reduce(torch.tensor(float(stop.asked), device=fabric.device), reduce_op="sum")
+    assert isinstance(total, Tensor)
+    return bool(total > 0)
+
+
+def _advance(trainers: Sequence[Trainer], step: Step, number: int) -> None:
+    begun = time.perf_counter()
+    # Also of runs that have ended: a stacked step computes all of its runs.
+    items = [trainer.sampler.next() for trainer in trainers]
+    try:
+        result = step.take(number, items)
+    except CannotStack:
+        for trainer in trainers:
+            trainer.sampler.position -= 1
+        raise
+    for trainer, loss, norm in zip(trainers, result.losses, result.norms, strict=True):
+        if not trainer.has_ended:
+            with trainer.keeping_error():
+                trainer.record_step(begun, loss, norm, result.rate)
+
+
+# Which step's weights a run selects
+
+
+def ranking(history: Iterable[schemas.EvaluationMetrics], split: str, metric: str) -> list[int]:
+    """Returns the steps at which a split was evaluated, the best first, and the latest first of equal ones."""
+    return [step for _, step in _ranked(history, split, metric)]
+
+
+def _ranked(history: Iterable[schemas.EvaluationMetrics], split: str, metric: str) -> list[tuple[float, int]]:
+    values = [(line.value(metric), line.step) for line in history if line.split == split]
+    measured = [(value, step) for value, step in values if value is not None]
+    return sorted(measured, key=lambda pair: (rank(metric, pair[0]), pair[1]), reverse=True)
+
+
+def evaluations_since_best(history: Iterable[schemas.EvaluationMetrics], split: str, metric: str) -> int:
+    """Returns how many evaluations of a split have come since its best value was first measured; 0 before the first
+    value. An evaluation whose value is NaN or infinite counts, too."""
+    values = [line.value(metric) for line in history if line.split == split]
+    ranks = [-math.inf if value is None else rank(metric, value) for value in values]
+    best = max(ranks, default=-math.inf)
+    return 0 if best == -math.inf else len(ranks) - 1 - ranks.index(best)
+
+
+def alternatives(history: Sequence[schemas.EvaluationMetrics], metric: str) -> tuple[schemas.Alternative, ...]:
+    """Returns, for each split that was evaluated in training, what selecting by the lowest loss would have meant."""
+    lowest_loss = []
+    for split in dict.fromkeys(line.split for line in history):
+        by_loss, by_metric = _ranked(history, split, "loss"), _ranked(history, split, metric)
+        if by_loss and by_metric:
+            (_, step), (best, best_step) = by_loss[0], by_metric[0]
+            value = next((value for value, measured_step in by_metric if measured_step == step), None)
+            lowest_loss.append(
+                schemas.Alternative(split=split, metric=metric, step=step, value=value, best_step=best_step, best=best)
+            )
+    return tuple(lowest_loss)

@@ -1,0 +1,238 @@
+"""`archlang show`, `viz`, `summary` and `diff`: what an architecture is, looks like, costs, and differs in."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from archlang.cli import arguments, console
+from archlang.cli.arguments import flag, output, parse_sets, program_argument, text_or_path
+
+if TYPE_CHECKING:
+    from archlang.graph.graph import Graph
+
+_FLOAT_BYTES = 4
+_DEFAULT_LENGTH = 64  # positions
+
+
+def show(
+    file: arguments.ProgramOrInput,
+    tree: Annotated[bool, flag("--tree", "The syntax tree.")] = False,
+    graph: Annotated[bool, flag("--graph", "The typed graph (the default).")] = False,
+    torch: Annotated[bool, flag("--torch", "Plain torch code, as `export` writes it.")] = False,
+    lowered: Annotated[bool, flag("--lowered", "The torch code that runs, after the passes.")] = False,
+    passes: Annotated[bool, flag("--passes", "The passes, and how many nodes each leaves.")] = False,
+    no_passes: Annotated[bool, flag("--no-passes", "The graph before the passes run.")] = False,
+    without: Annotated[list[str] | None, typer.Option(help="The name of a pass to skip; may be repeated.")] = None,
+    model: arguments.Model = None,
+    recipe: arguments.Recipe = None,
+    sets: arguments.Sets = None,
+    plugin: arguments.Plugin = None,
+    allow: arguments.Allow = None,
+) -> None:
+    """Print a program as a syntax tree, a typed graph, or torch code.
+
+    The statics are those of the first recipe, or of `--recipe`. With `--model`, they are the model's defaults.
+    Only `--torch` and `--lowered` run Python of your own.
+
+    Example: archlang show recipes/gutlb.arch --torch
+    """
+    from archlang.compile import build, compile_named, load_named
+    from archlang.passes.pipeline import NAMES, optimize
+    from archlang.plugins import Plugins
+
+    if tree + graph + torch + lowered + passes > 1:
+        stages = "`--tree`, `--graph`, `--passes`, `--lowered` and `--torch`"
+        console.fail(f"{stages} are different stages", "choose one of them", code=2)
+    excluded = tuple(without or ())
+    for name in excluded:
+        if name not in NAMES:
+            console.fail(f"unknown optional pass `{name}`", f"the optional passes are {', '.join(NAMES)}", code=2)
+    program = text_or_path(file)
+    if tree:
+        from rich.pretty import pretty_repr
+
+        from archlang.syntax.parser import parse, read
+
+        console.out.write(pretty_repr(parse(read(program) if isinstance(program, Path) else program), max_width=120))
+        return
+    settings, used = parse_sets(sets), allow or ()
+    if torch:
+        from archlang.export.plain.file import plain_text
+
+        module = load_named(program, model, recipe, settings, plugins=plugin or (), allow=used, without=excluded)
+        console.out.write(plain_text(module))
+        return
+    shown = compile_named(program, model, recipe, settings, used)
+    plugins = Plugins.read(plugin or (), file.parent)
+    if lowered:
+        from archlang.backend.lower.text import print_torch
+
+        console.out.write(print_torch(build(shown, plugins, without=excluded)))
+    elif passes:
+        _print_passes(shown, excluded)
+    else:
+        from archlang.graph.text import print_graph
+
+        console.out.write(print_graph(shown if no_passes else optimize(shown, excluded)))
+
+
+def _print_passes(graph: Graph, excluded: tuple[str, ...]) -> None:
+    from archlang.passes.pipeline import PASSES
+
+    for step in PASSES:
+        if step.name in excluded:
+            done = "skipped"
+        elif step.run is None:
+            done = "see `--lowered`"
+        else:
+            before = sum(1 for _ in graph.region.walk())
+            graph = step.run(graph)
+            done = f"{before} nodes to {sum(1 for _ in graph.region.walk())}"
+        console.out.print(f"{step.name:<14}{step.effect}: {done}")
+
+
+def viz(
+    file: arguments.ProgramOrInput,
+    out: Annotated[Path | None, output("The picture: .html, .svg, .pdf, .png, .dot or .mmd.")] = None,
+    model: arguments.Model = None,
+    recipe: arguments.Recipe = None,
+    sets: arguments.Sets = None,
+    compact: Annotated[bool, flag("--compact", "Fold the blocks of the language, and merge chains of boxes.")] = False,
+    plugin: arguments.Plugin = None,
+    allow: arguments.Allow = None,
+) -> None:
+    """Draw an architecture: blocks show their content, a loop is one box, a badge marks shared weights.
+
+    Without `--out`, print a tree.
+
+    Example: archlang viz recipes/gutlb.arch -o gutlb.html
+    """
+    from archlang.compile import compile_named
+    from archlang.pages.pictures.formats import FORMATS, write_picture
+    from archlang.pages.pictures.picture import draw
+    from archlang.pages.pictures.text_tree import print_tree
+    from archlang.plugins import Plugins
+
+    if out is not None and out.suffix not in FORMATS:
+        console.fail(f"`{out}` has no suffix of a picture", f"use one of {', '.join(FORMATS)}", code=2)
+    Plugins.read(plugin or ())  # no Python is needed to draw
+    picture = draw(compile_named(text_or_path(file), model, recipe, parse_sets(sets), allow or ()))
+    if compact:
+        picture = picture.compact()
+    if out is None:
+        console.out.write(print_tree(picture))
+        return
+    write_picture(picture, out)
+    console.out.write(str(out))
+
+
+def summary(
+    file: arguments.ProgramOrInput,
+    batch: Annotated[int, typer.Option("--batch", "-b", min=1, help="Samples per batch.")] = 1,
+    length: Annotated[list[int] | None, typer.Option("--length", "-n", min=1, help="Positions per sample.")] = None,
+    depth: Annotated[list[int] | None, typer.Option(min=0, help="Steps of loops that share weights.")] = None,
+    model: arguments.Model = None,
+    recipe: arguments.Recipe = None,
+    sets: arguments.Sets = None,
+    plugin: arguments.Plugin = None,
+    allow: arguments.Allow = None,
+    as_json: arguments.AsJson = False,
+) -> None:
+    """Count the parameters of an architecture, and the FLOPs and activations of a batch.
+
+    Loops run to their limits, or `--depth` steps if that is less. Of experts, only those count whose weights may differ
+    from 0. FLOPs are those of matrix products, two for each multiplication. Activations are about as many float32
+    numbers as training keeps until backward.
+
+    Example: archlang summary recipes/gutlb.arch --length 64 --length 1024
+    """
+    from archlang.compile import compile_named
+    from archlang.graph.summary import summarize
+    from archlang.plugins import Plugins
+
+    Plugins.read(plugin or ())  # no Python is needed to count
+    graph = compile_named(text_or_path(file), model, recipe, parse_sets(sets), allow or ())
+    depths: list[int | None] = [*depth] if depth else [None]
+    summaries = [
+        (steps, summarize(graph, positions, steps)) for positions in length or [_DEFAULT_LENGTH] for steps in depths
+    ]
+    if as_json:
+        facts = [
+            {
+                "model": costs.model, "length": costs.length, "depth": steps, "batch": batch, "unique": costs.unique,
+                "executed": costs.executed, "flops": costs.flops * batch,
+                "idle_flops": costs.idle_flops * batch, "activation_bytes": _FLOAT_BYTES * costs.activations * batch,
+                "unknown": costs.unknown, "uncounted": costs.uncounted, "unmeasured": costs.unmeasured,
+            }
+            for steps, costs in summaries
+        ]  # fmt: skip
+        console.out.write_json(facts)
+        return
+    first = summaries[0][1]
+    console.out.write(
+        f"{first.model}: {first.unique:,} parameters, {first.executed:,} executed at length {first.length}"
+    )
+    for steps, costs in summaries:
+        at_depth = "" if steps is None else f", depth {steps}"
+        megabytes = _FLOAT_BYTES * costs.activations * batch / 1e6
+        console.out.write(
+            f"length {costs.length}{at_depth}, batch {batch}: {costs.flops * batch:,} FLOPs, "
+            f"{megabytes:,.1f} MB of activations"
+        )
+        if costs.idle_flops:
+            total = (costs.flops + costs.idle_flops) * batch
+            console.out.write(f"  all experts, also those with a weight of 0: {total:,} FLOPs")
+    missing = {"parameters": first.unknown, "FLOPs": first.uncounted, "activations": first.unmeasured}
+    for what, blocks in missing.items():
+        if blocks:
+            reason = "a size is unknown, or the signature does not state them"
+            console.out.write(f"The sums do not include the {what} of {', '.join(blocks)}: {reason}.")
+    if first.unknown and recipe is None and graph.unknown_sizes:
+        console.out.write(_remedy(graph))
+
+
+def _remedy(graph: Graph) -> str:
+    """Returns how to give a graph its unknown sizes, which a task sets for a model, and the inputs for a block."""
+    from archlang.elaborate.binding import TASK_SIZES
+
+    settings = " ".join(f"--set {size}={10 if size in TASK_SIZES else 16}" for size in graph.unknown_sizes)
+    if graph.word == "model":
+        return f"`--recipe NAME` or `{settings}` sets sizes that a task sets."
+    return f"`{settings}` sets sizes that the inputs have."
+
+
+def diff(
+    before: arguments.ProgramOrInput,
+    after: Annotated[Path, program_argument("The program to compare it with, or `-`.", may_be_input=True)],
+    model: arguments.Model = None,
+    model_before: Annotated[str | None, typer.Option(help="A model or block of the first program.")] = None,
+    recipe: arguments.Recipe = None,
+    sets: arguments.Sets = None,
+    allow: arguments.Allow = None,
+    out: Annotated[Path | None, output("A picture of both: .html, .svg, .png, .dot or .mmd.")] = None,
+) -> None:
+    """Print what changed between two architectures. With `--out`, also draw both side by side.
+
+    The models are those of the first recipes. `--model`, `--recipe` and `--set` apply to the second program.
+
+    Example: archlang diff recipes/ndr.arch recipes/ndr.arch --recipe baseline -o diff.html
+    """
+    if before == after == arguments.STANDARD_INPUT:
+        console.fail("both programs are `-`", "name a file for one of them", code=2)
+    from archlang.compile import compile_named
+    from archlang.pages.pictures.changes import describe_changes
+
+    old = compile_named(text_or_path(before), model_before, None, {}, allow or ())
+    new = compile_named(text_or_path(after), model, recipe, parse_sets(sets), allow or ())
+    changes = describe_changes(old, new) or ("nothing changed",)
+    console.out.write("\n".join(changes))
+    if out is not None:
+        from archlang.pages.pictures.formats import write_picture
+        from archlang.pages.pictures.picture import draw
+        from archlang.pages.pictures.side_by_side import side_by_side
+
+        write_picture(side_by_side(draw(old), draw(new), changes), out)
+        console.out.write(str(out))

@@ -1,0 +1,289 @@
+"""The parts of `archlang table` that run nothing: the list of the tables, their published numbers, and estimates."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from archlang.cli import console
+from archlang.cli.arguments import arch_files
+from archlang.cli.internal_errors import InternalErrors
+from archlang.diagnostics import ErrorWithRemedy, ProgramError
+from archlang.diagnostics.names import plural
+
+if TYPE_CHECKING:
+    from archlang.data.registry import OfficialFile
+    from archlang.plan.from_file import TablePlanner
+    from archlang.plan.table import TablePlan
+    from archlang.runs.cost import RunCost
+    from archlang.runs.points import Point
+    from archlang.runs.table import TableRuns
+
+RUNS = Path("runs") / "tables"
+_PREFIXES = ("", "k", "M", "G", "T", "P", "E", "Z")
+# A speed above 0, such as `20TFLOP/s`.
+SPEED = rf"(?i)(?=[\d.]*[1-9])(\d+(?:\.\d+)?(?:e\+?\d\d?)?) ?([{''.join(_PREFIXES)}]?)FLOP/S"
+
+
+@dataclass
+class TablesOf:
+    """The tables of a file, or of the files of a folder; with `name`, those of this name. Iterating reports the errors
+    of a table and goes to the next one; `broken` has the files with errors so far."""
+
+    path: Path
+    name: str | None
+    sets: Mapping[str, str]
+    seeds: Sequence[int]
+    allow: Iterable[Path]
+    broken: dict[Path, None] = field(default_factory=dict, init=False)
+    internal_errors: InternalErrors = field(default_factory=InternalErrors, init=False)
+    _shown: set[str] = field(default_factory=set, init=False)
+
+    def __iter__(self) -> Iterator[tuple[Path, TablePlan]]:
+        """Yields the plan of each table with its file."""
+        from archlang.plan.from_file import TablePlanner
+
+        planner = TablePlanner(self.sets, self.seeds, self.allow)
+        for file in arch_files([self.path], code=2):
+            names: Sequence[str | None] = ()
+            with self.reported(file):
+                names = self._names(file, planner)
+            for name in names:
+                plan = None
+                with self.reported(file):
+                    plan = planner.plan(file, name)
+                if plan is not None:
+                    yield file, plan
+
+    @contextmanager
+    def reported(self, file: Path) -> Iterator[None]:
+        """Reports the errors of a file, each once, instead of raising them."""
+        try:
+            with self.internal_errors.reported(file):
+                yield
+        except ProgramError as error:
+            self.broken[file] = None
+            for diagnostic in error.diagnostics:
+                text = f"{diagnostic.span} {diagnostic.code} {diagnostic.message}"
+                if text not in self._shown:
+                    console.show([diagnostic])
+                self._shown.add(text)
+        except ErrorWithRemedy as error:
+            self.broken[file] = None
+            console.say(f"{file}: {error.message}", error.remedy)
+
+    def end(self, count: int, prints_text: bool) -> None:
+        """Says that there is no table, if `count` is 0, and exits with 1 if a file has errors, or with the code of
+        internal errors."""
+        if not count and not self.broken and not self.internal_errors.paths and prints_text:
+            named = "" if self.name is None else f" `{self.name}`"
+            console.out.print(f"no program in {self.path} has a table{named}")
+        if self.broken:
+            verb = "has" if len(self.broken) == 1 else "have"
+            console.say(f"{plural(len(self.broken), 'file')} {verb} errors", "correct them, to see every table")
+        self.internal_errors.exit()
+        if self.broken:
+            raise typer.Exit(1)
+
+    def _names(self, file: Path, planner: TablePlanner) -> Sequence[str | None]:
+        """The names of the tables of a file; None is the table that the recipes of a single program imply."""
+        if self.path.is_dir():
+            return [name for name in planner.names(file) if self.name in (None, name)]
+        return [self.name] if self.name is not None else planner.names(file) or [None]
+
+
+def list_tables(tables: TablesOf, out: Path | None, form: str) -> None:
+    """Prints what each table has."""
+    from archlang.pages.reports.table_list import TableSummary, total
+
+    if form not in ("terminal", "json"):
+        console.fail(f"`--list` has no format {form}", "write `--format terminal` or `--format json`", code=2)
+    summaries = []
+    for file, plan in tables:
+        with tables.internal_errors.reported(file):
+            summary = TableSummary.of(str(file), plan, out or RUNS / plan.name)
+            summaries.append(summary)
+            if form == "terminal":
+                for line in summary.lines():
+                    console.out.print(line)
+    if form == "json":
+        console.out.write_json([summary.record() for summary in summaries])
+    elif summaries:
+        console.out.print(total(summaries))
+    tables.end(len(summaries), form == "terminal")
+
+
+def print_claims(tables: TablesOf, form: str) -> None:
+    """Prints the published numbers of each table."""
+    from archlang.pages.reports.table_formats import markdown_text
+    from archlang.pages.reports.table_list import published_table
+
+    if form not in ("terminal", "markdown"):
+        console.fail(f"`--claims` has no format {form}", "write `--format terminal` or `--format markdown`", code=2)
+    count = 0
+    for _, plan in tables:
+        count += 1
+        table = published_table(plan)
+        if form == "terminal":
+            console.out.print(table.terminal())
+        else:
+            console.out.write(markdown_text(table))
+    tables.end(count, True)
+
+
+def flops_per_second(text: str) -> float:
+    """Returns the number of a speed.
+
+    >>> flops_per_second("20TFLOP/s"), flops_per_second("2e1tflop/s")
+    (20000000000000.0, 20000000000000.0)
+    """
+    match = re.fullmatch(SPEED, text)
+    assert match is not None, "the option has been checked"
+    return float(match[1]) * 1000.0 ** [prefix.upper() for prefix in _PREFIXES].index(match[2].upper())
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """Runs that differ in their seed alone, and so cost the same.
+
+    Attributes:
+        missing: The published files that must be fetched first.
+        absent: The missing files of the user's own."""
+
+    points: Sequence[Point]
+    missing: Sequence[OfficialFile]
+    absent: Sequence[str]
+
+    @property
+    def title(self) -> str:
+        return self.points[0].name.removesuffix(f", seed {self.points[0].plan.seed}")
+
+
+def _kinds(points: Sequence[Point]) -> list[_Kind]:
+    from archlang.runs.required_data import missing_files, missing_user_files
+
+    kinds: dict[tuple[str, ...], list[Point]] = {}
+    for point in points:
+        settings = {name: value for name, value in point.plan.settings.items() if name != "seed"}
+        key = (point.plan.recipe, *(f"{name}={value}" for name, value in sorted(settings.items())))
+        kinds.setdefault(key, []).append(point)
+    return [_Kind(same, missing_files([same[0].plan]), missing_user_files(same[0].plan)) for same in kinds.values()]
+
+
+def print_estimate(runs: TableRuns, workers: int | None, together: bool, speed: str | None) -> None:
+    """Prints the unfinished runs: files that must be fetched first; the FLOPs of each kind of run; after a few steps of
+    each kind, how long every run takes on this machine; and the cost of all, also at `speed`, which matches `SPEED`.
+
+    Raises:
+        RunError: a run cannot begin.
+        TaskError: a task cannot be made."""
+    from archlang.graph.text import print_graph
+    from archlang.runs.cost import estimate_cost, seconds_per_step
+
+    points = runs.points()
+    kinds = _kinds(points)
+    _print_missing(kinds)
+    ready = [kind for kind in kinds if not kind.missing and not kind.absent]
+    costs: list[RunCost] = []
+    prepared: set[str] = set()
+    total = flops = 0.0
+    # By the model and the training, the seconds of a FLOP: runs that differ in their task alone are timed once.
+    seconds_per_flop: dict[tuple[str, str], float] = {}
+    with console.progress(console.out) as bar:
+        shown = bar.add_task("", total=2 * len(ready), completed=-1)
+        for kind in ready:
+            task = kind.points[0].plan.task
+            bar.update(shown, description=f"preparing the data of {task.name}: {kind.title}", advance=1)
+            if not console.out.is_terminal and repr(task) not in prepared:
+                console.out.print(f"preparing the data of {task.name}")
+            prepared.add(repr(task))
+            cost = estimate_cost(kind.points[0].plan)
+            costs.append(cost)
+            console.out.print(
+                f"{kind.title}: {cost.steps:,} {'step' if cost.steps == 1 else 'steps'}, "
+                f"about {'at least ' if cost.uncounted else ''}{_flops(cost.flops)}"
+            )
+        for kind, cost in zip(ready, costs, strict=True):
+            bar.update(shown, description=f"timing a few steps: {kind.title}", advance=1)
+            plan = kind.points[0].plan
+            work = print_graph(plan.graph), repr(plan.train)
+            if work in seconds_per_flop:
+                seconds = seconds_per_flop[work] * cost.flops
+            else:
+                seconds = seconds_per_step(kind.points[0], cost) * cost.steps
+                if cost.flops and not cost.uncounted:
+                    seconds_per_flop[work] = seconds / cost.flops
+            for point in kind.points:
+                console.out.print(f"{point.name}, about {duration(seconds)}, in {point.folder}")
+            total += seconds * len(kind.points)
+            flops += cost.flops * len(kind.points)
+    _print_total(runs, points, sum(len(kind.points) for kind in ready), total, workers, together)
+    if flops and total:
+        console.out.print(f"these are about {_flops(flops)}, at {_flops(flops / total)}/s on this machine")
+    if flops and speed is not None:
+        number = flops_per_second(speed)
+        console.out.print(f"at {_flops(number)}/s: about {duration(flops / number)} of training, without evaluations")
+
+
+def _print_missing(kinds: Sequence[_Kind]) -> None:
+    """Prints the files without which runs cannot be estimated, and the command that fetches the published ones."""
+    files = dict.fromkeys(file for kind in kinds for file in kind.missing)
+    for file in files:
+        size = console.size(file.size)
+        console.out.print(f"must be fetched first: {file.dataset}/{file.member}, {size}, from {file.url}")
+    if files:
+        count = sum(len(kind.points) for kind in kinds if kind.missing)
+        sets = " ".join(dict.fromkeys(file.dataset for file in files))
+        console.out.print(
+            f"{count} {'run needs' if count == 1 else 'runs need'} these files and cannot be estimated; "
+            f"fetch them with `archlang data get {sets}`"
+        )
+    for path, count in Counter(path for kind in kinds for path in kind.absent for _ in kind.points).items():
+        console.out.print(f"missing: {path}, which {count} {'run needs' if count == 1 else 'runs need'}")
+
+
+def _print_total(
+    runs: TableRuns, points: Sequence[Point], estimated: int, total: float, workers: int | None, together: bool
+) -> None:
+    from archlang.runs.engines import LocalEngine
+    from archlang.runs.points import group_seeds
+
+    at_once = min(LocalEngine(workers).workers, max(len(points), 1))
+    counts = f"{plural(len(points), 'run')} to train and {len(runs.plan.plans) - len(points)} done"
+    if not estimated:
+        console.out.print(counts)
+        return
+    of = "" if estimated == len(points) else f" of {estimated} of them"
+    console.out.print(
+        f"{counts}; about {duration(total)} of training{of}, "
+        f"{duration(total / at_once)} with {at_once} at a time, without evaluations"
+    )
+    if together:
+        groups = len(group_seeds(tuple(points)))
+        console.out.print(f"together they would be {groups} models; the times are those of solo runs")
+
+
+def _flops(count: float) -> str:
+    """Returns a number of FLOPs in a readable unit.
+
+    >>> _flops(3.2e15), _flops(950)
+    ('3.2 PFLOP', '950 FLOP')
+    """
+    power = 0
+    while count >= 999.5 and power < len(_PREFIXES) - 1:
+        count, power = count / 1000, power + 1
+    return f"{count:.3g} {_PREFIXES[power]}FLOP"
+
+
+def duration(seconds: float) -> str:
+    for unit, length in (("d", 86400), ("h", 3600), ("min", 60)):
+        if seconds >= 2 * length:
+            return f"{seconds / length:.0f} {unit}"
+    return f"{seconds:.0f} s"

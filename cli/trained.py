@@ -1,0 +1,325 @@
+"""`archlang eval`, `predict`, `inspect` and `export`: what one does with a trained model."""
+
+from __future__ import annotations
+
+import io
+import json
+import os.path
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
+
+import typer
+
+from archlang.cli import arguments, completion, console
+from archlang.cli.arguments import flag, output, parse_sets, program_argument, setting
+
+if TYPE_CHECKING:
+    from archlang.pages.inspection.inspection import Inspection
+    from archlang.runs.prediction import Prediction
+
+_MOST_ANSWERS = 12  # printed
+# Between two lines of progress, and the largest number of batches in memory.
+_BATCHES_AT_A_TIME = 16
+_SHOWN = 60  # characters of an input in the table
+# Files are decoded in blocks of lines: bytes that are not UTF-8 are kept as escapes until their line is read.
+_ESCAPED = "surrogateescape"
+
+# A place for errors, and an input as `Run.predict` takes it.
+_PlacedInput = tuple[str, Any]  # Any: JSON
+
+
+def evaluate(
+    run: arguments.Run,
+    split: arguments.Split = None,
+    sets: Annotated[list[str] | None, setting("Another static of the task, as in `task.test=64..128`")] = None,
+    checkpoint: arguments.Checkpoint = None,
+    device: arguments.Device = "auto",
+    decode: Annotated[
+        int | None, typer.Option(min=0, help="The number of answers per split that the model generates.")
+    ] = None,
+    plugin: arguments.Plugin = None,
+    as_json: arguments.AsJson = False,
+) -> None:
+    """Evaluate the selected weights of a run on the splits of its task, or of the task with other statics.
+
+    The run may still be training; its folder is not changed. If the answers of a task are sequences, the model also
+    generates some token by token: 1,000 of each split, or the number after `--decode`.
+
+    Example: archlang eval runs/gutlb/2026-01-31_12-00-00 --set "task.test_length=[2048]"
+    """
+    from archlang.record.schemas import json_value
+    from archlang.runs import evaluation
+    from archlang.runs.progress import result_table
+    from archlang.train.score import DEFAULT_ANSWERS
+
+    changes = parse_sets(sets)
+    if fixed := next((path for path in changes if not path.startswith("task.")), None):
+        console.fail(f"`{fixed}` cannot change after training", "set statics of the task, as `task.test`", code=2)
+    with console.plain_warnings():
+        outcome = evaluation.evaluate_run(
+            run, split, checkpoint=checkpoint or "best", device=device,
+            written=DEFAULT_ANSWERS if decode is None else decode, plugins=plugin or (), sets=changes,
+            console=None if as_json else console.out,
+        )  # fmt: skip
+    if decode and not any(score.written for score in outcome.scores):
+        console.err.print("warning: `--decode` has no effect: the answers of this task are no sequences")
+    if as_json:
+        splits = {score.split: json_value(score.result()) for score in outcome.scores}
+        names = {"group_names": outcome.group_names} if outcome.group_names else {}
+        settings = {"set": changes} if changes else {}
+        console.out.write_json({"step": outcome.step, **settings, "splits": splits, **names})
+        return
+    settings_text = "".join(f", {path} = {value}" for path, value in changes.items())
+    console.out.print(f"the weights of step {outcome.step}{settings_text}")
+    console.out.print(
+        result_table(outcome.scores, outcome.breakdown, outcome.metrics, outcome.trained, outcome.group_names),
+        soft_wrap=False,
+    )
+
+
+def predict(
+    run: Annotated[
+        Path, typer.Argument(help="A run folder or a saved model.", show_default=False, autocompletion=completion.runs)
+    ],
+    inputs: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--input", "-i",
+            help="An input: tokens separated by spaces, or rows of numbers, as [[0.5, 1], [2, 3]]; may be repeated.",
+        ),
+    ] = None,
+    file: Annotated[
+        str,
+        typer.Option(
+            "--file", "-f", help="A file with an input on each line: text, or JSON if it ends in .jsonl. - is stdin."
+        ),
+    ] = "",
+    batch: Annotated[int, typer.Option(min=1, help="The inputs that are read at a time.")] = 64,
+    length: Annotated[
+        int | None, typer.Option(min=1, help="Tokens to write: for answers without an end, or to continue a text.")
+    ] = None,
+    checkpoint: arguments.Checkpoint = None,
+    device: arguments.Device = "auto",
+    plugin: arguments.Plugin = None,
+    as_json: Annotated[bool, flag("--json", "Print a line of JSON for each input.")] = False,
+) -> None:  # fmt: skip
+    """Print what a trained model answers to each input, with its probability.
+
+    A line of a .jsonl file is a text, a list of token ids or of rows of numbers, or an object with a value for each
+    field: {"source": "jump twice"}. Marks that the task declares may be omitted, and so may the answer that a model
+    writes. Lines of stdin are texts, or JSON objects.
+
+    Example: archlang predict runs/ndr/2026-01-31_12-00-00 --input "10 a b" --input "11 b"
+    """
+    from archlang.api.run import explaining_input_format, load_run
+    from archlang.runs.prediction import predict_inputs
+
+    if bool(inputs) == bool(file):
+        amount = "not both" if inputs else "and none are given"
+        console.fail(f"give inputs by --input or by --file, {amount}", "see `archlang predict --help`", code=2)
+    with ExitStack() as stack:
+        stack.enter_context(console.plain_warnings())
+        placed: Iterator[_PlacedInput]
+        if inputs:
+            placed = ((f"--input {index}", text) for index, text in enumerate(inputs, 1))
+            total: int | None = len(inputs)
+        else:
+            stream = stack.enter_context(_opened(file))
+            total = None
+            placed = _lines(stream, file)
+        opened = load_run(run, checkpoint or "best", device=device, plugins=plugin or ())
+        # With or without a length, a field that the model can write is not typed.
+        fields = opened.input_format.typed_fields(length or 1)
+        if inputs and len(fields) > 1:
+            # As `inspect` takes them: an option for each field of one input.
+            placed, total = iter([("", inputs)]), 1
+        progress = stack.enter_context(console.progress(console.err))
+        counter = progress.add_task("predicting", total=total)
+        rows: list[Prediction] = []
+        while part := list(islice(placed, batch * _BATCHES_AT_A_TIME)):
+            places, values = [place for place, _ in part], [value for _, value in part]
+            with explaining_input_format(opened):
+                predictions = predict_inputs(
+                    opened.module, opened.input_format, values, opened.device, batch=batch, length=length, places=places
+                )
+            if as_json:
+                for prediction in predictions:
+                    console.out.write_json_line(prediction.to_json())
+                console.out.file.flush()
+            else:
+                rows += predictions
+            progress.advance(counter, len(part))
+    if not as_json:
+        _print_table(rows)
+
+
+def _opened(name: str) -> TextIO:
+    if name == "-":
+        return io.TextIOWrapper(sys.stdin.buffer, encoding="utf-8-sig", errors=_ESCAPED)
+    try:
+        return Path(name).open(encoding="utf-8-sig", errors=_ESCAPED)
+    except OSError as error:
+        console.fail(f"{name} cannot be read: {error.strerror}", "name a file with an input on each line")
+
+
+def _lines(stream: TextIO, name: str) -> Iterator[_PlacedInput]:
+    """Yields the input of each line, with the place of the line."""
+    for number, line in enumerate(stream, 1):
+        place = f"{'stdin' if name == '-' else name}:{number}"
+        try:
+            line.encode()
+        except UnicodeEncodeError:  # an escaped byte
+            console.fail(f"{place} is not UTF-8", "convert the file to UTF-8")
+        is_json = name.endswith(".jsonl") or (name == "-" and line.startswith('{"'))
+        yield place, _parsed(line, place) if is_json else line.rstrip("\r\n")
+
+
+def _parsed(line: str, place: str) -> Any:  # Any: JSON
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError) as error:
+        console.fail(f"{place} is not JSON: {error}", 'write a text in quotes, or an object such as {"x": "1 2"}')
+
+
+def _print_table(predictions: Sequence[Prediction]) -> None:
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    has_steps = any(prediction.steps is not None for prediction in predictions)
+    has_probabilities = any(prediction.probability is not None for prediction in predictions)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for header in ("input", "answer"):
+        table.add_column(header, overflow="fold")
+    for header in (*(["probability"] * has_probabilities), *(["steps"] * has_steps)):
+        table.add_column(header, justify="right")
+    for prediction in predictions:
+        text = " | ".join(prediction.fields.values())
+        steps = [] if prediction.steps is None else [f"{prediction.steps:.1f}"]
+        shown = text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
+        probability = [] if prediction.probability is None else [f"{prediction.probability:.1%}"]
+        table.add_row(*map(Text, (shown, prediction.answer, *probability, *steps)))
+    console.out.print(table, soft_wrap=False)
+
+
+def inspect(
+    run: arguments.Run,
+    inputs: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--input", "-i",
+            help="Tokens separated by spaces, or rows of numbers, as [[0.5, 1], [2, 3]]; repeat for each field.",
+        ),
+    ] = None,
+    split: Annotated[str, typer.Option(help="Without --input, the split to take an item from.")] = "",
+    index: Annotated[int, typer.Option(min=0, help="The index of the item in the split.")] = 0,
+    out: Annotated[Path | None, output("The page. Default: inspect.html in the run folder.")] = None,
+    png: Annotated[Path | None, typer.Option(help="A folder for a PNG of each panel.")] = None,
+    device: arguments.Device = "auto",
+    plugin: arguments.Plugin = None,
+    as_json: Annotated[bool, flag("--json", "Print JSON, and write no page.")] = False,
+) -> None:  # fmt: skip
+    """Run a trained model on one input and show its attention, gates, halting, pointers and memories.
+
+    The page shows each of them at every step. It is one file that needs no network.
+
+    Example: archlang inspect runs/ndr/2026-01-31_12-00-00 --split test --index 7 -o seven.html
+    """
+    from archlang.pages.inspection.inspect import inspect as inspect_batch
+    from archlang.pages.inspection.inspect import source_lines, split_item, typed_input
+    from archlang.record.reading import RECIPE, own_name
+    from archlang.runs.evaluation import explaining_stored_model, open_run
+
+    with console.plain_warnings():
+        opened = open_run(run, device=device, plugins=plugin or ())
+        if inputs:
+            if split:
+                console.fail("--input and --split are both given", "choose one of them")
+            batch, title = typed_input(opened.module, opened.input_format, inputs), " ".join(inputs)
+        else:
+            split = split or ("test" if "test" in opened.task.split_names() else opened.task.split_names()[-1])
+            batch, title = split_item(opened, split, index), f"{split} {index}"
+        lines = source_lines(run / own_name(run, RECIPE), opened.record.recipe or "")
+        with explaining_stored_model(run):
+            inspection = inspect_batch(opened.module, opened.input_format, batch, title, lines)
+    if as_json:
+        console.out.write_json(inspection.to_json())
+        return
+    _print_inspection(inspection)
+    if png is not None:
+        from archlang.pages.inspection.heatmap import save_panels
+
+        for file in save_panels(inspection.panels, png):
+            console.out.print(f"wrote {file}")
+    console.write_page(inspection.html(), out, run, "inspect.html")
+
+
+def _print_inspection(inspection: Inspection) -> None:
+    """Prints the first answers, and the facts of each step."""
+    answers = inspection.answers
+    for answer in answers[:_MOST_ANSWERS]:
+        place = f"{answer.place}: " if answer.place else ""
+        if answer.probability is None:
+            console.out.print(f"{place}{answer.predicted}{'' if answer.target is None else f', it is {answer.target}'}")
+            continue
+        correctness = {True: "  right", False: f"  wrong, it is {answer.target}", None: ""}[answer.right]
+        console.out.print(f"{place}{answer.predicted} ({answer.probability:.1%}){correctness}")
+    if len(answers) > _MOST_ANSWERS:
+        right = sum(answer.right is True for answer in answers)
+        count = f", {right} right" if any(answer.right is not None for answer in answers) else ""
+        console.out.print(f"… {len(answers)} in all{count}")
+    for number, step in enumerate(inspection.steps, start=1):
+        facts = [step.text, *([f"{step.right} right"] if step.right else [])]
+        facts += [f"{name} {x:.3f}" for name, x in (("loss", step.loss), ("halts here", step.halting)) if x is not None]
+        console.out.print(f"step {number}: {', '.join(facts)}")
+
+
+def export(
+    source: Annotated[Path, program_argument("A run folder, a saved model, or a program.", "RUN|FILE")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The file: .py, .pt2 or .onnx.", show_default=False)],
+    model: arguments.Model = None,
+    recipe: arguments.Recipe = None,
+    sets: arguments.Sets = None,
+    allow: arguments.Allow = None,
+    checkpoint: arguments.Checkpoint = None,
+    force: Annotated[bool, flag("--force", "Overwrite existing files.")] = False,
+    plugin: arguments.Plugin = None,
+    as_json: arguments.AsJson = False,
+) -> None:
+    """Write a model as a file that runs without archlang: a run with its selected weights, a program with new weights.
+
+    The suffix of the file is its format. `.py` is plain torch code, with the weights in a `.pt` file beside it;
+    `.pt2` is a program of torch.export, and `.onnx` runs in onnxruntime.
+
+    Example: archlang export runs/ndr/2026-01-31_12-00-00 -o ndr.py
+    """
+    from archlang.api.run import load_module
+    from archlang.compile import load_named
+    from archlang.export.formats import check_target
+    from archlang.export.formats import export as write
+
+    if source.is_dir() and (model is not None or recipe is not None or sets):
+        console.fail("a run folder has its own model, recipe and statics", "omit --model, --recipe and --set", code=2)
+    if not source.is_dir() and checkpoint is not None:
+        console.fail("a program has no checkpoints", "omit --checkpoint, or name a run folder", code=2)
+    if source.suffix != ".arch" and not os.path.lexists(source):
+        remedy = "check the path; `archlang runs list` lists the runs"
+        console.fail(f"there is no run, saved model or program {source}", remedy)
+    check_target(out, overwrite=force)
+    with console.plain_warnings():
+        module = (
+            load_module(source, checkpoint or "best", plugin or ())
+            if source.is_dir()
+            else load_named(source, model, recipe, parse_sets(sets), plugins=plugin or (), allow=allow or ())
+        )
+        files = write(module.eval(), out, overwrite=force, is_stored=source.is_dir())
+    if as_json:
+        sizes = [{"path": str(file), "bytes": file.stat().st_size} for file in files]
+        console.out.write_json({"model": module.program.graph.name, "files": sizes})
+        return
+    for file in files:
+        console.out.print(f"wrote {file}")

@@ -1,0 +1,271 @@
+"""`archlang show`, `viz`, `summary` and `diff`: every stage, picture, cost and difference of programs."""
+
+import json
+import re
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import archlang
+from archlang.cli.app import app
+from archlang.graph.text import parse_graph
+from archlang.passes.pipeline import PASSES
+from tests.cli.conftest import MODEL, Command
+
+RECIPES = Path(archlang.__file__).parent / "recipes"
+GUTLB, NDR = str(RECIPES / "gutlb.arch"), str(RECIPES / "ndr.arch")
+
+
+def run(*command: str) -> str:
+    done = CliRunner().invoke(app, list(command))
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+
+def test_the_tree_is_that_of_the_text(archlang: Command, folder: Path) -> None:
+    result = archlang("show", "bad.arch", "--tree")
+    assert result.code == 0
+    assert result.out.startswith("Program(")
+    assert "Return(" in result.out
+    assert "Name(parts=('nrom',))" in result.out
+
+
+def test_the_graph_reads_back(archlang: Command, folder: Path) -> None:
+    for option in ("--graph", "--no-passes", "--without=common"):
+        result = archlang("show", "model.arch", option)
+        assert result.code == 0
+        assert "call @embed" in result.out
+        assert parse_graph(result.out)
+
+
+@pytest.mark.parametrize("stage", ["--torch", "--lowered"])
+def test_the_torch_program_names_its_lines(archlang: Command, folder: Path, stage: str) -> None:
+    result = archlang("show", "model.arch", stage)
+    assert result.code == 0
+    assert "def forward(self, x" in result.out
+    assert "# model.arch:2" in result.out
+    compile(result.out, "shown", "exec")
+
+
+def test_the_first_recipe_gives_the_statics_unless_another_is_named(archlang: Command, folder: Path) -> None:
+    assert "d = 8" in archlang("show", "model.arch").out
+    assert "d = 16" in archlang("show", "model.arch", "--recipe", "wide").out
+    assert "d = 32" in archlang("show", "model.arch", "--set", "model.d=32").out
+
+
+def test_a_model_alone_needs_the_sizes_of_a_task(archlang: Command, folder: Path) -> None:
+    result = archlang("show", "model.arch", "--model", "m", "--set", "classes=3", "--set", "vocab=5")
+    assert result.code == 0
+    assert "linear[out = 3" in result.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (("model.arch", "--tree", "--torch"), 2, "different stages"),
+        (("model.arch", "--model", "other"), 1, "unknown model or block `other`"),
+        (("model.arch", "--recipe", "other"), 1, "unknown recipe `other`"),
+        (("model.arch", "--set", "model.width=3"), 1, "`model.width`"),
+        (("model.arch", "--set", "model.d"), 2, "path=value"),
+        (("broken.arch", "--tree"), 1, "E0101"),
+        (("bad.arch",), 1, "E02"),
+        (("nothing.arch",), 1, "no such file"),
+        ((".",), 1, "it is a folder"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_impossible_requests_are_errors(
+    archlang: Command, folder: Path, arguments: tuple[str, ...], code: int, words: str
+) -> None:
+    result = archlang("show", *arguments)
+    assert (result.code, result.out) == (code, "")
+    assert words in result.err
+
+
+def test_passes_are_listed_with_their_effects_and_can_be_skipped(archlang: Command, folder: Path) -> None:
+    result = archlang("show", "model.arch", "--passes", "--without", "dead")
+    lines = result.out.splitlines()
+    names = [line.split()[0] for line in lines]
+    assert names == [step.name for step in PASSES]
+    assert "3 nodes to 3" in lines[0]
+    assert lines[names.index("dead")].endswith("skipped")
+    assert lines[names.index("batch_chunks")].endswith("see `--lowered`")
+
+
+def test_a_required_or_unknown_pass_cannot_be_skipped(archlang: Command, folder: Path) -> None:
+    for name in ("inline", "speed"):
+        result = archlang("show", "model.arch", "--without", name)
+        assert result.code == 2
+        assert f"unknown optional pass `{name}`" in result.err
+
+
+def test_without_out_it_prints_a_tree_with_types() -> None:
+    text = run("viz", GUTLB)
+    assert "repeat ≤ 4" in text
+    assert "halting c by global_halt" in text
+    assert "→ h: seq[n, 64]" in text
+
+
+def test_svg_is_well_formed_and_shows_the_line_of_every_block(tmp_path: Path) -> None:
+    out = tmp_path / "gutlb.svg"
+    run("viz", GUTLB, "-o", str(out))
+    ElementTree.fromstring(out.read_text())
+    assert "h = embed[d](x)" in out.read_text()
+
+
+def test_a_picture_names_files_of_the_library_by_their_path_in_the_package(tmp_path: Path) -> None:
+    out = tmp_path / "gutlb.svg"
+    run("viz", GUTLB, "-o", str(out))
+    assert "archlang/recipes/gutlb.arch:" in out.read_text()
+    assert str(Path(archlang.__file__).parent) not in out.read_text()
+
+
+def test_the_page_is_small_and_needs_no_network(tmp_path: Path) -> None:
+    out = tmp_path / "gutlb.html"
+    run("viz", GUTLB, "-o", str(out))
+    text = out.read_text()
+    assert len(text.encode()) < 500_000
+    assert not re.findall(r"(?:src|href)=|@import|fetch\(|https?://(?!www\.w3\.org/)", text)
+
+
+def test_markup_in_a_program_is_text(tmp_path: Path) -> None:
+    file = tmp_path / "evil.arch"
+    file.write_text(
+        "model evil(x: tokens[n]) -> logits[n, vocab] {\n"
+        "    return linear[vocab](embed[8](x))  # </script><script>alert(1)</script><img onerror='a'>\n}\n"
+    )
+    for kind in ("html", "svg", "mmd"):
+        out = tmp_path / f"evil.{kind}"
+        run("viz", str(file), "-o", str(out), "--set", "vocab=5")
+        assert "<script>alert" not in out.read_text()
+        assert "<img" not in out.read_text()
+
+
+def test_missing_folders_of_a_picture_are_created(tmp_path: Path) -> None:
+    run("viz", GUTLB, "-o", str(tmp_path / "a" / "b" / "gutlb.svg"))
+    assert (tmp_path / "a" / "b" / "gutlb.svg").is_file()
+
+
+def test_a_pdf_is_one_page_with_the_picture_at_384_dots_an_inch(tmp_path: Path) -> None:
+    pytest.importorskip("resvg_py", reason="resvg-py is not installed")
+    for kind in ("pdf", "svg"):
+        run("viz", GUTLB, "--compact", "-o", str(tmp_path / f"gutlb.{kind}"))
+    pdf = (tmp_path / "gutlb.pdf").read_bytes()
+    assert pdf.startswith(b"%PDF-")
+    width, height = (float(size) * 96 / 72 for size in re.findall(rb"MediaBox \[ 0 0 ([\d.]+) ([\d.]+)", pdf)[0])
+    svg = ElementTree.fromstring((tmp_path / "gutlb.svg").read_text())
+    assert (width, height) == pytest.approx((int(svg.attrib["width"]), int(svg.attrib["height"])), abs=1)
+
+
+def test_an_unknown_suffix_is_an_error() -> None:
+    done = CliRunner().invoke(app, ["viz", GUTLB, "-o", "gutlb.gif"])
+    assert done.exit_code == 2
+    assert ".svg" in done.output
+
+
+def test_dot_and_mermaid_are_balanced_and_name_every_block(tmp_path: Path) -> None:
+    for kind in ("dot", "mmd"):
+        out = tmp_path / f"gutlb.{kind}"
+        run("viz", GUTLB, "-o", str(out))
+        text = out.read_text()
+        bare = re.sub(r'"(?:[^"\\]|\\.)*"', "", text)
+        if kind == "dot":
+            assert bare.count("{") == bare.count("}") > 1
+        else:
+            assert len(re.findall(r"^ *subgraph", text, re.M)) == len(re.findall(r"^ *end$", text, re.M)) > 1
+        assert '"' not in bare
+        for block in ("embed", "attention", "norm", "feedforward", "copy_gate", "global_halt", "linear"):
+            assert block in text
+
+
+def test_png(tmp_path: Path) -> None:
+    pytest.importorskip("resvg_py", reason="the extra `view` is not installed")
+    out = tmp_path / "gutlb.png"
+    run("viz", GUTLB, "-o", str(out))
+    assert out.read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_summary_grows_with_the_batch() -> None:
+    (single,) = json.loads(run("summary", GUTLB, "--json", "--length", "64"))
+    (batch,) = json.loads(run("summary", GUTLB, "--json", "--length", "64", "--batch", "4"))
+    assert batch["flops"] == 4 * single["flops"]
+    assert single["unique"] == 125_446
+
+
+BLOCKS = """block loops(h: seq[n, d]) -> seq[n, d] {
+    repeat 3 { h <- norm(h) }
+    return h
+}
+block other(h: seq[n, d]) -> seq[n, d] { return loops(h) }
+"""
+
+
+def test_a_block_is_drawn_by_its_name_and_called_a_block(folder: Path) -> None:
+    Path("blocks.arch").write_text(BLOCKS, encoding="utf-8")
+    assert run("viz", "blocks.arch", "--model", "loops").startswith("block loops")
+    assert run("viz", "model.arch").startswith("model m")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message", "remedy"),
+    [
+        (["blocks.arch"], "this file has no model", "`--model loops`; the blocks are `loops`, `other`"),
+        (["blocks.arch", "-m", "x"], "unknown model or block `x`", "help: the blocks are `loops`, `other`"),
+        (["blocks.arch", "-m", "otter"], "unknown model or block `otter`", "did you mean `other`?"),
+        (["model.arch", "-m", "x"], "unknown model or block `x`", "help: the models are `m`"),
+        (["both.arch", "-m", "x"], "unknown model or block `x`", "the models are `m`; the blocks are `loops`, `other`"),
+    ],
+)
+def test_what_can_be_drawn_is_named(
+    archlang: Command, folder: Path, arguments: list[str], message: str, remedy: str
+) -> None:
+    Path("blocks.arch").write_text(BLOCKS, encoding="utf-8")
+    Path("both.arch").write_text(MODEL + BLOCKS, encoding="utf-8")
+    result = archlang("viz", *arguments)
+    assert result.code == 1
+    assert message in result.err
+    assert remedy in result.err
+
+
+PROGRAM = """block mixer(h: seq[n, d], g: seq[n, e]) -> seq[n, d] { return h + linear[d](concat(h, g)) }
+model m(x: tokens[n]) -> logits[classes] { return embed[8](x) |> last |> linear[classes] }
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "sets", "reason"),
+    [
+        ("mixer", "--set d=16 --set e=16", "sets sizes that the inputs have"),
+        ("m", "--set classes=10 --set vocab=10", "sets sizes that a task sets"),
+    ],
+)
+def test_the_remedy_sets_every_unknown_size(
+    name: str, sets: str, reason: str, archlang: Command, tmp_path: Path
+) -> None:
+    file = tmp_path / "p.arch"
+    file.write_text(PROGRAM, encoding="utf-8")
+    shown = archlang("summary", str(file), "--model", name).out
+    assert f"`{sets}` {reason}." in shown
+    assert "The sums do not include" not in archlang("summary", str(file), "--model", name, *sets.split()).out
+
+
+def test_the_models_of_the_first_recipes_are_compared() -> None:
+    assert run("diff", NDR, NDR).strip() == "nothing changed"
+
+
+def test_two_models_of_one_file_are_compared() -> None:
+    assert "copy gate removed" in run("diff", NDR, NDR, "--model", "transformer")
+    assert "copy gate added" in run("diff", NDR, NDR, "--model-before", "transformer")
+    assert run("diff", NDR, NDR, "--model-before", "transformer", "--model", "transformer").strip() == "nothing changed"
+
+
+def test_a_recipe_chooses_the_second_model() -> None:
+    assert "copy gate removed" in run("diff", NDR, NDR, "--recipe", "baseline")
+
+
+@pytest.mark.parametrize("option", ["--model", "--model-before"])
+def test_an_unknown_model_of_a_comparison_is_a_mistake(archlang: Command, option: str) -> None:
+    result = archlang("diff", NDR, NDR, option, "nope")
+    assert (result.code, "the models are `ndr`, `transformer`" in result.err) == (1, True)

@@ -1,0 +1,174 @@
+"""Files, folders, `-` and words that the shell completes, as arguments of commands."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import typer
+
+from archlang.cli.arguments import arch_files
+from tests.cli.conftest import GOOD, MODEL, Command
+
+Complete = Callable[..., list[str]]
+
+
+@pytest.fixture
+def in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def write(*names: str) -> None:
+    for name in names:
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
+        Path(name).write_text("")
+
+
+def test_files_stay_in_the_order_in_which_they_are_named(in_folder: None) -> None:
+    write("b.arch", "a.arch")
+    named = [Path("b.arch"), Path("missing.arch"), Path("a.arch")]
+    assert arch_files(named) == named
+
+
+def test_the_programs_of_a_folder_are_sorted_by_path(in_folder: None) -> None:
+    write("b.arch", "a/c.arch", "a/b/d.arch", "a/notes.md")
+    assert arch_files([Path(".")]) == [Path("a/b/d.arch"), Path("a/c.arch"), Path("b.arch")]
+
+
+def test_hidden_folders_are_skipped_unless_they_are_named(in_folder: None) -> None:
+    write("a.arch", ".venv/lib/b.arch", "deep/.git/c.arch")
+    assert arch_files([Path(".")]) == [Path("a.arch")]
+    assert arch_files([Path(".venv")]) == [Path(".venv/lib/b.arch")]
+
+
+def test_a_folder_may_have_the_name_of_a_program(in_folder: None) -> None:
+    write("odd.arch/a.arch")
+    assert arch_files([Path(".")]) == [Path("odd.arch/a.arch")]
+
+
+def test_a_folder_without_programs_is_an_error(in_folder: None, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("empty").mkdir()
+    with pytest.raises(typer.Exit) as end:
+        arch_files([Path("empty")])
+    assert end.value.exit_code == 1
+    assert "the folder `empty` contains no .arch file" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("check", "FILE"), ("fmt", "FILE", "--diff"), ("viz", "FILE"), ("summary", "FILE"), ("show", "FILE"),
+        ("show", "FILE", "--tree"), ("show", "FILE", "--lowered"), ("diff", "FILE", "model.arch", "--recipe", "wide"),
+        ("diff", "model.arch", "FILE", "--recipe", "wide"),
+    ],
+    ids=" ".join,
+)  # fmt: skip
+def test_a_program_of_standard_input_is_read_like_a_file(
+    archlang: Command, folder: Path, command: tuple[str, ...]
+) -> None:
+    of_input, of_file = (
+        archlang(*(name if word == "FILE" else word for word in command), stdin=MODEL.encode())
+        for name in ("-", "model.arch")
+    )
+    assert of_input.code == 0, of_input.err
+    assert of_input.out.replace("<stdin>", "model.arch") == of_file.out
+
+
+@pytest.mark.parametrize("command", ["show", "summary", "diff", "viz"])
+def test_a_mistake_in_standard_input_is_one_of_stdin(archlang: Command, folder: Path, command: str) -> None:
+    second_file = ["model.arch"] if command == "diff" else []
+    result = archlang(command, "-", *second_file, stdin=MODEL.replace("last", "lsat").encode())
+    assert result.code == 1
+    assert "unknown block `lsat`\n --> <stdin>:2:27\n" in result.err
+
+
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [
+        (("watch", "-"), "watch"), (("train", "-"), "train"), (("table", "-"), "table"), (("tune", "-"), "tune"),
+        (("export", "-", "--out", "m.py"), "export"), (("report", "-"), "report"), (("test", "-"), "test"),
+        (("data", "show", "ctl", "--program", "-"), "data show"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)  # fmt: skip
+def test_a_command_that_cannot_read_standard_input_says_what_to_do(
+    archlang: Command, folder: Path, command: tuple[str, ...], name: str
+) -> None:
+    result = archlang(*command, stdin=MODEL.encode())
+    assert (result.code, result.out) == (2, "")
+    assert result.err == (
+        f"error: `archlang {name}` does not read standard input\n"
+        "  help: save the program as a file, and name the file\n"
+    )
+
+
+def test_standard_input_is_compared_with_a_file(archlang: Command) -> None:
+    result = archlang("diff", "-", "-", stdin=MODEL.encode())
+    assert result.code == 2
+    assert result.err.startswith("error: both programs are `-`\n")
+
+
+@pytest.mark.parametrize("command", ["check", "fmt"])
+@pytest.mark.parametrize(("stdin", "code"), [(b"\xff", "E0109"), (b"block {", "E0101"), (b" " * 2_000_000, "E0110")])
+def test_a_standard_input_that_is_no_program_is_a_diagnostic(
+    archlang: Command, command: str, stdin: bytes, code: str
+) -> None:
+    result = archlang(command, "-", stdin=stdin)
+    assert (result.code, result.out == "") == (1, command == "fmt")
+    assert result.err.startswith(f"error[{code}]")
+
+
+@pytest.mark.parametrize(
+    "words", [("check", "good.arch"), ("fmt", "ugly.arch"), ("check", "--fix"), ("check", "--plugin", "mine.py")]
+)
+def test_standard_input_is_read_alone(archlang: Command, folder: Path, words: tuple[str, ...]) -> None:
+    before = (folder / "ugly.arch").read_text()
+    result = archlang(words[0], "-", *words[1:], stdin=GOOD.encode())
+    assert (result.code, result.out, (folder / "ugly.arch").read_text()) == (2, "", before)
+    assert "`-` cannot be combined with" in result.err
+
+
+@pytest.fixture
+def complete(archlang: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Complete:
+    """Returns a function that completes the last word of a command line, in a folder with a program and a run."""
+    monkeypatch.chdir(tmp_path)
+    Path("mine.arch").write_text(MODEL, encoding="utf-8")
+    Path("notes.txt").touch()
+    Path("runs/first").mkdir(parents=True)
+    Path("runs/first/run.json").touch()
+
+    def run(*words: str) -> list[str]:
+        monkeypatch.setenv("_ARCHLANG_COMPLETE", "complete_bash")
+        monkeypatch.setenv("COMP_WORDS", " ".join(["archlang", *words]))
+        monkeypatch.setenv("COMP_CWORD", str(len(words)))
+        return archlang().out.split()
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("words", "completions"),
+    [
+        (("check", "mi"), {"mine.arch", "mixed/chunked_pointers"}),
+        (("train", "gut"), {"gut", "gutlb"}),
+        (("train", "mine.arch", "w"), {"wide"}),
+        (("train", "gutlb", "b"), {"baseline"}),
+        (("eval", "ru"), {"runs/"}),
+        (("blocks", "geometric"), {"geometric_attention"}),
+        (("blocks", "pan"), {"panm"}),
+        (("tasks", "ct"), {"ctl"}),
+        (("optimizers", "adam"), {"adam", "adamw"}),
+        (("explain", "E050"), {"E0501"}),
+        (("new", "b"), {"block"}),
+        (("recipes", "papers/ndr/t"), {"papers/ndr/table1"}),
+    ],
+)
+def test_a_word_is_completed(words: tuple[str, ...], completions: set[str], complete: Complete) -> None:
+    assert completions <= set(complete(*words))
+
+
+def test_run_folders_are_offered_first(complete: Complete) -> None:
+    assert complete("inspect", "") == ["runs/first"]
+
+
+def test_other_files_are_not_programs(complete: Complete) -> None:
+    assert complete("check", "no") == []

@@ -1,0 +1,478 @@
+"""Steps of frequent shapes become CUDA graphs, and do not change the curve of a run."""
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves, tree_map_only
+
+from archlang.compile import build, compile_graph
+from archlang.names import library
+from archlang.plan.from_file import plan_recipe
+from archlang.plan.plan import BoundExtern, Plan
+from archlang.record.checkpoint import Checkpoints
+from archlang.record.mistakes import RunError
+from archlang.runs import training
+from archlang.train import cuda_graph
+from archlang.train.cuda_graph import CudaGraphs, CudaGraphWarning, make_capture
+from archlang.train.step import EagerStep, LossAndNorm, MemoryWarning
+from archlang.train.stop import Stop
+from tests.sampling import one_in
+from tests.tiny_run import StopAfter
+from tests.train.test_step import SYNCHRONIZING
+
+
+class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call] # torch's own
+    """Records operations as a CUDA graph does: with the memory that each reads and writes, and with its Python
+    arguments frozen."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.operations: list[tuple[Any, Any, Any, Any]] = []  # Any: as torch hands them over
+        self.before: dict[int, tuple[torch.UntypedStorage, torch.UntypedStorage]] = {}
+        self.own: dict[int, Tensor] = {}
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:  # Any: torch's
+        if str(func).removeprefix("aten.").startswith(SYNCHRONIZING):
+            # The host would wait for its result.
+            raise RuntimeError("operation not permitted when stream is capturing\nand a second line of details")
+        kwargs = kwargs or {}
+        storages = [storage_of(leaf) for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, Tensor)]
+        if func._schema.is_mutable:
+            for storage in storages:
+                if storage.data_ptr() not in {*self.own, *self.before}:
+                    copy = storage.clone()  # type: ignore[no-untyped-call] # torch's own
+                    self.before[storage.data_ptr()] = storage, copy
+        results = func(*args, **kwargs)
+        read = {storage.data_ptr() for storage in storages}
+        for leaf in tree_leaves(results):
+            if isinstance(leaf, Tensor) and storage_of(leaf).data_ptr() not in read:
+                self.own[storage_of(leaf).data_ptr()] = leaf.detach()
+        self.operations.append(tree_map_only(Tensor, Tensor.detach, (func, args, kwargs, results)))
+        return results
+
+    def undo(self) -> None:
+        """Restores the memory that the recorded operations changed: a capture takes no step."""
+        for storage, copy in self.before.values():
+            storage.copy_(copy)
+
+    def spoil(self) -> None:
+        """Overwrites the results, as another graph of the same memory pool does."""
+        for tensor in self.own.values():
+            if tensor.is_floating_point():
+                tensor.fill_(torch.nan)
+
+    @torch.enable_grad()  # without it an LSTM does not store what its backward needs
+    def launch(self) -> None:
+        for func, args, kwargs, results in self.operations:
+            new_results = func(*args, **kwargs)
+            for old, new in zip(tree_leaves(results), tree_leaves(new_results), strict=True):
+                if isinstance(old, Tensor) and storage_of(old).data_ptr() != storage_of(new).data_ptr():
+                    old.copy_(new)
+
+
+def storage_of(tensor: Tensor) -> torch.UntypedStorage:
+    return tensor.untyped_storage()
+
+
+class Captures:
+    """A fake capture: graphs on the CPU that share one memory pool, which has room for `room` of them."""
+
+    def __init__(self, room: int = 100) -> None:
+        self.room = room
+        self.recorded: list[Recorder] = []
+        self.launched: list[int] = []
+
+    def __call__(self, step: Callable[[], LossAndNorm]) -> Callable[[], LossAndNorm]:
+        random, recorder = torch.get_rng_state(), Recorder()
+        with recorder:
+            result = step()
+        recorder.undo()
+        torch.set_rng_state(random)
+        if len(self.recorded) == self.room:
+            raise torch.OutOfMemoryError("no room")
+        number = len(self.recorded)
+        self.recorded.append(recorder)
+
+        def launch() -> LossAndNorm:
+            self.launched.append(number)
+            for graph in self.recorded:
+                graph.spoil()
+            recorder.launch()
+            return result
+
+        return launch
+
+
+# Which shapes
+
+
+def double(items: Tensor) -> LossAndNorm:
+    return items.sum() * 2.0, None
+
+
+def launched_loss(graphs: CudaGraphs, shape: tuple[int, ...], items: Tensor) -> float | None:
+    result = graphs.launch(shape, items, double) if graphs.is_due(shape) else None
+    return None if result is None else float(result[0])
+
+
+def test_a_shape_is_captured_at_its_third_step() -> None:
+    captures = Captures()
+    graphs = CudaGraphs(captures)
+    items = {4: torch.arange(4), 5: torch.arange(5)}
+    losses = [launched_loss(graphs, (width,), items[width]) for width in (4, 5, 4, 4, 4, 5, 5)]
+    assert losses == [None, None, None, 12.0, 12.0, None, 20.0]
+    assert captures.launched == [0, 0, 1]
+
+
+def test_a_graph_reads_the_items_of_each_launch() -> None:
+    graphs = CudaGraphs(Captures())
+    losses = [launched_loss(graphs, (2,), torch.tensor([number, 1])) for number in range(5)]
+    assert losses == [None, None, 6.0, 8.0, 10.0]
+
+
+def test_the_next_step_does_not_overwrite_a_loss() -> None:
+    graphs = CudaGraphs(Captures())
+    results = [graphs.launch((1,), torch.tensor([number]), double) for number in range(3)]
+    assert [float(result[0]) for result in results if result is not None] == [0.0, 2.0, 4.0]
+
+
+def test_the_number_of_graphs_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cuda_graph, "_MOST_GRAPHS", 2)
+    captures = Captures()
+    graphs = CudaGraphs(captures)
+    for width in (1, 2, 3):
+        for _ in range(5):
+            launched_loss(graphs, (width,), torch.arange(width))
+    assert len(captures.recorded) == 2
+
+
+# Runs
+
+PROGRAM = """
+model small[d = 8](x: tokens[n]) -> logits[classes] {
+    h = embed[d](x)
+    repeat 3 { h <- norm(h + dropout[0.1](geometric_attention[2](h))) }
+    return linear[classes](last(h))
+}
+
+model halting[d = 8](x: tokens[n]) -> logits[classes] {
+    h = embed[d](x)
+    repeat 3 halting h by token_halt { h <- h + feedforward[8](norm(h)) }
+    return linear[classes](last(h))
+}
+
+recipe small {
+    task  ctl[symbols = 3, functions = 2, new_functions = 0, reserved = 0, balanced = true, train = 1..3, valid = 4..4,
+              test = 5..6, train_size = 30, iid_size = 3, valid_size = 20, test_size = 40]
+    model small
+    train TRAIN
+}
+"""
+# Learning rates with few binary digits, as graphs hold them as 32-bit floats.
+SETTINGS = "batch = 4, steps = 40, every = 20, schedule = warmup, warmup = 8, clip = 1.0, ponder = 0.5"
+OPTIMIZERS = {
+    "adamw": f"adamw[lr = 0.0078125, weight_decay = 0.01, label_smoothing = 0.1, {SETTINGS}]",
+    "adam": f"adam[lr = 0.0078125, weight_decay = 0.01, clip_value = 0.1, {SETTINGS}]",
+    "rmsprop": f"rmsprop[lr = 0.0078125, alpha = 0.95, momentum = 0.9, weight_decay = 0.01, {SETTINGS}]",
+    "rmsprop without momentum": f"rmsprop[lr = 0.0078125, {SETTINGS}]",
+    "sgd": f"sgd[lr = 0.5, momentum = 0.9, weight_decay = 0.01, {SETTINGS}]",
+    "sgd without momentum": f"sgd[lr = 0.5, {SETTINGS}]",
+    "onecycle": "adamw[lr = 0.01, batch = 4, steps = 40, every = 20, schedule = onecycle, warmup = 8]",
+}
+# For capture torch uses other kernels for these, which round in another order.
+ROUNDED_DIFFERENTLY = ("rmsprop", "rmsprop without momentum", "onecycle")
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Path:
+    return written(tmp_path, "adamw")
+
+
+def written(folder: Path, optimizer: str) -> Path:
+    file = folder / "small.arch"
+    file.write_text(PROGRAM.replace("TRAIN", OPTIMIZERS[optimizer]))
+    return file
+
+
+@pytest.fixture
+def captures(monkeypatch: pytest.MonkeyPatch) -> Captures:
+    """Fake graphs on the CPU, where torch otherwise refuses its kernels for capture."""
+    captures = Captures()
+    monkeypatch.setattr(training, "make_capture", lambda *_: captures)
+    # The third shape of these runs is not captured.
+    monkeypatch.setattr(cuda_graph, "_MOST_GRAPHS", 2)
+    for module in (sys.modules["torch.optim.adam"], sys.modules["torch.optim.rmsprop"]):
+        monkeypatch.setattr(module, "_get_capturable_supported_devices", lambda **_: ["cpu"])
+    return captures
+
+
+def train(plan: Plan, folder: Path, with_graphs: bool = True, stop: Stop | None = None, device: str = "cpu") -> str:
+    """Trains a run, and returns its curve."""
+    training.train(plan, folder, device=device, graphs=with_graphs, stop=stop)
+    return (folder / "metrics.jsonl").read_text()
+
+
+def numbers(curve: str) -> list[float]:
+    return [number for line in curve.splitlines() for number in json.loads(line).values() if isinstance(number, float)]
+
+
+def weights(folder: Path) -> dict[str, Tensor]:
+    checkpoint = Checkpoints(folder / "checkpoints").latest()
+    assert checkpoint is not None
+    return dict(checkpoint.weights)
+
+
+@pytest.mark.parametrize("optimizer", one_in(2, OPTIMIZERS))
+def test_a_run_with_graphs_has_the_curve_of_one_without(
+    optimizer: str, tmp_path: Path, captures: Captures, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = plan_recipe(written(tmp_path, optimizer))
+    curve = train(plan, tmp_path / "graphs")
+    assert set(captures.launched) == {0, 1}
+    assert len(captures.launched) > 20
+    plain = train(plan, tmp_path / "plain", with_graphs=False)
+    if optimizer in ROUNDED_DIFFERENTLY:
+        torch.testing.assert_close(numbers(curve), numbers(plain), rtol=1e-3, atol=1e-4)
+        monkeypatch.setattr(cuda_graph, "_MOST_GRAPHS", 0)
+        assert curve == train(plan, tmp_path / "unrecorded")
+        assert len(captures.recorded) == 2
+        return
+    assert curve == plain
+    torch.testing.assert_close(weights(tmp_path / "graphs"), weights(tmp_path / "plain"), rtol=0, atol=0)
+
+
+OTHERS = {
+    "answers of several tokens": """
+use archlang.models.seq2seq
+
+recipe small {
+    task  copy[symbols = 2, train = 1..3, valid = 4..4, test = [5], train_size = 40, valid_size = 8, test_size = 8]
+    model seq2seq[d = 16, heads = 2, ff = 16, layers = 1, dropout = 0.1]
+    train adamw[lr = 0.0078125, batch = 4, steps = 30, every = 30]
+}
+""",
+    "chunks and an LSTM": """
+model small[d = 8](x: tokens[n]) -> logits[n, vocab] {
+    h = lstm[8](embed[d](x))
+    m = learned[2, d]()
+    y = scan c in chunks[4](h) carry m {
+        b = c + dropout[0.1](attention[2](norm(c), m))
+        m <- m + attention[2](norm(m), c)
+        emit b
+    }
+    return linear[vocab](y)
+}
+
+recipe small {
+    task  flipflop[length = 16, train_size = 64, iid_size = 8, valid_size = 8, test_length = [16], test_size = 8]
+    model small
+    train adamw[lr = 0.0078125, clip = 1.0, batch = 16, steps = 20, every = 10]
+}
+""",
+}
+
+
+@pytest.mark.parametrize("program", OTHERS)
+def test_every_launch_reads_all_tensors_of_its_batch(program: str, tmp_path: Path, captures: Captures) -> None:
+    file = tmp_path / "small.arch"
+    file.write_text(OTHERS[program])
+    curve = train(plan_recipe(file), tmp_path / "graphs")
+    assert len(captures.launched) > 10
+    assert curve == train(plan_recipe(file), tmp_path / "plain", with_graphs=False)
+
+
+@pytest.mark.parametrize("optimizer", one_in(3, ["adamw", "rmsprop", "onecycle"]))
+def test_a_resumed_run_with_graphs_equals_an_uninterrupted_one(
+    optimizer: str, tmp_path: Path, captures: Captures
+) -> None:
+    plan = plan_recipe(written(tmp_path, optimizer))
+    uninterrupted = train(plan, tmp_path / "uninterrupted")
+    train(plan, tmp_path / "stopped", stop=StopAfter(25))
+    count = len(captures.recorded)
+    assert train(plan, tmp_path / "stopped") == uninterrupted
+    assert len(captures.recorded) > count
+
+
+@pytest.mark.parametrize("optimizer", one_in(2, ["adamw", "rmsprop", "sgd", "onecycle"]))
+@pytest.mark.parametrize("first", [True, False], ids=["with graphs first", "without graphs first"])
+def test_a_run_can_resume_with_or_without_graphs(
+    optimizer: str, first: bool, tmp_path: Path, captures: Captures
+) -> None:
+    plan = plan_recipe(written(tmp_path, optimizer))
+    plain = train(plan, tmp_path / "plain", with_graphs=False)
+    train(plan, tmp_path / "run", with_graphs=first, stop=StopAfter(25))
+    curve = train(plan, tmp_path / "run", with_graphs=not first)
+    assert captures.launched
+    if optimizer in ROUNDED_DIFFERENTLY:
+        torch.testing.assert_close(numbers(curve), numbers(plain), rtol=1e-3, atol=1e-4)
+    else:
+        assert curve == plain
+
+
+def test_no_part_of_the_autograd_graph_outlives_a_step(
+    program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The node that accumulates a weight's gradient belongs to the stream that created it. If such a node outlived an
+    eager step, a capture would accumulate on a stream that is not captured."""
+    step, left = EagerStep.take, list[dict[str, int]]()
+
+    def accumulators(self: EagerStep) -> list[Any]:  # Any: a node, which torch declares without its metadata
+        return [torch.autograd.graph.get_gradient_edge(weight).node for weight in self.run.module.parameters()]
+
+    def marked(self: EagerStep, number: int, items: Any) -> Any:  # Any: as the step's
+        # Kept alive during the step, so that its backward uses them.
+        nodes = accumulators(self)
+        for node in nodes:
+            node.metadata["step"] = number
+        result = step(self, number, items)
+        del nodes, node
+        left.extend(dict(node.metadata) for node in accumulators(self))
+        return result
+
+    monkeypatch.setattr(EagerStep, "take", marked)
+    train(plan_recipe(program), tmp_path / "run", with_graphs=False)
+    assert left
+    assert not any(left)
+
+
+# What cannot be captured
+
+ADAMW = BoundExtern("adamw", "torch.optim:AdamW", {})
+
+
+def test_a_cpu_has_no_graphs(program: Path, tmp_path: Path) -> None:
+    with pytest.raises(RunError, match="this run cannot use CUDA graphs: `cpu` has none"):
+        training.train(plan_recipe(program), tmp_path / "run", device="cpu", graphs=True)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_halting_loop_cannot_be_captured(program: Path) -> None:
+    module = build(compile_graph(program, "halting", {"vocab": 5, "classes": 2}))
+    with pytest.raises(RunError, match="a halting loop's number of steps depends on what it computes"):
+        make_capture(module, ADAMW, torch.device("cuda"), "32")
+
+
+@pytest.mark.parametrize("name", ["lion", "muon", "schedule_free"])
+def test_an_optimizer_that_reads_its_rate_on_the_host_cannot_be_captured(name: str) -> None:
+    declared = library.optimizer(name)
+    assert declared is not None
+    with pytest.raises(RunError, match=f"the optimizer `{name}` reads its learning rate on the host"):
+        make_capture(nn.Linear(1, 1), BoundExtern(name, declared.python, {}), torch.device("cuda"), "32")
+
+
+def test_graphs_need_one_device_and_single_precision() -> None:
+    for precision, processes in (("bf16", 1), ("32", 2)):
+        with pytest.raises(RunError, match="they need one device and precision 32"):
+            make_capture(nn.Linear(1, 1), ADAMW, torch.device("cuda"), precision, processes)
+
+
+def test_batches_in_parts_run_eagerly(program: Path, tmp_path: Path, captures: Captures) -> None:
+    train(plan_recipe(program, sets={"train.micro": "1"}), tmp_path / "run")
+    assert not captures.recorded
+
+
+def test_a_run_that_halves_its_parts_frees_its_graphs(
+    program: Path, tmp_path: Path, captures: Captures, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gradients, failed = EagerStep._compute_gradients, list[int]()
+
+    def short(self: EagerStep, items: Any) -> Tensor:  # Any: an array
+        if captures.launched and not failed:
+            failed.append(len(captures.launched))
+            raise torch.OutOfMemoryError("no room")
+        return gradients(self, items)
+
+    monkeypatch.setattr(EagerStep, "_compute_gradients", short)
+    with pytest.warns(MemoryWarning, match="continuing with 2"):
+        train(plan_recipe(program), tmp_path / "run")
+    assert failed == [len(captures.launched)]
+
+
+def test_memory_for_some_graphs_warns_and_does_not_change_the_curve(
+    program: Path, tmp_path: Path, captures: Captures
+) -> None:
+    captures.room = 1
+    with pytest.warns(CudaGraphWarning, match="not enough memory for more than 1 CUDA graphs") as warned:
+        curve = train(plan_recipe(program), tmp_path / "run")
+    assert len(warned) == 1
+    assert set(captures.launched) == {0}
+    assert curve == train(plan_recipe(program), tmp_path / "plain", with_graphs=False)
+
+
+def test_a_step_that_cannot_be_captured_ends_the_run_with_the_reason(
+    program: Path, tmp_path: Path, captures: Captures, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    move = EagerStep._update
+
+    def asking(self: EagerStep) -> Tensor | None:
+        norm = move(self)
+        assert norm is not None
+        assert float(norm) > 0
+        return norm
+
+    def as_torch_does(step: Callable[[], LossAndNorm]) -> Callable[[], LossAndNorm]:
+        try:
+            return captures(step)
+        except RuntimeError:
+            raise RuntimeError("operation failed due to a previous error during capture")  # noqa: B904 # as torch does
+
+    monkeypatch.setattr(EagerStep, "_update", asking)
+    monkeypatch.setattr(training, "make_capture", lambda *_: as_torch_does)
+    message = "cannot be captured as a CUDA graph: .* not permitted when stream is capturing: omit"
+    with pytest.raises(RunError, match=message):
+        train(plan_recipe(program), tmp_path / "run")
+    monkeypatch.undo()
+    plain = train(plan_recipe(program), tmp_path / "plain", with_graphs=False)
+    assert train(plan_recipe(program), tmp_path / "run", with_graphs=False) == plain
+
+
+# On a GPU
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+def test_on_a_gpu_a_run_with_graphs_has_the_curve_of_one_without(optimizer: str, tmp_path: Path) -> None:
+    plan = plan_recipe(written(tmp_path, optimizer))
+    curve = train(plan, tmp_path / "graphs", device="cuda")
+    plain = train(plan, tmp_path / "plain", with_graphs=False, device="cuda")
+    torch.testing.assert_close(numbers(curve), numbers(plain), rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
+@pytest.mark.parametrize("after", [True, False], ids=["with graphs", "without graphs"])
+def test_on_a_gpu_a_resumed_run_equals_an_uninterrupted_one(after: bool, program: Path, tmp_path: Path) -> None:
+    plan = plan_recipe(program)
+    uninterrupted = train(plan, tmp_path / "uninterrupted", device="cuda")
+    train(plan, tmp_path / "stopped", stop=StopAfter(25), device="cuda")
+    curve = train(plan, tmp_path / "stopped", with_graphs=after, device="cuda")
+    torch.testing.assert_close(numbers(curve), numbers(uninterrupted), rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
+def test_the_host_does_not_wait_for_a_launched_step(
+    program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    launch, launched = CudaGraphs.launch, list[bool]()
+
+    def strict(self: CudaGraphs, shape: Any, items: Any, step: Any) -> Any:  # Any: as the graphs'
+        is_captured = shape in self._graphs
+        launched.append(is_captured)
+        torch.cuda.set_sync_debug_mode("error" if is_captured else "default")
+        try:
+            return launch(self, shape, items, step)
+        finally:
+            torch.cuda.set_sync_debug_mode("default")
+
+    monkeypatch.setattr(CudaGraphs, "launch", strict)
+    train(plan_recipe(program), tmp_path / "run", device="cuda")
+    assert sum(launched) > 20
