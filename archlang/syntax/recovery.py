@@ -119,7 +119,7 @@ class Recovery(Feed):
         if self.feed(tokens, ("LBRACE",)):
             return
         kinds = [terminal(value) for value in self.stack.values]
-        is_named = len(tokens) > 1 and kinds[1:2] == ["NAME"]
+        is_named = len(tokens) > 1 and kinds[1:2] == ["NAME"] and tokens[1] != "from"
         has_source = kinds[2:4] in (["FROM", "NAME"], ["FROM", "STRING"])
         self.stack.cut((4 if has_source else 2) if is_named else 0)
         place = tokens[-1].end_pos or 0

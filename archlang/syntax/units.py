@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 # Tokens between a word and the brace that says what the word begins.
 _MOST_LINES = 150
+_RECIPES = ("recipe", "table")
 _LOOPS = ("repeat", "stack", "scan", "experts")
 _HEADERS = ("if", "else", "elif", "elsif", "elseif", "for", "while", *_LOOPS)
 # Words with which a line continues the one before it, and words before which a line does not end.
@@ -74,7 +75,9 @@ def items(tokens: list[Token]) -> Iterator[list[Token]]:
     start, depth, has_body = 0, 0, False
     for index, token in enumerate(tokens):
         is_complete = has_body and depth == 0 and is_word(token) and is_first(tokens, index)
-        is_complete = is_complete and (token.column == 1 or (token in PART_WORDS and _closes(tokens, index)))
+        is_complete = is_complete and (
+            token.column == 1 or (tokens[start] not in _RECIPES and _is_recipe(tokens, index))
+        )
         if index > start and (
             is_complete or (token in ITEM_WORDS and _begins_item(tokens, start, index, depth, heads))
         ):
@@ -86,10 +89,10 @@ def items(tokens: list[Token]) -> Iterator[list[Token]]:
         yield tokens[start:]
 
 
-def _closes(tokens: list[Token], index: int) -> bool:
-    """Returns whether a `}` closes the lines of an item whose header is missing."""
+def _is_recipe(tokens: list[Token], index: int) -> bool:
+    """Returns whether a line begins those of a recipe or a table whose header is missing, which a `}` closes."""
     following = (token for token in tokens[index : index + _MOST_LINES] if token in ("{", "}"))
-    return next(following, None) == "}"
+    return tokens[index] in PART_WORDS and next(following, None) == "}"
 
 
 def _begins_item(tokens: list[Token], start: int, index: int, depth: int, heads: dict[int, int]) -> bool:
@@ -102,7 +105,7 @@ def _begins_item(tokens: list[Token], start: int, index: int, depth: int, heads:
         end = heads.get(end, end) + 1 if tokens[end : end + 1] == ["["] else end
         if tokens[end : end + 1] in (["("], ["->"]):
             return depth == 0 or token.column == 1
-        is_part = tokens[start] in ("recipe", "table") if depth else (token.column or 0) > (tokens[start].column or 0)
+        is_part = tokens[start] in _RECIPES if depth else (token.column or 0) > (tokens[start].column or 0)
         return token.column == 1 and has_name and not is_part
     return depth == 0 or (token.column == 1 and has_name)
 
@@ -336,7 +339,7 @@ class _Cutter:
         unit.opener, end = self._tokens[self._place], self._closers[self._place]
         self._place += 1
         first = self._tokens[self._place : self._place + 2]
-        is_recipe = word in ("recipe", "table")
+        is_recipe = word in _RECIPES
         if word not in ITEM_WORDS and len(first) == 2 and first[0] in PART_WORDS:
             is_recipe = is_named(first[1])
         unit.body = self._units(end, is_recipe)

@@ -85,7 +85,7 @@ def test_a_line_of_no_recipe_says_what_to_write(text: str, remedy: str) -> None:
 
 
 @pytest.mark.parametrize("first", ["    task ctl\n    model m[d = 8]\n", "    model m[d = 8]\n    task ctl\n"])
-@pytest.mark.parametrize("before", ["", BLOCK, RECIPE])
+@pytest.mark.parametrize("before", ["", BLOCK])
 def test_the_lines_of_a_recipe_whose_header_is_gone_are_one_mistake_and_no_model(first: str, before: str) -> None:
     program, found = parse_tolerantly(Source("p.arch", f"{before}{first}    train adamw\n}}\n{TABLE}"))
     (mistake,) = found
