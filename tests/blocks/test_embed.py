@@ -1,6 +1,7 @@
 """Embed: its table, initial values and frozen row."""
 
 from collections.abc import Callable
+from functools import partial
 from math import sqrt
 
 import pytest
@@ -9,20 +10,7 @@ from torch import Tensor
 
 from archlang.blocks.embed import Embed
 
-
-def embed(
-    *,
-    d: int = 6,
-    init: str = "normal",
-    scaling: str = "none",
-    dropout: float = 0.0,
-    frozen: int = -1,
-    frozen_start: str = "drawn",
-    vocab: int = 9,
-) -> Embed:
-    return Embed(
-        d=d, init=init, scaling=scaling, dropout=dropout, frozen=frozen, frozen_start=frozen_start, vocab=vocab
-    )
+embed = partial(Embed, d=6, init="normal", scaling="none", dropout=0.0, frozen=-1, frozen_start="drawn", vocab=9)
 
 
 @pytest.mark.parametrize("scaling", ["none", "token_upscaling", "position_downscaling"])

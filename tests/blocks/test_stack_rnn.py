@@ -46,15 +46,3 @@ def test_states_and_gradients_are_those_of_the_equations(agree: Callable[..., No
 def test_a_stack_of_one_slot_forgets(agree: Callable[..., None]) -> None:
     block = network(slots=1)
     agree(block, slow_network(block), torch.randn(2, 4, 5, dtype=torch.float64), mask_n=None)
-
-
-def test_a_state_depends_only_on_earlier_inputs() -> None:
-    block, x = network(), torch.randn(1, 6, 5).double()
-    changed = x.clone()
-    changed[:, 3:] = torch.randn(1, 3, 5).double()
-    assert block(x)[:, :3].equal(block(changed)[:, :3])
-    assert block(x)[:, 3:].ne(block(changed)[:, 3:]).any()
-
-
-def test_an_empty_sequence_has_no_states() -> None:
-    assert network()(torch.zeros(2, 0, 5).double()).shape == (2, 0, 6)

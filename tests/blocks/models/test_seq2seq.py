@@ -47,23 +47,6 @@ def test_padding_never_changes_a_real_position(statics: dict[str, Any]) -> None:
         torch.testing.assert_close(together[row, :m], alone[0], atol=1e-12, rtol=1e-12)
 
 
-@variants
-def test_the_order_of_a_batch_changes_nothing(statics: dict[str, Any]) -> None:
-    module, (source, target, lengths) = seq2seq(**statics), items()
-    order = [2, 0, 1]
-    turned = module(source[order], target[order], lengths={name: values[order] for name, values in lengths.items()})
-    torch.testing.assert_close(turned, module(source, target, lengths=lengths)[order], atol=1e-12, rtol=1e-12)
-
-
-@variants
-def test_an_answer_does_not_read_later_tokens(statics: dict[str, Any]) -> None:
-    module, (source, target, _) = seq2seq(**statics), items()
-    changed = target.clone()
-    changed[:, 3:] = (changed[:, 3:] + 1) % 5
-    assert module(source, target)[:, :3].allclose(module(source, changed)[:, :3], rtol=0, atol=1e-12)
-    assert module(source, target)[:, 3:].ne(module(source, changed)[:, 3:]).any()
-
-
 def test_a_universal_model_may_be_deeper_than_in_training() -> None:
     shallow, deep = seq2seq(universal=True), seq2seq(universal=True, layers=7)
     deep.load_state_dict(shallow.state_dict())
