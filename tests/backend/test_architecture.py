@@ -46,16 +46,6 @@ def batch() -> tuple[torch.Tensor, torch.Tensor]:
 # Calls
 
 
-def test_the_result_of_a_sample_does_not_depend_on_its_padding(compiled: Compiled) -> None:
-    module = compiled(EVERYTHING).double()
-    x, lengths = batch()
-    padded = torch.cat([x, torch.randint(0, 11, (3, 4))], 1)
-    together = module(x, lengths=lengths)
-    close(module(padded, lengths=lengths), together)
-    for sample, length, result in zip(x, lengths, together, strict=True):
-        close(module(sample[None, :length])[0], result)
-
-
 def test_lengths_of_several_fields_are_given_by_name(compiled: Compiled) -> None:
     module = compiled(TRANSLATOR)
     (source, lengths), target = batch(), torch.randint(0, 11, (3, 4))

@@ -120,33 +120,6 @@ def test_repeat_is_a_loop_over_one_set_of_weights(compiled: Compiled) -> None:
     close(module(x, lengths=lengths), wanted)
 
 
-def test_stack_has_its_own_weights_in_each_step_and_reads_outer_values(compiled: Compiled) -> None:
-    module = compiled(
-        """
-        model m[d = 8](x: tokens[n]) -> logits[classes] {
-            let shared = linear[d]
-            h = embed[d](x)
-            k = h
-            stack 2 {
-                h <- feedforward[16](h) + shared(k)
-                stack 3 {
-                    k <- relu(linear[d](k)) + shared(h)
-                }
-            }
-            return linear[classes](mean(h + k))
-        }
-        """
-    )
-    x = torch.randint(0, 11, (3, 6))
-    at = module.get_submodule
-    h = k = at("embed")(x)
-    for step in range(2):
-        h = at(f"stack.{step}.feedforward")(h) + at("shared")(k)
-        for inner in range(3):
-            k = torch.relu(at(f"stack.{step}.stack.{inner}.linear")(k)) + at("shared")(h)
-    close(module(x), at("linear")((h + k).mean(1)))
-
-
 def test_states_of_a_loop_move_in_order(compiled: Compiled) -> None:
     module = compiled(
         PLUGINS
@@ -208,28 +181,6 @@ X, LENGTHS = torch.tensor([[2, 9, 3, 1], [1, 0, 2, 5], [7, 1, 1, 1]]), torch.ten
 
 
 @pytest.mark.parametrize("per_position", [False, True])
-def test_halting_stops_each_sample_or_position_separately(compiled: Compiled, per_position: bool) -> None:
-    module = compiled(HALTING, plugins=True, model="states", per_position=per_position)
-    states = module(X, lengths=LENGTHS)
-    steps = halts_by(X, LENGTHS, per_position)
-    for b, i in steps.nonzero().tolist():
-        h = k = mixture = float(X[b, i])
-        for _ in range(int(steps[b, i])):
-            h, k = h + 1, k + h
-            mixture = (mixture + h) / 2
-        assert states[b, i].tolist() == [mixture, k]
-
-
-@pytest.mark.parametrize("per_position", [False, True])
-def test_a_state_without_positions_moves_while_anything_in_its_sample_does(
-    compiled: Compiled, per_position: bool
-) -> None:
-    module = compiled(HALTING, plugins=True, model="vector", per_position=per_position)
-    moves = halts_by(X, LENGTHS, per_position).amax(1)
-    assert module(X, lengths=LENGTHS).flatten().tolist() == ((moves + 1) * LENGTHS).tolist()
-
-
-@pytest.mark.parametrize("per_position", [False, True])
 def test_ponder_and_depth_are_means_over_the_batch(compiled: Compiled, per_position: bool) -> None:
     module = compiled(HALTING, plugins=True, model="states", per_position=per_position)
     module(X, lengths=LENGTHS)
@@ -257,26 +208,6 @@ EMITTING = (
 )
 
 
-@pytest.mark.parametrize("per_position", [False, True])
-def test_a_halting_loop_emits_the_result_of_the_last_step_of_each_sample_or_position(
-    compiled: Compiled, per_position: bool
-) -> None:
-    module = compiled(EMITTING, plugins=True, model="m", per_position=per_position, summed=False)
-    emitted = module(X, lengths=LENGTHS)
-    steps = halts_by(X, LENGTHS, per_position)
-    for b, i in steps.nonzero().tolist():
-        assert emitted[b, i].item() == 10 * (X[b, i] + steps[b, i])
-    for b, length in enumerate(LENGTHS.tolist()):  # as alone
-        close(module(X[b : b + 1, :length]), emitted[b : b + 1, :length])
-
-
-def test_the_emission_of_a_position_that_has_halted_does_not_change_with_others(compiled: Compiled) -> None:
-    module = compiled(EMITTING, plugins=True, model="m", per_position=True, summed=True)
-    emitted = module(torch.tensor([[1, 3]]))
-    # The bodies compute [2, 4], [3, 5] and [3, 6].
-    close(emitted, torch.tensor([[[2.0 * 2 + 6], [2.0 * 6 + 9]]]))
-
-
 def test_a_halting_block_without_probabilities_of_halting_cannot_be_supervised(compiled: Compiled) -> None:
     module = compiled(EMITTING, plugins=True, model="m", per_position=True, summed=False)
     split = Split({"x": Ragged.of([[2, 1]])}, Ragged.of([[0, 0]]))
@@ -292,60 +223,6 @@ def test_a_halting_loop_stops_when_all_samples_have_halted(compiled: Compiled) -
     loop.watch = tallies.append
     module(torch.tensor([[2, 9], [1, 9]]))
     assert [tally.accepted.tolist() for tally in tallies] == [[True, True], [True, False]]
-
-
-def test_halting_loops_nest(compiled: Compiled) -> None:
-    module = compiled(
-        PLUGINS
-        + """
-        model m(x: tokens[n]) -> logits[n, 1] {
-            h = same[1](x)
-            k = h * 0
-            repeat 3 halting h by halt_after {
-                g = h
-                repeat 2 halting g by halt_after {
-                    g <- g + 1.0
-                    k <- k + 1.0
-                }
-                h <- h + 1.0
-            }
-            return k
-        }
-        """,
-        plugins=True,
-    )
-    x = torch.tensor([[1, 5], [2, 5], [9, 5]])
-    # Sample by sample, the inner steps of each outer step: h = 1; then h = 2, 3; then 9, 10, 11.
-    inner = [[1], [2, 2], [2, 2, 2]]
-    wanted = torch.tensor([float(sum(steps)) for steps in inner])
-    close(module(x), wanted[:, None, None].expand(3, 2, 1))
-    # An outer step adds the ponder of its inner loop only where it is taken; the depth is the outer loop's.
-    close(module.ponder, (wanted + torch.tensor([1.0, 2.0, 3.0])).mean())
-    close(module.mean_depth, torch.tensor(2.0))
-
-
-@pytest.mark.parametrize(("loop", "times"), [("repeat 3", 3), ("stack 2", 2)])
-def test_ponder_adds_up_over_the_steps_of_a_loop_and_depth_is_their_mean(
-    compiled: Compiled, loop: str, times: int
-) -> None:
-    module = compiled(
-        PLUGINS
-        + f"""
-        model m(x: tokens[n]) -> logits[n, 1] {{
-            k = same[1](x)
-            {loop} {{
-                h = same[1](x)
-                repeat 9 halting h by halt_after {{ h <- h + 1.0 }}
-                k <- k + h
-            }}
-            return k
-        }}
-        """,
-        plugins=True,
-    )
-    module(torch.tensor([[2], [4]]))
-    close(module.ponder, torch.tensor(3.0 * times))
-    close(module.mean_depth, torch.tensor(3.0))
 
 
 # Scan
@@ -366,14 +243,6 @@ SCAN = (
     }
     """
 )
-
-
-def test_scan_emits_the_chunks_in_order(compiled: Compiled) -> None:
-    x = torch.arange(10).reshape(2, 5)
-    module = compiled(SCAN, plugins=True)
-    close(module(x), x[..., None] * 2 + 1.0)
-    real = torch.arange(5) < torch.tensor([[2], [5]])
-    close(module(x, lengths=torch.tensor([2, 5]))[real], (x[..., None] * 2 + 1.0)[real])
 
 
 def test_a_sample_without_real_positions_in_a_chunk_keeps_its_memory(compiled: Compiled) -> None:
@@ -404,28 +273,3 @@ def test_ponder_and_depth_of_a_scan_are_means_over_real_chunks(compiled: Compile
     close(module.mean_depth, torch.tensor([(2 + 4 + 6) / 3, (3 + 5) / 2, 8.0]).mean())
     module(x)
     close(module.ponder, torch.tensor([4.0, 17 / 3, 26 / 3]).mean())
-
-
-def test_scans_nest_in_loops_and_loops_in_scans(compiled: Compiled) -> None:
-    module = compiled(
-        PLUGINS
-        + """
-        model m(x: tokens[n]) -> logits[n, 1] {
-            h = same[1](x)
-            m = count(h) * 0
-            repeat 2 {
-                y = scan c in chunks[2](h) carry m {
-                    repeat 3 { c <- c + 1.0 }
-                    m <- m + count(c)
-                    emit c
-                }
-                h <- y
-            }
-            z = scan c in chunks[9](h) carry m { m <- m + count(c) emit c }
-            return z
-        }
-        """,
-        plugins=True,
-    )
-    x = torch.arange(5)[None]
-    close(module(x), x[..., None] + 6.0)
