@@ -47,9 +47,19 @@ BODIES = {
     "return linear[vocab](y)",
     "emission of a halting loop": "y = repeat 4 halting h by token_halt[0.8] { h <- tanh(h + 1) "
     "emit linear[d](mean(h)) * h + sum(h) } return linear[vocab](y)",
+    "act with captured values and another state": "k = h m = learned[3, d, init = normal]() "
+    "repeat 9 halting h by act[epsilon = 0.2, ponder = equation] { k <- norm(k + h) "
+    "h <- h + attention[2](norm(h), m) + linear[d](k) } return linear[vocab](h + k)",
+    "scans in a halting loop": "u = chunks[3](linear[d](h)) repeat 6 halting h by global_halt[0.9, transition = true] "
+    "{ m = learned[2, d]() y = scan c in chunks[3](h) carry m { m <- norm(m + attention[1](m, c)) "
+    "emit c + attention[2](c, m) } z = scan a in u carry m { m <- norm(m + attention[1](m, a)) emit a } "
+    "h <- norm(h + y + z) } return linear[vocab](h)",
+    "a memory of a halting loop in a scan": "m = learned[2, d]() y = scan c in chunks[3](h) carry m { "
+    "repeat 6 halting c by global_halt[0.9] { c <- c + attention[2](norm(c), m) } m <- norm(m + attention[1](m, c)) "
+    "emit c } return linear[vocab](y)",
     # Emissions of other lengths
-    "a longer emission of a repeat": f"y = repeat 2 {{ h <- norm(h) emit append(h, h) }} return "
-    "linear[vocab]({LOOKS})",
+    "a longer emission of a repeat": "y = repeat 2 { h <- norm(h) emit append(h, h) } return "
+    f"linear[vocab]({LOOKS})",
     "a longer emission of a stack": "y = stack 2 { h <- linear[d](h) emit append(learned[3, d, init = normal](), "
     f"append(h, h)) }} return linear[vocab]({LOOKS})",
     "a longer emission of a halting loop": "y = repeat 3 halting h by global_halt { h <- norm(h + 1) "
@@ -91,6 +101,11 @@ BODIES = {
     "y = scan c in chunks[3](h) carry past growing { z = scan v in c carry past growing "
     "{ a = v + first(read(expand(v), past)) past <- append(past, expand(a)) emit a } "
     "repeat 2 { z <- norm(z + read(z, past)) } emit z } repeat 2 { y <- norm(y + read(y, past)) } "
+    "return linear[vocab](y)",
+    "work of a chunk before its memory is read": "m = learned[3, d, init = normal]() g = linear[d](h) "
+    "y = scan c in chunks[5, balanced = true](h) carry m "
+    "{ k = norm(2 * c + feedforward[6](c)) stack 2 { k <- norm(k + c) } "
+    "a = k + attention[2](k, m) + attention[2](c, g) m <- norm(m + attention[1](m, a)) emit a } "
     "return linear[vocab](y)",
     # Experts and charges
     "experts of positions and of a vector": "let f = linear[d] s = softmax(linear[4](h)) y = experts v in h by s "
