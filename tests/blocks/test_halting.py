@@ -142,21 +142,6 @@ def test_the_compared_steps_differ() -> None:
 
 
 @pytest.mark.parametrize("kind", BLOCKS)
-@pytest.mark.parametrize("threshold", [0.5, 0.999])
-def test_halting_weights_sum_to_one(kind: str, threshold: float) -> None:
-    """The state of each step is a unit vector of its own, so the mixture contains the weights."""
-    block = BLOCKS[kind](threshold=threshold, length_cap=False, d=10).double()
-    count = iter(range(1, 10))
-    units = torch.eye(10, dtype=torch.float64)
-    tallies = drive(block, lambda state, _: units[next(count)].expand_as(state), units[0].expand(2, 3, 10), None, 9)
-    for tally in tallies:
-        torch.testing.assert_close(tally.mixture.sum(-1), torch.ones(2, 3, dtype=torch.float64), atol=1e-12, rtol=0)
-        assert tally.mixture.ge(0).all()
-        steps = tally.steps if tally.steps.dim() == 2 else tally.steps[:, None].expand(2, 3)
-        assert tally.mixture.gt(0).sum(-1).equal(steps + 1)
-
-
-@pytest.mark.parametrize("kind", BLOCKS)
 def test_halting_at_once_returns_the_input_without_ponder(kind: str) -> None:
     block = BLOCKS[kind]()
     block.output.bias.data.fill_(20.0)
