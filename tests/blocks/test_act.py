@@ -71,18 +71,6 @@ def test_each_column_halts_by_its_own_sum(variant: str, ponder: str, opening: fl
         torch.testing.assert_close(actual, expected, atol=1e-9, rtol=1e-9)
 
 
-@pytest.mark.parametrize("opening", [-6.0, -1.5, 0.0])
-def test_weights_of_graves_sum_to_one_after_every_step(opening: float) -> None:
-    """The state of each step is a unit vector of its own, so the result contains the weights."""
-    block = act(d=10).double()
-    block.halt.bias.data.fill_(opening)
-    units = torch.eye(10, dtype=torch.float64)
-    count = iter(range(1, 10))
-    start = units[0].expand(2, 3, 10)
-    for tally in drive(block, lambda state: units[next(count)].expand_as(state), start, None, 9):
-        torch.testing.assert_close(tally.mixture.sum(-1), torch.ones(2, 3, dtype=torch.float64), atol=1e-12, rtol=0)
-
-
 def test_halted_columns_are_still_transformed() -> None:
     block = act().double()
     block.halt.weight.data.copy_(torch.tensor([[2.0, 0, 0, 0]]))

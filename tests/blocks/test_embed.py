@@ -31,11 +31,8 @@ def test_init_selects_the_distribution_of_the_table(init: str, deviation: float)
     weight = embed(d=200, vocab=1000, init=init).weight
     assert weight.std().item() == pytest.approx(deviation, rel=0.01)
     assert weight.mean().item() == pytest.approx(0, abs=deviation / 100)
-
-
-def test_a_xavier_table_is_uniform() -> None:
-    weight = embed(d=200, vocab=1000, init="xavier").weight
-    assert weight.abs().max().item() == pytest.approx(sqrt(6 / 1200), rel=1e-3)
+    if init == "xavier":  # uniform
+        assert weight.abs().max().item() == pytest.approx(sqrt(6 / 1200), rel=1e-3)
 
 
 def test_a_frozen_row_gets_no_gradient() -> None:

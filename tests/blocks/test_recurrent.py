@@ -98,23 +98,14 @@ def test_misreading_is_the_wrong_order_of_layers_and_directions() -> None:
     close(block(x), torch.cat((wrong[0], wrong[1]), dim=-1))
 
 
-def test_a_gru_starts_from_its_argument(agree: Callable[..., None]) -> None:
-    block = Gru(hidden=6, d=4, s=6)
+@pytest.mark.parametrize("block", [Gru(hidden=6, d=4, s=6), GruFromZero(hidden=6, d=4)])
+def test_a_gru_starts_from_its_argument_or_from_zero(block: Gru | GruFromZero, agree: Callable[..., None]) -> None:
+    def slow(x: Tensor, *start: Tensor, mask_n: Tensor | None) -> Tensor:
+        starts = start[0] if start else x.new_zeros(len(x), 6)
+        return torch.stack([torch.stack(slow_gru(block.gru, list(row), h)) for row, h in zip(x, starts, strict=True)])
 
-    def slow(x: Tensor, start: Tensor, mask_n: Tensor | None) -> Tensor:
-        return torch.stack([torch.stack(slow_gru(block.gru, list(row), h)) for row, h in zip(x, start, strict=True)])
-
-    agree(block, slow, torch.randn(3, 5, 4, dtype=torch.float64), torch.randn(3, 6, dtype=torch.float64), mask_n=None)
-
-
-def test_a_gru_from_zero_starts_from_zero(agree: Callable[..., None]) -> None:
-    block = GruFromZero(hidden=6, d=4)
-
-    def slow(x: Tensor, mask_n: Tensor | None) -> Tensor:
-        start = torch.zeros(6, dtype=torch.float64)
-        return torch.stack([torch.stack(slow_gru(block.gru, list(row), start)) for row in x])
-
-    agree(block, slow, torch.randn(3, 5, 4, dtype=torch.float64), mask_n=None)
+    start = [torch.randn(3, 6, dtype=torch.float64)] if isinstance(block, Gru) else []
+    agree(block, slow, torch.randn(3, 5, 4, dtype=torch.float64), *start, mask_n=None)
 
 
 def test_reverse_leaves_padding_at_the_end() -> None:

@@ -21,7 +21,7 @@ PROGRAMS = 300
 COMPILED = 30
 # The number of programs that a run checks by default and with `-m slow`, and the share of each kind: how many failures
 # it finds in its time.
-FEW = 50
+FEW = 25
 MANY = int(os.environ.get("ARCHLANG_RANDOM_PROGRAMS", "20000"))
 SHARES = {"typed": 0.4, "mutated": 0.2, "leaky": 0.4}
 CONSTRUCTS = {
