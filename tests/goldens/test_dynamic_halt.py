@@ -334,21 +334,13 @@ def test_universal_transformers_that_halt(golden: Golden, folder: Path) -> None:
 BOTTLENECK = """
 model encode[
     heads: int, ff: int, layers: int, updates: int, size: int, count: int, balanced: bool, slots: int, head_dim: int,
-    causal: bool](x: seq[n, d]) -> {result} {{
-    return x |> bottleneck_layers[
+    causal: bool{declared}](x: seq[n, d]) -> {result} {{
+    return x |> {block}[
         heads, ff, layers, updates, count, size, balanced, slots, readout = {readout}, head_dim = head_dim,
-        causal = causal, equal_lengths = true]{pool}
+        causal = causal, equal_lengths = true{chosen}]{pool}
 }}
 """
-GATED_BOTTLENECK = """
-model encode[
-    heads: int, ff: int, layers: int, updates: int, size: int, count: int, balanced: bool, slots: int, head_dim: int,
-    causal: bool, gated: bool, transition: bool](x: seq[n, d]) -> {result} {{
-    return x |> gated_bottleneck_layers[
-        heads, ff, layers, updates, count, size, balanced, slots, readout = {readout}, head_dim = head_dim,
-        gated = gated, transition = transition, causal = causal, equal_lengths = true]{pool}
-}}
-"""
+HALTS = {"declared": ", gated: bool, transition: bool", "chosen": ", gated = gated, transition = transition"}
 FIXED = 5
 """the number of chunks of the fixed recurrence"""
 
@@ -371,7 +363,8 @@ def bottleneck(golden: Golden, folder: Path, readout: str) -> Program:
         result, pool = "vec[d]", f" |> {POOL[str(golden.arrays['cfg.pooling'])]}"
     else:
         result, pool = "seq[n, d]", ""
-    text = (GATED_BOTTLENECK if halts else BOTTLENECK).format(result=result, readout=readout, pool=pool)
+    words = HALTS if halts else dict.fromkeys(HALTS, "")
+    text = BOTTLENECK.format(result=result, readout=readout, pool=pool, block=name, **words)
     statics: Statics = {
         **sizes(golden, "layer." if halts else "layer0."), "d": golden["in.x"].shape[-1],
         "layers": golden.number("cfg.layers"), "updates": golden.number("cfg.update_layers"),
