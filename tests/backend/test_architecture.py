@@ -1,11 +1,9 @@
 """Claims about compiled modules as modules: their call, their weights, their copies."""
 
 import copy
-from pathlib import Path
 
 import pytest
 import torch
-from safetensors.torch import load_file, save_file
 from torch import nn
 
 from tests.closeness import close
@@ -44,24 +42,6 @@ def batch() -> tuple[torch.Tensor, torch.Tensor]:
 
 
 # Calls
-
-
-def test_the_result_of_a_sample_does_not_depend_on_its_padding(compiled: Compiled) -> None:
-    module = compiled(EVERYTHING).double()
-    x, lengths = batch()
-    padded = torch.cat([x, torch.randint(0, 11, (3, 4))], 1)
-    together = module(x, lengths=lengths)
-    close(module(padded, lengths=lengths), together)
-    for sample, length, result in zip(x, lengths, together, strict=True):
-        close(module(sample[None, :length])[0], result)
-
-
-def test_lengths_of_several_fields_are_given_by_name(compiled: Compiled) -> None:
-    module = compiled(TRANSLATOR)
-    (source, lengths), target = batch(), torch.randint(0, 11, (3, 4))
-    together = module(source, target, lengths={"source": lengths})
-    alone = [module(source[b : b + 1, : lengths[b]], target[b : b + 1])[0] for b in range(3)]
-    close(together, torch.stack(alone))
 
 
 @pytest.mark.parametrize(
@@ -138,15 +118,6 @@ def test_a_shared_instance_is_in_the_state_dict_once(compiled: Compiled) -> None
     assert "e.weight" in dict(module.named_parameters())
 
 
-def test_weights_survive_safetensors(compiled: Compiled, tmp_path: Path) -> None:
-    x, lengths = batch()
-    first, second = compiled(EVERYTHING), compiled(EVERYTHING)
-    save_file(first.state_dict(), tmp_path / "weights.safetensors")
-    assert not torch.equal(first(x, lengths=lengths), second(x, lengths=lengths))
-    second.load_state_dict(load_file(tmp_path / "weights.safetensors"))
-    torch.testing.assert_close(first(x, lengths=lengths), second(x, lengths=lengths), rtol=0, atol=0)
-
-
 def test_a_copy_has_separate_weights_in_every_loop(compiled: Compiled) -> None:
     module = compiled(EVERYTHING)
     x, lengths = batch()
@@ -194,12 +165,3 @@ def test_loops_call_a_module_that_replaces_a_block(compiled: Compiled) -> None:
     for step in range(2):
         setattr(module.get_submodule(f"stack.{step}"), "norm", Zero())  # noqa: B010
     assert module(torch.randint(0, 11, (2, 3))).abs().sum() == 0
-
-
-def test_each_step_of_a_stack_is_a_module_that_hooks_see(compiled: Compiled) -> None:
-    module = compiled("model m(x: tokens[n]) -> logits[n, 4] { h = embed[4](x) stack 3 { h <- norm(h) } return h }")
-    seen = []
-    for name, step in module.get_submodule("stack").named_children():
-        step.register_forward_hook(lambda *_, name=name: seen.append(name))
-    module(torch.randint(0, 11, (2, 3)))
-    assert seen == ["0", "1", "2"]

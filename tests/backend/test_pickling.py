@@ -60,18 +60,6 @@ _NESTED = """model nested(x: tokens[n]) -> logits[classes] {
 }"""
 
 
-def test_a_copy_has_weights_of_its_own(compiled: Compiled) -> None:
-    module = compiled(_NESTED)
-    copied = _unpickled(module)
-    tokens = torch.randint(0, 11, (2, 5))
-    expected = module(tokens)
-    with torch.no_grad():
-        for weight in copied.parameters():
-            weight.zero_()
-    assert torch.equal(module(tokens), expected)
-    assert not torch.equal(copied(tokens), expected)
-
-
 def test_a_copy_keeps_the_choice_to_compute_chunk_by_chunk() -> None:
     from archlang.backend.build import build_module
 

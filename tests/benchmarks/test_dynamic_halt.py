@@ -1,15 +1,13 @@
 """Both sides of the comparison compute the same, and samples halt at different depths."""
 
 from dataclasses import replace
-from functools import partial
 
 import pytest
 import torch
 import torch.nn.functional as F
-from torch.testing import assert_close
 
-from benchmarks.comparison import hand_name
 from benchmarks.dynamic_halt import NAMES, SIZES, batch, pair, tiny
+from tests.benchmarks.sides import same_sides
 
 
 @pytest.mark.parametrize(("name", "chunk"), [("UT", 0), ("GUT", 0), ("TLB", 4), ("TLB", 6), ("GUTLB", 4), ("GUTLB", 6)])
@@ -18,19 +16,13 @@ def test_the_handwritten_module_has_the_outputs_costs_and_gradients_of_the_page(
     modules = [module.double() for module in pair(size)]
     tokens, lengths, answers = batch(size)
     lengths[1], lengths[2] = 2, 5  # some chunks have no real position
-    gradients = []
-    results = []
+    results, losses = [], []
     for module in modules:
         logits = module(tokens, lengths=lengths)
         assert isinstance(module.ponder, torch.Tensor)
         results.append(torch.cat((logits.flatten(), module.ponder[None])))
-        (F.cross_entropy(logits, answers) + 0.1 * module.ponder).backward()  # type: ignore[no-untyped-call]
-        gradients.append({name: parameter.grad for name, parameter in module.named_parameters()})
-    assert_close(*results, rtol=1e-10, atol=1e-10)
-    for own, gradient in gradients[0].items():
-        hand = gradients[1].pop(hand_name(own, NAMES))
-        assert_close(gradient, hand, rtol=1e-8, atol=1e-10, msg=partial("{}: {}".format, own))
-    assert not gradients[1]
+        losses.append(F.cross_entropy(logits, answers) + 0.1 * module.ponder)
+    same_sides(modules, results, losses, NAMES)
 
 
 @pytest.mark.parametrize("name", ["UT", "GUT", "GUTLB"])

@@ -34,11 +34,6 @@ def test_an_activation_is_its_formula(kind: type[activations.Elementwise], formu
     )
 
 
-@pytest.mark.parametrize("kind", [kind for kind, _ in FORMULAS])
-def test_an_activation_has_no_weights(kind: type[activations.Elementwise]) -> None:
-    assert list(kind(d=4).state_dict()) == []
-
-
 def test_log_is_its_formula_and_is_finite_below_its_floor() -> None:
     x = torch.tensor([-1.0, 0.0, 1e-3, 1.0, math.e], dtype=torch.float64, requires_grad=True)
     y = activations.Log(floor=1e-2, d=5)(x)

@@ -3,6 +3,7 @@
 import math
 import sys
 from collections.abc import Callable
+from functools import partial
 from math import sqrt
 from typing import Any
 
@@ -13,38 +14,13 @@ from torch import Tensor
 from archlang.backend.runtime.call_cache import call_scope
 from archlang.blocks import attention as blocks_attention
 from archlang.blocks.attention import Attention
-from archlang.blocks.positions import AbsolutePositions
 from archlang.kernels import dropout as kernel
 from tests.closeness import close
 
-
-def attention(
-    *,
-    heads: int = 2,
-    position: str = "none",
-    causal: bool = False,
-    dropout: float = 0.0,
-    output_dropout: float = 0.0,
-    head_dim: int = 0,
-    causal_rule: str = "always",
-    padded: str = "zero",
-    init: str = "xavier",
-    d: int = 8,
-    e: int = 8,
-) -> Attention:
-    return Attention(
-        heads=heads,
-        position=position,
-        causal=causal,
-        dropout=dropout,
-        output_dropout=output_dropout,
-        head_dim=head_dim,
-        causal_rule=causal_rule,
-        padded=padded,
-        init=init,
-        d=d,
-        e=e,
-    )
+attention = partial(
+    Attention, heads=2, position="none", causal=False, dropout=0.0, output_dropout=0.0, head_dim=0,
+    causal_rule="always", padded="zero", init="xavier", d=8, e=8,
+)  # fmt: skip
 
 
 def sinusoids(length: int, d: int) -> Tensor:
@@ -97,8 +73,8 @@ def slow_attention(block: Attention, c: int) -> Callable[..., Tensor]:
                         logits.append(first @ second / sqrt(c) - bias)
                         values.append(block.value.weight[part] @ kv[b, j])
                     powers = [torch.exp(logit) for logit in logits]
-                    total = sum(powers, torch.zeros(()))
-                    heads.append(sum((p / total * v for p, v in zip(powers, values, strict=True)), torch.zeros(c)))
+                    total = sum(powers, q.new_zeros(()))
+                    heads.append(sum((p / total * v for p, v in zip(powers, values, strict=True)), q.new_zeros(c)))
                 y = block.output.weight @ torch.cat(heads)
                 rows.append(y if mask_n is None or mask_n[b, i] else torch.zeros_like(y))
             samples.append(torch.stack(rows))
@@ -107,7 +83,7 @@ def slow_attention(block: Attention, c: int) -> Callable[..., Tensor]:
     return slow
 
 
-REAL = torch.tensor([[True] * 5, [True, True, True, False, False]])
+REAL = torch.arange(5) < torch.tensor([[5], [3], [0]])
 
 
 @pytest.mark.parametrize("position", ["none", "absolute", "rotary", "xpos", "alibi"])
@@ -119,13 +95,13 @@ def test_self_attention_is_the_softmax_over_real_keys(
 ) -> None:
     block = attention(position=position, causal=causal, head_dim=head_dim).double()
     slow = slow_attention(block, head_dim or 4)
-    x = torch.randn(2, 5, 8, dtype=torch.float64)
+    x = torch.randn(3, 5, 8, dtype=torch.float64)
     agree(block, slow, x, x.clone(), mask_n=mask, mask_m=mask)
 
 
 def test_cross_attention_reads_keys_of_another_width_and_length(agree: Callable[..., None]) -> None:
     block = attention(e=6).double()
-    q, kv = torch.randn(2, 3, 8, dtype=torch.float64), torch.randn(2, 5, 6, dtype=torch.float64)
+    q, kv = torch.randn(3, 3, 8, dtype=torch.float64), torch.randn(3, 5, 6, dtype=torch.float64)
     agree(block, slow_attention(block, 4), q, kv, mask_n=None, mask_m=REAL)
 
 
@@ -134,44 +110,11 @@ def test_cross_attention_reads_keys_of_another_width_and_length(agree: Callable[
 def test_weights_returns_the_weights_that_forward_uses(causal: bool, position: str) -> None:
     block = attention(causal=causal, position=position).double()
     x = torch.randn(2, 5, 8, dtype=torch.float64)
-    weights = block.weights(x, x, mask_m=REAL)
+    weights = block.weights(x, x, mask_m=REAL[:2])
     values = block.value(x).reshape(2, 5, 2, 4).transpose(1, 2)
     expected = block.output((weights @ values).transpose(1, 2).flatten(2))
-    close(block(x, x, mask_m=REAL), expected)
+    close(block(x, x, mask_m=REAL[:2]), expected)
     close(weights.sum(-1), torch.ones(2, 2, 5, dtype=torch.float64))
-
-
-@pytest.mark.parametrize("position", ["none", "absolute", "rotary", "xpos"])
-def test_padding_never_changes_a_real_position(position: str) -> None:
-    block = attention(position=position).double()
-    x = torch.randn(1, 3, 8, dtype=torch.float64)
-    padded = torch.cat((x, torch.randn(1, 4, 8, dtype=torch.float64)), dim=1)
-    mask = torch.arange(7)[None] < 3
-    alone, beside = block(x, x), block(padded, padded, mask_n=mask, mask_m=mask)
-    torch.testing.assert_close(beside[:, :3], alone, atol=1e-12, rtol=1e-12)
-    assert beside[:, 3:].eq(0).all()
-
-
-def test_a_sample_without_real_keys_has_the_result_zero_and_finite_gradients() -> None:
-    block = attention()
-    x = torch.randn(2, 4, 8, requires_grad=True)
-    mask = torch.tensor([[False] * 4, [True] * 4])
-    y = block(x, x, mask_m=mask)
-    assert y[0].eq(0).all()
-    y.square().sum().backward()
-    assert x.grad is not None
-    assert x.grad.isfinite().all()
-
-
-@pytest.mark.parametrize("mask", [None, torch.ones(1, 6, dtype=torch.bool)], ids=["no mask", "ragged"])
-def test_a_causal_query_does_not_see_later_keys(mask: Tensor | None) -> None:
-    block = attention(causal=True, position="xpos")
-    x = torch.randn(1, 6, 8)
-    changed = x.clone()
-    changed[:, 3:] = torch.randn(1, 3, 8)
-    before, after = block(x, x, mask_m=mask), block(changed, changed, mask_m=mask)
-    assert before[:, :3].equal(after[:, :3])
-    assert before[:, 3:].ne(after[:, 3:]).any()
 
 
 def test_equal_lengths_is_causal_only_for_equal_lengths() -> None:
@@ -186,14 +129,6 @@ def test_equal_lengths_is_causal_only_for_equal_lengths() -> None:
     assert block(q, longer).equal(never(q, longer))
 
 
-def test_absolute_positions_are_added_to_both_inputs() -> None:
-    inside, outside = attention(position="absolute"), attention()
-    outside.load_state_dict(inside.state_dict())
-    q, kv = torch.randn(2, 3, 8), torch.randn(2, 5, 8)
-    place = AbsolutePositions(scaling="none", dropout=0.0, d=8)
-    close(inside(q, kv), outside(place(q), place(kv)))
-
-
 @pytest.mark.parametrize("position", ["rotary", "xpos"])
 def test_only_differences_of_positions_matter(position: str) -> None:
     block = attention(position=position).double()
@@ -201,12 +136,6 @@ def test_only_differences_of_positions_matter(position: str) -> None:
     shifted = torch.cat((torch.randn(1, 9, 8, dtype=torch.float64), x), dim=1)
     mask = torch.arange(13)[None] >= 9
     torch.testing.assert_close(block(shifted, shifted, mask_m=mask)[:, 9:], block(x, x), atol=1e-12, rtol=1e-12)
-
-
-def test_without_positions_the_keys_have_no_order() -> None:
-    block = attention().double()
-    q, kv = torch.randn(2, 3, 8, dtype=torch.float64), torch.randn(2, 5, 8, dtype=torch.float64)
-    torch.testing.assert_close(block(q, kv[:, torch.randperm(5)]), block(q, kv), atol=1e-12, rtol=1e-12)
 
 
 def test_xpos_stays_finite_far_beyond_training_lengths() -> None:
@@ -280,15 +209,8 @@ def test_attention_to_few_keys_is_that_of_torch_s_kernel(
 
 def test_padded_queries_may_be_computed() -> None:
     block = attention(padded="computed")
-    x = torch.randn(2, 5, 8)
+    x = torch.randn(3, 5, 8)
     assert block(x, x, mask_n=REAL, mask_m=REAL).equal(block(x, x, mask_m=REAL))
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
-def test_the_result_has_the_dtype_of_the_states(dtype: torch.dtype) -> None:
-    block = attention(position="xpos").to(dtype)
-    x = torch.randn(2, 5, 8, dtype=dtype)
-    assert block(x, x, mask_n=REAL, mask_m=REAL).dtype == dtype
 
 
 def in_pairs(x: Tensor, turns: Tensor) -> Tensor:

@@ -38,15 +38,3 @@ def test_each_step_attends_by_the_state_before_it(mask: Tensor | None, agree: Ca
 
     inputs = (torch.randn(3, *shape, dtype=torch.float64) for shape in ((2, 3), (6, 4), (5,)))
     agree(block, slow, *inputs, mask_t=None, mask_n=mask)
-
-
-def test_no_step_depends_on_a_later_input() -> None:
-    block = AttentiveGru(hidden=5, e=3, d=4, s=5)
-    x, memory, start = torch.randn(1, 6, 3), torch.randn(1, 4, 4), torch.randn(1, 5)
-    changed = torch.cat((x[:, :3], torch.randn(1, 3, 3)), dim=1)
-    assert block(x, memory, start)[:, :3].equal(block(changed, memory, start)[:, :3])
-
-
-def test_no_steps_give_an_empty_sequence() -> None:
-    block = AttentiveGru(hidden=5, e=3, d=4, s=5)
-    assert block(torch.zeros(2, 0, 3), torch.zeros(2, 4, 4), torch.zeros(2, 5)).shape == (2, 0, 5)

@@ -18,8 +18,3 @@ def test_features_are_in_the_order_of_the_arguments(shape: tuple[int, ...], agre
         return torch.stack([torch.stack(row) for row in rows]).reshape(*shape, -1)
 
     agree(Concat(), slow, *(torch.randn(*shape, width, dtype=torch.float64) for width in (1, 4, 2)))
-
-
-def test_a_single_argument_is_returned_unchanged() -> None:
-    x = torch.randn(2, 3, 4)
-    assert Concat()(x).equal(x)

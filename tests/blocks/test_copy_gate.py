@@ -19,14 +19,11 @@ def test_each_channel_is_mixed_by_its_gate(agree: Callable[..., None]) -> None:
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
-def test_a_closed_gate_copies_bit_for_bit(dtype: torch.dtype) -> None:
+def test_a_closed_gate_copies_and_an_open_one_updates_bit_for_bit(dtype: torch.dtype) -> None:
     u, h = torch.randn(2, 5, 7, 4, dtype=dtype).unbind()
-    assert CopyGate(column_dropout=0.0, d=4)(torch.zeros_like(h), u, h).equal(h)
-
-
-def test_an_open_gate_updates_bit_for_bit() -> None:
-    u, h = torch.randn(2, 5, 7, 4).unbind()
-    assert CopyGate(column_dropout=0.0, d=4)(torch.ones_like(h), u, h).equal(u)
+    gate = CopyGate(column_dropout=0.0, d=4)
+    assert gate(torch.zeros_like(h), u, h).equal(h)
+    assert gate(torch.ones_like(h), u, h).equal(u)
 
 
 def test_column_dropout_closes_whole_columns_without_scaling() -> None:

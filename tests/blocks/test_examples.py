@@ -30,16 +30,11 @@ def example(documentation: tuple[str, ...]) -> str:
 
 
 @pytest.mark.parametrize("name", BLOCKS)
-def test_a_block_has_an_example_that_uses_it_and_has_no_mistake(name: str) -> None:
+def test_a_block_has_an_example_that_has_no_mistake_and_runs_forward_and_backward(name: str, tmp_path: Path) -> None:
     text = example(BLOCKS[name].documentation)
     assert BLOCKS[name].name in text
     assert check_text(text) == ()
-
-
-@pytest.mark.parametrize("name", BLOCKS)
-def test_the_example_of_a_block_runs_forward_and_backward(name: str, tmp_path: Path) -> None:
     skip_without_extra(BLOCKS[name].name)
-    text = example(BLOCKS[name].documentation)
     path = tmp_path / "example.arch"
     path.write_text(text, encoding="utf-8")
     signature = text[text.index("(") + 1 : text.index(") ->")]

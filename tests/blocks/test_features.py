@@ -2,31 +2,28 @@
 
 from collections.abc import Callable
 
+import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from archlang.blocks.features import Constant, HeadColumns, RepeatFeatures, SliceFeatures, TileFeatures
 
 
-def test_a_slice_has_the_features_from_its_start(agree: Callable[..., None]) -> None:
+@pytest.mark.parametrize(
+    ("block", "width", "sources"),
+    [
+        (SliceFeatures(start=2, width=3, d=6), 6, [2, 3, 4]),
+        (RepeatFeatures(times=3, d=2), 2, [0, 0, 0, 1, 1, 1]),
+        (TileFeatures(times=3, d=2), 2, [0, 1, 0, 1, 0, 1]),
+    ],
+)
+def test_features_are_those_of_a_slice_of_repetitions_or_of_tiles(
+    block: nn.Module, width: int, sources: list[int], agree: Callable[..., None]
+) -> None:
     def slow(x: Tensor) -> Tensor:
-        return torch.stack([x[..., 2 + c] for c in range(3)], -1)
+        return torch.stack([x[..., source] for source in sources], -1)
 
-    agree(SliceFeatures(start=2, width=3, d=6), slow, torch.randn(2, 4, 6, dtype=torch.float64))
-
-
-def test_each_feature_is_repeated_beside_itself(agree: Callable[..., None]) -> None:
-    def slow(x: Tensor) -> Tensor:
-        return torch.stack([x[..., c // 3] for c in range(6)], -1)
-
-    agree(RepeatFeatures(times=3, d=2), slow, torch.randn(2, 4, 2, dtype=torch.float64))
-
-
-def test_tiles_have_all_features_in_their_order(agree: Callable[..., None]) -> None:
-    def slow(x: Tensor) -> Tensor:
-        return torch.stack([x[..., c % 2] for c in range(6)], -1)
-
-    agree(TileFeatures(times=3, d=2), slow, torch.randn(2, 4, 2, dtype=torch.float64))
+    agree(block, slow, torch.randn(2, 4, width, dtype=torch.float64))
 
 
 def test_row_i_of_columns_has_the_ith_feature_of_each_head(agree: Callable[..., None]) -> None:

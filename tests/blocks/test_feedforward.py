@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from functools import partial
 from math import sqrt
 
 import pytest
@@ -10,32 +11,10 @@ from torch import Tensor
 
 from archlang.blocks.feedforward import Feedforward
 
-
-def feedforward(
-    *,
-    ff: int = 5,
-    activation: str = "relu",
-    dropout: float = 0.0,
-    output_dropout: float = 0.0,
-    bias: float = 0.0,
-    bias_init: str = "drawn",
-    init: str = "relu",
-    gain: float = 1.0,
-    d: int = 4,
-) -> Feedforward:
-    return Feedforward(
-        ff=ff,
-        activation=activation,
-        dropout=dropout,
-        output_dropout=output_dropout,
-        bias=bias,
-        bias_init=bias_init,
-        init=init,
-        gain=gain,
-        d=d,
-    )
-
-
+feedforward = partial(
+    Feedforward, ff=5, activation="relu", dropout=0.0, output_dropout=0.0, bias=0.0, bias_init="drawn", init="relu",
+    gain=1.0, d=4,
+)  # fmt: skip
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": lambda x: torch.maximum(x, torch.zeros_like(x)),
     "gelu": lambda x: x * (1 + torch.erf(x / math.sqrt(2))) / 2,
@@ -53,14 +32,8 @@ def test_columns_go_through_two_maps(activation: str, shape: tuple[int, ...], ag
         rows = []
         for column in x.reshape(-1, 4):
             hidden = [ACTIVATIONS[activation](block.hidden.weight[i] @ column + block.hidden.bias[i]) for i in range(5)]
-            rows.append(
-                torch.stack(
-                    [
-                        sum((block.output.weight[o, i] * hidden[i] for i in range(5)), block.output.bias[o])
-                        for o in range(4)
-                    ]
-                )
-            )
+            sums = [block.output.weight[o, i] * hidden[i] for o in range(4) for i in range(5)]
+            rows.append(torch.stack(sums).view(4, 5).sum(1) + block.output.bias)
         return torch.stack(rows).reshape(shape)
 
     agree(block, slow, torch.randn(shape, dtype=torch.float64))

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from itertools import pairwise
+from functools import partial
 
 import pytest
 import torch
@@ -14,24 +14,8 @@ from archlang.blocks.halting import GlobalHalt, TokenHalt
 Body = Callable[[Tensor, Tensor], Tensor]
 
 
-def token_halt(
-    *, threshold: float = 0.9, transition: bool = False, length_cap: bool = True, ponder: str = "code", d: int = 4
-) -> TokenHalt:
-    return TokenHalt(threshold=threshold, transition=transition, length_cap=length_cap, ponder=ponder, d=d)
-
-
-def global_halt(
-    *,
-    threshold: float = 0.9,
-    transition: bool = False,
-    causal: bool = False,
-    length_cap: bool = True,
-    ponder: str = "code",
-    d: int = 4,
-) -> GlobalHalt:
-    return GlobalHalt(
-        threshold=threshold, transition=transition, causal=causal, length_cap=length_cap, ponder=ponder, d=d
-    )
+token_halt = partial(TokenHalt, threshold=0.9, transition=False, length_cap=True, ponder="code", d=4)
+global_halt = partial(GlobalHalt, threshold=0.9, transition=False, causal=False, length_cap=True, ponder="code", d=4)
 
 
 def drive(block: HaltingBlock, body: Body, h: Tensor, mask: Tensor | None, limit: int) -> list[Tally]:
@@ -112,11 +96,11 @@ class Mix(nn.Module):
         return torch.tanh(2 * self.own(state) + self.other(mixture).cumsum(1))
 
 
-RAGGED = torch.arange(5) < torch.tensor([[5], [2], [1]])
+RAGGED = torch.arange(5) < torch.tensor([[5], [2], [1], [0]])
 BLOCKS: dict[str, Callable[..., TokenHalt | GlobalHalt]] = {
     "token": token_halt,
     "global": global_halt,
-    "causal": lambda **statics: global_halt(causal=True, **statics),
+    "causal": partial(global_halt, causal=True),
 }
 
 
@@ -132,12 +116,13 @@ def test_a_batch_computes_the_loop_of_each_sample_alone(
     block.output.bias.data.fill_(opening)
     block.hidden.weight.data.mul_(4)
     body = Mix(4)
-    h = torch.randn(3, 5, 4, dtype=torch.float64, requires_grad=True)
+    h = torch.randn(4, 5, 4, dtype=torch.float64, requires_grad=True)
     tally = drive(block, body, h, RAGGED, 8)[-1]
     leaves = [h, *block.parameters(), *body.parameters()]
     probe = torch.randn_like(h)
     fast = (tally.mixture * probe)[RAGGED].sum() + tally.ponder.sum()
     slow = torch.zeros((), dtype=torch.float64)
+    assert tally.ponder[3] == 0
     for b, length in enumerate([5, 2, 1]):
         mixture, cost, steps = slow_sample(block, body, h[b, :length], 8)
         torch.testing.assert_close(tally.mixture[b, :length], mixture, atol=1e-10, rtol=1e-10)
@@ -157,21 +142,6 @@ def test_the_compared_steps_differ() -> None:
 
 
 @pytest.mark.parametrize("kind", BLOCKS)
-@pytest.mark.parametrize("threshold", [0.5, 0.999])
-def test_halting_weights_sum_to_one(kind: str, threshold: float) -> None:
-    """The state of each step is a unit vector of its own, so the mixture contains the weights."""
-    block = BLOCKS[kind](threshold=threshold, length_cap=False, d=10).double()
-    count = iter(range(1, 10))
-    units = torch.eye(10, dtype=torch.float64)
-    tallies = drive(block, lambda state, _: units[next(count)].expand_as(state), units[0].expand(2, 3, 10), None, 9)
-    for tally in tallies:
-        torch.testing.assert_close(tally.mixture.sum(-1), torch.ones(2, 3, dtype=torch.float64), atol=1e-12, rtol=0)
-        assert tally.mixture.ge(0).all()
-        steps = tally.steps if tally.steps.dim() == 2 else tally.steps[:, None].expand(2, 3)
-        assert tally.mixture.gt(0).sum(-1).equal(steps + 1)
-
-
-@pytest.mark.parametrize("kind", BLOCKS)
 def test_halting_at_once_returns_the_input_without_ponder(kind: str) -> None:
     block = BLOCKS[kind]()
     block.output.bias.data.fill_(20.0)
@@ -181,69 +151,6 @@ def test_halting_at_once_returns_the_input_without_ponder(kind: str) -> None:
     assert tallies[-1].mixture.equal(h)
     assert tallies[-1].ponder.eq(0).all()
     assert not tallies[-1].accepted.any()
-
-
-@pytest.mark.parametrize("kind", BLOCKS)
-def test_halted_states_stay_bit_for_bit(kind: str) -> None:
-    block, body = BLOCKS[kind]().double(), Mix(4)
-    block.hidden.weight.data.mul_(4)
-    tallies = drive(block, body, torch.randn(6, 5, 4, dtype=torch.float64), None, 8)
-    for earlier, later in pairwise(tallies):
-        stays = ~later.accepted if later.accepted.dim() == 2 else ~later.accepted[:, None].expand(6, 5)
-        assert later.state[stays].equal(earlier.state[stays])
-        assert later.mixture[stays].equal(earlier.mixture[stays])
-        assert not (later.live & ~earlier.live).any()
-        assert later.steps.equal(earlier.steps + later.accepted)
-
-
-@pytest.mark.parametrize("kind", BLOCKS)
-def test_padding_neither_runs_nor_counts(kind: str) -> None:
-    block, body = BLOCKS[kind]().double(), Mix(4)
-    h = torch.randn(1, 3, 4, dtype=torch.float64)
-    padded = torch.cat((h, torch.randn(1, 2, 4, dtype=torch.float64)), dim=1)
-    mask = torch.arange(5)[None] < 3
-    alone, beside = drive(block, body, h, None, 8)[-1], drive(block, body, padded, mask, 8)[-1]
-    torch.testing.assert_close(beside.mixture[:, :3], alone.mixture, atol=1e-12, rtol=1e-12)
-    torch.testing.assert_close(beside.ponder, alone.ponder, atol=1e-12, rtol=1e-12)
-
-
-@pytest.mark.parametrize("kind", BLOCKS)
-def test_a_sample_without_positions_never_runs(kind: str) -> None:
-    block = BLOCKS[kind]()
-    h = torch.randn(2, 3, 4)
-    mask = torch.tensor([[False] * 3, [True] * 3])
-    tally = drive(block, lambda state, _: state + 1, h, mask, 2)[-1]
-    assert tally.mixture[0].equal(h[0])
-    assert tally.ponder[0].item() == 0
-    assert tally.mixture.isfinite().all()
-
-
-@pytest.mark.parametrize("kind", ["token", "causal"])
-def test_no_position_depends_on_a_later_one(kind: str) -> None:
-    block, body = BLOCKS[kind](transition=True).double(), Mix(4)
-    block.hidden.weight.data.mul_(4)
-    h = torch.randn(4, 6, 4, dtype=torch.float64)
-    changed = h.clone()
-    changed[:, 3:] = torch.randn(4, 3, 4, dtype=torch.float64)
-    before, after = drive(block, body, h, None, 8)[-1], drive(block, body, changed, None, 8)[-1]
-    assert before.mixture[:, :3].equal(after.mixture[:, :3])
-    assert before.steps[:, :3].equal(after.steps[:, :3])
-    assert before.mixture[:, 3:].ne(after.mixture[:, 3:]).any()
-
-
-def test_a_sample_takes_at_most_one_step_more_than_its_length() -> None:
-    block = global_halt()
-    block.output.bias.data.fill_(-20.0)
-    tallies = drive(block, lambda state, _: state + 1, torch.zeros(3, 5, 4), RAGGED, 9)
-    assert tallies[-1].steps.tolist() == [6, 3, 2]
-    assert len(tallies) == 7
-
-
-def test_halting_is_computed_in_single_precision_at_least() -> None:
-    block = global_halt(threshold=0.999).to(torch.bfloat16)
-    tallies = drive(block, lambda state, _: state * 0.5, torch.randn(2, 5, 4, dtype=torch.bfloat16), None, 6)
-    assert tallies[-1].ponder.dtype == torch.float32
-    assert tallies[-1].mixture.dtype == torch.bfloat16
 
 
 @pytest.mark.parametrize("transition", [False, True])

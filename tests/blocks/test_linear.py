@@ -25,10 +25,6 @@ def test_every_output_is_a_weighted_sum(bias: bool, shape: tuple[int, ...], agre
     agree(block, slow, torch.randn(shape, dtype=torch.float64))
 
 
-def test_without_bias_there_is_none() -> None:
-    assert [name for name, _ in Linear(out=5, bias=False, init="torch", d=4).named_parameters()] == ["weight"]
-
-
 @pytest.mark.parametrize(("init", "bound"), [("torch", 1 / sqrt(300)), ("xavier", sqrt(6 / 500))])
 def test_weights_start_uniform(init: str, bound: float) -> None:
     block = Linear(out=200, bias=True, init=init, d=300)

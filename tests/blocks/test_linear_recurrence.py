@@ -160,15 +160,3 @@ def test_decoding_carries_the_state(case: Case) -> None:
         cache.start = start
         parts.append(block.extend(cache, *(x[:, start:end] for x in inputs)))  # type: ignore[operator]
     torch.testing.assert_close(torch.cat(parts, 1), block(*inputs), atol=1e-12, rtol=1e-12)
-
-
-@each_rule
-def test_padding_is_zero_and_later_positions_have_no_influence(case: Case) -> None:
-    _, block, _, _, draw = case
-    inputs = draw(7)
-    changed = [torch.cat((x[:, :4], 30 * torch.randn_like(x[:, 4:]).abs().neg()), 1) for x in inputs]
-    mask = (torch.arange(7) < 4).expand(3, -1)
-    y = block(*inputs, mask_n=mask)
-    assert y[:, 4:].eq(0).all()
-    torch.testing.assert_close(y[:, :4], block(*changed)[:, :4], atol=1e-12, rtol=1e-12)
-    torch.testing.assert_close(y[:, :4], block(*(x[:, :4] for x in inputs)), atol=1e-12, rtol=1e-12)

@@ -17,14 +17,8 @@ def test_columns_go_through_two_maps_to_another_width(shape: tuple[int, ...], ag
         rows = []
         for column in x.reshape(-1, 4):
             hidden = [(block.hidden.weight[i] @ column + block.hidden.bias[i]).clamp(min=0) for i in range(5)]
-            rows.append(
-                torch.stack(
-                    [
-                        sum((block.output.weight[o, i] * hidden[i] for i in range(5)), block.output.bias[o])
-                        for o in range(3)
-                    ]
-                )
-            )
+            sums = [block.output.weight[o, i] * hidden[i] for o in range(3) for i in range(5)]
+            rows.append(torch.stack(sums).view(3, 5).sum(1) + block.output.bias)
         return torch.stack(rows).reshape(*shape[:-1], 3)
 
     agree(block, slow, torch.randn(shape, dtype=torch.float64))

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from archlang.blocks.nondeterministic_stack import NondeterministicStack
+from tests.closeness import same_gradients
 
 Place = tuple[int, Tensor]
 """a symbol and a vector"""
@@ -52,11 +53,7 @@ def test_the_block_sums_over_all_runs() -> None:
         block = NondeterministicStack(states=states, symbols=symbols, width=2, d=3).double()
         x = torch.randn(2, length, 3, dtype=torch.float64, requires_grad=True)
         result, expected = block(x), torch.stack([by_enumeration(block, sample) for sample in x])
-        torch.testing.assert_close(result, expected, atol=1e-10, rtol=0)
-        weight = torch.randn_like(result)
-        leaves = [x, *block.parameters()]
-        gradients = [torch.autograd.grad((y * weight).sum(), leaves) for y in (result, expected)]
-        torch.testing.assert_close(gradients[0], gradients[1], atol=1e-10, rtol=0)
+        same_gradients(result, expected, [x, *block.parameters()])
 
 
 def test_long_sequences_with_large_weights_are_finite() -> None:

@@ -10,7 +10,3 @@ def test_a_token_is_one_at_its_own_number_only() -> None:
     expected = torch.tensor([[[0.0, 0, 1], [1, 0, 0]], [[0, 1, 0], [0, 1, 0]]])
     assert OneHot(vocab=3)(x).equal(expected)
     assert OneHot(vocab=3).double()(x).equal(expected.double())
-
-
-def test_the_block_has_no_state() -> None:
-    assert OneHot(vocab=3).state_dict() == {}

@@ -30,17 +30,3 @@ def test_only_real_positions_count(kind: type[Pooling], mask: Tensor | None, agr
         return torch.stack(rows)
 
     agree(kind(d=3), slow, torch.randn(4, 4, 3, dtype=torch.float64), mask_n=mask)
-
-
-@pytest.mark.parametrize("kind", ON_REAL)
-def test_a_batch_of_empty_sequences_has_zeros(kind: type[Pooling]) -> None:
-    block = kind(d=3)
-    assert block(torch.zeros(2, 0, 3)).equal(torch.zeros(2, 3))
-    assert block(torch.zeros(2, 0, 3), mask_n=torch.zeros(2, 0, dtype=torch.bool)).equal(torch.zeros(2, 3))
-
-
-@pytest.mark.parametrize("kind", ON_REAL)
-def test_padding_is_ignored(kind: type[Pooling]) -> None:
-    x = torch.randn(4, 4, 3)
-    spoilt = torch.where(RAGGED[..., None], x, torch.nan)
-    assert kind(d=3)(spoilt, mask_n=RAGGED).equal(kind(d=3)(x, mask_n=RAGGED))

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from archlang.blocks.recurrent import BiLstm, BiLstmFinal, Gru, GruFromZero, Lstm, Reverse
-from tests.closeness import close
+from tests.closeness import close, same_gradients
 
 LENGTHS = [5, 3, 1]
 RAGGED = torch.arange(5) < torch.tensor(LENGTHS)[:, None]
@@ -64,18 +64,6 @@ def slow_layers(block: BiLstm | BiLstmFinal, row: Tensor) -> list[tuple[list[Ten
     return results
 
 
-def same(block: nn.Module, x: Tensor, result: Tensor, expected: Tensor) -> None:
-    """Compares two results, and the gradients of the block's input and weights."""
-    torch.testing.assert_close(result, expected, atol=1e-10, rtol=1e-10)
-    probe, leaves = torch.randn_like(expected), [x, *block.parameters()]
-    fast, slow = (
-        torch.autograd.grad((tensor * probe).sum(), leaves, allow_unused=True, materialize_grads=True)
-        for tensor in (result, expected)
-    )
-    for actual_gradient, expected_gradient in zip(fast, slow, strict=True):
-        torch.testing.assert_close(actual_gradient, expected_gradient, atol=1e-10, rtol=1e-10)
-
-
 @pytest.mark.parametrize("layers", [1, 3])
 def test_a_bilstm_reads_each_sample_in_both_directions(layers: int) -> None:
     block = BiLstm(hidden=6, layers=layers, dropout=0.0, d=4).double()
@@ -84,7 +72,7 @@ def test_a_bilstm_reads_each_sample_in_both_directions(layers: int) -> None:
     for row, length in zip(x, LENGTHS, strict=True):
         ahead, back = slow_layers(block, row[:length])[-1]
         expected += [torch.cat(pair) for pair in zip(ahead, back, strict=True)]
-    same(block, x, block(x, mask_n=RAGGED)[RAGGED], torch.stack(expected))
+    same_gradients(block(x, mask_n=RAGGED)[RAGGED], torch.stack(expected), [x, *block.parameters()])
 
 
 @pytest.mark.parametrize("layers", [1, 2, 4])
@@ -97,7 +85,7 @@ def test_final_states_are_those_of_both_directions(layers: int, reads: str) -> N
         results = slow_layers(block, row[:length])
         first = results[-1][0][-1] if reads == "last_layer" or layers == 1 else results[layers // 2 - 1][1][0]
         expected.append(torch.cat((first, results[-1][1][0])))
-    same(block, x, block(x, mask_n=RAGGED), torch.stack(expected))
+    same_gradients(block(x, mask_n=RAGGED), torch.stack(expected), [x, *block.parameters()])
 
 
 def test_misreading_is_the_wrong_order_of_layers_and_directions() -> None:
@@ -110,23 +98,14 @@ def test_misreading_is_the_wrong_order_of_layers_and_directions() -> None:
     close(block(x), torch.cat((wrong[0], wrong[1]), dim=-1))
 
 
-def test_a_gru_starts_from_its_argument(agree: Callable[..., None]) -> None:
-    block = Gru(hidden=6, d=4, s=6)
+@pytest.mark.parametrize("block", [Gru(hidden=6, d=4, s=6), GruFromZero(hidden=6, d=4)])
+def test_a_gru_starts_from_its_argument_or_from_zero(block: Gru | GruFromZero, agree: Callable[..., None]) -> None:
+    def slow(x: Tensor, *start: Tensor, mask_n: Tensor | None) -> Tensor:
+        starts = start[0] if start else x.new_zeros(len(x), 6)
+        return torch.stack([torch.stack(slow_gru(block.gru, list(row), h)) for row, h in zip(x, starts, strict=True)])
 
-    def slow(x: Tensor, start: Tensor, mask_n: Tensor | None) -> Tensor:
-        return torch.stack([torch.stack(slow_gru(block.gru, list(row), h)) for row, h in zip(x, start, strict=True)])
-
-    agree(block, slow, torch.randn(3, 5, 4, dtype=torch.float64), torch.randn(3, 6, dtype=torch.float64), mask_n=None)
-
-
-def test_a_gru_from_zero_starts_from_zero(agree: Callable[..., None]) -> None:
-    block = GruFromZero(hidden=6, d=4)
-
-    def slow(x: Tensor, mask_n: Tensor | None) -> Tensor:
-        start = torch.zeros(6, dtype=torch.float64)
-        return torch.stack([torch.stack(slow_gru(block.gru, list(row), start)) for row in x])
-
-    agree(block, slow, torch.randn(3, 5, 4, dtype=torch.float64), mask_n=None)
+    start = [torch.randn(3, 6, dtype=torch.float64)] if isinstance(block, Gru) else []
+    agree(block, slow, torch.randn(3, 5, 4, dtype=torch.float64), *start, mask_n=None)
 
 
 def test_reverse_leaves_padding_at_the_end() -> None:
@@ -135,23 +114,6 @@ def test_reverse_leaves_padding_at_the_end() -> None:
     assert Reverse(d=1)(x).equal(x.flip(1))
     twice = Reverse(d=1)(Reverse(d=1)(x, mask_n=RAGGED), mask_n=RAGGED)
     assert twice.equal(x)
-
-
-@pytest.mark.parametrize("causal", [Lstm(hidden=6, layers=2, dropout=0.0, d=4), GruFromZero(hidden=6, d=4)])
-def test_reading_forward_is_causal(causal: nn.Module) -> None:
-    x = torch.randn(1, 6, 4)
-    changed = x.clone()
-    changed[:, 3:] = torch.randn(1, 3, 4)
-    assert causal(x)[:, :3].equal(causal(changed)[:, :3])
-    assert causal(x)[:, 3:].ne(causal(changed)[:, 3:]).any()
-
-
-def test_padding_never_changes_a_real_position() -> None:
-    block = BiLstm(hidden=6, layers=2, dropout=0.0, d=4).double()
-    x = torch.randn(1, 3, 4, dtype=torch.float64)
-    padded = torch.cat((x, torch.randn(1, 2, 4, dtype=torch.float64)), dim=1)
-    beside = block(padded, mask_n=torch.arange(5)[None] < 3)
-    torch.testing.assert_close(beside[:, :3], block(x), atol=1e-12, rtol=1e-12)
 
 
 def test_weights_start_as_in_torch() -> None:

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from math import sqrt
+from typing import Any
 
 import pytest
 import torch
@@ -13,49 +14,11 @@ from archlang.blocks.relative_attention import RelativeAttention
 from tests.closeness import close
 
 
-def relative(
-    *,
-    heads: int = 2,
-    scale: str = "learned",
-    causal: bool = False,
-    dropout: float = 0.0,
-    key_dropout: float = 0.0,
-    output_dropout: float = 0.0,
-    head_dim: int = 0,
-    init: str = "torch",
-    d: int = 8,
-    e: int = 8,
-    gates: str = "",
-) -> RelativeAttention:
+def relative(*, gates: str = "", **statics: Any) -> RelativeAttention:  # Any: statics of several types
     """Returns relative attention, with `gates` absrel_attention, with random b and c instead of zeros."""
-    block = (
-        AbsrelAttention(
-            heads=heads,
-            gates=gates,
-            scale=scale,
-            causal=causal,
-            dropout=dropout,
-            key_dropout=key_dropout,
-            output_dropout=output_dropout,
-            head_dim=head_dim,
-            init=init,
-            d=d,
-            e=e,
-        )
-        if gates
-        else RelativeAttention(
-            heads=heads,
-            scale=scale,
-            causal=causal,
-            dropout=dropout,
-            key_dropout=key_dropout,
-            output_dropout=output_dropout,
-            head_dim=head_dim,
-            init=init,
-            d=d,
-            e=e,
-        )
-    )
+    usual = {"heads": 2, "scale": "learned", "causal": False, "dropout": 0.0, "key_dropout": 0.0, "output_dropout": 0.0}
+    statics = {**usual, "head_dim": 0, "init": "torch", "d": 8, "e": 8, **statics}
+    block = AbsrelAttention(gates=gates, **statics) if gates else RelativeAttention(**statics)
     nn.init.normal_(block.content_bias)
     nn.init.normal_(block.position_bias)
     return block
@@ -93,8 +56,8 @@ def slow_relative(block: RelativeAttention, c: int) -> Callable[..., Tensor]:
                         logits.append(block.scale * (content + by_place) * torch.ones(1, dtype=torch.float64))
                         values.append(block.value.weight[part] @ kv[b, j])
                     powers = [torch.exp(logit[0]) for logit in logits]
-                    total = sum(powers, torch.zeros(()))
-                    heads.append(sum((p / total * v for p, v in zip(powers, values, strict=True)), torch.zeros(c)))
+                    total = sum(powers, q.new_zeros(()))
+                    heads.append(sum((p / total * v for p, v in zip(powers, values, strict=True)), q.new_zeros(c)))
                 rows.append(block.output.weight @ torch.cat(heads))
             samples.append(torch.stack(rows))
         return torch.stack(samples)
@@ -102,7 +65,7 @@ def slow_relative(block: RelativeAttention, c: int) -> Callable[..., Tensor]:
     return slow
 
 
-REAL = torch.tensor([[True] * 5, [True, True, True, False, False]])
+REAL = torch.arange(5) < torch.tensor([[5], [3], [0]])
 GATES = ["", "per_head", "shared"]
 
 
@@ -114,7 +77,7 @@ def test_logits_are_sums_of_content_and_position_terms(
     gates: str, scale: str, causal: bool, mask: Tensor | None, agree: Callable[..., None]
 ) -> None:
     block = relative(gates=gates, scale=scale, causal=causal).double()
-    x = torch.randn(2, 5, 8, dtype=torch.float64)
+    x = torch.randn(3, 5, 8, dtype=torch.float64)
     agree(block, slow_relative(block, 4), x, x.clone(), mask_n=mask, mask_m=mask)
 
 
@@ -145,37 +108,6 @@ def test_an_open_gate_is_relative_attention() -> None:
     nn.init.constant_(gated.relative_gate.bias, 100.0)
     x = torch.randn(2, 5, 8)
     close(gated(x, x), plain(x, x))
-
-
-@pytest.mark.parametrize("gates", GATES)
-def test_padding_never_changes_a_real_position(gates: str) -> None:
-    block = relative(gates=gates).double()
-    x = torch.randn(1, 3, 8, dtype=torch.float64)
-    padded = torch.cat((x, torch.randn(1, 4, 8, dtype=torch.float64)), dim=1)
-    mask = torch.arange(7)[None] < 3
-    beside = block(padded, padded, mask_n=mask, mask_m=mask)
-    torch.testing.assert_close(beside[:, :3], block(x, x), atol=1e-12, rtol=1e-12)
-
-
-@pytest.mark.parametrize("gates", GATES)
-def test_a_causal_query_does_not_see_later_keys(gates: str) -> None:
-    block = relative(gates=gates, causal=True).double()
-    x = torch.randn(1, 6, 8, dtype=torch.float64)
-    changed = x.clone()
-    changed[:, 3:] = torch.randn(1, 3, 8)
-    before, after = block(x, x), block(changed, changed)
-    assert before[:, :3].equal(after[:, :3])
-    assert before[:, 3:].ne(after[:, 3:]).any()
-
-
-def test_a_sample_without_real_keys_has_the_result_zero_and_finite_gradients() -> None:
-    block = relative()
-    x = torch.randn(2, 4, 8, requires_grad=True)
-    y = block(x, x, mask_m=torch.tensor([[False] * 4, [True] * 4]))
-    assert y[0].eq(0).all()
-    y.square().sum().backward()
-    assert x.grad is not None
-    assert x.grad.isfinite().all()
 
 
 @pytest.mark.parametrize(
@@ -213,11 +145,3 @@ def test_dropout_applies_in_three_places() -> None:
     longer = torch.randn(1, 5, 8)
     assert keys.weights(longer, longer).ne(keys.weights(longer, longer)).any()
     close(keys.weights(longer, longer).sum(-1), torch.ones(1, 2, 5))
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
-@pytest.mark.parametrize("gates", GATES)
-def test_the_result_has_the_dtype_of_the_states(dtype: torch.dtype, gates: str) -> None:
-    block = relative(gates=gates).to(dtype)
-    x = torch.randn(2, 5, 8, dtype=dtype)
-    assert block(x, x, mask_n=REAL, mask_m=REAL).dtype == dtype

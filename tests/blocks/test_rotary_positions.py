@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from archlang.blocks.rotary_positions import RotaryPositions
+from tests.closeness import same_gradients
 
 
 def by_hand(x: Tensor, heads: int, rotated: int, start: int, first: float, base: float) -> Tensor:
@@ -29,10 +30,7 @@ def test_the_block_turns_pairs_of_features() -> None:
     for heads, rotated, start, first, base in ((1, 0, 0, 1.0, 1e4), (2, 4, 3, 3.14, 100.0), (2, 8, 0, 1.0, 1e4)):
         block = RotaryPositions(heads=heads, rotated=rotated, start=start, first=first, base=base, d=16)
         expected = by_hand(x, heads, rotated or 16 // heads, start, first, base)
-        torch.testing.assert_close(block(x), expected, atol=1e-10, rtol=0)
-        weight = torch.randn_like(expected)
-        gradients = [torch.autograd.grad((y * weight).sum(), x)[0] for y in (block(x), expected)]
-        torch.testing.assert_close(*gradients, atol=1e-10, rtol=0)
+        same_gradients(block(x), expected, [x])
 
 
 def test_a_product_depends_on_the_distance() -> None:

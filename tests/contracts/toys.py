@@ -24,6 +24,16 @@ class Toy(nn.Module):
         self.d = d
 
 
+def toy(function: Callable[[Tensor, Mask], Any]) -> type[Toy]:  # Any: also what is not of the signature
+    """Returns a block that applies a function."""
+
+    class Applied(Toy):
+        def forward(self, x: Tensor, mask_n: Mask = None) -> Any:
+            return function(x, mask_n)
+
+    return Applied
+
+
 def real(x: Tensor, mask: Mask) -> Tensor:
     return x if mask is None else x.masked_fill(~mask[..., None], 0.0)
 
@@ -31,24 +41,10 @@ def real(x: Tensor, mask: Mask) -> Tensor:
 # Manners of reading
 
 
-class Nothing(Toy):
-    def forward(self, x: Tensor, mask_n: Mask = None) -> Tensor:
-        return torch.zeros_like(x)
-
-
-class Own(Toy):
-    def forward(self, x: Tensor, mask_n: Mask = None) -> Tensor:
-        return x.sin()
-
-
-class Opening(Toy):
-    def forward(self, x: Tensor, mask_n: Mask = None) -> Tensor:
-        return x[:, :1].expand_as(x)
-
-
-class Earlier(Toy):
-    def forward(self, x: Tensor, mask_n: Mask = None) -> Tensor:
-        return x.cumsum(1)
+Nothing = toy(lambda x, mask_n: torch.zeros_like(x))
+Own = toy(lambda x, mask_n: x.sin())
+Opening = toy(lambda x, mask_n: x[:, :1].expand_as(x))
+Earlier = toy(lambda x, mask_n: x.cumsum(1))
 
 
 class Mirror(Toy):
@@ -60,21 +56,9 @@ class Mirror(Toy):
         return x.gather(1, source[..., None].expand_as(x))
 
 
-class Total(Toy):
-    def forward(self, x: Tensor, mask_n: Mask = None) -> Tensor:
-        return real(x, mask_n).sum(1, keepdim=True).expand_as(x)
-
-
-class TotalVector(Toy):
-    def forward(self, x: Tensor, mask_n: Mask = None) -> Tensor:
-        return real(x, mask_n).sum(1)
-
-
-class OpeningVector(Toy):
-    def forward(self, x: Tensor, mask_n: Mask = None) -> Tensor:
-        return real(x, mask_n)[:, 0] if x.shape[1] else x.new_zeros(len(x), x.shape[2])
-
-
+Total = toy(lambda x, mask_n: real(x, mask_n).sum(1, keepdim=True).expand_as(x))
+TotalVector = toy(lambda x, mask_n: real(x, mask_n).sum(1))
+OpeningVector = toy(lambda x, mask_n: real(x, mask_n)[:, 0] if x.shape[1] else x.new_zeros(len(x), x.shape[2]))
 # Results
 
 
@@ -95,24 +79,10 @@ class IsNotStarted(nn.Module):
         pass
 
 
-class Narrow(Toy):
-    def forward(self, x: Tensor, mask_n: Mask = None) -> Tensor:
-        return x[..., 1:]
-
-
-class FirstFour(Toy):
-    def forward(self, x: Tensor, mask_n: Mask = None) -> Tensor:
-        return x.sin()[..., :4]
-
-
-class Doubles(Toy):
-    def forward(self, x: Tensor, mask_n: Mask = None) -> Tensor:
-        return x.double()
-
-
-class Integers(Toy):
-    def forward(self, x: Tensor, mask_n: Mask = None) -> Tensor:
-        return x.long()
+Narrow = toy(lambda x, mask_n: x[..., 1:])
+FirstFour = toy(lambda x, mask_n: x.sin()[..., :4])
+Doubles = toy(lambda x, mask_n: x.double())
+Integers = toy(lambda x, mask_n: x.long())
 
 
 class Grows(Toy):
@@ -151,24 +121,10 @@ class ShowsNoMask(Toy):
         return x
 
 
-class ReadsPadding(Toy):
-    def forward(self, x: Tensor, mask_n: Mask = None) -> Tensor:
-        return x.sum(1, keepdim=True).expand_as(x)
-
-
-class CountsPadding(Toy):
-    def forward(self, x: Tensor, mask_n: Mask = None) -> Tensor:
-        return x * x.shape[1]
-
-
-class MindsMask(Toy):
-    def forward(self, x: Tensor, mask_n: Mask = None) -> Tensor:
-        return x if mask_n is None else 2 * x
-
-
-class Mixes(Toy):
-    def forward(self, x: Tensor, mask_n: Mask = None) -> Tensor:
-        return x - x.mean(0) + x[0]
+ReadsPadding = toy(lambda x, mask_n: x.sum(1, keepdim=True).expand_as(x))
+CountsPadding = toy(lambda x, mask_n: x * x.shape[1])
+MindsMask = toy(lambda x, mask_n: x if mask_n is None else 2 * x)
+Mixes = toy(lambda x, mask_n: x - x.mean(0) + x[0])
 
 
 class NormalizesBatch(nn.Module):
@@ -220,9 +176,7 @@ class WrongBackward(Toy):
         return y
 
 
-class Detaches(Toy):
-    def forward(self, x: Tensor, mask_n: Mask = None) -> Tensor:
-        return x + x.detach()
+Detaches = toy(lambda x, mask_n: x + x.detach())
 
 
 class RootOfNothing(Toy):
@@ -274,9 +228,7 @@ class DrawsAlways(Toy):
         return x
 
 
-class AddsNoise(Toy):
-    def forward(self, x: Tensor, mask_n: Mask = None) -> Tensor:
-        return x + torch.randn_like(x)
+AddsNoise = toy(lambda x, mask_n: x + torch.randn_like(x))
 
 
 class DrawsFromNumpy(Toy):
@@ -344,16 +296,8 @@ class RefusesCopies(Toy):
         return x
 
 
-class Overflows(Toy):
-    def forward(self, x: Tensor, mask_n: Mask = None) -> Tensor:
-        return x * 1e30 * 1e30 * 1e-30 * 1e-30
-
-
-class ChangesInput(Toy):
-    def forward(self, x: Tensor, mask_n: Mask = None) -> Tensor:
-        return x.mul_(2)
-
-
+Overflows = toy(lambda x, mask_n: x * 1e30 * 1e30 * 1e-30 * 1e-30)
+ChangesInput = toy(lambda x, mask_n: x.mul_(2))
 # Halting
 
 

@@ -11,6 +11,14 @@ from torch import Tensor
 
 import archlang
 from archlang.backend.architecture import Architecture
+from archlang.names.library import library_file
+
+
+def page(name: str) -> str:
+    """Returns the text of a page of the library's models."""
+    path = library_file(f"archlang.models.{name}")
+    assert path is not None
+    return path.read_text(encoding="utf-8")
 
 
 class Golden:
@@ -110,3 +118,15 @@ def relatively_close(golden: Golden, actual: Tensor, name: str, tolerance: float
     """As `close`, with a tolerance relative to the array's largest absolute value: for gradients."""
     largest = float(golden[name].abs().max()) if golden[name].numel() else 0.0
     close(golden, actual, name, tolerance * max(largest, 1e-30))
+
+
+def gradients_close(
+    golden: Golden, objective: Tensor, leaves: Mapping[str, Tensor], prefix: str = "grad.", tolerance: float = 2e-5
+) -> None:
+    """Asserts that the gradients of an objective in leaves equal the arrays of the file with their names."""
+    names = [name for name in golden.names(prefix) if name in leaves]
+    assert names
+    sources = [leaves[name] for name in names]
+    gradients = torch.autograd.grad(objective, sources, allow_unused=True, materialize_grads=True, retain_graph=True)
+    for name, gradient in zip(names, gradients, strict=True):
+        relatively_close(golden, gradient, f"{prefix}{name}", tolerance)

@@ -132,26 +132,13 @@ def attentive(golden: Golden) -> dict[str, str | Part]:
     return parts
 
 
-@pytest.mark.goldens("baselines", "content_attention")
+@pytest.mark.goldens("baselines", "content_attention", "location_luong", "hybrid_attention")
 @pytest.mark.parametrize("case", CASES)
-def test_attention_by_content(golden: Golden, case: str, folder: Path) -> None:
-    text = page("attentive_decoders", "attentive_answers[hidden]")
-    compare(golden, case, program_of(text, golden, attentive(golden), folder, **statics_of(golden)))
-
-
-@pytest.mark.goldens("baselines", "location_luong")
-@pytest.mark.parametrize("case", CASES)
-def test_attention_by_location(golden: Golden, case: str, folder: Path) -> None:
-    text = page("attentive_decoders", "attentive_answers[hidden, content = false, slots = slots]")
-    statics = statics_of(golden) | {"slots": len(golden["p.loc.w"])}
-    compare(golden, case, program_of(text, golden, attentive(golden), folder, **statics))
-
-
-@pytest.mark.goldens("baselines", "hybrid_attention")
-@pytest.mark.parametrize("case", CASES)
-def test_attention_by_content_and_location(golden: Golden, case: str, folder: Path) -> None:
-    text = page("attentive_decoders", "attentive_answers[hidden, slots = slots]")
-    statics = statics_of(golden) | {"slots": len(golden["p.loc.w"])}
+def test_attention_by_content_by_location_and_by_both(golden: Golden, case: str, folder: Path) -> None:
+    placed = {"content_attention": "", "location_luong": ", content = false", "hybrid_attention": ""}[golden.name]
+    placed += ", slots = slots" if "p.loc.w" in golden else ""
+    statics = statics_of(golden) | ({"slots": len(golden["p.loc.w"])} if "p.loc.w" in golden else {})
+    text = page("attentive_decoders", f"attentive_answers[hidden{placed}]")
     compare(golden, case, program_of(text, golden, attentive(golden), folder, **statics))
 
 
@@ -280,14 +267,9 @@ model program[e: int, hidden: int, key: int, wide: int, narrow: int, width: int]
     return emergent_symbols[hidden, key, wide, narrow, width](x, zeros[1](target)) |> linear[vocab]
 }
 """
-
-ESBN_ONCE = """
-use archlang.models.emergent_symbols
-
-model program[e: int, hidden: int, key: int, wide: int, narrow: int, width: int](x: seq[n, e]) -> logits[vocab] {
-    return emergent_symbols[hidden, key, wide, narrow, width](x, constant[1, 1]()) |> last |> linear[vocab]
-}
-"""
+ESBN_ONCE = ESBN.replace(", target: tokens[t]) -> logits[t, vocab]", ") -> logits[vocab]").replace(
+    "zeros[1](target)) |>", "constant[1, 1]()) |> last |>"
+)
 
 
 def binding(golden: Golden) -> Parts:
@@ -323,8 +305,7 @@ def binding_statics(golden: Golden) -> dict[str, int]:
 @pytest.mark.goldens("baselines", "esbn")
 @pytest.mark.parametrize("case", CASES)
 def test_emergent_symbols_that_answer_once(golden: Golden, case: str, folder: Path) -> None:
-    text = ESBN_ONCE
-    program = program_of(text, golden, binding(golden), folder, **binding_statics(golden))
+    program = program_of(ESBN_ONCE, golden, binding(golden), folder, **binding_statics(golden))
     logits = program[0](golden[f"{case}.x"], x=golden[f"{case}.len"])
     close(golden, logits, f"{case}.logits", TOLERANCE)
     compare_gradients(golden, f"{case}.", program, F.cross_entropy(logits, golden[f"{case}.target"]))

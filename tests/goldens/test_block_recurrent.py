@@ -10,7 +10,7 @@ from torch import Tensor
 
 import archlang
 from archlang.names.library import library_file
-from tests.goldens.golden import Golden, Program, relatively_close
+from tests.goldens.golden import Golden, Program, page, relatively_close
 
 TOLERANCE = 2e-5
 # The parameters of the layer by their arrays; those that a form does not have are missing in the file.
@@ -81,7 +81,7 @@ def layer(golden: Golden, folder: Path, result: str) -> Program:
     names = parameter_names(path, tuple(statics.items()))
     arrays = {name: f"p.{weights[name]}" for name in names}
     sources = {name: golden[array] - 1 if array.endswith(SCALES) else array for name, array in arrays.items()}
-    program = Program(path.read_text(encoding="utf-8"), golden, sources, folder, "block_recurrent_layer", **statics)
+    program = Program(page("block_recurrent"), golden, sources, folder, "block_recurrent_layer", **statics)
     program.arrays = arrays
     return program
 

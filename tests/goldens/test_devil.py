@@ -27,19 +27,13 @@ from archlang.tasks.scan import commands, published_iid
 from archlang.tasks.scan import read as command
 from archlang.train.loss import Smoothing
 from tests.goldens.files import HERE, reference_file
-from tests.goldens.golden import Golden, Program, close
+from tests.goldens.golden import Golden, Program, close, page
 from tests.train.settings_of_a_run import SETTINGS
 
 TOLERANCE = 2e-5
 SCALINGS = {"none": "none", "teu": "token_upscaling", "ped": "position_downscaling"}
 
 Config = Mapping[str, Any]  # Any: JSON
-
-
-def page() -> Path:
-    path = library_file("archlang.models.seq2seq")
-    assert path is not None
-    return path
 
 
 # Whole models
@@ -84,22 +78,9 @@ def weights_of(cfg: Config) -> dict[str, str | Tensor]:
 
 def program_of(golden: Golden, folder: Path) -> Program:
     cfg = config(golden)
-    return Program(
-        page().read_text(encoding="utf-8"),
-        golden,
-        weights_of(cfg),
-        folder,
-        "seq2seq",
-        words=len(golden["p.src_emb"]),
-        vocab=len(golden["p.tgt_emb"]),
-        d=cfg["d"],
-        heads=cfg["heads"],
-        ff=cfg["ff"],
-        layers=cfg["layers"],
-        universal=cfg["universal"],
-        relative=cfg["relative"],
-        scaling=SCALINGS[cfg["scale"]],
-    )
+    statics = {name: cfg[name] for name in ("d", "heads", "ff", "layers", "universal", "relative")}
+    statics |= {"words": len(golden["p.src_emb"]), "vocab": len(golden["p.tgt_emb"]), "scaling": SCALINGS[cfg["scale"]]}
+    return Program(page("seq2seq"), golden, weights_of(cfg), folder, "seq2seq", **statics)
 
 
 def source(golden: Golden) -> tuple[Tensor, Tensor]:
@@ -124,7 +105,7 @@ whole_models = pytest.mark.goldens("devil", "std_*", "uni_*")
 
 
 @whole_models
-def test_answers_and_losses_with_teacher_forcing(golden: Golden, folder: Path) -> None:
+def test_answers_losses_and_gradients_with_teacher_forcing(golden: Golden, folder: Path) -> None:
     program, labels, here = program_of(golden, folder), golden["tf_labels"], scored(golden)
     words, lengths = source(golden)
     logits = program(words, shifted(golden, labels), source=lengths)
@@ -136,13 +117,6 @@ def test_answers_and_losses_with_teacher_forcing(golden: Golden, folder: Path) -
     # With the target's lengths, which mask its padding, the decoder's real positions are the same.
     masked = program(words, shifted(golden, labels), source=lengths, target=golden["tgt_len"] + 1)
     close(golden, masked, "tf_logits", TOLERANCE, here)
-
-
-@whole_models
-def test_gradients(golden: Golden, folder: Path) -> None:
-    program, labels, here = program_of(golden, folder), golden["tf_labels"], scored(golden)
-    words, lengths = source(golden)
-    logits = program(words, shifted(golden, labels), source=lengths)
     gradients = program.gradients(F.cross_entropy(logits[here], labels[here]), {})
     names = golden.names("gnorm.")
     assert {f"p.{name}" for name in names} == set(gradients)
@@ -152,27 +126,6 @@ def test_gradients(golden: Golden, folder: Path) -> None:
         projection = flat @ torch.cos(torch.arange(len(flat), dtype=flat.dtype))
         assert flat.norm().item() == pytest.approx(norm, rel=TOLERANCE, abs=2e-6), name
         assert projection.item() == pytest.approx(golden[f"gproj.{name}"].item(), abs=TOLERANCE * max(norm, 1)), name
-
-
-@whole_models
-def test_greedy_decoding(golden: Golden, folder: Path) -> None:
-    program, stop = program_of(golden, folder), config(golden)["tgt_sos_eos"]
-    words, lengths = source(golden)
-    steps = int(golden["tgt_len"].max()) + 1
-    tokens = torch.full((len(words), 1), stop)
-    for _ in range(steps):
-        logits = program(words, tokens, source=lengths)
-        tokens = torch.cat((tokens, logits[:, -1:].argmax(-1)), dim=1)
-    chosen, expected = tokens[:, 1:], golden["greedy_tokens"][:, :steps]
-    assert chosen.equal(expected)
-    torch.testing.assert_close(logits, golden["greedy_logits"][:, :steps], atol=TOLERANCE, rtol=0)
-    # A row without the stop token has the length of the run.
-    ended = torch.cat((chosen == stop, torch.ones(len(chosen), 1, dtype=torch.bool)), dim=1)
-    assert ended.int().argmax(1).equal(golden["greedy_len"])
-    best = logits.topk(2).values
-    assert (best[..., 0] - best[..., 1]).min().item() == pytest.approx(golden["greedy_margin"].item(), abs=4e-5)
-    here = scored(golden)[:, :steps]
-    close(golden, F.cross_entropy(logits[here], golden["tf_labels"][:, :steps][here]), "greedy_loss", TOLERANCE)
 
 
 @whole_models
@@ -189,6 +142,10 @@ def test_decoding_equals_the_program(golden: Golden, folder: Path, cache: bool) 
     assert ended.lengths.equal(golden["greedy_len"])
     for answer, length, expected in zip(ended.tokens, ended.lengths, golden["greedy_tokens"], strict=True):
         assert answer[:length].equal(expected[:length])
+    best = run.logits.topk(2).values
+    assert (best[..., 0] - best[..., 1]).min().item() == pytest.approx(golden["greedy_margin"].item(), abs=4e-5)
+    here = scored(golden)[:, :steps]
+    close(golden, F.cross_entropy(run.logits[here], golden["tf_labels"][:, :steps][here]), "greedy_loss", TOLERANCE)
 
 
 @whole_models
@@ -331,8 +288,10 @@ WORDS = {
 def scan_model(variant: str) -> Architecture:
     """Returns a model of the size of SCAN: 15 words with [SOS] and [EOS], six actions and one token for both."""
     depth, positions, *scaling = variant.split("_")
+    path = library_file("archlang.models.seq2seq")
+    assert path is not None
     return archlang.load(
-        page(),
+        path,
         "seq2seq",
         words=15,
         vocab=7,
@@ -340,12 +299,6 @@ def scan_model(variant: str) -> Architecture:
         relative=positions == "rel",
         scaling=SCALINGS[scaling[0]] if scaling else "none",
     )
-
-
-@pytest.mark.parametrize("variant", VARIANTS)
-def test_models_of_scan_have_the_published_size(variant: str) -> None:
-    size = sum(parameter.numel() for parameter in scan_model(variant).parameters())
-    assert size == PARAMETERS["_".join(variant.split("_")[:2])]
 
 
 def name_in_program(array: str) -> str:
@@ -361,11 +314,13 @@ def name_in_program(array: str) -> str:
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_weights_start_as_in_the_program(variant: str) -> None:
+def test_models_of_scan_have_the_published_size_and_initial_weights(variant: str) -> None:
+    model = scan_model(variant)
+    size = sum(parameter.numel() for parameter in model.parameters())
+    assert size == PARAMETERS["_".join(variant.split("_")[:2])]
     file = reference_file("devil", "init_stats.json")
     expected = next(entry for entry in json.loads(file.read_text(encoding="utf-8")) if entry["variant"] == variant)
-    model = scan_model(variant)
-    assert sum(parameter.numel() for parameter in model.parameters()) == expected["params"]
+    assert size == expected["params"]
     arrays = weights_of({"universal": variant[:3] == "uni", "relative": variant[-3:] == "rel", "layers": 3})
     names = {ours: name_in_program(str(array)) for ours, array in arrays.items()}
     assert set(names.values()) == set(expected) - {"variant", "params"}

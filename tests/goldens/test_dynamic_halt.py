@@ -15,8 +15,7 @@ from archlang.backend.architecture import Architecture
 from archlang.backend.runtime.halting import Tally
 from archlang.backend.runtime.masks import code_inputs
 from archlang.blocks.halting import GlobalHalt, TokenHalt
-from archlang.names.library import library_file
-from tests.goldens.golden import Golden, Program, close, relatively_close
+from tests.goldens.golden import Golden, Program, close, page, relatively_close
 
 TOLERANCE = 2e-5
 SUM = 1e-4
@@ -24,12 +23,6 @@ SUM = 1e-4
 Weights = dict[str, str | Tensor]
 Statics = dict[str, Any]  # Any: statics are of several types
 POOL = {"mean": "mean", "end": "last", "cls": "first"}
-
-
-def library() -> str:
-    path = library_file("archlang.models.dynamic_halt")
-    assert path is not None
-    return path.read_text(encoding="utf-8")
 
 
 def flag(golden: Golden, name: str) -> bool:
@@ -174,7 +167,7 @@ def test_layers(golden: Golden, folder: Path) -> None:
     if "p.ln_kv.g" in golden:
         weights = memory_update("memory_update.stack.0", "")
         del statics["gated"], statics["ff"]
-        program = Program(library() + UPDATE, golden, weights, folder, "one_layer", **statics)
+        program = Program(page("dynamic_halt") + UPDATE, golden, weights, folder, "one_layer", **statics)
         memory = golden["in.memory"]
         slots = torch.full((len(memory),), memory.shape[1])
         close(golden, program(memory, x, memory=slots, x=mask.sum(1)), "out", TOLERANCE)
@@ -182,11 +175,11 @@ def test_layers(golden: Golden, folder: Path) -> None:
     if "p.cross_attn.wq" in golden:
         weights, memory = chunk_layer(golden, "chunk_layer", ""), golden["in.memory"]
         slots = torch.full((len(memory),), memory.shape[1])
-        program = Program(library() + CHUNK, golden, weights, folder, "one_layer", **statics)
+        program = Program(page("dynamic_halt") + CHUNK, golden, weights, folder, "one_layer", **statics)
         close(golden, program(x, memory, x=mask.sum(1), memory=slots), "out", TOLERANCE, mask)
         return
     weights = plain_layer(golden, "halting_layer", "")
-    program = Program(library() + PLAIN, golden, weights, folder, "one_layer", **statics)
+    program = Program(page("dynamic_halt") + PLAIN, golden, weights, folder, "one_layer", **statics)
     output = program(x, golden["in.kv"], x=mask.sum(1), kv=mask.sum(1))
     close(golden, output, "out", TOLERANCE, mask)
 
@@ -285,7 +278,7 @@ def test_transformers(golden: Golden, folder: Path) -> None:
     layers = golden.number("cfg.layers")
     for index in range(layers):
         weights |= plain_layer(golden, f"transformer_layers.stack.{index}.halting_layer", f"layer{index}.")
-    text = library() + TRANSFORMER.format(framed=begin, pool=pool)
+    text = page("dynamic_halt") + TRANSFORMER.format(framed=begin, pool=pool)
     x = golden["in.x"].requires_grad_()
     statics = {**sizes(golden, "layer0."), "d": x.shape[-1], "layers": layers, "causal": flag(golden, "causal")}
     program = Program(text, golden, weights, folder, "encode", **statics)
@@ -306,7 +299,7 @@ def test_universal_transformers_that_halt(golden: Golden, folder: Path) -> None:
     halt = "global_halt" if flag(golden, "global_halt") else "token_halt"
     weights |= plain_layer(golden, "universal_layers.halting_layer", "layer.")
     weights |= maps(f"universal_layers.{halt}", "halt")
-    text = library() + UNIVERSAL.format(framed=begin, pool=pool)
+    text = page("dynamic_halt") + UNIVERSAL.format(framed=begin, pool=pool)
     x = golden["in.x"].requires_grad_()
     statics = {
         **sizes(golden, "layer."), "d": x.shape[-1], "depth": golden.number("cfg.layers"),
@@ -341,21 +334,13 @@ def test_universal_transformers_that_halt(golden: Golden, folder: Path) -> None:
 BOTTLENECK = """
 model encode[
     heads: int, ff: int, layers: int, updates: int, size: int, count: int, balanced: bool, slots: int, head_dim: int,
-    causal: bool](x: seq[n, d]) -> {result} {{
-    return x |> bottleneck_layers[
+    causal: bool{declared}](x: seq[n, d]) -> {result} {{
+    return x |> {block}[
         heads, ff, layers, updates, count, size, balanced, slots, readout = {readout}, head_dim = head_dim,
-        causal = causal, equal_lengths = true]{pool}
+        causal = causal, equal_lengths = true{chosen}]{pool}
 }}
 """
-GATED_BOTTLENECK = """
-model encode[
-    heads: int, ff: int, layers: int, updates: int, size: int, count: int, balanced: bool, slots: int, head_dim: int,
-    causal: bool, gated: bool, transition: bool](x: seq[n, d]) -> {result} {{
-    return x |> gated_bottleneck_layers[
-        heads, ff, layers, updates, count, size, balanced, slots, readout = {readout}, head_dim = head_dim,
-        gated = gated, transition = transition, causal = causal, equal_lengths = true]{pool}
-}}
-"""
+HALTS = {"declared": ", gated: bool, transition: bool", "chosen": ", gated = gated, transition = transition"}
 FIXED = 5
 """the number of chunks of the fixed recurrence"""
 
@@ -378,7 +363,8 @@ def bottleneck(golden: Golden, folder: Path, readout: str) -> Program:
         result, pool = "vec[d]", f" |> {POOL[str(golden.arrays['cfg.pooling'])]}"
     else:
         result, pool = "seq[n, d]", ""
-    text = (GATED_BOTTLENECK if halts else BOTTLENECK).format(result=result, readout=readout, pool=pool)
+    words = HALTS if halts else dict.fromkeys(HALTS, "")
+    text = BOTTLENECK.format(result=result, readout=readout, pool=pool, block=name, **words)
     statics: Statics = {
         **sizes(golden, "layer." if halts else "layer0."), "d": golden["in.x"].shape[-1],
         "layers": golden.number("cfg.layers"), "updates": golden.number("cfg.update_layers"),
@@ -387,7 +373,7 @@ def bottleneck(golden: Golden, folder: Path, readout: str) -> Program:
     }  # fmt: skip
     if halts:
         statics |= {"gated": flag(golden, "gated"), "transition": flag(golden, "transition_based_halt")}
-    return Program(library() + text, golden, weights, folder, "encode", **statics)
+    return Program(page("dynamic_halt") + text, golden, weights, folder, "encode", **statics)
 
 
 @pytest.mark.goldens("halt", "f_*", "g_*", "h_*")
@@ -452,7 +438,7 @@ def test_siamese_classifier(golden: Golden, folder: Path) -> None:
     inside, around = whole_sizes(golden)
     weights = whole_weights(golden, "encode.") | {"table.weight": "p.embed"}
     weights |= {"frame.start": "p.start", "frame.end": "p.end"}
-    text = library() + SIDE.format(**inside)
+    text = page("dynamic_halt") + SIDE.format(**inside)
     program = Program(text, golden, weights, folder, "siamese", read="side", **around)
     tokens = golden["in.tokens1"].long(), golden["in.tokens2"].long()
     lengths = {side: golden[f"in.mask{number}"].sum(1).long() for number, side in ((1, "left"), (2, "right"))}
@@ -465,7 +451,7 @@ def test_siamese_classifier(golden: Golden, folder: Path) -> None:
 def test_flipflop_language_model(golden: Golden, folder: Path) -> None:
     inside, around = whole_sizes(golden)
     weights = whole_weights(golden, "") | {"embed.weight": "p.embed"}
-    program = Program(library() + LANGUAGE, golden, weights, folder, "next_token", **inside, **around)
+    program = Program(page("dynamic_halt") + LANGUAGE, golden, weights, folder, "next_token", **inside, **around)
     logits = program(golden["in.model_tokens"].long())
     close(golden, logits, "out.logits", TOLERANCE)
     mask, labels = golden["in.loss_mask"], golden["in.labels"].to(golden.dtype)

@@ -19,7 +19,7 @@ from archlang.backend.runtime.carried_steps import CarriedStates
 from archlang.backend.runtime.loops import Repeat
 from archlang.backend.runtime.targets import judging
 from archlang.train.settings import stablemax_entropy
-from tests.goldens.golden import Golden, close, relatively_close
+from tests.goldens.golden import Golden, close, gradients_close
 
 TOLERANCE = 2e-5
 Weights = dict[str, Tensor]
@@ -44,16 +44,6 @@ def run(module: Architecture, weights: Mapping[str, Tensor], *fields: Tensor) ->
 
 def leaves_of(golden: Golden) -> Weights:
     return {name: golden[f"p.{name}"].requires_grad_() for name in golden.names("p.")}
-
-
-def compare_gradients(golden: Golden, objective: Tensor, leaves: Weights, prefix: str = "grad.") -> None:
-    """Compares the gradients of an objective in leaves with those of the file, which has none outside of the graph."""
-    names = [name for name in golden.names(prefix) if name in leaves]
-    assert names
-    gradients = torch.autograd.grad(objective, [leaves[name] for name in names], allow_unused=True, retain_graph=True)
-    for name, gradient in zip(names, gradients, strict=True):
-        assert gradient is not None, name
-        relatively_close(golden, gradient, f"{prefix}{name}", TOLERANCE)
 
 
 # Looped transformers
@@ -98,7 +88,7 @@ def test_looped_transformer(golden: Golden, folder: Path) -> None:
     torch.testing.assert_close(last, predictions[-1], rtol=0, atol=1e-5)
     loss = (predictions - ys).square().mean()
     close(golden, loss, "obj.value", TOLERANCE)
-    compare_gradients(golden, loss, p)
+    gradients_close(golden, loss, p)
 
 
 # Huginn
@@ -148,7 +138,7 @@ def test_huginn(golden: Golden, folder: Path) -> None:
     close(golden, logits, "out.logits", TOLERANCE)
     loss = F.cross_entropy(logits.flatten(0, 1), golden["in.labels"].flatten(), ignore_index=-100)
     close(golden, loss, "out.loss", TOLERANCE)
-    compare_gradients(golden, loss, p)
+    gradients_close(golden, loss, p)
     for name in golden.names("eval.r"):
         close(golden, logits_after(int(name.partition(".")[0]), 0), f"eval.r{name}", TOLERANCE)
 
@@ -272,7 +262,7 @@ def test_recursive_reasoning(golden: Golden, folder: Path) -> None:
             close(golden, module.charges["continuing"] * batch, f"{step}q_continue_loss", TOLERANCE * batch)
         close(golden, loss, f"{step}loss", TOLERANCE * batch)
         if t != 1:
-            compare_gradients(golden, loss, {**p, "puzzle_rows": puzzle_rows}, f"{step}grad.")
+            gradients_close(golden, loss, {**p, "puzzle_rows": puzzle_rows}, f"{step}grad.")
     loop.carried = None
     with module.keeping_steps() as step_results:
         run(module, weights, embedded(golden["in0.inputs"], p["puzzle"][golden["in0.puzzle_identifiers"].long()]))

@@ -22,7 +22,7 @@ from archlang.backend.runtime.loops import Repeat
 from archlang.backend.runtime.scans import PositionScan
 from archlang.graph.loop_layout import loop_layout
 from archlang.names.library import library_file
-from tests.goldens.golden import Golden, Program, close, relatively_close
+from tests.goldens.golden import Golden, Program, close, gradients_close, relatively_close
 
 TOLERANCE = 2e-5
 CASES = ("case0", "case1")
@@ -93,6 +93,11 @@ def fields_of(golden: Golden, case: str) -> tuple[Tensor, Tensor, dict[str, Tens
     return x, blank, {"x": length + 2, "blank": length}
 
 
+def pair(ours: str, theirs: str) -> dict[str, str]:
+    """Returns the weight and the bias of a linear map; `theirs` has a place for w or b."""
+    return {f"{ours}.weight": theirs.format("w"), f"{ours}.bias": theirs.format("b")}
+
+
 NTM = """\
 use archlang.models.cells
 use archlang.models.neural_turing_machine
@@ -115,24 +120,16 @@ def test_a_neural_turing_machine_equals_the_program_of_panm(golden: Golden, case
         "learned.weight": "p.h0",
         "learned_2.weight": "p.c0",
         "learned_3.weight": torch.cat([golden[f"p.head{head}.r0"] for head in range(sizes["heads"])], 1),
-        "linear.weight": "p.out.w",
-        "linear.bias": "p.out.b",
+        **pair("linear", "p.out.{}"),
     }
     for name, array in (("linear", "ih"), ("linear_2", "hh")):
-        weights[f"turing_machine.cell.{name}.weight"] = f"p.lstm.w_{array}"
-        weights[f"turing_machine.cell.{name}.bias"] = f"p.lstm.b_{array}"
+        weights |= pair(f"turing_machine.cell.{name}", f"p.lstm.{{}}_{array}")
     for head in range(sizes["heads"]):
         for name, array in (("linear", "read"), ("linear_2", "write")):
-            weights[f"turing_machine.stack.{head}.{name}.weight"] = f"p.head{head}.{array}.w"
-            weights[f"turing_machine.stack.{head}.{name}.bias"] = f"p.head{head}.{array}.b"
+            weights |= pair(f"turing_machine.stack.{head}.{name}", f"p.head{head}.{array}.{{}}")
     x, blank, lengths = fields_of(golden, case)
-    statics = {
-        "hidden": sizes["H"],
-        "slots": sizes["N"],
-        "width": sizes["M"],
-        "out": sizes["V"],
-        "heads": sizes["heads"],
-    }
+    sizes_of_model = {"hidden": "H", "slots": "N", "width": "M", "out": "V", "heads": "heads"}
+    statics = {name: sizes[theirs] for name, theirs in sizes_of_model.items()}
     program = Program(NTM, golden, weights, folder, "m", d=x.shape[2], **statics)
     memory = golden["p.mem0"].expand(x.shape[0], -1, -1)
     with carried_states(program.module) as states:
@@ -171,10 +168,9 @@ STATES = ("memory", "usage", "link", "precedence", "w_read", "w_write")
 @pytest.mark.parametrize("case", CASES)
 def test_a_differentiable_neural_computer(golden: Golden, case: str, folder: Path) -> None:
     sizes = settings_of(golden)
-    weights: dict[str, str | Tensor] = {"linear.weight": "p.out.w", "linear.bias": "p.out.b"}
+    weights: dict[str, str | Tensor] = {**pair("linear", "p.out.{}")}
     for name, array in (("cell.linear", "lstm.{}_ih"), ("cell.linear_2", "lstm.{}_hh"), ("interface", "iface.{}")):
-        weights[f"memory_computer.{name}.weight"] = "p." + array.format("w")
-        weights[f"memory_computer.{name}.bias"] = "p." + array.format("b")
+        weights |= pair(f"memory_computer.{name}", f"p.{array}")
     x, blank, lengths = fields_of(golden, case)
     batch, cells, width, heads = x.shape[0], sizes["N"], sizes["M"], sizes["R"]
     form = "paper" if golden.name == "dnc_paper" else "panm"
@@ -257,17 +253,11 @@ def sorted_gates(array: Tensor) -> Tensor:
 
 
 def weights_of_ndr(leaves: Mapping[str, Tensor], block: str) -> dict[str, Tensor]:
-    return {
-        f"{block}.cell.linear.weight": sorted_gates(leaves["ctrl.in.w"]),
-        f"{block}.cell.linear.bias": sorted_gates(leaves["ctrl.in.b"]),
-        f"{block}.cell.linear_2.weight": sorted_gates(leaves["ctrl.rec.w"]),
-        f"{block}.control.weight": leaves["controls.w"],
-        f"{block}.control.bias": leaves["controls.b"],
-        f"{block}.out.weight": leaves["ctrl_out.w"],
-        f"{block}.out.bias": leaves["ctrl_out.b"],
-        f"{block}.out_of_reads.weight": leaves["read_out.w"],
-        f"{block}.out_of_reads.bias": leaves["read_out.b"],
-    }
+    gates = {"linear.weight": "in.w", "linear.bias": "in.b", "linear_2.weight": "rec.w"}
+    weights = {f"{block}.cell.{name}": sorted_gates(leaves[f"ctrl.{array}"]) for name, array in gates.items()}
+    for name, array in (("control", "controls"), ("out", "ctrl_out"), ("out_of_reads", "read_out")):
+        weights |= {ours: leaves[theirs] for ours, theirs in pair(f"{block}.{name}", f"{array}.{{}}").items()}
+    return weights
 
 
 def load(path: Path, weights: Mapping[str, Tensor], model: str, **sizes: Any) -> Architecture:
@@ -276,12 +266,6 @@ def load(path: Path, weights: Mapping[str, Tensor], model: str, **sizes: Any) ->
     shapes = {name: parameter.shape for name, parameter in module.named_parameters()}
     assert {name: weight.shape for name, weight in weights.items()} == shapes
     return module.to(next(iter(weights.values())).dtype).eval()
-
-
-def compare_gradients(golden: Golden, objective: Tensor, leaves: Mapping[str, Tensor]) -> None:
-    gradients = torch.autograd.grad(objective, list(leaves.values()), allow_unused=True, materialize_grads=True)
-    for name, gradient in zip(leaves, gradients, strict=True):
-        relatively_close(golden, gradient, f"grad.{name}", TOLERANCE)
 
 
 @pytest.mark.goldens("baselines", "dnc_ndr_warm")
@@ -315,7 +299,7 @@ def test_the_dnc_of_ndr_from_given_states(golden: Golden, folder: Path) -> None:
     trace["w_read"], trace["w_write"] = trace.pop("read_weights").transpose(2, 3), trace.pop("write_weights")
     for name, values in trace.items():
         close(golden, values, name, TOLERANCE)
-    compare_gradients(golden, (result * golden["probe"]).sum(), leaves)
+    gradients_close(golden, (result * golden["probe"]).sum(), leaves)
 
 
 @pytest.mark.goldens("baselines", "dnc_ndr")
@@ -327,20 +311,15 @@ def test_the_classifier_with_the_dnc_of_ndr(golden: Golden, folder: Path) -> Non
     page = library_file("archlang.models.differentiable_neural_computer")
     assert page is not None
     vocab = leaves["emb"].shape[0]
-    statics = {
-        "hidden": sizes["H"],
-        "embedding": sizes["E"],
-        "slots": sizes["cells"],
-        "heads": sizes["R"],
-        "vocab": vocab,
-    }
+    names = {"hidden": "H", "embedding": "E", "slots": "cells", "heads": "R"}
+    statics = {name: sizes[theirs] for name, theirs in names.items()} | {"vocab": vocab}
     last = {"linear.weight": leaves["out.w"], "linear.bias": leaves["out.b"]}
     module = load(page, weights | last, "dnc_classifier", frozen=1, classes=sizes["classes"], **statics)
     logits: Tensor = functional_call(module, weights | last, (tokens,), {"lengths": length})
     close(golden, logits, "logits", TOLERANCE)
     loss = F.cross_entropy(logits, golden["target"])
     close(golden, loss, "loss", TOLERANCE)
-    compare_gradients(golden, loss, leaves)
+    gradients_close(golden, loss, leaves)
 
     # The program appends an end token, the last of its embedding, and does not read what follows from it.
     ended = F.pad(tokens, (0, 1)).scatter(1, length[:, None], vocab - 1)
@@ -369,13 +348,12 @@ model m[cells: int, count: int, steps: int, hidden: int, controller: symbol](
 @pytest.mark.parametrize("case", CASES)
 def test_a_neural_random_access_machine(golden: Golden, case: str, folder: Path) -> None:
     sizes, block = settings_of(golden), "random_access_machine"
-    weights: dict[str, str | Tensor] = {f"{block}.connect.weight": "p.out.w", f"{block}.connect.bias": "p.out.b"}
+    weights: dict[str, str | Tensor] = {**pair(f"{block}.connect", "p.out.{}")}
     if sizes["ctrl"] == "lstm":
         for name, array in (("cell.linear", "ih"), ("cell.linear_2", "hh")):
-            weights[f"{block}.{name}.weight"] = f"p.ctrl.w_{array}"
-            weights[f"{block}.{name}.bias"] = f"p.ctrl.b_{array}"
+            weights |= pair(f"{block}.{name}", f"p.ctrl.{{}}_{array}")
     else:
-        weights |= {f"{block}.network.weight": "p.ctrl.w", f"{block}.network.bias": "p.ctrl.b"}
+        weights |= pair(f"{block}.network", "p.ctrl.{}")
     statics = {"cells": sizes["M"], "count": sizes["R"], "steps": sizes["T"], "hidden": sizes["H"]}
     controller = "lstm" if sizes["ctrl"] == "lstm" else "feedforward"
     program = Program(NRAM, golden, weights, folder, "m", controller=controller, **statics)

@@ -8,8 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from archlang.names.library import library_file
-from tests.goldens.golden import Golden, Program, close
+from tests.goldens.golden import Golden, Program, close, page
 
 TOLERANCE = 2e-5
 Place = tuple[str, Tensor | None, bool]
@@ -74,14 +73,12 @@ def part(golden: Golden, prefix: str, place: Place) -> Tensor:
 
 
 def program(golden: Golden, folder: Path) -> Program:
-    path = library_file("archlang.models.moeut")
-    assert path is not None
     names = ("layers", "group", "heads", "head_dim", "ff_experts", "ff_k", "att_experts", "att_k")
     statics = {name: golden.number(f"cfg.{name}") for name in names}
     vocab, d = golden["p.embed"].shape
     weights: dict[str, str | Tensor] = {name: part(golden, "p", place) for name, place in places(golden).items()}
     return Program(
-        path.read_text(encoding="utf-8"), golden, weights, folder, "moeut", **statics, vocab=vocab, d=d,
+        page("moeut"), golden, weights, folder, "moeut", **statics, vocab=vocab, d=d,
         ff_width=golden.number("cfg.ff_expert_size"), causal=bool(golden.number("cfg.causal")),
     )  # fmt: skip
 

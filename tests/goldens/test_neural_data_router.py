@@ -15,19 +15,13 @@ from archlang.blocks.act import Act, Ledger
 from archlang.blocks.attention import Attention
 from archlang.blocks.geometric_attention import GeometricAttention
 from archlang.blocks.relative_attention import RelativeAttention
-from archlang.names.library import library_file
-from tests.goldens.golden import Golden, Program, close
+from tests.goldens.golden import Golden, Program, close, page
 
 TOLERANCE = 1e-5
 GRADIENT = 5e-5
 THROUGH_STEPS = 1e-4
 Weights = dict[str, str | Tensor]
-
-
-def library() -> str:
-    path = library_file("archlang.models.data_router")
-    assert path is not None
-    return path.read_text(encoding="utf-8")
+LIBRARY = page("data_router")
 
 
 # Arrays of the parameters in a golden file
@@ -215,7 +209,7 @@ def layers(golden: Golden, folder: Path, layer: str, begin: str = "x") -> Progra
     steps = len(golden["states"]) if "states" in golden else 1
     statics = {**sizes(golden), "steps": steps, "normalised": "nogate" in golden.name}
     weights = layer_weights(golden, layer)
-    return Program(f"{library()}\n{text}", golden, weights, folder, "layers", **statics)
+    return Program(f"{page('data_router')}\n{text}", golden, weights, folder, "layers", **statics)
 
 
 @pytest.mark.goldens("ndr", "c_*", "d_*", "g_*", "g2_*")
@@ -335,7 +329,7 @@ def test_halting_of_prescribed_states(golden: Golden, folder: Path, letter: str,
 @VARIANTS
 @pytest.mark.goldens("ndr", "h2_*")
 def test_adaptive_computation_time(golden: Golden, folder: Path, letter: str, variant: str) -> None:
-    text = f"{library()}\n{ADAPTIVE.format(attend=PLAIN)}"
+    text = f"{page('data_router')}\n{ADAPTIVE.format(attend=PLAIN)}"
     weights = layer_weights(golden, "adaptive_layers.universal_layer")
     weights |= {"adaptive_layers.act.halt.weight": "p_w_halt", "adaptive_layers.act.halt.bias": "p_b_halt"}
     statics = {**sizes(golden), "steps": golden.number("max_steps"), "variant": variant}
@@ -369,6 +363,14 @@ def test_classifiers(golden: Golden, folder: Path) -> None:
     statics = {"d": d, "heads": len(golden["p_wq"]), "ff": len(golden["p_w_ff1"]), "steps": golden.number("n_steps")}
     column = "first" if "first" in golden.name else "last"
     program = Program(
-        library(), golden, weights, folder, "ndr", column=column, vocab=rows, classes=len(golden["p_b_out"]), **statics
+        page("data_router"),
+        golden,
+        weights,
+        folder,
+        "ndr",
+        column=column,
+        vocab=rows,
+        classes=len(golden["p_b_out"]),
+        **statics,
     )
     close(golden, program(sequence, x=lengths + 2), "logits", TOLERANCE)

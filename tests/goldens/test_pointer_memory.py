@@ -281,41 +281,6 @@ def test_the_programs_batch_is_the_scrambled_one(golden: Golden, folder: Path, m
             close(golden, logits, f"{prefix}logits_official_batch", TOLERANCE)
 
 
-@the_program
-def test_a_sample_does_not_depend_on_the_lengths_of_others(
-    golden: Golden, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    program = code_program(golden, folder)
-    x, target = golden["x"], golden["target"]
-    b, n, _ = x.shape
-    bases, lengths = torch.arange(b) * 11, torch.arange(n, n - b, -1).clamp(min=2)
-    watched = Watched(program.module, bases, monkeypatch)
-    together = program(torch.cat((x, torch.randn_like(x)), dim=1), target, x=lengths)
-    weights, bank = watched.result("pointer_unit"), watched.result("addresses")
-    for row, length in enumerate(lengths.tolist()):
-        assert weights[row, :, :, length:].eq(0).all()
-        alone = code_program(golden, folder)
-        watched_alone = Watched(alone.module, bases[[row]], monkeypatch)
-        logits = alone(x[[row], :length], target[[row]])
-        torch.testing.assert_close(together[row], logits[0], atol=TOLERANCE, rtol=0)
-        # The second pointer begins at the last real slot.
-        starts = watched_alone.walk.inputs[0][0]
-        assert starts[1, 0].equal(bank[row, length - 1])
-
-
-@the_program
-def test_pointers_do_not_depend_on_the_stored_values(
-    golden: Golden, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    walks = []
-    for x in (golden["x"], torch.randn_like(golden["x"])):
-        program = code_program(golden, folder)
-        watched = Watched(program.module, torch.arange(len(x)), monkeypatch)
-        program(x, golden["target"])
-        walks.append(watched.result("pointer_unit"))
-    assert walks[0].equal(walks[1])
-
-
 def test_the_programs_model_has_all_weights_that_the_program_uses(folder: Path) -> None:
     path = folder / "program.arch"
     path.write_text(CODE, encoding="utf-8")

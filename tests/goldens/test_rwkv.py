@@ -8,8 +8,7 @@ import torch
 from torch import Tensor
 
 import archlang
-from archlang.names.library import library_file
-from tests.goldens.golden import Golden, close, relatively_close
+from tests.goldens.golden import Golden, close, page, relatively_close
 
 TOLERANCE = 4e-5
 SUM = 1e-4
@@ -75,9 +74,7 @@ def all_names(layers: int) -> dict[str, str]:
 
 def library(by_position: bool) -> str:
     """Returns the library's page, whose recurrence is computed in chunks, or one position at a time."""
-    path = library_file("archlang.models.rwkv")
-    assert path is not None
-    text = path.read_text(encoding="utf-8")
+    text = page("rwkv")
     if not by_position:
         return text
     assert text.count(" linear_recurrence[") == 1

@@ -4,16 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from archlang.names.library import library_file
-from tests.goldens.golden import Golden, Program, relatively_close
+from tests.goldens.golden import Golden, Program, page, relatively_close
 
 TOLERANCE = 2e-5
 
 
 def compare(golden: Golden, folder: Path, block: str, weights: dict[str, str], **statics: int) -> None:
-    path = library_file("archlang.models.stack_attention")
-    assert path is not None
-    program = Program(path.read_text(encoding="utf-8"), golden, weights, folder, block, **statics)
+    program = Program(page("stack_attention"), golden, weights, folder, block, **statics)
     x = golden["in.x"].requires_grad_()
     result = program.module(x)
     program.close(result, "out.o", TOLERANCE)

@@ -29,21 +29,12 @@ CAUSAL = {
     "memory read before it moves": "m = learned[4, d]()\n"
     "y = scan c in chunks[4](h) carry m {\n"
     "a = c + attention[2](c, m)\nm <- m + attention[2](m, a)\nemit a }\nreturn linear[vocab](y)",
-    "a state carried unchanged": "m = learned[4, d]()\n"
-    "y = scan c in chunks[4](h) carry m { emit c + attention[2](c, m)\nm <- m }\n"
-    "return linear[vocab](y + attention[2](h, m))",
-    "the sequence carried unchanged": "y = scan c in chunks[4](h) carry h { h <- h\nemit norm(c) }\n"
-    "return linear[vocab](y + h)",
     "a state that no chunk moves": "m = learned[4, d]()\n"
     "y = scan c in chunks[4](h) carry m { m <- norm(m)\nemit c }\nreturn linear[vocab](y + attention[2](h, m))",
-    "what holds no data": "return linear[vocab](attention[2](h, zeros[d](x)))",
     "addresses, which hold no data": "w = pointer_unit[hidden = 8, causal = true](addresses[4](h), h)\n"
     "return linear[vocab](linear[d](dereference[causal = true](w, h)))",
-    "the first position": "return linear[vocab](gru[d](h, first(h)))",
     "the first position of a chunk": "y = scan c in chunks[4](h) { emit gru[d](c, first(c)) }\nreturn linear[vocab](y)",
     "the first position of the sequence in a chunk": "s = first(h)\ny = scan c in chunks[4](h) { emit gru[d](c, s) }\n"
-    "return linear[vocab](y)",
-    "full attention in chunks of one position": "y = scan c in chunks[1](h) { emit attention[2](c) }\n"
     "return linear[vocab](y)",
     "a vector of the first position": "return linear[vocab](h * first(h) + linear[1](h))",
     "a vector of the chunks before": "m = mean(learned[2, d]())\n"
@@ -70,7 +61,6 @@ CAUSAL = {
     "a scan over the positions of a chunk": "m = learned[2, d]()\ny = scan c in chunks[4](h) carry m {\n"
     "s = mean(m)\nz = scan v in c carry s { s <- tanh(v + s)\nemit s }\nm <- m + attention[1](m, z)\nemit z }\n"
     "return linear[vocab](y)",
-    "a reversed reverse": "return linear[vocab](reverse(norm(reverse(h))))",
     "other states of act": "k = h\nrepeat 9 halting h by act { k <- tanh(k)\nh <- norm(h + linear[d](k)) }\n"
     "return linear[vocab](k)",
     "a state without data that halts by itself": "m = learned[3, d]()\n"

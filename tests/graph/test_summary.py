@@ -40,6 +40,12 @@ def test_the_cost_of_every_block_is_known() -> None:
             assert costs.activations is not None, case.instance
 
 
+def graph_of(text: str, folder: Path, **sizes: int) -> Graph:
+    file = folder / "m.arch"
+    file.write_text(text, encoding="utf-8")
+    return compile_graph(file, None, sizes or {"vocab": 7})
+
+
 def count_of_weights(graph: Graph) -> int:
     """Returns the number of weights of a graph's module, which is built without their memory."""
     with torch.device("meta"):
@@ -82,9 +88,7 @@ model small[d = 16](x: tokens[n]) -> logits[n, vocab] {
 
 @pytest.mark.parametrize("length", [1, 5, 12])
 def test_flops_are_those_that_torch_counts(tmp_path: Path, length: int) -> None:
-    file = tmp_path / "small.arch"
-    file.write_text(PROGRAM)
-    graph = compile_graph(file, None, {"vocab": 7})
+    graph = graph_of(PROGRAM, tmp_path)
     # torch does not count its CPU kernel of attention, but it counts the products of the plain form.
     with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter:
         build(graph)(torch.zeros(3, length, dtype=torch.int64))
@@ -92,9 +96,7 @@ def test_flops_are_those_that_torch_counts(tmp_path: Path, length: int) -> None:
 
 
 def test_weights_of_a_repeat_count_once_and_those_of_a_stack_each_step(tmp_path: Path) -> None:
-    file = tmp_path / "small.arch"
-    file.write_text(PROGRAM)
-    summary = summarize(compile_graph(file, None, {"vocab": 7}), 4)
+    summary = summarize(graph_of(PROGRAM, tmp_path), 4)
     feeding = 16 * 24 + 24 + 24 * 16 + 16 + 16 * 8 + 8 + 8 * 16 + 16
     assert summary.executed - summary.unique == 2 * feeding
 
@@ -130,30 +132,26 @@ def test_flops_of_a_sample_are_those_that_torch_counts(
 ) -> None:
     # The counter runs the plain forms: it does not know all operations of the fast ones.
     monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)
-    file = tmp_path / "m.arch"
-    file.write_text(f"model m[d = 8](x: seq[n, d]) -> seq[n, k] {{ {body}\n return h }}")
-    graph = compile_graph(file, None, {"k": 7 if "mlp" in body else 8})
+    text = f"model m[d = 8](x: seq[n, d]) -> seq[n, k] {{ {body}\n return h }}"
+    graph = graph_of(text, tmp_path, k=7 if "mlp" in body else 8)
     with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter:
         build(graph)(torch.randn(1, 10, 8))
     assert summarize(graph, 10).flops == counter.get_total_flops()
 
 
 def test_flops_grow_with_the_depth(tmp_path: Path) -> None:
-    file = tmp_path / "small.arch"
-    file.write_text(PROGRAM)
-    graph = compile_graph(file, None, {"vocab": 7})
+    graph = graph_of(PROGRAM, tmp_path)
     no_steps, one_step, three_steps, all_steps = (summarize(graph, 5, depth).flops for depth in (0, 1, 3, None))
     assert three_steps - no_steps == 3 * (one_step - no_steps) > 0
     assert three_steps == all_steps
 
 
 def test_activations_are_the_results_of_blocks_and_arithmetic(tmp_path: Path) -> None:
-    file = tmp_path / "m.arch"
-    file.write_text(
+    text = (
         "model m[d = 8](x: tokens[n]) -> logits[classes] {\n"
         " h = embed[d](x)\n repeat 3 { h <- norm(h + feedforward[4](h)) }\n return linear[classes](last(h))\n}"
     )
-    graph = compile_graph(file, None, {"vocab": 7, "classes": 2})
+    graph = graph_of(text, tmp_path, vocab=7, classes=2)
     assert summarize(graph, 5).values == 5 * 8 + 3 * 3 * 5 * 8 + 8 + 2
 
 
@@ -181,10 +179,9 @@ def test_autograd_keeps_from_half_again_to_three_and_a_half_times_the_activation
 
 
 def test_the_costs_of_nodes_add_up_to_those_of_the_model(tmp_path: Path) -> None:
-    file = tmp_path / "small.arch"
-    file.write_text(PROGRAM)
-    summary = summarize(compile_graph(file, None, {"vocab": 7}), 5)
-    loops = {node.id for node in compile_graph(file, None, {"vocab": 7}).region.walk() if node.regions}
+    graph = graph_of(PROGRAM, tmp_path)
+    summary = summarize(graph, 5)
+    loops = {node.id for node in graph.region.walk() if node.regions}
     assert sum(cost.flops for id, cost in summary.nodes.items() if id not in loops) == summary.flops
 
 
@@ -204,9 +201,7 @@ model branches[d = 8, gated = false](x: tokens[n]) -> seq[n, d] {
 
 @pytest.mark.parametrize(("gated", "parameters"), [("false", 56 + 16), ("true", 56 + 16 + 4 * 64)])
 def test_what_no_result_needs_costs_nothing(gated: str, parameters: int, tmp_path: Path) -> None:
-    file = tmp_path / "small.arch"
-    file.write_text(BRANCHES.replace("gated = false", f"gated = {gated}"))
-    summary = summarize(compile_graph(file, None, {"vocab": 7}), 5)
+    summary = summarize(graph_of(BRANCHES.replace("gated = false", f"gated = {gated}"), tmp_path), 5)
     assert (summary.unique, summary.executed) == (parameters, parameters + 16)
     assert (summary.flops > 0) == (gated == "true")
 
@@ -224,9 +219,7 @@ model routed[d = 8, k = 2](x: seq[n, d]) -> seq[n, d] {
     ("weights", "running"), [("s * top_k[k](s)", 2), ("top_k[3](s)", 3), ("s", 6), ("s + top_k[k](s)", 6)]
 )
 def test_experts_count_that_have_a_weight(weights: str, running: int, tmp_path: Path) -> None:
-    file = tmp_path / "routed.arch"
-    file.write_text(ROUTED.replace("WEIGHTS", weights))
-    graph = compile_graph(file, None, {})
+    graph = graph_of(ROUTED.replace("WEIGHTS", weights), tmp_path)
     torch.manual_seed(0)  # with which every expert has an element; one without runs for one all the same
     with FlopCounterMode(display=False) as counter:
         build(graph)(torch.randn(2, 10, 8))
@@ -239,13 +232,12 @@ def test_experts_count_that_have_a_weight(weights: str, running: int, tmp_path: 
 
 def test_a_growing_state_counts_with_its_mean_length(tmp_path: Path) -> None:
     def flops(memory: str, carry: str = "", update: str = "") -> int:
-        file = tmp_path / "m.arch"
-        file.write_text(
+        text = (
             f"model m(x: tokens[n]) -> logits[n, vocab] {{\nh = embed[4](x)\nm = constant[{memory}, 4]()\n"
             f"y = scan c in chunks[2](h){carry} {{ a = c + attention[1](c, m)\n{update}\nemit a }}\n"
             "return linear[vocab](y) }"
         )
-        return summarize(compile_graph(file, None, {"vocab": 7}), 8).flops
+        return summarize(graph_of(text, tmp_path), 8).flops
 
     for piece in ("a", "slice[0, 2](a)"):
         assert flops("0", " carry m growing", f"m <- append(m, {piece})") == flops("3")

@@ -42,6 +42,19 @@ return %z
 """
 
 
+def verified(text: str, was: str, becomes: str, complaint: str | None) -> None:
+    """Asserts that a changed graph is malformed for a reason, or sound without one."""
+    assert was in text
+    graph = parse_graph(text.replace(was, becomes))
+    if complaint is None:
+        verify(graph)
+        assert parse_graph(print_graph(graph)) == graph
+        return
+    with pytest.raises(MalformedGraph) as error:
+        verify(graph)
+    assert complaint in str(error.value)
+
+
 def test_a_sound_graph_passes() -> None:
     verify(parse_graph(SOUND))
 
@@ -94,10 +107,7 @@ def test_a_sound_graph_passes() -> None:
     ],
 )
 def test_a_broken_graph_raises_with_its_broken_rule(was: str, becomes: str, complaint: str) -> None:
-    assert was in SOUND
-    with pytest.raises(MalformedGraph) as error:
-        verify(parse_graph(SOUND.replace(was, becomes)))
-    assert complaint in str(error.value)
+    verified(SOUND, was, becomes, complaint)
 
 
 BEFORE = """
@@ -125,14 +135,7 @@ return %y
     ],
 )
 def test_the_positions_before_a_part_have_a_length_of_their_own(was: str, becomes: str, complaint: str | None) -> None:
-    assert was in BEFORE
-    graph = parse_graph(BEFORE.replace(was, becomes))
-    if complaint is None:
-        verify(graph)
-        return
-    with pytest.raises(MalformedGraph) as error:
-        verify(graph)
-    assert complaint in str(error.value)
+    verified(BEFORE, was, becomes, complaint)
 
 
 GROWING = """
@@ -167,15 +170,7 @@ return %last
     ],
 )
 def test_a_growing_state_has_the_length_of_all_its_pieces(was: str, becomes: str, complaint: str | None) -> None:
-    assert was in GROWING
-    graph = parse_graph(GROWING.replace(was, becomes))
-    if complaint is None:
-        verify(graph)
-        assert parse_graph(print_graph(graph)) == graph
-        return
-    with pytest.raises(MalformedGraph) as error:
-        verify(graph)
-    assert complaint in str(error.value)
+    verified(GROWING, was, becomes, complaint)
 
 
 @pytest.mark.parametrize(
@@ -183,13 +178,8 @@ def test_a_growing_state_has_the_length_of_all_its_pieces(was: str, becomes: str
     [("seq[n, 4]", None), ("vec[4]", "is vec[4]"), ("seq[n, 1]", "is seq[n, 1]"), ("seq[m, 4]", "is seq[m, 4]")],
 )
 def test_arithmetic_has_the_type_that_its_operands_broadcast_to(type_: str, complaint: str | None) -> None:
-    graph = parse_graph(f"graph g input %1: seq[n, 1] input %2: vec[4] %3: {type_} = add(%1, %2) return %3")
-    if complaint is None:
-        verify(graph)
-        return
-    with pytest.raises(MalformedGraph) as error:
-        verify(graph)
-    assert complaint in str(error.value)
+    text = "graph g input %1: seq[n, 1] input %2: vec[4] %3: TYPE = add(%1, %2) return %3"
+    verified(text, "TYPE", type_, complaint)
 
 
 def test_operands_that_do_not_broadcast_are_named() -> None:
@@ -235,7 +225,4 @@ return %5
 )
 def test_products_belong_to_the_arguments_of_their_call(was: str, becomes: str, complaint: str) -> None:
     verify(parse_graph(PRODUCTS))
-    assert was in PRODUCTS
-    with pytest.raises(MalformedGraph) as error:
-        verify(parse_graph(PRODUCTS.replace(was, becomes)))
-    assert complaint in str(error.value)
+    verified(PRODUCTS, was, becomes, complaint)

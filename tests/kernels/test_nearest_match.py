@@ -11,6 +11,7 @@ from torch import Tensor
 from archlang.kernels import nearest_match as kernel
 from archlang.kernels.nearest_match import weights_of_long, weights_of_short
 from archlang.kernels.plain_geometric import nearest_match
+from tests.closeness import same_gradients
 
 Form = Callable[..., Tensor]
 
@@ -38,16 +39,10 @@ def hide(logits: Tensor, causal: bool = False, mask: Tensor | None = None, offse
 def test_weights_and_gradients_are_those_of_the_plain_form(n: int, causal: bool, form: Form) -> None:
     mask = torch.arange(n) < torch.tensor([n, max(1, n - 2)])[:, None]
     logits = (4 * torch.randn(2, 3, n, n, dtype=torch.float64)).requires_grad_()
-    probe = torch.randn(2, 3, n, n, dtype=torch.float64)
-    fast, plain = (
-        of_logits(form, logits, causal=causal, mask_n=mask)
-        if form is weights_of_long
-        else of_logits(form, logits, causal=causal, mask_m=mask),
-        nearest_match(hide(logits, causal, mask)),
-    )
+    masks = {"mask_n" if form is weights_of_long else "mask_m": mask}
+    fast, plain = of_logits(form, logits, causal=causal, **masks), nearest_match(hide(logits, causal, mask))
+    same_gradients(fast, plain, [logits])
     torch.testing.assert_close(fast, plain, atol=1e-12, rtol=0)
-    ours, theirs = (torch.autograd.grad((weights * probe).sum(), logits)[0] for weights in (fast, plain))
-    torch.testing.assert_close(ours, theirs, atol=1e-10, rtol=0)
 
 
 @pytest.mark.parametrize("form", [weights_of_long, weights_of_short])
@@ -59,11 +54,7 @@ def test_gradients_of_queries_keys_and_sides_are_those_of_the_plain_form(form: F
     left, right = sides.transpose(1, 2)[..., None].chunk(2, dim=1)
     place = torch.arange(n)
     plain = nearest_match(hide(query @ key.transpose(-1, -2) + torch.where(place > place[:, None], right, left)))
-    fast = form(query, key, sides)
-    probe = torch.randn_like(plain)
-    gradients, expected = (torch.autograd.grad((weights * probe).sum(), leaves) for weights in (fast, plain))
-    for our, their in zip((fast, *gradients), (plain, *expected), strict=True):
-        torch.testing.assert_close(our, their, atol=1e-10, rtol=0)
+    same_gradients(form(query, key, sides), plain, leaves)
 
 
 @pytest.mark.parametrize("form", [weights_of_long, weights_of_short])
@@ -82,22 +73,17 @@ def test_rows_are_computed_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     at_once = of_logits(weights_of_long, logits)
     monkeypatch.setattr(kernel, "_part", lambda n: 40)
     in_parts = of_logits(weights_of_long, logits)
-    torch.testing.assert_close(in_parts, at_once, atol=1e-14, rtol=0)
-    probe = torch.randn_like(at_once)
-    ours, theirs = (torch.autograd.grad((weights * probe).sum(), logits)[0] for weights in (in_parts, at_once))
-    torch.testing.assert_close(ours, theirs, atol=1e-12, rtol=0)
+    same_gradients(in_parts, at_once, [logits], tolerance=1e-12)
 
 
-def test_many_keys_keep_their_precision_for_extreme_logits() -> None:
-    logits = 50 * torch.randn(1, 2, 512, 512)
-    exact = nearest_match(hide(logits.double()))
-    assert (of_logits(weights_of_long, logits).double() - exact).abs().max() < 1e-6
-
-
-def test_few_keys_keep_their_precision_for_extreme_logits() -> None:
-    logits = 50 * torch.randn(4, 5, 40, 40)
-    exact = nearest_match(hide(logits.double()))
-    assert (of_logits(weights_of_short, logits).double() - exact).abs().max() < 1e-5
+@pytest.mark.parametrize(
+    ("form", "shape", "bound"),
+    [(weights_of_long, (1, 2, 512, 512), 1e-6), (weights_of_short, (4, 5, 40, 40), 1e-5)],
+    ids=["many keys", "few keys"],
+)
+def test_extreme_logits_keep_their_precision(form: Form, shape: tuple[int, ...], bound: float) -> None:
+    logits = 50 * torch.randn(shape)
+    assert (of_logits(form, logits).double() - nearest_match(hide(logits.double()))).abs().max() < bound
 
 
 def test_weights_of_many_keys_have_no_denormal_numbers() -> None:

@@ -339,7 +339,7 @@ def _same_charges(actual: Mapping[str, Tensor], expected: Mapping[str, Tensor], 
         _equal(f"the charge {name} of {what}", [actual[name]], [expected[name]])
 
 
-def _equal(what: str, actual: Sequence[Tensor], expected: Sequence[Tensor], tolerance: float = TOLERANCE) -> None:
+def _equal(what: str, actual: Sequence[Tensor], expected: Sequence[Tensor], tolerance: float = 0.0) -> None:
     for row, (value, expected_value) in enumerate(zip(actual, expected, strict=True)):
         assert value.shape == expected_value.shape, (
             f"{what}: {tuple(value.shape)} and {tuple(expected_value.shape)} in row {row}"
@@ -347,7 +347,7 @@ def _equal(what: str, actual: Sequence[Tensor], expected: Sequence[Tensor], tole
         if not _is_moderate(expected_value) and not (expected_value.isnan().any() and _is_moderate(value)):
             continue
         difference = _difference(value, expected_value)
-        assert difference <= tolerance, f"{what} differ by {difference:.3g} in row {row}"
+        assert difference <= (tolerance or TOLERANCE), f"{what} differ by {difference:.3g} in row {row}"
 
 
 def _difference(value: Tensor, expected_value: Tensor) -> float:

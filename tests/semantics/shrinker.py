@@ -2,14 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import fields, replace
-from itertools import islice
 from typing import Any
 
 from archlang.source import Source
 from archlang.syntax import tree
 from archlang.syntax.parser import parse
 from archlang.syntax.printer import format_program
-from archlang.syntax.walk import walk
 from tests.semantics.compiled import PATH
 from tests.semantics.failures import Failure, failures
 
@@ -82,8 +80,6 @@ def _own_edits(node: Any) -> Iterator[tree.Node]:  # Any: as above
             for index, statement in enumerate(statements):
                 for inner in _unwrapped(statement):
                     yield replace(node, statements=(*statements[:index], *inner, *statements[index + 1 :]))
-        case tree.Definition():
-            yield from _substituted(node)
         case tree.Binary(left=left, right=right):
             yield left
             yield right
@@ -113,38 +109,3 @@ def _unwrapped(statement: tree.Statement) -> Iterator[Sequence[tree.Statement]]:
                 yield otherwise.statements
     if isinstance(statement, tree.Halting | tree.Stack):
         yield (tree.Repeat(span=statement.span, count=statement.count, body=statement.body),)
-
-
-def _substituted(definition: tree.Definition) -> Iterator[tree.Definition]:
-    """Yields the definition without one assignment, whose name is replaced by a name in its value."""
-    for assignment in [node for node in walk(definition) if isinstance(node, tree.Assign)]:
-        without = _without(definition, assignment)
-        names = {node.text for node in walk(assignment.value) if isinstance(node, tree.Name) and len(node.parts) == 1}
-        for name in islice(sorted(names), 6):
-            yield _renamed(without, assignment.name, name)
-
-
-def _without(node: Any, removed: tree.Node) -> Any:  # Any: the same type of node, as dataclasses.replace needs it
-    changes = {}
-    for field in fields(node):
-        value = getattr(node, field.name)
-        if isinstance(value, tree.Node):
-            changes[field.name] = _without(value, removed)
-        elif isinstance(value, tuple) and any(isinstance(item, tree.Node) for item in value):
-            changes[field.name] = tuple(_without(item, removed) for item in value if item is not removed)
-    return replace(node, **changes)
-
-
-def _renamed(node: Any, before: str, after: str) -> Any:  # Any: as above
-    if isinstance(node, tree.Name):
-        return replace(node, parts=(after,)) if node.parts == (before,) else node
-    changes = {}
-    for field in fields(node):
-        value = getattr(node, field.name)
-        if isinstance(value, tree.Node):
-            changes[field.name] = _renamed(value, before, after)
-        elif isinstance(value, tuple) and any(isinstance(item, tree.Node) for item in value):
-            changes[field.name] = tuple(_renamed(item, before, after) for item in value)
-        elif value == before and field.name == "state":
-            changes[field.name] = after
-    return replace(node, **changes) if changes else node

@@ -30,8 +30,6 @@ def recipe(body: str) -> str:
 EITHER = {
     "emission called A": "a = tanh(h) y = scan A in chunks[9](h) carry a { a <- norm(a) emit A * 2 }"
     " return linear[vocab](y + a)",
-    "emission called A in chunks of 3": "a = tanh(h) y = scan A in chunks[3](h) carry a { a <- norm(a) emit A * 2 }"
-    " return linear[vocab](y + a)",
     "memory moved by a halting loop": "k = learned[3, d, init = normal]()"
     " repeat 6 halting h by token_halt[0.8] { k <- k + 1 h <- h + linear[d](h) }"
     " return linear[vocab](attention[1, causal = true](h, k))",
@@ -55,13 +53,9 @@ EITHER = {
     " y = scan c in chunks[2](m) carry h { h <- h + attention[1](h, c) emit c }"
     " return linear[vocab](attention[1, causal = true](h, y) + h)",
     "counted steps": "k = h repeat 30 halting h by act { k <- k + 1 h <- h } return linear[vocab](k)",
-    "counted steps, token halting": "k = h repeat 30 halting h by token_halt[0.9] { k <- k + 1 h <- h }"
-    " return linear[vocab](k)",
     "number of a halting loop": "a = 1 repeat 5 halting h by token_halt[0.8] { a <- a + 1 h <- h * a }"
     " return linear[vocab](h * a)",
     "START and END around a memory": "s = start_end(learned[3, d]()) return linear[vocab](attention[1](h, s))",
-    "START and END around a memory, alone": "s = mean(start_end(learned[3, d, init = normal]()))"
-    " return linear[vocab](gru[d](h, s))",
     "chunks of a halting loop": "c = chunks[2](h) repeat 5 halting h by token_halt[0.8] {"
     " c <- chunks[3](h) h <- h + 1 } y = scan k in c { emit k } return linear[vocab](y)",
     "negative tokens": "g = embed[d](-x) return linear[vocab](g + h)",
@@ -72,12 +66,9 @@ EITHER = {
     "scan without emission": "m = learned[2, d]()"
     " scan c in chunks[2](h) carry m { c <- norm(c) m <- m + attention[1](m, c) }"
     " return linear[vocab](attention[1](h, m))",
-    "state carried twice": "m = learned[2, d]() y = scan c in chunks[2](h) carry m, m { m <- m + 1 emit c }"
-    " return linear[vocab](y)",
     "unused code": "v = feedforward[4](h) repeat 3 halting v by token_halt { v <- norm(v) } return linear[vocab](h)",
     "halting loops of no steps": "repeat 0 halting h by token_halt { h <- norm(h) }"
     " repeat 3 halting h by act { h <- norm(h) } return linear[vocab](h)",
-    "halting of no steps alone": "repeat 0 halting h by token_halt { h <- norm(h) } return linear[vocab](h)",
     "loop of no steps around loops": "k = h repeat 0 { k <- linear[d](k) stack 2 { k <- linear[d](k) } }"
     " return linear[vocab](h)",
     "division by zero": "return linear[vocab](h / (1 / 0))",

@@ -297,6 +297,17 @@ def test_only_new_positions_are_computed(compiled: Compiled) -> None:
     assert widths == [1] * 9
 
 
+def test_a_scan_over_positions_computes_only_new_ones(compiled: Compiled) -> None:
+    text = "s = mean(learned[1, d]()) y = scan v in embed[d](x) carry s { s <- tanh(linear[d](v) + norm(s)) emit s }"
+    module = compiled(f"model m[d = 4](x: tokens[n]) -> logits[n, vocab] {{ {text} return linear[vocab](y) }}")
+    steps: list[int] = []
+    module.get_submodule("norm").register_forward_hook(lambda *_: steps.append(1))
+    prompt = torch.randint(11, (2, 3))
+    written = module.decode(begin=prompt, limit=4)
+    assert len(steps) == 3 + 3  # the last token is not read
+    assert torch.equal(written.tokens, module.decode(begin=prompt, limit=4, cache=False).tokens)
+
+
 # Writing
 
 

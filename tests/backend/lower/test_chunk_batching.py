@@ -12,7 +12,6 @@ from archlang.backend.runtime.recording import recording
 from archlang.backend.runtime.scans import Scan
 from tests.closeness import close
 from tests.conftest import Compiled
-from tests.sampling import one_in
 
 HEAD = "model m[d = 8](x: tokens[n]) -> logits[n, classes] {\n h = embed[d](x)\n m = learned[slots = 3, d]()\n"
 MEMORY = "m <- norm(m + attention[heads = 1](m, c))\n emit c"
@@ -51,40 +50,11 @@ def scan(module: Architecture) -> Scan:
     return chunk_scan
 
 
-def results(module: Architecture, lengths: Tensor | None) -> list[Tensor]:
-    """The results of a call, and all gradients."""
-    module.zero_grad()
-    logits = module(TOKENS, lengths=lengths)
-    torch.manual_seed(2)
-    ((logits * torch.randn_like(logits)).sum() + module.ponder).backward()
-    gradients = [
-        torch.zeros_like(parameter) if parameter.grad is None else parameter.grad for parameter in module.parameters()
-    ]
-    return [logits.detach(), module.ponder.detach(), *gradients]
-
-
 def drawn(module: Architecture) -> None:
     """Draws all weights, also those that start at zero, as of slots."""
     torch.manual_seed(1)
     for parameter in module.parameters():
         nn.init.normal_(parameter, std=0.5)
-
-
-@pytest.mark.parametrize("ragged", [False, True])
-@pytest.mark.parametrize("chunks", ["chunks[size = 3]", "chunks[size = 5, balanced = true]", "chunks[size = 9]"])
-@pytest.mark.parametrize("body", one_in(2, MODELS.values()), ids=MODELS)
-def test_results_and_gradients_equal_those_of_chunk_by_chunk(
-    compiled: Compiled, body: str, chunks: str, ragged: bool
-) -> None:
-    text = program(body, chunks)
-    fast, plain = compiled(text).double(), compiled(text, without_passes=("batch_chunks",)).double()
-    assert scan(fast).split is not None
-    assert all(loop.split is None for loop in loops(plain))
-    drawn(fast)
-    plain.load_state_dict(fast.state_dict())
-    lengths = LENGTHS if ragged else None
-    for actual, expected in zip(results(fast, lengths), results(plain, lengths), strict=True):
-        torch.testing.assert_close(actual, expected, atol=1e-10, rtol=1e-10)
 
 
 def calls(module: Architecture, path: str) -> list[int]:

@@ -133,7 +133,7 @@ def test_different_words_are_different_attributes() -> None:
 PLAIN = {name: f"{name}x" for name in NAMES}
 
 
-@pytest.mark.parametrize("seed", one_in(3, range(30)))
+@pytest.mark.parametrize("seed", one_in(6, range(30)))
 def test_names_do_not_change_results(compiled: Compiled, seed: int) -> None:
     plain = compiled(renamed(PLAIN), model=PLAIN["model"])
     weights = list(plain.state_dict().values())

@@ -31,25 +31,6 @@ def loops(module: nn.Module) -> list[Experts]:
     return [value for part in module.modules() for value in vars(part).values() if isinstance(value, Experts)]
 
 
-def gradients(module: nn.Module, result: Tensor, lengths: Tensor) -> list[Tensor]:
-    real = torch.arange(result.shape[1]) < lengths[:, None]
-    weight = torch.cos(torch.arange(result.numel(), dtype=result.dtype)).view(result.shape)
-    return list(torch.autograd.grad((result * weight)[real].sum(), list(module.parameters())))
-
-
-def test_chosen_rows_equal_all_rows_in_results_and_gradients(
-    compiled: Compiled, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    module = compiled(PROGRAM, vocab=5, classes=2).double()
-    x, lengths = torch.randint(5, (3, 6)), torch.tensor([6, 3, 1])
-    sparse = module(x, lengths=lengths)
-    sparse_gradients = gradients(module, sparse, lengths)
-    monkeypatch.setattr(Experts, "_run_chosen", Experts._run_all)
-    dense = module(x, lengths=lengths)
-    torch.testing.assert_close(sparse, dense, atol=1e-12, rtol=0)
-    torch.testing.assert_close(sparse_gradients, gradients(module, dense, lengths), atol=1e-12, rtol=0)
-
-
 def test_each_expert_computes_only_the_positions_that_choose_it(compiled: Compiled) -> None:
     module = compiled(PROGRAM, vocab=5, classes=2)
     rows: list[int] = []
@@ -103,14 +84,6 @@ def test_an_expert_that_is_not_chosen_has_no_gradient_where_it_would_compute_an_
     assert all(gradient.isfinite().all() for gradient in gradients)
     assert gradients[-1].flatten().tolist()[0] == 0
     assert sum(bool(gradient.any()) for gradient in gradients[:-1]) == 2  # the biases of the chosen expert: its x is 0
-
-
-def test_a_plain_file_has_a_loop_over_experts(compiled: Compiled) -> None:
-    module = compiled(PROGRAM, vocab=5, classes=2).double()
-    x, lengths = torch.randint(5, (3, 6)), torch.tensor([6, 3, 1])
-    result = plain_module(module, plain_text(module))(x, lengths=lengths)
-    real = torch.arange(6) < lengths[:, None]
-    torch.testing.assert_close(result[real], module(x, lengths=lengths)[real], atol=1e-10, rtol=0)
 
 
 def test_compiled_and_exported_models_compute_every_expert(compiled: Compiled) -> None:

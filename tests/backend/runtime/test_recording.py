@@ -211,3 +211,32 @@ def test_each_call_is_recorded_from_its_first_turn(compiled: Compiled) -> None:
     assert [moment.turns for moment in second_call] == [moment.turns for moment in recorder.moments[:per_call]]
     for first, second in zip(recorder.moments, second_call, strict=False):
         close(first.values, second.values)
+
+
+def test_a_recording_has_the_states_behind_what_is_before_a_part(compiled: Compiled) -> None:
+    module = compiled(
+        "model m[d = 2](x: tokens[n]) -> logits[n, vocab] {\n"
+        "    s = learned[3, d, init = normal]()\n"
+        "    y = scan c after b[2] in chunks[2](embed[d](x)) carry s {\n"
+        "        s <- 2 * s\n"
+        "        emit c + mean(s) + mean(b)\n"
+        "    }\n"
+        "    return linear[vocab](y)\n"
+        "}",
+        vocab=5,
+    )
+    with recording(module) as record:
+        module(torch.randint(5, (2, 6)))
+    memories = [moment.values for moment in record.moments if moment.kind == "memory"]
+    start = module.get_submodule("learned")(2)
+    assert len(memories) == 3
+    for turn, memory in enumerate(memories, 1):
+        close(memory, 2**turn * start.detach())
+
+
+def test_a_recording_leaves_out_states_that_grow(compiled: Compiled) -> None:
+    text = "model m(x: tokens[n]) -> seq[n, 4] { m = constant[1, 4]() y = scan v in embed[4](x) carry m growing {"
+    module = compiled(f"{text} m <- append(m, expand(v)) emit v + mean(m) }} return y }}", vocab=5)
+    with recording(module) as record:
+        module(torch.randint(5, (2, 4)))
+    assert not of_kind(record.moments, "memory")

@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from safetensors.torch import load_file as read_weights
+from safetensors.torch import save
 from torch import Tensor, nn
 
 import archlang
@@ -32,6 +34,7 @@ Agree = Callable[..., None]
 SMALL = {"d": 8, "heads": 2, "ff": 12, "layers": 2}
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "how", "many", "cats", "?", "the", ",", "sl", "##ept", "all", "308", "."]
 SEPARATOR = 3
+TABLE = "embeddings.word_embeddings.weight"
 OTHERS: dict[str, Any] = {"folder": "", "positions": 64, "separator": SEPARATOR, "dropout": 0.0, "epsilon": 1e-12}
 RECIPE = """\
 model spans[folder: file = "weights"](x: tokens[n]) -> logits[n, 2] {
@@ -153,48 +156,37 @@ def test_the_weights_are_those_of_the_folder(published: Path) -> None:
 
 
 def test_weights_may_have_the_names_of_the_first_programs(folder: Path) -> None:
-    import safetensors.torch
-
     file = folder / "model.safetensors"
     renamed = {
         "bert."
         + name.replace("LayerNorm.weight", "LayerNorm.gamma").replace("LayerNorm.bias", "LayerNorm.beta"): weight
-        for name, weight in safetensors.torch.load_file(file).items()
+        for name, weight in read_weights(file).items()
     }
     expected = constructed(folder=str(folder)).state_dict()
-    file.write_bytes(safetensors.torch.save({**renamed, "cls.predictions.bias": torch.zeros(15)}))
+    file.write_bytes(save({**renamed, "cls.predictions.bias": torch.zeros(15)}))
     actual = constructed(folder=str(folder)).state_dict()
     assert all(torch.equal(actual[name], expected[name]) for name in expected)
 
 
-def remove_weights(folder: Path) -> None:
-    (folder / "model.safetensors").unlink()
+def weigh(change: Callable[[Path], object]) -> Callable[[Path], object]:
+    """Applies a change to the file of the weights."""
+    return lambda folder: change(folder / "model.safetensors")
 
 
-def link_weights(folder: Path) -> None:
-    (folder / "model.safetensors").rename(folder.parent / "private.safetensors")
-    (folder / "model.safetensors").symlink_to(folder.parent / "private.safetensors")
+def link(file: Path) -> None:
+    file.rename(file.parents[1] / "private.safetensors")
+    file.symlink_to(file.parents[1] / "private.safetensors")
 
 
-def damage_weights(folder: Path) -> None:
-    (folder / "model.safetensors").write_bytes(b"\xff" * 40)
+def replaced(name: str, weight: Tensor, *, alone: bool) -> Callable[[Path], object]:
+    def change(file: Path) -> None:
+        others = {} if alone else read_weights(file)
+        file.write_bytes(save({**others, name: weight}))
+
+    return change
 
 
-def empty_weights(folder: Path) -> None:
-    import safetensors.torch
-
-    (folder / "model.safetensors").write_bytes(safetensors.torch.save({"x": torch.zeros(1)}))
-
-
-def reshape_weights(folder: Path) -> None:
-    import safetensors.torch
-
-    weights = safetensors.torch.load_file(folder / "model.safetensors")
-    weights["embeddings.word_embeddings.weight"] = torch.zeros(3, 8)
-    (folder / "model.safetensors").write_bytes(safetensors.torch.save(weights))
-
-
-def configure(**values: object) -> Callable[[Path], None]:
+def configure(**values: object) -> Callable[[Path], object]:
     def change(folder: Path) -> None:
         file = folder / "config.json"
         file.write_text(json.dumps({**json.loads(file.read_text()), **values}))
@@ -205,11 +197,11 @@ def configure(**values: object) -> Callable[[Path], None]:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (remove_weights, r"model\.safetensors is missing: .*hf download google-bert/bert-base-uncased"),
-        (link_weights, r"model\.safetensors is a symbolic link|model\.safetensors is a link"),
-        (damage_weights, r"model\.safetensors is damaged"),
-        (empty_weights, r"lacks the weights embeddings\.word_embeddings\.weight"),
-        (reshape_weights, r"has the shape \[3, 8\], and not \[15, 8\]"),
+        (weigh(Path.unlink), r"model\.safetensors is missing: .*hf download google-bert/bert-base-uncased"),
+        (weigh(link), r"model\.safetensors is a symbolic link|model\.safetensors is a link"),
+        (weigh(lambda file: file.write_bytes(b"\xff" * 40)), r"model\.safetensors is damaged"),
+        (weigh(replaced("x", torch.zeros(1), alone=True)), r"lacks the weights embeddings\.word_embeddings\.weight"),
+        (weigh(replaced(TABLE, torch.zeros(3, 8), alone=False)), r"has the shape \[3, 8\], and not \[15, 8\]"),
         (configure(model_type="llama"), "does not describe a BERT"),
         (configure(hidden_size=32), r"hidden_size = 32, and the model has 8: write `bert\[d = 32, …\]`"),
         (configure(vocab_size=99), "let the task have a vocabulary of 99 tokens"),
@@ -217,7 +209,7 @@ def configure(**values: object) -> Callable[[Path], None]:
         (lambda folder: (folder / "config.json").write_text("["), "does not describe a BERT"),
     ],
 )
-def test_a_folder_that_does_not_fit_is_refused(folder: Path, change: Callable[[Path], None], message: str) -> None:
+def test_a_folder_that_does_not_fit_is_refused(folder: Path, change: Callable[[Path], object], message: str) -> None:
     change(folder)
     with pytest.raises(BertError, match=message):
         constructed(folder=str(folder))

@@ -7,6 +7,7 @@ import torch
 
 import archlang
 from archlang.backend.architecture import Architecture
+from tests.closeness import same_gradients
 
 HEADS, LONG = 2, 70
 STATE = "constant[3, 4]()"
@@ -42,14 +43,8 @@ def test_the_block_in_chunks_computes_what_the_page_computes(rule: str, tmp_path
     block.load_state_dict(dict(zip(block.state_dict(), page.state_dict().values(), strict=True)))
     x, lengths = torch.randint(5, (3, LONG)), {"x": torch.tensor([LONG, 33, 1])}
     real = torch.arange(LONG) < lengths["x"][:, None]
-    results, probe = [module(x, lengths=lengths)[real] for module in (page, block)], torch.randn(LONG + 34, 5).double()
-    torch.testing.assert_close(results[1], results[0], atol=1e-10, rtol=1e-10)
-    gradients = [
-        torch.autograd.grad((result * probe).sum(), list(module.parameters()))
-        for result, module in zip(results, (page, block), strict=True)
-    ]
-    for expected, actual in zip(*gradients, strict=True):
-        torch.testing.assert_close(actual, expected, atol=1e-10, rtol=1e-10)
+    expected, actual = (module(x, lengths=lengths)[real] for module in (page, block))
+    same_gradients(actual, expected, block.parameters(), page.parameters())
 
 
 @pytest.mark.parametrize("by_position", [True, False])

@@ -9,6 +9,7 @@ from torch import Tensor
 
 import archlang
 from archlang.names.library import library_file
+from tests.closeness import same_gradients
 
 
 def page(name: str) -> Path:
@@ -72,7 +73,4 @@ def test_free_cells_are_those_of_a_sorted_list(tmp_path: Path) -> None:
     usage.requires_grad_()
     actual = module(usage[..., None])[..., 0]
     expected = torch.stack([sorted_allocation(row) for row in usage])
-    torch.testing.assert_close(actual, expected, atol=1e-10, rtol=1e-10)
-    probe = torch.randn_like(actual)
-    gradients = [torch.autograd.grad((value * probe).sum(), usage)[0] for value in (actual, expected)]
-    torch.testing.assert_close(*gradients, atol=1e-10, rtol=1e-10)
+    same_gradients(actual, expected, [usage])
