@@ -138,13 +138,3 @@ def test_a_signal_exits_with_its_code_and_a_checkpoint(
     assert list((tmp_path / "run" / "checkpoints").glob("step-*"))
     assert archlang.run(*command(program, tmp_path / "run", *LONG)) == 0
     assert record(tmp_path / "run") == uninterrupted
-
-
-def test_a_folder_in_use_is_an_error(archlang: Archlang, program: Path, tmp_path: Path) -> None:
-    import fcntl
-
-    (tmp_path / "run").mkdir()
-    with (tmp_path / "run" / ".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        assert archlang.run(*command(program, tmp_path / "run")) == 71
-    assert "another process is training" in archlang.log.read_text()
