@@ -55,7 +55,3 @@ def test_every_symbol_may_be_the_query() -> None:
         if len(symbols) == 9:
             places.add(symbols.index(query))
     assert places == set(range(9))
-
-
-def test_a_split_may_be_empty() -> None:
-    assert len(replace(SMALL, train_size=0).generate("train", 0)) == 0

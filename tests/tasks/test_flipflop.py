@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from archlang.tasks.flipflop import FlipFlop
-from archlang.tasks.kit.mistakes import TaskError
 from archlang.tasks.kit.ragged import Ragged
-from archlang.tasks.kit.split import Split, digest
+from archlang.tasks.kit.split import Split
 from tests.tasks.every import replace
 
 SMALL = FlipFlop(
@@ -69,21 +68,5 @@ def test_reads_have_the_published_frequency() -> None:
     assert np.allclose(means, [115, 26.4, 3.5], rtol=0.05)
 
 
-def test_splits_are_disjoint_across_seeds_and_have_distinct_items() -> None:
-    parts = [sequences(generated(SMALL, split, seed)) for seed, split in enumerate(SMALL.split_names())]
-    assert len(set().union(*parts)) == sum(map(len, parts))
-
-
-def test_a_split_does_not_depend_on_the_size_of_another() -> None:
-    assert digest(generated(SMALL, "test")) == digest(generated(replace(SMALL, train_size=5, iid_size=1), "test"))
-
-
 def test_an_empty_split_is_empty() -> None:
     assert len(generated(replace(SMALL, iid_size=0), "iid")) == 0
-
-
-def test_drawing_rare_items_ends_with_an_error() -> None:
-    # There are 31,250 such sequences, but with so little else than `i` most are next to never drawn.
-    rare = FlipFlop(length=14, ignore=0.99, train_size=3_000, iid_size=0, valid_size=0, test_size=0)
-    with pytest.raises(TaskError, match="it stopped at"):
-        rare.generate("train", 0)

@@ -91,16 +91,6 @@ def test_labels_and_depths_agree_with_a_slow_parser(task: ListOps, split: str) -
         assert most <= groups["arguments"][index]
 
 
-def test_published_labels_agree_with_a_slow_parser(published: Callable[[str], list[str]]) -> None:
-    lines = published("listops/test_d20s.tsv")
-    assert len(lines) == 10_000
-    for line in lines:
-        label, text = line.split("\t")
-        value, _, most = read(text.replace("(", "").replace(")", "").split())
-        assert value == int(label)
-        assert most <= 5
-
-
 def test_trees_have_the_published_lengths(published: Callable[[str], list[str]]) -> None:
     lines = published("listops/test_d20s.tsv")
     theirs = np.array([len([word for word in line.split("\t")[1].split() if word not in "()"]) for line in lines])
@@ -216,16 +206,6 @@ def test_trees_of_long_range_arena_are_long_and_wide() -> None:
     assert max(most for _, _, most in trees) == 10
 
 
-@pytest.mark.parametrize("task", [DEPTH, ORIGINAL, LONG])
-def test_splits_are_disjoint_across_seeds_and_have_distinct_items(task: ListOps) -> None:
-    parts = [texts(task, split, seed % 2) for seed, split in enumerate(task.split_names())]
-    assert len(set().union(*parts)) == sum(map(len, parts))
-
-
-def test_a_split_does_not_depend_on_the_size_of_another() -> None:
-    assert digest(generated(DEPTH, "iid")) == digest(generated(ListOps(train_size=9, iid_size=500), "iid"))
-
-
 def test_small_splits_have_the_distribution_of_large_ones() -> None:
     small = ListOps(source="original", pool=20_000, train_size=2_000, begin_end=False)
     lengths = generated(small, "train").inputs["x"].lengths
@@ -237,15 +217,3 @@ def test_ids_are_the_published_ones() -> None:
     x = generated(DEPTH, "iid").inputs["x"]
     assert set(x.values[x.offsets[:-1]].tolist()) == {16}
     assert set(x.values[x.offsets[1:] - 1].tolist()) == {15}
-
-
-def test_a_pool_that_is_too_small_is_an_error() -> None:
-    with pytest.raises(TaskError, match="draw a larger `pool`"):
-        ListOps(source="original", pool=50, train_size=100).generate("train", 0)
-
-
-def test_drawing_rare_items_ends_with_an_error() -> None:
-    # Five operators in 21 symbols have two arguments each, and where trees grow too low they are given three.
-    task = ListOps(train=Interval(1, 3), valid=Interval(4, 4), test=Interval(5, 5), nominal_length=21)
-    with pytest.raises(TaskError, match=r"test_size = 1000 .* it stopped at"):
-        task.generate("test", 0)

@@ -101,16 +101,6 @@ def test_systematicity_trains_without_the_pairs_that_it_tests() -> None:
     assert np.unique(test.groups["pair"]).tolist() == [1, 2, 3, 4]
 
 
-@pytest.mark.parametrize("kind", ["iid", "productivity", "systematicity"])
-def test_splits_are_disjoint_and_have_distinct_items(kind: str) -> None:
-    items = [
-        " ".join(expression)
-        for seed, split in enumerate(SMALL)
-        for expression in expressions(generated(kind, split[:-5], seed))
-    ]
-    assert len(set(items)) == len(items) == 4_000
-
-
 def test_numbers_of_functions_have_the_published_distribution(published: Callable[[str], list[str]]) -> None:
     theirs = np.bincount([functions(line.split()) for line in published("pcfg_set/pcfgset/test.src")], minlength=31)
     ours = np.bincount(generated("iid", "train").groups["functions"], minlength=31)
