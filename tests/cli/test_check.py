@@ -6,9 +6,9 @@ import os
 import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from itertools import groupby, permutations
 from pathlib import Path
 
+import networkx
 import pytest
 
 from archlang.diagnostics import Diagnostic
@@ -288,7 +288,12 @@ Change = Callable[[], object]
 
 def change_while_waiting(monkeypatch: pytest.MonkeyPatch, changes: Sequence[Change]) -> None:
     """Makes a change each few looks at the files, and then ends the command."""
-    steps = iter([step for change in changes for step in (None, None, change, None, None)])
+    run_while_waiting(monkeypatch, [step for change in changes for step in (None, None, change, None, None)])
+
+
+def run_while_waiting(monkeypatch: pytest.MonkeyPatch, looks: Sequence[Change | None]) -> None:
+    """Makes a change, or none, at each look at the files, and then ends the command."""
+    steps = iter(looks)
 
     def change_next(seconds: float) -> None:
         try:
@@ -341,17 +346,9 @@ def test_a_mistake_is_printed_once_by_a_save_in_two_steps(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("bad.arch").write_text(GOOD, encoding="utf-8")
-    steps = iter(["", BAD, None, None, None, None])
-
-    def save(seconds: float) -> None:
-        try:
-            text = next(steps)
-        except StopIteration:
-            raise KeyboardInterrupt from None
-        if text is not None:
-            Path("bad.arch").write_text(text, encoding="utf-8")
-
-    monkeypatch.setattr(time, "sleep", save)
+    # The second step follows at the next look at the file.
+    steps = [partial(Path("bad.arch").write_text, text, encoding="utf-8") for text in ("", BAD)]
+    run_while_waiting(monkeypatch, [*steps, None, None, None, None])
     result = archlang("watch", "bad.arch")
     assert [line.split(": ")[1] for line in result.out.splitlines()] == ["no errors", "1 error"]
     assert result.err.count("nrom(h)") == 1
@@ -407,7 +404,8 @@ def test_each_state_of_a_file_is_answered_after_each_other(
         Path(path).write_text(text, encoding="utf-8")
     Path("a.arch").write_text(f"{GOOD}\n\n", encoding="utf-8")
     Path("user.arch").write_text(USER.replace("mine", "a"), encoding="utf-8")
-    order = [state for state, _ in groupby(state for pair in permutations(states, 2) for state in pair)]
+    every_pair = networkx.complete_graph(states, networkx.DiGraph)
+    order = [next(iter(states)), *(state for _, state in networkx.eulerian_circuit(every_pair, next(iter(states))))]
     answers: list[str] = []
 
     def change(state: str) -> None:

@@ -16,6 +16,7 @@ from archlang.source import Source
 from archlang.syntax import parse
 from archlang.syntax.tree import Binary, Boolean, Conditional, Expression, Extern, ListOf, Name, Number, Range, String
 from archlang.tasks.kit.make_task import make_task
+from archlang.tasks.kit.ragged import Ragged
 from archlang.tasks.kit.split import Split
 from archlang.tasks.kit.task import ShippedTask, Task
 from archlang.types.statics import Interval
@@ -112,6 +113,18 @@ def vars_of(task: Task | ShippedTask) -> dict[str, object]:
 def replace(task: Shipped, **statics: object) -> Shipped:
     """Returns the task with other statics."""
     return type(task)(**{**vars_of(task), **statics})
+
+
+def answers_of(split: Split) -> Ragged:
+    """Returns the answers at the positions of each item."""
+    assert isinstance(split.targets, Ragged)
+    return split.targets
+
+
+def marks_of(split: Split) -> Ragged:
+    """Returns which positions of each item are scored."""
+    assert split.scored is not None
+    return split.scored
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from archlang.tasks.kit.ragged import Ragged
 from archlang.tasks.kit.task import LossRule
 from archlang.types.statics import Interval
 from tests.goldens.files import reference_file
+from tests.tasks.every import answers_of
 
 SMALL = Dyck(train_size=2_000, valid_size=200, test_size=200)
 OPEN, CLOSE = "([{<+ax", ")]}>-bo"
@@ -34,10 +35,9 @@ def test_sets_agree_with_a_stack(pairs: int) -> None:
     task = Dyck(pairs=pairs, train_size=200, valid_size=20, test_size=20, distinct=False)
     for split in task.split_names():
         items = task.generate(split, 0)
-        assert isinstance(items.targets, Ragged)
         for index in range(len(items)):
             text = "".join(task.vocabulary[token] for token in items.inputs["x"][index])
-            rows = items.targets[index]
+            rows = answers_of(items)[index]
             assert [{task.vocabulary[token] for token in np.flatnonzero(row)} for row in rows] == expected_answer(
                 text, pairs
             )

@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from archlang.tasks.kit.ragged import Ragged
 from archlang.tasks.mqar import Mqar
-from tests.tasks.every import replace
+from tests.tasks.every import answers_of, marks_of, replace
 
 SMALL = Mqar(
     words=64, length=20, pairs=3, test_length=(20, 40), test_pairs=(4, 8), train_size=500, valid_size=50, test_size=50
@@ -15,16 +14,14 @@ SMALL = Mqar(
 @pytest.mark.parametrize("split", SMALL.split_names())
 def test_answers_are_the_values_of_the_keys(split: str) -> None:
     items = SMALL.generate(split, 0)
-    assert isinstance(items.targets, Ragged)
-    assert items.scored is not None
     for index in range(len(items)):
         row, pairs = items.inputs["x"][index].tolist(), int(items.groups["pairs"][index])
         assert len(row) == items.groups["length"][index]
         keys, values = row[0 : 2 * pairs : 2], row[1 : 2 * pairs : 2]
         assert len(set(keys)) == len(set(values)) == pairs
         assert 1 <= min(keys) <= max(keys) < 32 <= min(values) <= max(values) < 64
-        asked = np.flatnonzero(items.scored[index])
-        assert {row[place]: items.targets[index][place] for place in asked} == dict(zip(keys, values, strict=True))
+        asked = np.flatnonzero(marks_of(items)[index])
+        assert {row[place]: answers_of(items)[index][place] for place in asked} == dict(zip(keys, values, strict=True))
         assert len(asked) == pairs
         assert all(place >= 2 * pairs and place % 2 == 0 for place in asked)
 
