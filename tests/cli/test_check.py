@@ -171,15 +171,6 @@ def test_fix_leaves_used_files_alone(archlang: Command, folder: Path) -> None:
     assert (folder / "used.arch").read_text(encoding="utf-8") == used
 
 
-def test_a_program_of_standard_input_is_checked(archlang: Command, folder: Path) -> None:
-    assert archlang("check", "-", stdin=GOOD.encode()).out == "1 file, no mistakes\n"
-    result = archlang("check", "-", stdin=BAD.encode())
-    assert (result.code, result.out) == (1, "1 file, 1 error\n")
-    assert result.err.startswith("error[E0202]: unknown block `nrom`\n --> <stdin>:2:12\n")
-    (mistake,) = json.loads(archlang("check", "-", "--json", stdin=BAD.encode()).out)
-    assert (mistake["file"], mistake["line"]) == ("<stdin>", 2)
-
-
 def test_a_program_of_standard_input_uses_files_of_the_working_folder(archlang: Command, folder: Path) -> None:
     user = b'use "./good.arch"\nblock b(h: seq[n, d]) -> seq[n, d] { return layer(h) }\n'
     assert archlang("check", "-", stdin=user).code == 0

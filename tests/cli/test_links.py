@@ -83,19 +83,11 @@ def test_a_command_changes_no_file_through_a_link(
 @pytest.mark.parametrize(
     ("command", "name"),
     [
-        ("show", ".lock"),
-        ("list", ".lock"),
-        ("report", ".lock"),
-        ("compare", "results.json"),
-        ("show", "metrics.jsonl"),
-        ("eval", "graph_at_test.txt"),
-        ("inspect", "run.json"),
-        ("resume", ".lock"),
-        ("resume", "metrics.jsonl"),
-        ("resume", "recipe.arch"),
-        ("rm", ".lock"),
+        ("show", ".lock"), ("list", ".lock"), ("report", ".lock"), ("compare", "results.json"),
+        ("show", "metrics.jsonl"), ("eval", "graph_at_test.txt"), ("inspect", "run.json"), ("resume", ".lock"),
+        ("resume", "metrics.jsonl"), ("resume", "recipe.arch"), ("rm", ".lock"),
     ],
-)
+)  # fmt: skip
 def test_no_command_waits_for_a_pipe(command: str, name: str, run: Path, archlang: Command) -> None:
     (run / name).unlink()
     os.mkfifo(run / name)

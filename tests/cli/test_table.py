@@ -43,6 +43,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.fixture
+def below(folder: Path) -> Path:
+    (folder / "below").mkdir()
+    return folder / "below"
+
+
 def table(archlang: Command, *arguments: str) -> Any:
     return archlang("table", "tiny.arch", "--device", "cpu", "--workers", "1", *arguments)
 
@@ -272,10 +278,9 @@ def test_claims_are_printed_as_the_paper_prints_them(archlang: Command, folder: 
     assert "`--claims` has no format latex" in refused.err
 
 
-def test_a_list_of_a_folder_names_every_table_and_what_cannot_run(archlang: Command, folder: Path) -> None:
-    (folder / "below").mkdir()
-    (folder / "tiny.arch").rename(folder / "below" / "tiny.arch")
-    (folder / "below" / "other.arch").write_text(PUBLISHED)
+def test_a_list_of_a_folder_names_every_table_and_what_cannot_run(archlang: Command, folder: Path, below: Path) -> None:
+    (folder / "tiny.arch").rename(below / "tiny.arch")
+    (below / "other.arch").write_text(PUBLISHED)
     result = archlang("table", "below", "--list")
     assert result.code == 0
     lines = result.out.splitlines()
@@ -293,10 +298,9 @@ def test_a_list_of_a_folder_names_every_table_and_what_cannot_run(archlang: Comm
     assert "below is a folder" in refused.err
 
 
-def test_a_list_of_a_folder_reports_broken_files_and_lists_the_others(archlang: Command, folder: Path) -> None:
-    (folder / "below").mkdir()
-    (folder / "below" / "a.arch").write_text(PUBLISHED.replace("-> logits[classes]", "-> logits[classes"))
-    (folder / "below" / "b.arch").write_text(PUBLISHED)
+def test_a_list_of_a_folder_reports_broken_files_and_lists_the_others(archlang: Command, below: Path) -> None:
+    (below / "a.arch").write_text(PUBLISHED.replace("-> logits[classes]", "-> logits[classes"))
+    (below / "b.arch").write_text(PUBLISHED)
     for option in ("--list", "--claims"):
         result = archlang("table", "below", option)
         assert result.code == 1
@@ -308,11 +312,10 @@ def test_a_list_of_a_folder_reports_broken_files_and_lists_the_others(archlang: 
 
 
 def test_a_list_of_a_folder_names_the_file_of_an_internal_error_and_lists_the_others(
-    archlang: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
+    archlang: Command, below: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (folder / "below").mkdir()
     for name in ("a", "b"):
-        (folder / "below" / f"{name}.arch").write_text(PUBLISHED)
+        (below / f"{name}.arch").write_text(PUBLISHED)
     plan = TablePlanner.plan
 
     def fail(planner: TablePlanner, path: Path, name: str | None) -> TablePlan:
@@ -329,14 +332,13 @@ def test_a_list_of_a_folder_names_the_file_of_an_internal_error_and_lists_the_ot
     assert "below/a.arch" not in result.out
 
 
-def test_a_folder_without_tables_is_said_to_have_none(archlang: Command, folder: Path) -> None:
-    (folder / "below").mkdir()
-    (folder / "below" / "a.arch").write_text("block b(h: seq[n, d]) -> seq[n, d] { return norm(h) }\n")
+def test_a_folder_without_tables_is_said_to_have_none(archlang: Command, below: Path) -> None:
+    (below / "a.arch").write_text("block b(h: seq[n, d]) -> seq[n, d] { return norm(h) }\n")
     for option in ("--list", "--claims"):
         result = archlang("table", "below", option)
         assert (result.code, result.out) == (0, "no program in below has a table\n")
     assert json.loads(archlang("table", "below", "--list", "--json").out) == []
-    (folder / "below" / "b.arch").write_text(PUBLISHED)
+    (below / "b.arch").write_text(PUBLISHED)
     assert "1 table, " in archlang("table", "below", "published", "--list").out
     assert archlang("table", "below", "publishd", "--list").out == "no program in below has a table `publishd`\n"
 

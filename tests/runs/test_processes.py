@@ -18,7 +18,8 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are m
 # Imports torch once, and then forks an `archlang` process for each line of its input.
 FORK_SERVER = """
 import json, os, sys
-import archlang.runs.training, archlang.runs.progress, torch.utils.tensorboard
+import archlang.cli.app, archlang.runs.training, archlang.runs.progress, lightning_fabric, networkx
+import torch._dynamo, torch.utils.tensorboard
 from archlang.cli.main import main
 
 print("ready", flush=True)

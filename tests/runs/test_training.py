@@ -123,22 +123,11 @@ def train_and_die(train: Train, folder: Path, owner: object, name: str, number: 
 
 
 MOMENTS: list[tuple[object, str, int]] = [
-    (Record, "write", 3),
-    (EagerStep, "take", 1),
-    (EagerStep, "take", 15),
-    (trainer, "evaluate", 1),
-    (trainer, "evaluate", 3),
-    (trainer, "evaluate", 6),
-    (Record, "append", 2),
-    (Record, "append", 31),
-    (Record, "sizes", 2),
-    (torch, "save", 1),
-    (torch, "save", 4),
-    (os, "rename", 3),
-    (os, "replace", 9),
-    (checkpoint, "_sha256", 5),
-    (evaluation, "compare", 1),
-]
+    (Record, "write", 3), (EagerStep, "take", 1), (EagerStep, "take", 15), (trainer, "evaluate", 1),
+    (trainer, "evaluate", 3), (trainer, "evaluate", 6), (Record, "append", 2), (Record, "append", 31),
+    (Record, "sizes", 2), (torch, "save", 1), (torch, "save", 4), (os, "rename", 3), (os, "replace", 9),
+    (checkpoint, "_sha256", 5), (evaluation, "compare", 1),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("owner", "name", "number"), one_in(2, MOMENTS))

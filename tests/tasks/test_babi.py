@@ -47,13 +47,9 @@ def test_published_files_have_the_known_numbers_of_questions_and_stories(
 
 def test_questions_are_not_part_of_a_story() -> None:
     lines = [
-        "1 Mary went there.",
-        "2 Where is Mary? \tthere\t1",
-        "3 John left.",
-        "4 Where is John?\tN,E\t3",
-        "1 It is.",
+        "1 Mary went there.", "2 Where is Mary? \tthere\t1", "3 John left.", "4 Where is John?\tN,E\t3", "1 It is.",
         "2 Is it?\tyes",
-    ]
+    ]  # fmt: skip
     assert [(" ".join(question.source), question.answer, question.words) for question in read(lines)] == [
         ("mary went there . where is mary ?", ("there",), 4),
         ("mary went there . john left . where is john ?", ("n", "e"), 7),

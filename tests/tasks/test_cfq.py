@@ -115,24 +115,12 @@ def test_small_arrays(text: str) -> None:
     "text",
     [
         *(
-            "",
-            "{}",
-            '{"item": {}}',
-            "[{}]   and more",
-            "[",
-            "[{}",
-            "[{},",
-            "[{}{}]",
-            "[{} 1]",
-            '[{"a": 1',
-            "[1]",
-            "[[{}]]",
-            '[{"a": nope}]',
-            "[{},]",
+            "", "{}", '{"item": {}}', "[{}]   and more", "[", "[{}", "[{},", "[{}{}]", "[{} 1]", '[{"a": 1', "[1]",
+            "[[{}]]", '[{"a": nope}]', "[{},]",
         ),
         *(b"[{}, \xff]", b"[{\xc3"),
     ],
-)
+)  # fmt: skip
 def test_anything_but_an_array_of_objects_is_refused(text: str | bytes) -> None:
     with pytest.raises(JsonArrayError):
         read(text, 3)

@@ -22,8 +22,13 @@ TABLES = {
 
 
 @cache
+def generated(task: Ctl, split: str, seed: int = 0) -> Split:
+    return task.generate(split, seed)
+
+
+@cache
 def texts(task: Ctl, split: str, seed: int = 0) -> list[tuple[str, ...]]:
-    x = task.generate(split, seed).inputs["x"]
+    x = generated(task, split, seed).inputs["x"]
     words, offsets = [task.vocabulary[token] for token in x.values.tolist()], x.offsets.tolist()
     return [tuple(words[start:stop]) for start, stop in pairwise(offsets)]
 
@@ -42,7 +47,7 @@ def looked_up(words: tuple[str, ...], order: str) -> int:
 @pytest.mark.parametrize("split", ["train", "iid", "valid", "test"])
 def test_every_label_agrees_with_the_tables(order: str, split: str) -> None:
     task = Ctl(order=order)
-    targets = task.generate(split, seed=1).targets
+    targets = generated(task, split, seed=1).targets
     assert isinstance(targets, np.ndarray)
     for words, target in zip(texts(task, split, seed=1), targets.tolist(), strict=True):
         assert looked_up(words, order) == target
@@ -59,7 +64,7 @@ def test_other_tables_are_fixed_permutations() -> None:
 
 
 def test_the_published_train_set_has_the_published_counts() -> None:
-    items = Ctl().generate("train", seed=0)
+    items = generated(Ctl(), "train")
     lengths = np.bincount(items.groups["length"])
     assert len(items) == 53_704
     assert len(set(texts(Ctl(), "train"))) == 53_224
@@ -72,7 +77,7 @@ def test_ids_are_the_published_ones() -> None:
     task = Ctl()
     assert task.vocabulary[:8] == tuple(f"{symbol:03b}" for symbol in range(8))
     assert task.vocabulary[8:] == (*"abcdefghijk", "[E]", "[B]")
-    x = task.generate("valid", seed=0).inputs["x"]
+    x = generated(task, "valid").inputs["x"]
     assert set(x.values[x.offsets[:-1]].tolist()) == {20}
     assert set(x.values[x.offsets[1:] - 1].tolist()) == {19}
 
@@ -121,8 +126,8 @@ def test_balanced_lengths_are_as_even_as_the_items_permit() -> None:
 
 
 def test_lengths_are_uniform() -> None:
-    assert np.allclose(np.bincount(Ctl().generate("valid", 0).groups["length"])[6:], 333, atol=50)
-    assert np.allclose(np.bincount(Ctl().generate("test", 0).groups["length"])[9:], 500, atol=60)
+    assert np.allclose(np.bincount(generated(Ctl(), "valid").groups["length"])[6:], 333, atol=50)
+    assert np.allclose(np.bincount(generated(Ctl(), "test").groups["length"])[9:], 500, atol=60)
 
 
 def test_a_split_may_have_all_existing_items() -> None:

@@ -124,7 +124,7 @@ def test_where_states_the_bounds(text: str) -> None:
             "sudoku[side = 4, train = 1..1, test = 5..5, puzzles = 1, train_size = 10_000]", "train",
             "it stopped at",
         ),
-        ("dyck[train = 2..10, test = [12..12], train_size = 3_000]", "train", "`distinct = false`"),
+        ("dyck[train = 2..6, test = [8..8], train_size = 300]", "train", "`distinct = false`"),
     ],
 )  # fmt: skip
 def test_drawing_rare_items_ends_with_an_error(text: str, split: str, message: str) -> None:

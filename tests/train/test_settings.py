@@ -84,15 +84,10 @@ def test_statics_of_the_optimizer_are_no_settings() -> None:
 @pytest.mark.parametrize(
     ("setting", "code"),
     [
-        ("lr = 0.0", "E0304"),
-        ("batch = 0", "E0304"),
-        ("schedule = triangle", "E0304"),
-        ("batch = 2.5", "E0303"),
-        ("speed = 3", "E0301"),
-        ("clip = -1.0", "E0304"),
-        ("cooldown = 1.5", "E0304"),
+        ("lr = 0.0", "E0304"), ("batch = 0", "E0304"), ("schedule = triangle", "E0304"), ("batch = 2.5", "E0303"),
+        ("speed = 3", "E0301"), ("clip = -1.0", "E0304"), ("cooldown = 1.5", "E0304"),
     ],
-)
+)  # fmt: skip
 def test_a_setting_that_means_nothing_is_named(optimizer: str, setting: str, code: str) -> None:
     (diagnostic,) = check_text(recipe(f"{optimizer}[{setting}, steps = 1]"))
     assert diagnostic.code == code

@@ -21,6 +21,7 @@ from archlang.runs import evaluation, training
 from archlang.train.stacked import StackedStep, StackingWarning
 from archlang.train.step import MemoryWarning
 from archlang.train.stop import Stop
+from tests.runs.test_training import Killed, lines, losses
 from tests.sampling import one_in
 from tests.tiny_run import StopAfter
 
@@ -177,10 +178,6 @@ def plain_stacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root / "stacked"
 
 
-def lines(folder: Path, name: str = "metrics.jsonl") -> list[dict[str, Any]]:  # Any: JSON
-    return [json.loads(line) for line in (folder / name).read_text().splitlines()]
-
-
 def assert_same_curves(left: Path, right: Path) -> None:
     for left_line, right_line in zip(lines(left), lines(right), strict=True):
         assert left_line.pop("split", None) == right_line.pop("split", None)
@@ -212,10 +209,6 @@ def files(folder: Path) -> set[str]:
     return {name for name in names if not name.startswith("tensorboard/")}
 
 
-def losses(folder: Path) -> list[float]:
-    return [line["loss"] for line in lines(folder) if "split" not in line]
-
-
 # Equal to solo runs
 
 
@@ -236,11 +229,11 @@ def test_seeds_whose_patience_ends_at_different_steps_equal_their_solo_runs(prog
 def test_each_seed_writes_the_folder_of_its_solo_run(
     recipe: str, sets: dict[str, str], program: Program, tmp_path: Path
 ) -> None:
-    plans = program.plans(recipe, **sets)
+    plans = program.plans(recipe, **sets, **{"train.steps": "12"})
     train_solo(plans, tmp_path / "solo")
     outcomes = train_stacked(plans, tmp_path / "stacked")
     for stacked, solo, outcome in zip(folders(tmp_path / "stacked"), folders(tmp_path / "solo"), outcomes, strict=True):
-        assert len(losses(stacked)) == 20
+        assert len(losses(stacked)) == 12
         assert_same_runs(stacked, solo)
         assert not outcome.stopped
         assert evaluation.evaluate_run(stacked, device="cpu").scores == outcome.scores
@@ -329,10 +322,6 @@ def test_seeds_stopped_together_resume_solo_and_the_other_way_round(
     for name in ("first", "then"):
         for uninterrupted, resumed in zip(folders(plain_solo), folders(tmp_path / name), strict=True):
             assert_same_curves(uninterrupted, resumed)
-
-
-class Killed(BaseException):
-    """No code of a run catches this."""
 
 
 def test_seeds_killed_between_their_checkpoints_resume_from_the_last_common_step(

@@ -145,11 +145,9 @@ def test_they_have_the_distribution_of_rejection_sampling() -> None:
         arguments.append(forest.levels[0].arguments)
     sized = grow_to(RandomStream("sized"), TABLE, TABLE.lengths(RandomStream("sizes"), 16, 24, 20_000))
     for grown, by_length in (
-        (lengths, sized.sizes),
-        (heights, sized.heights),
-        (depths, evaluate(sized)[1]),
+        (lengths, sized.sizes), (heights, sized.heights), (depths, evaluate(sized)[1]),
         (arguments, sized.levels[0].arguments),
-    ):
+    ):  # fmt: skip
         assert np.abs(shares(np.concatenate(grown)) - shares(by_length)).max() < 0.012
 
 
