@@ -4,8 +4,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from torch import Tensor
 
 from archlang.plan.from_file import plan_recipe
+from archlang.record.checkpoint import Checkpoints
 from archlang.runs import evaluation, training
 from archlang.train.stop import Stop
 
@@ -31,6 +33,13 @@ recipe tiny {
 """
 
 Train = Callable[..., evaluation.Result]
+
+
+def latest_weights(run: Path) -> dict[str, Tensor]:
+    """Returns the weights of the latest checkpoint of a run."""
+    checkpoint = Checkpoints(run / "checkpoints").latest()
+    assert checkpoint is not None
+    return dict(checkpoint.weights)
 
 
 class StopAfter(Stop):

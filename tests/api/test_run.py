@@ -77,12 +77,7 @@ def agree_in_a_batch(run: Run, inputs: list[Any], length: int | None = None) -> 
 def test_a_run_has_its_settings_also_those_of_the_command_line(train: Train, tmp_path: Path) -> None:
     train(tmp_path / "run", model__d="16", model__steps="3")
     run = archlang.load_run(tmp_path / "run")
-    assert (run.settings["model.d"], run.plan.recipe, run.step, run.task.kind) == (
-        16,
-        "tiny",
-        run.step,
-        Kind.CLASSIFICATION,
-    )
+    assert (run.settings["model.d"], run.plan.recipe, run.task.kind) == (16, "tiny", Kind.CLASSIFICATION)
     assert run.module.state_dict()["embed.weight"].shape == (7, 16)
     assert not run.module.training
     assert run.vocabulary == run.task.vocabulary

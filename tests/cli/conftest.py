@@ -79,6 +79,18 @@ def train_once(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str],
     return train
 
 
+@pytest.fixture(scope="session")
+def claimed_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished run with a claim, to be copied."""
+    from archlang.plan.from_file import plan_recipe  # imports numpy
+    from archlang.runs import training  # imports torch
+
+    folder = tmp_path_factory.mktemp("claimed")
+    (folder / "tiny.arch").write_text(TINY + '    claim test.accuracy[5] = 1.00 ± 0.02 from "nobody"\n}\n')
+    training.train(plan_recipe(folder / "tiny.arch"), folder / "run", device="cpu")
+    return folder / "run"
+
+
 @pytest.fixture
 def archlang(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
     """Returns a function that runs a command line; `stdin` is its standard input."""

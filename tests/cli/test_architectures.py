@@ -108,26 +108,38 @@ def test_without_out_it_prints_a_tree_with_types() -> None:
     assert "→ h: seq[n, 64]" in text
 
 
-def test_svg_is_well_formed_and_shows_the_line_of_every_block(tmp_path: Path) -> None:
-    out = tmp_path / "gutlb.svg"
-    run("viz", GUTLB, "-o", str(out))
-    ElementTree.fromstring(out.read_text())
-    assert "h = embed[d](x)" in out.read_text()
+@pytest.fixture(scope="module")
+def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The pictures of a recipe, in a folder that was missing."""
+    folder = tmp_path_factory.mktemp("pictures") / "a" / "b"
+    for kind in ("svg", "html", "dot", "mmd"):
+        run("viz", GUTLB, "-o", str(folder / f"gutlb.{kind}"))
+    return folder
 
 
-def test_a_picture_names_files_of_the_library_by_their_path_in_the_package(tmp_path: Path) -> None:
-    out = tmp_path / "gutlb.svg"
-    run("viz", GUTLB, "-o", str(out))
-    assert "archlang/recipes/gutlb.arch:" in out.read_text()
-    assert str(Path(archlang.__file__).parent) not in out.read_text()
+def test_svg_is_well_formed_shows_the_lines_and_names_files_by_their_path_in_the_package(pictures: Path) -> None:
+    text = (pictures / "gutlb.svg").read_text()
+    ElementTree.fromstring(text)
+    assert "h = embed[d](x)" in text
+    assert "archlang/recipes/gutlb.arch:" in text
+    assert str(Path(archlang.__file__).parent) not in text
 
 
-def test_the_page_is_small_and_needs_no_network(tmp_path: Path) -> None:
-    out = tmp_path / "gutlb.html"
-    run("viz", GUTLB, "-o", str(out))
-    text = out.read_text()
+def test_the_page_is_small_and_needs_no_network(pictures: Path) -> None:
+    text = (pictures / "gutlb.html").read_text()
     assert len(text.encode()) < 500_000
     assert not re.findall(r"(?:src|href)=|@import|fetch\(|https?://(?!www\.w3\.org/)", text)
+
+
+def test_dot_and_mermaid_are_balanced_and_name_every_block(pictures: Path) -> None:
+    dot, mermaid = ((pictures / f"gutlb.{kind}").read_text() for kind in ("dot", "mmd"))
+    bare = [re.sub(r'"(?:[^"\\]|\\.)*"', "", text) for text in (dot, mermaid)]
+    assert bare[0].count("{") == bare[0].count("}") > 1
+    assert len(re.findall(r"^ *subgraph", bare[1], re.M)) == len(re.findall(r"^ *end$", bare[1], re.M)) > 1
+    assert '"' not in "".join(bare)
+    for block in ("embed", "attention", "norm", "feedforward", "copy_gate", "global_halt", "linear"):
+        assert block in dot
+        assert block in mermaid
 
 
 def test_markup_in_a_program_is_text(tmp_path: Path) -> None:
@@ -143,15 +155,11 @@ def test_markup_in_a_program_is_text(tmp_path: Path) -> None:
         assert "<img" not in out.read_text()
 
 
-def test_missing_folders_of_a_picture_are_created(tmp_path: Path) -> None:
-    run("viz", GUTLB, "-o", str(tmp_path / "a" / "b" / "gutlb.svg"))
-    assert (tmp_path / "a" / "b" / "gutlb.svg").is_file()
-
-
-def test_a_pdf_is_one_page_with_the_picture_at_384_dots_an_inch(tmp_path: Path) -> None:
+def test_a_picture_may_be_a_png_or_a_pdf_of_one_page_at_384_dots_an_inch(tmp_path: Path) -> None:
     pytest.importorskip("resvg_py", reason="resvg-py is not installed")
-    for kind in ("pdf", "svg"):
+    for kind in ("pdf", "svg", "png"):
         run("viz", GUTLB, "--compact", "-o", str(tmp_path / f"gutlb.{kind}"))
+    assert (tmp_path / "gutlb.png").read_bytes().startswith(b"\x89PNG")
     pdf = (tmp_path / "gutlb.pdf").read_bytes()
     assert pdf.startswith(b"%PDF-")
     width, height = (float(size) * 96 / 72 for size in re.findall(rb"MediaBox \[ 0 0 ([\d.]+) ([\d.]+)", pdf)[0])
@@ -164,28 +172,6 @@ def test_an_unknown_suffix_is_an_error(command: str) -> None:
     done = CliRunner().invoke(app, [command, GUTLB, "-o", "gutlb.gif"])
     assert done.exit_code == 2
     assert ".svg" in done.output
-
-
-def test_dot_and_mermaid_are_balanced_and_name_every_block(tmp_path: Path) -> None:
-    for kind in ("dot", "mmd"):
-        out = tmp_path / f"gutlb.{kind}"
-        run("viz", GUTLB, "-o", str(out))
-        text = out.read_text()
-        bare = re.sub(r'"(?:[^"\\]|\\.)*"', "", text)
-        if kind == "dot":
-            assert bare.count("{") == bare.count("}") > 1
-        else:
-            assert len(re.findall(r"^ *subgraph", text, re.M)) == len(re.findall(r"^ *end$", text, re.M)) > 1
-        assert '"' not in bare
-        for block in ("embed", "attention", "norm", "feedforward", "copy_gate", "global_halt", "linear"):
-            assert block in text
-
-
-def test_png(tmp_path: Path) -> None:
-    pytest.importorskip("resvg_py", reason="the extra `view` is not installed")
-    out = tmp_path / "gutlb.png"
-    run("viz", GUTLB, "-o", str(out))
-    assert out.read_bytes().startswith(b"\x89PNG")
 
 
 def test_a_summary_grows_with_the_batch() -> None:
@@ -252,18 +238,18 @@ def test_the_remedy_sets_every_unknown_size(
     assert "The sums do not include" not in archlang("summary", str(file), "--model", name, *sets.split()).out
 
 
-def test_the_models_of_the_first_recipes_are_compared() -> None:
-    assert run("diff", NDR, NDR).strip() == "nothing changed"
-
-
-def test_two_models_of_one_file_are_compared() -> None:
-    assert "copy gate removed" in run("diff", NDR, NDR, "--model", "transformer")
-    assert "copy gate added" in run("diff", NDR, NDR, "--model-before", "transformer")
-    assert run("diff", NDR, NDR, "--model-before", "transformer", "--model", "transformer").strip() == "nothing changed"
-
-
-def test_a_recipe_chooses_the_second_model() -> None:
-    assert "copy gate removed" in run("diff", NDR, NDR, "--recipe", "baseline")
+@pytest.mark.parametrize(
+    ("options", "change"),
+    [
+        ((), "nothing changed"),
+        (("--model", "transformer"), "copy gate removed"),
+        (("--model-before", "transformer"), "copy gate added"),
+        (("--model-before", "transformer", "--model", "transformer"), "nothing changed"),
+        (("--recipe", "baseline"), "copy gate removed"),
+    ],
+)
+def test_the_models_of_the_first_recipes_or_named_ones_are_compared(options: tuple[str, ...], change: str) -> None:
+    assert change in run("diff", NDR, NDR, *options)
 
 
 @pytest.mark.parametrize("option", ["--model", "--model-before"])

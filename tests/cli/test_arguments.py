@@ -73,7 +73,7 @@ def test_a_program_of_standard_input_is_read_like_a_file(
     assert of_input.out.replace("<stdin>", "model.arch") == of_file.out
 
 
-@pytest.mark.parametrize("command", ["show", "summary", "diff", "viz"])
+@pytest.mark.parametrize("command", ["check", "show", "summary", "diff", "viz"])
 def test_a_mistake_in_standard_input_is_one_of_stdin(archlang: Command, folder: Path, command: str) -> None:
     second_file = ["model.arch"] if command == "diff" else []
     result = archlang(command, "-", *second_file, stdin=MODEL.replace("last", "lsat").encode())

@@ -6,9 +6,9 @@ import os
 import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from itertools import groupby, permutations
 from pathlib import Path
 
+import networkx
 import pytest
 
 from archlang.diagnostics import Diagnostic
@@ -171,15 +171,6 @@ def test_fix_leaves_used_files_alone(archlang: Command, folder: Path) -> None:
     assert (folder / "used.arch").read_text(encoding="utf-8") == used
 
 
-def test_a_program_of_standard_input_is_checked(archlang: Command, folder: Path) -> None:
-    assert archlang("check", "-", stdin=GOOD.encode()).out == "1 file, no mistakes\n"
-    result = archlang("check", "-", stdin=BAD.encode())
-    assert (result.code, result.out) == (1, "1 file, 1 error\n")
-    assert result.err.startswith("error[E0202]: unknown block `nrom`\n --> <stdin>:2:12\n")
-    (mistake,) = json.loads(archlang("check", "-", "--json", stdin=BAD.encode()).out)
-    assert (mistake["file"], mistake["line"]) == ("<stdin>", 2)
-
-
 def test_a_program_of_standard_input_uses_files_of_the_working_folder(archlang: Command, folder: Path) -> None:
     user = b'use "./good.arch"\nblock b(h: seq[n, d]) -> seq[n, d] { return layer(h) }\n'
     assert archlang("check", "-", stdin=user).code == 0
@@ -288,7 +279,12 @@ Change = Callable[[], object]
 
 def change_while_waiting(monkeypatch: pytest.MonkeyPatch, changes: Sequence[Change]) -> None:
     """Makes a change each few looks at the files, and then ends the command."""
-    steps = iter([step for change in changes for step in (None, None, change, None, None)])
+    run_while_waiting(monkeypatch, [step for change in changes for step in (None, None, change, None, None)])
+
+
+def run_while_waiting(monkeypatch: pytest.MonkeyPatch, looks: Sequence[Change | None]) -> None:
+    """Makes a change, or none, at each look at the files, and then ends the command."""
+    steps = iter(looks)
 
     def change_next(seconds: float) -> None:
         try:
@@ -341,17 +337,9 @@ def test_a_mistake_is_printed_once_by_a_save_in_two_steps(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("bad.arch").write_text(GOOD, encoding="utf-8")
-    steps = iter(["", BAD, None, None, None, None])
-
-    def save(seconds: float) -> None:
-        try:
-            text = next(steps)
-        except StopIteration:
-            raise KeyboardInterrupt from None
-        if text is not None:
-            Path("bad.arch").write_text(text, encoding="utf-8")
-
-    monkeypatch.setattr(time, "sleep", save)
+    # The second step follows at the next look at the file.
+    steps = [partial(Path("bad.arch").write_text, text, encoding="utf-8") for text in ("", BAD)]
+    run_while_waiting(monkeypatch, [*steps, None, None, None, None])
     result = archlang("watch", "bad.arch")
     assert [line.split(": ")[1] for line in result.out.splitlines()] == ["no errors", "1 error"]
     assert result.err.count("nrom(h)") == 1
@@ -407,7 +395,8 @@ def test_each_state_of_a_file_is_answered_after_each_other(
         Path(path).write_text(text, encoding="utf-8")
     Path("a.arch").write_text(f"{GOOD}\n\n", encoding="utf-8")
     Path("user.arch").write_text(USER.replace("mine", "a"), encoding="utf-8")
-    order = [state for state, _ in groupby(state for pair in permutations(states, 2) for state in pair)]
+    every_pair = networkx.complete_graph(states, networkx.DiGraph)
+    order = [next(iter(states)), *(state for _, state in networkx.eulerian_circuit(every_pair, next(iter(states))))]
     answers: list[str] = []
 
     def change(state: str) -> None:

@@ -11,10 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from archlang.plan.from_file import plan_recipe
 from archlang.record.reading import RECIPE
-from archlang.runs import training
-from tests.cli.conftest import TINY, Command, CommandResult
+from tests.cli.conftest import Command, CommandResult
 from tests.record.damages import Damage, damages_of
 from tests.sampling import one_in
 
@@ -31,15 +29,6 @@ COMMANDS: Mapping[str, Sequence[str]] = {
 SAMPLE = 127
 
 
-@pytest.fixture(scope="module")
-def example(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A finished run with a claim."""
-    folder = tmp_path_factory.mktemp("example")
-    (folder / "tiny.arch").write_text(TINY + '    claim test.accuracy[5] = 1.00 ± 0.02 from "nobody"\n}\n')
-    training.train(plan_recipe(folder / "tiny.arch"), folder / "run", device="cpu")
-    return folder / "run"
-
-
 def is_answered(result: CommandResult) -> bool:
     """Returns whether a command ended with its results, or with an error with a remedy."""
     texts = result.out + result.err
@@ -49,12 +38,16 @@ def is_answered(result: CommandResult) -> bool:
 
 
 def try_damages(
-    damages: Sequence[Damage], commands: Callable[[int], Sequence[str]], example: Path, folder: Path, archlang: Command
+    damages: Sequence[Damage],
+    commands: Callable[[int], Sequence[str]],
+    claimed_run: Path,
+    folder: Path,
+    archlang: Command,
 ) -> None:
     failures = []
     for number, damage in enumerate(damages):
         for command in commands(number):
-            shutil.copytree(example, folder / "run")
+            shutil.copytree(claimed_run, folder / "run")
             damage.apply(folder / "run")
             result = archlang(*COMMANDS[command])
             if not is_answered(result):
@@ -76,19 +69,19 @@ pytestmark = [
 ]
 
 
-def test_a_sample_of_damages_is_answered(example: Path, folder: Path, archlang: Command) -> None:
+def test_a_sample_of_damages_is_answered(claimed_run: Path, folder: Path, archlang: Command) -> None:
     names = list(COMMANDS)
     try_damages(
-        damages_of(example)[::SAMPLE],
+        damages_of(claimed_run)[::SAMPLE],
         lambda number: [names[number % len(names)], names[(number + 3) % len(names)]],
-        example, folder, archlang,
+        claimed_run, folder, archlang,
     )  # fmt: skip
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("command", COMMANDS)
-def test_every_damage_is_answered(command: str, example: Path, folder: Path, archlang: Command) -> None:
-    try_damages(damages_of(example), lambda number: [command], example, folder, archlang)
+def test_every_damage_is_answered(command: str, claimed_run: Path, folder: Path, archlang: Command) -> None:
+    try_damages(damages_of(claimed_run), lambda number: [command], claimed_run, folder, archlang)
 
 
 DETECTED = [
@@ -120,10 +113,10 @@ DETECTED = [
 
 @pytest.mark.parametrize(("name", "command"), one_in(3, DETECTED))
 def test_a_damage_is_refused_with_its_file(
-    name: str, command: str, example: Path, folder: Path, archlang: Command
+    name: str, command: str, claimed_run: Path, folder: Path, archlang: Command
 ) -> None:
-    (damage,) = [damage for damage in damages_of(example) if damage.name == name]
-    shutil.copytree(example, folder / "run")
+    (damage,) = [damage for damage in damages_of(claimed_run) if damage.name == name]
+    shutil.copytree(claimed_run, folder / "run")
     damage.apply(folder / "run")
     result = archlang(*COMMANDS[command])
     assert is_answered(result)
@@ -134,8 +127,8 @@ def test_a_damage_is_refused_with_its_file(
     assert not (folder / "hacked").exists()
 
 
-def test_a_run_folder_imports_no_python_of_its_own(example: Path, folder: Path, archlang: Command) -> None:
-    shutil.copytree(example, folder / "run")
+def test_a_run_folder_imports_no_python_of_its_own(claimed_run: Path, folder: Path, archlang: Command) -> None:
+    shutil.copytree(claimed_run, folder / "run")
     (folder / "trap.py").write_text("raise SystemExit(99)\n")
     text = (folder / "run" / "run.json").read_text()
     for old in ("archlang.tasks.ctl:", "torch.optim:"):
@@ -148,16 +141,16 @@ def test_a_run_folder_imports_no_python_of_its_own(example: Path, folder: Path, 
                 assert (result.code, "help:" in result.err) == (1, True), command
 
 
-def test_damaged_runs_are_listed_with_the_reason(example: Path, folder: Path, archlang: Command) -> None:
+def test_damaged_runs_are_listed_with_the_reason(claimed_run: Path, folder: Path, archlang: Command) -> None:
     for name, content in (("bytes", b"\xff\xfe"), ("deep", b"[" * 200_000), ("shape", b"[]")):
-        shutil.copytree(example, folder / name)
+        shutil.copytree(claimed_run, folder / name)
         (folder / name / "run.json").write_bytes(content)
     result = archlang("runs", "list", ".")
     assert result.code == 0
     assert "there are no runs" not in result.out
     for name in ("bytes", "deep", "shape"):
         assert f"damaged: {name}/run.json is damaged" in result.out.replace("\n", " ")
-    shutil.copytree(example, folder / "whole")
+    shutil.copytree(claimed_run, folder / "whole")
     listed = archlang("runs", "list", ".", "--json").out
     assert listed.count('"state": "damaged"') == 3
     assert '"folder": "whole"' in listed
@@ -169,7 +162,7 @@ def test_a_file_is_no_folder_of_runs(folder: Path, archlang: Command) -> None:
     assert (result.code, "is a file" in result.err) == (1, True)
 
 
-def test_the_copy_of_a_program_is_not_run(example: Path, folder: Path, archlang: Command) -> None:
-    shutil.copytree(example, folder / "run")
+def test_the_copy_of_a_program_is_not_run(claimed_run: Path, folder: Path, archlang: Command) -> None:
+    shutil.copytree(claimed_run, folder / "run")
     (folder / "run" / RECIPE).write_bytes(os.urandom(1000) + b"\xff")
     assert archlang(*COMMANDS["show"]).code == 0

@@ -101,13 +101,6 @@ def test_an_error_of_the_machine_ends_with_its_code_and_others_are_bugs(
     assert re.match(r"error: .+\n  help: .+\n$", result.err)
 
 
-def test_a_device_that_does_not_exist_is_of_the_machine(archlang: Command, folder: Path) -> None:
-    (folder / "tiny.arch").write_text(TINY + "}\n", encoding="utf-8")
-    result = archlang("train", "tiny.arch", "--device", "cuda:77")
-    assert result.code == rows()["the device does not exist"]
-    assert not (folder / "runs").exists()
-
-
 def test_another_process_in_the_run_folder_is_of_the_machine(archlang: Command, folder: Path) -> None:
     fcntl = pytest.importorskip("fcntl")
     (folder / "tiny.arch").write_text(TINY + "}\n", encoding="utf-8")

@@ -188,11 +188,8 @@ def test_a_table_and_a_search_name_the_missing_plugin_before_any_run(archlang: C
 
 def test_a_run_does_not_run_its_copy_of_python(archlang: Command, block_run: Path) -> None:
     for command in (
-        ("eval", "run"),
-        ("inspect", "run"),
-        ("export", "run", "--out", "m.py"),
-        ("train", "--resume", "run"),
-    ):
+        ("eval", "run"), ("inspect", "run"), ("export", "run", "--out", "m.py"), ("train", "--resume", "run"),
+    ):  # fmt: skip
         result = archlang(*command)
         assert result.code == 1, command
         assert "run was made with Python of your own, blocks.py" in result.err
@@ -243,22 +240,16 @@ def test_check_with_the_file_finds_a_class_that_cannot_be_constructed(archlang: 
     assert "b.arch:5:27: `twice` cannot be constructed" in result.err
 
 
-def test_an_error_in_a_block_of_the_users_own_is_named_at_its_line(archlang: Command, block_run: Path) -> None:
-    (block_run / "lib" / "blocks.py").write_text(TWICE.replace("2 * x", "x @ x"))
-    result = archlang("train", "b.arch", "--out", "other", "--device", "cpu", "--plugin", "lib/blocks.py")
-    assert result.code == 1
-    assert "lib/blocks.py:10 fails: RuntimeError: " in result.err
-    assert "correct the file; it was called at b.arch:5:27: twice" in result.err
-
-
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
+        ("2 * x", "x @ x", "lib/blocks.py:10 fails: RuntimeError: "),
+        ("2 * x", "x @ x", "correct the file; it was called at b.arch:5:27: twice"),
         ("return 2 * x", "__import__('sys').exit(3)", "lib/blocks.py:10 fails: SystemExit: 3"),
         ("super().__init__()", "__import__('sys').exit(3)", "b.arch:5:27: `twice` cannot be constructed"),
     ],
 )
-def test_an_exit_of_a_block_is_named_at_its_line(
+def test_an_error_or_an_exit_of_a_block_is_named_at_its_line(
     old: str, new: str, message: str, archlang: Command, block_run: Path
 ) -> None:
     (block_run / "lib" / "blocks.py").write_text(TWICE.replace(old, new))

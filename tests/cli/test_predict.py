@@ -56,12 +56,6 @@ def test_stdin_is_read_as_text_or_objects(archlang: Command, folder: Path) -> No
     assert lines[0] == lines[1]
 
 
-def test_a_saved_model_answers_like_its_run(archlang: Command, folder: Path) -> None:
-    package.save(package.load_run("run"), "saved")
-    inputs = ["--input", "10 a b", "--json", "--device", "cpu"]
-    assert archlang("predict", "saved", *inputs).out == archlang("predict", "run", *inputs).out
-
-
 def test_answers_without_an_end_need_a_length(archlang: Command, folder: Path) -> None:
     task = "copy[train = 1..3, test = [4], train_size = 8, valid_size = 4, test_size = 4]"
     trained(folder / "copy", WRITER, task)

@@ -27,9 +27,14 @@ def taken(monkeypatch: pytest.MonkeyPatch) -> list[DigestRule]:
     return rules
 
 
-def test_a_large_file_is_read_once_per_kind_of_digest(tmp_path: Path, taken: list[DigestRule]) -> None:
-    place = tmp_path / "large"
-    place.write_bytes(LARGE)
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    path = tmp_path / "large"
+    path.write_bytes(LARGE)
+    return path
+
+
+def test_a_large_file_is_read_once_per_kind_of_digest(place: Path, taken: list[DigestRule]) -> None:
     for _ in range(2):
         assert digest_of(Stored(place)).value == hashlib.sha256(LARGE).hexdigest()
         digest_of(Stored(place), DigestRule.GITBLOB)
@@ -38,9 +43,7 @@ def test_a_large_file_is_read_once_per_kind_of_digest(tmp_path: Path, taken: lis
     assert taken[2:] == [DigestRule.SHA256]
 
 
-def test_a_changed_file_is_read_again_even_with_its_old_size_and_time(tmp_path: Path, taken: list[DigestRule]) -> None:
-    place = tmp_path / "large"
-    place.write_bytes(LARGE)
+def test_a_changed_file_is_read_again_even_with_its_old_size_and_time(place: Path, taken: list[DigestRule]) -> None:
     before = place.stat()
     first = digest_of(Stored(place))
     place.write_bytes(b"y" + LARGE[1:])
@@ -48,9 +51,7 @@ def test_a_changed_file_is_read_again_even_with_its_old_size_and_time(tmp_path: 
     assert digest_of(Stored(place)) != first
 
 
-def test_a_malformed_cache_entry_is_ignored(tmp_path: Path, taken: list[DigestRule]) -> None:
-    place = tmp_path / "large"
-    place.write_bytes(LARGE)
+def test_a_malformed_cache_entry_is_ignored(place: Path, tmp_path: Path, taken: list[DigestRule]) -> None:
     first = digest_of(Stored(place))
     for note in (tmp_path / "cache" / "digests").iterdir():
         note.write_text("[]")
@@ -58,9 +59,9 @@ def test_a_malformed_cache_entry_is_ignored(tmp_path: Path, taken: list[DigestRu
     assert len(taken) == 2
 
 
-def test_an_entry_that_another_user_can_have_written_is_ignored(tmp_path: Path, taken: list[DigestRule]) -> None:
-    place = tmp_path / "large"
-    place.write_bytes(LARGE)
+def test_an_entry_that_another_user_can_have_written_is_ignored(
+    place: Path, tmp_path: Path, taken: list[DigestRule]
+) -> None:
     digest_of(Stored(place))
     (tmp_path / "cache" / "digests").chmod(0o777)
     digest_of(Stored(place))

@@ -73,6 +73,14 @@ def server(tmp_path: Path) -> Iterator[Server]:
             yield started
 
 
+@pytest.fixture
+def page(server: Server, open_playground: Any) -> Page:
+    """The playground of the server, with its first picture."""
+    opened: Page = open_playground(server.url)
+    opened.ready()
+    return opened
+
+
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a plain file server with the static playground."""
@@ -95,9 +103,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     file_server.server_close()
 
 
-def test_a_program_is_checked_drawn_and_counted_as_it_is_typed(server: Server, open_playground: Any) -> None:
-    page = open_playground(server.url)
-    page.ready()
+def test_a_program_is_checked_drawn_and_counted_as_it_is_typed(page: Page) -> None:
     page.says("No mistakes")
     assert "token" not in page.view.url
     page.write(MODEL.replace("embed", "embd"))
@@ -124,18 +130,14 @@ def test_a_damaged_link_says_that_it_holds_no_program(server: Server, open_playg
     page.says("No mistakes")
 
 
-def test_costs_are_dimmed_once_the_program_has_none(server: Server, open_playground: Any) -> None:
-    page = open_playground(server.url)
-    page.ready()
+def test_costs_are_dimmed_once_the_program_has_none(page: Page) -> None:
     page.write("model")
     page.until("() => getComputedStyle(document.getElementById('costs')).opacity < 1")
     page.write(MODEL)
     page.until("() => getComputedStyle(document.getElementById('costs')).opacity === '1'")
 
 
-def test_what_is_no_length_is_named(server: Server, open_playground: Any) -> None:
-    page = open_playground(server.url)
-    page.ready()
+def test_what_is_no_length_is_named(page: Page) -> None:
     page.view.fill("#lengths", "0 -5 abc 64")
     page.view.press("#lengths", "Enter")
     page.view.locator("#ignored-lengths", has_text=": 0 -5 abc").wait_for()
@@ -155,9 +157,7 @@ def test_a_phone_shows_the_left_edge_of_the_picture(server: Server, open_playgro
 TEN = ("E0101", "E0102", "E0202", "E0212", "E0214", "E0224", "E0301", "E0306", "E0434", "E0502")
 
 
-def test_ten_mistakes_are_mended_by_a_click_on_their_remedies(server: Server, open_playground: Any) -> None:
-    page = open_playground(server.url)
-    page.ready()
+def test_ten_mistakes_are_mended_by_a_click_on_their_remedies(page: Page) -> None:
     for code in TEN:
         page.write(failing_program(code))
         page.until("(code) => document.querySelector('#mistakes .error .code')?.textContent === code", code)
@@ -175,17 +175,13 @@ ONLY_FOLD = """(line) => {
 }"""
 
 
-def test_the_markers_of_folds_follow_the_text(server: Server, open_playground: Any) -> None:
-    page = open_playground(server.url)
-    page.ready()
+def test_the_markers_of_folds_follow_the_text(page: Page) -> None:
     for line in (1, 4):
         page.write("\n" * (line - 1) + MODEL)
         page.until(ONLY_FOLD, str(line))
 
 
-def test_costs_and_changes_are_never_those_of_another_program(server: Server, open_playground: Any) -> None:
-    page = open_playground(server.url)
-    page.ready()
+def test_costs_and_changes_are_never_those_of_another_program(page: Page) -> None:
     page.write("")
     page.until("() => document.getElementById('reason').textContent.includes('no model and no block yet')")
     assert [page.view.inner_text(f"#{part}") for part in ("parameters", "changes")] == ["", ""]
@@ -202,9 +198,7 @@ def test_costs_and_changes_are_never_those_of_another_program(server: Server, op
     assert page.view.inner_text("#base").strip().endswith(":")
 
 
-def test_a_documentation_is_shown_as_it_is_written(server: Server, open_playground: Any) -> None:
-    page = open_playground(server.url)
-    page.ready()
+def test_a_documentation_is_shown_as_it_is_written(server: Server, page: Page) -> None:
     page.write(
         "## See *all* of `a` and [b](c).\nblock f(h: seq[n, d]) -> seq[n, d] {\n    return feedforward[4](h)\n}\n"
     )
@@ -217,9 +211,7 @@ def test_a_documentation_is_shown_as_it_is_written(server: Server, open_playgrou
     assert server.url.partition("#")[0] not in page.view.inner_text(".cm-about")
 
 
-def test_completion_and_hover_answer(server: Server, open_playground: Any) -> None:
-    page = open_playground(server.url)
-    page.ready()
+def test_completion_and_hover_answer(page: Page) -> None:
     page.write(MODEL)
     page.says("No mistakes")
     page.view.locator(".cm-line span", has_text="embed").first.hover()
@@ -231,9 +223,7 @@ def test_completion_and_hover_answer(server: Server, open_playground: Any) -> No
     page.view.keyboard.press("Escape")
 
 
-def test_a_hundred_edits_leave_the_page_as_it_was(server: Server, open_playground: Any) -> None:
-    page = open_playground(server.url)
-    page.ready()
+def test_a_hundred_edits_leave_the_page_as_it_was(page: Page) -> None:
     session = page.view.context.new_cdp_session(page.view)
     session.send("Performance.enable")
 
@@ -267,9 +257,7 @@ recipe r {
 """
 
 
-def test_text_from_a_link_is_data(server: Server, open_playground: Any) -> None:
-    page = open_playground(server.url)
-    page.ready()
+def test_text_from_a_link_is_data(page: Page) -> None:
     page.write(HOSTILE)
     page.until("() => document.getElementById('mistakes').children.length > 0")
     page.until("() => document.querySelector('#view svg').getAttribute('aria-label') === 'model m'")
@@ -296,9 +284,7 @@ def test_the_page_fits_a_phone(server: Server, open_playground: Any, scheme: str
         assert box is None or (box["x"] >= 0 and box["x"] + box["width"] <= 391)
 
 
-def test_every_control_has_a_name_and_is_reached_by_the_keyboard(server: Server, open_playground: Any) -> None:
-    page = open_playground(server.url)
-    page.ready()
+def test_every_control_has_a_name_and_is_reached_by_the_keyboard(page: Page) -> None:
     unnamed = page.view.evaluate(
         """() => [...document.querySelectorAll("button, select, input, [tabindex='0'], section, [role]")]
             .filter((each) => !(each.textContent.trim() || each.getAttribute("aria-label") || each.labels?.length
@@ -322,9 +308,7 @@ def test_a_page_without_the_token_says_how_to_get_it(server: Server, browser: An
     view.close()
 
 
-def test_a_recipe_is_trained_before_ones_eyes(server: Server, open_playground: Any) -> None:
-    page = open_playground(server.url)
-    page.ready()
+def test_a_recipe_is_trained_before_ones_eyes(server: Server, page: Page, open_playground: Any) -> None:
     page.write(TINY + "}\n")
     page.until("() => document.querySelector('#view svg').getAttribute('aria-label').includes('tiny')")
     page.view.fill("#steps", "40")
@@ -340,9 +324,7 @@ def test_a_recipe_is_trained_before_ones_eyes(server: Server, open_playground: A
     page.view.frame_locator("#inspection").locator("h2", has_text="Prediction").wait_for(timeout=SECONDS)
 
 
-def test_a_reload_finds_the_training_that_it_left(server: Server, open_playground: Any) -> None:
-    page = open_playground(server.url)
-    page.ready()
+def test_a_reload_finds_the_training_that_it_left(page: Page) -> None:
     page.write(TINY + "}\n")
     page.until("() => document.querySelector('#view svg').getAttribute('aria-label').includes('tiny')")
     page.view.fill("#steps", "10000")
@@ -354,9 +336,7 @@ def test_a_reload_finds_the_training_that_it_left(server: Server, open_playgroun
     page.until("() => document.getElementById('progress').textContent.startsWith('stopped')", timeout=2 * SECONDS)
 
 
-def test_a_program_with_mistakes_is_not_trained(server: Server, open_playground: Any) -> None:
-    page = open_playground(server.url)
-    page.ready()
+def test_a_program_with_mistakes_is_not_trained(page: Page) -> None:
     page.write(RECIPE)
     page.says("1 error")
     page.view.click("#train")
@@ -364,9 +344,7 @@ def test_a_program_with_mistakes_is_not_trained(server: Server, open_playground:
     assert page.view.inner_text("#progress") == ""
 
 
-def test_a_reload_keeps_what_was_written_after_the_link(server: Server, open_playground: Any) -> None:
-    page = open_playground(server.url)
-    page.ready()
+def test_a_reload_keeps_what_was_written_after_the_link(page: Page) -> None:
     page.write(MODEL)
     page.until("() => document.querySelector('#view svg')?.getAttribute('aria-label') === 'model m'")
     page.view.click("#keep")
@@ -381,9 +359,7 @@ def test_a_reload_keeps_what_was_written_after_the_link(server: Server, open_pla
     assert "Compare from here" in page.view.inner_text("#base")
 
 
-def test_a_program_that_another_one_replaced_comes_back(server: Server, open_playground: Any) -> None:
-    page = open_playground(server.url)
-    page.ready()
+def test_a_program_that_another_one_replaced_comes_back(page: Page) -> None:
     page.write(MODEL)
     page.until("() => document.querySelector('#view svg')?.getAttribute('aria-label') === 'model m'")
     page.view.select_option("#programs", "papers/panm/table1")
@@ -395,9 +371,7 @@ def test_a_program_that_another_one_replaced_comes_back(server: Server, open_pla
     page.until("() => document.getElementById('base').textContent.includes('gutlb')")
 
 
-def test_every_box_is_reached_by_the_keyboard_and_shows_its_defaults(server: Server, open_playground: Any) -> None:
-    page = open_playground(server.url)
-    page.ready()
+def test_every_box_is_reached_by_the_keyboard_and_shows_its_defaults(page: Page) -> None:
     page.write(MODEL)
     page.until("() => document.querySelector('#view svg')?.getAttribute('aria-label') === 'model m'")
     page.view.locator("#view [role=treeitem]", has_text="linear").last.focus()

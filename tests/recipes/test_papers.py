@@ -39,24 +39,14 @@ ALGORITHMS = ("copy", "reverse", "mix", "dynamic_recall", "priority_sort", "id_s
 # Settings that make a generated task small; the other tasks read files.
 SMALL_TASK = {
     "arithmetic": {
-        "task.train": "1..2",
-        "task.valid": "3..3",
-        "task.test": "4..4",
-        "task.train_size": "300",
+        **FEW, "task.train": "1..2", "task.valid": "3..3", "task.test": "4..4", "task.train_size": "300",
         "task.iid_size": "8",
-        "task.valid_size": "4",
-        "task.test_size": "4",
     },
     **{task: {**FEW, "task.iid_size": "3", "task.test": "[12]"} for task in ALGORITHMS},
     "listops": {**FEW, "task.iid_size": "8", "task.pool": "1000", "task.test_lengths": "[200..300]"},
     "ctl": {
-        "task.functions": "3",
-        "task.new_functions": "0",
-        "task.reserved": "0",
-        "task.train_size": "40",
+        **FEW, "task.functions": "3", "task.new_functions": "0", "task.reserved": "0", "task.train_size": "40",
         "task.iid_size": "4",
-        "task.valid_size": "4",
-        "task.test_size": "4",
     },
     "flipflop": {**FEW, "task.iid_size": "4", "task.length": "16", "task.test_length": "[16, 24]"},
     "logical_inference": {"task.data": "generated", "task.draws": "300", "task.train": "0..3", "task.test": "4..6"},
@@ -66,7 +56,7 @@ SMALL_TASK = {
     "scan": {"task.data": "generated", "task.cutoff": "40"},
     "pcfg": {"task.data": "generated", "task.train_size": "20", "task.iid_size": "0", "task.test_size": "4"},
     "mathematics": {"task.data": "generated", "task.draws": "60", "task.test_size": "4"},
-}
+}  # fmt: skip
 
 
 @cache
@@ -93,20 +83,10 @@ def test_a_page_has_no_mistake_and_is_formatted(page: Path) -> None:
 # Numbers of cells without a published number: crashed runs, baselines of other papers, results shown only as a plot,
 # times on other machines.
 UNCLAIMED = {
-    "ndr/act": 12,
-    "devil/cfq": 49,
-    "devil/cogs": 5,
-    "devil/mathematics": 7,
-    "devil/pcfg": 6,
-    "devil/scan_length": 4,
-    "dynamic_halt/listops": 56,
-    "dynamic_halt/logical_inference": 48,
-    "dynamic_halt/runtime": 48,
-    "panm/dyck": 16,
-    "panm/mathematics": 1,
-    "panm/multi30k": 12,
-    "panm/squad": 8,
-}
+    "ndr/act": 12, "devil/cfq": 49, "devil/cogs": 5, "devil/mathematics": 7, "devil/pcfg": 6, "devil/scan_length": 4,
+    "dynamic_halt/listops": 56, "dynamic_halt/logical_inference": 48, "dynamic_halt/runtime": 48, "panm/dyck": 16,
+    "panm/mathematics": 1, "panm/multi30k": 12, "panm/squad": 8,
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(

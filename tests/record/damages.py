@@ -4,6 +4,7 @@
 
 import hashlib
 import json
+import operator
 import os
 import struct
 from collections.abc import Callable, Mapping
@@ -105,32 +106,23 @@ def _places(value: Any, place: tuple[str | int, ...] = ()) -> list[tuple[str | i
 
 
 def _json(name: str, example: Path) -> list[Damage]:
-    def replaced(place: tuple[str | int, ...], odd: Any) -> Apply:  # Any: JSON
+    def changed(place: tuple[str | int, ...], change: Callable[..., object], *more: Any) -> Apply:  # Any: JSON
+        """Calls `change` with the object or the list that has the place, and with the last key of the place."""
+
         def apply(run: Path) -> None:
             value = inner = json.loads((run / name).read_text())
             *outer, last = place
             for key in outer:
                 inner = inner[key]
-            inner[last] = odd
+            change(inner, last, *more)
             _write(run / name, json.dumps(value, ensure_ascii=True).encode())
 
         return apply
 
     def literal(place: tuple[str | int, ...], text: str) -> Apply:
         def apply(run: Path) -> None:
-            replaced(place, "THE PLACE")(run)
+            changed(place, operator.setitem, "THE PLACE")(run)
             _write(run / name, (run / name).read_bytes().replace(b'"THE PLACE"', text.encode()))
-
-        return apply
-
-    def removed(place: tuple[str | int, ...]) -> Apply:
-        def apply(run: Path) -> None:
-            value = inner = json.loads((run / name).read_text())
-            *outer, last = place
-            for key in outer:
-                inner = inner[key]
-            del inner[last]
-            _write(run / name, json.dumps(value).encode())
 
         return apply
 
@@ -138,8 +130,10 @@ def _json(name: str, example: Path) -> list[Damage]:
     damages = []
     for place in places:
         where = f"{name} {'.'.join(map(str, place))}"
-        damages.append(Damage(f"{where} is removed", removed(place)))
-        damages += [Damage(f"{where} is {json.dumps(odd)[:20]}", replaced(place, odd)) for odd in _ODD_VALUES]
+        damages.append(Damage(f"{where} is removed", changed(place, operator.delitem)))
+        damages += [
+            Damage(f"{where} is {json.dumps(odd)[:20]}", changed(place, operator.setitem, odd)) for odd in _ODD_VALUES
+        ]
         damages += [Damage(f"{where} is {text[:20]}", literal(place, text)) for text in ("NaN", "Infinity", DEEP)]
     return damages
 

@@ -160,11 +160,8 @@ def test_checkpoints_elsewhere_are_not_removed_through_a_link(
     (tmp_path / name).symlink_to(moved)
     before = sorted(path for path in moved.rglob("*"))
     actions: tuple[Callable[[], object], ...] = (
-        checkpoints.steps,
-        checkpoints.latest,
-        lambda: checkpoints.remove_after(0),
-        lambda: save(checkpoints, 3, 4),
-    )
+        checkpoints.steps, checkpoints.latest, lambda: checkpoints.remove_after(0), lambda: save(checkpoints, 3, 4),
+    )  # fmt: skip
     for action in actions:
         with pytest.raises(RunError, match=f"{name} is a link"):
             action()

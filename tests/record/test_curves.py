@@ -28,16 +28,8 @@ def service(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Calls]:
             return lambda *args, **kwargs: calls.append((function, args, kwargs))
 
         for function in (
-            "init",
-            "log",
-            "finish",
-            "set_experiment",
-            "start_run",
-            "set_tag",
-            "log_params",
-            "log_metrics",
-            "end_run",
-        ):
+            "init", "log", "finish", "set_experiment", "start_run", "set_tag", "log_params", "log_metrics", "end_run",
+        ):  # fmt: skip
             setattr(module, function, recording(function))
         module.search_runs = lambda **kwargs: [SimpleNamespace(info=SimpleNamespace(run_id="known"))]  # type: ignore[attr-defined]
         monkeypatch.setitem(sys.modules, name, module)

@@ -163,17 +163,6 @@ def test_a_table_under_ray_that_is_stopped_exits_with_the_code_of_its_signal(
     assert process.wait(60) == 128 + number
 
 
-@pytest.mark.slow
-@installed("submitit")
-def test_slurm_jobs_produce_the_same_table(program: Path, tmp_path: Path) -> None:
-    table = plan_table(program, sets={"train.steps": "3"}, seeds=[1, 2])
-    jobs, expected = (TableRuns(table, tmp_path / folder, device="cpu") for folder in ("jobs", "whole"))
-    run_all(make_engine("slurm", options={"cluster": "local"}), jobs)
-    for point in expected.points():
-        run_point(point)
-    assert_equal(jobs, expected)
-
-
 @pytest.mark.parametrize(
     ("name", "options", "message"),
     [

@@ -47,12 +47,10 @@ def test_a_claim_finds_its_measurement(claim: str, measured: float | None, progr
 @pytest.mark.parametrize(
     ("claim", "text"),
     [
-        ("test.accuracy[5]", "1.000"),
-        ("test.accuracy[7]", "no such group"),
-        ("test.last_accuracy[7]", "not run"),
+        ("test.accuracy[5]", "1.000"), ("test.accuracy[7]", "no such group"), ("test.last_accuracy[7]", "not run"),
         ("valid.accuracy[5]", "not run"),
     ],
-)
+)  # fmt: skip
 def test_a_claim_about_a_group_without_items_says_so(claim: str, text: str, program: Path) -> None:
     program_text = program.read_text()
     program.write_text(program_text[: program_text.index("claim")] + f'claim {claim} = 1.00 from "nobody"\n}}\n')

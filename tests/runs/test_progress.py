@@ -11,13 +11,6 @@ from archlang.runs.progress import ProgressDisplay, claim_table, result_table, s
 from archlang.train.score import Score
 
 
-def printed(renderable: object) -> str:
-    console = Terminal(file=io.StringIO(), width=100)
-    console.print(renderable)
-    assert isinstance(console.file, io.StringIO)
-    return console.file.getvalue()
-
-
 def console(terminal: bool) -> Terminal:
     return Terminal(file=io.StringIO(), width=120, force_terminal=terminal)
 
@@ -25,6 +18,12 @@ def console(terminal: bool) -> Terminal:
 def output(console: Terminal) -> str:
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
+
+
+def printed(renderable: object) -> str:
+    shown = console(terminal=False)
+    shown.print(renderable)
+    return output(shown)
 
 
 SCORE = Score(

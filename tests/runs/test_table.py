@@ -206,6 +206,16 @@ def test_the_time_of_finished_runs_counts_steps_and_validation_by_the_threads_of
     assert time_spent(folders) == TimeSpent(3, (6 * 2 + 6 * 4) / 3600, 6 / 3600)
 
 
+@pytest.mark.parametrize("threads", [-1, 10**400])
+def test_a_run_with_an_impossible_number_of_threads_or_without_its_times_is_not_counted(
+    tmp_path: Path, threads: int
+) -> None:
+    assert time_spent([run_folder(tmp_path / "run", threads=threads)]) == TimeSpent()
+    folder = run_folder(tmp_path / "without times")
+    (folder / "timings.jsonl").unlink()
+    assert time_spent([folder]) == TimeSpent()
+
+
 @pytest.mark.parametrize(
     "line",
     [
@@ -222,17 +232,6 @@ def test_a_run_whose_times_are_damaged_is_not_counted(tmp_path: Path, line: str)
     folder = run_folder(tmp_path / "run")
     (folder / "timings.jsonl").write_text(line + "\n")
     assert time_spent([folder]) == TimeSpent()
-
-
-def test_a_record_of_a_run_without_its_times_is_not_counted(tmp_path: Path) -> None:
-    folder = run_folder(tmp_path / "run")
-    (folder / "timings.jsonl").unlink()
-    assert time_spent([folder]) == TimeSpent()
-
-
-@pytest.mark.parametrize("threads", [-1, 10**400])
-def test_a_run_with_an_impossible_number_of_threads_is_not_counted(tmp_path: Path, threads: int) -> None:
-    assert time_spent([run_folder(tmp_path / "run", threads=threads)]) == TimeSpent()
 
 
 def test_the_sentence_names_the_unit_and_rounds_up() -> None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -61,31 +62,28 @@ def damage(folder: Path, step: int) -> None:
 # Reproducible
 
 
-def test_the_same_seed_gives_the_same_run_bit_for_bit(train: Train, tmp_path: Path) -> None:
+def test_the_same_seed_gives_the_same_run_bit_for_bit_and_another_seed_another(
+    train: Train, tmp_path: Path, finished_run: Path
+) -> None:
     train(tmp_path / "a")
-    train(tmp_path / "b")
-    assert contents(tmp_path / "a") == contents(tmp_path / "b")
-
-
-def test_another_seed_gives_another_run(train: Train, tmp_path: Path) -> None:
-    train(tmp_path / "a")
+    assert contents(tmp_path / "a") == contents(finished_run)
     train(tmp_path / "b", seed="2")
-    assert losses(tmp_path / "a") != losses(tmp_path / "b")
+    assert losses(tmp_path / "b") != losses(finished_run)
 
 
-def test_more_evaluations_do_not_change_training(train: Train, tmp_path: Path) -> None:
-    train(tmp_path / "a")
+def test_more_evaluations_do_not_change_training(train: Train, tmp_path: Path, finished_run: Path) -> None:
     train(tmp_path / "b", train__every="3")
-    assert losses(tmp_path / "a") == losses(tmp_path / "b")
+    assert losses(finished_run) == losses(tmp_path / "b")
     evaluated = [line["step"] for line in lines(tmp_path / "b") if line.get("split") == "valid"]
     assert evaluated == [*range(3, 40, 3), 40]
 
 
-def test_a_static_of_test_time_does_not_change_training(train: Train, program: Path, tmp_path: Path) -> None:
-    train(tmp_path / "a")
+def test_a_static_of_test_time_does_not_change_training(
+    train: Train, program: Path, tmp_path: Path, finished_run: Path
+) -> None:
     program.write_text(program.read_text().replace("claim", "test model.steps = 9\n    claim", 1))
     outcome = train(tmp_path / "b")
-    assert losses(tmp_path / "a") == losses(tmp_path / "b")
+    assert losses(finished_run) == losses(tmp_path / "b")
     assert max(line["mean_depth"] for line in lines(tmp_path / "b") if "mean_depth" in line) <= 2
     assert "limit = 9" in (tmp_path / "b" / "graph_at_test.txt").read_text()
     assert outcome.scores == evaluation.evaluate_run(tmp_path / "b", device="cpu").scores
@@ -125,22 +123,11 @@ def train_and_die(train: Train, folder: Path, owner: object, name: str, number: 
 
 
 MOMENTS: list[tuple[object, str, int]] = [
-    (Record, "write", 3),
-    (EagerStep, "take", 1),
-    (EagerStep, "take", 15),
-    (trainer, "evaluate", 1),
-    (trainer, "evaluate", 3),
-    (trainer, "evaluate", 6),
-    (Record, "append", 2),
-    (Record, "append", 31),
-    (Record, "sizes", 2),
-    (torch, "save", 1),
-    (torch, "save", 4),
-    (os, "rename", 3),
-    (os, "replace", 9),
-    (checkpoint, "_sha256", 5),
-    (evaluation, "compare", 1),
-]
+    (Record, "write", 3), (EagerStep, "take", 1), (EagerStep, "take", 15), (trainer, "evaluate", 1),
+    (trainer, "evaluate", 3), (trainer, "evaluate", 6), (Record, "append", 2), (Record, "append", 31),
+    (Record, "sizes", 2), (torch, "save", 1), (torch, "save", 4), (os, "rename", 3), (os, "replace", 9),
+    (checkpoint, "_sha256", 5), (evaluation, "compare", 1),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("owner", "name", "number"), one_in(2, MOMENTS))
@@ -171,21 +158,12 @@ def test_a_run_that_is_killed_repeatedly_resumes(train: Train, tmp_path: Path, f
     assert contents(tmp_path / "killed") == contents(finished_run)
 
 
-def test_a_killed_run_with_noise_resumes(program: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("precision", ["32", "bf16"])
+def test_a_killed_run_with_noise_resumes_in_each_precision(precision: str, program: Path, tmp_path: Path) -> None:
     program.write_text(program.read_text().replace("dropout[0.1](feedforward[8](norm(h)))", "noise[0.5](norm(h))"))
 
     def trained(folder: Path) -> evaluation.Result:
-        return training.train(plan_recipe(program), folder, device="cpu")
-
-    trained(tmp_path / "uninterrupted")
-    train_and_die(trained, tmp_path / "killed", EagerStep, "take", 25)
-    trained(tmp_path / "killed")
-    assert contents(tmp_path / "killed") == contents(tmp_path / "uninterrupted")
-
-
-def test_a_killed_run_in_another_precision_resumes(program: Path, tmp_path: Path) -> None:
-    def trained(folder: Path) -> evaluation.Result:
-        return training.train(plan_recipe(program), folder, device="cpu", precision="bf16")
+        return training.train(plan_recipe(program), folder, device="cpu", precision=precision)
 
     trained(tmp_path / "uninterrupted")
     train_and_die(trained, tmp_path / "killed", EagerStep, "take", 25)
@@ -229,34 +207,36 @@ def test_a_run_that_is_stopped_during_its_final_evaluation_repeats_only_that(
     assert contents(tmp_path / "run") == contents(finished_run)
 
 
+@pytest.fixture
+def run(finished_run: Path, tmp_path: Path) -> Path:
+    """A copy of a finished run."""
+    return Path(shutil.copytree(finished_run, tmp_path / "run"))
+
+
 def test_a_run_that_has_ended_is_only_evaluated_again(
-    train: Train, program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    train: Train, run: Path, finished_run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first = train(tmp_path / "run")
-    before = contents(tmp_path / "run")
     monkeypatch.setattr(EagerStep, "take", None)
-    assert train(tmp_path / "run") == first
-    assert contents(tmp_path / "run") == before
+    assert train(run) == train(run)
+    assert contents(run) == contents(finished_run)
 
 
 def test_a_run_with_a_damaged_checkpoint_resumes_from_the_previous_one(
-    train: Train, tmp_path: Path, finished_run: Path
+    train: Train, run: Path, finished_run: Path
 ) -> None:
-    train(tmp_path / "run")
-    damage(tmp_path / "run", 40)
+    damage(run, 40)
     with pytest.warns(CheckpointWarning, match="step-00000040 is damaged"):
-        train(tmp_path / "run")
-    assert contents(tmp_path / "run") == contents(finished_run)
+        train(run)
+    assert contents(run) == contents(finished_run)
 
 
-def test_a_run_whose_checkpoints_are_all_damaged_is_an_error(train: Train, tmp_path: Path) -> None:
-    train(tmp_path / "run")
-    for step in steps(tmp_path / "run"):
-        damage(tmp_path / "run", step)
-    before = contents(tmp_path / "run")
+def test_a_run_whose_checkpoints_are_all_damaged_is_an_error(train: Train, run: Path) -> None:
+    for step in steps(run):
+        damage(run, step)
+    before = contents(run)
     with pytest.warns(CheckpointWarning), pytest.raises(RunError, match="every checkpoint"):
-        train(tmp_path / "run")
-    assert contents(tmp_path / "run") == before
+        train(run)
+    assert contents(run) == before
 
 
 # Selection
@@ -307,33 +287,36 @@ def test_a_killed_run_with_patience_ends_at_the_same_step(
     assert contents(tmp_path / "killed") == contents(tmp_path / "whole")
 
 
-def test_a_damaged_best_checkpoint_is_replaced_with_a_warning(train: Train, tmp_path: Path) -> None:
-    train(tmp_path / "run")
-    best = json.loads((tmp_path / "run" / "results.json").read_text())["best_step"]
-    (replacement,) = (step for step in steps(tmp_path / "run")[-2:] if step != best) if best == 40 else (40,)
-    damage(tmp_path / "run", best)
+def test_a_damaged_best_checkpoint_is_replaced_with_a_warning(run: Path) -> None:
+    best = json.loads((run / "results.json").read_text())["best_step"]
+    damage(run, best)
     with pytest.warns(CheckpointWarning, match="another checkpoint is used"):
-        outcome = evaluation.evaluate_run(tmp_path / "run", device="cpu")
-    assert outcome.step != best
-    assert replacement in steps(tmp_path / "run")
+        outcome = evaluation.evaluate_run(run, device="cpu")
+    assert outcome.step in set(steps(run)) - {best}
 
 
 @pytest.mark.parametrize(
-    ("select", "complaint"), [("nowhere.accuracy", "no split `nowhere`"), ("valid.beauty", "no metric `beauty`")]
+    ("setting", "complaint"),
+    [
+        ({"train__select": "valid.beauty"}, "no metric `beauty`"),
+        ({"task__train_size": "1000000"}, "more than the 34 distinct items"),
+    ],
 )
-def test_a_selecting_metric_must_exist(select: str, complaint: str, train: Train, tmp_path: Path) -> None:
+def test_a_plan_that_cannot_run_leaves_no_files(
+    setting: dict[str, str], complaint: str, train: Train, tmp_path: Path
+) -> None:
     with pytest.raises(ProgramError, match=complaint):
-        train(tmp_path / "run", train__select=select)
+        train(tmp_path / "run", **setting)
     assert not (tmp_path / "run").exists()
 
 
 # The run folder
 
 
-def test_a_run_is_evaluated_on_every_split_except_its_training_split(train: Train, tmp_path: Path) -> None:
-    outcome = train(tmp_path / "run")
+def test_a_run_is_evaluated_on_every_split_except_its_training_split(train: Train, run: Path) -> None:
+    outcome = train(run)
     assert [score.split for score in outcome.scores] == ["iid", "valid", "test"]
-    results = json.loads((tmp_path / "run" / "results.json").read_text())
+    results = json.loads((run / "results.json").read_text())
     assert list(results["splits"]) == ["iid", "valid", "test"]
     assert results["splits"]["test"]["metrics"] == outcome.scores[2].metrics
     assert [claim["measured"] for claim in results["claims"]] == [
@@ -342,26 +325,24 @@ def test_a_run_is_evaluated_on_every_split_except_its_training_split(train: Trai
     assert outcome.trained["length"] == [1, 2, 3]
 
 
-def test_curves_hold_no_times(train: Train, tmp_path: Path) -> None:
-    train(tmp_path / "run")
-    assert {name for line in lines(tmp_path / "run") for name in line} == {
+def test_curves_hold_no_times(finished_run: Path) -> None:
+    assert {name for line in lines(finished_run) for name in line} == {
         "step", "loss", "lr", "gradient_norm", "mean_depth", "split", "accuracy",
     }  # fmt: skip
-    timings = lines(tmp_path / "run", "timings.jsonl")
-    assert len(timings) == len(lines(tmp_path / "run"))
+    timings = lines(finished_run, "timings.jsonl")
+    assert len(timings) == len(lines(finished_run))
     assert all(0 <= line["spared"] <= 1 for line in timings if "steps_per_second" in line)
-    assert any((tmp_path / "run" / "tensorboard").iterdir())
+    assert any((finished_run / "tensorboard").iterdir())
 
 
-def test_an_evaluation_needs_the_folder_alone(train: Train, program: Path, tmp_path: Path) -> None:
-    outcome = train(tmp_path / "run")
+def test_an_evaluation_needs_the_folder_alone_and_does_not_change_it(train: Train, program: Path, run: Path) -> None:
+    outcome = train(run)
     program.unlink()
-    (tmp_path / "run").rename(tmp_path / "moved")
-    before = {path: path.read_bytes() for path in (tmp_path / "moved").rglob("*") if path.is_file()}
-    evaluated = evaluation.evaluate_run(tmp_path / "moved", device="cpu")
-    assert evaluated.scores == outcome.scores
-    assert evaluated.trained == outcome.trained
-    assert before == {path: path.read_bytes() for path in (tmp_path / "moved").rglob("*") if path.is_file()}
+    moved = run.rename(run.parent / "moved")
+    before = {path: path.read_bytes() for path in moved.rglob("*") if path.is_file()}
+    evaluated = evaluation.evaluate_run(moved, device="cpu")
+    assert (evaluated.scores, evaluated.trained) == (outcome.scores, outcome.trained)
+    assert before == {path: path.read_bytes() for path in moved.rglob("*") if path.is_file()}
 
 
 def test_a_run_that_has_not_ended_can_be_evaluated(train: Train, tmp_path: Path) -> None:
@@ -369,42 +350,37 @@ def test_a_run_that_has_not_ended_can_be_evaluated(train: Train, tmp_path: Path)
     assert evaluation.evaluate_run(tmp_path / "run", ["test"], device="cpu").step == 10
 
 
+def rename_embedding(run: Path) -> None:
+    graph = run / "graph_at_test.txt"
+    graph.write_text(graph.read_text().replace("@embed", "@embedding"))
+
+
 @pytest.mark.parametrize(
     ("damage_folder", "complaint"),
     [
         (lambda run: (run / "run.json").unlink(), "is not a run folder"),
-        (lambda run: (run / "run.json").write_text("{}"), "damaged"),
         (lambda run: (run / "run.json").write_bytes(b"\xff"), "damaged"),
         (lambda run: (run / "graph_at_test.txt").write_text("graph {"), "damaged"),
         (lambda run: (run / "data.json").write_text("7"), "damaged"),
         (lambda run: (run / "checkpoints").rename(run / "elsewhere"), "no checkpoint yet"),
+        (rename_embedding, "do not fit its model"),
     ],
-    ids=["no run.json", "empty run.json", "bytes", "graph", "data", "checkpoints"],
+    ids=["no run.json", "bytes", "graph", "data", "checkpoints", "weights"],
 )
 def test_a_damaged_run_folder_is_a_clear_error(
-    damage_folder: Callable[[Path], object], complaint: str, train: Train, tmp_path: Path
+    damage_folder: Callable[[Path], object], complaint: str, run: Path
 ) -> None:
-    train(tmp_path / "run", train__steps="1")
-    damage_folder(tmp_path / "run")
+    damage_folder(run)
     with pytest.raises(RunError, match=complaint):
-        evaluation.evaluate_run(tmp_path / "run", device="cpu")
+        evaluation.evaluate_run(run, device="cpu")
 
 
-def test_weights_of_another_version_are_a_clear_error(train: Train, tmp_path: Path) -> None:
-    train(tmp_path / "run", train__steps="1")
-    graph = tmp_path / "run" / "graph_at_test.txt"
-    graph.write_text(graph.read_text().replace("@embed", "@embedding"))
-    with pytest.raises(RunError, match="do not fit its model"):
-        evaluation.evaluate_run(tmp_path / "run", device="cpu")
-
-
-def test_changed_data_cause_a_warning(train: Train, tmp_path: Path) -> None:
-    train(tmp_path / "run", train__steps="1")
-    data = json.loads((tmp_path / "run" / "data.json").read_text())
+def test_changed_data_cause_a_warning(run: Path) -> None:
+    data = json.loads((run / "data.json").read_text())
     data["test"]["sha256"] = "0"
-    (tmp_path / "run" / "data.json").write_text(json.dumps(data))
+    (run / "data.json").write_text(json.dumps(data))
     with pytest.warns(RecordWarning, match="the test split is not the one"):
-        evaluation.evaluate_run(tmp_path / "run", device="cpu")
+        evaluation.evaluate_run(run, device="cpu")
 
 
 # Errors
@@ -432,39 +408,6 @@ def test_weights_that_are_nan_are_not_saved(train: Train, tmp_path: Path, monkey
         train(tmp_path / "run")
     assert "the checkpoint of step 10 is kept" in caught.value.remedy
     assert steps(tmp_path / "run") == [10]
-
-
-def test_a_lack_of_memory_is_a_clear_error(train: Train, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def starving(self: EagerStep, at: int, items: Sequence[np.ndarray]) -> object:
-        raise torch.OutOfMemoryError("CUDA out of memory")
-
-    monkeypatch.setattr(EagerStep, "take", starving)
-    with pytest.raises(RunError, match="a batch of 8"):
-        train(tmp_path / "run")
-
-
-def test_a_missing_device_leaves_no_files(program: Path, tmp_path: Path) -> None:
-    with pytest.raises(RunError, match="no device"):
-        training.train(plan_recipe(program), tmp_path / "run", device="cuda:99")
-    assert not (tmp_path / "run").exists()
-
-
-def test_a_seed_that_is_too_large_is_an_error(train: Train, tmp_path: Path) -> None:
-    with pytest.raises(ProgramError, match="the seed is 4294967296"):
-        train(tmp_path / "run", seed=str(2**32))
-    assert not (tmp_path / "run").exists()
-
-
-def test_a_task_that_cannot_be_made_leaves_no_files(train: Train, tmp_path: Path) -> None:
-    with pytest.raises(ProgramError, match="more than the 34 distinct items"):
-        train(tmp_path / "run", task__train_size="1000000")
-    assert not (tmp_path / "run").exists()
-
-
-def test_an_empty_selecting_split_leaves_no_files(train: Train, tmp_path: Path) -> None:
-    with pytest.raises(ProgramError, match="`valid` of `ctl` has no items"):
-        train(tmp_path / "run", task__valid_size="0")
-    assert not (tmp_path / "run").exists()
 
 
 def test_only_tasks_of_archlang_run(program: Path, tmp_path: Path) -> None:
@@ -543,15 +486,6 @@ def test_weights_gradients_and_moments_must_fit(
     monkeypatch.setattr(training, "available_memory", lambda: 4 * copies * weights - 1)
     with pytest.raises(RunMachineError, match="0.0 GB of free memory"):
         require_memory(plan, torch.device("cpu"))
-
-
-def test_a_model_that_does_not_fit_writes_nothing(
-    train: Train, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(training, "available_memory", lambda: 100)
-    with pytest.raises(RunMachineError, match="free memory"):
-        train(tmp_path / "runs" / "run")
-    assert not (tmp_path / "runs").exists()
 
 
 def test_a_machine_that_does_not_say_its_memory_refuses_nothing(

@@ -11,9 +11,12 @@ import pytest
 
 import archlang.tasks
 from archlang.diagnostics import ArchlangError
+from archlang.plan.from_file import bind_task
 from archlang.source import Source
 from archlang.syntax import parse
 from archlang.syntax.tree import Binary, Boolean, Conditional, Expression, Extern, ListOf, Name, Number, Range, String
+from archlang.tasks.kit.make_task import make_task
+from archlang.tasks.kit.ragged import Ragged
 from archlang.tasks.kit.split import Split
 from archlang.tasks.kit.task import ShippedTask, Task
 from archlang.types.statics import Interval
@@ -26,12 +29,7 @@ SMALL: dict[str, dict[str, object]] = {
     "argsort": {"train_size": 50, "valid_size": 5, "test_size": 5},
     "in_context_regression": {"train_size": 50, "valid_size": 5, "test_size": 5},
     "sudoku": {
-        "side": 4,
-        "train": Interval(3, 6),
-        "test": Interval(7, 9),
-        "puzzles": 20,
-        "train_size": 50,
-        "valid_size": 5,
+        "side": 4, "train": Interval(3, 6), "test": Interval(7, 9), "puzzles": 20, "train_size": 50, "valid_size": 5,
         "test_size": 5,
     },
     "maze": {"train_size": 50, "valid_size": 5, "test_size": 5},
@@ -57,7 +55,7 @@ SMALL: dict[str, dict[str, object]] = {
     "babi": {"tasks": Interval(1, 2)},
     "pcfg": {"train_size": 50, "iid_size": 20, "test_size": 20},
     "lra_pathfinder": {"train_size": 16, "valid_size": 8, "test_size": 8},
-}
+}  # fmt: skip
 
 
 OPERATORS: Mapping[str, Callable[[Any, Any], object]] = {"+": add, "*": mul, "==": eq}  # Any: numbers, texts
@@ -101,6 +99,12 @@ def build(name: str, **statics: object) -> Task:
     return task
 
 
+def task_of(text: str) -> Task:
+    """Returns the task that a recipe writes as this text."""
+    bound = bind_task(text)
+    return make_task(bound.name, bound.python, bound.statics)
+
+
 def vars_of(task: Task | ShippedTask) -> dict[str, object]:
     assert isinstance(task, ShippedTask)
     return {static.name: getattr(task, static.name) for static in signature(task.name).signature.statics}
@@ -109,6 +113,18 @@ def vars_of(task: Task | ShippedTask) -> dict[str, object]:
 def replace(task: Shipped, **statics: object) -> Shipped:
     """Returns the task with other statics."""
     return type(task)(**{**vars_of(task), **statics})
+
+
+def answers_of(split: Split) -> Ragged:
+    """Returns the answers at the positions of each item."""
+    assert isinstance(split.targets, Ragged)
+    return split.targets
+
+
+def marks_of(split: Split) -> Ragged:
+    """Returns which positions of each item are scored."""
+    assert split.scored is not None
+    return split.scored
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from archlang.tasks.kit.task import spell
 from archlang.types.statics import Interval
 from tests.sampling import one_in
 from tests.tasks.conftest import Offer
+from tests.tasks.every import answers_of
 
 FOLDER = "babi"
 # One file of the published forty was not to be had.
@@ -46,13 +47,9 @@ def test_published_files_have_the_known_numbers_of_questions_and_stories(
 
 def test_questions_are_not_part_of_a_story() -> None:
     lines = [
-        "1 Mary went there.",
-        "2 Where is Mary? \tthere\t1",
-        "3 John left.",
-        "4 Where is John?\tN,E\t3",
-        "1 It is.",
+        "1 Mary went there.", "2 Where is Mary? \tthere\t1", "3 John left.", "4 Where is John?\tN,E\t3", "1 It is.",
         "2 Is it?\tyes",
-    ]
+    ]  # fmt: skip
     assert [(" ".join(question.source), question.answer, question.words) for question in read(lines)] == [
         ("mary went there . where is mary ?", ("there",), 4),
         ("mary went there . john left . where is john ?", ("n", "e"), 7),
@@ -104,8 +101,7 @@ def test_published_splits_follow_the_files(two_tasks: Interval, published: Calla
     first = next(read(published(f"babi/{name_of(19, 'test')}")))
     items = task.generate("test", 0)
     assert spell(task, items.inputs["source"][0]) == f"[B] {' '.join(first.source)} [E]"
-    assert isinstance(items.targets, Ragged)
-    assert spell(task, items.targets[0]) == f"{' '.join(first.answer)} [E]"
+    assert spell(task, answers_of(items)[0]) == f"{' '.join(first.answer)} [E]"
     assert np.bincount(items.groups["task"])[19:].tolist() == [1_000, 1_000]
 
 

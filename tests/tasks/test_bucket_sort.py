@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from archlang.tasks.bucket_sort import BucketSort
-from archlang.tasks.kit.ragged import Ragged
-from tests.tasks.every import replace
+from tests.tasks.every import answers_of, marks_of, replace
 
 SMALL = BucketSort(train_size=1_000, valid_size=50, test_size=100)
 
@@ -14,14 +13,12 @@ SMALL = BucketSort(train_size=1_000, valid_size=50, test_size=100)
 @pytest.mark.parametrize("split", SMALL.split_names())
 def test_the_answer_is_the_sorted_input_at_the_answer_positions(split: str, symbols: int) -> None:
     items = replace(SMALL, symbols=symbols).generate(split, 0)
-    assert isinstance(items.targets, Ragged)
-    assert items.scored is not None
     for index in range(len(items)):
         row = items.inputs["x"][index].tolist()
         half = len(row) // 2
         assert row[half:] == [symbols] * half
-        assert items.scored[index].tolist() == [False] * half + [True] * half
-        assert items.targets[index][half:].tolist() == sorted(row[:half])
+        assert marks_of(items)[index].tolist() == [False] * half + [True] * half
+        assert answers_of(items)[index][half:].tolist() == sorted(row[:half])
         assert max(row[:half]) < symbols
         assert items.groups["length"][index] == max(half // 50 * 50, 41 if split == "test" else 1)
 

@@ -11,9 +11,9 @@ import pytest
 
 from archlang.tasks.cfq import QUERY, QUESTION, Cfq, JsonArrayError, objects, query, question
 from archlang.tasks.kit.mistakes import TaskError
-from archlang.tasks.kit.ragged import Ragged
 from archlang.tasks.kit.task import spell
 from tests.tasks.conftest import Offer
+from tests.tasks.every import answers_of
 
 SAMPLE = (
     Path(os.environ.get("ARCHLANG_DATA") or Path(__file__).parents[3] / "shared" / "data") / "cfq/example_dataset.json"
@@ -51,11 +51,10 @@ def test_splits_are_those_of_the_files(offer: Offer) -> None:
     task = Cfq(word_limit=30)
     for split, numbers in (("train", [0, 2, 5]), ("valid", [1]), ("test", [4, 3])):
         items = task.generate(split, 0)
-        assert isinstance(items.targets, Ragged)
         for index, number in enumerate(numbers):
             assert spell(task, items.inputs["source"][index]) == f"[B] Did M{number} ' s director edit M9 ? [E]"
             asked = f"SELECT count ( * ) WHERE {{ ?x0 film.editor.film M9 . ?x0 film.director.film M{number} }} [E]"
-            assert spell(task, items.targets[index]) == asked
+            assert spell(task, answers_of(items)[index]) == asked
         assert items.groups["length"].tolist() == [10] * len(numbers)
 
 
@@ -116,24 +115,12 @@ def test_small_arrays(text: str) -> None:
     "text",
     [
         *(
-            "",
-            "{}",
-            '{"item": {}}',
-            "[{}]   and more",
-            "[",
-            "[{}",
-            "[{},",
-            "[{}{}]",
-            "[{} 1]",
-            '[{"a": 1',
-            "[1]",
-            "[[{}]]",
-            '[{"a": nope}]',
-            "[{},]",
+            "", "{}", '{"item": {}}', "[{}]   and more", "[", "[{}", "[{},", "[{}{}]", "[{} 1]", '[{"a": 1', "[1]",
+            "[[{}]]", '[{"a": nope}]', "[{},]",
         ),
         *(b"[{}, \xff]", b"[{\xc3"),
     ],
-)
+)  # fmt: skip
 def test_anything_but_an_array_of_objects_is_refused(text: str | bytes) -> None:
     with pytest.raises(JsonArrayError):
         read(text, 3)

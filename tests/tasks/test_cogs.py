@@ -7,9 +7,9 @@ import pytest
 
 from archlang.tasks.cogs import CATEGORIES, Cogs, read
 from archlang.tasks.kit.mistakes import TaskError
-from archlang.tasks.kit.ragged import Ragged
 from archlang.tasks.kit.task import spell
 from tests.tasks.conftest import Offer
+from tests.tasks.every import answers_of
 
 NAMES = ("train", "dev", "test", "gen")
 ROW = "A cat ran .\t* cat ( x _ 1 )\tin_distribution"
@@ -41,11 +41,10 @@ def test_splits_have_the_published_sizes(task: Cogs) -> None:
 def test_items_spell_the_published_lines(task: Cogs, published: Callable[[str], list[str]]) -> None:
     for split, name in (("valid", "dev"), ("gen", "gen")):
         items = task.generate(split, 0)
-        assert isinstance(items.targets, Ragged)
         for index, line in enumerate(published(f"cogs/{name}.tsv")[:300]):
             sentence, form, category = line.split("\t")
             assert spell(task, items.inputs["source"][index]) == f"[B] {sentence} [E]"
-            assert spell(task, items.targets[index]) == f"{form} [E]"
+            assert spell(task, answers_of(items)[index]) == f"{form} [E]"
             assert spell(task, items.inputs["target"][index]) == f"[B] {form}"
             assert CATEGORIES[items.groups["category"][index]] == category
 

@@ -1,4 +1,4 @@
-"""Copy answers with its input, at every length."""
+"""Copy answers with its input, and reverse with its input from its end, at every length."""
 
 import numpy as np
 import pytest
@@ -7,21 +7,21 @@ from archlang.tasks.copy import Copy
 from archlang.tasks.kit.ragged import Ragged
 from archlang.tasks.reverse import Reverse
 from tests.goldens.files import reference_file
-from tests.tasks.every import replace
+from tests.tasks.every import answers_of, replace
 
 SMALL = Copy(train_size=2_000, valid_size=50, test_size=10)
 
 
+@pytest.mark.parametrize("task_class", [Copy, Reverse])
 @pytest.mark.parametrize("split", SMALL.split_names())
 @pytest.mark.parametrize("eos", [False, True])
-def test_the_answer_is_the_source(split: str, eos: bool) -> None:
-    items = replace(SMALL, eos=eos).generate(split, 0)
-    assert isinstance(items.targets, Ragged)
+def test_the_answer_is_the_source_or_its_reverse(task_class: type[Copy | Reverse], split: str, eos: bool) -> None:
+    items = task_class(train_size=2_000, valid_size=50, test_size=10, eos=eos).generate(split, 0)
     for index in range(len(items)):
-        source, seen, asked = items.inputs["source"][index], items.inputs["target"][index], items.targets[index]
+        source, seen, asked = items.inputs["source"][index], items.inputs["target"][index], answers_of(items)[index]
         symbols = source[1:-1].tolist()
         assert (source[0], source[-1]) == (11, 10)
-        assert asked.tolist() == symbols + [10] * eos
+        assert asked.tolist() == symbols[:: -1 if task_class is Reverse else 1] + [10] * eos
         assert seen.tolist() == [11, *asked.tolist()[:-1]]
         assert items.groups["length"][index] == len(symbols)
 

@@ -10,10 +10,10 @@ import pytest
 from archlang.tasks.file_maze import FileMaze
 from archlang.tasks.file_sudoku import FileSudoku
 from archlang.tasks.kit.mistakes import TaskError
-from archlang.tasks.kit.ragged import Ragged
 from archlang.tasks.kit.split import Split
 from archlang.tasks.sudoku import Sudoku
 from archlang.types.statics import Interval
+from tests.tasks.every import answers_of
 from tests.tasks.test_sudoku import solutions
 
 SOLUTION = "123456789456789123789123456231564897564897231897231564312645978645978312978312645"
@@ -25,8 +25,7 @@ MAZE, SOLVED = "S ##  ##G", "So##oo##G"
 def puzzles(count: int) -> str:
     """Returns the lines of different puzzles; each has its number as its rating."""
     items = Sudoku(train=Interval(5, 30), test=Interval(31, 40), puzzles=count, train_size=count).generate("train", 0)
-    assert isinstance(items.targets, Ragged)
-    grids = zip((items.inputs["x"][i] for i in range(count)), (items.targets[i] for i in range(count)), strict=True)
+    grids = zip((items.inputs["x"][i] for i in range(count)), (answers_of(items)[i] for i in range(count)), strict=True)
     return HEADER + "".join(
         f"mine,{''.join('.123456789'[cell] for cell in x)},{''.join(str(cell + 1) for cell in y)},{10 * number}\n"
         for number, (x, y) in enumerate(grids)
@@ -58,10 +57,9 @@ def test_train_has_rows_and_their_shuffles_and_valid_has_other_rows(tmp_path: Pa
     assert (len(train), len(valid)) == (3 * 5, 2)
     ratings = [set(split.groups["rating"].tolist()) for split in (train, valid)]
     assert (len(ratings[0]), len(ratings[1]), ratings[0] & ratings[1]) == (3, 2, set())
-    assert isinstance(train.targets, Ragged)
     assert len({tuple(row) for row in rows(train)}) == 15
     for index, row in enumerate(rows(train)):
-        solution = (train.targets[index] + 1).tolist()
+        solution = (answers_of(train)[index] + 1).tolist()
         assert solution in list(solutions(row, 9))
         assert row.count(0) == train.groups["blanks"][index]
     assert set(task.generate("train", 2).groups["rating"].tolist()) != ratings[0], "the seed draws the rows"
@@ -79,11 +77,10 @@ def test_the_test_file_is_read_as_it_is(tmp_path: Path) -> None:
 def test_a_maze_has_eight_symmetries(tmp_path: Path) -> None:
     (tmp_path / "m.csv").write_text(f"{HEADER}mine,{MAZE},{SOLVED},4\n")
     train = FileMaze(path=str(tmp_path / "m.csv"), shuffles=True).generate("train", 0)
-    assert isinstance(train.targets, Ragged)
     assert len({tuple(row) for row in rows(train)}) == len(train) == 8
-    assert {train.targets[index].tolist().count(4) for index in range(8)} == {3}
+    assert {answers_of(train)[index].tolist().count(4) for index in range(8)} == {3}
     assert np.array_equal(
-        train.targets.values[train.targets.values != 4], train.inputs["x"].values[train.targets.values != 4]
+        answers_of(train).values[answers_of(train).values != 4], train.inputs["x"].values[answers_of(train).values != 4]
     )
 
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from archlang.tasks.graph_distance import GraphDistance
-from archlang.tasks.kit.ragged import Ragged
 from archlang.types.statics import Interval
+from tests.tasks.every import answers_of
 
 SMALL = GraphDistance(
     train=Interval(3, 6), test=Interval(7, 12), names=16, farthest=3, train_size=80, valid_size=10, test_size=30
@@ -15,7 +15,6 @@ SMALL = GraphDistance(
 @pytest.mark.parametrize("split", SMALL.split_names())
 def test_each_node_is_answered_with_its_distance_from_the_first(split: str) -> None:
     items = SMALL.generate(split, 0)
-    assert isinstance(items.targets, Ragged)
     for index in range(len(items)):
         nodes, left, right = (items.inputs[name][index].tolist() for name in ("node", "left", "right"))
         assert len(set(nodes)) == len(nodes) == items.groups["nodes"][index]
@@ -29,7 +28,7 @@ def test_each_node_is_answered_with_its_distance_from_the_first(split: str) -> N
                 for one, two in ((a, b), (b, a)):
                     if distances[one] < 4:
                         distances[two] = min(distances[two], distances[one] + 1, 3)
-        assert items.targets[index].tolist() == [distances[node] for node in nodes]
+        assert answers_of(items)[index].tolist() == [distances[node] for node in nodes]
 
 
 def test_a_node_has_as_many_edges_as_asked() -> None:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from archlang.tasks.in_context_regression import InContextRegression
-from archlang.tasks.kit.ragged import Ragged
+from tests.tasks.every import answers_of, marks_of
 
 FUNCTIONS = ("linear", "sparse_linear", "relu_network", "decision_tree")
 
@@ -19,10 +19,9 @@ def small(function: str = "linear", points: int = 12) -> InContextRegression:
 def pairs(task: InContextRegression, split: str) -> list[tuple[np.ndarray, np.ndarray]]:
     """Returns the inputs [points, inputs] and answers [points] of each item."""
     items = task.generate(split, 3)
-    assert isinstance(items.targets, Ragged)
-    assert items.scored is not None
     return [
-        (items.inputs["x"][index][0::2], items.targets[index][items.scored[index]][:, 0]) for index in range(len(items))
+        (items.inputs["x"][index][0::2], answers_of(items)[index][marks_of(items)[index]][:, 0])
+        for index in range(len(items))
     ]
 
 
@@ -31,10 +30,8 @@ def pairs(task: InContextRegression, split: str) -> list[tuple[np.ndarray, np.nd
 def test_each_answer_follows_its_x_in_the_prompt(function: str, split: str) -> None:
     task = small(function)
     items = task.generate(split, 3)
-    assert isinstance(items.targets, Ragged)
-    assert items.scored is not None
     for index, points in enumerate(items.groups["points"]):
-        prompt, target, scored = items.inputs["x"][index], items.targets[index], items.scored[index]
+        prompt, target, scored = items.inputs["x"][index], answers_of(items)[index], marks_of(items)[index]
         assert len(prompt) == 2 * points - 1
         assert scored.tolist() == [place % 2 == 0 for place in range(len(prompt))]
         np.testing.assert_array_equal(prompt[1::2, 0], target[0:-1:2, 0])

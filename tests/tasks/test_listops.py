@@ -13,6 +13,7 @@ from archlang.tasks.kit.split import Split, digest
 from archlang.tasks.listops import ListOps
 from archlang.types.statics import Interval
 from tests.tasks.every import replace
+from tests.tasks.kit import test_listops_trees as trees
 
 DEPTH = ListOps(train_size=5_000, iid_size=500, valid_size=200, test_size=20)
 ORIGINAL = ListOps(
@@ -24,47 +25,15 @@ ORIGINAL = ListOps(
     begin_end=False,
 )
 LONG = ListOps(source="lra", train_size=200, valid_size=100, test_size=100, begin_end=False)
-Argument = tuple[int, int]
 
 
-def read(words: list[str]) -> tuple[int, int, int]:
-    """Returns the value, the dependency depth and the largest number of arguments of a list."""
-    open_operators: list[tuple[str, list[Argument]]] = [("", [])]
-    most = 0
-    for word in words:
-        if word.startswith("["):
-            open_operators.append((word[1:], []))
-        elif word == "]":
-            operator, arguments = open_operators.pop()
-            most = max(most, len(arguments))
-            open_operators[-1][1].append(apply(operator, arguments))
-        else:
-            open_operators[-1][1].append((int(word), 0))
-    ((_, [(value, depth)]),) = open_operators
-    return value, depth, most
-
-
-def apply(operator: str, arguments: list[Argument]) -> Argument:
-    ranked = sorted(arguments, key=lambda argument: argument[0])
-    middle = len(ranked) // 2
-    if operator == "MAX":
-        sources = [next(argument for argument in arguments if argument[0] == ranked[-1][0])]
-    elif operator == "MIN":
-        sources = ranked[:1]
-    elif operator == "SM":
-        return sum(value for value, _ in arguments) % 10, max(depth for _, depth in arguments) + 1
-    else:
-        sources = ranked[middle : middle + 1] if len(ranked) % 2 else ranked[middle - 1 : middle + 1]
-    return int(sum(value for value, _ in sources) / len(sources)), max(depth for _, depth in sources) + 1
-
-
-def nesting(words: tuple[str, ...]) -> int:
-    """Returns the largest number of nested operators."""
-    deep = most = 0
-    for word in words:
-        deep += word.startswith("[") - (word == "]")
-        most = max(most, deep)
-    return most
+def read(words: tuple[str, ...]) -> tuple[int, int, int, int]:
+    """Returns the value, the dependency depth, the height and the largest number of arguments of a list."""
+    tokens = [DEPTH.vocabulary.index(word) for word in words]
+    *facts, end = trees.read(tokens)
+    assert end == len(tokens)
+    value, depth, height, most = facts
+    return value, depth, height, most
 
 
 @cache
@@ -86,19 +55,9 @@ def texts(task: ListOps, split: str, seed: int = 0) -> list[tuple[str, ...]]:
 def test_labels_and_depths_agree_with_a_slow_parser(task: ListOps, split: str) -> None:
     items, groups = generated(task, split), generated(task, split).groups
     for index, words in enumerate(texts(task, split)[:3000]):
-        value, depth, most = read(list(words))
+        value, depth, _, most = read(words)
         assert (value, depth) == (items.targets[index], groups["depth"][index])
         assert most <= groups["arguments"][index]
-
-
-def test_published_labels_agree_with_a_slow_parser(published: Callable[[str], list[str]]) -> None:
-    lines = published("listops/test_d20s.tsv")
-    assert len(lines) == 10_000
-    for line in lines:
-        label, text = line.split("\t")
-        value, _, most = read(text.replace("(", "").replace(")", "").split())
-        assert value == int(label)
-        assert most <= 5
 
 
 def test_trees_have_the_published_lengths(published: Callable[[str], list[str]]) -> None:
@@ -112,20 +71,15 @@ def test_trees_have_the_published_lengths(published: Callable[[str], list[str]])
 
 def test_trees_have_the_published_depths() -> None:
     # Of the published test set: 4.53 on average, and 19 at most.
-    deep = [nesting(words) for words in texts(ListOps(source="original", begin_end=False), "iid")]
+    deep = [read(words)[2] for words in texts(ListOps(source="original", begin_end=False), "iid")]
     assert abs(np.mean(deep) - 4.53) < 0.15
     assert max(deep) == 19
 
 
 def test_long_and_wide_trees_have_the_measured_lengths() -> None:
     # Of Long Range Arena 1,048 tokens on average, of 200 trees; with 5, 10 and 15 arguments 134, 447 and 582.
-    assert (
-        abs(
-            generated(ListOps(source="lra", valid_size=1_000, begin_end=False), "valid").inputs["x"].lengths.mean()
-            - 1_040
-        )
-        < 50
-    )
+    long = generated(ListOps(source="lra", valid_size=1_000, begin_end=False), "valid").inputs["x"].lengths
+    assert abs(long.mean() - 1_040) < 50
     task = ListOps(source="original", test_size=500, begin_end=False)
     lengths, bounds = generated(task, "arguments").inputs["x"].lengths, generated(task, "arguments").groups["arguments"]
     means = [lengths[bounds == bound].mean() for bound in (5, 10, 15)]
@@ -133,10 +87,10 @@ def test_long_and_wide_trees_have_the_measured_lengths() -> None:
 
 
 def test_test_trees_of_long_range_arena_have_more_arguments_than_those_of_training() -> None:
-    trees, groups = texts(ORIGINAL, "lra"), generated(ORIGINAL, "lra").groups
-    assert len(trees) == 50
-    assert all(500 < len(words) < 2_000 and 5 < read(list(words))[2] <= 10 for words in trees)
-    assert (groups["length"] == [len(words) // 100 * 100 for words in trees]).all()
+    items, groups = texts(ORIGINAL, "lra"), generated(ORIGINAL, "lra").groups
+    assert len(items) == 50
+    assert all(500 < len(words) < 2_000 and 5 < read(words)[3] <= 10 for words in items)
+    assert (groups["length"] == [len(words) // 100 * 100 for words in items]).all()
     assert (groups["arguments"] == 10).all()
     assert "lra" not in replace(ORIGINAL, lra=False).split_names()
     assert ListOps(source="files", lra=True).split_names()[-1] == "lra"
@@ -194,7 +148,7 @@ def test_lengths_are_in_their_ranges() -> None:
 
 def test_argument_splits_use_their_arguments() -> None:
     groups = generated(ORIGINAL, "arguments").groups["arguments"]
-    most = np.array([read(list(words))[2] for words in texts(ORIGINAL, "arguments")])
+    most = np.array([read(words)[3] for words in texts(ORIGINAL, "arguments")])
     assert np.unique(groups, return_counts=True)[1].tolist() == [50, 50, 50]
     assert [most[groups == bound].max() for bound in (5, 10, 15)] == [5, 10, 15]
     lengths = generated(ORIGINAL, "arguments").inputs["x"].lengths
@@ -212,18 +166,7 @@ def test_trees_of_long_range_arena_are_long_and_wide() -> None:
     for split in LONG.split_names():
         lengths = generated(LONG, split).inputs["x"].lengths
         assert 500 < lengths.min() <= lengths.max() < 2_000
-    trees = [read(list(words)) for words in texts(LONG, "valid")]
-    assert max(most for _, _, most in trees) == 10
-
-
-@pytest.mark.parametrize("task", [DEPTH, ORIGINAL, LONG])
-def test_splits_are_disjoint_across_seeds_and_have_distinct_items(task: ListOps) -> None:
-    parts = [texts(task, split, seed % 2) for seed, split in enumerate(task.split_names())]
-    assert len(set().union(*parts)) == sum(map(len, parts))
-
-
-def test_a_split_does_not_depend_on_the_size_of_another() -> None:
-    assert digest(generated(DEPTH, "iid")) == digest(generated(ListOps(train_size=9, iid_size=500), "iid"))
+    assert max(read(words)[3] for words in texts(LONG, "valid")) == 10
 
 
 def test_small_splits_have_the_distribution_of_large_ones() -> None:
@@ -237,15 +180,3 @@ def test_ids_are_the_published_ones() -> None:
     x = generated(DEPTH, "iid").inputs["x"]
     assert set(x.values[x.offsets[:-1]].tolist()) == {16}
     assert set(x.values[x.offsets[1:] - 1].tolist()) == {15}
-
-
-def test_a_pool_that_is_too_small_is_an_error() -> None:
-    with pytest.raises(TaskError, match="draw a larger `pool`"):
-        ListOps(source="original", pool=50, train_size=100).generate("train", 0)
-
-
-def test_drawing_rare_items_ends_with_an_error() -> None:
-    # Five operators in 21 symbols have two arguments each, and where trees grow too low they are given three.
-    task = ListOps(train=Interval(1, 3), valid=Interval(4, 4), test=Interval(5, 5), nominal_length=21)
-    with pytest.raises(TaskError, match=r"test_size = 1000 .* it stopped at"):
-        task.generate("test", 0)

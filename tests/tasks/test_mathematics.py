@@ -87,14 +87,6 @@ def test_questions_have_the_statistics_of_the_published_generator(
         assert abs(np.mean(their_lengths) - np.mean(our_lengths)) < 4 * error + 0.15
 
 
-@pytest.mark.parametrize("module", MODULES)
-def test_splits_are_disjoint_and_have_distinct_items(module: str) -> None:
-    texts = [
-        text for seed, split in enumerate(Mathematics().split_names()) for text, _ in asked(module, split, seed % 2)
-    ]
-    assert len(set(texts)) == len(texts)
-
-
 def test_difficulties_are_in_order() -> None:
     train = generated("place_value", "train")
     digits, difficulty = train.groups["digits"], train.groups["difficulty"]

@@ -4,9 +4,9 @@ from collections import deque
 
 import pytest
 
-from archlang.tasks.kit.ragged import Ragged
 from archlang.tasks.maze import CLASS_NAMES, Maze
 from archlang.types.statics import Interval
+from tests.tasks.every import answers_of
 
 SMALL = Maze(side=9, train=Interval(2, 8), test=Interval(10, 20), train_size=40, valid_size=10, test_size=20)
 
@@ -27,10 +27,9 @@ def shortest_path(maze: str, side: int) -> tuple[int, int]:
 def test_the_answer_draws_the_path(split: str) -> None:
     items = SMALL.generate(split, 0)
     lengths = SMALL.test if split == "test" else SMALL.train
-    assert isinstance(items.targets, Ragged)
     for index in range(len(items)):
         maze = "".join(CLASS_NAMES[cell] for cell in items.inputs["x"][index])
-        solved = "".join(CLASS_NAMES[cell] for cell in items.targets[index])
+        solved = "".join(CLASS_NAMES[cell] for cell in answers_of(items)[index])
         length, reached = shortest_path(maze, 9)
         assert solved.replace("o", ".") == maze
         assert solved.count("o") + 1 == length == items.groups["length"][index]

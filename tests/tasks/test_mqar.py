@@ -3,11 +3,8 @@
 import numpy as np
 import pytest
 
-from archlang.tasks.kit.mistakes import TaskError
-from archlang.tasks.kit.ragged import Ragged
-from archlang.tasks.kit.split import digest
 from archlang.tasks.mqar import Mqar
-from tests.tasks.every import replace
+from tests.tasks.every import answers_of, marks_of, replace
 
 SMALL = Mqar(
     words=64, length=20, pairs=3, test_length=(20, 40), test_pairs=(4, 8), train_size=500, valid_size=50, test_size=50
@@ -17,16 +14,14 @@ SMALL = Mqar(
 @pytest.mark.parametrize("split", SMALL.split_names())
 def test_answers_are_the_values_of_the_keys(split: str) -> None:
     items = SMALL.generate(split, 0)
-    assert isinstance(items.targets, Ragged)
-    assert items.scored is not None
     for index in range(len(items)):
         row, pairs = items.inputs["x"][index].tolist(), int(items.groups["pairs"][index])
         assert len(row) == items.groups["length"][index]
         keys, values = row[0 : 2 * pairs : 2], row[1 : 2 * pairs : 2]
         assert len(set(keys)) == len(set(values)) == pairs
         assert 1 <= min(keys) <= max(keys) < 32 <= min(values) <= max(values) < 64
-        asked = np.flatnonzero(items.scored[index])
-        assert {row[place]: items.targets[index][place] for place in asked} == dict(zip(keys, values, strict=True))
+        asked = np.flatnonzero(marks_of(items)[index])
+        assert {row[place]: answers_of(items)[index][place] for place in asked} == dict(zip(keys, values, strict=True))
         assert len(asked) == pairs
         assert all(place >= 2 * pairs and place % 2 == 0 for place in asked)
 
@@ -74,22 +69,3 @@ def test_with_power_one_gaps_are_uniform() -> None:
     assert scored is not None
     shares = scored.values.reshape(-1, 20).mean(axis=0)
     assert np.allclose(shares[2::2], 1 / 9, atol=0.01)
-
-
-def test_splits_are_disjoint_at_the_same_length_and_pairs() -> None:
-    task = Mqar(
-        words=8, length=8, pairs=2, test_length=(8,), test_pairs=(2,), train_size=900, valid_size=90, test_size=90
-    )
-    rows = [set(map(bytes, task.generate(split, 0).inputs["x"].values.reshape(-1, 8))) for split in task.split_names()]
-    assert len(set().union(*rows)) == sum(map(len, rows)) == 1_080
-
-
-def test_a_split_does_not_depend_on_the_size_of_another() -> None:
-    assert digest(SMALL.generate("valid", 0)) == digest(replace(SMALL, train_size=1, test_size=1).generate("valid", 0))
-
-
-def test_drawing_rare_items_ends_with_an_error() -> None:
-    # Of four words there is one key, and two values.
-    task = Mqar(words=4, length=4, pairs=1, test_length=(), test_pairs=(), train_size=1_000)
-    with pytest.raises(TaskError, match="choose more `words`"):
-        task.generate("train", 0)

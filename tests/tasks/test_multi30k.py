@@ -8,9 +8,9 @@ import pytest
 
 from archlang.tasks.kit.lexicon import split_sentence
 from archlang.tasks.kit.mistakes import TaskError
-from archlang.tasks.kit.ragged import Ragged
 from archlang.tasks.multi30k import FILES, Multi30k
 from tests.tasks.conftest import Offer
+from tests.tasks.every import answers_of
 
 SIZES = {"train": 29_000, "valid": 1_014, "test": 1_000, "test_2017": 1_000, "mscoco": 461}
 TINY = {"multi30k/train.en": "A dog.\nTwo dogs run.\n", "multi30k/train.de": "Ein Hund.\nZwei Hunde laufen.\n"}
@@ -49,11 +49,10 @@ def test_each_language_has_its_own_words(published: Callable[[str], list[str]]) 
     task = Multi30k(split="published")
     items = task.generate("test", 0)
     sources, targets = (published(f"multi30k/test_2016_flickr.{side}") for side in ("en", "de"))
-    assert isinstance(items.targets, Ragged)
     source_words, target_words = set(task.source_vocabulary), set(task.vocabulary)
     for index in range(50):
         read = [task.source_vocabulary[token] for token in items.inputs["source"][index]]
-        answer = [task.vocabulary[token] for token in items.targets[index]]
+        answer = [task.vocabulary[token] for token in answers_of(items)[index]]
         assert read == [
             "[B]",
             *(word if word in source_words else "<unk>" for word in split_sentence(sources[index])),
@@ -63,7 +62,7 @@ def test_each_language_has_its_own_words(published: Callable[[str], list[str]]) 
             *(word if word in target_words else "<unk>" for word in split_sentence(targets[index])),
             "[E]",
         ]
-    share = np.mean(items.targets.values == task.vocabulary.index("<unk>"))
+    share = np.mean(answers_of(items).values == task.vocabulary.index("<unk>"))
     assert 0 < share < 0.05
 
 
@@ -82,10 +81,9 @@ def test_each_language_has_its_own_begin_and_end(offer: Offer) -> None:
     tiny(offer)
     task = Multi30k(split="published", source_words=2, target_words=9)
     train = task.generate("train", 0)
-    assert isinstance(train.targets, Ragged)
     assert [task.source_vocabulary[token] for token in train.inputs["source"][0]] == ["[B]", "a", "<unk>", ".", "[E]"]
     assert [task.vocabulary[token] for token in train.inputs["target"][0]] == ["[B]", "ein", "hund", "."]
-    assert [task.vocabulary[token] for token in train.targets[1]] == ["zwei", "hunde", "laufen", ".", "[E]"]
+    assert [task.vocabulary[token] for token in answers_of(train)[1]] == ["zwei", "hunde", "laufen", ".", "[E]"]
     german = (".", "ein", "hund", "hunde", "laufen", "zwei")
     assert task.vocabulary == (*german, "<unused>0", "<unused>1", "<unused>2", "<unk>", "[E]", "[B]")
 

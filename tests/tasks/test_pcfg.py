@@ -9,11 +9,11 @@ import pytest
 
 from archlang.data.mistakes import DataError
 from archlang.tasks.kit.mistakes import TaskError
-from archlang.tasks.kit.ragged import Ragged
 from archlang.tasks.kit.split import Split
 from archlang.tasks.kit.task import spell
 from archlang.tasks.pcfg import FUNCTIONS, PAIRS, PUBLISHED_SIZES, Pcfg, evaluate
 from tests.tasks.conftest import Offer
+from tests.tasks.every import answers_of
 
 SMALL = {"train_size": 3_000, "iid_size": 500, "test_size": 500}
 
@@ -80,9 +80,8 @@ def test_a_malformed_expression_is_refused(text: str) -> None:
 @pytest.mark.parametrize("split", ["train", "iid", "test"])
 def test_generated_values_agree_with_the_expressions(kind: str, split: str) -> None:
     items = generated(kind, split)
-    assert isinstance(items.targets, Ragged)
     for index, expression in enumerate(expressions(items)):
-        assert spell(Pcfg(), items.targets[index]) == " ".join([*evaluate(expression), "[E]"])
+        assert spell(Pcfg(), answers_of(items)[index]) == " ".join([*evaluate(expression), "[E]"])
         assert items.groups["functions"][index] == functions(expression)
         assert len(expression) <= 71
 
@@ -99,16 +98,6 @@ def test_systematicity_trains_without_the_pairs_that_it_tests() -> None:
     test = generated("systematicity", "test")
     assert all(map(pairs, expressions(test)))
     assert np.unique(test.groups["pair"]).tolist() == [1, 2, 3, 4]
-
-
-@pytest.mark.parametrize("kind", ["iid", "productivity", "systematicity"])
-def test_splits_are_disjoint_and_have_distinct_items(kind: str) -> None:
-    items = [
-        " ".join(expression)
-        for seed, split in enumerate(SMALL)
-        for expression in expressions(generated(kind, split[:-5], seed))
-    ]
-    assert len(set(items)) == len(items) == 4_000
 
 
 def test_numbers_of_functions_have_the_published_distribution(published: Callable[[str], list[str]]) -> None:
@@ -135,10 +124,9 @@ def test_published_files_are_read(published_bytes: Callable[[str], bytes], offer
     assert [len(iid.generate(split, 0)) for split in ("iid", "test")] == [4_860, 9_721]
     items = systematicity.generate("test", 0)
     assert np.unique(items.groups["pair"]).tolist() == [1, 2, 3, 4]
-    assert isinstance(items.targets, Ragged)
     source = published_bytes("pcfg_set/systematicity/test.src").decode().split("\n")[7]
     assert spell(iid, items.inputs["source"][7]) == f"[B] {source} [E]"
-    assert spell(iid, items.targets[7]) == " ".join([*evaluate(source.split()), "[E]"])
+    assert spell(iid, answers_of(items)[7]) == " ".join([*evaluate(source.split()), "[E]"])
     assert systematicity.split_names() == ("train", "test")
     # The published train expressions could not be had.
     with pytest.raises(DataError, match="systematicity/train.src of pcfg_set is not at hand"):

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from archlang.tasks.kit.ragged import Ragged
 from archlang.tasks.priority_sort import PrioritySort
+from tests.tasks.every import answers_of
 
 SMALL = PrioritySort(train_size=1_000, valid_size=20, test_size=5)
 
@@ -12,13 +12,12 @@ SMALL = PrioritySort(train_size=1_000, valid_size=20, test_size=5)
 @pytest.mark.parametrize("split", SMALL.split_names())
 def test_answers_are_in_order_of_priority(split: str) -> None:
     items = SMALL.generate(split, 0)
-    assert isinstance(items.targets, Ragged)
     for index in range(len(items)):
         symbols, priorities = items.inputs["source"][index], items.inputs["priority"][index]
         assert len(symbols) == len(priorities)
         assert priorities[0] == priorities[-1] == 0
         pairs = sorted(zip(priorities[1:-1, 0].tolist(), symbols[1:-1].tolist(), strict=True))
-        assert items.targets[index].tolist() == [symbol for _, symbol in pairs]
+        assert answers_of(items)[index].tolist() == [symbol for _, symbol in pairs]
         assert items.inputs["target"][index].tolist() == [11, *(symbol for _, symbol in pairs[:-1])]
 
 

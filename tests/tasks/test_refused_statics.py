@@ -4,9 +4,8 @@ import pytest
 
 from archlang.diagnostics import ProgramError
 from archlang.plan.from_file import bind_task
-from archlang.tasks.kit.make_task import make_task
 from archlang.tasks.kit.mistakes import TaskError
-from tests.tasks.every import NAMES, build
+from tests.tasks.every import NAMES, build, task_of
 
 # What the class says, which no condition of `where` can.
 BY_CLASS = {
@@ -54,6 +53,7 @@ BY_CLASS = {
     "mqar[test_pairs = [8, 65, 64]]": "test_pairs = 65 is out of bounds for mqar: choose a number between 1 and 64",
     "mqar[words = 10]": "test_pairs = 8 is out of bounds",
     "parity[test = 40..50]": "train = 1..40 and test = 40..50 of parity overlap",
+    "reverse[valid = 1..1]": "of reverse overlap",
     'file[path = "a.tsv", test = "b.xls"]': "b.xls is neither CSV, TSV nor JSONL, from which `file` reads",
     'file_maze[path = "a.txt"]': "a.txt is neither CSV, TSV nor JSONL",
 }
@@ -61,9 +61,8 @@ BY_CLASS = {
 
 @pytest.mark.parametrize("text", BY_CLASS)
 def test_a_class_refuses_what_where_cannot_state(text: str) -> None:
-    bound = bind_task(text)
     with pytest.raises(TaskError) as raised:
-        make_task(bound.name, bound.python, bound.statics)
+        task_of(text)
     assert BY_CLASS[text] in str(raised.value)
 
 
@@ -95,6 +94,42 @@ def test_where_states_the_bounds(text: str) -> None:
     (mistake,) = raised.value.diagnostics
     assert mistake.code == "E0304"
     assert mistake.message.startswith(f"`{text.partition('[')[0]}` requires")
+
+
+@pytest.mark.parametrize(
+    ("text", "split", "message"),
+    [
+        # There are 200 operations on two digits.
+        (
+            "arithmetic[train = 2..2, valid = 3..3, test = 1..1, test_size = 300]", "test",
+            r"test_size = 300 .* stopped at 200 distinct items",
+        ),
+        # There are 31,250 such sequences, but with so little else than `i` most are next to never drawn.
+        (
+            "flipflop[length = 14, ignore = 0.99, train_size = 3_000, iid_size = 0, valid_size = 0, test_size = 0]",
+            "train", "it stopped at",
+        ),
+        # Five operators in 21 symbols have two arguments each, and where trees grow too low they are given three.
+        (
+            "listops[train = 1..3, valid = 4..4, test = 5..5, nominal_length = 21]", "test",
+            r"test_size = 1000 .* it stopped at",
+        ),
+        ("listops[source = original, pool = 50, train_size = 100]", "train", "draw a larger `pool`"),
+        # Of four words there is one key, and two values.
+        (
+            "mqar[words = 4, length = 4, pairs = 1, test_length = [], test_pairs = [], train_size = 1_000]", "train",
+            "choose more `words`",
+        ),
+        (
+            "sudoku[side = 4, train = 1..1, test = 5..5, puzzles = 1, train_size = 10_000]", "train",
+            "it stopped at",
+        ),
+        ("dyck[train = 2..6, test = [8..8], train_size = 300]", "train", "`distinct = false`"),
+    ],
+)  # fmt: skip
+def test_drawing_rare_items_ends_with_an_error(text: str, split: str, message: str) -> None:
+    with pytest.raises(TaskError, match=message):
+        task_of(text).generate(split, 0)
 
 
 def test_a_task_made_in_python_is_checked_in_the_same_way() -> None:

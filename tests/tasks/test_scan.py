@@ -7,11 +7,11 @@ import pytest
 
 from archlang.plan.check import check_text
 from archlang.tasks.kit.mistakes import TaskError
-from archlang.tasks.kit.ragged import Ragged
 from archlang.tasks.kit.task import spell
 from archlang.tasks.scan import Scan, commands, published_iid, read
 from tests.goldens.files import reference_file
 from tests.tasks.conftest import Offer
+from tests.tasks.every import answers_of
 
 
 def test_the_grammar_generates_the_published_commands(published: Callable[[str], list[str]]) -> None:
@@ -58,8 +58,7 @@ def test_splits_have_every_command_once(task: Scan) -> None:
         split = task.generate(name, 0)
         for index in range(len(split)):
             source = spell(task, split.inputs["source"][index])
-            assert isinstance(split.targets, Ragged)
-            items.append((source, spell(task, split.targets[index])))
+            items.append((source, spell(task, answers_of(split)[index])))
     assert sorted(items) == sorted((f"[B] {' '.join(x)} [E]", f"{' '.join(y)} [E]") for x, y in commands())
 
 
@@ -104,9 +103,8 @@ def test_a_malformed_line_is_refused(line: str) -> None:
 
 def test_the_decoder_sees_the_actions_before() -> None:
     split = Scan().generate("test", 0)
-    assert isinstance(split.targets, Ragged)
     for index in range(50):
-        seen, asked = split.inputs["target"][index].tolist(), split.targets[index].tolist()
+        seen, asked = split.inputs["target"][index].tolist(), answers_of(split)[index].tolist()
         assert seen == [20, *asked[:-1]]
         assert asked[-1] == 19
 
@@ -114,13 +112,11 @@ def test_the_decoder_sees_the_actions_before() -> None:
 def test_words_and_actions_may_have_separate_vocabularies() -> None:
     joint, apart = Scan(), Scan(joint=False)
     joint_items, apart_items = joint.generate("test", 0), apart.generate("test", 0)
-    assert isinstance(joint_items.targets, Ragged)
-    assert isinstance(apart_items.targets, Ragged)
     for index in range(50):
         words = [apart.source_vocabulary[token] for token in apart_items.inputs["source"][index]]
         assert words == [joint.vocabulary[token] for token in joint_items.inputs["source"][index]]
-        *actions, end = (apart.vocabulary[token] for token in apart_items.targets[index])
-        assert [*actions, "[E]"] == [joint.vocabulary[token] for token in joint_items.targets[index]]
+        *actions, end = (apart.vocabulary[token] for token in answers_of(apart_items)[index])
+        assert [*actions, "[E]"] == [joint.vocabulary[token] for token in answers_of(joint_items)[index]]
         # One sign begins and ends.
         assert end == "[B]"
         assert [apart.vocabulary[token] for token in apart_items.inputs["target"][index]] == ["[B]", *actions]

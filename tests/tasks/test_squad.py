@@ -11,6 +11,7 @@ from archlang.tasks.kit.split import Split
 from archlang.tasks.kit.task import spell
 from archlang.tasks.squad import FILES, Question, Squad, exact_match, f1, normalised, read
 from tests.tasks.conftest import Offer
+from tests.tasks.every import marks_of
 
 
 def document(*questions: tuple[str, str, list[tuple[str, int]]]) -> str:
@@ -70,8 +71,7 @@ def test_an_item_is_the_question_and_then_the_paragraph(small: Squad) -> None:
     expected = " ".join(word if word in special else unknown for word in words.split())
     assert spell(small, items.inputs["x"][0]) == f"[B] {expected} [E]"
     assert np.asarray(items.targets).tolist() == [[10, 10]]
-    assert items.scored is not None
-    assert np.flatnonzero(items.scored[0]).tolist() == list(range(6, 21))
+    assert np.flatnonzero(marks_of(items)[0]).tolist() == list(range(6, 21))
     assert len(small.vocabulary) == 24
 
 
@@ -109,8 +109,7 @@ def test_test_paragraphs_are_longer_than_training_paragraphs(
         assert (len(train), len(test)) == (trained, 1_192 - trained)
 
         def words(split: Split) -> np.ndarray:
-            assert split.scored is not None
-            return np.asarray([split.scored[index].sum() for index in range(len(split))])
+            return np.asarray([marks_of(split)[index].sum() for index in range(len(split))])
 
         assert words(train).max() <= words(test).min()
 

@@ -5,6 +5,7 @@ import pytest
 
 from archlang.tasks.kit.ragged import Ragged
 from archlang.tasks.stack_manipulation import StackManipulation, _results
+from tests.tasks.every import answers_of, marks_of
 
 SMALL = StackManipulation(train_size=2_000, valid_size=50, test_size=60)
 WORDS = SMALL.vocabulary
@@ -25,15 +26,13 @@ def expected_answer(words: list[str]) -> list[str]:
 @pytest.mark.parametrize("split", SMALL.split_names())
 def test_the_answer_is_the_final_stack(split: str) -> None:
     items = SMALL.generate(split, 0)
-    assert isinstance(items.targets, Ragged)
-    assert items.scored is not None
     for index in range(len(items)):
         row = [WORDS[token] for token in items.inputs["x"][index]]
         half = len(row) // 2
         inputs, answer = row[:half], expected_answer(row[:half])
         assert row[half:] == ["?"] * (half + 1)
-        assert [WORDS[token] for token in items.targets[index][half:]] == answer
-        marks = items.scored[index].tolist()
+        assert [WORDS[token] for token in answers_of(items)[index][half:]] == answer
+        marks = marks_of(items)[index].tolist()
         assert marks == [False] * half + [place <= answer.index("[E]") for place in range(half + 1)]
         bits = [word in ("0", "1") for word in inputs]
         assert bits == sorted(bits, reverse=True), "the stack stands before the actions"

@@ -10,10 +10,10 @@ import pytest
 
 from archlang.tasks import sudoku
 from archlang.tasks.kit.mistakes import TaskError
-from archlang.tasks.kit.ragged import Ragged
 from archlang.tasks.kit.random_stream import RandomStream, ScalarStream
 from archlang.tasks.sudoku import Sudoku, shuffle, solve
 from archlang.types.statics import Interval
+from tests.tasks.every import answers_of
 
 SMALL = Sudoku(
     side=4, train=Interval(3, 6), test=Interval(7, 9), puzzles=20, train_size=60, valid_size=10, test_size=20
@@ -39,19 +39,17 @@ def solutions(puzzle: list[int], side: int) -> Iterator[list[int]]:
 @pytest.mark.parametrize("split", SMALL.split_names())
 def test_the_answer_is_the_only_solution(split: str) -> None:
     items = SMALL.generate(split, 0)
-    assert isinstance(items.targets, Ragged)
     for index in range(len(items)):
         puzzle = items.inputs["x"][index].tolist()
-        assert list(solutions(puzzle, 4)) == [(items.targets[index] + 1).tolist()]
+        assert list(solutions(puzzle, 4)) == [(answers_of(items)[index] + 1).tolist()]
         assert puzzle.count(0) == items.groups["blanks"][index]
 
 
 def test_a_large_puzzle_has_one_solution_and_as_many_blank_cells_as_asked() -> None:
     task = Sudoku(train=Interval(20, 30), test=Interval(45, 50), puzzles=2, test_size=3)
     items = task.generate("test", 0)
-    assert isinstance(items.targets, Ragged)
     for index in range(len(items)):
-        assert list(solutions(items.inputs["x"][index].tolist(), 9)) == [(items.targets[index] + 1).tolist()]
+        assert list(solutions(items.inputs["x"][index].tolist(), 9)) == [(answers_of(items)[index] + 1).tolist()]
     assert set(items.groups["blanks"].tolist()) <= set(range(45, 51))
 
 
@@ -71,8 +69,6 @@ def test_impossible_puzzles_are_refused() -> None:
         pytest.raises(TaskError, match="no puzzle of sudoku with 12 blank cells was found"),
     ):
         hard.generate("train", 0)
-    with pytest.raises(TaskError, match="it stopped at"):
-        Sudoku(side=4, train=Interval(1, 1), test=Interval(5, 5), puzzles=1, train_size=10_000).generate("train", 0)
 
 
 @pytest.mark.parametrize("side", [4, 9])

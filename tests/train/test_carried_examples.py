@@ -1,6 +1,5 @@
 """Claims about `supervise = carried`: each training step takes one step of the loop, from the states of the last."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from archlang.train.stacked import StackingWarning
 from archlang.train.step import EagerStep
 from tests.closeness import close
 from tests.conftest import Compiled
+from tests.runs.test_charges import charges
 from tests.runs.test_training import contents, train_and_die
 from tests.train.settings_of_a_run import SETTINGS
 
@@ -53,6 +53,13 @@ recipe r {
 CARRIED = SETTINGS.changed(supervise="carried")
 TOKENS = torch.tensor([[0, 1, 2, 0], [1, 1, 0, 0], [2, 0, 0, 0], [2, 1, 0, 1]])
 LENGTHS = torch.tensor([4, 3, 1, 4])
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "program.arch"
+    path.write_text(MODEL + RECIPE, encoding="utf-8")
+    return path
 
 
 def call(module: Architecture, items: np.ndarray) -> torch.Tensor:
@@ -98,9 +105,7 @@ def test_a_row_halts_where_the_charge_is_positive_unless_it_explores(compiled: C
             call(module, items)
 
 
-def test_a_killed_run_with_carried_states_resumes_bit_for_bit(tmp_path: Path) -> None:
-    file = tmp_path / "program.arch"
-    file.write_text(MODEL + RECIPE, encoding="utf-8")
+def test_a_killed_run_with_carried_states_resumes_bit_for_bit(file: Path, tmp_path: Path) -> None:
 
     def trained(folder: Path) -> evaluation.Result:
         return training.train(plan_recipe(file), folder, device="cpu")
@@ -110,13 +115,10 @@ def test_a_killed_run_with_carried_states_resumes_bit_for_bit(tmp_path: Path) ->
     train_and_die(trained, tmp_path / "killed", EagerStep, "take", 2)
     trained(tmp_path / "killed")
     assert contents(tmp_path / "killed") == contents(tmp_path / "uninterrupted")
-    records = (tmp_path / "killed" / "metrics.jsonl").read_text().splitlines()
-    assert any(0 < json.loads(line)["charges"]["halted"] < 1 for line in records if "charges" in line)
+    assert any(0 < share < 1 for share in charges(tmp_path / "killed", "halted"))
 
 
-def test_seeds_with_carried_states_train_one_after_another(tmp_path: Path) -> None:
-    file = tmp_path / "program.arch"
-    file.write_text(MODEL + RECIPE, encoding="utf-8")
+def test_seeds_with_carried_states_train_one_after_another(file: Path, tmp_path: Path) -> None:
     plans = [plan_recipe(file, sets={"seed": seed, "train.steps": "4"}) for seed in ("1", "2")]
     with pytest.warns(StackingWarning, match="each seed carries the states of its own examples"):
         train_together(plans, [tmp_path / "first", tmp_path / "second"], device="cpu")
@@ -124,37 +126,23 @@ def test_seeds_with_carried_states_train_one_after_another(tmp_path: Path) -> No
     assert contents(tmp_path / "second") == contents(tmp_path / "alone")
 
 
-def test_seeds_that_train_together_judge_the_answers_of_each(tmp_path: Path) -> None:
-    file = tmp_path / "program.arch"
+def test_seeds_that_train_together_judge_the_answers_of_each(file: Path, tmp_path: Path) -> None:
     change = "supervise = carried, halt = halted, explore = 0.3, ema = 0.5,", "supervise = every,"
     file.write_text((MODEL + RECIPE).replace(*change), encoding="utf-8")
     plans = [plan_recipe(file, sets={"seed": seed, "train.steps": "4"}) for seed in ("1", "2")]
     train_together(plans, [tmp_path / "first", tmp_path / "second"], device="cpu")
     training.train(plans[1], tmp_path / "alone", device="cpu")
-    together, alone = (
-        [
-            json.loads(line)["charges"]["halting"]
-            for line in (tmp_path / name / "metrics.jsonl").read_text().splitlines()
-            if "lr" in line
-        ]
-        for name in ("second", "alone")
-    )
+    together, alone = (charges(tmp_path / name, "halting") for name in ("second", "alone"))
     assert together == pytest.approx(alone, rel=1e-4)
 
 
 @pytest.mark.parametrize(
     "change",
     [
-        {"items": [0, 9]},
-        {"items": None},
-        {"steps": [1]},
-        {"steps": [0, 1]},
-        {"ended": [1, 0]},
-        {"states": []},
-        {"states": [torch.zeros(3, 2, 4)]},
-        {"states": [torch.zeros(2, 4)]},
+        {"items": [0, 9]}, {"items": None}, {"steps": [1]}, {"steps": [0, 1]}, {"ended": [1, 0]}, {"states": []},
+        {"states": [torch.zeros(3, 2, 4)]}, {"states": [torch.zeros(2, 4)]},
     ],
-)
+)  # fmt: skip
 def test_states_that_do_not_fit_are_refused(change: dict[str, Any], compiled: Compiled) -> None:
     module = compiled(MODEL, vocab=3, classes=3)
     carried = CarriedExamples(module, CARRIED, seed=1, size=4)
@@ -194,9 +182,7 @@ def test_settings_that_do_not_fit_are_refused(change: tuple[str, str], code: str
     assert [mistake.code for mistake in check_text((MODEL + RECIPE).replace(*change))] == [code]
 
 
-def test_cuda_graphs_are_refused(tmp_path: Path) -> None:
-    file = tmp_path / "program.arch"
-    file.write_text(MODEL + RECIPE, encoding="utf-8")
+def test_cuda_graphs_are_refused(file: Path, tmp_path: Path) -> None:
     with pytest.raises(RunError, match="carried"):
         training.train(plan_recipe(file), tmp_path / "run", device="cpu", graphs=True)
     assert not (tmp_path / "run").exists()

@@ -16,7 +16,6 @@ from archlang.compile import build, compile_graph
 from archlang.names import library
 from archlang.plan.from_file import plan_recipe
 from archlang.plan.plan import BoundExtern, Plan
-from archlang.record.checkpoint import Checkpoints
 from archlang.record.mistakes import RunError
 from archlang.runs import training
 from archlang.train import cuda_graph
@@ -24,7 +23,7 @@ from archlang.train.cuda_graph import CudaGraphs, CudaGraphWarning, make_capture
 from archlang.train.step import EagerStep, LossAndNorm, MemoryWarning
 from archlang.train.stop import Stop
 from tests.sampling import one_in
-from tests.tiny_run import StopAfter
+from tests.tiny_run import StopAfter, latest_weights
 from tests.train.test_step import SYNCHRONIZING
 
 
@@ -223,12 +222,6 @@ def numbers(curve: str) -> list[float]:
     return [number for line in curve.splitlines() for number in json.loads(line).values() if isinstance(number, float)]
 
 
-def weights(folder: Path) -> dict[str, Tensor]:
-    checkpoint = Checkpoints(folder / "checkpoints").latest()
-    assert checkpoint is not None
-    return dict(checkpoint.weights)
-
-
 @pytest.mark.parametrize("optimizer", one_in(2, OPTIMIZERS))
 def test_a_run_with_graphs_has_the_curve_of_one_without(
     optimizer: str, tmp_path: Path, captures: Captures, monkeypatch: pytest.MonkeyPatch
@@ -245,7 +238,7 @@ def test_a_run_with_graphs_has_the_curve_of_one_without(
         assert len(captures.recorded) == 2
         return
     assert curve == plain
-    torch.testing.assert_close(weights(tmp_path / "graphs"), weights(tmp_path / "plain"), rtol=0, atol=0)
+    torch.testing.assert_close(latest_weights(tmp_path / "graphs"), latest_weights(tmp_path / "plain"), rtol=0, atol=0)
 
 
 OTHERS = {

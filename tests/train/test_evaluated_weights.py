@@ -1,12 +1,11 @@
 """Runs evaluate and save an average of their weights, and go on training the weights themselves."""
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from archlang.plan.from_file import plan_recipe
 from archlang.record.checkpoint import Checkpoints
@@ -15,7 +14,8 @@ from archlang.runs import evaluation, training
 from archlang.train.evaluated_weights import EvaluatedWeights
 from archlang.train.stacked import StackingWarning
 from tests.closeness import close
-from tests.tiny_run import TINY, StopAfter
+from tests.runs.test_training import contents, losses
+from tests.tiny_run import TINY, StopAfter, latest_weights
 
 AVERAGED = {
     "ema": "adamw[lr = 1e-2, ema = 0.8, batch = 8, steps = 12, every = 4]",
@@ -37,23 +37,6 @@ def train(
     )
     plan = plan_recipe(root / "tiny.arch", sets=sets or {})
     return training.train(plan, root / name, device="cpu", stop=StopAfter(asks))
-
-
-def weights(folder: Path) -> dict[str, Tensor]:
-    checkpoint = Checkpoints(folder / "checkpoints").latest()
-    assert checkpoint is not None
-    return dict(checkpoint.weights)
-
-
-def losses(folder: Path) -> list[float]:
-    lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
-    return [line["loss"] for line in lines if "lr" in line]
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    """The files that equal runs have in common."""
-    files = [folder / "metrics.jsonl", folder / "results.json", *(folder / "checkpoints").glob("*/*.safetensors")]
-    return {str(file.relative_to(folder)): file.read_bytes() for file in files}
 
 
 def test_the_average_is_exponential_and_begins_with_the_first_step() -> None:
@@ -99,7 +82,7 @@ def test_an_average_does_not_change_training_and_is_what_is_saved_and_evaluated(
     averaged = Checkpoints(tmp_path / "averaged" / "checkpoints").latest()
     assert averaged is not None
     assert averaged.state.trained is not None
-    torch.testing.assert_close(averaged.state.trained, weights(tmp_path / "plain"), rtol=0, atol=0)
+    torch.testing.assert_close(averaged.state.trained, latest_weights(tmp_path / "plain"), rtol=0, atol=0)
     assert any((averaged.weights[name] != value).any() for name, value in averaged.state.trained.items())
     assert evaluation.evaluate_run(tmp_path / "averaged", device="cpu").scores == outcome.scores
 

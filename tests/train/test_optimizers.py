@@ -26,44 +26,26 @@ from tests.runs.test_training import contents, train_and_die
 
 # As the recipes of the papers write them.
 WRITTEN: dict[str, tuple[type[Optimizer], dict[str, object]]] = {
-    "adamw[lr = 1.5e-4, weight_decay = 0.01, clip = 5.0, batch = 512, steps = 30_000, select = valid.accuracy]": (
-        torch.optim.AdamW,
-        {"lr": 1.5e-4, "weight_decay": 0.01, "betas": (0.9, 0.999), "eps": 1e-8},
-    ),
-    "adamw[lr = 0.05, schedule = root, warmup = 1000, clip = 1.0, batch = 32, ponder = 0.1, epochs = 100]": (
-        torch.optim.AdamW,
-        {"lr": 0.05},
-    ),
-    "adamw[lr = 3e-4, schedule = onecycle, warmup = 50, weight_decay = 0.1, batch = 16, epochs = 1, ponder = 0.1]": (
-        torch.optim.AdamW,
-        {"weight_decay": 0.1},
-    ),
-    "adamw[lr = 7e-4, schedule = warmup, warmup = 4000, beta1 = 0.8, beta2 = 0.95, epsilon = 1e-6, epochs = 150]": (
-        torch.optim.AdamW,
-        {"betas": (0.8, 0.95), "eps": 1e-6},
-    ),
+    "adamw[lr = 1.5e-4, weight_decay = 0.01, clip = 5.0, batch = 512, steps = 30_000, select = valid.accuracy]":
+        (torch.optim.AdamW, {"lr": 1.5e-4, "weight_decay": 0.01, "betas": (0.9, 0.999), "eps": 1e-8}),
+    "adamw[lr = 0.05, schedule = root, warmup = 1000, clip = 1.0, batch = 32, ponder = 0.1, epochs = 100]":
+        (torch.optim.AdamW, {"lr": 0.05}),
+    "adamw[lr = 3e-4, schedule = onecycle, warmup = 50, weight_decay = 0.1, batch = 16, epochs = 1, ponder = 0.1]":
+        (torch.optim.AdamW, {"weight_decay": 0.1}),
+    "adamw[lr = 7e-4, schedule = warmup, warmup = 4000, beta1 = 0.8, beta2 = 0.95, epsilon = 1e-6, epochs = 150]":
+        (torch.optim.AdamW, {"betas": (0.8, 0.95), "eps": 1e-6}),
     "adam[lr = 1e-3, batch = 256, steps = 50_000]": (torch.optim.Adam, {"lr": 1e-3, "weight_decay": 0.0}),
-    "rmsprop[lr = 1e-4, alpha = 0.95, momentum = 0.9, clip_value = 10.0, batch = 128, steps = 50_000]": (
-        torch.optim.RMSprop,
-        {"lr": 1e-4, "alpha": 0.95, "momentum": 0.9},
-    ),
-    "lion[lr = 1e-4, weight_decay = 0.1, beta2 = 0.95, schedule = wsd, steps = 10]": (
-        lion_pytorch.Lion,
-        {"lr": 1e-4, "weight_decay": 0.1, "betas": (0.9, 0.95)},
-    ),
-    "muon[lr = 1e-3, momentum = 0.9, newton_schulz = 3, steps = 10]": (
-        MuonWithAdamW,
-        {"lr": 1e-3, "weight_decay": 0.1, "momentum": 0.9, "ns_steps": 3},
-    ),
-    "schedule_free[lr = 0.01, beta1 = 0.95, steps = 10]": (
-        schedulefree.AdamWScheduleFree,
-        {"lr": 0.01, "betas": (0.95, 0.999), "eps": 1e-8, "train_mode": True},
-    ),
-    "sgd[lr = 0.5, momentum = 0.9, weight_decay = 1e-4, steps = 10]": (
-        torch.optim.SGD,
-        {"lr": 0.5, "momentum": 0.9, "weight_decay": 1e-4},
-    ),
-}
+    "rmsprop[lr = 1e-4, alpha = 0.95, momentum = 0.9, clip_value = 10.0, batch = 128, steps = 50_000]":
+        (torch.optim.RMSprop, {"lr": 1e-4, "alpha": 0.95, "momentum": 0.9}),
+    "lion[lr = 1e-4, weight_decay = 0.1, beta2 = 0.95, schedule = wsd, steps = 10]":
+        (lion_pytorch.Lion, {"lr": 1e-4, "weight_decay": 0.1, "betas": (0.9, 0.95)}),
+    "muon[lr = 1e-3, momentum = 0.9, newton_schulz = 3, steps = 10]":
+        (MuonWithAdamW, {"lr": 1e-3, "weight_decay": 0.1, "momentum": 0.9, "ns_steps": 3}),
+    "schedule_free[lr = 0.01, beta1 = 0.95, steps = 10]":
+        (schedulefree.AdamWScheduleFree, {"lr": 0.01, "betas": (0.95, 0.999), "eps": 1e-8, "train_mode": True}),
+    "sgd[lr = 0.5, momentum = 0.9, weight_decay = 1e-4, steps = 10]":
+        (torch.optim.SGD, {"lr": 0.5, "momentum": 0.9, "weight_decay": 1e-4}),
+}  # fmt: skip
 
 
 OPTIMIZERS = sorted(library.optimizer_names())

@@ -21,6 +21,7 @@ from archlang.runs import evaluation, training
 from archlang.train.stacked import StackedStep, StackingWarning
 from archlang.train.step import MemoryWarning
 from archlang.train.stop import Stop
+from tests.runs.test_training import Killed, lines, losses
 from tests.sampling import one_in
 from tests.tiny_run import StopAfter
 
@@ -161,8 +162,20 @@ def train_stacked(
     return outcomes
 
 
-def lines(folder: Path, name: str = "metrics.jsonl") -> list[dict[str, Any]]:  # Any: JSON
-    return [json.loads(line) for line in (folder / name).read_text().splitlines()]
+@pytest.fixture(scope="module")
+def plain_solo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the solo runs of the plain model."""
+    root = tmp_path_factory.mktemp("plain")
+    train_solo(Program(root / "program.arch").plans(model="plain"), root / "solo")
+    return root / "solo"
+
+
+@pytest.fixture(scope="module")
+def plain_stacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the runs of the plain model, trained together and not disturbed."""
+    root = tmp_path_factory.mktemp("plain")
+    train_stacked(Program(root / "program.arch").plans(model="plain"), root / "stacked")
+    return root / "stacked"
 
 
 def assert_same_curves(left: Path, right: Path) -> None:
@@ -196,10 +209,6 @@ def files(folder: Path) -> set[str]:
     return {name for name in names if not name.startswith("tensorboard/")}
 
 
-def losses(folder: Path) -> list[float]:
-    return [line["loss"] for line in lines(folder) if "split" not in line]
-
-
 # Equal to solo runs
 
 
@@ -220,11 +229,11 @@ def test_seeds_whose_patience_ends_at_different_steps_equal_their_solo_runs(prog
 def test_each_seed_writes_the_folder_of_its_solo_run(
     recipe: str, sets: dict[str, str], program: Program, tmp_path: Path
 ) -> None:
-    plans = program.plans(recipe, **sets)
+    plans = program.plans(recipe, **sets, **{"train.steps": "12"})
     train_solo(plans, tmp_path / "solo")
     outcomes = train_stacked(plans, tmp_path / "stacked")
     for stacked, solo, outcome in zip(folders(tmp_path / "stacked"), folders(tmp_path / "solo"), outcomes, strict=True):
-        assert len(losses(stacked)) == 20
+        assert len(losses(stacked)) == 12
         assert_same_runs(stacked, solo)
         assert not outcome.stopped
         assert evaluation.evaluate_run(stacked, device="cpu").scores == outcome.scores
@@ -244,8 +253,8 @@ def test_on_a_gpu_each_seed_has_the_losses_of_its_solo_run(
         assert losses(stacked) == pytest.approx(losses(solo), rel=1e-4)
 
 
-def assert_equal_curves(place: Path) -> None:
-    for stacked, solo in zip(folders(place / "stacked"), folders(place / "solo"), strict=True):
+def assert_equal_curves(stacked_runs: Path, solo_runs: Path) -> None:
+    for stacked, solo in zip(folders(stacked_runs), folders(solo_runs), strict=True):
         assert (stacked / "metrics.jsonl").read_bytes() == (solo / "metrics.jsonl").read_bytes()
 
 
@@ -290,39 +299,35 @@ def test_seeds_that_draw_random_numbers_equal_solo_runs_in_distribution_only(pro
 
 
 @pytest.mark.parametrize("asks", [7, 15])
-def test_resumed_seeds_equal_uninterrupted_ones(asks: int, program: Program, tmp_path: Path) -> None:
+def test_resumed_seeds_equal_uninterrupted_ones(
+    asks: int, program: Program, tmp_path: Path, plain_stacked: Path
+) -> None:
     plans = program.plans(model="plain")
-    train_stacked(plans, tmp_path / "uninterrupted")
     stopped = train_stacked(plans, tmp_path / "resumed", StopAfter(asks))
     assert all(outcome.stopped for outcome in stopped)
     assert len({outcome.step for outcome in stopped}) == 1
     train_stacked(plans, tmp_path / "resumed")
-    for uninterrupted, resumed in zip(folders(tmp_path / "uninterrupted"), folders(tmp_path / "resumed"), strict=True):
-        assert (uninterrupted / "metrics.jsonl").read_bytes() == (resumed / "metrics.jsonl").read_bytes()
+    assert_equal_curves(tmp_path / "resumed", plain_stacked)
 
 
-def test_seeds_stopped_together_resume_solo_and_the_other_way_round(program: Program, tmp_path: Path) -> None:
+def test_seeds_stopped_together_resume_solo_and_the_other_way_round(
+    program: Program, tmp_path: Path, plain_solo: Path
+) -> None:
     plans = program.plans(model="plain")
-    train_solo(plans, tmp_path / "uninterrupted")
     train_stacked(plans, tmp_path / "first", StopAfter(8))
     train_solo(plans, tmp_path / "first")
     for plan, folder, asks in zip(plans, folders(tmp_path / "then"), (8, 17), strict=True):
         training.train(plan, folder, device="cpu", stop=StopAfter(asks))
     train_stacked(plans, tmp_path / "then")
     for name in ("first", "then"):
-        for uninterrupted, resumed in zip(folders(tmp_path / "uninterrupted"), folders(tmp_path / name), strict=True):
+        for uninterrupted, resumed in zip(folders(plain_solo), folders(tmp_path / name), strict=True):
             assert_same_curves(uninterrupted, resumed)
 
 
-class Killed(BaseException):
-    """No code of a run catches this."""
-
-
 def test_seeds_killed_between_their_checkpoints_resume_from_the_last_common_step(
-    program: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    program: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, plain_stacked: Path
 ) -> None:
     plans = program.plans(model="plain")
-    train_stacked(plans, tmp_path / "uninterrupted")
     save = Checkpoints.save
 
     def dying(self: Checkpoints, step: int, *arguments: Any) -> None:  # Any: those of save
@@ -336,8 +341,7 @@ def test_seeds_killed_between_their_checkpoints_resume_from_the_last_common_step
             train_stacked(plans, tmp_path / "resumed")
     assert [Checkpoints(folder / "checkpoints").steps() for folder in folders(tmp_path / "resumed")] == [[5, 10], [5]]
     train_stacked(plans, tmp_path / "resumed")
-    for uninterrupted, resumed in zip(folders(tmp_path / "uninterrupted"), folders(tmp_path / "resumed"), strict=True):
-        assert (uninterrupted / "metrics.jsonl").read_bytes() == (resumed / "metrics.jsonl").read_bytes()
+    assert_equal_curves(tmp_path / "resumed", plain_stacked)
 
 
 def test_without_a_common_step_runs_at_the_same_step_resume_together(program: Program, tmp_path: Path) -> None:
@@ -365,7 +369,7 @@ def test_plans_that_cannot_train_together_train_solo_with_a_warning(
     train_solo(plans, tmp_path / "solo")
     with pytest.warns(StackingWarning, match=f"cannot train together: .*{why}.*; its seeds train one after another"):
         train_stacked(plans, tmp_path / "stacked")
-    assert_equal_curves(tmp_path)
+    assert_equal_curves(tmp_path / "stacked", tmp_path / "solo")
 
 
 @pytest.mark.parametrize(
@@ -388,9 +392,9 @@ def test_code_that_cannot_be_stacked_continues_solo_with_a_warning(
     program: Program,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
+    plain_solo: Path,
 ) -> None:
     plans = program.plans(model="plain")
-    train_solo(plans, tmp_path / "solo")
     forward, calls = Mean.forward, 0
 
     def spoiled(self: Mean, x: torch.Tensor, **masks: torch.Tensor | None) -> torch.Tensor:
@@ -403,7 +407,7 @@ def test_code_that_cannot_be_stacked_continues_solo_with_a_warning(
     monkeypatch.setattr(Mean, "forward", spoiled)
     with pytest.warns(StackingWarning, match=f"`plain` cannot train together: .*{why}.*; its seeds train one after"):
         train_stacked(plans, tmp_path / "stacked")
-    for stacked, solo in zip(folders(tmp_path / "stacked"), folders(tmp_path / "solo"), strict=True):
+    for stacked, solo in zip(folders(tmp_path / "stacked"), folders(plain_solo), strict=True):
         assert_same_curves(stacked, solo)
 
 
@@ -420,14 +424,13 @@ def test_plans_that_cannot_train_together_lose_no_step(program: Program, tmp_pat
     assert [outcome.step for outcome in outcomes] == [12, 10]
     with pytest.warns(StackingWarning):
         train_stacked(plans, tmp_path / "stacked")
-    assert_equal_curves(tmp_path)
+    assert_equal_curves(tmp_path / "stacked", tmp_path / "solo")
 
 
 def test_if_the_optimizer_state_does_not_fit_the_seeds_train_solo(
-    program: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    program: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, plain_solo: Path
 ) -> None:
     plans = program.plans(model="plain")
-    train_solo(plans, tmp_path / "solo")
     step = AdamW.step
 
     def short(self: AdamW, closure: None = None) -> None:
@@ -440,14 +443,13 @@ def test_if_the_optimizer_state_does_not_fit_the_seeds_train_solo(
     monkeypatch.setattr(AdamW, "step", short)
     with pytest.warns(StackingWarning, match="not enough memory for the optimizer state"):
         train_stacked(plans, tmp_path / "stacked")
-    assert_equal_curves(tmp_path)
+    assert_equal_curves(tmp_path / "stacked", plain_solo)
 
 
 def test_a_seed_that_fails_does_not_change_the_others(
-    program: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, plain_solo: Path
 ) -> None:
-    plans = program.plans(model="plain")
-    train_solo(plans, tmp_path / "solo")
+    plans = Program(plain_solo.parent / "program.arch").plans(model="plain")  # a graph names its file
     gradients = StackedStep._compute_gradients
 
     def spoiling(self: StackedStep, items: np.ndarray) -> torch.Tensor:
@@ -462,7 +464,7 @@ def test_a_seed_that_fails_does_not_change_the_others(
     assert isinstance(first, RunError)
     assert "became NaN or infinite at step 9" in first.message
     assert isinstance(second, evaluation.Result)
-    assert_same_runs(folders(tmp_path / "stacked")[1], folders(tmp_path / "solo")[1])
+    assert_same_runs(folders(tmp_path / "stacked")[1], folders(plain_solo)[1])
 
 
 def test_a_folder_with_other_files_does_not_change_the_other_runs(program: Program, tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
 """A step does not wait for the device without need; micro-batches add up; running out of memory halves them."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -14,18 +13,13 @@ from archlang.record.mistakes import RunError
 from archlang.runs import training
 from archlang.train import loss
 from archlang.train.step import EagerStep, MemoryWarning
+from tests.runs.test_training import losses
 from tests.tiny_run import StopAfter
 
 # Operations whose value or shape the host waits for.
 SYNCHRONIZING = (
-    "_local_scalar_dense",
-    "nonzero",
-    "masked_select",
-    "unique",
-    "equal",
-    "is_nonzero",
-    "repeat_interleave.Tensor",
-)
+    "_local_scalar_dense", "nonzero", "masked_select", "unique", "equal", "is_nonzero", "repeat_interleave.Tensor",
+)  # fmt: skip
 TASK = """
     task  flipflop[length = 16, train_size = 64, iid_size = 8, valid_size = 8, test_length = [16], test_size = 8]
     model small
@@ -155,11 +149,6 @@ def program(tmp_path: Path) -> Path:
     path = tmp_path / "small.arch"
     path.write_text(PROGRAM)
     return path
-
-
-def losses(folder: Path) -> list[float]:
-    lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
-    return [line["loss"] for line in lines if "split" not in line]
 
 
 def train_losses(program: Path, folder: Path, **sets: str) -> list[float]:

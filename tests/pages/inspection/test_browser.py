@@ -36,8 +36,7 @@ def pixels(view: Any, index: int) -> str:
     return url
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (400, "dark")])
 @pytest.mark.parametrize("columns", [1, 12, 300])
 def test_an_inspection_fits_the_window(open_page: Any, columns: int, width: int, scheme: str) -> None:
     view = open_page(inspection(columns).html(), width, scheme)
@@ -47,7 +46,7 @@ def test_an_inspection_fits_the_window(open_page: Any, columns: int, width: int,
         assert box is None or box["x"] + box["width"] <= width + 1
 
 
-@pytest.mark.parametrize("width", [1280, 400])
+@pytest.mark.parametrize("width", WIDTHS)
 def test_a_small_map_is_as_large_as_the_page_allows(open_page: Any, width: int) -> None:
     view = open_page(inspection(3).html(), width)
     box = view.locator("canvas.map").nth(1).bounding_box()

@@ -29,8 +29,7 @@ def height(view: Any) -> float:
 
 
 @pytest.mark.parametrize("page", FILES, indirect=True)
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1280, 400])
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (400, "dark")])
 def test_the_page_fits_the_window(open_page: Any, page: str, width: int, scheme: str) -> None:
     view = open_page(page, width, scheme)
     assert view.evaluate("document.documentElement.scrollWidth") <= width
@@ -126,11 +125,11 @@ def test_it_opens_on_its_first_box_in_readable_letters(open_page: Any, page: str
 def test_it_opens_whole_in_readable_letters(open_page: Any, page: str) -> None:
     view = open_page(page)
     size = "document.querySelector('svg.picture g[data-id=model]').getBoundingClientRect()"
-    shown = view.evaluate(f"(({{left, top, right, bottom}}) => [left, top, right, bottom])({size})")
-    assert shown[0] >= 0
-    assert shown[1] >= 0
-    assert shown[2] <= 1280
-    assert shown[3] <= 800
+    left, top, right, bottom = view.evaluate(f"(({{left, top, right, bottom}}) => [left, top, right, bottom])({size})")
+    assert left >= 0
+    assert top >= 0
+    assert right <= 1280
+    assert bottom <= 800
     text = view.locator("svg.picture g[data-id=model] > text").first
     assert text.bounding_box()["height"] >= 0.58 * text.evaluate("text => text.getBBox().height")
     assert not view.locator("svg.minimap").is_visible()

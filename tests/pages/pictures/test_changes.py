@@ -27,11 +27,6 @@ def test_truth_values_are_spelled_as_in_a_program() -> None:
     assert any("causal false → true" in change for change in changes)
 
 
-def test_an_architecture_has_no_changes_from_itself() -> None:
-    graph = plan_recipe(NDR).graph
-    assert not describe_changes(graph, graph)
-
-
 def test_added_blocks_are_named_with_their_parameters() -> None:
     changes = describe_changes(plan_recipe(NDR, "baseline").graph, plan_recipe(NDR).graph)
     assert any(change.startswith("copy gate added") for change in changes)
@@ -74,10 +69,11 @@ def graph(text: str, folder: Path) -> Graph:
         ("mean(h))", "mean(mix))", "`charge open = charge(sum_features(mean(h)))` → "),
         ("relu(h)", "relu(relu(h))", "`mix = relu(h)` → `mix = relu(relu(h))`"),
         ("mix = relu(h)", "mix = 1 * h", "`mix = relu(h)` → `mix = (1 * h)`"),
+        ("d: int = 8", "d: int = 16", ""),
         ("f(f(z))", "f(z)", "`return linear(linear@f(linear@f(z)))` → `return linear(linear(z))`"),
     ],
 )
-def test_another_operation_argument_or_fact_of_a_loop_is_a_change(
+def test_another_size_operation_argument_or_fact_of_a_loop_is_a_change(
     old: str, new: str, change: str, tmp_path: Path
 ) -> None:
     changes = describe_changes(graph(PROGRAM, tmp_path), graph(PROGRAM.replace(old, new), tmp_path))
@@ -85,16 +81,11 @@ def test_another_operation_argument_or_fact_of_a_loop_is_a_change(
 
 
 @pytest.mark.parametrize(
-    ("old", "new"), [(" f(f(z))", " f(f(z) )"), ("s = 2 * h\n    return attention[1](s)", "return attention[1](2 * h)")]
+    ("old", "new"),
+    [("", ""), (" f(f(z))", " f(f(z) )"), ("s = 2 * h\n    return attention[1](s)", "return attention[1](2 * h)")],
 )
 def test_another_name_is_no_change(old: str, new: str, tmp_path: Path) -> None:
     assert describe_changes(graph(PROGRAM, tmp_path), graph(PROGRAM.replace(old, new), tmp_path)) == ()
-
-
-@pytest.mark.parametrize(("old", "new"), [("d: int = 8", "d: int = 16"), ("x: tokens[n, v]", "x: tokens[n, v]")])
-def test_another_size_is_a_change_and_the_same_text_is_none(old: str, new: str, tmp_path: Path) -> None:
-    changes = describe_changes(graph(PROGRAM, tmp_path), graph(PROGRAM.replace(old, new), tmp_path))
-    assert bool(changes) is (old != new)
 
 
 def test_of_many_changes_their_number_is_told(tmp_path: Path) -> None:
@@ -113,10 +104,6 @@ def test_a_state_is_not_the_value_with_which_it_begins(tmp_path: Path) -> None:
 
 
 def test_other_names_of_values_are_no_change(tmp_path: Path) -> None:
-    other = (
-        PROGRAM.replace("mix =", "blend =")
-        .replace("(h, mix)", "(h, blend)")
-        .replace("let f", "let map")
-        .replace("f(f(z))", "map(map(z))")
-    )
+    other = PROGRAM.replace("mix =", "blend =").replace("(h, mix)", "(h, blend)")
+    other = other.replace("let f", "let map").replace("f(f(z))", "map(map(z))")
     assert describe_changes(graph(PROGRAM, tmp_path), graph(other, tmp_path)) == ()

@@ -38,11 +38,14 @@ def table() -> ResultTable:
     return ResultTable.of("table1", ROWS, COLUMNS, cells, [("NDR", "Trans|former")])
 
 
+def shown_by_terminal(table: ResultTable) -> str:
+    file = io.StringIO()
+    Console(width=200, file=file, force_terminal=False).print(terminal_table(table))
+    return file.getvalue()
+
+
 def test_the_terminal_shows_results_claims_and_missing_runs(table: ResultTable) -> None:
-    console = Console(width=200, file=io.StringIO(), force_terminal=False)
-    console.print(terminal_table(table))
-    assert isinstance(console.file, io.StringIO)
-    text = console.file.getvalue()
+    text = shown_by_terminal(table)
     for expected in (
         "99.3 ± 1.2", "2/3 solved", "paper 100.0 ± 1.0: reproduced ✓", "50.0 (1 seed)", "not run", "no such block",
         "3.00 ± 0.71 (2 seeds)",
@@ -70,10 +73,7 @@ def test_a_cell_of_a_group_without_items_says_so() -> None:
     cell = replace(measured(ROWS[0], COLUMNS[0]), has_no_group=True)
     table = ResultTable.of("table1", ROWS[:1], COLUMNS[:1], [cell], [])
     (result,) = table.cells
-    console = Console(width=200, file=io.StringIO(), force_terminal=False)
-    console.print(terminal_table(table))
-    assert isinstance(console.file, io.StringIO)
-    for text in (console.file.getvalue(), *(format_table(table) for format_table in TEXT_FORMATS.values())):
+    for text in (shown_by_terminal(table), *(format_table(table) for format_table in TEXT_FORMATS.values())):
         assert "no such group" in text
     assert result.lines == ["no such group", "paper 100.0 ± 1.0: no such group"]
 
@@ -109,10 +109,7 @@ def test_every_format_has_the_number_of_seeds_where_it_differs(
     """It differs from what is planned, or from that of another cell."""
     cells = [measured(ROWS[0], COLUMNS[0], *values, missing=missing), measured(ROWS[1], COLUMNS[0], 0.5, 0.6, 0.7)]
     table = ResultTable.of("t", ROWS[:2], COLUMNS[:1], cells)
-    console = Console(width=200, file=io.StringIO(), force_terminal=False)
-    console.print(terminal_table(table))
-    assert isinstance(console.file, io.StringIO)
-    for text in (console.file.getvalue(), markdown(table), latex(table).replace("$\\pm$", "±")):
+    for text in (shown_by_terminal(table), markdown(table), latex(table).replace("$\\pm$", "±")):
         assert shown in text
         assert shown in text.replace(f"{shown} (", "")
     assert next(csv.DictReader(io.StringIO(csv_text(table))))["seeds"] == str(sum(map(math.isfinite, values)))

@@ -128,12 +128,8 @@ def test_a_split_with_an_incomplete_manifest_is_generated_again() -> None:
 def test_no_temporary_folder_remains() -> None:
     load(Counting())
     assert sorted(path.name for path in only_entry().iterdir()) == [
-        "groups.length.npy",
-        "inputs.x.offsets.npy",
-        "inputs.x.values.npy",
-        "manifest.json",
-        "targets.npy",
-    ]
+        "groups.length.npy", "inputs.x.offsets.npy", "inputs.x.values.npy", "manifest.json", "targets.npy",
+    ]  # fmt: skip
 
 
 def test_without_a_cache_folder_the_split_is_generated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,15 +25,16 @@ from archlang.tasks.kit.random_stream import RandomStream
 GROWTH = Growth(probability=0.3, height=5, arguments=5, limit=50, cost=3)
 
 
-def read(tokens: list[int], start: int = 0) -> tuple[int, int, int, int]:
-    """Returns the value, the dependency depth and the height of the tree at `start`, and the index after it."""
+def read(tokens: list[int], start: int = 0) -> tuple[int, int, int, int, int]:
+    """Returns the value, the dependency depth, the height and the largest number of arguments of the tree at `start`,
+    and the index after it."""
     if tokens[start] < 10:
-        return tokens[start], 0, 0, start + 1
+        return tokens[start], 0, 0, 0, start + 1
     arguments, at = [], start + 1
     while tokens[at] != CLOSE:
         *argument, at = read(tokens, at)
         arguments.append(argument)
-    values = [value for value, _, _ in arguments]
+    values = [argument[0] for argument in arguments]
     ranked = sorted(range(len(values)), key=lambda index: values[index])
     middle = len(values) // 2
     sources = {
@@ -45,7 +46,8 @@ def read(tokens: list[int], start: int = 0) -> tuple[int, int, int, int]:
     total = sum(values[source] for source in sources)
     value = total % 10 if tokens[start] == SM else total // len(sources)
     depth = 1 + max(arguments[source][1] for source in sources)
-    return value, depth, 1 + max(height for _, _, height in arguments), at + 1
+    height = 1 + max(argument[2] for argument in arguments)
+    return value, depth, height, max(len(arguments), *(argument[3] for argument in arguments)), at + 1
 
 
 def check(forest: Forest, cost: int) -> None:
@@ -54,7 +56,7 @@ def check(forest: Forest, cost: int) -> None:
     assert len(tokens) == len(forest) > 1000
     for index in range(len(forest)):
         row = tokens[index].tolist()
-        value, depth, height, end = read(row)
+        value, depth, height, _, end = read(row)
         assert end == len(row)
         assert (value, depth, height) == (values[index], depths[index], forest.heights[index])
         assert forest.sizes[index] == len(row) + (cost - 2) * sum(MAX <= token <= SM for token in row)
@@ -143,11 +145,9 @@ def test_they_have_the_distribution_of_rejection_sampling() -> None:
         arguments.append(forest.levels[0].arguments)
     sized = grow_to(RandomStream("sized"), TABLE, TABLE.lengths(RandomStream("sizes"), 16, 24, 20_000))
     for grown, by_length in (
-        (lengths, sized.sizes),
-        (heights, sized.heights),
-        (depths, evaluate(sized)[1]),
+        (lengths, sized.sizes), (heights, sized.heights), (depths, evaluate(sized)[1]),
         (arguments, sized.levels[0].arguments),
-    ):
+    ):  # fmt: skip
         assert np.abs(shares(np.concatenate(grown)) - shares(by_length)).max() < 0.012
 
 

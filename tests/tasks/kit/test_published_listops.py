@@ -45,12 +45,10 @@ def test_every_published_label_is_reproduced(published: Callable[[str], list[str
 @pytest.mark.parametrize(
     ("written", "expected"),
     [
-        ("7", (7, 0, 0)),
-        ("( ( ( [MAX 2 ) 9 ) ] )", (9, 1, 2)),
-        ("( ( ( [MED 2 ) 9 ) ] )", (5, 1, 2)),
+        ("7", (7, 0, 0)), ("( ( ( [MAX 2 ) 9 ) ] )", (9, 1, 2)), ("( ( ( [MED 2 ) 9 ) ] )", (5, 1, 2)),
         ("[SM 8 [MIN 4 5 6 ] 9 ]", (1, 2, 3)),
     ],
-)
+)  # fmt: skip
 def test_literal_lists(written: str, expected: tuple[int, int, int]) -> None:
     item = parse(written)
     assert (item.value, item.depth, item.arguments) == expected
