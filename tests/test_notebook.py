@@ -51,4 +51,4 @@ def test_a_cell_shows_an_inspection(cells: list[Any]) -> None:
 
 
 def test_the_last_cell_has_saved_the_model(cells: list[Any]) -> None:
-    assert "'weights.safetensors'" in cells[-1].outputs[-1]["data"]["text/plain"]
+    assert "'checkpoints'" in cells[-1].outputs[-1]["data"]["text/plain"]

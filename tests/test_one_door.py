@@ -30,7 +30,7 @@ EXCEPTIONS = {
     ("record/summaries.py", "folder.rglob"): "finds run folders below a folder that the user names",
     ("runs/cost.py", "tempfile.TemporaryDirectory"): "a new folder of its own",
     ("pages/html.py", "read_text"): "the templates of the package",
-    ("pages/pictures/png.py", "Image.open"): "a picture in memory",
+    ("pages/pictures/formats.py", "Image.open"): "a picture in memory",
     ("api/run.py", "load_file"): "the compiler's, which reads programs",
     ("api/saving.py", "tempfile.TemporaryDirectory"): "a new folder of its own",
     ("play/service.py", "glob"): "lists the models of the library",

@@ -15,21 +15,21 @@ import archlang
 ROOT = Path(archlang.__file__).parents[1]
 # Folders of a part: its budget, and the aim that its budget is lowered to.
 BUDGETS = {
-    "syntax": (7_801, 4_200),
-    "elaborate names types plan": (12_605, 9_800),
-    "train runs record api": (9_818, 7_900),
-    "tasks data": (10_033, 8_600),
-    "export": (3_586, 2_400),
-    "editor play": (5_629, 4_400),
-    "pages": (4_164, 3_700),
-    "cli": (4_332, 3_500),
-    "": (18_370, 16_500),
+    "syntax": (6_070, 4_200),
+    "elaborate names types plan": (11_457, 9_800),
+    "train runs record api": (8_640, 7_900),
+    "tasks data": (8_764, 8_600),
+    "export": (2_235, 2_400),
+    "editor play": (5_473, 4_400),
+    "pages": (4_064, 3_700),
+    "cli": (3_512, 3_500),
+    "": (17_630, 16_500),
 }
-TOTAL = 76_338  # the aim is 61,000
-TESTS = 66_450  # the aim is 55,000
-MEDIAN_FILE = 94  # the aim is 120
-IMPORTS = 76  # lines of imports in 1,000 lines; the aim is 60
-PATTERNS_OF_SYNTAX = 158  # regular expressions over the text of a program, which its tokens would answer
+TOTAL = 67_845  # the aim is 61,000
+TESTS = 60_850  # the aim is 55,000
+MEDIAN_FILE = 119  # the aim is 120
+IMPORTS = 68  # lines of imports in 1,000 lines; the aim is 60
+PATTERNS_OF_SYNTAX = 18  # regular expressions over the text of a program, which its tokens would answer
 
 
 def part(file: Path) -> str:
@@ -46,7 +46,7 @@ def lines(file: Path) -> int:
 SOURCE = {
     file: lines(file)
     for folder in ("archlang", "blocks", "cli")
-    for pattern in ("*.py", "*.lark")
+    for pattern in ("*.py", "*.lark", "messages.txt", "mistakes.tsv")
     for file in (ROOT / folder).rglob(pattern)
 }
 
