@@ -95,7 +95,11 @@ def pack() -> bytes:
 def _packed_files() -> Iterator[tuple[str, Path]]:
     for file in _files(PACKAGE):
         parts = file.relative_to(PACKAGE).parts
-        if file.suffix in _DATA or (file.suffix == ".py" and (len(parts) == 1 or parts[0] in _LAYERS)):
+        if (
+            file.suffix in _DATA
+            or file.name == "messages.txt"
+            or (file.suffix == ".py" and (len(parts) == 1 or parts[0] in _LAYERS))
+        ):
             yield "/".join(("archlang", *parts)), file
     for package in _PACKAGES:
         spec = find_spec(package)
