@@ -390,7 +390,8 @@ def test_bottlenecks(golden: Golden, folder: Path) -> None:
         close(golden, ponder, "out.act_loss", TOLERANCE)
         steps = [tallies[-1].steps for tallies in runs]
         accepted = torch.cat(steps, dim=1) if flag(golden, "causal") else torch.stack(steps, dim=1)
-        assert accepted.equal(golden["out.accepted_layers"].clamp(min=0))
+        published = golden["out.accepted_layers"]  # -1 for a chunk that a sample does not have
+        assert accepted[published >= 0].equal(published[published >= 0])
         # If the last samples of a chunk halt at their length cap, our loop ends one step earlier.
         calls = golden.number("out.halt_calls")
         assert calls - len(runs) <= len(probabilities) <= calls
