@@ -156,7 +156,7 @@ const showPicture = (view, keys, { folded = null, part = null } = {}) => {
     const scale = Math.max(visible[2] / view.clientWidth, visible[3] / view.clientHeight);
     const part = [view.clientWidth * scale, view.clientHeight * scale];
     const shown = [visible[0] + (visible[2] - part[0]) / 2, visible[1] + (visible[3] - part[1]) / 2];
-    const inside = shown[0] <= left && shown[1] <= top &&
+    const inside = shown[0] <= left + 1 && shown[1] <= top + 1 &&
       shown[0] + part[0] >= left + width - 1 && shown[1] + part[1] >= top + height - 1;
     minimap.toggleAttribute("hidden", inside);
     const small = Math.min(MINIMAP[0] / width, MINIMAP[1] / height);
