@@ -204,6 +204,10 @@ def static_without_name(span: Span, name: str | None) -> Diagnostic:
     message = "a value without a name follows statics that are set by name, in another order than they are declared"
     if name is None:
         return Diagnostic("E0305", message, span, "which static?", remedy="delete it: every static is set")
+    text = span.source.text
+    if text[span.start - 1] == "," and text[span.start - 2].isdigit() and span.text.isdigit() and len(span.text) == 3:
+        diagnostic = Diagnostic("E0305", message, span, "which static?", remedy="write a number without commas")
+        return diagnostic.with_edits(Edit(Span(span.source, span.start - 1, span.start), "_"))
     remedy = f"write its name, as in `{name} = {' '.join(span.text.split())}`"
     diagnostic = Diagnostic("E0305", message, span, "which static?", remedy=remedy)
     return diagnostic.with_edits(insertion(span.source, span.start, f"{name} = ")) if name == span.text else diagnostic

@@ -143,7 +143,8 @@ def _may_be_explained(item: Item, first_mistake: int, diagnostic: Diagnostic) ->
     may set."""
     code = diagnostic.code
     if isinstance(item, Extern) or (isinstance(item, Definition) and first_mistake < item.body.span.start):
-        return diagnostic.span.start >= first_mistake or code.startswith("W")
+        is_missing = code in _OF_MISSING_STATEMENTS or code == "E0235"
+        return diagnostic.span.start >= first_mistake or is_missing or code.startswith("W")
     if isinstance(item, Recipe | Table):
         return code.startswith("W") or code in _OF_MISSING_LINES
     if diagnostic.span.start < first_mistake:
@@ -162,9 +163,11 @@ def _follows(diagnostic: Diagnostic, loading: Sequence[Diagnostic], resolved: Re
 
 
 def _is_outside_of_items(mistake: Diagnostic, resolved: ResolvedFile) -> bool:
-    """Whether a syntax mistake is in no item that has a name."""
+    """Whether a syntax mistake is in no item that has a whole name."""
     return mistake.code.startswith("E01") and not any(
-        item.span.contains(mistake.span) for item in resolved.program.items if not isinstance(item, Use)
+        item.span.contains(mistake.span) and mistake.span.start > item.name_span.start
+        for item in resolved.program.items
+        if not isinstance(item, Use)
     )
 
 

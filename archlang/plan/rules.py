@@ -22,7 +22,7 @@ from archlang.plan.statics import given_statics
 from archlang.plan.trust import is_shipped
 from archlang.plan.variations import VariedStatic
 from archlang.source import Span
-from archlang.syntax.tree import Expression, ListOf, Name, Range, Setting, Sought, Variation
+from archlang.syntax.tree import Expression, ListOf, Name, Range, Recipe, Setting, Sought, Table, Variation
 from archlang.types import Dim
 from archlang.types.statics import StaticValue, Symbol
 
@@ -314,8 +314,9 @@ def _alternatives(recipe: ResolvedRecipe) -> Iterator[tuple[Name, tuple[StaticVa
 def _may_change(recipe: ResolvedRecipe, name: str, paths: Iterable[str]) -> bool:
     """Whether another point than the first may have another value of a setting: one of the `paths` that this recipe
     varies or searches, or one that another item of its file may set."""
-    source, span = recipe.file.program.source, recipe.parts.recipe.span
-    others = source.text[: span.start] + source.text[span.end :]
+    span = recipe.parts.recipe.span
+    items = (item for item in recipe.file.program.items if isinstance(item, Recipe | Table))
+    others = " ".join(item.span.text for item in items if item.span != span)
     if name == "halts":
         return any(path.startswith("model.") for path in paths) or f"from {recipe.name}" in others
     return f"train.{name}" in paths or re.search(rf"\b{name}\b", others) is not None

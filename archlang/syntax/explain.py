@@ -27,7 +27,9 @@ _UNFINISHED = frozenset(
 ) | {"return", "emit", "if", "repeat", "stack"}
 # Operators whose left operand is no pipe without parentheses.
 _AFTER_PIPE = frozenset((*"+-*/%", "==", "!=", "<", "<=", ">", ">=", "and", "or", "when"))
-_NO_BLOCKS = (*RESERVED, "scan", "experts", "after", "carry", "growing", "halting", "as", "by", "drawn", "truncated")
+_NO_BLOCKS = (
+    *RESERVED, "scan", "experts", "after", "carry", "growing", "halting", "as", "by", "drawn", "truncated", "lambda",
+)  # fmt: skip
 
 
 def explain(place: Place) -> Diagnostic:
@@ -81,7 +83,8 @@ def _of_words(place: Place) -> Diagnostic | None:
             return mistakes.keywords_without_space(name, keyword)
         if near is not None and place.token_text not in ("(", ","):
             return mistakes.misspelt_keyword(name, first, words)
-    if place.token_text.replace(".", "").isidentifier():
+    is_on_line = place.token is not None and (not place.before or place.before[-1].line == place.token.line)
+    if is_on_line and place.token_text.replace(".", "").isidentifier():
         keyword = mistakes.keyword_without_space(place.token_span, place.expected.words)
         if keyword is not None:
             return mistakes.keywords_without_space(place.token_span, keyword)

@@ -15,6 +15,7 @@ from archlang.syntax.grammar import kinds
 from archlang.syntax.place import Place
 from archlang.syntax.stack import Stack, terminal
 from archlang.syntax.units import OddBrace
+from archlang.syntax.words import CLAUSE_WORDS
 
 if TYPE_CHECKING:
     from lark import Token
@@ -88,6 +89,14 @@ class Feed:
             self._report(explain(self._place(tokens, index)))
         self._lines.add(line)
 
+    def silence(self, token: Token) -> None:
+        """Reports nothing more in the line of a token."""
+        self._lines.add(token.line or 0)
+
+    def has_mistake(self, token: Token) -> bool:
+        """Returns whether a mistake is reported in the line of a token."""
+        return token.line in self._lines
+
     def report_incomplete(self, tokens: list[Token], phrases: tuple[str, ...] = ()) -> None:
         """Reports that a unit ends too early."""
         if len(self.mistakes) > MOST_ERRORS or self.report_odd_bracket(tokens):
@@ -100,8 +109,11 @@ class Feed:
 
     def report_unclosed(self) -> None:
         """Reports the innermost bracket that is open."""
+        depth = 0
         for value in reversed(self.stack.values):
-            if terminal(value) in ("LPAR", "LSQB"):
+            kind = terminal(value)
+            depth += (kind in ("RPAR", "RSQB")) - (kind in ("LPAR", "LSQB"))
+            if depth < 0:
                 self._report_bracket(value)
                 return
 
@@ -115,13 +127,29 @@ class Feed:
     def _report_bracket(self, opener: Token) -> None:
         if opener.start_pos == opener.end_pos:
             return  # one that the text lacks
-        noticed = self._next_line(opener)
+        inside = self._inside(opener)
+        noticed = self._after(inside[-1])
         place = self.span(noticed) if noticed is not None else self._end_of_text()
-        self._report(mistakes.unclosed_bracket(self.span(opener), place))
+        self._report(mistakes.unclosed_bracket(self.span(opener), place, inside[-1].end_pos or 0))
 
-    def _next_line(self, token: Token) -> Token | None:
-        index = bisect_left(self._starts, token.start_pos or 0)
-        return next((each for each in self._tokens[index:] if each.line != token.line), None)
+    def _inside(self, opener: Token) -> list[Token]:
+        """Returns a bracket that is not closed, and the tokens that belong into it: on its line, and on deeper lines
+        after a `,`."""
+        index = bisect_left(self._starts, opener.start_pos or 0)
+        opener = self._tokens[index]  # that of the stack may have no line
+        line = next(token for token in self._tokens if token.line == opener.line)
+        inside, depth = [opener], 0
+        for place, token in enumerate(self._tokens[index + 1 :], index + 1):
+            following = self._tokens[place + 1 : place + 2]
+            is_clause = token in CLAUSE_WORDS and following not in ([":"], ["="])
+            goes_on = inside[-1] in (",", "(", "[") and (token.column or 0) > (line.column or 0) and not is_clause
+            is_input = opener == "[" and token == "(" and self._tokens[place + 2 : place + 3] == [":"]
+            depth += (token in ("(", "[")) - (token in (")", "]"))
+            is_end = depth < 0 or token in ("{", "}") or (depth == 0 and token == "->") or is_input
+            if is_end or (token.line != inside[-1].line and not goes_on):
+                break
+            inside.append(token)
+        return inside
 
     def _report_odd(self, odd: list[OddBrace]) -> None:
         for each in odd:

@@ -49,9 +49,14 @@ def _pieces(tokens: list[Token]) -> Iterator[_Piece]:
             bracket = opener or ("[" if index + 2 < len(tokens) and tokens[index + 2] in _KINDS else "(")
             yield from (current, _Piece(bracket, [token]))
             current = _Piece("parameter", [])
-        if bracket == "[" and depth == 0 and first and begins and opener == "(":
+        is_static = following == "=" or (index + 2 < len(tokens) and tokens[index + 2] in _KINDS)
+        if bracket == "[" and depth == 0 and first and begins and opener == "(" and not is_static:
             yield from (current, _Piece("(", [token]))  # `](` is missing
             bracket, current = "(", _Piece("parameter", [])
+        if bracket == "[" and depth == 0 and token == "(" and tokens[index + 2 : index + 3] == [":"]:
+            yield from (current, _Piece("(", [token]))  # `]` is missing
+            bracket, current = "(", _Piece("parameter", [])
+            continue
         if bracket and depth == 0 and (token in (",", ")", "]") or (first and begins and current.tokens)):
             yield current
             current = _Piece("parameter", [])
@@ -148,7 +153,7 @@ class Header:
         kind = _BRACKETS[piece.kind]
         token = piece.tokens[0]
         is_missing = token != piece.kind
-        if is_missing and self._stack.bracket_around() == "[":
+        if piece.kind == "(" and self._stack.bracket_around() == "[":
             self._complete_bracket(token.start_pos or 0)
         elif is_missing and not self._feed.mistakes and (before := self._before(token)).line != token.line:
             self._feed.report_incomplete([before])
@@ -213,7 +218,8 @@ class Header:
 
     def _read_clause(self, tokens: list[Token], place: int) -> None:
         self._complete_signature(place)
-        self._stack.accepts(tokens[0].type, settles=True)
+        if not self._stack.accepts(tokens[0].type, settles=True) and self._feed.mistakes:
+            self._feed.silence(tokens[0])  # it may belong to an item whose header is missing
         size = len(self._stack.values)
         if not self._feed.feed(tokens, ("PYTHON", "LBRACE", "$END")):
             if tokens[-1] == ",":
@@ -232,7 +238,8 @@ class Header:
     def _complete_bracket(self, place: int) -> None:
         bracket = self._stack.bracket_around()
         if bracket:
-            self._feed.report_unclosed()
+            if not self._feed.has_mistake(self._tokens[max(0, bisect_left(self._starts, place) - 1)]):
+                self._feed.report_unclosed()
             self._stack.cut(self._last)  # the last parameter may be cut, too
             self._put_parameter(bracket, place)
             self._close_bracket(place, place)

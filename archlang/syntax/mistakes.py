@@ -182,20 +182,23 @@ def application_without_brackets(block: Span, argument: Span, closer: str) -> Di
     return diagnostic.with_edits(*edits, *([] if closer else [insertion(block.source, argument.end, ")")]))
 
 
-def unclosed_bracket(opener: Span, noticed: Span) -> Diagnostic:
+def unclosed_bracket(opener: Span, noticed: Span, end: int | None = None) -> Diagnostic:
+    """`noticed` is the word or sign before which the closing bracket is missing, and `end` the end of that before."""
     closer = {"(": ")", "[": "]", "{": "}"}[opener.text]
-    at_end = noticed.start >= len(noticed.source.text.rstrip())
-    labels = (Label(noticed, "the text ends here" if at_end else f"`{closer}` is missing before this"),)
+    at_end = noticed.start == noticed.end  # of the item, or of the text
+    is_last = noticed.start >= len(noticed.source.text.rstrip())
+    where = "the text ends here" if is_last else f"`{closer}` is missing {'here' if at_end else 'before this'}"
+    labels = (Label(noticed, where),)
     message = f"`{opener.text}` is never closed"
     diagnostic = Diagnostic("E0103", message, opener, "opened here", labels, f"add `{closer}`")
     text = noticed.source.text
     if closer == "}":
         start, _ = noticed.source.line_bounds(noticed.line)
-        place = len(text.rstrip()) if at_end else start
+        place = noticed.start if at_end else start
         line = text[opener.source.line_bounds(opener.line)[0] : opener.start]
         closing = line[: len(line) - len(line.lstrip())] + closer
         return diagnostic.with_edits(insertion(opener.source, place, f"\n{closing}" if at_end else f"{closing}\n"))
-    end = len(text[: noticed.start].rstrip())
+    end = len(text[: noticed.start].rstrip()) if end is None else end
     if sign := _BEFORE_VALUE.search(text, max(0, end - 2), end):
         return replace(diagnostic, remedy=f"write a value after `{sign[0]}`, and add `{closer}`")
     # `linear[d(h)`: the inputs of the call stand behind the bracket.

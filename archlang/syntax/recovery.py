@@ -161,11 +161,9 @@ class Recovery(Feed):
             if not _is_else(each):
                 start = len(self.stack.values)
             index += self._read_statement(each, following, start)
-        for other in others or ():
-            # They stand after the end of the item, and may belong to it.
-            if other is others[0]:  # type: ignore[index]  # it is in them
-                self._report_after_item(other.tokens)
-            self.put_line(other.tokens)
+        written = ([token for token in other.tokens if token] for other in others or ())
+        if after := next(filter(None, written), None):
+            self._report_after_item(after)  # lines whose header may be missing
         if not closer and self.stack.accepts("MISSING_LINE"):
             self.stack.put("MISSING_LINE", "", closer.start_pos or 0, closer.start_pos or 0)
         self.stack.put("RBRACE", "}", closer.start_pos or 0, closer.end_pos or 0)

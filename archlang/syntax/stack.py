@@ -29,6 +29,9 @@ class Stack:
         self._table: Any = self._state.parse_conf.states  # Any: lark's tables
         self._kinds = kinds()
         self.values: list[Any] = self._state.value_stack  # Any: tokens and nodes
+        # The token that was read last, if it is a name that begins a line, and the line of that token.
+        self._begun: Token | None = None
+        self._line = 0
 
     def feed(self, token: Token) -> None:
         """Reads a token.
@@ -38,6 +41,9 @@ class Stack:
         from lark import UnexpectedToken
 
         kind, can_be_name = token.type, False
+        is_update = token == "<-" and self._begun is not None and self._begun.line == token.line
+        self._begun = token if kind == "NAME" and token.line != self._line else None
+        self._line = token.line or 0
         if kind == "NAME" or (token in self._kinds and token.isalpha() and token not in RESERVED):
             can_be_name = True
             kind = self._kinds.get(token, "NAME")
@@ -50,7 +56,7 @@ class Stack:
             if can_be_name and self.accepts("NAME"):
                 token.type = "NAME"
                 self._state.feed_token(token)
-            elif token in _PAIRS and self.accepts(_PAIRS[token][0]):
+            elif token in _PAIRS and not is_update and self.accepts(_PAIRS[token][0]):
                 self._feed_pair(token)
             else:
                 raise

@@ -226,6 +226,8 @@ class _Layout:
         following = next((each for each in self._tokens[index + 1 :] if each.line != line), None)
         if following is None or (index + 1 < len(self._tokens) and self._tokens[index + 1] == "else"):
             return False
+        if len(self._open) == 1 and is_first(self._tokens, index) and self._tokens[index].column == indent:
+            return False  # the header of the lines after it is missing
         if self._tokens[index + 1].line == line:
             return False
         if self._open[-1].is_if and not self._is_before_else(index):

@@ -47,7 +47,10 @@ def test_the_brackets_of_a_call_are_not_those_of_a_list() -> None:
 
 @pytest.mark.parametrize(
     ("settings", "corrected", "remedy"),
-    [("steps = 8, lr = 1e-3, 0.5", None, "write its name, as in `weight_decay = 0.5`")],
+    [
+        ("steps = 8, lr = 1e-3, 0.5", None, "write its name, as in `weight_decay = 0.5`"),
+        ("steps = 1,000", "steps = 1_000", "write a number without commas"),
+    ],
 )
 def test_a_value_without_a_name_after_statics_out_of_order_is_a_mistake(
     settings: str, corrected: str | None, remedy: str

@@ -73,3 +73,48 @@ def test_a_cut_line_of_a_shipped_file_is_one_mistake(path: str, line: str, cut: 
     after = places("\n".join([*lines[: number - 1], cut, *lines[number:]]), ROOT / path)
     ((code, distance),) = {(place[0], place[1] - number) for place in after}
     assert (code[:3], distance) == ("E01", 0)
+
+
+BODY = "-> seq[n, d] {\n    return norm(g)\n}\n"
+SEQ = "(g: seq[n, d]) -> seq[n, d] {\n"
+RECIPE = "    task flipflop\n    model m\n    train adamw[\n        steps = 3¦\n    vary model.d in [4]\n}\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"block a[\n    k: int = 2,\n    f: block = norm¦\n(g: seq[n, d]) {BODY}",
+        f"block a[k: int](\n    h: seq[n, d],\n    g: seq[n, d]¦\n{BODY}",
+        f"block a(g: seq[n, d]¦ {BODY}",
+        f"block a[k: int¦(g: seq[n, d]) {BODY}",
+        f"block a[\n    k: int = 2¦\n(g: seq[n, d]) {BODY}",
+        f"recipe r {{\n{RECIPE}",
+        f"block a{SEQ}    h = concat(\n        g,   # first\n        g¦  # second\n    return h\n}}\n",
+    ],
+)
+def test_a_missing_bracket_is_added_behind_the_last_value(text: str) -> None:
+    (mistake,) = [each for each in check_text(text.replace("¦", "")) if each.code == "E0103"]
+    (edit,) = mistake.edits
+    assert (edit.span.start, edit.span.end) == (text.index("¦"), text.index("¦"))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        # A name without its value takes nothing of an update.
+        (f"block a{SEQ}    repeat 3 {{\n        u =\n        g <- norm(g)\n    }}\n    return g\n}}\n", ("E0101", 3)),
+        # What a broken header lacks is no second mistake.
+        (f"block a(g: seq[n, d],\n\nblock b(g: seq[n, d]) {BODY}", ("E0103", 1)),
+        (f"block a(g: seq[n, d]) -> seq[n, d]\n    return g\n}}\n\nblock b(g: seq[n, d]) {BODY}", ("E0101", 1)),
+        ("extern block a[k: int = 2,\n    s: fl\n    where k > 0\n", ("E0103", 1)),
+        # Recipes whose names are cut, and lines whose header is deleted.
+        ("recipe r\n    task flipflop\n}\n\nrecipe s from rest { }\n", ("E0101", 1)),
+        (f"block a(g: seq[n, d]) {BODY}\n    return last(q)\n}}\n", ("E0101", 5)),
+        (
+            'extern block a(x: seq[n, d]) -> seq[n, d]\n    python "a:B"\n\n    reads x causal\n    python "a:C"\n',
+            ("E0101", 4),
+        ),
+    ],
+)
+def test_a_mistake_has_no_others_behind_it(text: str, expected: tuple[str, int]) -> None:
+    assert [(each.code, each.span.line) for each in check_text(text) if each.is_error] == [expected]

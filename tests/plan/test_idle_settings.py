@@ -5,9 +5,9 @@ import pytest
 from archlang.plan.check import check_text
 
 MODELS = """model small[d = 8](x: tokens[n]) -> logits[classes] { return linear[classes](last(embed[d](x))) }
-model halting(x: tokens[n]) -> logits[classes] {
+model halting[steps = 3](x: tokens[n]) -> logits[classes] {
     h = embed[8](x)
-    repeat 3 halting h by global_halt { h <- norm(h) }
+    repeat steps halting h by global_halt { h <- norm(h) }
     return linear[classes](last(h))
 }
 """
