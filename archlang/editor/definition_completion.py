@@ -22,8 +22,8 @@ from archlang.names.values import KINDS
 from archlang.source import Span
 from archlang.syntax.grammar import spellings
 from archlang.syntax.stack import Prefix, read_prefix
+from archlang.syntax.tokens import CLAUSE_WORDS, ITEM_WORDS, STATEMENT_WORDS
 from archlang.syntax.tree import Definition, Extern, StaticParameter
-from archlang.syntax.words import CLAUSE_WORDS, ITEM_WORDS, STATEMENT_WORDS
 from archlang.types.causality import MANNERS
 
 if TYPE_CHECKING:

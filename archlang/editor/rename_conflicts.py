@@ -1,17 +1,24 @@
-"""Why a name cannot be changed, or not to some name: Python needs it, or the new one already has a meaning."""
+"""Why a name cannot be changed, or not to some name: Python needs it, unread text may have it, or the new one already
+has a meaning."""
 
+import re
 from collections.abc import Iterable, Iterator
 
 from archlang.editor.document import Document
 from archlang.editor.names_in_scope import lengths_of
 from archlang.editor.symbols import Item, Names, Symbol
-from archlang.editor.unread_names import LOCAL, OF_FILE
 from archlang.elaborate.binding import TASK_SIZES
 from archlang.graph.operations import CHARGES
 from archlang.names.resolve import Declaration
 from archlang.source import Span
+from archlang.syntax.tokens import pieces
 from archlang.syntax.tree import Call, Definition, Extern, Let, Name, Node, Recipe, StaticArgument, Table
 from archlang.syntax.walk import walk
+
+# The kinds of names that only the item knows which binds them.
+LOCAL = ("value", "instance", "input", "size")
+# The kinds of names that only their own file knows.
+OF_FILE = ("recipe", "alias")
 
 
 def python_use(document: Document, symbol: Symbol) -> str | None:
@@ -50,6 +57,43 @@ def use_of_name(names: Names, name: str, symbol: Symbol, spans: Iterable[Span]) 
         nodes = (node for item in items for node in walk(item))
         places += [node.span for node in nodes if isinstance(node, Name) and node.parts[0] == name]
     return next((span for span in places if not is_local or any(contains(item.span, span) for item in items)), None)
+
+
+def hidden_word(names: Names, symbol: Symbol, name: str) -> tuple[Span, Span] | None:
+    """Returns a word of a document that is spelled as a name and has no meaning, and a mistake of syntax that may hide
+    its meaning: that it names a symbol, or, of the symbol's new name, something else. None if there is no such word."""
+    document = names.document
+    start, end = _place_of_item(document, symbol) if symbol.kind in LOCAL else (0, len(document.text))
+    mistakes = [span for span in document.syntax_mistakes if _may_hide(document, span, symbol, start, end)]
+    if not mistakes:
+        return None
+    meant = {place.span.start for place in names.occurrences}
+    for piece in pieces(document.text):
+        for word in re.finditer(rf"\b{re.escape(name)}\b", piece[0] if piece.lastgroup == "WORD" else ""):
+            place = piece.start() + word.start()
+            # A size of an instance, as in `table.vocab`, and an instance in a recipe are known everywhere.
+            is_elsewhere = symbol.kind == "instance" or (symbol.kind == "size" and word.start() > 0)
+            if place not in meant and (start <= place < end or is_elsewhere):
+                span = Span(document.source, place, place + len(name))
+                return span, next((each for each in mistakes if each.line == span.line), mistakes[0])
+    return None
+
+
+def _may_hide(document: Document, mistake: Span, symbol: Symbol, start: int, end: int) -> bool:
+    """Whether a mistake of syntax may hide the meaning of words of a document that name a symbol."""
+    is_own = mistake.source.path == document.path
+    if symbol.kind in (*LOCAL, *OF_FILE):
+        return is_own and (start <= mistake.start <= end or symbol.kind in ("size", "instance"))
+    is_of_item = any(contains(item.span, mistake) for item in document.program.items)
+    is_known = symbol.key[0] in (document.real_path, *document.used_paths)
+    return is_known or (is_own and not is_of_item)  # half a `use` line may name the file
+
+
+def _place_of_item(document: Document, symbol: Symbol) -> tuple[int, int]:
+    """Returns the start and the end of the item of a document that contains a definition, with the text after it."""
+    starts = [item.span.start for item in document.program.all_items]
+    places = zip(starts, [*starts[1:], len(document.text)], strict=True)
+    return next((place for place in places if place[0] <= symbol.span.start < place[1]), (0, 0))
 
 
 def _is_of_task(symbol: Symbol, items: Iterable[Node]) -> bool:

@@ -9,7 +9,7 @@ from archlang.editor.symbols import Names, Occurrence
 from archlang.names import library
 from archlang.names.values import KINDS as KINDS_OF_STATICS
 from archlang.source import Span
-from archlang.syntax.words import RESERVED
+from archlang.syntax.tokens import RESERVED
 
 KINDS = (
     "keyword", "comment", "string", "number", "type", "function", "class", "interface", "event", "struct", "property",

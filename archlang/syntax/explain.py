@@ -16,7 +16,7 @@ from archlang.syntax.grammar import spellings
 from archlang.syntax.mistakes import quoted
 from archlang.syntax.place import Place
 from archlang.syntax.stack import terminal
-from archlang.syntax.words import BINDERS, CLOSERS, OPENERS, PART_WORDS, RECIPE_WORDS, RESERVED, STATEMENT_WORDS
+from archlang.syntax.tokens import BINDERS, CLOSERS, OPENERS, PART_WORDS, RECIPE_WORDS, RESERVED, STATEMENT_WORDS
 
 if TYPE_CHECKING:
     from lark import Token

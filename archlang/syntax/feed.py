@@ -9,13 +9,13 @@ from archlang.diagnostics import Diagnostic
 from archlang.diagnostics.log import MOST_ERRORS
 from archlang.source import Source, Span
 from archlang.syntax import mistakes
-from archlang.syntax.builders import DEEPEST, LineTaken, TooDeep, TreeBuilder
+from archlang.syntax.builder import DEEPEST, LineTaken, TooDeep, TreeBuilder
 from archlang.syntax.explain import explain, explain_end, open_brackets
 from archlang.syntax.grammar import kinds
 from archlang.syntax.place import Place
 from archlang.syntax.stack import Stack, terminal
+from archlang.syntax.tokens import CLAUSE_WORDS
 from archlang.syntax.units import OddBrace
-from archlang.syntax.words import CLAUSE_WORDS
 
 if TYPE_CHECKING:
     from lark import Token

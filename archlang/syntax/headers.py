@@ -6,8 +6,8 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
+from archlang.syntax.tokens import CLAUSE_WORDS, CLOSERS, OPENERS
 from archlang.syntax.units import is_first, is_word
-from archlang.syntax.words import CLAUSE_WORDS, CLOSERS, OPENERS
 
 if TYPE_CHECKING:
     from lark import Token

@@ -9,7 +9,7 @@ from archlang.diagnostics.edits import insertion, without
 from archlang.diagnostics.names import is_typing_error, misspelt
 from archlang.source import Span
 from archlang.syntax.expected import ITEM, Expected
-from archlang.syntax.words import CLAUSE_WORDS, ITEM_WORDS, PART_WORDS
+from archlang.syntax.tokens import CLAUSE_WORDS, ITEM_WORDS, PART_WORDS
 
 _LONGEST = 40
 # Keywords that follow others, as in `best of`.

@@ -11,15 +11,14 @@ from archlang.diagnostics.log import MOST_ERRORS, DiagnosticLog
 from archlang.source import Source, Span
 from archlang.source.source import SETTING
 from archlang.syntax import mistakes, units
-from archlang.syntax.builders import DEEPEST, LineTaken, TooDeep, TreeBuilder
+from archlang.syntax.builder import DEEPEST, LineTaken, TooDeep, TreeBuilder
 from archlang.syntax.character_mistakes import unknown_character
 from archlang.syntax.comments import Comments
 from archlang.syntax.reading import LARGEST, read
 from archlang.syntax.recovery import Recovery
 from archlang.syntax.stack import Stack
-from archlang.syntax.tokens import LONGEST_WORD, MOST_WORDS, tokens
+from archlang.syntax.tokens import CLOSERS, LONGEST_WORD, MOST_WORDS, OPENERS, tokens
 from archlang.syntax.tree import Item, Name, Node, Program, Setting
-from archlang.syntax.words import CLOSERS, OPENERS
 
 if TYPE_CHECKING:
     from lark import Token

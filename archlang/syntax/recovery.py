@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 from archlang.diagnostics.names import did_you_mean
 from archlang.source import Span
 from archlang.syntax import mistakes
-from archlang.syntax.builders import DEEPEST, TooDeep
+from archlang.syntax.builder import DEEPEST, TooDeep
 from archlang.syntax.expected import Expected
 from archlang.syntax.explain import explain
 from archlang.syntax.feed import Feed
 from archlang.syntax.headers import Header
 from archlang.syntax.place import Place
 from archlang.syntax.stack import Stack, terminal
+from archlang.syntax.tokens import BINDERS, ITEM_WORDS, PART_WORDS, RESERVED, TABLE_WORDS
 from archlang.syntax.units import Unit, cut, is_word
-from archlang.syntax.words import BINDERS, ITEM_WORDS, PART_WORDS, RESERVED, TABLE_WORDS
 
 if TYPE_CHECKING:
     from lark import Token

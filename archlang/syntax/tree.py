@@ -101,7 +101,7 @@ class Commented(Node):
 class StaticArgument(Commented):
     """`14` or `heads = 4` between brackets. Only those of a line of a recipe have comments."""
 
-    name: str | None
+    name: str | None = None
     value: Expression
 
 
@@ -374,7 +374,7 @@ class Scan(Commented):
     names the positions before the part; `reach` is how many they are at most, or None for all. `growing` has
     the names of the carried states that grow."""
 
-    target: str | None
+    target: str | None = None
     target_span: Span | None = field(default=None, compare=False, repr=False)
     variable: str
     variable_span: Span = field(compare=False, repr=False)

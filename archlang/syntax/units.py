@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
-from archlang.syntax.words import BINDERS, CLOSERS, ITEM_WORDS, OPENERS, PART_WORDS, RESERVED, STATEMENT_WORDS
+from archlang.syntax.tokens import BINDERS, CLOSERS, ITEM_WORDS, OPENERS, PART_WORDS, RESERVED, STATEMENT_WORDS
 
 if TYPE_CHECKING:
     from lark import Token

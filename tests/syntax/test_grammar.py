@@ -57,7 +57,7 @@ def test_grammar_has_no_conflicts(caplog: pytest.LogCaptureFixture) -> None:
 
 
 def test_every_rule_has_a_builder() -> None:
-    from archlang.syntax.builders import TreeBuilder
+    from archlang.syntax.builder import TreeBuilder
 
     names = {rule.alias or rule.origin.name for rule in lark.Lark(TEXT, **module._OPTIONS).rules}
     # Rules with a question mark that never have more than one part keep it as it is.
