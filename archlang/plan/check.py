@@ -19,6 +19,7 @@ from archlang.names.unused import unused_uses
 from archlang.plan.cells import CellPlanner
 from archlang.plan.checked_bodies import CheckedBodies
 from archlang.plan.inheritance import repeats_mistake_of_base
+from archlang.plan.model_graphs import ModelGraphs
 from archlang.plan.planner import Bindings, Planner
 from archlang.plan.recipe import is_complete_optimizer
 from archlang.plan.search import check_search, check_search_points
@@ -224,7 +225,7 @@ def _checks(
             yield item, partial(_check_optimizer, item, resolved, report)
         elif isinstance(item, Extern) and item.word == "settings":
             yield item, partial(_refuse_training_settings, item, report)
-    model_graphs = bodies.model_graphs
+    model_graphs = ModelGraphs()
     bindings: dict[int, Bindings] = {}
     for recipe in [item for item in items if isinstance(item, Recipe)]:
         if bodies.is_sound(recipe, resolved):

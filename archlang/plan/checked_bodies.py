@@ -1,19 +1,17 @@
 """The items of a file that have been checked, so that after a change only others are checked again."""
 
 import re
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 
 from archlang.diagnostics import Diagnostic, Report, ignore
 from archlang.elaborate.elaborator import elaborate
 from archlang.names.resolve import Declaration, ResolvedFile
 from archlang.names.unused import unused_names
 from archlang.names.values import Bound
-from archlang.plan.model_graphs import ModelGraphs
 from archlang.plan.statics import model_sizes
 from archlang.source import Span
-from archlang.syntax.tree import Conditional, Definition, Extern, If, Item, Recipe, Row, Table, Use
+from archlang.syntax.tree import Conditional, Definition, If, Item, Recipe, Row, Table, Use
 from archlang.syntax.walk import walk
 from archlang.types import Type
 
@@ -47,14 +45,8 @@ class CheckedBodies:
     _words: dict[str, frozenset[str]] = field(default_factory=dict)
     _contexts: dict[tuple[str, ...], int] = field(default_factory=dict)
     _files: dict[int, tuple[ResolvedFile, Mapping[str, str], int]] = field(default_factory=dict)
-    _definitions: dict[tuple[int, str], Hashable] = field(default_factory=dict)
     _items: dict[int, Mapping[str, str]] = field(default_factory=dict)
     _sound: frozenset[_Key] = frozenset()
-
-    @cached_property
-    def model_graphs(self) -> ModelGraphs:
-        """The graphs of the models of the last texts."""
-        return ModelGraphs(self._trees)
 
     def check(self, declaration: Declaration, report: Report) -> None:
         """Reports the mistakes in the body of a block or model."""
@@ -76,7 +68,6 @@ class CheckedBodies:
         own = {_text(item) for file in files for item in file.program.items}
         self._words = {text: words for text, words in self._words.items() if text in own}
         self._files.clear()
-        self._definitions.clear()
         self._items.clear()
 
     def forget_if_many(self, *files: ResolvedFile) -> None:
@@ -144,16 +135,6 @@ class CheckedBodies:
         own = _text(declaration.item)
         return own, self._reached_texts(own, texts, {declaration.item.name}), context
 
-    def _trees(self, model: Declaration) -> Hashable:
-        """Returns the trees of a model or block, and of the blocks of its file that it may use, and the number of what
-        `use` lines bring in."""
-        file, texts, context = self._of_file(model.file)
-        if (id(file), model.item.name) not in self._definitions:
-            names = self._reached(model.item.span.text, texts, {model.item.name})
-            trees = tuple(_Tree(file.own[name].item) for name in (model.item.name, *names))
-            self._definitions[id(file), model.item.name] = trees, context
-        return self._definitions[id(file), model.item.name]
-
     def _reached_texts(self, text: str, texts: Mapping[str, str], skipped: set[str]) -> tuple[str, ...]:
         return tuple(texts[name] for name in self._reached(text, texts, skipped))
 
@@ -178,19 +159,6 @@ class CheckedBodies:
         if text not in self._words:
             self._words[text] = frozenset(_WORD.findall(text))
         return self._words[text]
-
-
-@dataclass(frozen=True, eq=False)
-class _Tree:
-    """A tree, which equals no other one, also if that has the same text."""
-
-    item: Definition | Extern
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Tree) and self.item is other.item
-
-    def __hash__(self) -> int:
-        return id(self.item)
 
 
 def _unknown_names(declaration: Declaration, ambient: Mapping[str, Bound], reported: set[Span]) -> Iterator[Diagnostic]:

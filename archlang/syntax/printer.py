@@ -19,28 +19,26 @@ Simple = tree.Let | tree.Assign | tree.Update | tree.Charge | tree.Return | tree
 Loop = tree.Repeat | tree.Stack | tree.Halting | tree.Scan | tree.Experts
 
 
-def format_program(program: tree.Program, text_of: Callable[[Item], str] | None = None) -> str:
-    """Formats a program. Comments and single empty lines between statements stay. `text_of` returns what `item_text`
-    does, `item_text` itself by default."""
-    text_of = item_text if text_of is None else text_of
+def format_program(program: tree.Program) -> str:
+    """Formats a program. Comments and single empty lines between statements stay."""
     blocks: list[str] = []
     for index, item in enumerate(program.items):
-        if index > 0 and (item.blank or not _may_follow_closely(program.items[index - 1], item, text_of)):
+        if index > 0 and (item.blank or not _may_follow_closely(program.items[index - 1], item)):
             blocks.append("")
         blocks += item.leading
         blocks += [f"## {line}".rstrip() for line in item.documentation]
         if item.apart and item.documentation:
             blocks.append("")
-        blocks.append(text_of(item) + (" " * _GAP + item.trailing if item.trailing else ""))
+        blocks.append(item_text(item) + (" " * _GAP + item.trailing if item.trailing else ""))
     if program.closing:
         blocks += [*([""] if program.items else []), *program.closing]
     return "".join(f"{block}\n" for block in blocks)
 
 
-def _may_follow_closely(before: Item, item: Item, text_of: Callable[[Item], str]) -> bool:
+def _may_follow_closely(before: Item, item: Item) -> bool:
     """Whether no empty line is needed between two items: two `use` lines, or two recipes of one line each."""
     if isinstance(before, tree.Recipe) and isinstance(item, tree.Recipe):
-        return "\n" not in text_of(before) + text_of(item)
+        return "\n" not in item_text(before) + item_text(item)
     return isinstance(before, tree.Use) and isinstance(item, tree.Use)
 
 

@@ -153,7 +153,6 @@ def test_a_line_of_a_recipe_or_a_table_does_not_swallow_the_next(text: str, plac
         ("block b(h: s) -> s {\n // so\n return h }", "there is no sign `//`", "begin a comment with `#`"),
         ("// so\nblock b(h: s) -> s { return h }", "there is no sign `//`", "begin a comment with `#`"),
         ("block b(h: s) -> s { return h ** 2 }", "there is no operator `**`", "write a product, as `h * h`"),
-        ("block b[d = 2 ** 4](h: s) -> s { return h }", "there is no operator `**`", "write `16`"),
         ("block b(h: s) -> s { if h = 3 { } }", "expected `{`, found `=`", "compare with `==`"),
         (
             "block b(h: s) -> s {\n    return repeat 3 { h <- norm(h) }\n}",
