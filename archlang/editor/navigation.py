@@ -72,10 +72,10 @@ def rename(workspace: Workspace, document: Document, offset: int, name: str) -> 
             kind, owner = ("charge", "block") if place.symbol.kind == "charge" else ("static", "model")
             message = f"`{_path_around(other)}` at {_where(other)} also names a {kind} of another {owner}"
             raise ErrorWithRemedy(message, f"rename both {kind}s by hand")
+        _refuse_unread(names, place.symbol, name, spans)
         if (attribute := attribute_of_any(names, place.symbol)) is not None:
             message = f"`{_path_around(attribute)}` at {_where(attribute)} may name it, by the block that is passed"
             raise ErrorWithRemedy(message, "rename it by hand")
-        _refuse_unread(names, place.symbol, name, spans)
         edits += [Edit(span, name) for span in spans]
     return tuple(edits)
 

@@ -2,17 +2,16 @@
 has a meaning."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from archlang.editor.document import Document
 from archlang.editor.names_in_scope import lengths_of
 from archlang.editor.symbols import Item, Names, Symbol
 from archlang.elaborate.binding import TASK_SIZES
-from archlang.graph.operations import CHARGES
 from archlang.names.resolve import Declaration
 from archlang.source import Span
 from archlang.syntax.tokens import pieces
-from archlang.syntax.tree import Call, Definition, Extern, Let, Name, Node, Recipe, StaticArgument, Table
+from archlang.syntax.tree import Call, Extern, Name, Node, StaticArgument
 from archlang.syntax.walk import walk
 
 # The kinds of names that only the item knows which binds them.
@@ -112,53 +111,31 @@ def other_meaning(names: Names, symbol: Symbol, spans: Iterable[Span]) -> Span |
 
 
 def attribute_of_any(names: Names, symbol: Symbol) -> Span | None:
-    """Returns a place that may name a static, a size or a charge of a block by a static that is a block, such as
-    `table.width`, `mix[width = 4]` or `charges.balance`; None if there is none."""
-    document = names.document
-    if symbol.kind == "charge":
-        return next(_unresolved_charges(names, symbol.name), None)
-    if symbol.kind not in ("static", "size") or symbol.name not in document.text:
+    """Returns a place that may name a static, a size or a charge of a block which only a caller knows, such as
+    `table.width`, `mix[width = 4]` or `charges.balance`, or that calls a block which does; None if there is none."""
+    declaration = _declaration_around(names.document, symbol) if symbol.kind in ("static", "size") else None
+    if symbol.kind != "charge" and (declaration is None or declaration.item.word != "block"):
         return None
-    places = _attributes(document, symbol.name)
-    item = getattr(_declaration_around(document, symbol), "item", None)
-    is_block = isinstance(item, Definition) and item.word == "block"
-    return next(places, None) if is_block else None
-
-
-def _unresolved_charges(names: Names, name: str) -> Iterator[Span]:
-    """Yields the places of recipes and tables that name a charge which no block of their models has."""
-    named = {place.span.start for place in names.occurrences}
+    meant = {place.span.start for place in names.occurrences}
     for item in names.document.program.items:
-        for node in walk(item) if isinstance(item, Recipe | Table) else ():
+        for node in walk(item):
             path = node.name if isinstance(node, StaticArgument) else node.text if isinstance(node, Name) else None
-            if path is not None and path.removeprefix("train.") == f"{CHARGES}{name}":
-                start = node.span.start + len(path) - len(name)
-                if start not in named:
-                    yield Span(node.span.source, start, start + len(name))
+            is_attribute = isinstance(node, StaticArgument) or "." in (path or "")
+            if path is not None and is_attribute and path.rpartition(".")[2] == symbol.name:
+                end = node.span.start + len(path)
+                if end - len(symbol.name) not in meant:
+                    return Span(node.span.source, end - len(symbol.name), end)
+            block = names.document.resolved.find(node.callee.text) if isinstance(node, Call) and node.statics else None
+            if block is not None and block.item is not item and _has_attribute(block.item, symbol.name):
+                return node.span
+    return None
 
 
-def _attributes(document: Document, name: str) -> Iterator[Span]:
-    """Yields the attributes of a name that the blocks of a document, and those that it calls with an instance, take of
-    their statics."""
-    for item in document.program.items:
-        if not isinstance(item, Definition):
-            continue
-        yield from _attributes_of_statics(item, name)
-        instances = {node.name for node in walk(item) if isinstance(node, Let)}
-        for node in walk(item) if instances else ():
-            if isinstance(node, Call) and any(each.value.span.text in instances for each in node.statics):
-                block = document.resolved.find(node.callee.text)
-                if block is not None and any(_attributes_of_statics(block.item, name)):
-                    yield node.callee.span
-
-
-def _attributes_of_statics(item: Item, name: str) -> Iterator[Span]:
+def _has_attribute(item: Item, name: str) -> bool:
+    """Whether a block names a static, or a size, of a block that is one of its own statics."""
     statics = {static.name for static in item.signature.statics}
-    for node in walk(item):
-        if isinstance(node, Name) and len(node.parts) == 2 and node.parts[1] == name and node.parts[0] in statics:
-            yield node.span
-        elif isinstance(node, Call) and node.callee.text in statics:
-            yield from (each.span for each in node.statics if each.name == name)
+    names = (node.parts for node in walk(item) if isinstance(node, Name) and len(node.parts) == 2)
+    return any(first in statics and last == name for first, last in names)
 
 
 def _declaration_around(document: Document, symbol: Symbol) -> Declaration | None:

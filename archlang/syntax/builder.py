@@ -87,11 +87,10 @@ _LINES: dict[str, tuple[type[tree.Commented], str]] = {
     "average_column": (tree.Column, "_ title average _ metric _ at"),
     "columns": (tree.Columns, "_ title metric _ *at best_of"),
 }
-_LOOPS = (tree.Repeat, tree.Stack, tree.Halting, tree.Scan, tree.Experts)
 # Nodes that can contain their own kind: each is a level.
-_LEVELS = (
-    tree.Pipe, tree.Conditional, tree.Binary, tree.Range, tree.Unary, tree.ListOf, tree.Call, tree.ConditionalType,
-    tree.Body, tree.If, *_LOOPS, tree.Unclear,
+_Level = (
+    tree.Pipe | tree.Conditional | tree.Binary | tree.Range | tree.Unary | tree.ListOf | tree.Call
+    | tree.ConditionalType | tree.Body | tree.If | tree.Loop | tree.Unclear
 )  # fmt: skip
 _SETTINGS = (tree.Setting, tree.Variation, tree.Sought)
 _TABLE_LINES = (tree.Row, tree.Column, tree.Columns)
@@ -239,7 +238,7 @@ class TreeBuilder:
         return values
 
     def _nested(self, node: N) -> N:
-        depth = isinstance(node, _LEVELS) + max(map(self._depth, children(node)), default=0)
+        depth = isinstance(node, _Level) + max(map(self._depth, children(node)), default=0)
         if depth > DEEPEST:
             raise TooDeep(node.span)
         self._depths[id(node)] = depth, node
@@ -418,7 +417,7 @@ class TreeBuilder:
             self._report_empty_text(parts)
         span, values = self._span(parts), self._fields(kind, fields, parts)
         node = kind(**values, span=span, **self._comments_of(span))
-        return self._nested(node) if isinstance(node, _LEVELS) else node
+        return self._nested(node) if isinstance(node, _Level) else node
 
     def _has_taken_name(self, kind: type[tree.Node], parts: Parts) -> bool:
         """Whether the name of a statement stands on another line than the keyword beside it."""
@@ -426,7 +425,7 @@ class TreeBuilder:
             word, name, _, value = parts
             is_bound = kind is tree.Charge or getattr(value, "arguments", None) is not None
         else:
-            name, _, word = parts[:3] if kind in _LOOPS else (None, None, None)
+            name, _, word = parts[:3] if issubclass(kind, tree.Loop) else (None, None, None)
             is_bound = name is not None
         return is_bound and self._span([name]).line != self._span([word]).line
 

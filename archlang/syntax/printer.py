@@ -16,7 +16,6 @@ _WORD = len("train ")
 
 Item = tree.Use | tree.Definition | tree.Extern | tree.Recipe | tree.Table
 Simple = tree.Let | tree.Assign | tree.Update | tree.Charge | tree.Return | tree.Emit
-Loop = tree.Repeat | tree.Stack | tree.Halting | tree.Scan | tree.Experts
 
 
 def format_program(program: tree.Program) -> str:
@@ -258,7 +257,7 @@ def _statement(statement: tree.Statement, indent: int) -> str:
     return _on_lines(statement, indent)
 
 
-def _on_lines(statement: Simple | Loop | tree.If, indent: int) -> str:
+def _on_lines(statement: Simple | tree.Loop | tree.If, indent: int) -> str:
     if isinstance(statement, Simple):
         return laid(_head(statement), indent, indent)
     text = laid((_head(statement), " {"), indent, indent)[:-1]
@@ -275,7 +274,7 @@ def _unread(missing: tree.Missing) -> str:
     return " ".join(missing.span.text.split())
 
 
-def _head(statement: Simple | Loop | tree.If) -> Doc:
+def _head(statement: Simple | tree.Loop | tree.If) -> Doc:
     """Returns a statement up to its body."""
     match statement:
         case tree.Let(name=name, value=value):

@@ -374,6 +374,7 @@ class Unclear(Commented):
     body: Body
 
 
+Loop = Repeat | Stack | Halting | Scan | Experts
 Statement = (
     Let | Assign | Update | Charge | Return | Emit | If | Repeat | Stack | Halting | Scan | Experts | Missing | Unclear
 )
