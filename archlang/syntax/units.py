@@ -71,7 +71,7 @@ def is_named(token: Token | None) -> bool:
 
 def items(tokens: list[Token]) -> Iterator[list[Token]]:
     """Yields the tokens of each item, and of what stands before the first one."""
-    heads = _closers(tokens)
+    heads = closers(tokens)
     start, depth, has_body = 0, 0, False
     for index, token in enumerate(tokens):
         is_complete = has_body and depth == 0 and is_word(token) and is_first(tokens, index)
@@ -110,7 +110,7 @@ def _begins_item(tokens: list[Token], start: int, index: int, depth: int, heads:
     return depth == 0 or (token.column == 1 and has_name)
 
 
-def _closers(tokens: list[Token]) -> dict[int, int]:
+def closers(tokens: list[Token]) -> dict[int, int]:
     """Returns the index of the bracket that closes each other one."""
     opened: list[int] = []
     pairs: dict[int, int] = {}
@@ -249,7 +249,7 @@ class _Layout:
         if header is None and self._open:
             return False
         header = header or 0
-        tokens, pairs, index = self._balanced, _closers(self._balanced[header:]), header
+        tokens, pairs, index = self._balanced, closers(self._balanced[header:]), header
         while index < len(tokens):
             if is_first(tokens, index) and (tokens[index].column or 0) > column and _begins_line_of_body(tokens, index):
                 tokens.insert(index, _empty("LBRACE", tokens[max(0, index - 1)]))

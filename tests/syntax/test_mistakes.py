@@ -159,7 +159,7 @@ def test_a_line_of_a_recipe_or_a_table_does_not_swallow_the_next(text: str, plac
             "expected a value, found `repeat`",
             "write the loop before",
         ),
-        ("block b(h: s) -> s {\n    returnh\n}", "a space is missing in `returnh`", "write `return h`"),
+        ("block b(h: s) -> s {\n    returnh\n}", "no statement begins with `returnh`", "write `return h`"),
         (
             "recipe r {\n    task t\n    model m\n    model.d = 4\n}",
             "expected a part of a recipe",
@@ -361,41 +361,6 @@ def test_a_comment_of_many_signs_in_a_line_of_a_table_takes_no_time() -> None:
     assert mistake.span.text == "other"
 
 
-@pytest.mark.parametrize(
-    ("line", "together", "apart"),
-    [
-        ('row "A" r best of model.d', "best of", "bestof"),
-        ('row "A" r best of model.d', "of model", "ofmodel"),
-        ('row "A" r at model.d = 8', "at model", "atmodel"),
-        ('row "A" r claims median 0.5', "claims median", "claimsmedian"),
-        ('row "A" r claims 0.5', "claims 0.5", "claims0.5"),
-        ('column "A" average of other', "of other", "ofother"),
-    ],
-)
-def test_a_keyword_without_a_space_after_it_is_a_mistake_with_an_edit(line: str, together: str, apart: str) -> None:
-    text = f'table t {{\n    row "B" r\n    {line}\n    column "B" test.loss\n}}\n'
-    source = Source("p.arch", text.replace(together, apart))
-    _, (mistake,) = parse_tolerantly(source)
-    assert mistake.message.startswith("a space is missing in")
-    assert apply_edits(source.text, mistake.edits) == text
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("recipe q fromtrial { task ctl }\n", "a space is missing in `fromtrial`"),
-        ("recipe r { taskctl }\n", "a space is missing in `taskctl`"),
-        ("block b(h: seq[n, d]) -> seq[n, d] {\n    returnnorm(h)\n}\n", "a space is missing in `returnnorm`"),
-        ("block b(h: seq[n, d]) -> seq[n, d] {\n    repeat3 { h <- norm(h) }\n}\n", "a space is missing in `repeat3`"),
-        ("recipe r { varymodel.d in [1] }\n", "a space is missing in `varymodel.d`"),
-        ('table t {\n    row "A" absent ""\n}\n', "the reason after `absent` is empty"),
-    ],
-)
-def test_words_that_run_together_are_named(text: str, message: str) -> None:
-    _, diagnostics = parse_tolerantly(Source("p.arch", text))
-    assert diagnostics[0].message == message
-
-
 def test_a_misspelt_keyword_before_a_text_is_not_two_words() -> None:
     _, diagnostics = parse_tolerantly(Source("p.arch", 'table t {\n    columnss "A" test.loss\n}\n'))
     assert [mistake.remedy for mistake in diagnostics] == ["did you mean `columns`?"]
@@ -427,6 +392,11 @@ def test_an_operator_after_a_pipe_shows_both() -> None:
         "  |         --------- the pipe",
         "  help: write the pipe in parentheses: `(h |> relu) + …`",
     )
+
+
+def test_a_reason_without_words_is_a_mistake() -> None:
+    (mistake,) = mistakes('table t {\n    row "A" absent ""\n}\n')
+    assert mistake.message == "the reason after `absent` is empty"
 
 
 @pytest.mark.parametrize("line", ['row "" r', 'row " " absent "lost"', 'row "" claims 0.5', 'column "" test.f1'])
