@@ -137,7 +137,6 @@ def _braces(tokens: list[Token]) -> tuple[int, int]:
 class _Open:
     brace: Token
     indent: int
-    is_if: bool
     body: int | None = None
 
 
@@ -161,9 +160,9 @@ class _Layout:
                 around = self._open[-1].body if self._open else 1
                 if token in ("}", "else") or line <= (around or line) or _begins_line_of_body(self._tokens, index):
                     statement = line
-            if self._is_colon(index):
+            if _ends_header(self._tokens, index):
                 self._odd.append(OddBrace(token))
-                self._open.append(_Open(token, line, is_if=False))
+                self._open.append(_Open(token, line))
                 self._balanced.append(_empty("LBRACE", token, is_written=True))
                 continue
             if (
@@ -174,7 +173,7 @@ class _Layout:
             ):
                 self._close_missing(token)
             if token == "{":
-                self._open.append(_Open(token, statement, self._is_if(index)))
+                self._open.append(_Open(token, statement))
             if token == "}":
                 self._close(index, token, line)
                 if is_first(self._tokens, index):
@@ -185,9 +184,6 @@ class _Layout:
         while self._open:
             self._close_missing(None)
         return self._balanced, self._odd
-
-    def _is_colon(self, index: int) -> bool:
-        return _ends_header(self._tokens, index)
 
     def _begin_line(self, index: int, token: Token, column: int) -> None:
         if token in CLOSERS or not is_word(token):
@@ -213,11 +209,6 @@ class _Layout:
         else:
             self._odd.append(OddBrace(token))
 
-    def _is_if(self, index: int) -> bool:
-        """Returns whether a `{` is that of an `if` on its line."""
-        line, before = self._tokens[index].line, reversed(self._tokens[:index])
-        return any(token == "if" for token in takewhile(lambda token: token.line == line and token != "{", before))
-
     def _goes_on(self, index: int, indent: int) -> bool:
         """Returns whether the body that is `indent`ed goes on after a `}`."""
         line, brace = self._tokens[index].line, self._open[-1].brace
@@ -230,18 +221,8 @@ class _Layout:
             return False  # the header of the lines after it is missing
         if self._tokens[index + 1].line == line:
             return False
-        if self._open[-1].is_if and not self._is_before_else(index):
-            return False  # the `else` is missing
         column = following.column or 1
         return column > indent or (following == "}" and column == indent)
-
-    def _is_before_else(self, index: int) -> bool:
-        """Returns whether the next `}` of the same indentation stands before an `else`."""
-        column = self._tokens[index].column or 0
-        for place in range(index + 1, len(self._tokens)):
-            if is_first(self._tokens, place) and (self._tokens[place].column or 0) <= column:
-                return self._tokens[place] == "}" and self._tokens[place + 1 : place + 2] == ["else"]
-        return False
 
     def _open_missing(self, column: int) -> bool:
         """Adds the `{` of the last line with an indentation, if a body follows it; returns whether it did."""
