@@ -213,13 +213,6 @@ def if_missing(header: Span, word: Span) -> Diagnostic:
     return diagnostic.with_edits(insertion(header.source, header.start, "if "))
 
 
-def else_missing(closer: Span) -> Diagnostic:
-    """`closer` is the `}` of an `if`; the lines after it are indented deeper."""
-    message = "the lines after this `}` are indented as a body, which has no header"
-    diagnostic = Diagnostic("E0101", message, closer, "expected `} else {`", remedy="write `} else {`")
-    return diagnostic.with_edits(Edit(closer, "} else {"))
-
-
 def colon_for_brace(colon: Span) -> Diagnostic:
     remedy = "write `{`, and `}` after the body"
     diagnostic = Diagnostic("E0101", "a body stands between braces, found `:`", colon, "expected `{`", remedy=remedy)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from typing import TYPE_CHECKING, Any
 
 from archlang.diagnostics.names import did_you_mean
@@ -151,57 +150,36 @@ class Recovery(Feed):
         assert opener is not None, "the unit has a body"
         assert closer is not None, "each body is closed"
         self.stack.put("LBRACE", "{", opener.start_pos or 0, opener.end_pos or 0)
-        index = start = 0
-        while index < len(unit.body):
-            each, following = unit.body[index], unit.body[index + 1 :]
-            index += 1
+        start = 0
+        for each, following in zip(unit.body, [*unit.body[1:], None], strict=True):
             if self._is_recipe:
                 self._read_part(each)
                 continue
             if not _is_else(each):
                 start = len(self.stack.values)
-            index += self._read_statement(each, following, start)
+            self._read_statement(each, following is not None and _is_else(following), start)
         written = ([token for token in other.tokens if token] for other in others or ())
         if after := next(filter(None, written), None):
-            self._report_after_item(after)  # lines whose header may be missing
+            # Lines whose header may be missing.
+            place = Place(self._source, [], after[0], after, None, Stack(self._builder), is_in_recipe=False)
+            self._report(explain(place))
         if not closer and self.stack.accepts("MISSING_LINE"):
             self.stack.put("MISSING_LINE", "", closer.start_pos or 0, closer.start_pos or 0)
         self.stack.put("RBRACE", "}", closer.start_pos or 0, closer.end_pos or 0)
 
-    def _report_after_item(self, tokens: list[Token]) -> None:
-        outside = Stack(self._builder)
-        self._report(explain(Place(self._source, [], tokens[0], tokens, None, outside, is_in_recipe=False)))
-
-    def _read_statement(self, unit: Unit, following: list[Unit], start: int) -> int:
-        """Reads a statement that begins at a size of the stack. Returns how many of the following units it has read."""
+    def _read_statement(self, unit: Unit, is_followed: bool, start: int) -> None:
+        """Reads a statement that begins at a size of the stack; one that `is_followed` by an `else` is no whole one."""
         size = len(self.stack.values)
         tokens = unit.tokens
         if unit.opener is None:
             if not self.feed(tokens, _LINE) and not self.put_rest(tokens):
                 self.stack.cut(size)
                 self._put_statement(tokens)
-            return 0
-        if (branches := self._value_of_branches(tokens, following)) is not None:
-            self.feed(tokens, ("LBRACE",))
-            self.stack.cut(size)
-            self._put_statement([*tokens, *filter(None, [unit.closer])])
-            return branches
-        is_followed = bool(following) and _is_else(following[0])
+            return
         self._read_header(unit, size, is_followed)
         self._read_body(unit)
         if not is_followed:
             self._settle(start, tokens or [unit.first])
-        return 0
-
-    def _value_of_branches(self, tokens: list[Token], following: list[Unit]) -> int | None:
-        """Returns the number of units that belong to an `if` in place of a value; None if there is no such `if`."""
-        place = 2 if tokens[1:2] in (["="], ["<-"]) else 1 if tokens[:1] in (["return"], ["emit"]) else 0
-        if not place or tokens[place : place + 1] != ["if"]:
-            return None
-        count = 0
-        while count < len(following) and _is_else(following[count]):
-            count += 1
-        return count
 
     def _read_header(self, unit: Unit, size: int, is_followed: bool) -> None:
         """Reads the header of a body in a body; an `if` or `else` that cannot be read stays one."""
@@ -211,8 +189,7 @@ class Recovery(Feed):
         is_branch = _is_else(unit) and self.stack.accepts("ELSE", settles=True)
         size = len(self.stack.values) if is_branch else size
         if not tokens:
-            before = self._tokens[max(0, bisect_left(self._starts, start) - 1)]
-            self._report(mistakes.else_missing(self.span(before)) if not opener else explain(self._place([opener], 0)))
+            self._report(explain(self._place([opener], 0)))
             if is_branch:
                 self.stack.put("ELSE", "else", start, start)
             else:

@@ -105,7 +105,6 @@ def test_a_value_on_the_next_line_that_is_no_loop_is_the_value() -> None:
     [
         "{ h }",
         "{ relu(h) } else { h }",
-        "{\n        relu(h)  # {\n    } else if b {\n        h\n    } else {\n        norm(h)\n    }",
     ],
 )
 def test_an_if_with_bodies_in_place_of_a_value_is_one_mistake(before: str, bodies: str) -> None:
