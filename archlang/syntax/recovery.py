@@ -151,13 +151,13 @@ class Recovery(Feed):
         assert closer is not None, "each body is closed"
         self.stack.put("LBRACE", "{", opener.start_pos or 0, opener.end_pos or 0)
         start = 0
-        for each, following in zip(unit.body, [*unit.body[1:], None], strict=True):
+        for index, each in enumerate(unit.body):
             if self._is_recipe:
                 self._read_part(each)
                 continue
             if not _is_else(each):
                 start = len(self.stack.values)
-            self._read_statement(each, following is not None and _is_else(following), start)
+            self._read_statement(each, any(map(_is_else, unit.body[index + 1 : index + 2])), start)
         written = ([token for token in other.tokens if token] for other in others or ())
         if after := next(filter(None, written), None):
             # Lines whose header may be missing.
