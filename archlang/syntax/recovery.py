@@ -55,8 +55,6 @@ class Recovery(Feed):
         elif self._is_recipe:
             self._read_recipe_header(header.tokens, word)
         else:
-            if word == "extern" and (len(header.tokens) < 2 or header.tokens[1] not in _EXTERNS):
-                self._complete_extern(header.tokens)
             Header(self, header.tokens, word != "extern").read()
         if word in ITEM_WORDS[1:] and word != "extern":
             self._read_item_body(header, others)
@@ -97,22 +95,6 @@ class Recovery(Feed):
         word = Token(near.upper(), near, start, first.line, first.column, None, None, end)
         header.tokens = [word, *header.tokens[1:]] if header.tokens else [word]
         return near
-
-    def _complete_extern(self, tokens: list[Token]) -> None:
-        """Puts the kind of an extern that is missing or misspelt."""
-        from lark import Token
-
-        following = tokens[1] if len(tokens) > 1 and tokens[1].line == tokens[0].line else None
-        if following is None:
-            self.report_incomplete(tokens[:1], ("`block`", "`task`", "`optimizer`", "`settings`"))
-        else:
-            self.stack.feed(tokens[0])
-            self.report_unexpected(tokens, 1)
-            self.stack.cut(0)
-        near = did_you_mean(following, _EXTERNS) if following is not None and is_word(following) else None
-        kind = near or ("task" if any(token in ("gives", "causal") for token in tokens) else "block")
-        end = tokens[0].end_pos
-        tokens[1 : 2 if near else 1] = [Token(kind.upper(), kind, end, tokens[0].line, 0, None, None, end)]
 
     def _read_recipe_header(self, tokens: list[Token], word: str) -> None:
         if self.feed(tokens, ("LBRACE",)):
@@ -275,9 +257,6 @@ class Recovery(Feed):
             self.stack.cut(size)
             self.put_line(tokens)
             return True
-
-
-_EXTERNS = ("block", "task", "optimizer", "settings")
 
 
 def _is_else(unit: Unit) -> bool:
