@@ -298,8 +298,6 @@ class _Cutter:
         self._place = 0
         # The column of each line.
         self._columns = {token.line: token.column or 0 for token in reversed(tokens)}
-        # The other ones of braces that begin no body.
-        self._skipped: set[int] = set()
 
     def read(self) -> list[Unit]:
         """Returns the header of the item with its body, and what follows it."""
@@ -348,10 +346,7 @@ class _Cutter:
                 parens.append(token)
             elif token in (")", "]") and parens:
                 parens.pop()
-            elif token.type == "LBRACE" and is_recipe:
-                self._skipped.add(self._closers[place])
-            if place not in self._skipped:
-                current.append(token)
+            current.append(token)
             self._place += 1
         return [*units, Unit(current)] if current else units
 
