@@ -260,6 +260,9 @@ def unknown_path(span: Span, path: str, possible: Iterable[str]) -> Diagnostic:
         return replace(diagnostic, remedy=f"name a static, as in `{path}.…`; another {path} is another recipe")
     if path in ("task.seed", "model.seed", "train.seed"):
         return replace(diagnostic, remedy="write `seed`").with_edits(Edit(span, "seed"))
+    if path.startswith("train.charges."):  # earlier versions wrote so
+        called = path.replace("charges", "losses", 1)
+        return replace(diagnostic, remedy=f"here it is called `{called}`").with_edits(Edit(span, called), is_safe=True)
     possible = tuple(possible)
     of_this_name = sorted(each for each in possible if each.rpartition(".")[2] == path)
     kind, _, name = path.rpartition(".")

@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import math
 import operator
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Any
@@ -26,7 +27,7 @@ from pydantic import (
 from archlang.files.limits import LARGEST_INTEGER
 from archlang.plan.plan import BoundExtern, Plan, PublishedResult
 from archlang.tasks.kit.metrics import rank
-from archlang.types.statics import StaticValue, static_to_json
+from archlang.types.statics import StaticValue, Symbol, static_to_json
 
 RUN, DATA, VERSIONS, RESULTS = "run.json", "data.json", "versions.json", "results.json"
 VOCABULARY = "vocabulary.json"
@@ -99,12 +100,34 @@ def _claim_to_json(claim: PublishedResult) -> dict[str, object]:
     return {**facts, "at": at, "from": claim.origin, **({"median": True} if claim.median else {})}
 
 
-Claim = Annotated[PublishedResult, BeforeValidator(_claim_from_json), PlainSerializer(_claim_to_json)]
+# The weights of auxiliary losses, and a value of `supervise`, in the words of earlier versions and of this one.
+_EARLIER, _TODAY = ("charges", "carried"), ("losses", "deep")
+
+
+def _reworded(
+    statics: Mapping[str, StaticValue], before: tuple[str, str], after: tuple[str, str]
+) -> Mapping[str, StaticValue]:
+    supervise = {name: Symbol(after[1]) for name in ("supervise", "train.supervise")}
+    return {
+        re.sub(rf"^(train\.)?{before[0]}\.", rf"\g<1>{after[0]}.", name): (
+            supervise.get(name, value) if value == Symbol(before[1]) else value
+        )
+        for name, value in statics.items()
+    }
+
+
+Claim = Annotated[
+    PublishedResult,
+    BeforeValidator(_claim_from_json),
+    AfterValidator(lambda claim: replace(claim, at=_reworded(claim.at, _EARLIER, _TODAY))),
+    PlainSerializer(_claim_to_json),
+]
 
 
 def _upgraded(statics: Mapping[str, StaticValue], prefix: str = "") -> Mapping[str, StaticValue]:
-    """Adds the settings that a record from before they existed lacks: runs dropped the last incomplete batch, and
-    `label_smoothing` was the weight of each other class."""
+    """Returns the statics of a record in today's words, with the settings that a record from before they existed lacks:
+    runs dropped the last incomplete batch, and `label_smoothing` was the weight of each other class."""
+    statics = _reworded(statics, _EARLIER, _TODAY)
     smoothing, weight = f"{prefix}label_smoothing", f"{prefix}other_class_weight"
     if smoothing in statics and weight not in statics:
         statics = {**statics, smoothing: 0.0, weight: statics[smoothing]}
@@ -112,7 +135,8 @@ def _upgraded(statics: Mapping[str, StaticValue], prefix: str = "") -> Mapping[s
 
 
 def _downgraded(statics: Mapping[str, StaticValue], prefix: str = "") -> Mapping[str, StaticValue]:
-    """Returns statics as `_upgraded` was given them, or unchanged if it gives no such statics."""
+    """Returns statics as `_upgraded` was given them; with all settings if no earlier version could have such ones."""
+    statics = _reworded(statics, _TODAY, _EARLIER)
     smoothing, weight, drop_last = (
         f"{prefix}{name}" for name in ("label_smoothing", "other_class_weight", "drop_last")
     )
@@ -237,13 +261,13 @@ class StepMetrics(FileModel):
     lr: Measurement
     gradient_norm: OptionalNumber
     mean_depth: OptionalNumber
-    charges: Annotated[Metrics, Field(exclude_if=operator.not_)] = {}
-    """what blocks add to the loss, before weighting, by name"""
+    losses: Annotated[Metrics, Field(validation_alias="charges", exclude_if=operator.not_)] = {}  # earlier name
+    """the auxiliary losses before weighting, by name"""
 
     def scalars(self) -> dict[str, float]:
         """Returns the values that were measured, for curves."""
         values = {"loss": self.loss, "lr": self.lr, "gradient_norm": self.gradient_norm, "mean_depth": self.mean_depth}
-        values |= {f"charges.{name}": charge for name, charge in self.charges.items()}
+        values |= {f"losses.{name}": loss for name, loss in self.losses.items()}
         return {name: value for name, value in values.items() if value is not None}
 
 
@@ -443,7 +467,7 @@ class CheckpointState(BaseModel):
     trained: dict[str, Any] | None = None  # Any: tensors, which are checked when they are loaded
     """the trained weights by name, if the checkpoint's weights are their average"""
     carried: dict[str, Any] | None = None  # Any: as above
-    """with `supervise = carried`, the examples that the loop has begun, and its states"""
+    """with `supervise = deep`, earlier `carried`, the examples that the loop has begun, and its states"""
 
     def stored(self) -> dict[str, Any]:  # Any: see above
         """Returns a dict of tensors and builtins, as `torch.load(weights_only=True)` accepts it."""

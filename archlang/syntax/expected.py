@@ -33,7 +33,7 @@ _GROUPS: tuple[tuple[str, frozenset[str], frozenset[str]], ...] = (
     (
         "a statement",
         frozenset(("LET", "RETURN")),
-        frozenset(("LET", "CHARGE", "RETURN", "EMIT", "IF", "REPEAT", "STACK", "SCAN", "NAME")),
+        frozenset(("LET", "LOSS", "RETURN", "EMIT", "IF", "REPEAT", "STACK", "SCAN", "NAME")),
     ),
     (ITEM, frozenset(("USE", "EXTERN")), frozenset(("USE", "BLOCK", "MODEL", "EXTERN", "RECIPE", "TABLE", "$END"))),
     (

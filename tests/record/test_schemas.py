@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from archlang.plan.from_file import plan_recipe
 from archlang.record import schemas
 from archlang.record.mistakes import RunError
-from archlang.record.reading import read_metrics, read_record, read_results
+from archlang.record.reading import parse_metrics, read_metrics, read_record, read_results
 from archlang.types.statics import InstanceOf, Interval, StaticValue, Symbol, static_from_json, static_to_json
 
 STATICS: st.SearchStrategy[StaticValue] = st.recursive(
@@ -53,6 +53,13 @@ def test_a_record_from_before_a_setting_means_what_runs_did_then(smoothing: str,
     assert read_record(tmp_path, "run.json", schemas.RunRecord) == run
     today = schemas.RunRecord.of(plan_recipe(program, sets={"train.label_smoothing": smoothing}), "32")
     assert today.downgraded() == today
+
+
+def test_the_losses_of_a_step_are_read_by_their_earlier_name() -> None:
+    step = schemas.StepMetrics(step=1, loss=2.0, lr=0.1, gradient_norm=None, mean_depth=None, losses={"balance": 0.5})
+    line = schemas.json_line(step)
+    assert '"losses"' in line
+    assert parse_metrics(line) == parse_metrics(line.replace("losses", "charges")) == step
 
 
 def results(value: float) -> schemas.Results:

@@ -45,14 +45,14 @@ class Statements(Section):
     def update(self, parts: Parts) -> tree.Update:
         return self._binding(tree.Update, parts, parts[0])
 
-    def charge(self, parts: Parts) -> tree.Charge:
+    def loss(self, parts: Parts) -> tree.Loss:
         """Raises:
         LineTaken: the name begins the next line, so that it may be bound there."""
-        charge = self._binding(tree.Charge, parts, parts[1])
+        loss = self._binding(tree.Loss, parts, parts[1])
         word = self._context.token_span(parts[0])
-        if word.line != charge.name_span.line:
+        if word.line != loss.name_span.line:
             raise LineTaken
-        return charge
+        return loss
 
     def _binding(self, kind: Callable[..., N], parts: Parts, name: Token) -> N:
         name_span = self._context.token_span(name)
