@@ -5,9 +5,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from archlang.diagnostics import Diagnostic, Edit, Label
-from archlang.diagnostics.edits import features_declared, insertion, is_in_signature, static_set, without_item, word_in
+from archlang.diagnostics.edits import features_declared, insertion, is_in_signature, static_set, without_item
 from archlang.diagnostics.messages import Message, Messages
-from archlang.diagnostics.names import listed, misspelt, plural
+from archlang.diagnostics.names import listed, misspelt, plural, renamed
 from archlang.names.library import static_called
 from archlang.source import Span
 from archlang.source.source import SETTING
@@ -44,13 +44,7 @@ def unknown_static(
         return replace(diagnostic, remedy=_ELSEWHERE[name])
     if called is None:
         return misspelt(diagnostic, name, possible)
-    return _called(diagnostic, name, called, is_safe=called == weight)
-
-
-def _called(diagnostic: Diagnostic, name: str, called: str, *, is_safe: bool) -> Diagnostic:
-    place = word_in(diagnostic.span, name)
-    diagnostic = replace(diagnostic, remedy=f"here it is called `{called}`")
-    return diagnostic.with_edits(None if place is None else Edit(place, called), is_safe=is_safe)
+    return renamed(diagnostic, name, called, is_safe=called == weight)
 
 
 # What other libraries set for an optimizer or a training run, and this one elsewhere.
@@ -191,7 +185,7 @@ def where_violated(
     diagnostic = Diagnostic("E0304", message, span, "does not hold", labels, "change one of these values")
     called = static_called(facts[0][1], possible)
     if called is not None:
-        return _called(diagnostic, facts[0][1], called, is_safe=True)
+        return renamed(diagnostic, facts[0][1], called, is_safe=True)
     return misspelt(diagnostic, facts[0][1], possible)
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 import json
 import math
 import operator
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Any
@@ -100,34 +99,14 @@ def _claim_to_json(claim: PublishedResult) -> dict[str, object]:
     return {**facts, "at": at, "from": claim.origin, **({"median": True} if claim.median else {})}
 
 
-# The weights of auxiliary losses, and a value of `supervise`, in the words of earlier versions and of this one.
-_EARLIER, _TODAY = ("charges", "carried"), ("losses", "deep")
-
-
-def _reworded(
-    statics: Mapping[str, StaticValue], before: tuple[str, str], after: tuple[str, str]
-) -> Mapping[str, StaticValue]:
-    supervise = {name: Symbol(after[1]) for name in ("supervise", "train.supervise")}
-    return {
-        re.sub(rf"^(train\.)?{before[0]}\.", rf"\g<1>{after[0]}.", name): (
-            supervise.get(name, value) if value == Symbol(before[1]) else value
-        )
-        for name, value in statics.items()
-    }
-
-
-Claim = Annotated[
-    PublishedResult,
-    BeforeValidator(_claim_from_json),
-    AfterValidator(lambda claim: replace(claim, at=_reworded(claim.at, _EARLIER, _TODAY))),
-    PlainSerializer(_claim_to_json),
-]
+Claim = Annotated[PublishedResult, BeforeValidator(_claim_from_json), PlainSerializer(_claim_to_json)]
 
 
 def _upgraded(statics: Mapping[str, StaticValue], prefix: str = "") -> Mapping[str, StaticValue]:
-    """Returns the statics of a record in today's words, with the settings that a record from before they existed lacks:
-    runs dropped the last incomplete batch, and `label_smoothing` was the weight of each other class."""
-    statics = _reworded(statics, _EARLIER, _TODAY)
+    """Returns the statics of a record in the words of this version: earlier ones called the weights of auxiliary losses
+    `charges`, and deep supervision `carried`. Adds the settings that a record from before they existed lacks: runs
+    dropped the last incomplete batch, and `label_smoothing` was the weight of each other class."""
+    statics = _reworded(statics, prefix, ("charges", "losses"), ("carried", "deep"))
     smoothing, weight = f"{prefix}label_smoothing", f"{prefix}other_class_weight"
     if smoothing in statics and weight not in statics:
         statics = {**statics, smoothing: 0.0, weight: statics[smoothing]}
@@ -136,7 +115,7 @@ def _upgraded(statics: Mapping[str, StaticValue], prefix: str = "") -> Mapping[s
 
 def _downgraded(statics: Mapping[str, StaticValue], prefix: str = "") -> Mapping[str, StaticValue]:
     """Returns statics as `_upgraded` was given them; with all settings if no earlier version could have such ones."""
-    statics = _reworded(statics, _TODAY, _EARLIER)
+    statics = _reworded(statics, prefix, ("losses", "charges"), ("deep", "carried"))
     smoothing, weight, drop_last = (
         f"{prefix}{name}" for name in ("label_smoothing", "other_class_weight", "drop_last")
     )
@@ -144,6 +123,13 @@ def _downgraded(statics: Mapping[str, StaticValue], prefix: str = "") -> Mapping
         return statics
     kept = {name: value for name, value in statics.items() if name not in (weight, drop_last)}
     return {name: statics[weight] if name == smoothing else value for name, value in kept.items()}
+
+
+def _reworded(statics: Mapping[str, StaticValue], prefix: str, weights: Sequence[str], deep: Sequence[str]) -> Statics:
+    old, new = (f"{prefix}{word}." for word in weights)
+    reworded = {name.replace(old, new): value for name, value in statics.items()}
+    is_deep = statics.get(f"{prefix}supervise") == Symbol(deep[0])
+    return {**reworded, f"{prefix}supervise": Symbol(deep[1])} if is_deep else reworded
 
 
 def _upgraded_extern(train: BoundExtern | None) -> BoundExtern | None:

@@ -11,24 +11,8 @@ _GROUPS: tuple[tuple[str, frozenset[str], frozenset[str]], ...] = (
     (
         "a value",
         frozenset(("NUMBER", "STRING", "NAME")),
-        frozenset(
-            (
-                "NUMBER",
-                "STRING",
-                "NAME",
-                "DOTTED",
-                "TRUE",
-                "FALSE",
-                "NOT",
-                "MINUS",
-                "LSQB",
-                "LPAR",
-                "SCAN",
-                "EXPERTS",
-                "REPEAT",
-                "STACK",
-            )
-        ),
+        frozenset(("NUMBER", "STRING", "NAME", "DOTTED", "TRUE", "FALSE", "NOT", "MINUS", "LSQB", "LPAR"))
+        | {"SCAN", "EXPERTS", "REPEAT", "STACK"},
     ),
     (
         "a statement",

@@ -388,8 +388,8 @@ class _Cutter:
             return not is_recipe
         closer, following = self._closers[place], self._tokens[place + 1 : place + 3]
         is_header = header[0] in _HEADERS or any(token in _LOOPS for token in header)
-        is_statement = following[:1] == ["}"] or following[1:] in (["="], ["<-"])
-        is_statement = is_statement or begins_statement(self._tokens, place + 1)
+        is_bound = following[1:] in (["="], ["<-"])
+        is_statement = is_bound or following[:1] == ["}"] or begins_statement(self._tokens, place + 1)
         return is_header or is_statement or self._tokens[closer].line != header[-1].line
 
     def _begins(self, place: int, current: list[Token], parens: list[Token], is_recipe: bool, indent: int) -> bool:

@@ -165,7 +165,6 @@ class Data:
 
 
 def _count_scored(split: Split) -> np.ndarray | None:
-    """Returns the number of scored positions of each item; None if items are scored as a whole."""
     if not isinstance(split.targets, Ragged):
         return None
     if split.scored is None:
@@ -208,7 +207,6 @@ class Sampler:
         self._order = self._epoch(self.epoch)
 
     def __len__(self) -> int:
-        """The number of batches in this epoch."""
         return len(self._order)
 
     def _epoch(self, epoch: int) -> list[np.ndarray]:

@@ -16,7 +16,7 @@ from torch import Tensor
 from archlang.backend.architecture import Architecture
 from archlang.backend.runtime.loops import StepResults
 from archlang.backend.runtime.targets import judging
-from archlang.graph.operations import Halting
+from archlang.graph.operations import LOSSES, Halting
 from archlang.graph.step_results import loop_of_results
 from archlang.tasks.kit.split import Form
 from archlang.tasks.kit.task import LossRule
@@ -172,9 +172,8 @@ def add_costs(
     """Adds the weighted ponder and auxiliary losses to the loss of a part, which has a share of its batch's samples."""
     if settings.ponder:
         loss = loss + settings.ponder * share * ponder
-    weights = settings.losses if auxiliary else {}
     for name, value in auxiliary.items():
-        loss = loss + weights.get(name, 1.0) * share * value
+        loss = loss + getattr(settings, f"{LOSSES}{name}", 1.0) * share * value
     return loss
 
 

@@ -90,12 +90,6 @@ class Settings:
         split, _, metric = self.select.partition(".")
         return split, metric
 
-    @property
-    def losses(self) -> dict[str, float]:
-        """The weights of auxiliary losses that the recipe sets, by name."""
-        named = {name.removeprefix(LOSSES): value for name, value in self.statics.items() if name.startswith(LOSSES)}
-        return {name: float(value) for name, value in named.items() if isinstance(value, int | float)}
-
     # Schedules. The formulas are those of the papers' programs; `optimizers.arch` lists them.
 
     def learning_rate(self, step: int, total: int) -> float:

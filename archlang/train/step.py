@@ -56,8 +56,7 @@ class EagerStep:
         return loss, self._update()
 
     def _shrink(self, count: int) -> str | None:
-        # Processes that wait for each other would not all retry, and the states of deep supervision are
-        # those of a whole batch.
+        # Processes that wait for each other would not all retry, and deep supervision keeps states of a whole batch.
         is_divisible = self.run.fabric.world_size == 1 and self.run.deep is None
         return halve_micro([self.run], count) if is_divisible else None
 

@@ -380,7 +380,7 @@ recipe r {
     vary  train.losses.open in [0.1, 0.5]
 }
 
-recipe carried {
+recipe deep {
     task  ctl
     model m
     train adamw[steps = 1, supervise = deep, halt = halted]
@@ -423,12 +423,8 @@ def test_a_loss_takes_no_name_of_another_one_but_that_of_a_value(tmp_path: Path)
 
 
 def test_a_loss_of_a_block_that_a_recipe_passes_is_renamed_by_hand(tmp_path: Path) -> None:
-    text = LOSSES.replace("model m[d = 8]", "model m[d = 8, f: block = feedforward[8]]").replace(
-        "sparse(embed", "f(embed"
-    )
-    text = text.replace(
-        "    model m\n    train adamw[steps = 1, ch", "    model m[f = sparse]\n    train adamw[steps = 1, ch"
-    )
+    text = LOSSES.replace("m[d = 8]", "m[d = 8, f: block = feedforward[8]]").replace("sparse(embed", "f(embed")
+    text = text.replace("    model m\n", "    model m[f = sparse]\n", 1)
     document, offset = loss_in(tmp_path, text, "open")
     with pytest.raises(ErrorWithRemedy, match="may name it, by the block that is passed"):
         rename(Workspace(), document, offset, "paid")
