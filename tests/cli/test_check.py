@@ -20,7 +20,7 @@ PRETTY = "block layer(h: seq[n, d]) -> seq[n, d] {\n    # why\n    return norm(h
 
 def test_a_program_without_mistakes_ends_with_0(archlang: Command, folder: Path) -> None:
     result = archlang("check", "good.arch")
-    assert (result.code, result.out, result.err) == (0, "1 file, no mistakes\n", "")
+    assert (result.code, result.out, result.err) == (0, "1 file, no errors\n", "")
 
 
 def test_a_mistake_is_printed_to_stderr_with_exit_code_1(archlang: Command, folder: Path) -> None:
@@ -73,7 +73,7 @@ def test_a_folder_checks_all_programs_in_it(archlang: Command, folder: Path) -> 
     (folder / "deep" / "er").mkdir(parents=True)
     (folder / "good.arch").rename(folder / "deep" / "er" / "good.arch")
     (folder / "deep" / "notes.txt").write_text("no program")
-    assert archlang("check", "deep").out == "1 file, no mistakes\n"
+    assert archlang("check", "deep").out == "1 file, no errors\n"
 
 
 def test_a_mistake_in_a_shared_file_is_reported_once(archlang: Command, folder: Path) -> None:
@@ -132,9 +132,7 @@ def test_garbage_is_collected_as_before_when_a_check_is_over(archlang: Command, 
 def test_fix_corrects_the_file_and_says_what_it_changed(archlang: Command, folder: Path) -> None:
     result = archlang("check", "--fix", "bad.arch", "good.arch")
     assert (result.code, result.err) == (0, "")
-    assert (
-        result.out == "corrected bad.arch:2:12: unknown block `nrom`\n2 files, 1 mistake corrected, no mistakes left\n"
-    )
+    assert result.out == "corrected bad.arch:2:12: unknown block `nrom`\n2 files, 1 correction, no errors left\n"
     assert (folder / "bad.arch").read_text(encoding="utf-8") == GOOD
 
 
