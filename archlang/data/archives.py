@@ -17,8 +17,7 @@ from typing import BinaryIO
 from filelock import FileLock
 
 from archlang.data import mistakes
-from archlang.data.digests import Digest
-from archlang.data.registry import Held
+from archlang.data.registry import Digest, Held
 from archlang.data.stored import Stored, digest_of
 from archlang.files.atomic import atomic_folder
 from archlang.files.limits import LARGEST_JSON
