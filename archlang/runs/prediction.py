@@ -276,18 +276,7 @@ class _Reader:
 
     def batches(self, size: int) -> Iterator[np.ndarray]:
         """Yields the items of each batch, short ones first; of one length each, if the model continues them."""
-        lengths = self._data.lengths
-        order = np.argsort(lengths, kind="stable")
-        start = 0
-        while start < len(order):
-            stop = start + 1
-            while stop < len(order) and stop - start < size and self._fits(lengths, order[start], order[stop]):
-                stop += 1
-            yield order[start:stop]
-            start = stop
-
-    def _fits(self, lengths: np.ndarray, first: int, item: int) -> bool:
-        return not self._continues or bool(lengths[first] == lengths[item])
+        return self._data.items_by_length(size, math.inf, equal=self._continues)
 
     def read(self, items: np.ndarray) -> list[Prediction]:
         """Returns the predictions of a batch.
@@ -320,7 +309,7 @@ class _Reader:
 
     def _answered(self, batch: Batch, logits: Tensor, row: int, steps: float | None) -> Prediction:
         own = _row(batch, row)
-        texts = self._texts(own)
+        texts = field_texts(self._format, own)
         parts = tuple(answers_of(self._format, logits[row : row + 1], own, texts))
         predicted, targets = [part.predicted for part in parts], [part.target for part in parts]
         given_targets = [target for target in targets if target is not None]
@@ -359,7 +348,9 @@ class _Reader:
             right = [int(token) for token in batch.targets[row][batch.scored[row]]]
             target = join_words([word_of(words, token) for token in right if token != end], words)
         answer = join_words([part.predicted for part in parts], words)
-        return Prediction(self._spelled(self._texts(_row(batch, row))), answer, probability, parts, steps, target)
+        return Prediction(
+            self._spelled(field_texts(self._format, _row(batch, row))), answer, probability, parts, steps, target
+        )
 
     def _continued(self, batch: Batch) -> list[Prediction]:
         (prompt,), (name,) = batch.fields, batch.lengths
@@ -368,11 +359,6 @@ class _Reader:
         steps = self._steps(replace(batch, fields=(read,), lengths={name: torch.full((len(read),), read.shape[1])}))
         predictions = [self._written(batch, decoded, row, steps[row]) for row in range(len(prompt))]
         return [replace(prediction, target=None) for prediction in predictions]
-
-    # Texts
-
-    def _texts(self, batch: Batch) -> dict[str, tuple[str, ...]]:
-        return field_texts(self._format, batch)
 
     def _spelled(self, texts: Mapping[str, Sequence[str]]) -> dict[str, str]:
         words = {field.name: field.words for field in self._format.fields}

@@ -150,18 +150,18 @@ class Data:
         """Yields every item once, short items first: at most `size` items and about `tokens` tokens a batch."""
         return map(self.batch, self.items_by_length(size, tokens))
 
-    def items_by_length(self, size: int, tokens: int = 1 << 15) -> Iterator[np.ndarray]:
-        """Yields the items of each batch of `batches_by_length`."""
-        order = np.argsort(self.lengths, kind="stable")
-        start = 0
-        while start < len(order):
-            stop = start + 1
-            while (
-                stop < len(order) and stop - start < size and (stop - start + 1) * self.lengths[order[stop]] <= tokens
-            ):
-                stop += 1
-            yield order[start:stop]
-            start = stop
+    def items_by_length(self, size: int, tokens: float = 1 << 15, *, equal: bool = False) -> Iterator[np.ndarray]:
+        """Yields the items of each batch of `batches_by_length`; with `equal`, a batch has items of one length."""
+        batch: list[int] = []
+        for item in np.argsort(self.lengths, kind="stable"):
+            length = self.lengths[item]
+            is_full = len(batch) == size or (len(batch) + 1) * length > tokens
+            if batch and (is_full or (equal and length != self.lengths[batch[0]])):
+                yield np.asarray(batch)
+                batch = []
+            batch.append(item)
+        if batch:
+            yield np.asarray(batch)
 
 
 def _count_scored(split: Split) -> np.ndarray | None:
