@@ -438,8 +438,6 @@ class CheckpointState(BaseModel):
     """samples that go through the model at a time; None for the whole batch"""
     evaluated: Count = Field(validation_alias="looked", serialization_alias="looked")
     """the last step with an evaluation"""
-    best: Annotated[float, AllowInfNan(False)] | None
-    best_step: Count | None
     history: tuple[EvaluationMetrics, ...]
     sizes: dict[str, Count]
     """bytes of each JSON lines file"""
