@@ -143,7 +143,6 @@ def safe(name: str) -> bool:
 
 @contextmanager
 def _unpacking(path: Path) -> Iterator[None]:
-    """Raises a DataError that names the archive if it cannot be unpacked."""
     try:
         yield
     except (tarfile.TarError, EOFError, zlib.error, OSError) as error:

@@ -258,7 +258,6 @@ class _Part:
 
 
 def _plain(error: Any) -> str:  # Any: the reasons of requests are nested arbitrarily
-    """Returns the innermost reason of an error."""
     while (inner := getattr(error, "reason", None) or next(iter(getattr(error, "args", ())), None)) is not None:
         if isinstance(inner, str):
             return inner

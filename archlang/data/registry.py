@@ -142,7 +142,6 @@ class Dataset:
 
 
 def _lines(name: str = "official.tsv") -> list[list[str]]:
-    """Returns the rows of a table of this folder, without its header."""
     text = Path(__file__).with_name(name).read_text(encoding="utf-8")
     return [line.split("\t") for line in text.splitlines()[1:]]
 

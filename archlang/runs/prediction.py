@@ -233,19 +233,18 @@ def complete(
     if end is None and length is None:
         assert batch.scored is not None
         limits = {"answer_lengths": batch.scored.sum(1)}
-    decoded = module.decode(*batch.fields, lengths=batch.lengths, begin=begin, end=end, **limits)
+    decoded = module.decode(*batch.fields.values(), lengths=batch.lengths, begin=begin, end=end, **limits)
     tokens, device = decoded.tokens, decoded.tokens.device
     # The decoder has read the beginning and all tokens except the last; an ended answer, all tokens.
     field = torch.cat([torch.full((len(tokens), 1), begin, device=device), tokens], 1)
     field_lengths = decoded.lengths + int(end is not None)
     field = field[:, : int(field_lengths.max())]
     names = [field.name for field in input_format.fields]
-    fields = list(batch.fields)
-    fields.insert(written, field)
+    fields = {**batch.fields, names[written]: field}
     lengths = {**batch.lengths, names[written]: field_lengths}
     scored = torch.arange(field.shape[1], device=device) < field_lengths[:, None]
     completed = replace(
-        batch, fields=tuple(fields), lengths={name: lengths[name] for name in names},
+        batch, fields={name: fields[name] for name in names}, lengths={name: lengths[name] for name in names},
         targets=torch.full(field.shape, -1, device=device), scored=scored,
     )  # fmt: skip
     return completed, decoded
@@ -299,7 +298,7 @@ class _Reader:
     def _steps(self, batch: Batch) -> Sequence[float | None]:
         if self._has_steps:
             forward(self._module, batch)
-        return self._depths(len(batch.fields[0]))
+        return self._depths(len(batch.items))
 
     def _depths(self, count: int) -> Sequence[float | None]:
         depths = self._module.sample_depth
@@ -353,10 +352,12 @@ class _Reader:
         )
 
     def _continued(self, batch: Batch) -> list[Prediction]:
-        (prompt,), (name,) = batch.fields, batch.lengths
+        ((name, prompt),) = batch.fields.items()
         decoded = self._module.decode(begin=prompt, end=self._format.end, limit=self._length)
         read = torch.cat([prompt, decoded.choices], 1)[:, :-1]
-        steps = self._steps(replace(batch, fields=(read,), lengths={name: torch.full((len(read),), read.shape[1])}))
+        steps = self._steps(
+            replace(batch, fields={name: read}, lengths={name: torch.full((len(read),), read.shape[1])})
+        )
         predictions = [self._written(batch, decoded, row, steps[row]) for row in range(len(prompt))]
         return [replace(prediction, target=None) for prediction in predictions]
 
@@ -370,14 +371,14 @@ def field_texts(input_format: InputFormat, batch: Batch) -> dict[str, tuple[str,
     formats = {field.name: field for field in input_format.fields}
     return {
         name: formats[name].spell(field[0, : int(batch.lengths[name][0])].cpu().numpy())
-        for name, field in zip(batch.lengths, batch.fields, strict=True)
+        for name, field in batch.fields.items()
     }
 
 
 def _row(batch: Batch, row: int) -> Batch:
     one = slice(row, row + 1)
     return Batch(
-        batch.items[one], tuple(field[one] for field in batch.fields),
+        batch.items[one], {name: field[one] for name, field in batch.fields.items()},
         {name: lengths[one] for name, lengths in batch.lengths.items()}, batch.targets[one],
         None if batch.scored is None else batch.scored[one], batch.form, batch.points_at,
     )  # fmt: skip

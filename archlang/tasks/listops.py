@@ -294,7 +294,6 @@ class ListOps(ShippedTask):
     # Source `lra`.
 
     def _long(self, split: str, seed: int) -> Split:
-        """Draws trees with the parameters of Long Range Arena."""
         size = self.size(split) or LRA_SIZES[split]
         rng = RandomStream("listops lra", split, seed)
         return self._trees_of_arena(rng, size, LRA_SHARES[split], f"{split}_size", 2)

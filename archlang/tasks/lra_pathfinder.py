@@ -275,7 +275,6 @@ def _grow(rng: RandomStream, blocked: Canvas, wanted: Truths, dashes: int) -> _P
 
 
 def _try(rng: RandomStream, blocked: Canvas, dashes: int) -> _Path:
-    """Attempts to draw a path in each picture."""
     count = len(blocked)
     drawn, closed = _blank(count), blocked.copy()
     alive = np.arange(count)

@@ -248,15 +248,15 @@ def _written_field(module: nn.Module, split: Split, task: Task) -> int | None:
 def _matches(
     module: Architecture, batch: Batch, field: int, task: DecodableTask, watch: Callable[[float], None]
 ) -> tuple[np.ndarray, np.ndarray]:
-    names = list(batch.lengths)
-    source_lengths = {name: batch.lengths[name] for name in names if name != names[field]}
-    sources = [source for index, source in enumerate(batch.fields) if index != field]
-    answer_lengths = batch.lengths[names[field]] - int(task.end is not None)
-    begin = batch.fields[field][:, :1] if not sources else task.begin
+    answer = list(batch.fields)[field]
+    sources = {name: source for name, source in batch.fields.items() if name != answer}
+    source_lengths = {name: batch.lengths[name] for name in sources}
+    answer_lengths = batch.lengths[answer] - int(task.end is not None)
+    begin = task.begin if sources else batch.fields[answer][:, :1]
     written = decode(
         module,
         module.program,
-        sources,
+        list(sources.values()),
         source_lengths,
         begin,
         task.end,

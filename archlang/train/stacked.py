@@ -224,7 +224,7 @@ class StackedStep:
             return value.reshape(*items.shape, *value.shape[1:])
 
         rows = {
-            "fields": tuple(by_run(field) for field in batch.fields),
+            "fields": {name: by_run(field) for name, field in batch.fields.items()},
             "lengths": {name: by_run(lengths) for name, lengths in batch.lengths.items()},
             "targets": by_run(batch.targets),
         }
