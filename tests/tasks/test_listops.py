@@ -216,7 +216,7 @@ def test_every_published_label_is_reproduced(published: Callable[[str], list[str
         assert item.value == int(label) == value(tokens)
         assert not tokens
     lengths = [len(item.tokens) for item in items]
-    assert (max(lengths), max(item.depth for item in items), round(np.mean(lengths), 1)) == (939, 19, 42.8)
+    assert (max(lengths), max(item.depth for item in items), round(float(np.mean(lengths)), 1)) == (939, 19, 42.8)
 
 
 @pytest.mark.parametrize(
