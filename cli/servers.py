@@ -31,12 +31,11 @@ def lsp() -> None:
     make_server(_draw).start_io()
 
 
-def _draw(graph: Graph, picture_format: str) -> str:
-    from archlang.pages.pictures.formats import print_dot, print_svg
+def _draw(graph: Graph) -> str:
+    from archlang.pages.pictures.formats import print_svg
     from archlang.pages.pictures.picture import draw
 
-    picture = draw(graph)
-    return str(print_svg(picture)) if picture_format == "svg" else print_dot(picture)
+    return str(print_svg(draw(graph)))
 
 
 def play(

@@ -9,6 +9,7 @@ import math
 import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Annotated, Any
 
 from pydantic import (
@@ -332,9 +333,15 @@ class SplitResult(FileModel):
     depth: Annotated[DepthRecord | None, Field(exclude_if=_is_none)] = None
     joint: tuple[JointRecord, ...] = ()
 
-    def value(self, metric: str) -> float | None:
-        """Returns the loss or a metric; None if it was not measured or not finite."""
-        return self.loss if metric == "loss" else self.metrics.get(metric)
+    def value(self, metric: str, groups: Mapping[str, int] = MappingProxyType({})) -> float | None:
+        """Returns the loss or a metric, over the samples that have these group values; None if it was not measured or
+        not finite."""
+        if not groups:
+            return self.loss if metric == "loss" else self.metrics.get(metric)
+        if len(groups) == 1:
+            ((group, value),) = groups.items()
+            return self.groups.get(group, {}).get(value, {}).get(metric)
+        return next((joint.metrics.get(metric) for joint in self.joint if joint.of == groups), None)
 
 
 class Alternative(FileModel):
@@ -395,10 +402,10 @@ class Results(FileModel):
     selection: tuple[Alternative, ...] = ()
     claims: tuple[ClaimResult, ...] = ()
 
-    def value(self, split: str, metric: str) -> float | None:
-        """Returns a metric of a split; None if it was not measured."""
+    def value(self, split: str, metric: str, groups: Mapping[str, int] = MappingProxyType({})) -> float | None:
+        """Returns the loss or a metric of a split, as `SplitResult.value`."""
         result = self.splits.get(split)
-        return None if result is None else result.metrics.get(metric)
+        return None if result is None else result.value(metric, groups)
 
 
 # checkpoints
@@ -441,8 +448,6 @@ class CheckpointState(BaseModel):
     """samples that go through the model at a time; None for the whole batch"""
     evaluated: Count = Field(validation_alias="looked", serialization_alias="looked")
     """the last step with an evaluation"""
-    best: Annotated[float, AllowInfNan(False)] | None
-    best_step: Count | None
     history: tuple[EvaluationMetrics, ...]
     sizes: dict[str, Count]
     """bytes of each JSON lines file"""

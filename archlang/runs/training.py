@@ -103,7 +103,7 @@ def train(
             input_format = InputFormat.of(task, trainer.test_model, loaded)
             record.begin(plan, precision, data, input_format, fabric.device, track)
         fabric.barrier()
-        record.trackers = open_trackers(track if fabric.is_global_zero else (), plan, record.folder)
+        record.trackers += open_trackers(track if fabric.is_global_zero else (), plan, record.folder)
         with stop.listening():
             if trainer.resume() and console is not None:
                 console.print(f"resuming at step {trainer.progress.step}")

@@ -11,7 +11,7 @@ from jaxtyping import Int
 from torch import Tensor, nn
 
 from archlang.backend.runtime.loops import drawn_loops, halting_loops
-from archlang.diagnostics.machine import is_out_of_memory
+from archlang.diagnostics.machine import first_line, is_out_of_memory
 from archlang.plan.plan import BoundExtern
 from archlang.train import mistakes
 from archlang.train.optimizers import is_capturable, make_capturable
@@ -115,7 +115,7 @@ class CudaGraphs:
             except (RuntimeError, MemoryError) as error:
                 if not is_out_of_memory(error):
                     # Where a capture fails, torch raises a second error at its end, which says less.
-                    raise mistakes.not_captured(_first_line(_origin(error))) from error
+                    raise mistakes.not_captured(first_line(_origin(error))) from error
                 self._most_graphs = len(self._graphs)
                 warnings.warn(
                     f"not enough memory for more than {self._most_graphs} CUDA graphs; steps of other shapes run "
@@ -177,7 +177,3 @@ def ignoring_eager_steps() -> Iterator[None]:
 
 def _origin(error: BaseException) -> BaseException:
     return error if error.__context__ is None else _origin(error.__context__)
-
-
-def _first_line(error: BaseException) -> str:
-    return str(error).strip().partition("\n")[0] or type(error).__name__

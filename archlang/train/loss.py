@@ -28,7 +28,7 @@ from archlang.train.settings import NO_SETTINGS, Settings
 def forward(module: Callable[..., Tensor], batch: Batch) -> Float[Tensor, "b *_"]:
     """Returns the logits of a batch; those of padding that an answer cannot point at are the lowest number."""
     lengths = next(iter(batch.lengths.values())) if len(batch.lengths) == 1 else batch.lengths
-    return answerable(module(*batch.fields, lengths=lengths), batch)
+    return answerable(module(*batch.fields.values(), lengths=lengths), batch)
 
 
 def answerable(logits: Float[Tensor, "b *_"], batch: Batch) -> Float[Tensor, "b *_"]:

@@ -21,7 +21,7 @@ from torch.optim import Optimizer
 
 from archlang.backend.runtime.loops import drawn_loops, halting_loops
 from archlang.backend.runtime.stacking import stacked_models
-from archlang.diagnostics.machine import is_out_of_memory
+from archlang.diagnostics.machine import first_line, is_out_of_memory
 from archlang.graph.operations import LOSSES
 from archlang.train.devices import fixed_randomness, random_state
 from archlang.train.loss import add_costs, training_loss
@@ -224,7 +224,7 @@ class StackedStep:
             return value.reshape(*items.shape, *value.shape[1:])
 
         rows = {
-            "fields": tuple(by_run(field) for field in batch.fields),
+            "fields": {name: by_run(field) for name, field in batch.fields.items()},
             "lengths": {name: by_run(lengths) for name, lengths in batch.lengths.items()},
             "targets": by_run(batch.targets),
         }
@@ -359,4 +359,4 @@ def _reason(error: Exception) -> str:
         return f"torch cannot stack models with `{operation[1]}`"
     if "data-dependent" in message or ("vmap" in message and ".item()" in message):
         return "its code branches on the value of a tensor, by `if`, `while` or `.item()`"
-    return message.strip().partition("\n")[0] or type(error).__name__
+    return first_line(error)

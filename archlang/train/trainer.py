@@ -92,9 +92,6 @@ class Progress:
     step: int = 0
     evaluated: int = 0
     """the last step with an evaluation"""
-    best: float | None = None
-    """the best value of the selecting metric"""
-    best_step: int | None = None
     history: list[schemas.EvaluationMetrics] = field(default_factory=list)
 
 
@@ -141,9 +138,8 @@ class Trainer:
         self._has_own_optimizer = not is_shipped(plan.train)
         if test_module is not None:
             test_module.to(fabric.device)
-        self._selecting_split, self._selecting_metric = settings.selecting
         validation = (name for name in _VALIDATION if name in splits and len(splits[name]))
-        self._evaluated_splits = tuple(dict.fromkeys((self._selecting_split, *validation)))
+        self._evaluated_splits = tuple(dict.fromkeys((settings.selecting[0], *validation)))
         # The splits that stay on the device; the others are freed after use.
         self._resident: dict[str, Data] = (
             shared._resident
@@ -212,9 +208,9 @@ class Trainer:
         self.random_at_start = random_state(self.fabric.device)
         self.sampler = Sampler.of(self.settings, self.data.lengths, self.sampler.seed, state.epoch, state.position)
         self.micro = state.micro
-        self.progress = Progress(checkpoint.step, state.evaluated, state.best, state.best_step, list(state.history))
+        self.progress = Progress(checkpoint.step, state.evaluated, list(state.history))
         if self._leads:
-            self.checkpoints.remove_after(checkpoint.step, state.best_step)
+            self.checkpoints.remove_after(checkpoint.step, self._best_step())
             self.record.truncate(state.sizes, checkpoint.step)
             self.record.note_resumption(checkpoint.step, self.fabric.device)
         return True
@@ -254,8 +250,6 @@ class Trainer:
             position=self.sampler.position,
             micro=self.micro,
             evaluated=progress.evaluated,
-            best=progress.best,
-            best_step=progress.best_step,
             history=tuple(progress.history),
             sizes=sizes,
             digests=self.record.digests(sizes),
@@ -264,7 +258,7 @@ class Trainer:
             carried=None if self.deep is None else self.deep.state(),
         )
         with self._evaluated_weights.placed():
-            self.checkpoints.save(progress.step, self.module, state, progress.best_step)
+            self.checkpoints.save(progress.step, self.module, state, self._best_step())
 
     def stop(self) -> None:
         """Ends the run before its last step, with a checkpoint of its current step."""
@@ -354,10 +348,10 @@ class Trainer:
         return bool(self.fabric.broadcast(self._evaluations_since_best() >= self.settings.patience))
 
     def _evaluations_since_best(self) -> int:
-        return evaluations_since_best(self.progress.history, self._selecting_split, self._selecting_metric)
+        return evaluations_since_best(self.progress.history, *self.settings.selecting)
 
     def evaluate(self, stop: Stop) -> None:
-        """Evaluates the validation splits, and notes the best step; the latest of equal values is the best.
+        """Evaluates the validation splits.
 
         Raises:
             Interrupted: the run is asked to stop; nothing is recorded."""
@@ -380,10 +374,6 @@ class Trainer:
             )
             self.record.scalars(step, {f"{score.split}/{name}": value for name, value in values.items()})
             progress.history.append(line)
-        metric = self._selecting_metric
-        value = progress.history[-len(scores)].value(metric)
-        if value is not None and (progress.best is None or rank(metric, value) >= rank(metric, progress.best)):
-            progress.best, progress.best_step = value, step
         self._watcher.scored(step, scores[0], self._evaluations_since_best() if self.settings.patience else 0)
 
     def score(self, split: str, stop: Stop) -> Score:
@@ -403,9 +393,15 @@ class Trainer:
             self.test_model.load_state_dict(self.module.state_dict())
         return self.test_model
 
+    def _ranking(self) -> list[int]:
+        return ranking(self.progress.history, *self.settings.selecting)
+
+    def _best_step(self) -> int | None:
+        return next(iter(self._ranking()), None)
+
     def restore_best(self) -> int | None:
         """Loads the selected weights into the module. Returns their step, or None if no step could be selected."""
-        steps = ranking(self.progress.history, self._selecting_split, self._selecting_metric)
+        steps = self._ranking()
         if not steps:
             return None
         checkpoint = self.checkpoints.first_intact(steps)

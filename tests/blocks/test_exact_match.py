@@ -38,20 +38,20 @@ def test_the_loss_of_a_batch_is_its_share_of_right_samples(compiled: Compiled) -
     # Both samples have the scored symbol 1 right; the first has 2 in place of 0.
     training_loss(module, batch, module, SETTINGS)
     assert module.sample_losses["right"].tolist() == [0, 1]
-    module(*batch.fields, lengths=batch.lengths["x"])
+    module(*batch.fields.values(), lengths=batch.lengths["x"])
     assert module.sample_losses["right"].tolist() == [0, 0]
 
 
 def test_each_form_of_answers_has_its_right_samples() -> None:
     items, yes = torch.arange(2), torch.ones(2, 3, dtype=torch.bool)
-    classes = Batch(items, (), {}, torch.tensor([1, 0]), None)
+    classes = Batch(items, {}, {}, torch.tensor([1, 0]), None)
     assert exact_matches(torch.tensor([[0.0, 1.0], [0.0, 1.0]]), classes).tolist() == [True, False]
-    sets = Batch(items, (), {}, torch.tensor([[[1.0, 0.0]], [[1.0, 1.0]]]), yes[:, :1], Form.SETS)
+    sets = Batch(items, {}, {}, torch.tensor([[[1.0, 0.0]], [[1.0, 1.0]]]), yes[:, :1], Form.SETS)
     assert exact_matches(torch.tensor([[[2.0, -1.0]], [[2.0, -1.0]]]), sets).tolist() == [True, False]
-    spans = Batch(items, (), {}, torch.tensor([[0, 1], [1, 2]]), yes, Form.SPANS)
+    spans = Batch(items, {}, {}, torch.tensor([[0, 1], [1, 2]]), yes, Form.SPANS)
     begin_and_end = torch.tensor([[[5.0, 0.0], [0.0, 5.0], [0.0, 0.0]]]).expand(2, 3, 2)
     assert exact_matches(begin_and_end, spans).tolist() == [True, False]
-    unscored = Batch(items, (), {}, torch.tensor([[0], [0]]), torch.tensor([[True], [False]]), Form.POSITIONS)
+    unscored = Batch(items, {}, {}, torch.tensor([[0], [0]]), torch.tensor([[True], [False]]), Form.POSITIONS)
     assert exact_matches(torch.tensor([[[0.0, 1.0]], [[0.0, 1.0]]]), unscored).tolist() == [False, True]
 
 

@@ -154,8 +154,8 @@ def test_a_recipe_of_each_model_trains_and_is_evaluated(page: Path, tmp_path: Pa
             continue
         settings = {**small(page, recipe), **SHORT}
         outcome = training.train(plan_first_point(loaded(page), recipe, settings), tmp_path / recipe, device="cpu")
-        assert outcome.scores
-        assert all(score.loss > 0 for score in outcome.scores)
+        assert outcome.splits
+        assert all(split.loss and split.loss > 0 for split in outcome.splits.values())
 
 
 # Table 5 of The Devil is in the Detail. SCAN's sizes are exact, from its program; the table has the others in millions.

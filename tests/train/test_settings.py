@@ -261,7 +261,7 @@ def load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Load:
 
 def batch(targets: Tensor, scored: Tensor | None = None) -> Batch:
     form = Form.CLASSES if targets.ndim == 1 else Form.POSITIONS
-    return Batch(torch.arange(len(targets)), (), {}, targets, scored, form)
+    return Batch(torch.arange(len(targets)), {}, {}, targets, scored, form)
 
 
 def split(size: int) -> Split:

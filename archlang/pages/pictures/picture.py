@@ -332,7 +332,6 @@ def cost_notes(graph: Graph) -> Mapping[str, CostNotes]:
 
 
 def _without(blocks: Sequence[str]) -> str:
-    """Returns what a count lacks: the blocks with an unknown size."""
     return f", without {', '.join(blocks)}" if blocks else ""
 
 

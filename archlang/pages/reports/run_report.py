@@ -12,7 +12,7 @@ from rich.text import Text
 from archlang.pages.html import notebook_frame, render
 from archlang.pages.mistakes import PageError
 from archlang.pages.reports.charts import Chart, Curve, chart_svg, charts_svg, metric_chart, metric_title, with_points
-from archlang.pages.reports.table_formats import TextTable
+from archlang.pages.reports.result_table import TextTable
 from archlang.plan.plan import published_text
 from archlang.record.reading import read_metrics, read_record
 from archlang.record.schemas import DATA, DataRecord, EvaluationMetrics, Results, SplitResult, StepMetrics
