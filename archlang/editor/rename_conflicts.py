@@ -49,10 +49,10 @@ def use_of_name(names: Names, name: str, symbol: Symbol, spans: Iterable[Span]) 
         return symbol.span
     if is_local and not items:
         return None
-    is_charge = symbol.kind == "charge"  # charges and other names do not hide each other
+    is_loss = symbol.kind == "loss"  # losses and other names do not hide each other
     named = [place for place in names.occurrences if place.symbol.name == name]
-    places = [place.span for place in named if (place.symbol.kind == "charge") is is_charge]
-    if symbol.kind not in OF_FILE and not is_charge:
+    places = [place.span for place in named if (place.symbol.kind == "loss") is is_loss]
+    if symbol.kind not in OF_FILE and not is_loss:
         nodes = (node for item in items for node in walk(item))
         places += [node.span for node in nodes if isinstance(node, Name) and node.parts[0] == name]
     return next((span for span in places if not is_local or any(contains(item.span, span) for item in items)), None)
@@ -111,10 +111,10 @@ def other_meaning(names: Names, symbol: Symbol, spans: Iterable[Span]) -> Span |
 
 
 def attribute_of_any(names: Names, symbol: Symbol) -> Span | None:
-    """Returns a place that may name a static, a size or a charge of a block which only a caller knows, such as
-    `table.width`, `mix[width = 4]` or `charges.balance`, or that calls a block which does; None if there is none."""
+    """Returns a place that may name a static, a size or a loss of a block which only a caller knows, such as
+    `table.width`, `mix[width = 4]` or `losses.balance`, or that calls a block which does; None if there is none."""
     declaration = _declaration_around(names.document, symbol) if symbol.kind in ("static", "size") else None
-    if symbol.kind != "charge" and (declaration is None or declaration.item.word != "block"):
+    if symbol.kind != "loss" and (declaration is None or declaration.item.word != "block"):
         return None
     meant = {place.span.start for place in names.occurrences}
     for item in names.document.program.items:

@@ -65,7 +65,7 @@ _LINES: dict[str, tuple[type[tree.Commented], str]] = {
     "let": (tree.Let, "_ name _ value"),
     "assign": (tree.Assign, "name _ value"),
     "update": (tree.Update, "name _ value"),
-    "charge": (tree.Charge, "_ name _ value"),
+    "loss": (tree.Loss, "_ name _ value"),
     "return_": (tree.Return, "_ value"),
     "emit": (tree.Emit, "_ value"),
     "if_": (tree.If, "_ test then _ otherwise"),
@@ -421,9 +421,9 @@ class TreeBuilder:
 
     def _has_taken_name(self, kind: type[tree.Node], parts: Parts) -> bool:
         """Whether the name of a statement stands on another line than the keyword beside it."""
-        if kind in (tree.Let, tree.Charge):
+        if kind in (tree.Let, tree.Loss):
             word, name, _, value = parts
-            is_bound = kind is tree.Charge or getattr(value, "arguments", None) is not None
+            is_bound = kind is tree.Loss or getattr(value, "arguments", None) is not None
         else:
             name, _, word = parts[:3] if issubclass(kind, tree.Loop) else (None, None, None)
             is_bound = name is not None

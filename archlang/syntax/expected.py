@@ -11,7 +11,7 @@ _GROUPS = tuple(
     (phrase, frozenset(signs.split()), frozenset(group.split()))
     for phrase, signs, group in (
         ("a value", "NUMBER STRING NAME", "DOTTED TRUE FALSE NOT MINUS LSQB LPAR SCAN EXPERTS REPEAT STACK"),
-        ("a statement", "LET RETURN", "CHARGE EMIT IF REPEAT STACK SCAN NAME"),
+        ("a statement", "LET RETURN", "LOSS EMIT IF REPEAT STACK SCAN NAME"),
         (ITEM, "USE EXTERN", "BLOCK MODEL RECIPE TABLE $END"),
         (
             "a part of a recipe (`task`, `model`, `train`, `test`, `vary`, `search` or `claim`)",

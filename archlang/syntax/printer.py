@@ -15,7 +15,7 @@ _GAP = 3
 _WORD = len("train ")
 
 Item = tree.Use | tree.Definition | tree.Extern | tree.Recipe | tree.Table
-Simple = tree.Let | tree.Assign | tree.Update | tree.Charge | tree.Return | tree.Emit
+Simple = tree.Let | tree.Assign | tree.Update | tree.Loss | tree.Return | tree.Emit
 
 
 def format_program(program: tree.Program) -> str:
@@ -283,8 +283,8 @@ def _head(statement: Simple | tree.Loop | tree.If) -> Doc:
             return (f"{name} = ", expression(value))
         case tree.Update(name=name, value=value):
             return (f"{name} <- ", expression(value))
-        case tree.Charge(name=name, value=value):
-            return (f"charge {name} = ", expression(value))
+        case tree.Loss(name=name, value=value):
+            return (f"loss {name} = ", expression(value))
         case tree.Return(value=value):
             return ("return ", expression(value))
         case tree.Emit(value=value):

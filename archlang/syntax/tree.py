@@ -273,8 +273,8 @@ class Update(Commented):
     value: Expression
 
 
-class Charge(Commented):
-    """`charge balance = e`: training adds the value to the loss, under this name."""
+class Loss(Commented):
+    """`loss balance = e`: training adds the value to the loss, under this name."""
 
     name: str
     name_span: Span = field(compare=False, repr=False)
@@ -376,7 +376,7 @@ class Unclear(Commented):
 
 Loop = Repeat | Stack | Halting | Scan | Experts
 Statement = (
-    Let | Assign | Update | Charge | Return | Emit | If | Repeat | Stack | Halting | Scan | Experts | Missing | Unclear
+    Let | Assign | Update | Loss | Return | Emit | If | Repeat | Stack | Halting | Scan | Experts | Missing | Unclear
 )
 
 
