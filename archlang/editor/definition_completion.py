@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from archlang.editor.completion_options import Completion, allowed_values, blocks, named_items, of_item
 from archlang.editor.document import Document
 from archlang.editor.expression_places import Names, enclosing, names_at
-from archlang.editor.names_in_scope import item_around, lengths, loops_around, names_in_scope, static_kind
+from archlang.editor.names_in_scope import item_around, lengths, names_in_scope, static_kind
 from archlang.editor.open_brackets import loop_start, open_brackets
 from archlang.elaborate.binding import SIZES_OF_TYPES, TASK_SIZES
 from archlang.elaborate.calls import gives_probabilities
@@ -131,13 +131,9 @@ class _Place:
 
     @cached_property
     def _loop(self) -> Span | None:
-        """The innermost loop around the place, up to the place if nothing closes it; None outside of loops."""
-        document, offset = self.document, self.offset
-        loops = loops_around(document, offset)
-        start = loop_start(document.text, offset)
-        if start is None or (loops and loops[-1].span.start >= start):
-            return loops[-1].span if loops else None
-        return Span(document.source, start, offset)
+        """The innermost loop around the place, up to the place; None outside of loops."""
+        start = loop_start(self.document.text, self.offset)
+        return None if start is None else Span(self.document.source, start, self.offset)
 
     @cached_property
     def _accepted(self) -> list[str]:

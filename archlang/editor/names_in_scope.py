@@ -66,13 +66,6 @@ def lengths_of(item: Definition | Extern, file: ResolvedFile) -> Collection[str]
     return {name for parameter in inputs for name in binding.sizes_by_axis(parameter, Axis.LENGTH)}
 
 
-def loops_around(document: Document, offset: int) -> list[Loop]:
-    """Returns the loops whose bodies contain an offset, outer before inner."""
-    item = item_around(document, offset)
-    loops = (node for node in walk(item) if isinstance(node, Loop)) if item is not None else ()
-    return [loop for loop in loops if _is_in_body(loop, offset)]
-
-
 def _hidden(item: Item, offset: int) -> Iterator[Span]:
     """Yields the places of names that an offset cannot use: those that the statements around it bind, and those that
     only the bodies of other loops know."""
