@@ -27,13 +27,10 @@ _CLAUSES_OF_PARTS = ("claims", "best", "from", "at")
 class Feed:
     """The tokens of an item, and the stack of the parser that reads them. A line has one mistake."""
 
-    def __init__(
-        self, source: Source, tokens: list[Token], builder: TreeBuilder, is_last: bool, start: str = "start"
-    ) -> None:
+    def __init__(self, source: Source, tokens: list[Token], builder: TreeBuilder, start: str = "start") -> None:
         self.mistakes: list[Diagnostic] = []
         self.stack = Stack(builder, start)
         self._builder = builder
-        self._is_last = is_last
         self._source = source
         self._tokens = tokens
         self._starts = [token.start_pos or 0 for token in tokens]
