@@ -3,19 +3,19 @@
 import os
 import re
 from collections import ChainMap
-from collections.abc import Iterable, Mapping, MutableMapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from weakref import WeakKeyDictionary
 
 from archlang.editor.document import Document
-from archlang.editor.named_in_models import lets, losses
 from archlang.editor.recipe_choices import choices, chosen, recipes_of_rows, recipes_with
 from archlang.elaborate.static_arguments import parameter_kind
 from archlang.graph.operations import LOSSES
 from archlang.names import library
-from archlang.names.resolve import Declaration, ResolvedFile
+from archlang.names.resolve import Declaration, ResolvedFile, is_shipped
 from archlang.source import Source, Span
 from archlang.syntax import tree
 from archlang.syntax.walk import children, walk
@@ -520,3 +520,32 @@ def _head(span: Span, name: str) -> Span:
 
 def _tail(name: tree.Name) -> Span:
     return Span(name.span.source, name.span.end - len(name.parts[-1]), name.span.end)
+
+
+def lets(name: str, models: Iterable[Declaration]) -> Iterator[tree.Let]:
+    """Yields the `let` of each instance of a name in some models and the blocks that they use, without shipped ones."""
+    for declaration in _definitions(models):
+        if not is_shipped(declaration.file):
+            yield from (node for node in walk(declaration.item) if isinstance(node, tree.Let) and node.name == name)
+
+
+def losses(name: str, models: Iterable[Declaration]) -> Iterator[tree.Loss]:
+    """Yields the first auxiliary loss of a name in each of some models and the blocks that they use."""
+    for declaration in _definitions(models):
+        named = (node for node in walk(declaration.item) if isinstance(node, tree.Loss) and node.name == name)
+        yield from islice(named, 1)
+
+
+def _definitions(models: Iterable[Declaration]) -> Iterator[Declaration]:
+    """Yields some models and the blocks that they use, each once."""
+    declarations = [*models]
+    seen = {id(each.item) for each in declarations}
+    for declaration in declarations:
+        if not isinstance(declaration.item, tree.Definition):
+            continue
+        yield declaration
+        for node in walk(declaration.item):
+            used = declaration.file.find(node.text) if isinstance(node, tree.Name) else None
+            if used is not None and id(used.item) not in seen:
+                seen.add(id(used.item))
+                declarations.append(used)
