@@ -64,6 +64,19 @@ DECODERS = {
         "z = y + weigh(masked_softmax_keys(s, top_k_keys[2](s)), memory)",
     "maps of a halting loop": "repeat 4 halting y by token_halt[0.8] {\n"
         "y <- norm(y + weigh[causal = true](softmax_keys[causal = true](scores[2](y, y)), y)) }\nz = y",
+    "rows of maps": "s = scores[2](y, y)\n"
+        "a = softmax_keys[causal = true](8 * tanh(s / 8) + relative_bias[2, 3](y, y))\n"
+        "b = masked_softmax_keys[causal = true](s + outer_sum(linear[2](y), linear[2](y)),\n"
+        "lower_triangle[diagonal = -1](2 - distances(y, y)) * top_k_keys[2, causal = true](s))\n"
+        "z = y + weigh[causal = true](a * b + a / (1 + cumulative_sum_keys(sigmoid(s))), norm(y))",
+    "places along rows": "g = lower_triangle(sigmoid(scores(y, y)))\n"
+        "p = cumulative_sum_keys[backward = true, exclusive = true](g)\n"
+        "t = scores(y, learned[5, d, init = normal]())\ns = lower_triangle(scores(y, y) + interpolate(t, p))\n"
+        "z = y + weigh[causal = true](s, y) / (1 + sum_keys[causal = true](abs(s)))",
+    "a map that a loop and its transpose read": "s = lower_triangle(scores(y, y))\n"
+        "w = s * lower_triangle(s + transpose_map(s))\n"
+        "repeat 2 { y <- norm(y + weigh[causal = true](softmax_keys[causal = true](s * scores(y, y)), y)) }\n"
+        "z = y + weigh[causal = true](w, y)",
     "pointers": "z = concat(y, dereference(pointer_unit[2, d](addresses[4](memory), y), memory))",
     "pointers of the paper": "p = dereference[paper](pointer_unit[3, d, paper](addresses[4](memory), y), memory)\n"
         "z = concat(y, p, relational_read[2, form = paper](p, memory))",
@@ -295,6 +308,17 @@ def test_only_new_positions_are_computed(compiled: Compiled) -> None:
     fields, lengths = make_fields(module)
     module.decode(*fields, lengths=lengths, begin=1, limit=9)
     assert widths == [1] * 9
+
+
+def test_only_new_rows_of_maps_are_computed(compiled: Compiled) -> None:
+    module = shaken(compiled(program(DECODERS["rows of maps"]), vocab=VOCAB))
+    shapes = {"scores": [], "softmax_keys": [], "weigh": []}
+    for name, seen in shapes.items():
+        module.get_submodule(name).register_forward_hook(lambda _, inputs, __, seen=seen: seen.append(inputs[0].shape))
+    fields, lengths = make_fields(module)
+    module.decode(*fields, lengths=lengths, begin=1, limit=9)
+    assert {name: [shape[1] for shape in seen] for name, seen in shapes.items()} == dict.fromkeys(shapes, [1] * 9)
+    assert [shape[2] for shape in shapes["weigh"]] == list(range(1, 10))
 
 
 def test_a_scan_over_positions_computes_only_new_ones(compiled: Compiled) -> None:
