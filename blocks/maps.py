@@ -8,10 +8,11 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from archlang.backend.runtime.padded_division import Mask, real_only
-from archlang.blocks.attention import join_heads, split_heads
+from archlang.blocks.attention import hides_keys, is_faster_plainly, join_heads, split_heads, visible
 from archlang.blocks.positions import alibi_slopes
 from archlang.blocks.top_k import largest
 from archlang.kernels.masked_softmax import masked_softmax
+from archlang.kernels.softmax_attention import scaled_dot_product_attention
 
 
 def heads_first(x: Float[Tensor, "b n m h"]) -> Float[Tensor, "b h n m"]:
@@ -124,9 +125,49 @@ class SoftmaxQueries(nn.Module):
 class Weigh(nn.Module):
     """y_i = concat_h(Σ_j a_ij^h v_j^h), over real positions, and over j ≤ i if `causal`"""
 
+    fuses = (Scores, SoftmaxKeys)
+
     def __init__(self, *, causal: bool, h: int, d: int) -> None:
         super().__init__()
         self.causal = causal
+        self.heads = h
+
+    def fused(
+        self,
+        scores: Scores,
+        softmax: SoftmaxKeys,
+        q: Float[Tensor, "b n d"],
+        k: Float[Tensor, "b m e"],
+        v: Float[Tensor, "b m f"],
+        bias: Float[Tensor, "b n m _h"] | None,
+        *,
+        first_row: int,
+        mask_m: Bool[Tensor, "b m"] | None = None,
+        **_: Mask,
+    ) -> Float[Tensor, "b n f"]:
+        """Returns what this block computes of the softmax of the scores, to which `bias` is added."""
+        query, key = split_heads(q, scores.heads), split_heads(k, scores.key_heads)
+        n, m = query.shape[2], key.shape[2]
+        if (self.causal and not softmax.causal) or is_faster_plainly(query, m):
+            x = scores(q, k)
+            a = softmax(x if bias is None else x + bias, first_row=first_row, mask_m=mask_m)
+            return self(a, v, first_row=first_row, mask_m=mask_m)
+        value = split_heads(real_only(v, mask_m), self.heads)
+        query, key = query.expand(-1, self.heads, -1, -1), key.expand(-1, self.heads, -1, -1)
+        causal = hides_keys(softmax.causal, m, first_row)
+        if bias is None and mask_m is None and not (causal and first_row):
+            return join_heads(scaled_dot_product_attention(query, key, value, is_causal=causal))
+        allowed = visible(n, m, causal, mask_m, q.device, first_row)
+        added = None if bias is None else heads_first(bias).to(query.dtype).expand(-1, self.heads, -1, -1)
+        if allowed is None:
+            return join_heads(scaled_dot_product_attention(query, key, value, added))
+        # Some kernels return NaN for a query without keys: none is hidden from it, and its result is zero.
+        keyless = ~allowed.any(-1, keepdim=True)
+        read = allowed | keyless
+        heads = scaled_dot_product_attention(
+            query, key, value, read if added is None else added.masked_fill(~read, -torch.inf)
+        )
+        return join_heads(heads.masked_fill(keyless, 0.0))
 
     def weights(
         self,

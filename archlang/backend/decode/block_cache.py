@@ -23,10 +23,10 @@ from torch import Tensor, nn
 from archlang.graph.graph import Instance
 
 
-def row_arguments(instance: Instance, module: nn.Module) -> frozenset[int]:
+def row_arguments(instance: Instance, block: type[nn.Module]) -> frozenset[int]:
     """Returns the indices of the arguments of which a block needs the rows of its result only; none for a block that
     does not compute by rows."""
-    if not instance.lengths or "first_row" not in inspect.signature(type(module).forward).parameters:
+    if not instance.lengths or "first_row" not in inspect.signature(block.forward).parameters:
         return frozenset()
     return frozenset(index for index, axes in enumerate(instance.axes) if axes[:1] == instance.lengths[:1])
 

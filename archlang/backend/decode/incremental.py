@@ -290,7 +290,7 @@ class _Walk:
         is_pointwise = not instance.lengths and set(instance.reads) == {"pointwise"}
         placeless = getattr(module, "placeless", False) or is_pointwise
         growth = Growth.NEW if by_rows else self._growth(origin)
-        rows = row_arguments(instance, module)
+        rows = row_arguments(instance, type(module))
         return partial(self._call, _CallSite(node.name, module, growth, instance.grows, placeless, rows))
 
     def _maps_by_rows(self, code: Code, owner: nn.Module) -> set[fx.Node]:
@@ -308,7 +308,7 @@ class _Walk:
             if is_call:
                 assert origin.instance is not None
                 instance = self._instances[origin.instance]
-                by_start = row_arguments(instance, resolve(owner, str(node.target).split(".")))
+                by_start = row_arguments(instance, type(resolve(owner, str(node.target).split("."))))
                 if by_start:
                     takes_rows.add(node)
                 if by_start or set(instance.reads) != {"pointwise"}:
