@@ -103,10 +103,14 @@ def _member(node: fx.Node, nodes: Mapping[str, Node], instances: Mapping[str, In
 
 
 @cache
-def _class(python: str) -> type[nn.Module]:
+def _class(python: str) -> type[nn.Module] | None:
+    """Returns a class of the library; None if it has none of the name, which is reported when a module is built."""
     module, _, name = python.partition(":")
-    block: type[nn.Module] = getattr(importlib.import_module(module), name)
-    return block
+    try:
+        block: object = getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError):
+        return None
+    return block if isinstance(block, type) and issubclass(block, nn.Module) else None
 
 
 # Groups
