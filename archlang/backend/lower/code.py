@@ -15,7 +15,7 @@ from torch import fx
 from archlang.backend.lower.row_blocks import fuse_rows
 from archlang.backend.runtime.loops import DEPTH, PONDER
 from archlang.graph.graph import Instance, Node
-from archlang.graph.operations import CHARGES, Halting
+from archlang.graph.operations import LOSSES, Halting
 from archlang.types import Type
 
 _ASSIGNMENT = re.compile(r"\s+(\w+) = ")
@@ -28,8 +28,8 @@ class Code:
 
     `function` takes the module that it runs in, the region's inputs, and masks. `origins` has the node that each line
     (from 1) computes, and `nodes` the node of each value of `graph`. `loops` are those that the region runs.
-    `extras` names the results behind the region's own: `PONDER` and `DEPTH` of its halting loops, and its charges, as
-    in `charges.balance`. `types` has the types of values of `graph`, by their names. `rows` are the bodies of groups of
+    `extras` names the results behind the region's own: `PONDER` and `DEPTH` of its halting loops, and its auxiliary losses,
+    as in `losses.balance`. `types` has the types of values of `graph`, by their names. `rows` are the bodies of groups of
     maps, which `function` computes by rows; `graph` has these value by value."""
 
     name: str
@@ -75,8 +75,8 @@ class LoweredLoop:
         """The names of its results behind its states and what it emits, as `Code.extras`."""
         if not isinstance(self.node.operation, Halting):
             return self.body.extras
-        charges = (name for name in self.body.extras if name.startswith(CHARGES))
-        return (PONDER, *((DEPTH,) if self.has_depth else ()), *charges)
+        losses = (name for name in self.body.extras if name.startswith(LOSSES))
+        return (PONDER, *((DEPTH,) if self.has_depth else ()), *losses)
 
     def codes(self) -> tuple[Code, ...]:
         """Returns the body and, if it is split, its two functions."""
