@@ -151,7 +151,7 @@ class Weigh(nn.Module):
         if (self.causal and not softmax.causal) or is_faster_plainly(query, m):
             x = scores(q, k)
             a = softmax(x if bias is None else x + bias, first_row=first_row, mask_m=mask_m)
-            return self(a, v, first_row=first_row, mask_m=mask_m)
+            return self.forward(a, v, first_row=first_row, mask_m=mask_m)
         value = split_heads(real_only(v, mask_m), self.heads)
         query, key = query.expand(-1, self.heads, -1, -1), key.expand(-1, self.heads, -1, -1)
         causal = hides_keys(softmax.causal, m, first_row)

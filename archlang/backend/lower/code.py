@@ -28,9 +28,9 @@ class Code:
 
     `function` takes the module that it runs in, the region's inputs, and masks. `origins` has the node that each line
     (from 1) computes, and `nodes` the node of each value of `graph`. `loops` are those that the region runs.
-    `extras` names the results behind the region's own: `PONDER` and `DEPTH` of its halting loops, and its auxiliary losses,
-    as in `losses.balance`. `types` has the types of values of `graph`, by their names. `rows` are the bodies of groups of
-    maps, which `function` computes by rows; `graph` has these value by value."""
+    `extras` names the results behind the region's own: `PONDER` and `DEPTH` of its halting loops, and its auxiliary
+    losses, as in `losses.balance`. `types` has the types of values of `graph`, by their names. `rows` are the bodies of
+    groups of maps, which `function` computes by rows; `graph` has these value by value."""
 
     name: str
     title: str

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from archlang.backend.runtime.loops import resolve
-from archlang.backend.runtime.transforms import is_transformed
+from archlang.backend.runtime.stacking import is_transformed
 
 # The entries of a map in one block: a map of these fits into the cache of a processor's core.
 _BLOCK = 2**18

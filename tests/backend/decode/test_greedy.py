@@ -312,7 +312,7 @@ def test_only_new_positions_are_computed(compiled: Compiled) -> None:
 
 def test_only_new_rows_of_maps_are_computed(compiled: Compiled) -> None:
     module = shaken(compiled(program(DECODERS["rows of maps"]), vocab=VOCAB))
-    shapes = {"scores": [], "softmax_keys": [], "weigh": []}
+    shapes: dict[str, list[torch.Size]] = {"scores": [], "softmax_keys": [], "weigh": []}
     for name, seen in shapes.items():
         module.get_submodule(name).register_forward_hook(lambda _, inputs, __, seen=seen: seen.append(inputs[0].shape))
     fields, lengths = make_fields(module)
