@@ -48,7 +48,7 @@ BODIES = {
     "a map whose transpose is read too": "s = scores(h, h)\ny = weigh(softmax_keys(s + transpose_map(s)), h)",
     "rows that other rows change": "y = weigh(softmax_keys(convolve_map[2](scores[2](h, h))), h)",
     "weights over queries": "y = weigh(softmax_queries(scores[2](h, k)), k)",
-    "a stack": "y = h\nstack 2 { " + SOFTMAX.replace("y =", "y <- y +").replace("(h)", "(y)").format("scores[2](y, y)") + " }",
+    "a stack": "y = h\nstack 2 { y <- y + weigh(softmax_keys[causal = true](scores[2](y, linear[d](y))), y) }",
     "a map from outside of a loop": "s = scores[2](h, h)\ny = h\n"
         "repeat 2 { y <- norm(y + weigh(softmax_keys(s + scores[2](y, y)), y)) }",
     "halting": "y = h\nrepeat 3 halting y by token_halt[0.8] { "
