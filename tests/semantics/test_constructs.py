@@ -175,7 +175,7 @@ def test_a_construct_has_the_meaning_of_the_interpreter(name: str, monkeypatch: 
         PROPERTIES["alone"](program, 1)
     module = randomised(program.graph, 1).eval()
     plain = plain_module(module, plain_text(module))
-    weights = dict(plain.named_parameters())  # without those of charges
+    weights = dict(plain.named_parameters())  # without those of auxiliary losses
     x = torch.randint(5, (3, 7))
     close(plain(x), module(x))
     for lengths in (torch.tensor([7, 0, 1]), torch.tensor([7, 4, 1])):
