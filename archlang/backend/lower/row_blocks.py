@@ -350,6 +350,8 @@ class _Body:
                     manner = Manner(member.instance.reads[index]) if member.instance else Manner.POINTWISE
                     parts.append(source(member, index, argument).read(manner, 0))
                 total = join_all(parts, 0)
+                if member.is_map and member.origin.type.lengths[1] == length:
+                    total = total.join(PAIRED, 0)  # it has an entry for each column, as distances have
                 horizons[node] = total if member.is_map or total != PAIRED else total.read(Manner.ROW, 0)
             return horizons[node]
 

@@ -47,6 +47,8 @@ BODIES = {
         "y = weigh(softmax_keys(scores[2](y0, k) + b), k)",
     "a map whose transpose is read too": "s = scores(h, h)\ny = weigh(softmax_keys(s + transpose_map(s)), h)",
     "rows that other rows change": "y = weigh(softmax_keys(convolve_map[2](scores[2](h, h))), h)",
+    "what depends on the columns by their number only":
+        "y = h * sum_keys(distances(h, h)) + weigh[causal = true](softmax_keys(distances(h, h)), h)",
     "weights over queries": "y = weigh(softmax_queries(scores[2](h, k)), k)",
     "a stack": "y = h\nstack 2 { y <- y + weigh(softmax_keys[causal = true](scores[2](y, linear[d](y))), y) }",
     "a map from outside of a loop": "s = scores[2](h, h)\ny = h\n"
