@@ -61,7 +61,7 @@ def show(run: Run, as_json: AsJson = False) -> None:
     from rich.table import Table
 
     from archlang.record.summaries import summarize
-    from archlang.runs.progress import cost_of_lowest_loss
+    from archlang.runs.progress import result_notes
 
     summary = summarize(run)
     if as_json:
@@ -85,9 +85,8 @@ def show(run: Run, as_json: AsJson = False) -> None:
         measured = {"loss": result.loss, **result.metrics}
         metrics = ", ".join(f"{name} {value:.4f}" for name, value in measured.items() if value is not None)
         console.out.print(f"{split}: {result.items} items, {metrics}")
-    for alternative in summary.results.selection:
-        if alternative.is_worse:
-            console.out.print(cost_of_lowest_loss(alternative))
+    for note in result_notes(summary.results):
+        console.out.print(note)
 
 
 @app.command()
@@ -190,6 +189,8 @@ def report(
 
     Example: archlang report runs/ndr/2026-01-31_12-00-00
     """
+    from archlang.pages.reports.charts import charts_svg
+
     results: RunReport | TableReport
     console.require_suffix(out, (".html", ".svg"), "a page or a picture")
     if path.suffix == ".arch":
@@ -207,4 +208,5 @@ def report(
     console.out.print(results.terminal())
     if not no_page:
         is_picture = out is not None and out.suffix == ".svg"
-        console.write_page(results.svg() if is_picture else results.html(), out, folder, "report.html")
+        page = charts_svg([*results.charts()]) if is_picture else results.html()
+        console.write_page(page, out, folder, "report.html")

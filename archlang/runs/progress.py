@@ -6,6 +6,8 @@ import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TimeRemainingColumn
 from rich.table import Table
@@ -13,15 +15,19 @@ from rich.text import Text
 
 from archlang.diagnostics.terminal import Terminal, text_column
 from archlang.diagnostics.visible import visible
-from archlang.record.schemas import Alternative, ClaimResult, Results
+from archlang.plan.plan import published_text
+from archlang.record.schemas import ClaimResult, Results
 from archlang.tasks.kit.metrics import LOWER_IS_BETTER, decimals
 from archlang.tasks.kit.task import group_text
-from archlang.train.score import Score
+
+if TYPE_CHECKING:
+    from archlang.train.score import Score  # imports torch
 
 _SECONDS_BETWEEN_LINES = 10.0
 _SECONDS_BETWEEN_REDRAWS = 0.5
 # A group with more values, such as the length of a sentence, does not fit a table.
 _MOST_GROUP_VALUES = 16
+_BAR_WIDTH = 40  # characters
 
 
 class NoProgress:
@@ -151,31 +157,51 @@ def result_table(results: Results, trained: Mapping[str, Sequence[int]]) -> Tabl
     return table
 
 
-def claim_table(claims: Sequence[ClaimResult]) -> Table:
+@dataclass(frozen=True)
+class TextTable:
+    """Rows of text below headers. A table without rows is not shown."""
+
+    title: str
+    headers: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+    def terminal(self) -> Table:
+        table = Table(*self.headers, title=self.title, title_justify="left", header_style="bold")
+        for row in self.rows:
+            table.add_row(*map(Text, row))
+        return table
+
+
+def bar_line(label: str, share: float, number: str) -> Text:
+    """Returns a line with a bar for a share of the longest one. Every bar that is not empty is visible."""
+    blocks = "█" * max(round(_BAR_WIDTH * share), share > 0)
+    return Text.assemble(f"  {label} ", (f"{blocks:<{_BAR_WIDTH}}", "cyan"), f" {number}")
+
+
+def claim_table(claims: Sequence[ClaimResult]) -> TextTable:
     """Returns a table of what papers claim beside what was measured."""
-    table = Table(title="Claimed", title_justify="left", header_style="bold")
-    for name in ("metric", "claimed", "measured", "from"):
-        table.add_column(name)
+    rows = []
     for claim in claims:
-        conditions = ", ".join(f"{name} = {value}" for name, value in claim.at.items())
-        claimed = f"{claim.text} at {conditions}" if conditions else claim.text
-        table.add_row(claim.metric, claimed, claim.measured_text, claim.origin)
-    return table
+        claimed = claim.text or published_text(claim.value, claim.deviation, claim.median)
+        if claim.at:
+            claimed += f" at {', '.join(f'{name} = {value}' for name, value in claim.at.items())}"
+        rows.append([claim.metric, claimed, claim.measured_text, claim.origin])
+    return TextTable("Claimed", ["metric", "claimed", "measured", "from"], rows)
 
 
-def cost_of_lowest_loss(alternative: Alternative) -> str:
-    """Returns a line about what selecting by the lowest loss would have cost."""
-    split, metric = alternative.split, alternative.metric
-    value, best = format_metric(metric, alternative.value), format_metric(metric, alternative.best)
-    return (
-        f"the lowest {split} loss is at step {alternative.step}, with {metric} {value}; "
-        f"the best {split} {metric}, {best}, is at step {alternative.best_step}"
-    )
-
-
-def ended_early(step: int) -> str:
-    """Returns a line about a run that patience has ended."""
-    return f"the run ended early, at step {step}: its patience was exhausted"
+def result_notes(results: Results) -> list[str]:
+    """Returns a line if patience has ended the run, and for each metric that selecting by the lowest loss would make
+    worse."""
+    ended, notes = results.ended_early, []
+    if ended is not None:
+        notes.append(f"the run ended early, at step {ended}: its patience was exhausted")
+    for each in filter(lambda alternative: alternative.is_worse, results.selection):
+        value, best = format_metric(each.metric, each.value), format_metric(each.metric, each.best)
+        notes.append(
+            f"the lowest {each.split} loss is at step {each.step}, with {each.metric} {value}; "
+            f"the best {each.split} {each.metric}, {best}, is at step {each.best_step}"
+        )
+    return notes
 
 
 def format_metric(metric: str, value: float | None) -> str:

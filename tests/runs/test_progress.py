@@ -90,7 +90,7 @@ def test_claims_are_beside_their_measurements() -> None:
         metric="test.accuracy[5]", value=1.0, deviation=0.02, at={"task.order": "forward"}, origin="NDR, Table 1",
         measured=0.5, text="1.00 ± 0.02",
     )  # fmt: skip
-    table = printed(claim_table([claim, claim.model_copy(update={"measured": None})]))
+    table = printed(claim_table([claim, claim.model_copy(update={"measured": None})]).terminal())
     assert "test.accuracy[5]" in table
     assert "1.00 ± 0.02 at task.order = forward" in table
     assert "0.500" in table
