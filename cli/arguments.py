@@ -133,9 +133,9 @@ TimeLimit = Annotated[
 Seeds = Annotated[
     str | None, typer.Option("--seeds", help="A number (`3`), a range (`1..5`) or a list (`1,4`).", callback=_seeds)
 ]
-Engine = Annotated[str, typer.Option("--engine", help="local or slurm.")]
+Engine = Annotated[str, typer.Option("--engine", help="local, ray or slurm.")]
 EngineOptions = Annotated[
-    list[str] | None, typer.Option("--engine-option", help="An option of slurm, as in `slurm_partition=gpu`.")
+    list[str] | None, typer.Option("--engine-option", help="An option of ray or slurm, as in `slurm_partition=gpu`.")
 ]
 Workers = Annotated[int | None, typer.Option("--workers", min=1, help="Runs at a time.")]
 

@@ -138,7 +138,6 @@ def _torchrun_count(name: str) -> int:
 
 
 def _new_folder(parent: Path) -> Path:
-    """Returns an unused folder named after the current time."""
     name = datetime.now().strftime("%Y-%m-%d_%H-%M-%S")
     folder, count = parent / name, 1
     while folder.exists():

@@ -166,7 +166,6 @@ def _opened(name: str) -> TextIO:
 
 
 def _lines(stream: TextIO, name: str) -> Iterator[_PlacedInput]:
-    """Yields the input of each line, with the place of the line."""
     for number, line in enumerate(stream, 1):
         place = f"{'stdin' if name == '-' else name}:{number}"
         try:
@@ -258,7 +257,6 @@ def inspect(
 
 
 def _print_inspection(inspection: Inspection) -> None:
-    """Prints the first answers, and the facts of each step."""
     answers = inspection.answers
     for answer in answers[:_MOST_ANSWERS]:
         place = f"{answer.place}: " if answer.place else ""

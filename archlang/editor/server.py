@@ -251,7 +251,7 @@ class _Answers:
             ]
         if _is_wanted(lsp.CodeActionKind.SourceFixAll, only) and (text := all_corrected(document)) is not None:
             edit = Edit(Span(document.source, 0, len(document.text)), text)
-            title = "Correct all mistakes that have one likely correction"
+            title = "Correct all errors that have one likely correction"
             kind = lsp.CodeActionKind.SourceFixAll
             actions.append(lsp.CodeAction(title, kind=kind, edit=self._workspace_edit([edit])))
         return actions

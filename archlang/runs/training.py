@@ -169,8 +169,8 @@ def require_memory(plan: Plan, device: torch.device) -> None:
 
 
 def _graph_step(trainer: Trainer, plan: Plan, precision: str) -> CudaGraphStep:
-    if trainer.carried is not None:
-        raise train_mistakes.no_graphs("the host chooses the examples of carried steps")
+    if trainer.deep is not None:
+        raise train_mistakes.no_graphs("with `supervise = deep`, the host chooses the examples of each step")
     fabric = trainer.fabric
     capture = make_capture(trainer.module, plan.train, fabric.device, precision, fabric.world_size)
     return CudaGraphStep(trainer, capture)

@@ -40,8 +40,8 @@ class CudaGraphStep(EagerStep):
         super().__init__(run)
         make_capturable(run.optimizer, run.fabric.device, run.settings.moves_first_beta)
         self._graphs: CudaGraphs | None = CudaGraphs(capture)
-        # The tensors that hold the charges of each captured shape.
-        self._charges: dict[Shape, Mapping[str, Tensor]] = {}
+        # The tensors that hold the auxiliary losses of each captured shape.
+        self._losses: dict[Shape, Mapping[str, Tensor]] = {}
 
     def _train_on(self, items: np.ndarray) -> LossAndNorm:
         launched = self._launch(items)
@@ -60,12 +60,12 @@ class CudaGraphStep(EagerStep):
         def step(placed_items: Tensor) -> LossAndNorm:
             run.optimizer.zero_grad(set_to_none=True)
             loss = self._backward(run.data.gather(placed_items, widths))
-            self._charges[shape] = run.module.charges
+            self._losses[shape] = run.module.losses
             return loss, self._update()
 
         launched = graphs.launch(shape, run.data.place(items), step)
         if launched is not None:
-            run.module.charges = {name: charge.clone() for name, charge in self._charges[shape].items()}
+            run.module.losses = {name: loss.clone() for name, loss in self._losses[shape].items()}
         return launched
 
     def _shrink(self, count: int) -> str | None:

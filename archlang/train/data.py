@@ -166,7 +166,6 @@ class Data:
 
 
 def _count_scored(split: Split) -> np.ndarray | None:
-    """Returns the number of scored positions of each item; None if items are scored as a whole."""
     if not isinstance(split.targets, Ragged):
         return None
     if split.scored is None:
@@ -201,15 +200,14 @@ class Sampler:
     def of(settings: Settings, lengths: np.ndarray, seed: int, epoch: int = 0, position: int = 0) -> Sampler:
         """The items of the steps of a run."""
         is_by_tokens = settings.batch_of == "tokens"
-        # Carried states are those of a whole batch; its rows take the next items when their own have ended.
-        drop_last = settings.drop_last or settings.supervise == "carried"
+        # Deep supervision keeps the states of a whole batch; its rows take the next items when their own have ended.
+        drop_last = settings.drop_last or settings.supervise == "deep"
         return Sampler(lengths, settings.batch, seed, epoch, position, is_by_tokens, settings.sampling, drop_last)
 
     def __post_init__(self) -> None:
         self._order = self._epoch(self.epoch)
 
     def __len__(self) -> int:
-        """The number of batches in this epoch."""
         return len(self._order)
 
     def _epoch(self, epoch: int) -> list[np.ndarray]:

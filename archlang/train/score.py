@@ -234,7 +234,6 @@ def add_written(
 
 
 def _written_field(module: nn.Module, split: Split, task: Task) -> int | None:
-    """Returns the index of the field that the model writes; None if the task or the model has no such field."""
     if not isinstance(task, DecodableTask) or not isinstance(module, Architecture) or split.form is not Form.POSITIONS:
         return None
     assert isinstance(split.targets, Ragged)

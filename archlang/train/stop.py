@@ -88,6 +88,13 @@ def terminating() -> Iterator[list[int]]:
         yield received
 
 
+@contextmanager
+def keeping_handlers() -> Iterator[None]:
+    """Restores how signals are handled at its end: a library that starts inside may set handlers of its own."""
+    with _handling(_SIGNALS, None):
+        yield
+
+
 def _end(number: int, frame: FrameType | None) -> None:
     if number == signal.SIGINT:
         raise KeyboardInterrupt
@@ -95,13 +102,14 @@ def _end(number: int, frame: FrameType | None) -> None:
 
 
 @contextmanager
-def _handling(numbers: Iterable[int], handle: Callable[[int, FrameType | None], None]) -> Iterator[None]:
-    """Handles signals that are not ignored by calling `handle`; in threads other than the main one, does nothing."""
+def _handling(numbers: Iterable[int], handle: Callable[[int, FrameType | None], None] | None) -> Iterator[None]:
+    """Handles signals that are not ignored by calling `handle`, or as they are; in threads other than the main one,
+    does nothing."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
     handled = [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]
-    previous = {number: signal.signal(number, handle) for number in handled}
+    previous = {number: signal.signal(number, handle) if handle else signal.getsignal(number) for number in handled}
     try:
         yield
     finally:

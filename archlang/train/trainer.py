@@ -29,8 +29,8 @@ from archlang.tasks.kit.metrics import rank
 from archlang.tasks.kit.split import Split
 from archlang.tasks.kit.task import Task, loss_rule
 from archlang.train import mistakes
-from archlang.train.carried_examples import CarriedExamples
 from archlang.train.data import Data, Sampler
+from archlang.train.deep_supervision import DeepSupervision
 from archlang.train.devices import peak_memory, random_state, reset_peak_memory, restore_random_state
 from archlang.train.evaluated_weights import EvaluatedWeights
 from archlang.train.optimizer_state import restore_optimizer_state, restore_own_optimizer_state
@@ -119,8 +119,8 @@ class Trainer:
             shared: A trainer that differs in its seed alone, whose test model and data on the device are used."""
         if fabric.world_size > settings.batch and settings.batch_of == "samples":
             raise mistakes.batch_too_small(settings.batch, fabric.world_size)
-        if fabric.world_size > 1 and settings.supervise == "carried":
-            raise mistakes.not_carried_by_processes()
+        if fabric.world_size > 1 and settings.supervise == "deep":
+            raise mistakes.not_deep_on_devices()
         self.fabric, self.settings, self.task, self.splits = fabric, settings, task, splits
         self.record, self._watcher = record, watcher
         self.rule = loss_rule(task)
@@ -167,9 +167,9 @@ class Trainer:
         self._seconds, self._timed_steps = 0.0, 0
         self.weights = [weight for weight in self.module.parameters() if weight.requires_grad]
         self._evaluated_weights = EvaluatedWeights(self.module, optimizer, settings.ema)
-        self.carried = None
-        if settings.supervise == "carried":
-            self.carried = CarriedExamples(self.module, settings, plan.seed, self.data.size)
+        self.deep = None
+        if settings.supervise == "deep":
+            self.deep = DeepSupervision(self.module, settings, plan.seed, self.data.size)
         self._leads = fabric.is_global_zero
 
     @contextmanager
@@ -216,13 +216,13 @@ class Trainer:
         return True
 
     def _restore(self, step: int, state: schemas.CheckpointState) -> None:
-        """Restores the trained weights, the carried examples, the optimizer, the precision and the generators.
+        """Restores the trained weights, the begun examples, the optimizer, the precision and the generators.
 
         Raises:
             ValueError: a state is not one that this run has written."""
         self._evaluated_weights.restore(state.trained, step)
-        if self.carried is not None:
-            self.carried.restore(state.carried, self.fabric.device)
+        if self.deep is not None:
+            self.deep.restore(state.carried, self.fabric.device)
         restore = restore_own_optimizer_state if self._has_own_optimizer else restore_optimizer_state
         restore(self.optimizer.optimizer, state.optimizer)
         try:
@@ -255,7 +255,7 @@ class Trainer:
             digests=self.record.digests(sizes),
             step=progress.step,
             trained=self._evaluated_weights.trained(),
-            carried=None if self.carried is None else self.carried.state(),
+            carried=None if self.deep is None else self.deep.state(),
         )
         with self._evaluated_weights.placed():
             self.checkpoints.save(progress.step, self.module, state, self._best_step())
@@ -308,7 +308,7 @@ class Trainer:
             lr=rate,
             gradient_norm=None if norm is None else float(norm),
             mean_depth=depth,
-            charges={name: float(charge.detach()) for name, charge in self.module.charges.items()},
+            losses={name: float(loss.detach()) for name, loss in self.module.losses.items()},
         )
         memory = peak_memory(self.fabric.device)
         timing = schemas.StepTiming(step=step, time=time.time(), steps_per_second=speed, spared=spared, memory=memory)

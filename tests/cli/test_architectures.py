@@ -112,7 +112,7 @@ def test_without_out_it_prints_a_tree_with_types() -> None:
 def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The pictures of a recipe, in a folder that was missing."""
     folder = tmp_path_factory.mktemp("pictures") / "a" / "b"
-    for kind in ("svg", "html", "mmd"):
+    for kind in ("svg", "html", "dot", "mmd"):
         run("viz", GUTLB, "-o", str(folder / f"gutlb.{kind}"))
     return folder
 
@@ -131,12 +131,14 @@ def test_the_page_is_small_and_needs_no_network(pictures: Path) -> None:
     assert not re.findall(r"(?:src|href)=|@import|fetch\(|https?://(?!www\.w3\.org/)", text)
 
 
-def test_mermaid_is_balanced_and_names_every_block(pictures: Path) -> None:
-    mermaid = (pictures / "gutlb.mmd").read_text()
-    bare = re.sub(r'"(?:[^"\\]|\\.)*"', "", mermaid)
-    assert len(re.findall(r"^ *subgraph", bare, re.M)) == len(re.findall(r"^ *end$", bare, re.M)) > 1
-    assert '"' not in bare
+def test_dot_and_mermaid_are_balanced_and_name_every_block(pictures: Path) -> None:
+    dot, mermaid = ((pictures / f"gutlb.{kind}").read_text() for kind in ("dot", "mmd"))
+    bare = [re.sub(r'"(?:[^"\\]|\\.)*"', "", text) for text in (dot, mermaid)]
+    assert bare[0].count("{") == bare[0].count("}") > 1
+    assert len(re.findall(r"^ *subgraph", bare[1], re.M)) == len(re.findall(r"^ *end$", bare[1], re.M)) > 1
+    assert '"' not in "".join(bare)
     for block in ("embed", "attention", "norm", "feedforward", "copy_gate", "global_halt", "linear"):
+        assert block in dot
         assert block in mermaid
 
 

@@ -177,7 +177,7 @@ def test_a_table_and_a_search_name_the_missing_plugin_before_any_run(archlang: C
     plain = BLOCK.partition("model")[2].partition("recipe")[0].replace("small", "plain").replace("twice |> ", "")
     searched = BLOCK.replace("steps = 1]\n", "steps = 1]\n    search train.batch in [2, 4]\n")
     (block_run / "both.arch").write_text(f"model{plain}recipe{recipe}{searched}")
-    for command in (("table", "both.arch"), ("tune", "both.arch", "r")):
+    for command in (("table", "both.arch"), ("tune", "both.arch", "r"), ("table", "both.arch", "--engine", "ray")):
         result = archlang(*command, "--out", "out", "--device", "cpu")
         assert result.code == 1, command
         assert "`twice` is Python of its own" in result.err

@@ -24,8 +24,8 @@ from tests.faults.workshop import Case, contents
 _LONGEST = 0.8
 _KILLS, _PAIRS, _DOWNLOADS = 30, 12, 8
 _HOUR, _YEAR = 3600.0, 365 * 86400.0
-_ENGINES = {"local": (), "slurm": ("--engine-option", "cluster=local")}
-_PACKAGES = {"slurm": "submitit"}
+_ENGINES = {"local": (), "ray": (), "slurm": ("--engine-option", "cluster=local")}
+_PACKAGES = {"ray": "ray", "slurm": "submitit"}
 _CONTENT = bytes(range(256)) * 2_000
 _SECONDS_OF_A_TABLE = 180.0
 
@@ -181,6 +181,8 @@ def _table(case: Case, engine: str, out: Path) -> "subprocess.Popen[str]":
     environment = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"} | {
         **case.environment, "PYTHONPATH": os.pathsep.join(sys.path), "OMP_NUM_THREADS": "1",
     }  # fmt: skip
+    # Ray's sockets need a short path.
+    environment |= {"TMPDIR": "/tmp"} if engine == "ray" else {}
     return subprocess.Popen(
         [*map(str, command), *engine_options], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
         env=environment, start_new_session=True,

@@ -132,7 +132,7 @@ def test_every_weight_of_a_model_gets_a_gradient(page: Path, recipe: str) -> Non
     lengths = {value.name: torch.tensor([9, 4, 1]) for value in graph.region.inputs}
     fields = [field(value.type) for value in graph.region.inputs]
     logits = module(*fields, lengths=lengths if len(fields) > 1 else lengths[graph.region.inputs[0].name])
-    (logits.logsumexp(-1).sum() + sum(module.charges.values())).backward()
+    (logits.logsumexp(-1).sum() + sum(module.losses.values())).backward()
     without_gradient = [key for key, parameter in module.named_parameters() if parameter.grad is None]
     # The first states of TRM and HRM are drawn once, and not trained.
     assert [key for key in without_gradient if "fixed_state." not in key] == []

@@ -118,8 +118,16 @@ def test_a_run_of_an_engine_has_the_same_curve_as_a_solo_run(points: tuple[Point
 
 
 @pytest.mark.slow
-@installed("submitit")
-def test_another_engine_resumes_a_killed_table(program: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        pytest.param("ray", {}, marks=installed("ray")),
+        pytest.param("slurm", {"cluster": "local"}, marks=installed("submitit")),
+    ],
+)
+def test_another_engine_resumes_a_killed_table(
+    name: str, options: dict[str, str], program: Path, tmp_path: Path
+) -> None:
     out = tmp_path / "killed"
     sets = ("--set", "train.steps=160", "--set", "train.every=20")
     command = archlang("table", program, "--seeds", "2", *sets, "--workers", "2", "--out", out, "--device", "cpu")
@@ -134,16 +142,33 @@ def test_another_engine_resumes_a_killed_table(program: Path, tmp_path: Path) ->
     table = plan_table(program, sets={"train.steps": "160", "train.every": "20"}, seeds=[1, 2])
     killed, expected = (TableRuns(table, folder, device="cpu") for folder in (out, tmp_path / "whole"))
     assert killed.points()
-    run_all(make_engine("slurm", 2, {"cluster": "local"}), killed)
+    run_all(make_engine(name, 2, options), killed)
     run_all(make_engine("local", 2), expected)
     assert_equal(killed, expected)
+
+
+@pytest.mark.slow
+@installed("ray")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_a_table_under_ray_that_is_stopped_exits_with_the_code_of_its_signal(
+    number: signal.Signals, program: Path, tmp_path: Path
+) -> None:
+    sets = ("--set", "train.steps=10000000")
+    command = archlang("table", program, "--engine", "ray", "--workers", "1", *sets, "--out", tmp_path / "table")
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    while not list((tmp_path / "table").glob("*/metrics.jsonl")):
+        assert process.poll() is None
+        time.sleep(0.05)
+    process.send_signal(number)
+    assert process.wait(60) == 128 + number
 
 
 @pytest.mark.parametrize(
     ("name", "options", "message"),
     [
-        ("loca", {}, "`local`"),
+        ("loca", {}, "`local`, `ray`"),
         ("local", {"partition": "gpu"}, "partition"),
+        pytest.param("ray", {"colour": "red"}, "colour", marks=installed("ray")),
         pytest.param("slurm", {}, "SLURM", marks=installed("submitit")),
         pytest.param("slurm", {"cluster": "local", "colour": "red"}, "colour", marks=installed("submitit")),
     ],
@@ -155,7 +180,10 @@ def test_an_unknown_engine_or_option_is_named(
         list(make_engine(name, 1, options).run(points[:1], lambda: False))
 
 
-def test_an_engine_that_is_not_installed_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "submitit", None)
-    with pytest.raises(MachineError, match=r"archlang\[slurm\]"):
-        make_engine("slurm")
+@pytest.mark.parametrize(("name", "package"), [("ray", "ray"), ("slurm", "submitit")])
+def test_an_engine_that_is_not_installed_says_how_to_install_it(
+    name: str, package: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(MachineError, match=rf"archlang\[{name}\]"):
+        make_engine(name)

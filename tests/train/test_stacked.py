@@ -31,7 +31,7 @@ model router(x: tokens[n]) -> logits[classes] {
     repeat 3 {
         a = norm(h + geometric_attention[2](h))
         g = gate[8](a)
-        charge open = sum_features(mean(g))
+        loss open = sum_features(mean(g))
         h <- copy_gate(g, norm(feedforward[16](a)), h)
     }
     return linear[classes](last(h))
@@ -181,7 +181,7 @@ def plain_stacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def assert_same_curves(left: Path, right: Path) -> None:
     for left_line, right_line in zip(lines(left), lines(right), strict=True):
         assert left_line.pop("split", None) == right_line.pop("split", None)
-        assert left_line.pop("charges", {}) == pytest.approx(right_line.pop("charges", {}), rel=1e-5)
+        assert left_line.pop("losses", {}) == pytest.approx(right_line.pop("losses", {}), rel=1e-5)
         assert left_line == pytest.approx(right_line, rel=1e-5, abs=1e-6)
 
 

@@ -6,7 +6,7 @@ from dataclasses import fields
 from difflib import SequenceMatcher
 
 from archlang.graph.graph import Graph, Node, Region
-from archlang.graph.operations import Apply, Arithmetic, Call, Charge, Literal, Loop, Part, step_limit
+from archlang.graph.operations import Apply, Arithmetic, Call, Literal, Loop, Loss, Part, step_limit
 from archlang.graph.summary import summarize
 from archlang.plan.overrides import static_text
 
@@ -122,8 +122,8 @@ def _lines(graph: Graph, is_named: bool) -> list[str]:
 
 
 class _Writer:
-    """Writes a line for each value that has a name, each loop, charge and result, with the values without a name in
-    place. Unless `is_named`, numbers replace the names of values and instances."""
+    """Writes a line for each value that has a name, each loop, auxiliary loss and result, with the values without a
+    name in place. Unless `is_named`, numbers replace the names of values and instances."""
 
     def __init__(self, graph: Graph, is_named: bool) -> None:
         self.lines: list[str] = []
@@ -147,8 +147,8 @@ class _Writer:
     def _node(self, node: Node, place: str) -> None:
         text, operation = self._text(node), node.operation
         name = self._name(node.name)
-        if isinstance(operation, Charge):
-            name = name or f"charge {operation.name}"
+        if isinstance(operation, Loss):
+            name = name or f"loss {operation.name}"
         if isinstance(operation, Loop):
             name = name or ("the loop" if self._is_named else "")
         if name or not self._is_named:
