@@ -58,10 +58,8 @@ def show(run: Run, as_json: AsJson = False) -> None:
 
     Example: archlang runs show runs/gutlb/2026-01-31_12-00-00
     """
-    from rich.table import Table
-
     from archlang.record.summaries import summarize
-    from archlang.runs.progress import result_notes
+    from archlang.runs.progress import TextTable, result_notes
 
     summary = summarize(run)
     if as_json:
@@ -75,10 +73,7 @@ def show(run: Run, as_json: AsJson = False) -> None:
     )
     for sentence in summary.history:
         console.out.print(sentence)
-    settings = Table("setting", "value")
-    for name, value in summary.settings.items():
-        settings.add_row(name, value)
-    console.out.print(settings)
+    console.out.print(TextTable("Settings", ["setting", "value"], [*summary.settings.items()]).terminal())
     if summary.results is None:
         return
     for split, result in summary.results.splits.items():

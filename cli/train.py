@@ -156,7 +156,7 @@ def _outcome_json(outcome: Result) -> dict[str, object]:
 def _print_results(folder: Path, results: Results, trained: Mapping[str, Sequence[int]]) -> None:
     from archlang.runs.progress import claim_table, result_notes, result_table
 
-    console.out.print(result_table(results, trained), soft_wrap=False)
+    console.out.print(result_table(results, trained).terminal(), soft_wrap=False)
     if results.claims:
         console.out.print(claim_table(results.claims).terminal(), soft_wrap=False)
     for note in result_notes(results):

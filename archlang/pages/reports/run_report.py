@@ -15,7 +15,7 @@ from archlang.pages.reports.charts import Chart, Curve, chart_svg, metric_chart,
 from archlang.record.reading import read_metrics, read_record
 from archlang.record.schemas import DATA, DataRecord, EvaluationMetrics, Results, SplitResult, StepMetrics
 from archlang.record.summaries import RunSummary, summarize
-from archlang.runs.progress import TextTable, bar_line, claim_table, format_metric, result_notes
+from archlang.runs.progress import TextTable, bar_line, claim_table, result_notes, result_table
 from archlang.tasks.kit.metrics import LOWER_IS_BETTER
 
 
@@ -129,15 +129,7 @@ class RunReport:
 
     def measured(self) -> TextTable:
         """Returns the loss and the metrics of each split."""
-        has_depth = any(result.depth is not None for result in self.splits.values())
-        headers = ["split", "items", "loss", *map(metric_title, self.metrics), *(["mean steps"] if has_depth else [])]
-        rows = [
-            [split, f"{result.items:,}", "" if result.loss is None else f"{result.loss:.4f}",
-             *(format_metric(metric, result.metrics.get(metric)) for metric in self.metrics),
-             *([] if result.depth is None else [f"{result.depth.mean:.2f}"])]
-            for split, result in self.splits.items()
-        ]  # fmt: skip
-        return TextTable("Measured", headers, rows)
+        return TextTable("Measured", [], []) if self.results is None else result_table(self.results)
 
     def claimed(self) -> TextTable:
         """Returns what papers claim beside what was measured."""
