@@ -15,12 +15,11 @@ from archlang.backend.decode.greedy import Decoded, decode
 from archlang.backend.error_notes import add_source_notes
 from archlang.backend.lower.regions import PythonProgram
 from archlang.backend.runtime.call_cache import call_scope
-from archlang.backend.runtime.empty_batches import pad_empty_axes, remove_padding
-from archlang.backend.runtime.inputs import Lengths, check_fields, check_lengths
+from archlang.backend.runtime.inputs import Lengths, check_fields, check_lengths, pad_empty_axes, remove_padding
 from archlang.backend.runtime.loops import DEPTH, PONDER, Group, Halting, ObservedLoop, Repeat, Stack, StepResults
 from archlang.backend.runtime.masks import code_inputs
+from archlang.graph.loop_layout import loop_of_results
 from archlang.graph.operations import LOSSES
-from archlang.graph.step_results import loop_of_results
 
 
 class Architecture(Group):

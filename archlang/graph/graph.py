@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from archlang.graph.facts import UNKNOWN, Costs, LinearMap, Record
@@ -57,6 +57,10 @@ class Node:
                 return self.inputs[: -len(products)]
         return self.inputs
 
+    def with_bodies(self, change: Callable[[Region], Region]) -> Node:
+        """Returns the node with changed regions."""
+        return replace(self, regions=tuple(map(change, self.regions))) if self.regions else self
+
 
 @dataclass(frozen=True)
 class Input:
@@ -93,6 +97,12 @@ class Region:
             yield node
             for region in node.regions:
                 yield from region.walk()
+
+    def regions(self) -> Iterator[Region]:
+        """Yields the region, and those in it."""
+        yield self
+        for node in self.walk():
+            yield from node.regions
 
     def types(self) -> dict[str, Type]:
         """Returns the types of its inputs and of its nodes with one result, by their ids."""

@@ -8,10 +8,9 @@ from dataclasses import replace
 from itertools import compress
 
 from archlang.graph.graph import Graph, Instance, Node, Region
-from archlang.graph.inline import inline
+from archlang.graph.inline import Expansion, expanded, inline, rename, rename_inputs
 from archlang.graph.loop_layout import is_idle, loop_layout
 from archlang.graph.operations import Experts, Halting, Loop, Loss, Part, Repeat, Scan, Stack
-from archlang.graph.rename import rename, rename_inputs
 from archlang.types.statics import instances_in
 
 
@@ -27,24 +26,11 @@ def prune(graph: Graph) -> Graph:
 
 def remove_idle(graph: Graph) -> Graph:
     """Returns the graph without loops that take no steps: their states keep their values."""
-    return replace(graph, region=_skip_idle(graph.region))
 
+    def states(node: Node) -> Expansion | None:
+        return ([], node.inputs[: len(node.types)]) if is_idle(node) else None
 
-def _skip_idle(region: Region) -> Region:
-    nodes: list[Node] = []
-    names: dict[str, str] = {}
-    results: dict[str, tuple[str, ...]] = {}  # of the removed loops
-    for original in region.nodes:
-        node = rename_inputs(original, names)
-        if is_idle(node):
-            results[node.id] = node.inputs[: len(node.types)]
-            if len(node.types) == 1:
-                names[node.id] = node.inputs[0]
-        elif isinstance(node.operation, Part) and node.inputs[0] in results:
-            names[node.id] = results[node.inputs[0]][node.operation.index]
-        else:
-            nodes.append(replace(node, regions=tuple(map(_skip_idle, node.regions))) if node.regions else node)
-    return Region(region.inputs, tuple(nodes), rename(region.results, names))
+    return replace(graph, region=expanded(graph.region, states))
 
 
 def remove_dead(graph: Graph) -> Graph:
@@ -95,13 +81,8 @@ def _counted(node: Node) -> Node:
 
 
 def _without_losses(region: Region) -> Region:
-    nodes = [_counted(node) for node in region.nodes if not isinstance(node.operation, Loss)]
-    return replace(
-        region,
-        nodes=tuple(
-            replace(node, regions=tuple(map(_without_losses, node.regions))) if node.regions else node for node in nodes
-        ),
-    )
+    nodes = [node for node in region.nodes if not isinstance(node.operation, Loss)]
+    return replace(region, nodes=tuple(_counted(node).with_bodies(_without_losses) for node in nodes))
 
 
 def _shrink(loop: Node, operation: Loop, used: set[int]) -> tuple[Node, list[int]]:

@@ -8,10 +8,9 @@ from archlang.diagnostics import Diagnostic, Report
 from archlang.elaborate.binding import Binding
 from archlang.elaborate.static_arguments import plain
 from archlang.graph.graph import NUMBER, Graph
-from archlang.graph.loop_layout import has_halting_positions
+from archlang.graph.loop_layout import has_halting_positions, loop_of_results
 from archlang.graph.operations import LOSSES, Halting, Loss, Repeat
 from archlang.graph.prune import normalize
-from archlang.graph.step_results import loop_of_results
 from archlang.names.compared_symbols import listed_symbols
 from archlang.names.static_mistakes import symbol_not_listed
 from archlang.names.values import BlockValue, Bound, Value

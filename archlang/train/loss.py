@@ -16,8 +16,8 @@ from torch import Tensor
 from archlang.backend.architecture import Architecture
 from archlang.backend.runtime.loops import StepResults
 from archlang.backend.runtime.targets import judging
+from archlang.graph.loop_layout import loop_of_results
 from archlang.graph.operations import LOSSES, Halting
-from archlang.graph.step_results import loop_of_results
 from archlang.tasks.kit.split import Form
 from archlang.tasks.kit.task import LossRule
 from archlang.train import mistakes

@@ -26,11 +26,10 @@ from archlang.backend.lower.lengths import (
 )
 from archlang.backend.lower.names import Names, attribute_name, relative_path
 from archlang.backend.origin import Origin
-from archlang.backend.runtime.derived_masks import derived_mask, mask_of_chunks
-from archlang.backend.runtime.ieee_division import divide
 from archlang.backend.runtime.inputs import Field
 from archlang.backend.runtime.loops import DEPTH, PONDER
-from archlang.backend.runtime.padded_division import divide_where_real
+from archlang.backend.runtime.padded_division import divide, divide_where_real
+from archlang.backend.runtime.scans import derived_mask, mask_of_chunks
 from archlang.graph import operations
 from archlang.graph.graph import NUMBER, Graph, Input, Node, Region
 from archlang.graph.loop_layout import loop_layout, takes_positions

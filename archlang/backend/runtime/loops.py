@@ -18,8 +18,7 @@ from torch import Tensor, nn
 from archlang.backend.runtime.carried_steps import CarriedStates
 from archlang.backend.runtime.graph_loops import is_exporting, while_steps
 from archlang.backend.runtime.halting import HaltingBlock, Tally
-from archlang.backend.runtime.stacking import in_any_model
-from archlang.backend.runtime.transforms import needs_plain_form
+from archlang.backend.runtime.stacking import in_any_model, needs_plain_form
 
 # Takes the module, the states, captured values and masks; returns the states after one step, then the extra results.
 # Any: a value is a tensor, a mask or None for one, a number, or chunks.
