@@ -13,7 +13,6 @@ from archlang.cli.arguments import AsJson, Run, chosen_seeds, flag, output, pars
 if TYPE_CHECKING:
     from archlang.pages.reports.run_report import RunReport
     from archlang.pages.reports.table_report import TableReport
-    from archlang.record.summaries import RunSummary
 
 app = typer.Typer(name="runs", help="List, show, compare and remove run folders.", no_args_is_help=True)
 
@@ -32,6 +31,7 @@ def list_(
     """
     from archlang.diagnostics.visible import visible
     from archlang.record.summaries import DamagedRun, find_runs
+    from archlang.runs.progress import first_metrics
 
     if folder != _FOLDER and not folder.exists():
         console.fail(f"there is no folder {folder}", "check the path")
@@ -45,8 +45,8 @@ def list_(
         console.out.print(f"there are no runs in {folder}")
     for run in summaries:
         console.out.print(visible(str(run.folder)), style="bold")
-        measured = ", ".join(filter(None, (_first_metrics(run), console.size(run.size))))
-        state = f"{run.state} at step {run.step}; {measured}"
+        measured = (f"{name} {value}" for name, value in first_metrics(run.results).items() if value)
+        state = f"{run.state} at step {run.step}; {', '.join([*measured, console.size(run.size)])}"
         console.out.print(visible(f"    {run.recipe} on {run.task}, seed {run.seed}: {state}"))
     for broken in damaged:
         console.out.print(visible(f"{broken.state}: {broken.reason}"))
@@ -59,7 +59,7 @@ def show(run: Run, as_json: AsJson = False) -> None:
     Example: archlang runs show runs/gutlb/2026-01-31_12-00-00
     """
     from archlang.record.summaries import summarize
-    from archlang.runs.progress import TextTable, result_notes
+    from archlang.runs.progress import TextTable, result_notes, result_table
 
     summary = summarize(run)
     if as_json:
@@ -76,10 +76,7 @@ def show(run: Run, as_json: AsJson = False) -> None:
     console.out.print(TextTable("Settings", ["setting", "value"], [*summary.settings.items()]).terminal())
     if summary.results is None:
         return
-    for split, result in summary.results.splits.items():
-        measured = {"loss": result.loss, **result.metrics}
-        metrics = ", ".join(f"{name} {value:.4f}" for name, value in measured.items() if value is not None)
-        console.out.print(f"{split}: {result.items} items, {metrics}")
+    console.out.print(result_table(summary.results).terminal())
     for note in result_notes(summary.results):
         console.out.print(note)
 
@@ -155,12 +152,6 @@ def rm(
             continue
         remove_run(run.folder)
         console.out.print(f"removed {run.folder}")
-
-
-def _first_metrics(run: RunSummary) -> str:
-    splits = {} if run.results is None else run.results.splits
-    values = {split: next(iter(result.metrics.values()), None) for split, result in splits.items()}
-    return ", ".join(f"{split} {value:.3f}" for split, value in values.items() if value is not None)
 
 
 def report(

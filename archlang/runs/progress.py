@@ -189,6 +189,13 @@ def bar_line(label: str, share: float, number: str) -> Text:
     return Text.assemble(f"  {label} ", (f"{blocks:<{_BAR_WIDTH}}", "cyan"), f" {number}")
 
 
+def first_metrics(results: Results | None) -> dict[str, str]:
+    """Returns the first metric of each split, such as `test.accuracy`, as text; empty if there are no results."""
+    splits = {} if results is None else results.splits
+    firsts = ((split, *metric) for split, result in splits.items() for metric in list(result.metrics.items())[:1])
+    return {f"{split}.{metric}": format_metric(metric, value) for split, metric, value in firsts}
+
+
 def claim_table(claims: Sequence[ClaimResult]) -> TextTable:
     """Returns a table of what papers claim beside what was measured."""
     rows = []
