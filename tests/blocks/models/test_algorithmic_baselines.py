@@ -9,10 +9,10 @@ import torch
 import archlang
 from archlang.backend.architecture import Architecture
 from archlang.compile import compile_graph
-from archlang.names.library import library_file
 from tests.closeness import close
 from tests.semantics.compiled import Compiled
 from tests.semantics.properties import equals_the_interpreter
+from tests.shipped_models import library_page, load_page
 
 # Of 12 inputs and 10 outputs. Location attention has blank inputs of 12 numbers here, of 10 in its program, and the
 # program of content attention has two tables of embeddings that it never uses.
@@ -68,9 +68,7 @@ def test_a_pointer_network_that_visits_points_is_as_large_as_its_program(tmp_pat
 
 
 def test_each_position_is_visited_once() -> None:
-    path = library_file("archlang.models.pointer_network")
-    assert path is not None
-    module = archlang.load(path, "pointer_network", vocab=6, d=5, hidden=8).eval()
+    module = load_page("pointer_network", "pointer_network", vocab=6, d=5, hidden=8).eval()
     probabilities = module(torch.randint(0, 6, (2, 7)), lengths=torch.tensor([7, 4]))[..., 0]
     for row, length in enumerate((7, 4)):
         real = probabilities[row, :length, :length]
@@ -83,8 +81,7 @@ def test_each_position_is_visited_once() -> None:
 
 @pytest.mark.parametrize("system", [*SIZES, "esbn", "ntm"])
 def test_a_system_equals_the_reference_interpreter_sample_by_sample(system: str) -> None:
-    path = library_file("archlang.models.algorithmic_baselines")
-    assert path is not None
+    path = library_page("algorithmic_baselines")
     sizes = {"hidden": 4, "slots": 6, "d": 4, "heads": 2, "ff": 5, "layers": 1}
     sizes |= {"width": 3, "key": 3, "wide": 4, "narrow": 3}
     graph = compile_graph(path, "algorithmic_baseline", {"vocab": 4, "system": system, **sizes, "p": 0.0})

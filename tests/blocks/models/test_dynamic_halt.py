@@ -9,8 +9,8 @@ from torch import Tensor
 
 import archlang
 from archlang.backend.architecture import Architecture
-from archlang.names.library import library_file
 from tests.blocks.models.batches import holds_alone, noisy
+from tests.shipped_models import library_page, load_page
 
 MODELS: dict[str, dict[str, Any]] = {  # Any: statics of any kind
     "transformer": {"layers": 2},
@@ -27,15 +27,9 @@ ABLATIONS: dict[str, dict[str, Any]] = {  # Any: statics of any kind
 models = pytest.mark.parametrize("model", MODELS)
 
 
-def page() -> Path:
-    path = library_file("archlang.models.dynamic_halt")
-    assert path is not None
-    return path
-
-
 def built(model: str, **statics: Any) -> Architecture:  # Any: statics of any kind
     small = {"d": 16, "heads": 2, "ff": 24, "vocab": 7, "classes": 5, **MODELS.get(model, {}), **statics}
-    return noisy(archlang.load(page(), model, **small))
+    return noisy(load_page("dynamic_halt", model, **small))
 
 
 def items() -> tuple[Tensor, Tensor]:
@@ -86,7 +80,7 @@ block halting(h: seq[n, d]) -> seq[n, d] {
 }
 """
     path = tmp_path / "sides.arch"
-    path.write_text(page().read_text(encoding="utf-8") + sides, encoding="utf-8")
+    path.write_text(library_page("dynamic_halt").read_text(encoding="utf-8") + sides, encoding="utf-8")
     module = archlang.load(path, "siamese", read=side, d=16, vocab=7, classes=5).double().eval()
     left, right = torch.randint(0, 7, (3, 8)), torch.randint(0, 7, (3, 6))
     module(left, right)

@@ -7,6 +7,7 @@ import torch
 
 import archlang
 from archlang.backend.architecture import Architecture
+from tests.blocks.models.batches import noisy
 
 MIXERS = {
     "delta_net": "delta_net[heads = 2]",
@@ -27,10 +28,7 @@ def program(name: str, folder: Path) -> Architecture:
         f"    return linear[vocab](h + {MIXERS[name]}(h))\n}}\n"
     )
     torch.manual_seed(4)
-    module = archlang.load(path, vocab=5).double().eval()
-    for parameter in module.parameters():
-        parameter.data.add_(0.2 * torch.randn_like(parameter))
-    return module
+    return noisy(archlang.load(path, vocab=5))
 
 
 @pytest.mark.parametrize("name", MIXERS)

@@ -8,14 +8,8 @@ import torch
 from torch import Tensor
 
 import archlang
-from archlang.names.library import library_file
 from tests.closeness import same_gradients
-
-
-def page(name: str) -> Path:
-    path = library_file(f"archlang.models.{name}")
-    assert path is not None
-    return path
+from tests.shipped_models import library_page
 
 
 def trained(path: Path, model: str, **sizes: Any) -> int:
@@ -45,7 +39,7 @@ def test_sizes_are_those_of_the_tables_of_panm(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("vocab", "classes", "embedding", "size"), [(19, 8, 16, 1_303_559), (14, 10, 200, 1_453_841)])
 def test_sizes_are_those_of_the_program_of_ndr(vocab: int, classes: int, embedding: int, size: int) -> None:
     # The program's embedding has a row more, for its end token.
-    path = page("differentiable_neural_computer")
+    path = library_page("differentiable_neural_computer")
     assert trained(path, "dnc_classifier", vocab=vocab + 1, classes=classes, embedding=embedding) == size
 
 

@@ -9,8 +9,8 @@ from torch import Tensor
 
 import archlang
 from archlang.backend.architecture import Architecture
-from archlang.names.library import library_file
 from tests.blocks.models.batches import holds_alone, noisy
+from tests.shipped_models import load_page
 
 PROGRAM = """
 use archlang.models.panm
@@ -33,9 +33,7 @@ def program(folder: Path, **statics: Any) -> Architecture:  # Any: statics of an
 
 
 def shipped(model: str, **statics: Any) -> Architecture:  # Any: statics of any kind
-    path = library_file("archlang.models.panm")
-    assert path is not None
-    return noisy(archlang.load(path, model, vocab=6, **statics))
+    return noisy(load_page("panm", model, vocab=6, **statics))
 
 
 def items() -> tuple[Tensor, Tensor, dict[str, Tensor]]:
