@@ -173,7 +173,7 @@ def watch_tallies(module: Architecture) -> list[list[Any]]:
         runs[-1].append(advance(*inputs))
         return runs[-1][-1]
 
-    block.start, block.advance = recorded_start, recorded_advance  # type: ignore[method-assign]
+    block.start, block.advance = recorded_start, recorded_advance  # type: ignore[method-assign, assignment]
     return runs
 
 

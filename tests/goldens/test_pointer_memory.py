@@ -153,6 +153,7 @@ class Watched:
             self.controller = watch_method(part(module, f"{MEMORY}.attentive_gru"), "states")
 
     def result(self, name: str) -> Tensor:
+        result: Tensor
         (result,) = self.calls[name].results
         return result
 
