@@ -18,5 +18,5 @@ def too_many_warnings(span: Span, count: int, limit: int) -> Diagnostic:
 
 def at_other_points(diagnostic: Diagnostic, count: int) -> Diagnostic:
     """Returns a diagnostic that says how many other points have the mistake, with other values."""
-    others = "another point has this mistake" if count == 1 else f"{count} other points have this mistake"
+    others = "another point has this error" if count == 1 else f"{count} other points have this error"
     return replace(diagnostic, remedy=f"{diagnostic.remedy}; {others} with other values")

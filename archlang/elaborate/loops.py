@@ -424,7 +424,7 @@ class Loops:
         if result is not None and values is not None and weights is not None and not updates:
             region = inner.builder.finish([inner.builder.local_id(result)])
             for node in region.walk():
-                if isinstance(node.operation, operations.Charge | operations.Halting):
+                if isinstance(node.operation, operations.Loss | operations.Halting):
                     place = node.span or statement.span
                     self._report(mistakes.cost_in_experts(place, node.operation.mnemonic, _head(statement)))
             kind = Type(values.type.name, (*values.type.dims[:-1], *result.type.dims))

@@ -14,14 +14,14 @@ from archlang.types.statics import StaticValue
 
 NUMBER = Type("number")
 ONE_NUMBER = Type("vec", (Dim.of(1),))
-"""the type of a charge: one number for each sample"""
+"""the type of an auxiliary loss: one number for each sample"""
 
 
 @dataclass(frozen=True)
 class Node:
     """One operation. `inputs` are ids of earlier nodes or of inputs of the same region: regions are closed.
 
-    `types` are the types of its results. Nodes have one result, except for `Charge`, which has none, and `Apply`
+    `types` are the types of its results. Nodes have one result, except for `Loss`, which has none, and `Apply`
     and loops; a `Part` reads one result of several. `name` is the user's name for the value, or ""."""
 
     id: str

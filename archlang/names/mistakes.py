@@ -6,9 +6,9 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
 from archlang.diagnostics import Diagnostic, Edit, Label
-from archlang.diagnostics.edits import insertion, used, without_item, without_lines, word_in
+from archlang.diagnostics.edits import insertion, used, without_item, without_lines
 from archlang.diagnostics.messages import Message, Messages
-from archlang.diagnostics.names import did_you_mean, is_short, is_typing_error, listed, meant_names, misspelt
+from archlang.diagnostics.names import did_you_mean, is_short, is_typing_error, listed, meant_names, misspelt, renamed
 from archlang.names.library import block_called, outside_prelude
 from archlang.source import Span
 from archlang.syntax.tree import Definition, Extern
@@ -69,11 +69,10 @@ def unknown_block(
             return misspelt(diagnostic, name, possible, is_guess=is_short(name))
         if called not in possible:
             return diagnostic
-        place = word_in(span, name)
-        diagnostic = replace(diagnostic, remedy=f"here it is called `{called}`")
         if span.source.text.startswith("[", span.end):  # its statics are others
-            return replace(diagnostic, remedy=f"{diagnostic.remedy}, with the statics of `archlang blocks {called}`")
-        return diagnostic.with_edits(None if place is None else Edit(place, called))
+            remedy = f"here it is called `{called}`, with the statics of `archlang blocks {called}`"
+            return replace(diagnostic, remedy=remedy)
+        return renamed(diagnostic, name, called)
     module, item = outside
     fits, near = _fits(item, arguments), did_you_mean(name, possible)
     if near is not None and (not fits or is_typing_error(name, near, possible)):
@@ -260,6 +259,8 @@ def unknown_path(span: Span, path: str, possible: Iterable[str]) -> Diagnostic:
         return replace(diagnostic, remedy=f"name a static, as in `{path}.…`; another {path} is another recipe")
     if path in ("task.seed", "model.seed", "train.seed"):
         return replace(diagnostic, remedy="write `seed`").with_edits(Edit(span, "seed"))
+    if path.startswith("train.charges."):  # earlier versions wrote so
+        return renamed(diagnostic, path, path.replace("charges", "losses", 1), is_safe=True)
     possible = tuple(possible)
     of_this_name = sorted(each for each in possible if each.rpartition(".")[2] == path)
     kind, _, name = path.rpartition(".")

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from archlang.diagnostics import Diagnostic, Edit, Label
-from archlang.diagnostics.edits import features_declared, insertion, is_in_signature, static_set, without_item, word_in
+from archlang.diagnostics.edits import features_declared, insertion, is_in_signature, static_set, without_item
 from archlang.diagnostics.messages import Message, Messages
-from archlang.diagnostics.names import did_you_mean, listed, misspelt, plural
+from archlang.diagnostics.names import listed, misspelt, plural, renamed
 from archlang.names.library import static_called
 from archlang.source import Span
 from archlang.source.source import SETTING
@@ -27,9 +27,9 @@ _BEFORE_LIST = re.compile(r"(?<!\w)\[\Z")
 
 
 def unknown_static(
-    span: Span, name: str, block: str, possible: Iterable[str], declared: Span | None, unlisted: Iterable[str] = ()
+    span: Span, name: str, block: str, possible: Iterable[str], declared: Span | None, weight: str | None = None
 ) -> Diagnostic:
-    """`unlisted` are further possible names, which the signature does not list."""
+    """`weight` is that of an auxiliary loss which the name means; no signature lists such names."""
     possible = tuple(possible)
     remedy = f"`{block}` has {listed(possible)}" if possible else f"`{block}` has no statics"
     labels = (Label(declared, f"`{block}` is declared here"),) if declared else ()
@@ -37,16 +37,14 @@ def unknown_static(
     diagnostic = Diagnostic("E0301", message, span, "unknown static", labels, remedy)
     if name in ("seed", "seeds", "random_seed"):
         return replace(diagnostic, remedy="write a line `vary seed in 1..3`, or `--set seed=2` in the command")
-    called = static_called(name, possible)
+    called = weight or static_called(name, possible)
     if called == "rate" and "micro" in possible:
         called = None  # that of an optimizer is a schedule, not that of dropout
     if called is None and "micro" in possible and name in _ELSEWHERE:
         return replace(diagnostic, remedy=_ELSEWHERE[name])
     if called is None:
-        return misspelt(diagnostic, name, (*possible, *unlisted))
-    diagnostic = replace(diagnostic, remedy=f"here it is called `{called}`")
-    place = word_in(span, name)
-    return diagnostic.with_edits(None if place is None else Edit(place, called))
+        return misspelt(diagnostic, name, possible)
+    return renamed(diagnostic, name, called, is_safe=called == weight)
 
 
 # What other libraries set for an optimizer or a training run, and this one elsewhere.
@@ -181,13 +179,14 @@ def where_violated(
         Label(written, "required here"),
         *(Label(place, f"{name} = {value}") for name, value, place in others if place is not None),
     )
-    near = did_you_mean(facts[0][1], possible) if facts else None
-    remedy = "change one of these values"
     message = f"`{block}` requires {condition}, but {values}"
     if not facts:
         return Diagnostic("E0304", f"{condition}, which `{block}` requires, never holds", written, remedy="delete it")
-    diagnostic = Diagnostic("E0304", message, span, "does not hold", labels, remedy)
-    return diagnostic if near is None else misspelt(diagnostic, facts[0][1], possible)
+    diagnostic = Diagnostic("E0304", message, span, "does not hold", labels, "change one of these values")
+    called = static_called(facts[0][1], possible)
+    if called is not None:
+        return renamed(diagnostic, facts[0][1], called, is_safe=True)
+    return misspelt(diagnostic, facts[0][1], possible)
 
 
 def too_many_statics(span: Span, block: str, count: int, declared: Span | None) -> Diagnostic:

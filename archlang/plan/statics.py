@@ -36,8 +36,8 @@ def given_statics(recipe: ResolvedRecipe, word: str, settings: Mapping[str, Sett
 
 
 def given_weights(recipe: ResolvedRecipe, settings: Mapping[str, Setting]) -> dict[str, Bound]:
-    """The weights of charges that the line `train` gives, by names such as `charges.balance`; `settings` replace them
-    by their paths."""
+    """The weights of auxiliary losses that the line `train` gives, by names such as `losses.balance`; `settings`
+    replace them by their paths."""
     choice = recipe.parts.choices.get("train")
     arguments = choice.value.statics if choice is not None and isinstance(choice.value, Call) else ()
     values: dict[str, Expression] = {}
@@ -70,7 +70,7 @@ def bind(recipe: ResolvedRecipe, word: str, settings: Mapping[str, Setting]) -> 
 
 def bound_extern(binding: Binding, weights: Mapping[str, Bound] | None = None) -> BoundExtern:
     """The task or optimizer of a finished binding, with its statics in the order of the signature, then the weights of
-    charges."""
+    auxiliary losses."""
     item = binding.declaration.item
     assert isinstance(item, Extern)
     statics = {name: value for name, bound in binding.statics.items() if (value := plain(bound.value)) is not None}

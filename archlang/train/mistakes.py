@@ -50,8 +50,8 @@ positions_halt_separately = Wording(
     "`supervise = every` weighs the loss of an answer, but each position halts separately",
     "halt by a block that returns one probability for the sample, such as `global_halt`, or use `last` or `mean`",
 )
-not_carried_by_processes = Wording(
-    "`supervise = carried` keeps the states of a whole batch, and several devices would share it", "use one device"
+not_deep_on_devices = Wording(
+    "`supervise = deep` keeps the states of a whole batch, and several devices would share it", "use one device"
 )
 no_stablemax = Wording(
     "`loss = stablemax` is a loss of classes, and the answers of this task are sets or numbers",

@@ -132,7 +132,7 @@ def test_every_shipped_file_is_listed_with_its_first_sentence(archlang: Command)
 
 @pytest.mark.parametrize("name", ["gutlb", "gutlb.arch", "recipes/gutlb.arch", "papers/ndr/table1"])
 def test_a_shipped_file_is_checked_by_its_name(name: str, archlang: Command, tmp_path: Path) -> None:
-    assert archlang("check", name).out == "1 file, no mistakes\n"
+    assert archlang("check", name).out == "1 file, no errors\n"
 
 
 def test_a_file_of_ones_own_comes_before_a_shipped_one(archlang: Command, tmp_path: Path) -> None:

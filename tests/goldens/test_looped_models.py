@@ -227,16 +227,16 @@ def test_recursive_reasoning(golden: Golden, folder: Path) -> None:
         close(golden, states[0][..., d:], f"{step}zL", TOLERANCE)
         close(golden, logits, f"{step}logits", TOLERANCE)
         steps = torch.where(halted, 0, steps) + 1
-        halted = (steps >= most) | (module.sample_charges["halted"] > 0)
+        halted = (steps >= most) | (module.sample_losses["halted"] > 0)
         assert halted.equal(golden[f"{step}halted"])
         batch = len(labels)
         answer_loss = labelled_mean(stablemax_entropy(logits, labels.clamp(min=0).long()), labels).sum()
         close(golden, answer_loss, f"{step}lm_loss", TOLERANCE * batch)
-        close(golden, module.charges["halting"] * batch, f"{step}q_halt_loss", TOLERANCE * batch)
-        loss = answer_loss + 0.5 * batch * torch.stack([*module.charges.values()]).sum()
-        loss = loss - 0.5 * batch * module.charges["halted"]
+        close(golden, module.losses["halting"] * batch, f"{step}q_halt_loss", TOLERANCE * batch)
+        loss = answer_loss + 0.5 * batch * torch.stack([*module.losses.values()]).sum()
+        loss = loss - 0.5 * batch * module.losses["halted"]
         if is_hrm:
-            close(golden, module.charges["continuing"] * batch, f"{step}q_continue_loss", TOLERANCE * batch)
+            close(golden, module.losses["continuing"] * batch, f"{step}q_continue_loss", TOLERANCE * batch)
         close(golden, loss, f"{step}loss", TOLERANCE * batch)
         if t != 1:
             gradients_close(golden, loss, f"{step}grad.", given={"puzzle_rows": puzzle_rows})

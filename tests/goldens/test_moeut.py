@@ -63,20 +63,20 @@ def test_a_language_model_equals_the_authors_in_logits_losses_and_gradients(gold
     model = program(golden, folder)
     logits = model(golden["in.ids"].long())
     close(golden, logits, "out.logits", TOLERANCE)
-    charges = dict(model.module.charges)
-    charge = golden["cfg.entropy_reg"] * charges.pop("feedforward")
-    if charges:
-        charge = charge + golden["cfg.att_entropy_reg"] * charges.pop("attention")
-    assert not charges
-    close(golden, charge, "out.reg_loss", TOLERANCE)
-    loss = entropy(logits, golden["in.targets"]) + charge
+    auxiliary = dict(model.module.losses)
+    value = golden["cfg.entropy_reg"] * auxiliary.pop("feedforward")
+    if auxiliary:
+        value = value + golden["cfg.att_entropy_reg"] * auxiliary.pop("attention")
+    assert not auxiliary
+    close(golden, value, "out.reg_loss", TOLERANCE)
+    loss = entropy(logits, golden["in.targets"]) + value
     close(golden, loss, "out.loss", TOLERANCE)
     gradients_close(golden, loss)
 
 
 @pytest.mark.goldens("modern", "moeut_padded_bidir")
 def test_a_padded_encoder_equals_the_authors_at_real_positions(golden: Golden, folder: Path) -> None:
-    """The program's charges count padding too, so they are compared with its raw scores of real positions."""
+    """The program's auxiliary losses count padding too, so they are compared with its raw scores of real positions."""
     model = program(golden, folder)
     ids, lengths = golden["in.ids"].long(), golden["in.lengths"].long()
     real = torch.arange(ids.shape[1]) < lengths[:, None]
@@ -93,4 +93,4 @@ def test_a_padded_encoder_equals_the_authors_at_real_positions(golden: Golden, f
     feedforward = sum(negative_entropy(f"out.layer{layer}.ff_sel_raw") for layer in layers)
     attention = sum(negative_entropy(f"out.layer{layer}.{kind}_sel_raw") for layer in layers for kind in "vo")
     for name, expected in (("feedforward", feedforward), ("attention", attention)):
-        torch.testing.assert_close(model.module.charges[name], expected, atol=TOLERANCE, rtol=0)
+        torch.testing.assert_close(model.module.losses[name], expected, atol=TOLERANCE, rtol=0)

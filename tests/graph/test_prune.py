@@ -1,6 +1,6 @@
 """Pruning."""
 
-from archlang.graph.prune import prune, remove_dead, without_charges
+from archlang.graph.prune import prune, remove_dead, without_losses
 from tests.conftest import Becomes
 
 
@@ -205,7 +205,7 @@ def test_a_loop_without_steps_is_removed_with_its_instances(becomes: Becomes) ->
     )
 
 
-def test_a_charge_keeps_its_value_and_the_loops_around_it(becomes: Becomes) -> None:
+def test_a_loss_keeps_its_value_and_the_loops_around_it(becomes: Becomes) -> None:
     becomes(
         remove_dead,
         """
@@ -218,7 +218,7 @@ def test_a_charge_keeps_its_value_and_the_loops_around_it(becomes: Becomes) -> N
       -     input %5 s: vec[1]
             input %6: vec[1]
             %7: vec[1] = negate(%6)
-            %8: () = charge[name = "size"](%7)
+            %8: () = loss[name = "size"](%7)
       -     %9: vec[1] = negate(%5)
       -     return %9
       +     return
@@ -228,15 +228,15 @@ def test_a_charge_keeps_its_value_and_the_loops_around_it(becomes: Becomes) -> N
     )
 
 
-def test_a_graph_without_charges_has_no_values_that_only_they_need(becomes: Becomes) -> None:
+def test_a_graph_without_losses_has_no_values_that_only_they_need(becomes: Becomes) -> None:
     becomes(
-        without_charges,
+        without_losses,
         """
         graph g
       - instance @f: f axes () "m:F"
         input %1 x: vec[1]
       - %2: vec[1] = call @f(%1)
-      - %3: () = charge[name = "size"](%2)
+      - %3: () = loss[name = "size"](%2)
         %4: vec[1] = negate(%1)
         return %4
         """,

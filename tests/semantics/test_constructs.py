@@ -109,15 +109,15 @@ BODIES = {
     "{ k = norm(2 * c + feedforward[6](c)) stack 2 { k <- norm(k + c) } "
     "a = k + attention[2](k, m) + attention[2](c, g) m <- norm(m + attention[1](m, a)) emit a } "
     "return linear[vocab](y)",
-    # Experts and charges
+    # Experts and auxiliary losses
     "experts of positions and of a vector": "let f = linear[d] s = softmax(linear[4](h)) y = experts v in h by s "
     "* top_k[2](s) "
     "{ emit linear[3](tanh(linear[8](v) + linear[1](f(v)))) + mean(linear[3](h)) } "
     "g = softmax(linear[3](last(y))) z = experts v in last(y) by g * top_k[1](g) { emit linear[d](v) } "
     "return linear[vocab](f(h)) + linear[vocab](y) + linear[vocab](z)",
-    "charges of several loops": "scan v in h { charge part = sum_features(v) emit v } "
-    "stack 2 { charge step = sum_features(mean(h)) h <- norm(h) } "
-    "charge step = mean(linear[1](h)) return linear[vocab](h)",
+    "auxiliary losses of several loops": "scan v in h { loss part = sum_features(v) emit v } "
+    "stack 2 { loss step = sum_features(mean(h)) h <- norm(h) } "
+    "loss step = mean(linear[1](h)) return linear[vocab](h)",
     # Quotients that are infinite at padding
     "a quotient at padding": "w = 1 / softmax_positions(linear[1](h)) return linear[vocab](attention[1](h, w * h) "
     "+ sum(w * h) + geometric_attention[1](h, w * h) + lstm[d](w * h))",

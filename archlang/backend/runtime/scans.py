@@ -324,7 +324,7 @@ def _separate(value: Any, batch: int, count: int) -> Sequence[Any]:
 
 
 def mean_over_chunks(extras: Sequence[Costs], reals: Sequence[Bool[Tensor, " b"] | None]) -> Costs:
-    """The means of ponder, depth and charges over a sample's real chunks or positions."""
+    """The means of ponder, depth and auxiliary losses over a sample's real chunks or positions."""
     if reals[0] is None:
         return tuple(total_of(values) / len(extras) for values in zip(*extras, strict=True))
     real = torch.stack([mark for mark in reals if mark is not None])
