@@ -9,6 +9,7 @@ from torch import Tensor
 
 import archlang
 from tests.closeness import same_gradients
+from tests.conftest import Compiled
 from tests.shipped_models import library_page
 
 
@@ -53,13 +54,11 @@ def sorted_allocation(usage: Tensor) -> Tensor:
     return torch.stack(weights)
 
 
-def test_free_cells_are_those_of_a_sorted_list(tmp_path: Path) -> None:
-    path = tmp_path / "free.arch"
-    path.write_text(
+def test_free_cells_are_those_of_a_sorted_list(compiled: Compiled) -> None:
+    module = compiled(
         "use archlang.models.differentiable_neural_computer\n"
         "model m(usage: seq[6, 1]) -> seq[6, 1] {\n    return free_cells[6](usage)\n}\n"
-    )
-    module = archlang.load(path).double()
+    ).double()
     usage = torch.rand(20, 6, dtype=torch.float64)
     usage[:5] = 0.0
     usage[5:10, ::2] = usage[5:10, :1].clone()
