@@ -231,13 +231,11 @@ def test_the_programs_model_and_its_intermediate_results(
 @the_program
 def test_the_programs_batch_is_the_scrambled_one(golden: Golden, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for prefix in cases(golden):
-        # Permuted files lack this array: the scrambled batch mixes samples by their order.
-        if f"{prefix}logits_official_batch" in golden:
-            bases = golden[f"{prefix}bases"].long()
-            program = code_program(golden, folder, scrambled=True)
-            Watched(program.module, bases, monkeypatch)
-            logits = program(golden["x"][: len(bases)], golden["target"][: len(bases)])
-            close(golden, logits, f"{prefix}logits_official_batch", TOLERANCE)
+        bases = golden[f"{prefix}bases"].long()
+        program = code_program(golden, folder, scrambled=True)
+        Watched(program.module, bases, monkeypatch)
+        logits = program(golden["x"][: len(bases)], golden["target"][: len(bases)])
+        close(golden, logits, f"{prefix}logits_official_batch", TOLERANCE)
 
 
 def test_the_programs_model_has_all_weights_that_the_program_uses(folder: Path) -> None:
