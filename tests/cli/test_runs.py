@@ -14,9 +14,8 @@ PROGRAM = TINY + '    claim test.accuracy[5] = 1.00 ± 0.02 at task.order = back
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, train_once: Callable[[str, str], Path]) -> Path:
+def folder(tmp_path: Path, train_once: Callable[[str, str], Path]) -> Path:
     shutil.copytree(train_once(PROGRAM, "runs/a"), tmp_path, dirs_exist_ok=True)
-    monkeypatch.chdir(tmp_path)
     return tmp_path
 
 

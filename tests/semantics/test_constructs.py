@@ -37,6 +37,8 @@ BODIES = {
         "h <- norm(h + s + linear[d](h)) } return linear[vocab](h + k + v + mean(m))"
         for halt in ("token_halt[0.8]", "global_halt[0.8]")
     },
+    "states of a halting loop that change at once": "a = tanh(h) b = relu(h) "
+    "repeat 3 halting h by token_halt { h <- tanh(h) c = a a <- b b <- c } return linear[vocab](h + a - b)",
     "halting in halting": "k = 0 * h repeat 3 halting h by token_halt[0.8] { g = h "
     "repeat 2 halting g by token_halt[0.7] { g <- tanh(g + 1) k <- k + 1 } h <- norm(h + linear[d](g)) } return "
     "linear[vocab](h + k)",

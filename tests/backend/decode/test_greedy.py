@@ -13,12 +13,12 @@ from archlang.backend.decode import greedy as decoding
 from archlang.backend.decode.greedy import target_of
 from archlang.backend.decode.incremental import Extension
 from archlang.backend.runtime.masks import code_inputs
-from archlang.names.library import library_file
 from archlang.syntax.parser import parse, read
 from archlang.syntax.tree import Definition
 from tests.closeness import close
 from tests.conftest import Compiled
 from tests.sampling import one_in
+from tests.shipped_models import library_page, load_page
 
 VOCAB, SOURCE = 7, 6
 SMALL = {"d": 16, "heads": 2, "ff": 16, "layers": 2, "hidden": 16, "bits": 4, "width": 8}
@@ -214,8 +214,7 @@ LIBRARY = [
 def test_incremental_logits_of_library_models_equal_those_of_the_full_model(
     file: str, model: str, statics: dict[str, bool]
 ) -> None:
-    path = library_file(f"archlang.models.{file}")
-    assert path is not None
+    path = library_page(file)
     sizes = {name: size for name, size in SMALL.items() if name in _statics(path, model)}
     arguments: dict[str, Any] = {**sizes, **statics, "vocab": VOCAB, "words": VOCAB}
     if model == "panm_bigru":
@@ -360,7 +359,7 @@ def scripted(rows: list[list[int]]) -> Architecture:
         def forward(self, x: Tensor) -> Tensor:
             return torch.nn.functional.one_hot(next(columns)[:, None], VOCAB).float()
 
-    module = archlang.load(library_file("archlang.models.panm") or "", "panm_bigru", vocab=VOCAB, hidden=4)
+    module = load_page("panm", "panm_bigru", vocab=VOCAB, hidden=4)
     module.linear = Script()
     return module
 
@@ -425,9 +424,7 @@ def test_decoding_does_not_change_the_module(compiled: Compiled) -> None:
 
 @pytest.mark.parametrize("cache", [True, False])
 def test_a_model_that_draws_at_test_time_draws_once(cache: bool) -> None:
-    path = library_file("archlang.models.panm")
-    assert path is not None
-    module = shaken(archlang.load(path, "panm_bigru", vocab=VOCAB, hidden=16, bits=4))
+    module = shaken(load_page("panm", "panm_bigru", vocab=VOCAB, hidden=16, bits=4))
     fields, lengths = make_fields(module)
     torch.manual_seed(3)
     written = module.decode(*fields, lengths=lengths, begin=2, limit=6, cache=cache)
