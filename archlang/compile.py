@@ -162,9 +162,7 @@ def build(graph: Graph, plugins: Plugins = NO_PLUGINS, *, without: Collection[st
     optimized = optimize(graph, without)
     # A pass may make weights needless; the module has all weights of the model, whatever passes run.
     instances = normalize(graph).instances
-    module = build_module(
-        replace(optimized, instances=instances), plugins=plugins, batch_chunks="batch_chunks" not in without
-    )
+    module = build_module(replace(optimized, instances=instances), plugins=plugins, without=without)
     used = plugins if graph.has_own_python else NO_PLUGINS  # those of a task are not of the model
     module.program = replace(module.program, origin=Origin(graph, tuple(sorted({*without})), used))
     return module

@@ -16,6 +16,7 @@ from benchmarks import (
     precisions,
     seq2seq,
     startup,
+    written,
 )
 
 GROUPS = (
@@ -33,5 +34,6 @@ GROUPS = (
     loading.GROUP,
     startup.GROUP,
     growth.GROUP,
+    written.GROUP,
     adversarial.GROUP,
 )

@@ -104,7 +104,11 @@ def hides_keys(causal: bool, m: int, start: int) -> bool:
     return causal
 
 
-def _has_few_keys(query: Float[Tensor, "b h n c"], m: int) -> bool:
+def is_faster_plainly(query: Float[Tensor, "b h n c"], m: int) -> bool:
+    """Returns whether attention to m keys takes less time by its weights than by torch's fused kernels, which are slow
+    on a CPU for few keys."""
+    if not is_large_on_cpu(query, query[..., 0].numel() * m, _LEAST_WEIGHTS):
+        return False
     return query.dtype == torch.float32 and m < (_FEW_KEYS_WITH_GRADIENTS if query.requires_grad else _FEW_KEYS)
 
 
@@ -327,10 +331,8 @@ class Attention(KeyedAttention):
         m = key.shape[2]
         causal = hides_keys(causal, m, start)
         rate = self.dropout if self.training else 0.0
-        if (rate > 0 and is_drawn_here(query, query[..., 0].numel() * m)) or (
-            is_large_on_cpu(query, query[..., 0].numel() * m, _LEAST_WEIGHTS) and _has_few_keys(query, m)
-        ):
-            # On the CPU, torch's attention has no faster kernel for dropout, and none for few keys.
+        if (rate > 0 and is_drawn_here(query, query[..., 0].numel() * m)) or is_faster_plainly(query, m):
+            # On the CPU, torch's attention has no faster kernel for dropout.
             allowed = visible(query.shape[2], m, causal, mask_m, query.device, start)
             heads = self._attend_by_weights(query, key, value, self.slopes, allowed, start)
         elif self.slopes is None and mask_m is None and not (causal and start):

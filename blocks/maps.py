@@ -8,25 +8,40 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from archlang.backend.runtime.padded_division import Mask, real_only
-from archlang.blocks.attention import join_heads, split_heads
+from archlang.blocks.attention import hides_keys, is_faster_plainly, join_heads, split_heads, visible
 from archlang.blocks.positions import alibi_slopes
 from archlang.blocks.top_k import largest
 from archlang.kernels.masked_softmax import masked_softmax
+from archlang.kernels.softmax_attention import scaled_dot_product_attention
+
+
+def heads_first(x: Float[Tensor, "b n m h"]) -> Float[Tensor, "b h n m"]:
+    """Returns the map of each head. In memory, maps are laid out so, and the rows of a head are contiguous."""
+    return x.permute(0, 3, 1, 2)
+
+
+def heads_last(x: Float[Tensor, "b h n m"]) -> Float[Tensor, "b n m h"]:
+    return x.permute(0, 2, 3, 1)
 
 
 def allowed_keys(
-    x: Float[Tensor, "b n m h"], causal: bool, mask_m: Bool[Tensor, "b m"] | None
+    x: Float[Tensor, "b h n m"], causal: bool, mask_m: Bool[Tensor, "b m"] | None, first_row: int = 0
 ) -> Bool[Tensor, "..."] | None:
-    """Returns the entries whose column is real and, if `causal`, not after their row; None if all are."""
-    allowed = None if mask_m is None else mask_m[:, None, :, None]
+    """Returns the entries whose column is real and, if `causal`, not after their row; None if all are. The first row
+    is that of the position `first_row`."""
+    allowed = None if mask_m is None else mask_m[:, None, None]
     if not causal:
         return allowed
-    n, m = x.shape[1:3]
-    earlier = torch.ones(n, m, dtype=torch.bool, device=x.device).tril()[..., None]
+    earlier = lower(x, first_row)
     return earlier if allowed is None else earlier & allowed
 
 
-def only(x: Float[Tensor, "b n m h"], allowed: Bool[Tensor, "..."] | None) -> Float[Tensor, "b n m h"]:
+def lower(x: Float[Tensor, "b h n m"], diagonal: int) -> Bool[Tensor, "n m"]:
+    """Returns which entries have j ≤ i + diagonal."""
+    return torch.ones(x.shape[2:], dtype=torch.bool, device=x.device).tril(diagonal)
+
+
+def only(x: Float[Tensor, "b h n m"], allowed: Bool[Tensor, "..."] | None) -> Float[Tensor, "b h n m"]:
     """Returns x with 0 at all other entries than the allowed ones."""
     return x if allowed is None else x.masked_fill(~allowed, 0.0)
 
@@ -39,10 +54,12 @@ class Scores(nn.Module):
         self.heads = heads
         self.key_heads = heads if e == d else 1
 
-    def forward(self, q: Float[Tensor, "b n d"], k: Float[Tensor, "b m e"], **_: Mask) -> Float[Tensor, "b n m h"]:
+    def forward(
+        self, q: Float[Tensor, "b n d"], k: Float[Tensor, "b m e"], *, first_row: int = 0, **_: Mask
+    ) -> Float[Tensor, "b n m h"]:
         query, key = split_heads(q, self.heads), split_heads(k, self.key_heads)
         products = query / sqrt(query.shape[-1]) @ key.transpose(-1, -2)
-        return products.permute(0, 2, 3, 1)
+        return heads_last(products)
 
 
 class OuterSum(nn.Module):
@@ -51,8 +68,10 @@ class OuterSum(nn.Module):
     def __init__(self, *, h: int) -> None:
         super().__init__()
 
-    def forward(self, a: Float[Tensor, "b n h"], b: Float[Tensor, "b m h"], **_: Mask) -> Float[Tensor, "b n m h"]:
-        return a[:, :, None] + b[:, None]
+    def forward(
+        self, a: Float[Tensor, "b n h"], b: Float[Tensor, "b m h"], *, first_row: int = 0, **_: Mask
+    ) -> Float[Tensor, "b n m h"]:
+        return heads_last(a.transpose(1, 2)[..., None] + b.transpose(1, 2)[:, :, None])
 
 
 class SoftmaxKeys(nn.Module):
@@ -63,9 +82,10 @@ class SoftmaxKeys(nn.Module):
         self.causal = causal
 
     def forward(
-        self, x: Float[Tensor, "b n m h"], *, mask_m: Bool[Tensor, "b m"] | None = None, **_: Mask
+        self, x: Float[Tensor, "b n m h"], *, first_row: int = 0, mask_m: Bool[Tensor, "b m"] | None = None, **_: Mask
     ) -> Float[Tensor, "b n m h"]:
-        return masked_softmax(x, allowed_keys(x, self.causal, mask_m), 2)
+        x = heads_first(x)
+        return heads_last(masked_softmax(x, allowed_keys(x, self.causal, mask_m, first_row)))
 
 
 class MaskedSoftmaxKeys(nn.Module):
@@ -80,11 +100,13 @@ class MaskedSoftmaxKeys(nn.Module):
         x: Float[Tensor, "b n m h"],
         keep: Float[Tensor, "b n m k"],
         *,
+        first_row: int = 0,
         mask_m: Bool[Tensor, "b m"] | None = None,
         **_: Mask,
     ) -> Float[Tensor, "b n m h"]:
-        allowed = allowed_keys(x, self.causal, mask_m)
-        return masked_softmax(x, keep > 0 if allowed is None else (keep > 0) & allowed, 2)
+        x, kept = heads_first(x), heads_first(keep) > 0
+        allowed = allowed_keys(x, self.causal, mask_m, first_row)
+        return heads_last(masked_softmax(x, kept if allowed is None else kept & allowed))
 
 
 class SoftmaxQueries(nn.Module):
@@ -96,31 +118,79 @@ class SoftmaxQueries(nn.Module):
     def forward(
         self, x: Float[Tensor, "b n m h"], *, mask_n: Bool[Tensor, "b n"] | None = None, **_: Mask
     ) -> Float[Tensor, "b n m h"]:
-        return masked_softmax(x, None if mask_n is None else mask_n[:, :, None, None], 1)
+        rows = masked_softmax(x.permute(0, 3, 2, 1), None if mask_n is None else mask_n[:, None, None])
+        return rows.permute(0, 3, 2, 1)
 
 
 class Weigh(nn.Module):
     """y_i = concat_h(Σ_j a_ij^h v_j^h), over real positions, and over j ≤ i if `causal`"""
 
+    fuses = (Scores, SoftmaxKeys)
+
     def __init__(self, *, causal: bool, h: int, d: int) -> None:
         super().__init__()
         self.causal = causal
+        self.heads = h
+
+    def fused(
+        self,
+        scores: Scores,
+        softmax: SoftmaxKeys,
+        q: Float[Tensor, "b n d"],
+        k: Float[Tensor, "b m e"],
+        v: Float[Tensor, "b m f"],
+        bias: Float[Tensor, "b n m _h"] | None,
+        *,
+        first_row: int,
+        mask_m: Bool[Tensor, "b m"] | None = None,
+        **_: Mask,
+    ) -> Float[Tensor, "b n f"]:
+        """Returns what this block computes of the softmax of the scores, to which `bias` is added."""
+        query, key = split_heads(q, scores.heads), split_heads(k, scores.key_heads)
+        n, m = query.shape[2], key.shape[2]
+        if (self.causal and not softmax.causal) or is_faster_plainly(query, m):
+            x = scores(q, k)
+            a = softmax(x if bias is None else x + bias, first_row=first_row, mask_m=mask_m)
+            return self.forward(a, v, first_row=first_row, mask_m=mask_m)
+        value = split_heads(real_only(v, mask_m), self.heads)
+        query, key = query.expand(-1, self.heads, -1, -1), key.expand(-1, self.heads, -1, -1)
+        causal = hides_keys(softmax.causal, m, first_row)
+        if bias is None and mask_m is None and not (causal and first_row):
+            return join_heads(scaled_dot_product_attention(query, key, value, is_causal=causal))
+        allowed = visible(n, m, causal, mask_m, q.device, first_row)
+        added = None if bias is None else heads_first(bias).to(query.dtype).expand(-1, self.heads, -1, -1)
+        if allowed is None:
+            return join_heads(scaled_dot_product_attention(query, key, value, added))
+        # Some kernels return NaN for a query without keys: none is hidden from it, and its result is zero.
+        keyless = ~allowed.any(-1, keepdim=True)
+        read = allowed | keyless
+        heads = scaled_dot_product_attention(
+            query, key, value, read if added is None else added.masked_fill(~read, -torch.inf)
+        )
+        return join_heads(heads.masked_fill(keyless, 0.0))
 
     def weights(
-        self, a: Float[Tensor, "b n m h"], v: Float[Tensor, "b m d"], *, mask_m: Bool[Tensor, "b m"] | None = None
+        self,
+        a: Float[Tensor, "b n m h"],
+        v: Float[Tensor, "b m d"],
+        *,
+        first_row: int = 0,
+        mask_m: Bool[Tensor, "b m"] | None = None,
     ) -> Float[Tensor, "b h n m"]:
         """Returns a at the positions that are read."""
-        return only(a, allowed_keys(a, self.causal, mask_m)).permute(0, 3, 1, 2)
+        a = heads_first(a)
+        return only(a, allowed_keys(a, self.causal, mask_m, first_row))
 
     def forward(
         self,
         a: Float[Tensor, "b n m h"],
         v: Float[Tensor, "b m d"],
         *,
+        first_row: int = 0,
         mask_m: Bool[Tensor, "b m"] | None = None,
         **_: Mask,
     ) -> Float[Tensor, "b n d"]:
-        weights = self.weights(a, v, mask_m=mask_m)
+        weights = self.weights(a, v, first_row=first_row, mask_m=mask_m)
         return join_heads(weights.to(v.dtype) @ split_heads(real_only(v, mask_m), a.shape[3]))
 
 
@@ -131,9 +201,9 @@ class LowerTriangle(nn.Module):
         super().__init__()
         self.diagonal = diagonal
 
-    def forward(self, x: Float[Tensor, "b n m h"], **_: Mask) -> Float[Tensor, "b n m h"]:
-        n, m = x.shape[1:3]
-        return only(x, torch.ones(n, m, dtype=torch.bool, device=x.device).tril(self.diagonal)[..., None])
+    def forward(self, x: Float[Tensor, "b n m h"], *, first_row: int = 0, **_: Mask) -> Float[Tensor, "b n m h"]:
+        x = heads_first(x)
+        return heads_last(only(x, lower(x, first_row + self.diagonal)))
 
 
 class TransposeMap(nn.Module):
@@ -154,9 +224,10 @@ class SumKeys(nn.Module):
         self.causal = causal
 
     def forward(
-        self, x: Float[Tensor, "b n m h"], *, mask_m: Bool[Tensor, "b m"] | None = None, **_: Mask
+        self, x: Float[Tensor, "b n m h"], *, first_row: int = 0, mask_m: Bool[Tensor, "b m"] | None = None, **_: Mask
     ) -> Float[Tensor, "b n h"]:
-        return only(x, allowed_keys(x, self.causal, mask_m)).sum(2)
+        x = heads_first(x)
+        return only(x, allowed_keys(x, self.causal, mask_m, first_row)).sum(-1).transpose(1, 2)
 
 
 class CumulativeSumKeys(nn.Module):
@@ -168,13 +239,14 @@ class CumulativeSumKeys(nn.Module):
         self.exclusive = exclusive
 
     def forward(
-        self, x: Float[Tensor, "b n m h"], *, mask_m: Bool[Tensor, "b m"] | None = None, **_: Mask
+        self, x: Float[Tensor, "b n m h"], *, first_row: int = 0, mask_m: Bool[Tensor, "b m"] | None = None, **_: Mask
     ) -> Float[Tensor, "b n m h"]:
+        x = heads_first(x)
         x = only(x, allowed_keys(x, False, mask_m))
         if self.exclusive:
             # Shifted, not y - x, which is inexact where x is large.
-            x = F.pad(x, (0, 0, 0, 1))[:, :, 1:] if self.backward else F.pad(x, (0, 0, 1, 0))[:, :, :-1]
-        return x.flip(2).cumsum(2).flip(2) if self.backward else x.cumsum(2)
+            x = F.pad(x, (0, 1))[..., 1:] if self.backward else F.pad(x, (1, 0))[..., :-1]
+        return heads_last(x.flip(-1).cumsum(-1).flip(-1) if self.backward else x.cumsum(-1))
 
 
 class ConvolveMap(nn.Module):
@@ -191,9 +263,9 @@ class ConvolveMap(nn.Module):
     def forward(self, x: Float[Tensor, "b n m h"], **_: Mask) -> Float[Tensor, "b n m h"]:
         before = self.weight.shape[-1] - 1
         # One row and column more, because torch convolves no empty map.
-        padded = F.pad(x.permute(0, 3, 1, 2), (before, 1, before, 1))
+        padded = F.pad(heads_first(x), (before, 1, before, 1))
         kernel = self.weight.flip(1, 2)[:, None].to(x.dtype)  # torch correlates
-        return F.conv2d(padded, kernel, groups=x.shape[3])[..., :-1, :-1].permute(0, 2, 3, 1)
+        return heads_last(F.conv2d(padded, kernel, groups=x.shape[3])[..., :-1, :-1])
 
 
 class TopKKeys(nn.Module):
@@ -205,9 +277,10 @@ class TopKKeys(nn.Module):
         self.causal = causal
 
     def forward(
-        self, x: Float[Tensor, "b n m h"], *, mask_m: Bool[Tensor, "b m"] | None = None, **_: Mask
+        self, x: Float[Tensor, "b n m h"], *, first_row: int = 0, mask_m: Bool[Tensor, "b m"] | None = None, **_: Mask
     ) -> Float[Tensor, "b n m h"]:
-        return largest(x.detach(), allowed_keys(x, self.causal, mask_m), self.k, 2).to(x.dtype)
+        x = heads_first(x.detach())
+        return heads_last(largest(x, allowed_keys(x, self.causal, mask_m, first_row), self.k, 3).to(x.dtype))
 
 
 class Distances(nn.Module):
@@ -216,8 +289,10 @@ class Distances(nn.Module):
     def __init__(self, *, d: int, e: int) -> None:
         super().__init__()
 
-    def forward(self, q: Float[Tensor, "b n d"], k: Float[Tensor, "b m e"], **_: Mask) -> Float[Tensor, "b n m 1"]:
-        return backward_distances(q, k).to(q.dtype).expand(len(q), -1, -1)[..., None]
+    def forward(
+        self, q: Float[Tensor, "b n d"], k: Float[Tensor, "b m e"], *, first_row: int = 0, **_: Mask
+    ) -> Float[Tensor, "b n m 1"]:
+        return backward_distances(q, k, first_row).to(q.dtype).expand(len(q), -1, -1)[..., None]
 
 
 class AlibiBias(nn.Module):
@@ -230,10 +305,12 @@ class AlibiBias(nn.Module):
         super().__init__()
         self.slopes = alibi_slopes(heads)
 
-    def forward(self, q: Float[Tensor, "b n d"], k: Float[Tensor, "b m e"], **_: Mask) -> Float[Tensor, "b n m h"]:
-        distance = backward_distances(q, k).abs()[..., None]
-        bias = -torch.tensor(self.slopes, dtype=q.dtype, device=q.device) * distance
-        return bias.expand(len(q), -1, -1, -1)
+    def forward(
+        self, q: Float[Tensor, "b n d"], k: Float[Tensor, "b m e"], *, first_row: int = 0, **_: Mask
+    ) -> Float[Tensor, "b n m h"]:
+        slopes = torch.tensor(self.slopes, dtype=q.dtype, device=q.device)
+        bias = -slopes[:, None, None] * backward_distances(q, k, first_row).abs()
+        return heads_last(bias.expand(len(q), -1, -1, -1))
 
 
 class RelativeBias(nn.Module):
@@ -246,9 +323,11 @@ class RelativeBias(nn.Module):
         self.span = span
         self.bias = nn.Parameter(torch.zeros(2 * span + 1, heads))
 
-    def forward(self, q: Float[Tensor, "b n d"], k: Float[Tensor, "b m e"], **_: Mask) -> Float[Tensor, "b n m h"]:
-        places = backward_distances(q, k).clamp(-self.span, self.span) + self.span
-        return self.bias.to(q.dtype)[places].expand(len(q), -1, -1, -1)
+    def forward(
+        self, q: Float[Tensor, "b n d"], k: Float[Tensor, "b m e"], *, first_row: int = 0, **_: Mask
+    ) -> Float[Tensor, "b n m h"]:
+        places = backward_distances(q, k, first_row).clamp(-self.span, self.span) + self.span
+        return heads_last(self.bias.to(q.dtype).T[:, places].expand(len(q), -1, -1, -1))
 
 
 class Interpolate(nn.Module):
@@ -264,22 +343,26 @@ class Interpolate(nn.Module):
         t: Float[Tensor, "b n k h"],
         p: Float[Tensor, "b n m h"],
         *,
+        first_row: int = 0,
         mask_k: Bool[Tensor, "b k"] | None = None,
         **_: Mask,
     ) -> Float[Tensor, "b n m h"]:
+        t, p = heads_first(t), heads_first(p)
         if mask_k is None:
-            place = p.clamp(0, max(0, t.shape[2] - 1))
+            place = p.clamp(0, max(0, t.shape[3] - 1))
         else:
-            t = t.masked_fill(~mask_k[:, None, :, None], 0.0)
+            t = t.masked_fill(~mask_k[:, None, None], 0.0)
             place = p.clamp(min=0.0).minimum((mask_k.sum(1) - 1).clamp(min=0)[:, None, None, None].to(p.dtype))
-        if not t.shape[2]:
-            return p * 0.0
+        if not t.shape[3]:
+            return heads_last(p * 0.0)
         known = place.detach().nan_to_num()  # the result is NaN at a place that is NaN
         below, above = known.floor(), known.ceil()
         part = place - below
-        return (1 - part) * t.gather(2, below.long()) + part * t.gather(2, above.long())
+        return heads_last((1 - part) * t.gather(3, below.long()) + part * t.gather(3, above.long()))
 
 
-def backward_distances(q: Float[Tensor, "b n d"], k: Float[Tensor, "b m e"]) -> Tensor:
-    """Returns i - j for each query i and key j, as integers [n m]."""
-    return torch.arange(q.shape[1], device=q.device)[:, None] - torch.arange(k.shape[1], device=q.device)
+def backward_distances(q: Float[Tensor, "b n d"], k: Float[Tensor, "b m e"], first_row: int) -> Tensor:
+    """Returns i - j for each query i, of which the first is `first_row`, and key j, as integers [n m]."""
+    return torch.arange(first_row, first_row + q.shape[1], device=q.device)[:, None] - torch.arange(
+        k.shape[1], device=q.device
+    )

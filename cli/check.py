@@ -8,7 +8,6 @@ import stat
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import datetime
 from difflib import unified_diff
 from pathlib import Path
@@ -278,8 +277,8 @@ def _check_again(file: Path, allow: Iterable[Path], before: _States) -> _States:
     for path in loader.named_paths():
         if path not in states:
             states[path] = _state(path)
-            if states[path].saved >= begun:
-                states[path] = _State("saved while it was checked")
+            if states[path][1] >= begun:
+                states[path] = ("saved while it was checked",), 0
     return {path: states[path] for path in (str(file), *loader.named_paths())}
 
 
@@ -295,29 +294,21 @@ def _wait_for_change(checked: _States) -> None:
         time.sleep(_SECONDS)
 
 
-@dataclass(frozen=True)
-class _State:
-    """What changes when a file is saved or replaced: where its links lead, its status, and its time in nanoseconds."""
-
-    real: str
-    status: tuple[int | None, ...] = ()
-    saved: int = 0
+# By path, what changes when a file is saved or replaced: where its links lead and its status; and when it was saved, in
+# nanoseconds.
+_States = dict[str, tuple[tuple[object, ...], int]]
 
 
-_States = dict[str, _State]
-
-
-def _state(path: str) -> _State:
+def _state(path: str) -> tuple[tuple[object, ...], int]:
     try:
         real = os.path.realpath(path)
-    except ValueError:  # no file can have this name
-        return _State(path)
-    try:
         status = os.stat(path)
+    except ValueError:  # no file can have this name
+        return (path,), 0
     except OSError as error:
-        return _State(real, (error.errno,))
-    identity = (status.st_dev, status.st_ino, status.st_mode)
+        return (real, error.errno), 0
+    identity = real, status.st_dev, status.st_ino, status.st_mode
     # The times of a folder or a pipe change while it is used.
     if not stat.S_ISREG(status.st_mode):
-        return _State(real, identity)
-    return _State(real, (*identity, status.st_size, status.st_ctime_ns), status.st_mtime_ns)
+        return identity, 0
+    return (*identity, status.st_size, status.st_ctime_ns), status.st_mtime_ns

@@ -13,7 +13,6 @@ from archlang.cli.arguments import AsJson, Run, chosen_seeds, flag, output, pars
 if TYPE_CHECKING:
     from archlang.pages.reports.run_report import RunReport
     from archlang.pages.reports.table_report import TableReport
-    from archlang.record.summaries import RunSummary
 
 app = typer.Typer(name="runs", help="List, show, compare and remove run folders.", no_args_is_help=True)
 
@@ -32,6 +31,7 @@ def list_(
     """
     from archlang.diagnostics.visible import visible
     from archlang.record.summaries import DamagedRun, find_runs
+    from archlang.runs.progress import first_metrics
 
     if folder != _FOLDER and not folder.exists():
         console.fail(f"there is no folder {folder}", "check the path")
@@ -45,8 +45,8 @@ def list_(
         console.out.print(f"there are no runs in {folder}")
     for run in summaries:
         console.out.print(visible(str(run.folder)), style="bold")
-        measured = ", ".join(filter(None, (_first_metrics(run), console.size(run.size))))
-        state = f"{run.state} at step {run.step}; {measured}"
+        measured = (f"{name} {value}" for name, value in first_metrics(run.results).items() if value)
+        state = f"{run.state} at step {run.step}; {', '.join([*measured, console.size(run.size)])}"
         console.out.print(visible(f"    {run.recipe} on {run.task}, seed {run.seed}: {state}"))
     for broken in damaged:
         console.out.print(visible(f"{broken.state}: {broken.reason}"))
@@ -58,10 +58,8 @@ def show(run: Run, as_json: AsJson = False) -> None:
 
     Example: archlang runs show runs/gutlb/2026-01-31_12-00-00
     """
-    from rich.table import Table
-
     from archlang.record.summaries import summarize
-    from archlang.runs.progress import cost_of_lowest_loss
+    from archlang.runs.progress import TextTable, result_notes, result_table
 
     summary = summarize(run)
     if as_json:
@@ -75,19 +73,12 @@ def show(run: Run, as_json: AsJson = False) -> None:
     )
     for sentence in summary.history:
         console.out.print(sentence)
-    settings = Table("setting", "value")
-    for name, value in summary.settings.items():
-        settings.add_row(name, value)
-    console.out.print(settings)
+    console.out.print(TextTable("Settings", ["setting", "value"], [*summary.settings.items()]).terminal())
     if summary.results is None:
         return
-    for split, result in summary.results.splits.items():
-        measured = {"loss": result.loss, **result.metrics}
-        metrics = ", ".join(f"{name} {value:.4f}" for name, value in measured.items() if value is not None)
-        console.out.print(f"{split}: {result.items} items, {metrics}")
-    for alternative in summary.results.selection:
-        if alternative.is_worse:
-            console.out.print(cost_of_lowest_loss(alternative))
+    console.out.print(result_table(summary.results).terminal())
+    for note in result_notes(summary.results):
+        console.out.print(note)
 
 
 @app.command()
@@ -163,12 +154,6 @@ def rm(
         console.out.print(f"removed {run.folder}")
 
 
-def _first_metrics(run: RunSummary) -> str:
-    splits = {} if run.results is None else run.results.splits
-    values = {split: next(iter(result.metrics.values()), None) for split, result in splits.items()}
-    return ", ".join(f"{split} {value:.3f}" for split, value in values.items() if value is not None)
-
-
 def report(
     path: Annotated[Path, arguments.program_argument("A run folder, or a program with a table.", "RUN|FILE")],
     name: Annotated[str | None, typer.Argument(help="The table of a program. Default: the first.")] = None,
@@ -189,6 +174,8 @@ def report(
 
     Example: archlang report runs/ndr/2026-01-31_12-00-00
     """
+    from archlang.pages.reports.charts import charts_svg
+
     results: RunReport | TableReport
     console.require_suffix(out, (".html", ".svg"), "a page or a picture")
     if path.suffix == ".arch":
@@ -206,4 +193,5 @@ def report(
     console.out.print(results.terminal())
     if not no_page:
         is_picture = out is not None and out.suffix == ".svg"
-        console.write_page(results.svg() if is_picture else results.html(), out, folder, "report.html")
+        page = charts_svg([*results.charts()]) if is_picture else results.html()
+        console.write_page(page, out, folder, "report.html")

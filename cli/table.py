@@ -336,15 +336,15 @@ def tune(
 
 
 def _print_best(tuning: Tuning, ranked: list[Trial]) -> None:
-    from rich.table import Table
+    from archlang.runs.progress import TextTable
 
-    search = tuning.search
-    table = Table("trial", tuning.metric, *(space.path for space in search.spaces), title="The best trials")
-    for trial in ranked[:_PRINTED_TRIALS]:
-        values = (_text(trial.values[space.path]) for space in search.spaces)
-        table.add_row(str(trial.number), f"{trial.value:.4f}", *values)
-    console.out.print(table)
-    console.out.print(search.text(ranked[0].sampled))
+    paths = [space.path for space in tuning.search.spaces]
+    rows = [
+        [str(trial.number), f"{trial.value:.4f}", *(_text(trial.values[path]) for path in paths)]
+        for trial in ranked[:_PRINTED_TRIALS]
+    ]
+    console.out.print(TextTable("The best trials", ["trial", tuning.metric, *paths], rows).terminal())
+    console.out.print(tuning.search.text(ranked[0].sampled))
 
 
 def _values(values: Mapping[str, int | float | str | bool]) -> str:

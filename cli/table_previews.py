@@ -17,6 +17,7 @@ from archlang.cli.arguments import arch_files
 from archlang.cli.internal_errors import InternalErrors
 from archlang.diagnostics import ErrorWithRemedy, ProgramError
 from archlang.diagnostics.names import plural
+from archlang.diagnostics.percent import PREFIXES, rounded
 
 if TYPE_CHECKING:
     from archlang.data.registry import OfficialFile
@@ -27,9 +28,8 @@ if TYPE_CHECKING:
     from archlang.runs.table import TableRuns
 
 RUNS = Path("runs") / "tables"
-_PREFIXES = ("", "k", "M", "G", "T", "P", "E", "Z")
 # A speed above 0, such as `20TFLOP/s`.
-SPEED = rf"(?i)(?=[\d.]*[1-9])(\d+(?:\.\d+)?(?:e\+?\d\d?)?) ?([{''.join(_PREFIXES)}]?)FLOP/S"
+SPEED = rf"(?i)(?=[\d.]*[1-9])(\d+(?:\.\d+)?(?:e\+?\d\d?)?) ?([{''.join(PREFIXES)}]?)FLOP/S"
 
 
 @dataclass
@@ -145,7 +145,7 @@ def flops_per_second(text: str) -> float:
     """
     match = re.fullmatch(SPEED, text)
     assert match is not None, "the option has been checked"
-    return float(match[1]) * 1000.0 ** [prefix.upper() for prefix in _PREFIXES].index(match[2].upper())
+    return float(match[1]) * 1000.0 ** [prefix.upper() for prefix in PREFIXES].index(match[2].upper())
 
 
 @dataclass(frozen=True)
@@ -166,14 +166,13 @@ class _Kind:
 
 
 def _kinds(points: Sequence[Point]) -> list[_Kind]:
+    from archlang.runs.points import group_seeds
     from archlang.runs.required_data import missing_files, missing_user_files
 
-    kinds: dict[tuple[str, ...], list[Point]] = {}
-    for point in points:
-        settings = {name: value for name, value in point.plan.settings.items() if name != "seed"}
-        key = (point.plan.recipe, *(f"{name}={value}" for name, value in sorted(settings.items())))
-        kinds.setdefault(key, []).append(point)
-    return [_Kind(same, missing_files([same[0].plan]), missing_user_files(same[0].plan)) for same in kinds.values()]
+    return [
+        _Kind((first, *first.other_seeds), missing_files([first.plan]), missing_user_files(first.plan))
+        for first in group_seeds(points)
+    ]
 
 
 def print_estimate(runs: TableRuns, workers: int | None, together: bool, speed: str | None) -> None:
@@ -207,7 +206,7 @@ def print_estimate(runs: TableRuns, workers: int | None, together: bool, speed: 
             costs.append(cost)
             console.out.print(
                 f"{kind.title}: {cost.steps:,} {'step' if cost.steps == 1 else 'steps'}, "
-                f"about {'at least ' if cost.uncounted else ''}{_flops(cost.flops)}"
+                f"about {'at least ' if cost.uncounted else ''}{rounded(cost.flops, ' ')}FLOP"
             )
         for kind, cost in zip(ready, costs, strict=True):
             bar.update(shown, description=f"timing a few steps: {kind.title}", advance=1)
@@ -223,12 +222,18 @@ def print_estimate(runs: TableRuns, workers: int | None, together: bool, speed: 
                 console.out.print(f"{point.name}, about {duration(seconds)}, in {point.folder}")
             total += seconds * len(kind.points)
             flops += cost.flops * len(kind.points)
-    _print_total(runs, points, sum(len(kind.points) for kind in ready), total, workers, together)
+    _print_total(runs, points, sum(len(kind.points) for kind in ready), total, workers)
+    if together and ready:
+        console.out.print(f"together they would be {len(kinds)} models; the times are those of solo runs")
     if flops and total:
-        console.out.print(f"these are about {_flops(flops)}, at {_flops(flops / total)}/s on this machine")
+        console.out.print(
+            f"these are about {rounded(flops, ' ')}FLOP, at {rounded(flops / total, ' ')}FLOP/s on this machine"
+        )
     if flops and speed is not None:
         number = flops_per_second(speed)
-        console.out.print(f"at {_flops(number)}/s: about {duration(flops / number)} of training, without evaluations")
+        console.out.print(
+            f"at {rounded(number, ' ')}FLOP/s: about {duration(flops / number)} of training, without evaluations"
+        )
 
 
 def _print_missing(kinds: Sequence[_Kind]) -> None:
@@ -248,11 +253,8 @@ def _print_missing(kinds: Sequence[_Kind]) -> None:
         console.out.print(f"missing: {path}, which {count} {'run needs' if count == 1 else 'runs need'}")
 
 
-def _print_total(
-    runs: TableRuns, points: Sequence[Point], estimated: int, total: float, workers: int | None, together: bool
-) -> None:
+def _print_total(runs: TableRuns, points: Sequence[Point], estimated: int, total: float, workers: int | None) -> None:
     from archlang.runs.engines import LocalEngine
-    from archlang.runs.points import group_seeds
 
     at_once = min(LocalEngine(workers).workers, max(len(points), 1))
     counts = f"{plural(len(points), 'run')} to train and {len(runs.plan.plans) - len(points)} done"
@@ -264,21 +266,6 @@ def _print_total(
         f"{counts}; about {duration(total)} of training{of}, "
         f"{duration(total / at_once)} with {at_once} at a time, without evaluations"
     )
-    if together:
-        groups = len(group_seeds(tuple(points)))
-        console.out.print(f"together they would be {groups} models; the times are those of solo runs")
-
-
-def _flops(count: float) -> str:
-    """Returns a number of FLOPs in a readable unit.
-
-    >>> _flops(3.2e15), _flops(950)
-    ('3.2 PFLOP', '950 FLOP')
-    """
-    power = 0
-    while count >= 999.5 and power < len(_PREFIXES) - 1:
-        count, power = count / 1000, power + 1
-    return f"{count:.3g} {_PREFIXES[power]}FLOP"
 
 
 def duration(seconds: float) -> str:

@@ -154,14 +154,11 @@ def _outcome_json(outcome: Result) -> dict[str, object]:
 
 
 def _print_results(folder: Path, results: Results, trained: Mapping[str, Sequence[int]]) -> None:
-    from archlang.runs.progress import claim_table, cost_of_lowest_loss, ended_early, result_table
+    from archlang.runs.progress import claim_table, result_notes, result_table
 
-    console.out.print(result_table(results, trained), soft_wrap=False)
+    console.out.print(result_table(results, trained).terminal(), soft_wrap=False)
     if results.claims:
-        console.out.print(claim_table(results.claims), soft_wrap=False)
-    for alternative in results.selection:
-        if alternative.is_worse:
-            console.out.print(cost_of_lowest_loss(alternative))
-    if results.ended_early is not None:
-        console.out.print(ended_early(results.ended_early))
+        console.out.print(claim_table(results.claims).terminal(), soft_wrap=False)
+    for note in result_notes(results):
+        console.out.print(note)
     console.out.print(f"the run is in {folder}")

@@ -53,7 +53,7 @@ def evaluate(
     """
     from archlang.record.schemas import json_value
     from archlang.runs import evaluation
-    from archlang.runs.progress import result_table
+    from archlang.runs.progress import result_notes, result_table
     from archlang.train.score import DEFAULT_ANSWERS
 
     changes = parse_sets(sets)
@@ -77,7 +77,9 @@ def evaluate(
         return
     settings_text = "".join(f", {path} = {value}" for path, value in changes.items())
     console.out.print(f"the weights of step {outcome.step}{settings_text}")
-    console.out.print(result_table(results, outcome.trained), soft_wrap=False)
+    console.out.print(result_table(results, outcome.trained).terminal(), soft_wrap=False)
+    for note in result_notes(results):
+        console.out.print(note)
 
 
 def predict(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -39,18 +40,28 @@ SHIPPED: Mapping[str, tuple[str, Mapping[str, object]]] = {
 """The file and the statics of each model."""
 
 
-def shipped_model(name: str, **statics: object) -> Architecture:
-    """Returns a shipped model in evaluation mode. `panm_bigru` draws no addresses in evaluation."""
+def library_page(name: str) -> Path:
+    """Returns the file of a page of the library's models."""
+    path = library_file(f"archlang.models.{name}")
+    assert path is not None
+    return path
+
+
+def load_page(page: str, model: str, **statics: Any) -> Architecture:  # Any: statics of any kind
+    """Returns a model of a page of the library."""
     from archlang.compile import load
 
+    return load(library_page(page), model, **statics)
+
+
+def shipped_model(name: str, **statics: object) -> Architecture:
+    """Returns a shipped model in evaluation mode. `panm_bigru` draws no addresses in evaluation."""
     file, small = SHIPPED[name]
-    path = library_file(f"archlang.models.{file}")
-    assert path is not None
     fields = {"words": 11} if "seq2seq" in name else {}
     sizes = {key: size for key, size in _SIZES.items() if key == "vocab" or file in ("data_router", "dynamic_halt")}
     torch.manual_seed(0)
     values: dict[str, Any] = {**sizes, **fields, **small, **statics}  # Any: keywords of different types
-    return load(path, name, **values).eval()
+    return load_page(file, name, **values).eval()
 
 
 def shipped_batch(module: Architecture, batch: int, length: int) -> tuple[list[Tensor], dict[str, Tensor]]:

@@ -1,5 +1,7 @@
 """Builds the module of an optimized graph."""
 
+from collections.abc import Collection
+
 from archlang.backend import mistakes
 from archlang.backend.architecture import Architecture
 from archlang.backend.attach import attach_program
@@ -9,9 +11,9 @@ from archlang.graph.graph import Graph
 from archlang.plugins import NO_PLUGINS, Plugins
 
 
-def build_module(graph: Graph, *, plugins: Plugins = NO_PLUGINS, batch_chunks: bool = True) -> Architecture:
+def build_module(graph: Graph, *, plugins: Plugins = NO_PLUGINS, without: Collection[str] = ()) -> Architecture:
     """Returns the module of an optimized graph, whose classes are those of archlang's blocks and of `plugins`.
-    Without `batch_chunks`, scans compute chunk by chunk.
+    `without` names passes of the backend to omit.
 
     Raises:
         BuildError: a size is unknown, or a block's class is missing or its constructor raises.
@@ -19,7 +21,7 @@ def build_module(graph: Graph, *, plugins: Plugins = NO_PLUGINS, batch_chunks: b
     # Features must be constant here; lengths may vary.
     if unknown := graph.unknown_sizes:
         raise mistakes.unknown_sizes(graph.name, unknown)
-    program = lower(graph, batch_chunks=batch_chunks)
+    program = lower(graph, without)
     architecture = Architecture(program)
     add_instances(architecture, graph, plugins)
     attach_program(architecture, program)

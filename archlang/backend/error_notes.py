@@ -19,6 +19,7 @@ def add_source_notes(error: BaseException, code: Code) -> None:
 def all_codes(code: Code) -> Iterator[Code]:
     """Yields the code of a region, and of those in it."""
     yield code
+    yield from code.rows
     for loop in code.loops:
         for body in loop.codes():
             yield from all_codes(body)

@@ -35,6 +35,7 @@ PASSES: tuple[Pass, ...] = (
     ),
     Pass("dead", remove_dead, "removes values that the passes leave unused"),
     Pass("batch_chunks", None, "computes values that do not depend on a scan's memory for all chunks at once"),
+    Pass("rows", None, "computes maps in blocks of rows, and attention by torch's fused kernels"),
 )
 NAMES = tuple(step.name for step in PASSES if not step.needed)
 # Passes of earlier versions, which a folder of a model may omit.

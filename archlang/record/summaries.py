@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from archlang.files.folder import Folder
 from archlang.files.mistakes import RefusedFile
+from archlang.plan.overrides import static_text
 from archlang.record import mistakes
 from archlang.record.mistakes import disk_errors_as
 from archlang.record.reading import (
@@ -24,7 +25,6 @@ from archlang.record.reading import (
 )
 from archlang.record.run_folder import read_history
 from archlang.record.schemas import METRICS, RUN, Results, RunRecord
-from archlang.types.statics import StaticValue
 
 
 @dataclass(frozen=True)
@@ -74,18 +74,12 @@ class DamagedRun:
 def summarize(folder: Path) -> RunSummary:
     """Returns the summary of a run folder."""
     run, results = read_record(folder, RUN, RunRecord), read_results(folder)
-    settings = {name: _written(value) for name, value in run.settings.items()}
+    settings = {name: static_text(value) for name, value in run.settings.items()}
     state = "running" if _is_locked(folder) else "done" if results is not None else "stopped"
     return RunSummary(
         folder, run.recipe, run.model, run.task.name, run.seed, state, _last_step(folder), settings, results,
         _size(folder), read_history(folder),
     )  # fmt: skip
-
-
-def _written(value: StaticValue) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    return f"[{', '.join(map(_written, value))}]" if isinstance(value, tuple) else str(value)
 
 
 def find_runs(folder: Path) -> Iterator[RunSummary | DamagedRun]:

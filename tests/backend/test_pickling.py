@@ -64,8 +64,8 @@ def test_a_copy_keeps_the_choice_to_compute_chunk_by_chunk() -> None:
     from archlang.backend.build import build_module
 
     graph = shipped_model("temporal_latent_bottleneck").program.graph
-    module = build_module(graph, batch_chunks=False)
-    assert not _unpickled(module).program.batch_chunks
+    module = build_module(graph, without={"batch_chunks"})
+    assert _unpickled(module).program.without == {"batch_chunks"}
 
 
 def test_a_copy_of_a_module_with_compiled_bodies_runs_eagerly(compiled: Compiled) -> None:

@@ -25,6 +25,16 @@ def _agree(
     same_gradients(*results, leaves.values(), tolerance=tolerance, names=list(leaves))
 
 
+def by_column(slow: Callable[[Tensor], Tensor]) -> Callable[..., Tensor]:
+    """Applies a function to every vector of a sequence, or of a batch of vectors."""
+
+    def of_all(x: Tensor, mask_n: Tensor | None = None) -> Tensor:
+        columns = torch.stack([slow(column) for column in x.reshape(-1, x.shape[-1])])
+        return columns.reshape(*x.shape[:-1], -1)
+
+    return of_all
+
+
 @pytest.fixture
 def agree() -> Callable[..., None]:
     return _agree

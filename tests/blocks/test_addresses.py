@@ -36,8 +36,3 @@ def test_the_base_is_drawn_always_or_never(base: str, training: bool, moves: boo
 def test_the_contents_of_a_memory_do_not_change_its_addresses() -> None:
     block = Addresses(bits=6, base="zero", d=3)
     assert block(torch.randn(2, 5, 3)).equal(block(torch.randn(2, 5, 3)))
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
-def test_bits_have_the_dtype_of_the_memory(dtype: torch.dtype) -> None:
-    assert Addresses(bits=6, base="zero", d=3)(torch.zeros(2, 5, 3, dtype=dtype)).dtype == dtype

@@ -6,10 +6,9 @@ import pytest
 import torch
 from torch import Tensor
 
-import archlang
 from archlang.backend.architecture import Architecture
 from archlang.blocks.bernoulli_halt import BernoulliHalt, Trials
-from archlang.names.library import library_file
+from tests.shipped_models import load_page
 
 
 def tallies(evaluation: str, chances: Tensor, training: bool = False) -> list[Trials]:
@@ -71,7 +70,7 @@ def test_drawn_steps_follow_the_distribution() -> None:
 
 def pondernet(**statics: object) -> Architecture:
     sizes = {"vocab": 2, "classes": 2, "slots": 5, "width": 4, "steps": 6, **statics}
-    return archlang.load(library_file("archlang.models.pondernet"), "pondernet", **sizes)  # type: ignore[arg-type]  # statics
+    return load_page("pondernet", "pondernet", **sizes)
 
 
 @pytest.mark.parametrize("divergence", ["equation", "code"])

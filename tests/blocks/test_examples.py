@@ -63,9 +63,3 @@ def test_a_block_has_an_example_that_has_no_mistake_and_runs_forward_and_backwar
     leaves = [*module.parameters(), *(field for field in fields if field.requires_grad)]
     gradients = torch.autograd.grad(result.square().sum() + module.ponder, leaves, allow_unused=True)
     assert any(gradient is not None and bool(gradient.isfinite().all()) for gradient in gradients)
-
-
-def test_the_documentation_of_every_item_starts_with_one_line() -> None:
-    for name, item in library.blocks().items():
-        assert item.documentation, name
-        assert item.documentation[0], name

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from archlang.blocks.feedforward import Feedforward
+from tests.blocks.conftest import by_column
 
 feedforward = partial(
     Feedforward, ff=5, activation="relu", dropout=0.0, output_dropout=0.0, bias=0.0, bias_init="drawn", init="relu",
@@ -28,15 +29,12 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
 def test_columns_go_through_two_maps(activation: str, shape: tuple[int, ...], agree: Callable[..., None]) -> None:
     block = feedforward(activation=activation)
 
-    def slow(x: Tensor) -> Tensor:
-        rows = []
-        for column in x.reshape(-1, 4):
-            hidden = [ACTIVATIONS[activation](block.hidden.weight[i] @ column + block.hidden.bias[i]) for i in range(5)]
-            sums = [block.output.weight[o, i] * hidden[i] for o in range(4) for i in range(5)]
-            rows.append(torch.stack(sums).view(4, 5).sum(1) + block.output.bias)
-        return torch.stack(rows).reshape(shape)
+    def slow(column: Tensor) -> Tensor:
+        hidden = [ACTIVATIONS[activation](block.hidden.weight[i] @ column + block.hidden.bias[i]) for i in range(5)]
+        sums = [block.output.weight[o, i] * hidden[i] for o in range(4) for i in range(5)]
+        return torch.stack(sums).view(4, 5).sum(1) + block.output.bias
 
-    agree(block, slow, torch.randn(shape, dtype=torch.float64))
+    agree(block, by_column(slow), torch.randn(shape, dtype=torch.float64))
 
 
 def xavier(gain: float, inputs: int, outputs: int) -> float:

@@ -8,21 +8,18 @@ import torch
 from torch import Tensor
 
 from archlang.blocks.gate import Gate
+from tests.blocks.conftest import by_column
 
 
 def test_a_gate_is_the_sigmoid_of_two_maps(agree: Callable[..., None]) -> None:
     block = Gate(ff=5, dropout=0.0, init="torch", d=4)
 
-    def slow(u: Tensor) -> Tensor:
-        columns = []
-        for column in u.reshape(-1, 4):
-            hidden = block.hidden.weight @ column + block.hidden.bias
-            hidden = torch.stack([unit * (1 + torch.erf(unit / sqrt(2))) / 2 for unit in hidden])
-            logit = block.output.weight @ hidden + block.output.bias
-            columns.append(1 / (1 + torch.exp(-logit)))
-        return torch.stack(columns).reshape(u.shape)
+    def slow(column: Tensor) -> Tensor:
+        hidden = block.hidden.weight @ column + block.hidden.bias
+        hidden = torch.stack([unit * (1 + torch.erf(unit / sqrt(2))) / 2 for unit in hidden])
+        return 1 / (1 + torch.exp(-(block.output.weight @ hidden + block.output.bias)))
 
-    agree(block, slow, torch.randn(2, 3, 4, dtype=torch.float64))
+    agree(block, by_column(slow), torch.randn(2, 3, 4, dtype=torch.float64))
 
 
 def test_a_gate_starts_half_open() -> None:

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from archlang.blocks.softmax import Softmax, SoftmaxPositions
+from tests.blocks.conftest import by_column
 
 RAGGED = torch.tensor([[True] * 4, [True, True, False, False], [False] * 4])
 
@@ -17,9 +18,7 @@ def by_formula(numbers: list[Tensor]) -> list[Tensor]:
 
 
 def test_the_features_of_each_position_sum_to_1(agree: Callable[..., None]) -> None:
-    def slow(x: Tensor) -> Tensor:
-        return torch.stack([torch.stack(by_formula(list(row))) for row in x.reshape(-1, 3)]).reshape(x.shape)
-
+    slow = by_column(lambda column: torch.stack(by_formula(list(column))))
     agree(Softmax(d=3), slow, torch.randn(2, 4, 3, dtype=torch.float64))
 
 

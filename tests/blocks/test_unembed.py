@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from archlang.blocks.embed import Embed
 from archlang.blocks.unembed import Unembed
+from tests.blocks.conftest import by_column
 
 
 def table(scaling: str = "none") -> Embed:
@@ -23,16 +24,11 @@ def test_a_score_is_the_product_with_the_unscaled_row(bias: bool, scaling: str, 
     if block.bias is not None:
         nn.init.normal_(block.bias)
 
-    def slow(y: Tensor, mask_n: Tensor | None) -> Tensor:
-        columns = []
-        for column in y.reshape(-1, 4):
-            scores = torch.stack(
-                [sum((a * b for a, b in zip(column, row, strict=True)), torch.zeros(())) for row in rows.weight]
-            )
-            columns.append(scores + (block.bias if block.bias is not None else 0))
-        return torch.stack(columns).reshape(2, 3, 7)
+    def slow(column: Tensor) -> Tensor:
+        products = [sum((a * b for a, b in zip(column, row, strict=True)), torch.zeros(())) for row in rows.weight]
+        return torch.stack(products) + (block.bias if block.bias is not None else 0)
 
-    agree(block, slow, torch.randn(2, 3, 4, dtype=torch.float64), mask_n=None)
+    agree(block, by_column(slow), torch.randn(2, 3, 4, dtype=torch.float64), mask_n=None)
 
 
 def test_the_bias_starts_at_zero_and_is_its_only_parameter() -> None:

@@ -107,10 +107,14 @@ def archlang(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     return run
 
 
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The working folder, with programs that are good, bad, ugly and broken, and one with recipes."""
+@pytest.fixture(autouse=True)
+def _in_own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """The working folder, with programs that are good, bad, ugly and broken, and one with recipes."""
     programs = {"good": GOOD, "bad": BAD, "ugly": UGLY, "broken": BROKEN, "model": MODEL}
     for name, text in programs.items():
         (tmp_path / f"{name}.arch").write_text(text, encoding="utf-8")

@@ -12,11 +12,6 @@ from tests.cli.conftest import GOOD, MODEL, Command
 Complete = Callable[..., list[str]]
 
 
-@pytest.fixture
-def in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-
-
 def write(*names: str) -> None:
     for name in names:
         Path(name).parent.mkdir(parents=True, exist_ok=True)
@@ -33,12 +28,12 @@ def write(*names: str) -> None:
         ("odd.arch/a.arch", ".", "odd.arch/a.arch"),
     ],
 )
-def test_files_and_folders_name_programs(files: str, named: str, programs: str, in_folder: None) -> None:
+def test_files_and_folders_name_programs(files: str, named: str, programs: str) -> None:
     write(*files.split())
     assert arch_files([*map(Path, named.split())]) == [*map(Path, programs.split())]
 
 
-def test_a_folder_without_programs_is_an_error(in_folder: None, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_without_programs_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
     Path("empty").mkdir()
     with pytest.raises(typer.Exit) as end:
         arch_files([Path("empty")])
@@ -123,7 +118,6 @@ def test_standard_input_is_read_alone(archlang: Command, folder: Path, words: tu
 @pytest.fixture
 def complete(archlang: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Complete:
     """Returns a function that completes the last word of a command line, in a folder with a program and a run."""
-    monkeypatch.chdir(tmp_path)
     Path("mine.arch").write_text(MODEL, encoding="utf-8")
     Path("notes.txt").touch()
     Path("runs/first").mkdir(parents=True)

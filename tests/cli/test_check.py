@@ -307,7 +307,6 @@ def test_a_program_that_is_not_there_is_not_waited_for(archlang: Command, tmp_pa
 def test_a_program_is_checked_again_when_a_used_file_is_saved(
     archlang: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.chdir(tmp_path)
     Path("user.arch").write_text(USER, encoding="utf-8")
     save_while_waiting(monkeypatch, [("mine.arch", GOOD), ("mine.arch", BAD), ("mine.arch", None), ("user.arch", GOOD)])
     Path("mine.arch").write_text(GOOD + "\n", encoding="utf-8")
@@ -321,7 +320,6 @@ def test_a_program_is_checked_again_when_a_used_file_is_saved(
 def test_a_mistake_is_printed_once_by_a_save_in_two_steps(
     archlang: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.chdir(tmp_path)
     Path("bad.arch").write_text(GOOD, encoding="utf-8")
     # The second step follows at the next look at the file.
     steps = [partial(Path("bad.arch").write_text, text, encoding="utf-8") for text in ("", BAD)]

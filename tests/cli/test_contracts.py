@@ -31,8 +31,7 @@ class Shift(nn.Module):
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
+def folder(tmp_path: Path) -> Path:
     (tmp_path / "shift.arch").write_text(PROGRAM)
     (tmp_path / "mine.py").write_text(PLUGIN)
     return tmp_path

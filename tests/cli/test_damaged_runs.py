@@ -57,31 +57,25 @@ def try_damages(
     assert not list(folder.iterdir())
 
 
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
 pytestmark = [
     pytest.mark.filterwarnings("ignore::archlang.record.checkpoint.CheckpointWarning"),
     pytest.mark.filterwarnings("ignore::archlang.record.run_folder.RecordWarning"),
 ]
 
 
-def test_a_sample_of_damages_is_answered(claimed_run: Path, folder: Path, archlang: Command) -> None:
+def test_a_sample_of_damages_is_answered(claimed_run: Path, tmp_path: Path, archlang: Command) -> None:
     names = list(COMMANDS)
     try_damages(
         damages_of(claimed_run)[::SAMPLE],
         lambda number: [names[number % len(names)], names[(number + 3) % len(names)]],
-        claimed_run, folder, archlang,
+        claimed_run, tmp_path, archlang,
     )  # fmt: skip
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("command", COMMANDS)
-def test_every_damage_is_answered(command: str, claimed_run: Path, folder: Path, archlang: Command) -> None:
-    try_damages(damages_of(claimed_run), lambda number: [command], claimed_run, folder, archlang)
+def test_every_damage_is_answered(command: str, claimed_run: Path, tmp_path: Path, archlang: Command) -> None:
+    try_damages(damages_of(claimed_run), lambda number: [command], claimed_run, tmp_path, archlang)
 
 
 DETECTED = [
@@ -113,27 +107,27 @@ DETECTED = [
 
 @pytest.mark.parametrize(("name", "command"), one_in(3, DETECTED))
 def test_a_damage_is_refused_with_its_file(
-    name: str, command: str, claimed_run: Path, folder: Path, archlang: Command
+    name: str, command: str, claimed_run: Path, tmp_path: Path, archlang: Command
 ) -> None:
     (damage,) = [damage for damage in damages_of(claimed_run) if damage.name == name]
-    shutil.copytree(claimed_run, folder / "run")
-    damage.apply(folder / "run")
+    shutil.copytree(claimed_run, tmp_path / "run")
+    damage.apply(tmp_path / "run")
     result = archlang(*COMMANDS[command])
     assert is_answered(result)
     assert result.code == 1
     message = result.err.replace("\n", " ")
     # Python that the graph names is refused like that of a run with blocks of one's own.
     assert damage.file in message or "step-" in message or "is Python of its own" in message, message
-    assert not (folder / "hacked").exists()
+    assert not (tmp_path / "hacked").exists()
 
 
-def test_a_run_folder_imports_no_python_of_its_own(claimed_run: Path, folder: Path, archlang: Command) -> None:
-    shutil.copytree(claimed_run, folder / "run")
-    (folder / "trap.py").write_text("raise SystemExit(99)\n")
-    text = (folder / "run" / "run.json").read_text()
+def test_a_run_folder_imports_no_python_of_its_own(claimed_run: Path, tmp_path: Path, archlang: Command) -> None:
+    shutil.copytree(claimed_run, tmp_path / "run")
+    (tmp_path / "trap.py").write_text("raise SystemExit(99)\n")
+    text = (tmp_path / "run" / "run.json").read_text()
     for old in ("archlang.tasks.ctl:", "torch.optim:"):
         assert old in text
-        (folder / "run" / "run.json").write_text(text.replace(old, "trap:"))
+        (tmp_path / "run" / "run.json").write_text(text.replace(old, "trap:"))
         for command in ("eval", "inspect", "resume"):
             result = archlang(*COMMANDS[command])
             assert "trap" not in sys.modules
@@ -141,28 +135,28 @@ def test_a_run_folder_imports_no_python_of_its_own(claimed_run: Path, folder: Pa
                 assert (result.code, "help:" in result.err) == (1, True), command
 
 
-def test_damaged_runs_are_listed_with_the_reason(claimed_run: Path, folder: Path, archlang: Command) -> None:
+def test_damaged_runs_are_listed_with_the_reason(claimed_run: Path, tmp_path: Path, archlang: Command) -> None:
     for name, content in (("bytes", b"\xff\xfe"), ("deep", b"[" * 200_000), ("shape", b"[]")):
-        shutil.copytree(claimed_run, folder / name)
-        (folder / name / "run.json").write_bytes(content)
+        shutil.copytree(claimed_run, tmp_path / name)
+        (tmp_path / name / "run.json").write_bytes(content)
     result = archlang("runs", "list", ".")
     assert result.code == 0
     assert "there are no runs" not in result.out
     for name in ("bytes", "deep", "shape"):
         assert f"damaged: {name}/run.json is damaged" in result.out.replace("\n", " ")
-    shutil.copytree(claimed_run, folder / "whole")
+    shutil.copytree(claimed_run, tmp_path / "whole")
     listed = archlang("runs", "list", ".", "--json").out
     assert listed.count('"state": "damaged"') == 3
     assert '"folder": "whole"' in listed
 
 
-def test_a_file_is_no_folder_of_runs(folder: Path, archlang: Command) -> None:
-    (folder / "file").write_text("x")
+def test_a_file_is_no_folder_of_runs(tmp_path: Path, archlang: Command) -> None:
+    (tmp_path / "file").write_text("x")
     result = archlang("runs", "list", "file")
     assert (result.code, "is a file" in result.err) == (1, True)
 
 
-def test_the_copy_of_a_program_is_not_run(claimed_run: Path, folder: Path, archlang: Command) -> None:
-    shutil.copytree(claimed_run, folder / "run")
-    (folder / "run" / RECIPE).write_bytes(os.urandom(1000) + b"\xff")
+def test_the_copy_of_a_program_is_not_run(claimed_run: Path, tmp_path: Path, archlang: Command) -> None:
+    shutil.copytree(claimed_run, tmp_path / "run")
+    (tmp_path / "run" / RECIPE).write_bytes(os.urandom(1000) + b"\xff")
     assert archlang(*COMMANDS["show"]).code == 0

@@ -35,7 +35,6 @@ def place(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """The folder of data sets; there is one data set with two files."""
     monkeypatch.setenv("ARCHLANG_DATA", str(tmp_path / "data"))
     monkeypatch.setenv("ARCHLANG_CACHE", str(tmp_path / "cache"))
-    monkeypatch.chdir(tmp_path)
     lines = [
         ("scan", name, str(len(content)), f"sha256:{hashlib.sha256(content).hexdigest()}", name)
         for name, content in FILES.items()

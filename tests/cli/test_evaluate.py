@@ -33,9 +33,8 @@ def eval_(*arguments: str) -> Result:
 
 
 @pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, train_once: Callable[[str, str], Path]) -> Path:
+def run(tmp_path: Path, train_once: Callable[[str, str], Path]) -> Path:
     shutil.copytree(train_once(PROGRAM, "run"), tmp_path, dirs_exist_ok=True)
-    monkeypatch.chdir(tmp_path)
     return tmp_path / "run"
 
 
@@ -120,8 +119,7 @@ recipe writer {
 """
 
 
-def test_decode_sets_the_number_of_generated_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_decode_sets_the_number_of_generated_answers(tmp_path: Path) -> None:
     (tmp_path / "writer.arch").write_text(WRITER)
     result = CliRunner().invoke(app, ["train", "writer.arch", "--out", "run", "--device", "cpu"])
     assert result.exit_code == 0, result.output

@@ -27,8 +27,7 @@ def assert_harmless(*texts: str) -> None:
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
+def folder(tmp_path: Path) -> Path:
     (tmp_path / "tiny.arch").write_text(PROGRAM, encoding="utf-8")
     return tmp_path
 

@@ -30,9 +30,8 @@ recipe tiny {
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, train_once: Callable[[str, str], Path]) -> Path:
+def folder(tmp_path: Path, train_once: Callable[[str, str], Path]) -> Path:
     shutil.copytree(train_once(NDR, "run"), tmp_path, dirs_exist_ok=True)
-    monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
@@ -86,10 +85,7 @@ def test_an_item_has_its_target_and_whether_it_is_right(archlang: Command, folde
     assert 0 < answer["probability"] <= 1
 
 
-def test_numbers_are_shown_beside_their_targets_in_every_command(
-    archlang: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_numbers_are_shown_beside_their_targets_in_every_command(archlang: Command, tmp_path: Path) -> None:
     task = "in_context_regression[inputs = 2, points = 2, test = [2], train_size = 8, valid_size = 2, test_size = 2]"
     model = "model line(x: seq[n, size]) -> seq[n, 1] { return linear[1](x) }"
     train = "train adamw[batch = 4, steps = 1, select = valid.squared_error]"

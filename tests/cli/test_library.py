@@ -131,25 +131,16 @@ def test_every_shipped_file_is_listed_with_its_first_sentence(archlang: Command)
 
 
 @pytest.mark.parametrize("name", ["gutlb", "gutlb.arch", "recipes/gutlb.arch", "papers/ndr/table1"])
-def test_a_shipped_file_is_checked_by_its_name(
-    name: str, archlang: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_a_shipped_file_is_checked_by_its_name(name: str, archlang: Command, tmp_path: Path) -> None:
     assert archlang("check", name).out == "1 file, no errors\n"
 
 
-def test_a_file_of_ones_own_comes_before_a_shipped_one(
-    archlang: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_a_file_of_ones_own_comes_before_a_shipped_one(archlang: Command, tmp_path: Path) -> None:
     Path("gutlb").write_text("model", encoding="utf-8")
     assert archlang("check", "gutlb").code == 1
 
 
-def test_a_misspelt_name_of_a_shipped_file_names_the_nearest(
-    archlang: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_a_misspelt_name_of_a_shipped_file_names_the_nearest(archlang: Command, tmp_path: Path) -> None:
     result = archlang("train", "gutl")
     assert (result.code, "no file `gutl`" in result.err, "did you mean `gutlb`?" in result.err) == (1, True, True)
 

@@ -13,8 +13,7 @@ PLUGIN = ("--plugin", "training.py", "--device", "cpu")
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
+def folder(tmp_path: Path) -> Path:
     for name in ("training.arch", "training.py"):
         shutil.copy(EXAMPLES / name, tmp_path / name)
     return tmp_path

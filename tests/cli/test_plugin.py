@@ -33,8 +33,7 @@ recipe r {
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
+def folder(tmp_path: Path) -> Path:
     (tmp_path / "r.arch").write_text(PROGRAM)
     side_effect = 'from pathlib import Path\nPath("ran").touch()\n'
     (tmp_path / "mine.py").write_text(side_effect + PLUGIN.replace('return ("train",)', 'return ("train", "test")'))

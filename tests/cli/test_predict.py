@@ -13,8 +13,7 @@ from tests.cli.conftest import Command
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, finished_run: Path) -> Path:
-    monkeypatch.chdir(tmp_path)
+def folder(tmp_path: Path, finished_run: Path) -> Path:
     (tmp_path / "run").symlink_to(finished_run)
     return tmp_path
 

@@ -20,7 +20,6 @@ def test_the_address_with_its_token_is_printed(archlang: Command, monkeypatch: p
 def test_programs_are_beside_no_file_of_the_working_folder(
     archlang: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.chdir(tmp_path)
     Path("mine.arch").write_text("block b(h: seq[n, d]) -> seq[n, d] { return h }\n")
     answers = []
 

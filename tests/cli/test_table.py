@@ -37,8 +37,7 @@ table small {
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
+def folder(tmp_path: Path) -> Path:
     (tmp_path / "tiny.arch").write_text(PROGRAM)
     return tmp_path
 

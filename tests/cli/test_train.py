@@ -12,8 +12,7 @@ PROGRAM = TINY + '    claim test.accuracy = 1.00 ± 0.02 from "nobody"\n}\n'
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
+def folder(tmp_path: Path) -> Path:
     (tmp_path / "tiny.arch").write_text(PROGRAM)
     return tmp_path
 

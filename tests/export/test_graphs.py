@@ -18,6 +18,8 @@ from archlang.export.formats import export
 from archlang.export.mistakes import ExportError
 from archlang.export.traced import fields_with_lengths, input_names
 from tests.conftest import Compiled
+from tests.semantics.test_constructs import BODIES
+from tests.semantics.test_soundness_regressions import model
 from tests.shipped_models import SHIPPED, shipped_batch, shipped_model
 from tests.unchecked_shapes import unchecked_shapes
 
@@ -29,15 +31,6 @@ HALTING = """model small(x: tokens[n]) -> logits[classes] {
     repeat 6 halting h by global_halt[0.9] { h <- tanh(linear[4](h)) }
     return h |> mean |> linear[classes]
 }"""
-CHUNKED = """model small(x: tokens[n]) -> logits[n, classes] {
-    h = embed[4](x)
-    m = learned[2, 4]()
-    y = scan c in chunks[3](h) carry m {
-        m <- m + attention[1](m, c)
-        emit c + attention[1](c, m)
-    }
-    return y |> linear[classes]
-}"""
 CHUNKS_HALT = """model small(x: tokens[n]) -> logits[n, classes] {
     h = embed[4](x)
     y = scan c in chunks[3](h) {
@@ -45,38 +38,6 @@ CHUNKS_HALT = """model small(x: tokens[n]) -> logits[n, classes] {
         emit c
     }
     return y |> linear[classes]
-}"""
-POSITIONS = """model small(x: tokens[n]) -> logits[n, classes] {
-    h = embed[4](x)
-    s = mean(h)
-    y = scan v in h carry s {
-        s <- tanh(linear[4](v) + linear[4](s))
-        emit s
-    }
-    return y |> linear[classes]
-}"""
-BEFORE = """model small(x: tokens[n]) -> logits[n, classes] {
-    h = embed[4](x)
-    y = scan c after b[2] in chunks[3](h) { emit c + attention[1](c, append(b, c)) }
-    z = scan v after b in y { emit v + mean(b) }
-    return z |> linear[classes]
-}"""
-GROWING = """model small(x: tokens[n]) -> logits[n, classes] {
-    h = embed[4](x)
-    m = constant[0, 4]()
-    y = scan c in chunks[3](h) carry m growing {
-        a = c + attention[1](c, m)
-        m <- append(append(m, expand(mean(a))), a)
-        emit a
-    }
-    seen = h
-    s = mean(m)
-    z = scan v in y carry s, seen growing {
-        s <- tanh(v + s + mean(attention[1](expand(v), seen)))
-        seen <- append(seen, expand(s))
-        emit s
-    }
-    return z + attention[1](y, seen) + attention[1](h, m) |> linear[classes]
 }"""
 SELECTING = """model small(x: tokens[n]) -> logits[n, classes] {
     h = embed[4](x)
@@ -149,24 +110,25 @@ def _agree(module: Architecture, path: Path, sizes: list[tuple[int, int]]) -> No
             assert torch.equal(steps[0], module.sample_depth)
 
 
+PROGRAMS = {
+    "halting": HALTING, "chunks halt": CHUNKS_HALT, "selecting": SELECTING, "pointers": POINTERS,
+    "recurrences": RECURRENCES,
+    **{name: model(BODIES[name]) for name in (
+        "a scan of empty samples", "a recurrent network", "2 positions before chunks of 3",
+        "all positions before a position", "a memory of summaries", "a memory that grows in nested scans",
+    )},
+}  # fmt: skip
+
+
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("suffix", [".pt2", pytest.param(".onnx", marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
-    "program",
-    [
-        HALTING,
-        CHUNKS_HALT,
-        *(
-            pytest.param(program, marks=pytest.mark.slow)
-            for program in (CHUNKED, POSITIONS, BEFORE, GROWING, SELECTING, POINTERS, RECURRENCES)
-        ),
-    ],
-    ids=["halting", "chunks halt", "chunked", "positions", "before", "growing", "selecting", "pointers", "recurrences"],
+    "name", [name if "halt" in name else pytest.param(name, marks=pytest.mark.slow) for name in PROGRAMS]
 )
 def test_an_exported_model_equals_its_module_at_lengths_it_was_not_traced_at(
-    compiled: Compiled, tmp_path: Path, program: str, suffix: str
+    compiled: Compiled, tmp_path: Path, name: str, suffix: str
 ) -> None:
-    _agree(compiled(program).eval(), tmp_path / f"model{suffix}", [(2, 7), (1, 2), (3, 64)])
+    _agree(compiled(PROGRAMS[name]).eval(), tmp_path / f"model{suffix}", [(2, 7), (1, 2), (3, 64)])
 
 
 def test_the_axes_of_a_graph_have_the_names_of_the_program(compiled: Compiled, tmp_path: Path) -> None:

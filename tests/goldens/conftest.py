@@ -1,7 +1,7 @@
 """The papers' golden arrays as fixtures.
 
-`@pytest.mark.goldens("halt", "d_gut_*")` runs a test for every file of that paper that a pattern matches: in float64,
-and in float32, there with a permuted batch and more padding if `permute.py` covers the paper. The files are those of
+`@pytest.mark.goldens("halt", "d_gut_*")` runs a test for every file of that paper that a pattern matches: in float64
+and in float32. tests/blocks compares samples in other batches and with more padding. The files are those of
 `ARCHLANG_GOLDENS`, one or several folders with `<paper>/goldens/*.npz`, and a few small files stored next to these
 tests."""
 
@@ -14,7 +14,6 @@ import torch
 
 from tests.goldens.files import REFERENCES, STORED, matching
 from tests.goldens.golden import Golden
-from tests.goldens.permute import PAPERS, permuted
 
 PRECISIONS = {"float32": torch.float32, "float64": torch.float64}
 
@@ -39,17 +38,15 @@ def _cases(paper: str, patterns: list[str]) -> Iterator[object]:
     for root in (*REFERENCES, STORED):
         for path in matching(root, paper, patterns):
             name = f"stored-{path.stem}" if root is STORED else path.stem
-            yield pytest.param((path, "float64", False), id=f"{name}-float64")
-            yield pytest.param((path, "float32", paper in PAPERS), id=f"{name}-float32")
+            yield from (pytest.param((path, precision), id=f"{name}-{precision}") for precision in PRECISIONS)
 
 
 @pytest.fixture
 def golden(request: pytest.FixtureRequest) -> Golden:
     """One golden file."""
-    path, precision, is_permuted = request.param
+    path, precision = request.param
     with np.load(path) as arrays:
-        loaded = dict(arrays)
-    return Golden(path, permuted(path, loaded) if is_permuted else loaded, PRECISIONS[precision])
+        return Golden(path, dict(arrays), PRECISIONS[precision])
 
 
 @pytest.fixture

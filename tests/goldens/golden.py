@@ -4,29 +4,25 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 import archlang
+from archlang.backend import halting_loops
 from archlang.backend.architecture import Architecture
-from archlang.names.library import library_file
+from archlang.backend.runtime.halting import HaltingBlock
+from tests.shipped_models import library_page
 
 Weights = dict[str, str | Tensor]
 """the name of an array or a tensor made of arrays, for each parameter"""
 
 
-def library_path(name: str) -> Path:
-    path = library_file(f"archlang.models.{name}")
-    assert path is not None
-    return path
-
-
 def page(name: str) -> str:
     """Returns the text of a page of the library's models."""
-    return library_path(name).read_text(encoding="utf-8")
+    return library_page(name).read_text(encoding="utf-8")
 
 
 class Golden:
@@ -133,16 +129,62 @@ def network(ours: str, theirs: str, ending: str = "_l0") -> Weights:
     return {f"{ours}.{kind}_{way}{ending}": f"{theirs.format(kind[0])}_{way}" for kind, way in kinds}
 
 
+# Intermediate results
+
+
+class Calls(NamedTuple):
+    """The arguments and the results of a block's calls."""
+
+    inputs: list[tuple[Any, ...]]  # Any: of every type
+    words: list[dict[str, Any]]
+    results: list[Any]
+
+
+def watch(block: nn.Module) -> Calls:
+    """Records all further calls of a block."""
+    calls = Calls([], [], [])
+
+    def record(block: nn.Module, inputs: tuple[Any, ...], words: dict[str, Any], result: Any) -> None:
+        calls.inputs.append(inputs)
+        calls.words.append(words)
+        calls.results.append(result)
+
+    block.register_forward_hook(record, with_kwargs=True)
+    return calls
+
+
+def halting_block(module: Architecture) -> HaltingBlock:
+    (block,) = (child for child in module.modules() if isinstance(child, HaltingBlock))
+    return block
+
+
+def watch_tallies(module: Architecture) -> list[list[Any]]:
+    """Records the tallies of the only halting block: of each further run of its loop, at the start and by step."""
+    block, runs = halting_block(module), list[list[Any]]()
+    start, advance = block.start, block.advance
+    for loop in halting_loops(module):
+        loop.compact = False  # so that tallies contain all samples
+
+    def recorded_start(*inputs: Any) -> Any:
+        runs.append([start(*inputs)])
+        return runs[-1][0]
+
+    def recorded_advance(*inputs: Any) -> Any:
+        runs[-1].append(advance(*inputs))
+        return runs[-1][-1]
+
+    block.start, block.advance = recorded_start, recorded_advance  # type: ignore[method-assign, assignment]
+    return runs
+
+
 def close(golden: Golden, actual: Tensor, name: str, tolerance: float, where: Tensor | None = None) -> None:
     """Asserts that a result equals an array of the file to an absolute tolerance, at the positions where `where` is
-    true. Positions where the array is NaN are skipped: the results at added padding are unknown."""
+    true."""
     expected = golden[name].detach()
     assert actual.numel() == expected.numel(), f"{name}: {tuple(actual.shape)} instead of {tuple(expected.shape)}"
     actual = actual.detach().reshape(expected.shape)
     if where is not None:
         actual, expected = actual[where], expected[where]
-    known = ~expected.isnan()
-    actual, expected = actual[known], expected[known]
     message = partial("{}: {}".format, name)
     torch.testing.assert_close(actual, expected, atol=tolerance, rtol=0, check_dtype=False, msg=message)
 

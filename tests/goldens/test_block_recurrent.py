@@ -8,7 +8,8 @@ import pytest
 import torch
 
 import archlang
-from tests.goldens.golden import Golden, Program, close, gradients_close, library_path, page
+from tests.goldens.golden import Golden, Program, close, gradients_close, page
+from tests.shipped_models import library_page
 
 TOLERANCE = 2e-5
 # The parameters of the layer by their arrays; those that a form does not have are missing in the file.
@@ -67,7 +68,7 @@ def layer(golden: Golden, folder: Path, result: str) -> Program:
     own = form(golden)
     weights = {**WEIGHTS, **{"single": SINGLE, "skip": BOTH, "dual": DUAL}[own]}
     weights |= gate("state_gate", "ff_gate" if own == "single" else "attn_gate") | gate("state_gate_2", "ff_gate")
-    path = library_path("block_recurrent")
+    path = library_page("block_recurrent")
     statics: dict[str, Any] = {  # Any: statics are of several types
         "heads": golden.number("cfg.heads"), "window": golden.number("cfg.window"),
         "states": golden.number("cfg.num_states"),

@@ -11,7 +11,8 @@ from torch import Tensor
 
 import archlang
 from archlang.backend.architecture import Architecture
-from tests.goldens.golden import Golden, close, gradients_close, library_path, set_weights
+from tests.goldens.golden import Golden, close, gradients_close, set_weights
+from tests.shipped_models import library_page
 
 TOLERANCE = 2e-5
 UNIT = {"unit_heads": "q_scale", "unit_heads_2": "k_scale"}
@@ -79,7 +80,7 @@ def array_of(golden: Golden, name: str) -> Tensor:
 
 @cache
 def compiled(dtype: torch.dtype, statics: tuple[tuple[str, Any], ...]) -> Architecture:
-    path = library_path("block_recurrent_shared_keys")
+    path = library_page("block_recurrent_shared_keys")
     return archlang.load(path, "recurrent_windows", **dict(statics)).to(dtype).eval()
 
 

@@ -26,7 +26,8 @@ from archlang.tasks.scan import commands, published_iid
 from archlang.tasks.scan import read as command
 from archlang.train.loss import Smoothing
 from tests.goldens.files import HERE, reference_file
-from tests.goldens.golden import Golden, Program, Weights, close, library_path, page, pair
+from tests.goldens.golden import Golden, Program, Weights, close, page, pair
+from tests.shipped_models import library_page
 from tests.train.settings_of_a_run import SETTINGS
 
 TOLERANCE = 2e-5
@@ -273,7 +274,7 @@ WORDS = {
 def scan_model(variant: str) -> Architecture:
     """Returns a model of the size of SCAN: 15 words with [SOS] and [EOS], six actions and one token for both."""
     depth, positions, *scaling = variant.split("_")
-    path = library_path("seq2seq")
+    path = library_page("seq2seq")
     return archlang.load(
         path,
         "seq2seq",

@@ -1,21 +1,28 @@
 """Dynamic Halt's golden arrays against programs in archlang that use the library's layers."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
-from archlang.backend import halting_loops
 from archlang.backend.architecture import Architecture
-from archlang.backend.runtime.halting import Tally
 from archlang.backend.runtime.masks import code_inputs
-from archlang.blocks.halting import GlobalHalt, TokenHalt
-from tests.goldens.golden import Golden, Program, Weights, close, gradients_close, page, pair, relatively_close
+from tests.goldens.golden import (
+    Golden,
+    Program,
+    Weights,
+    close,
+    gradients_close,
+    halting_block,
+    page,
+    pair,
+    relatively_close,
+    watch,
+    watch_tallies,
+)  # fmt: skip
 
 TOLERANCE = 2e-5
 SUM = 1e-4
@@ -195,47 +202,13 @@ model encode[
 """
 
 
-@contextmanager
-def inputs_of(block: nn.Module) -> Iterator[list[tuple[Any, ...]]]:
-    """Records the inputs of a block's calls."""
-    calls: list[tuple[Any, ...]] = []
-    handle = block.register_forward_pre_hook(lambda _, inputs: calls.append(inputs))
-    try:
-        yield calls
-    finally:
-        handle.remove()
-
-
-@contextmanager
-def halting(module: Architecture) -> Iterator[tuple[list[list[Tally]], list[Tensor]]]:
-    """Records the tallies of every run of the only halting loop, step by step, and its halting probabilities."""
-    (block,) = (child for child in module.modules() if isinstance(child, GlobalHalt | TokenHalt))
-    runs: list[list[Tally]] = []
+def probabilities_of(module: Architecture) -> list[Tensor]:
+    """The probabilities that the halting block computes in further calls of it."""
     probabilities: list[Tensor] = []
-    start, advance = block.start, block.advance
-    loops = list(halting_loops(module))
-
-    def recorded_start(*inputs: Any) -> Any:
-        runs.append([start(*inputs)])
-        return runs[-1][0]
-
-    def recorded_advance(*inputs: Any) -> Any:
-        runs[-1].append(advance(*inputs))
-        return runs[-1][-1]
-
-    block.start, block.advance = recorded_start, recorded_advance  # type: ignore[method-assign, assignment]
-    for loop in loops:
-        loop.compact = False  # so that tallies contain all samples
-    handle = block.output.register_forward_hook(
+    halting_block(module).get_submodule("output").register_forward_hook(
         lambda _, __, logit: probabilities.append(torch.sigmoid(logit[..., 0]).detach())
     )
-    try:
-        yield runs, probabilities
-    finally:
-        handle.remove()
-        del block.start, block.advance
-        for loop in loops:
-            loop.compact = True
+    return probabilities
 
 
 def framed(golden: Golden) -> tuple[str, Weights]:
@@ -266,9 +239,9 @@ def test_transformers(golden: Golden, folder: Path) -> None:
     x = golden["in.x"]
     statics = {**sizes(golden, "layer0."), "d": x.shape[-1], "layers": layers, "causal": flag(golden, "causal")}
     program = Program(text, golden, weights, folder, "encode", **statics)
-    with inputs_of(program.module.get_submodule(pool)) as calls:
-        pooled = program(x, x=golden["in.lengths"])
-    sequence = calls[0][0]
+    calls = watch(program.module.get_submodule(pool))
+    pooled = program(x, x=golden["in.lengths"])
+    sequence = calls.inputs[0][0]
     close(golden, sequence, "out.sequence", TOLERANCE, golden["out.mask"].bool())
     close(golden, pooled, "out.global", TOLERANCE)
     total = objective(golden, sequence, pooled, None)
@@ -292,9 +265,9 @@ def test_universal_transformers_that_halt(golden: Golden, folder: Path) -> None:
     }  # fmt: skip
     program = Program(text, golden, weights, folder, "encode", **statics)
     module = program.module
-    with inputs_of(module.get_submodule(pool)) as calls, halting(module) as (runs, probabilities):
-        pooled, ponder = run(program, x, x=golden["in.lengths"])
-    sequence, ((*_, last),) = calls[0][0], runs
+    calls, runs, probabilities = watch(module.get_submodule(pool)), watch_tallies(module), probabilities_of(module)
+    pooled, ponder = run(program, x, x=golden["in.lengths"])
+    sequence, ((*_, last),) = calls.inputs[0][0], runs
     close(golden, sequence, "out.sequence", TOLERANCE, golden["out.mask"].bool())
     close(golden, pooled, "out.global", TOLERANCE)
     close(golden, ponder, "out.act_loss", TOLERANCE)
@@ -369,8 +342,9 @@ def test_bottlenecks(golden: Golden, folder: Path) -> None:
     close(golden, sequence, "out.sequence", TOLERANCE, mask)
     halts = "p.halt.w1" in golden
     if halts:
-        with halting(remembering.module) as (runs, probabilities):
-            pooled, ponder = run(remembering, x, x=golden["in.lengths"])
+        runs, probabilities = watch_tallies(remembering.module), probabilities_of(remembering.module)
+    pooled, ponder = run(remembering, x, x=golden["in.lengths"])
+    if halts:
         close(golden, ponder, "out.act_loss", TOLERANCE)
         steps = [tallies[-1].steps for tallies in runs]
         accepted = torch.cat(steps, dim=1) if flag(golden, "causal") else torch.stack(steps, dim=1)
@@ -379,8 +353,6 @@ def test_bottlenecks(golden: Golden, folder: Path) -> None:
         # If the last samples of a chunk halt at their length cap, our loop ends one step earlier.
         calls = golden.number("out.halt_calls")
         assert calls - len(runs) <= len(probabilities) <= calls
-    else:
-        pooled, ponder = run(remembering, x, x=golden["in.lengths"])
     close(golden, pooled, "out.global", TOLERANCE)
     value = objective(golden, sequence, pooled, ponder if halts else None)
     relatively_close(golden, value[None], "obj.value", SUM)

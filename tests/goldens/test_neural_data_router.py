@@ -1,7 +1,5 @@
 """Neural Data Router's golden arrays against programs in archlang that use the library's layers."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -9,13 +7,12 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from archlang.backend import halting_loops
 from archlang.backend.architecture import Architecture
-from archlang.blocks.act import Act, Ledger
+from archlang.blocks.act import Ledger
 from archlang.blocks.attention import Attention
 from archlang.blocks.geometric_attention import GeometricAttention
 from archlang.blocks.relative_attention import RelativeAttention
-from tests.goldens.golden import Golden, Program, Weights, close, page, pair
+from tests.goldens.golden import Calls, Golden, Program, Weights, close, page, pair, watch, watch_tallies
 
 TOLERANCE = 1e-5
 GRADIENT = 5e-5
@@ -83,26 +80,9 @@ def sizes(golden: Golden) -> dict[str, Any]:  # Any: as statics are
 Attending = GeometricAttention | RelativeAttention | Attention
 
 
-@contextmanager
-def watched(module: nn.Module) -> Iterator[dict[str, list[tuple[tuple[Any, ...], dict[str, Any], Tensor]]]]:
-    """Records the calls of every block by the last part of its path: arguments and result."""
-    calls: dict[str, list[tuple[tuple[Any, ...], dict[str, Any], Tensor]]] = {}
-
-    def record(name: str) -> Any:  # Any: a hook
-        def hook(_: nn.Module, inputs: tuple[Any, ...], words: dict[str, Any], result: Tensor) -> None:
-            calls.setdefault(name, []).append((inputs, words, result))
-
-        return hook
-
-    handles = [
-        block.register_forward_hook(record(path.rpartition(".")[2]), with_kwargs=True)
-        for path, block in module.named_modules()
-    ]
-    try:
-        yield calls
-    finally:
-        for handle in handles:
-            handle.remove()
+def watched(module: nn.Module) -> dict[str, Calls]:
+    """Records further calls of the blocks, by the last parts of their paths."""
+    return {path.rpartition(".")[2]: watch(block) for path, block in module.named_modules()}
 
 
 def attending(module: nn.Module) -> tuple[str, Attending]:
@@ -202,22 +182,24 @@ def layers(golden: Golden, folder: Path, layer: str, begin: str = "x") -> Progra
 def test_layers_with_copy_gates(golden: Golden, folder: Path) -> None:
     program = layers(golden, folder, "gated_layer")
     x = golden["x"].requires_grad_()
-    with watched(program.module) as calls:
-        result = program(x, x=golden["lens"])
+    calls = watched(program.module)
+    result = program(x, x=golden["lens"])
     name, block = attending(program.module)
     tanh = "p_ln_update_g" not in golden
-    updates = [torch.tanh(out) for *_, out in calls["feedforward"]] if tanh else [out for *_, out in calls["norm_2"]]
+    updates = [torch.tanh(out) for out in calls["feedforward"].results] if tanh else calls["norm_2"].results
     values = {
-        "weights": [block.weights(*inputs, mask_m=words["mask_m"]) for inputs, words, _ in calls[name]],
-        "attn_out": [out for *_, out in calls[name]],
-        "merged": [out for *_, out in calls["norm"]],
+        "weights": [
+            block.weights(*inputs, mask_m=words["mask_m"]) for inputs, words, _ in zip(*calls[name], strict=True)
+        ],
+        "attn_out": calls[name].results,
+        "merged": calls["norm"].results,
         "update": updates,
-        "gate": [torch.sigmoid(out) for *_, out in calls["feedforward_2"]],
-        "states" if "states" in golden else "out": [out for *_, out in calls["copy_gate"]],
+        "gate": [torch.sigmoid(out) for out in calls["feedforward_2"].results],
+        "states" if "states" in golden else "out": calls["copy_gate"].results,
     }
     for word, steps in values.items():
         compare_steps(golden, steps, word)
-    assert result is calls["copy_gate"][-1][-1]
+    assert result is calls["copy_gate"].results[-1]
     compare_gradient(golden, result, x)
 
 
@@ -226,16 +208,16 @@ def test_universal_layers(golden: Golden, folder: Path) -> None:
     placed = "pos_table" in golden
     program = layers(golden, folder, "universal_layer", "absolute_positions(x)" if placed else "x")
     x = golden["x"].requires_grad_()
-    with watched(program.module) as calls:
-        result = program(x, x=golden["lens"])
+    calls = watched(program.module)
+    result = program(x, x=golden["lens"])
     name, block = attending(program.module)
     if placed:
-        close(golden, calls["absolute_positions"][0][-1], "layer_in", TOLERANCE)
+        close(golden, calls["absolute_positions"].results[0], "layer_in", TOLERANCE)
         empty = program.module.get_submodule("absolute_positions")(torch.zeros_like(golden["x"][:1]))
         close(golden, empty, "pos_table", TOLERANCE)
-    steps = [block.weights(*inputs, mask_m=words["mask_m"]) for inputs, words, _ in calls[name]]
+    steps = [block.weights(*inputs, mask_m=words["mask_m"]) for inputs, words, _ in zip(*calls[name], strict=True)]
     close(golden, torch.stack(steps), "weights", TOLERANCE)
-    close(golden, torch.stack([out for *_, out in calls["norm_2"]]), "states", TOLERANCE)
+    close(golden, torch.stack(calls["norm_2"].results), "states", TOLERANCE)
     compare_gradient(golden, result, x)
 
 
@@ -258,29 +240,9 @@ model adaptive_model[
 VARIANTS = pytest.mark.parametrize(("letter", "variant"), [("A", "graves"), ("U", "dehghani")], ids=["A", "U"])
 
 
-@contextmanager
-def tallied(module: Architecture) -> Iterator[list[Ledger]]:
-    """Records the tally of the halting loop after each step."""
-    (block,) = [child for child in module.modules() if isinstance(child, Act)]
-    (loop,) = halting_loops(module)
-    tallies: list[Ledger] = []
-    advance = block.advance
-
-    def recorded(*inputs: Any) -> Ledger:
-        tallies.append(advance(*inputs))
-        return tallies[-1]
-
-    block.advance = recorded  # type: ignore[method-assign, assignment]
-    loop.compact = False  # so that tallies contain all samples
-    try:
-        yield tallies
-    finally:
-        del block.advance
-        loop.compact = True
-
-
-def compare_halting(golden: Golden, module: Architecture, tallies: list[Ledger], letter: str) -> Tensor:
+def compare_halting(golden: Golden, module: Architecture, runs: list[list[Ledger]], letter: str) -> Tensor:
     """Compares the parts of the regulariser, then returns it."""
+    ((_, *tallies),) = runs
     last = tallies[-1]
     close(golden, last.steps.to(golden.dtype), f"{letter}_n_updates", 0)
     close(golden, last.remainder, f"{letter}_remainder", TOLERANCE)
@@ -306,10 +268,10 @@ def test_halting_of_prescribed_states(golden: Golden, folder: Path, letter: str,
     }
     statics: dict[str, Any] = {"d": count * d, "steps": golden.number("max_steps"), "variant": variant}
     program = Program(SCRIPTED, golden, weights, folder, epsilon=1 - float(golden["threshold"]), **statics)
-    with tallied(program.module) as tallies:
-        result = program(states.permute(1, 2, 0, 3).reshape(b, n, count * d), x=golden["lens"])
+    runs = watch_tallies(program.module)
+    result = program(states.permute(1, 2, 0, 3).reshape(b, n, count * d), x=golden["lens"])
     close(golden, result[..., :d], f"{letter}_out", TOLERANCE)
-    compare_halting(golden, program.module, tallies, letter)
+    compare_halting(golden, program.module, runs, letter)
 
 
 @VARIANTS
@@ -323,10 +285,10 @@ def test_adaptive_computation_time(golden: Golden, folder: Path, letter: str, va
         text, golden, weights, folder, "adaptive_model", epsilon=1 - float(golden["threshold"]), **statics
     )
     x = golden["x"].requires_grad_()
-    with tallied(program.module) as tallies:
-        result = program(x, x=golden["lens"])
+    runs = watch_tallies(program.module)
+    result = program(x, x=golden["lens"])
     close(golden, result, f"{letter}_out", TOLERANCE)
-    regulariser = compare_halting(golden, program.module, tallies, letter)
+    regulariser = compare_halting(golden, program.module, runs, letter)
     (gradient,) = torch.autograd.grad((result * golden["probe"]).sum() + regulariser, x)
     close(golden, gradient, f"{letter}_grad_x", THROUGH_STEPS)
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,7 +19,8 @@ from archlang.tasks.dyck import allowed
 from archlang.tasks.kit.ragged import Ragged
 from archlang.tasks.kit.random_stream import RandomStream
 from archlang.tasks.reverse import Reverse
-from tests.goldens.golden import Golden, Program, Weights, close, library_path, network, pair
+from tests.goldens.golden import Calls, Golden, Program, Weights, close, network, pair, watch
+from tests.shipped_models import load_page
 
 TOLERANCE = 1e-5
 MEMORY = "recurrent_panm.pointer_memory"
@@ -128,26 +129,8 @@ def part(module: nn.Module, path: str) -> nn.Module:
     return module.get_submodule(path)
 
 
-class Calls(NamedTuple):
-    """The inputs and results of a block's calls."""
-
-    inputs: list[tuple[Tensor, ...]]
-    results: list[Tensor]
-
-
-def watch(block: nn.Module) -> Calls:
-    calls = Calls([], [])
-
-    def record(block: nn.Module, inputs: tuple[Tensor, ...], result: Tensor) -> None:
-        calls.inputs.append(inputs)
-        calls.results.append(result)
-
-    block.register_forward_hook(record)
-    return calls
-
-
 def watch_method(block: nn.Module, name: str) -> Calls:
-    calls, method = Calls([], []), getattr(block, name)
+    calls, method = Calls([], [], []), getattr(block, name)
 
     def recorded(*inputs: Any) -> Any:
         calls.inputs.append(inputs)
@@ -170,6 +153,7 @@ class Watched:
             self.controller = watch_method(part(module, f"{MEMORY}.attentive_gru"), "states")
 
     def result(self, name: str) -> Tensor:
+        result: Tensor
         (result,) = self.calls[name].results
         return result
 
@@ -247,13 +231,11 @@ def test_the_programs_model_and_its_intermediate_results(
 @the_program
 def test_the_programs_batch_is_the_scrambled_one(golden: Golden, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for prefix in cases(golden):
-        # Permuted files lack this array: the scrambled batch mixes samples by their order.
-        if f"{prefix}logits_official_batch" in golden:
-            bases = golden[f"{prefix}bases"].long()
-            program = code_program(golden, folder, scrambled=True)
-            Watched(program.module, bases, monkeypatch)
-            logits = program(golden["x"][: len(bases)], golden["target"][: len(bases)])
-            close(golden, logits, f"{prefix}logits_official_batch", TOLERANCE)
+        bases = golden[f"{prefix}bases"].long()
+        program = code_program(golden, folder, scrambled=True)
+        Watched(program.module, bases, monkeypatch)
+        logits = program(golden["x"][: len(bases)], golden["target"][: len(bases)])
+        close(golden, logits, f"{prefix}logits_official_batch", TOLERANCE)
 
 
 def test_the_programs_model_has_all_weights_that_the_program_uses(folder: Path) -> None:
@@ -265,7 +247,7 @@ def test_the_programs_model_has_all_weights_that_the_program_uses(folder: Path) 
 
 
 def test_the_librarys_panm_bigru_is_the_programs_model_on_tokens() -> None:
-    module = archlang.load(library_path("panm"), "panm_bigru", vocab=12)
+    module = load_page("panm", "panm_bigru", vocab=12)
     # The vocabulary has twelve symbols, the program's has ten.
     assert sum(parameter.numel() for parameter in module.parameters()) == 756_010 - 34_448 + 2 * (4 * 128 + 1)
 

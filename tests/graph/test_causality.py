@@ -22,10 +22,14 @@ def leaks(body: str) -> list[Diagnostic]:
 CAUSAL = {
     "pointwise": "return linear[vocab](relu(norm(h)))",
     "causal attention": "a = h + attention[2, causal = true](norm(h))\nreturn linear[vocab](a)",
+    "attention with places": "a = attention[2, position = xpos, causal = true](h)\n"
+    "return linear[vocab](geometric_attention[2, causal = true](a))",
     "a loop": "repeat 3 { h <- h + attention[2, causal = true](h) }\nreturn linear[vocab](h)",
     "a halting loop": "repeat 3 halting h by global_halt[causal = true] { h <- norm(h) }\nreturn linear[vocab](h)",
     "token halting": "repeat 3 halting h as s by token_halt { h <- h + attention[2, causal = true](h, s) }\n"
     "return linear[vocab](h)",
+    "emission of token halting": "y = repeat 4 halting h by token_halt[0.9] {\n"
+    "h <- h + attention[2, causal = true](h)\nemit linear[vocab](h) }\nreturn y",
     "memory read before it moves": "m = learned[4, d]()\n"
     "y = scan c in chunks[4](h) carry m {\n"
     "a = c + attention[2](c, m)\nm <- m + attention[2](m, a)\nemit a }\nreturn linear[vocab](y)",
@@ -248,6 +252,12 @@ LEAKING = {
         "y = scan c in chunks[4](h) { q = c + mean(c)\nemit attention[1](q, h) }\nreturn linear[vocab](y)",
         "x -> attention -> y",
     ),
+    "emission of halting on the whole": (
+        "y = repeat 4 halting h by global_halt[0.9] { h <- h + linear[d](h)\nemit linear[vocab](h) }\nreturn y",
+        "global_halt",
+    ),
+    "attention to the nearest": ("return linear[vocab](geometric_attention[2](h))", "geometric_attention"),
+    "attention with places in full": ("return linear[vocab](attention[2, position = xpos](h))", "attention"),
     "halting on the whole": (
         "repeat 3 halting h by global_halt { h <- norm(h) }\nreturn linear[vocab](h)",
         "global_halt",

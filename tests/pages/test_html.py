@@ -12,8 +12,8 @@ import archlang
 from archlang.pages.html import render
 from archlang.pages.inspection.heatmap import Heatmap, HeatmapFrame
 from archlang.pages.inspection.inspection import Inspection
-from archlang.pages.reports.result_table import TextTable
 from archlang.runs.prediction import Answer
+from archlang.runs.progress import TextTable
 
 EVIL = "</script><script>alert(1)</script><img src=x onerror='a' \"b\">"
 GUTLB = Path(archlang.__file__).parent / "recipes" / "gutlb.arch"

@@ -37,6 +37,8 @@ BODIES = {
         "h <- norm(h + s + linear[d](h)) } return linear[vocab](h + k + v + mean(m))"
         for halt in ("token_halt[0.8]", "global_halt[0.8]")
     },
+    "states of a halting loop that change at once": "a = tanh(h) b = relu(h) "
+    "repeat 3 halting h by token_halt { h <- tanh(h) c = a a <- b b <- c } return linear[vocab](h + a - b)",
     "halting in halting": "k = 0 * h repeat 3 halting h by token_halt[0.8] { g = h "
     "repeat 2 halting g by token_halt[0.7] { g <- tanh(g + 1) k <- k + 1 } h <- norm(h + linear[d](g)) } return "
     "linear[vocab](h + k)",
@@ -175,7 +177,7 @@ def test_a_construct_has_the_meaning_of_the_interpreter(name: str, monkeypatch: 
         PROPERTIES["alone"](program, 1)
     module = randomised(program.graph, 1).eval()
     plain = plain_module(module, plain_text(module))
-    weights = dict(plain.named_parameters())  # without those of charges
+    weights = dict(plain.named_parameters())  # without those of auxiliary losses
     x = torch.randint(5, (3, 7))
     close(plain(x), module(x))
     for lengths in (torch.tensor([7, 0, 1]), torch.tensor([7, 4, 1])):

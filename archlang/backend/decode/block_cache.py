@@ -5,16 +5,30 @@ During decoding, a block computes only the new positions of its inputs if it sta
 - `placeless = True`: the result at a position does not depend on its index. `forward` is called on the new positions.
 - `def extend(self, cache: BlockCache, *inputs, **masks)` returns the result at the new positions. The arguments are
   those of `forward`, except that a growing input holds its new positions only.
+- `forward` takes `first_row`, by default 0: the block computes by rows. Its rows are along the first length of its
+  signature. Given only the rows from `first_row` of the arguments that begin with this length, and the other arguments
+  whole, `forward` returns these rows of the result.
 
 For any other block, `forward` is called on all positions, which is slower and has the same result.
 
 The result at a position must not change when positions follow. If it does, as in a block that counts all positions,
 the block has a method `regime(length, *inputs)`; when its value changes, all positions are computed again."""
 
+import inspect
 from dataclasses import dataclass, field
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+
+from archlang.graph.graph import Instance
+
+
+def row_arguments(instance: Instance, block: type[nn.Module]) -> frozenset[int]:
+    """Returns the indices of the arguments of which a block needs the rows of its result only; none for a block that
+    does not compute by rows."""
+    if not instance.lengths or "first_row" not in inspect.signature(block.forward).parameters:
+        return frozenset()
+    return frozenset(index for index, axes in enumerate(instance.axes) if axes[:1] == instance.lengths[:1])
 
 
 @dataclass

@@ -3,7 +3,8 @@
 The walk evaluates the graphs of `torch.fx` of the model's Python, value by value. A value is
 
     fixed    independent of the field: computed once, and cached
-    new      a sequence as long as the field that does not see its future: only the new positions are computed
+    new      a sequence as long as the field that does not see its future, or a map of such rows of which nothing reads
+             earlier rows: only the new positions or rows are computed
     full     any other value that depends on the field: all positions are computed again, as are its dependents
 
 A loop has a cache for each of its steps, because the same instance reads other states in each. A loop that has none of
@@ -12,7 +13,7 @@ the forms below runs on all positions, and its results are full."""
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import partial
@@ -21,7 +22,7 @@ from typing import Any
 import torch
 from torch import Tensor, fx, nn
 
-from archlang.backend.decode.block_cache import BlockCache
+from archlang.backend.decode.block_cache import BlockCache, row_arguments
 from archlang.backend.lower.code import Code, LoweredLoop
 from archlang.backend.lower.regions import PythonProgram
 from archlang.backend.runtime.call_cache import call_scope
@@ -31,9 +32,9 @@ from archlang.backend.runtime.scans import ChunkScan, PositionScan
 from archlang.graph.causality import horizons
 from archlang.graph.graph import Node
 from archlang.graph.loop_layout import loop_layout
-from archlang.graph.operations import Product
+from archlang.graph.operations import Arithmetic, Product
 from archlang.types import Dim
-from archlang.types.causality import Horizon
+from archlang.types.causality import PAIRED, Horizon
 
 
 class Growth(Enum):
@@ -46,7 +47,7 @@ class Growth(Enum):
 
 @dataclass(frozen=True, eq=False)
 class Value:
-    """A value. The data of a new one are its new positions, on the second axis of a tensor."""
+    """A value. The data of a new one are its new positions, or rows of all columns, on the second axis of a tensor."""
 
     growth: Growth
     data: Any  # a tensor, a mask or None for one, a number, chunks; or a pair of these
@@ -167,13 +168,15 @@ class Extension:
 
 @dataclass(frozen=True, eq=False)
 class _CallSite:
-    """A call of a block. `growth` is that of a result that depends on the field."""
+    """A call of a block. `growth` is that of a result that depends on the field. `rows` are the indices of those
+    arguments of which a block that computes by rows needs only the new ones."""
 
     name: str
     module: Any  # a block, perhaps with the methods of decode/block_cache.py
     growth: Growth
     grows: bool
     placeless: bool
+    rows: frozenset[int]
 
 
 @dataclass(frozen=True, eq=False)
@@ -250,24 +253,25 @@ class _Walk:
             if node in needed:
                 needed.update(node.all_input_nodes)
         inputs = tuple(node for node in code.graph.nodes if node.op == "placeholder")
-        steps = tuple(self._step(node, code, owner) for node in code.graph.nodes if node in needed - {*inputs})
+        maps = self._maps_by_rows(code, owner)
+        steps = tuple(self._step(node, code, owner, maps) for node in code.graph.nodes if node in needed - {*inputs})
         sources = (
             source for step in steps for source in (*step.arguments, *step.masks.values(), *step.products.values())
         )
         constants: dict[_Source, Value] = {source: source for source in sources if isinstance(source, Value)}
         return _Region(inputs, constants, steps, tuple(results))
 
-    def _step(self, node: fx.Node, code: Code, owner: nn.Module) -> _Step:
+    def _step(self, node: fx.Node, code: Code, owner: nn.Module, maps: Collection[fx.Node]) -> _Step:
         return _Step(
             node,
             node.name,
             tuple(map(_source, node.args)),
             {name: _source(mask) for name, mask in node.kwargs.items() if name != _PRODUCTS},
             {name: _source(product) for name, product in _products(node).items()},
-            self._evaluation(node, code, owner),
+            self._evaluation(node, code, owner, node in maps),
         )
 
-    def _evaluation(self, node: fx.Node, code: Code, owner: nn.Module) -> _Evaluate:
+    def _evaluation(self, node: fx.Node, code: Code, owner: nn.Module, by_rows: bool) -> _Evaluate:
         if node.op == "call_method":
             return _batch_size
         if node.target is operator.getitem:
@@ -285,7 +289,57 @@ class _Walk:
         instance = self._instances[origin.instance]
         is_pointwise = not instance.lengths and set(instance.reads) == {"pointwise"}
         placeless = getattr(module, "placeless", False) or is_pointwise
-        return partial(self._call, _CallSite(node.name, module, self._growth(origin), instance.grows, placeless))
+        growth = Growth.NEW if by_rows else self._growth(origin)
+        rows = row_arguments(instance, type(module))
+        return partial(self._call, _CallSite(node.name, module, growth, instance.grows, placeless, rows))
+
+    def _maps_by_rows(self, code: Code, owner: nn.Module) -> set[fx.Node]:
+        """Returns the maps of a region whose earlier rows nothing reads."""
+        rows: dict[fx.Node, frozenset[int]] = {}  # the arguments of which a node reads only its own row
+        takes_rows: set[fx.Node] = set()
+        maps: set[fx.Node] = set()
+        for node in code.graph.nodes:
+            origin = code.nodes.get(node.name)
+            is_call = node.op == "call_module" and origin is not None and origin.instance is not None
+            is_arithmetic = origin is not None and isinstance(origin.operation, Arithmetic)
+            if origin is None or not (is_call or is_arithmetic) or origin.regions:
+                continue
+            rows[node] = frozenset(range(len(node.args)))
+            if is_call:
+                assert origin.instance is not None
+                instance = self._instances[origin.instance]
+                by_start = row_arguments(instance, type(resolve(owner, str(node.target).split("."))))
+                if by_start:
+                    takes_rows.add(node)
+                if by_start or set(instance.reads) != {"pointwise"}:
+                    rows[node] = by_start
+            grows = origin.type.name == "map" and origin.type.lengths[:1] == (self._length,)
+            horizon = self._horizons[origin.id]
+            if grows and rows[node] and (horizon == PAIRED or not horizon.sees_future):
+                maps.add(node)
+
+        def is_kept(node: fx.Node) -> bool:
+            """Whether all that is computed from a map, and what it is computed from, goes by rows."""
+            for user in node.users:
+                places = {index for index, argument in enumerate(user.args) if argument is node}
+                if not places or not places <= rows.get(user, frozenset()):
+                    return False
+                kind = code.nodes[user.name].type
+                if user not in maps and (kind.name == "map" or self._growth(code.nodes[user.name]) is not Growth.NEW):
+                    return False
+            if node in takes_rows:
+                return True  # takes the rows of any map
+            # After the operands, there may be masks.
+            operands = node.args[: len(code.nodes[node.name].inputs)]
+            sources = [operand for operand in operands if isinstance(operand, fx.Node)]
+            return all(
+                source in maps or (source.name in code.nodes and code.nodes[source.name].type.name != "map")
+                for source in sources
+            )
+
+        while dropped := {node for node in maps if not is_kept(node)}:
+            maps -= dropped
+        return maps
 
     def _growth(self, node: Node) -> Growth:
         """The growth of a call's result that depends on the target."""
@@ -321,6 +375,14 @@ class _Walk:
             return Value(Growth.FIXED, module(*data, **keywords))
         if hasattr(module, "regime"):
             _check_regime(region_cache, name, module.regime(region_cache.total, *data))
+        if site.rows and site.growth is Growth.NEW:
+            seen = region_cache.seen
+            for index, argument in enumerate(arguments):
+                if index not in site.rows:
+                    data[index] = region_cache.all_positions(name, index, argument)
+                elif argument.growth is Growth.FULL:
+                    data[index] = argument.data[:, seen:]
+            return Value(Growth.NEW, module(*data, first_row=seen, **mask_data))
         if site.growth is Growth.FULL or site.grows or joint is Growth.FULL:
             data = [region_cache.all_positions(name, index, argument) for index, argument in enumerate(arguments)]
             result = module(*data, **mask_data)

@@ -20,8 +20,9 @@ from archlang.graph.loop_layout import loop_layout
 from archlang.graph.operations import Call, Halting, Scan
 
 
-def split_scan(scan: LoweredLoop, instances: Mapping[str, Instance]) -> None:
-    """Splits the body of a scan if it calls a block on values that do not depend on the memory."""
+def split_scan(scan: LoweredLoop, instances: Mapping[str, Instance], by_rows: bool) -> None:
+    """Splits the body of a scan if it calls a block on values that do not depend on the memory. With `by_rows`, maps
+    are computed by rows."""
     name, code, shape = scan.name, scan.body, loop_layout(scan.node)
     # The chunk, or the position, and what is before it, with their masks; then the memory.
     first = shape.inner + len(chunk_lengths(scan.node))
@@ -36,8 +37,9 @@ def split_scan(scan: LoweredLoop, instances: Mapping[str, Instance]) -> None:
         # The results of the head are the values that the rest reads.
         read = {source for node in rest for source in node.all_input_nodes}
         passed = [node for node in head if node in read]
-        reads, head_code = _write_head(name, code, head, passed)
-        scan.split = SplitCode(head_code, _write_rest(name, code, rest, passed), reads)
+        fused = instances if by_rows else None
+        reads, head_code = _write_head(name, code, head, passed, fused)
+        scan.split = SplitCode(head_code, _write_rest(name, code, rest, passed, fused), reads)
 
 
 def _is_free(
@@ -70,7 +72,7 @@ def _is_per_sample(node: Node, call: Call, instances: Mapping[str, Instance]) ->
 
 
 def _write_head(
-    name: str, code: Code, head: Sequence[fx.Node], passed: Sequence[fx.Node]
+    name: str, code: Code, head: Sequence[fx.Node], passed: Sequence[fx.Node], instances: Mapping[str, Instance] | None
 ) -> tuple[tuple[int, ...], Code]:
     """Returns the indices of the placeholders that the head reads, and its code, whose results are `passed`."""
     graph, origins, placeholders = fx.Graph(), dict[str, Node](), _placeholders(code)
@@ -80,10 +82,12 @@ def _write_head(
     for node in head:
         copies[node] = _copy(code, graph, node, copies, origins)
     graph.output(tuple(copies[node] for node in passed))
-    return reads, compile_graph(f"{name}_head", f"{code.title}_head", graph, origins, (), ())
+    return reads, compile_graph(f"{name}_head", f"{code.title}_head", graph, origins, code.types, (), (), instances)
 
 
-def _write_rest(name: str, code: Code, rest: Sequence[fx.Node], passed: Sequence[fx.Node]) -> Code:
+def _write_rest(
+    name: str, code: Code, rest: Sequence[fx.Node], passed: Sequence[fx.Node], instances: Mapping[str, Instance] | None
+) -> Code:
     graph, origins = fx.Graph(), dict[str, Node]()
     copies = {placeholder: graph.node_copy(placeholder) for placeholder in _placeholders(code)}
     copies.update((node, graph.create_node("placeholder", node.name, (), {}, node.name)) for node in passed)
@@ -92,7 +96,7 @@ def _write_rest(name: str, code: Code, rest: Sequence[fx.Node], passed: Sequence
             graph.output(fx.node.map_arg(node.args[0], copies.__getitem__))
         else:
             copies[node] = _copy(code, graph, node, copies, origins)
-    return compile_graph(f"{name}_rest", f"{code.title}_rest", graph, origins, (), code.extras)
+    return compile_graph(f"{name}_rest", f"{code.title}_rest", graph, origins, code.types, (), code.extras, instances)
 
 
 def _copy(

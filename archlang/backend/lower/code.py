@@ -12,9 +12,11 @@ from typing import Any
 
 from torch import fx
 
+from archlang.backend.lower.row_blocks import fuse_rows
 from archlang.backend.runtime.loops import DEPTH, PONDER
-from archlang.graph.graph import Node
+from archlang.graph.graph import Instance, Node
 from archlang.graph.operations import LOSSES, Halting
+from archlang.types import Type
 
 _ASSIGNMENT = re.compile(r"\s+(\w+) = ")
 _file_numbers = count(1)
@@ -27,7 +29,8 @@ class Code:
     `function` takes the module that it runs in, the region's inputs, and masks. `origins` has the node that each line
     (from 1) computes, and `nodes` the node of each value of `graph`. `loops` are those that the region runs.
     `extras` names the results behind the region's own: `PONDER` and `DEPTH` of its halting loops, and its auxiliary
-    losses, as in `losses.balance`."""
+    losses, as in `losses.balance`. `types` has the types of values of `graph`, by their names. `rows` are the bodies of
+    groups of maps, which `function` computes by rows; `graph` has these value by value."""
 
     name: str
     title: str
@@ -38,6 +41,8 @@ class Code:
     nodes: Mapping[str, Node] = field(repr=False)
     loops: tuple[LoweredLoop, ...]
     extras: tuple[str, ...]
+    types: Mapping[str, Type] = field(repr=False)
+    rows: tuple[Code, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,21 +88,34 @@ def compile_graph(
     title: str,
     graph: fx.Graph,
     nodes: Mapping[str, Node],
+    types: Mapping[str, Type],
     loops: tuple[LoweredLoop, ...],
     extras: tuple[str, ...],
+    instances: Mapping[str, Instance] | None,
 ) -> Code:
-    """Compiles a graph of torch.fx to a function. `nodes` has the node of each of its values, by their names."""
-    python = graph.python_code("self")
+    """Compiles a graph of torch.fx to a function. `nodes` and `types` are those of its values, by their names. With
+    `instances`, maps are computed by rows."""
+    rows: list[Code] = []
+
+    def compile_rows(part: str, body: fx.Graph, origins: Mapping[str, Node]) -> Callable[..., Any]:
+        rows.append(compile_graph(part, f"{title}.{part}", body, origins, {}, (), (), None))
+        return rows[-1].function
+
+    fused = graph if instances is None else fuse_rows(graph, nodes, types, instances, compile_rows)
+    python = fused.python_code("self")
     source = python.src.strip().replace("def forward(", f"def {name}(", 1) + "\n"
+    source = re.sub(r"\barchlang_rows_of_\w+\(", r"\g<0>self, ", source)  # torch.fx has no value for the module
     filename = f"<archlang {title}, {next(_file_numbers)}>"
     namespace: dict[str, Any] = dict(python.globals)  # Any: a namespace of Python
     exec(compile(source, filename, "exec"), namespace)
     lines = source.splitlines(keepends=True)
     linecache.cache[filename] = (len(source), None, lines, filename)  # so that tracebacks and debuggers show it
     assigned = {number: match[1] for number, line in enumerate(lines, start=1) if (match := _ASSIGNMENT.match(line))}
-    _require_names(graph, namespace[name], assigned.values())
+    _require_names(fused, namespace[name], assigned.values())
     origins = {number: nodes[value] for number, value in assigned.items() if value in nodes}
-    code = Code(name, title, source, graph, namespace[name], origins, dict(nodes), loops, extras)
+    code = Code(
+        name, title, source, graph, namespace[name], origins, dict(nodes), loops, extras, dict(types), tuple(rows)
+    )
     weakref.finalize(code, linecache.cache.pop, filename, None)
     return code
 

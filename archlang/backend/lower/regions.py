@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -66,24 +66,25 @@ class PythonProgram:
     masked: tuple[tuple[int, ...], ...]
     inputs: tuple[Field, ...]
     result: Type
-    batch_chunks: bool
+    without: frozenset[str]
     origin: Origin | None = None
 
-    def __reduce__(self) -> tuple[Callable[..., PythonProgram], tuple[Graph, bool, Origin | None]]:
-        return lower, (self.graph, self.batch_chunks, self.origin)  # functions compiled from text cannot be pickled
+    def __reduce__(self) -> tuple[Callable[..., PythonProgram], tuple[Graph, frozenset[str], Origin | None]]:
+        return lower, (self.graph, self.without, self.origin)  # functions compiled from text cannot be pickled
 
     def __deepcopy__(self, memo: object) -> PythonProgram:
         return self  # immutable
 
 
-def lower(graph: Graph, batch_chunks: bool = True, origin: Origin | None = None) -> PythonProgram:
-    """Returns the Python of a graph, on which `inline` has run. With `batch_chunks`, the bodies of scans are split."""
+def lower(graph: Graph, without: Collection[str] = (), origin: Origin | None = None) -> PythonProgram:
+    """Returns the Python of a graph, on which `inline` has run. `without` names passes of the backend to omit."""
+    without = frozenset(without)
     graph = with_batch_sources(graph)
     lengths = needed_lengths(graph.region, graph.instances)
     inputs = graph.region.inputs
     return PythonProgram(
         graph,
-        _Writer(_Attributes(graph), graph.region, "", True, batch_chunks).write("forward", (), lengths),
+        _Writer(_Attributes(graph), graph.region, "", True, without).write("forward", (), lengths),
         tuple(value.name for value in inputs),
         tuple(
             tuple(index for index, value in enumerate(inputs) if value.type.lengths[:1] == (length,))
@@ -91,7 +92,7 @@ def lower(graph: Graph, batch_chunks: bool = True, origin: Origin | None = None)
         ),
         tuple(map(Field.of, inputs)),
         graph.region.types()[graph.region.results[0]],
-        batch_chunks,
+        without,
         origin,
     )
 
@@ -145,18 +146,18 @@ class _Attributes:
 
 
 class _Writer:
-    """Writes one region. `is_outermost` says that no halting loop is around it, so its own report their depth. With
-    `batch_chunks`, the bodies of scans are split."""
+    """Writes one region. `is_outermost` says that no halting loop is around it, so its own report their depth.
+    `without` names passes to omit."""
 
     def __init__(
-        self, attributes: _Attributes, region: Region, scope: str, is_outermost: bool, batch_chunks: bool
+        self, attributes: _Attributes, region: Region, scope: str, is_outermost: bool, without: frozenset[str]
     ) -> None:
         self._attributes = attributes
         self._instances = attributes.graph.instances
         self._region = region
         self._scope = scope
         self._is_outermost = is_outermost
-        self._batch_chunks = batch_chunks
+        self._without = without
         self._code = fx.Graph()
         self._values: dict[str, Value] = {}
         self._parts: dict[str, Sequence[Value]] = {}
@@ -210,7 +211,15 @@ class _Writer:
         # A loop's body always returns a tuple, so its runtime does not check.
         self._code.output(results[0] if name == "forward" and not extras else (*results, *extras.values()))
         title = f"{self._attributes.graph.name}.{name}"
-        return compile_graph(name, title, self._code, self._origins, tuple(self._loops), tuple(extras))
+        types = {
+            value.name: self._types[identity]
+            for identity, value in self._values.items()
+            if isinstance(value, fx.Node) and identity in self._types
+        }
+        instances = None if "rows" in self._without else self._instances
+        return compile_graph(
+            name, title, self._code, self._origins, types, tuple(self._loops), tuple(extras), instances
+        )
 
     def _take_masks(self, lengths: Sequence[Dim]) -> None:
         for length in lengths:
@@ -351,11 +360,11 @@ class _Writer:
         halts = isinstance(node.operation, operations.Halting)
         shape = loop_layout(node)
         captured = [value.name if isinstance(value, fx.Node) else "number" for value in inputs[shape.outer_captured :]]
-        writer = _Writer(self._attributes, body, scope, self._is_outermost and not halts, self._batch_chunks)
+        writer = _Writer(self._attributes, body, scope, self._is_outermost and not halts, self._without)
         code = writer.write(name, chunk, lengths, captured, growing)
         loop = LoweredLoop(name, node, self._scope, code, self._is_outermost)
-        if isinstance(node.operation, operations.Scan) and self._batch_chunks:
-            split_scan(loop, self._instances)
+        if isinstance(node.operation, operations.Scan) and "batch_chunks" not in self._without:
+            split_scan(loop, self._instances, "rows" not in self._without)
         self._loops.append(loop)
         types = [self._types.get(source, NUMBER) for source in node.inputs]
         states_end = shape.outer + shape.states

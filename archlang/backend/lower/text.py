@@ -18,6 +18,8 @@ def print_torch(architecture: Architecture) -> str:
 
 
 def _bodies(code: Code) -> Iterator[str]:
+    for rows in code.rows:
+        yield f"# rows of maps\n{_function(rows)}"
     for loop in code.loops:
         if loop.split is None:
             yield f"# the body of `self.{loop.name}`: {_describe(loop.node)}\n{_function(loop.body)}"

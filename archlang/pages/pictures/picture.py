@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from archlang.diagnostics.percent import rounded
 from archlang.graph.graph import Graph, Input, Instance, Node, Region
 from archlang.graph.growth import growths
 from archlang.graph.loop_layout import loop_layout, takes_positions
@@ -289,7 +290,6 @@ def _static_text(value: StaticValue) -> str:
 
 
 LENGTH = 64  # positions of the sample whose FLOPs are counted
-_PREFIXES = ("", "k", "M", "G", "T", "P", "E", "Z")
 
 
 @dataclass(frozen=True)
@@ -333,14 +333,3 @@ def cost_notes(graph: Graph) -> Mapping[str, CostNotes]:
 
 def _without(blocks: Sequence[str]) -> str:
     return f", without {', '.join(blocks)}" if blocks else ""
-
-
-def rounded(number: float) -> str:
-    """Returns a number with three digits and a prefix of SI.
-
-    >>> rounded(640), rounded(65_925), rounded(999_999), rounded(126_222_336)
-    ('640', '65.9k', '1M', '126M')"""
-    power = 0
-    while number >= 999.5 and power < len(_PREFIXES) - 1:
-        number, power = number / 1000, power + 1
-    return f"{number:.3g}{_PREFIXES[power]}"

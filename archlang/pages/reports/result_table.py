@@ -7,30 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from rich.table import Table
-from rich.text import Text
-
 from archlang.diagnostics.percent import percent_of
 from archlang.diagnostics.visible import visible
 from archlang.pages.reports.statistics import SOLVED, ClaimVerdict, SeedStatistics, judge, paired_test
 from archlang.plan.table import TableColumn, TableRow
+from archlang.runs.progress import TextTable
 from archlang.runs.table import CellResult, TimeSpent
 from archlang.tasks.kit.metrics import LOWER_IS_BETTER, decimals
-
-
-@dataclass(frozen=True)
-class TextTable:
-    """Rows of text below headers. A table without rows is not shown."""
-
-    title: str
-    headers: Sequence[str]
-    rows: Sequence[Sequence[str]]
-
-    def terminal(self) -> Table:
-        table = Table(*self.headers, title=self.title, title_justify="left", header_style="bold")
-        for row in self.rows:
-            table.add_row(*map(Text, row))
-        return table
 
 
 @dataclass(frozen=True)

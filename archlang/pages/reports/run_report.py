@@ -11,17 +11,12 @@ from rich.text import Text
 
 from archlang.pages.html import notebook_frame, render
 from archlang.pages.mistakes import PageError
-from archlang.pages.reports.charts import Chart, Curve, chart_svg, charts_svg, metric_chart, metric_title, with_points
-from archlang.pages.reports.result_table import TextTable
-from archlang.plan.plan import published_text
+from archlang.pages.reports.charts import Chart, Curve, chart_svg, metric_chart, metric_title, with_points
 from archlang.record.reading import read_metrics, read_record
 from archlang.record.schemas import DATA, DataRecord, EvaluationMetrics, Results, SplitResult, StepMetrics
 from archlang.record.summaries import RunSummary, summarize
-from archlang.runs.progress import cost_of_lowest_loss, ended_early, format_metric
+from archlang.runs.progress import TextTable, bar_line, claim_table, result_notes, result_table
 from archlang.tasks.kit.metrics import LOWER_IS_BETTER
-
-_BAR_WIDTH = 40  # characters
-_BLOCK = "█"
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,33 +129,16 @@ class RunReport:
 
     def measured(self) -> TextTable:
         """Returns the loss and the metrics of each split."""
-        has_depth = any(result.depth is not None for result in self.splits.values())
-        headers = ["split", "items", "loss", *map(metric_title, self.metrics), *(["mean steps"] if has_depth else [])]
-        rows = [
-            [split, f"{result.items:,}", "" if result.loss is None else f"{result.loss:.4f}",
-             *(format_metric(metric, result.metrics.get(metric)) for metric in self.metrics),
-             *([] if result.depth is None else [f"{result.depth.mean:.2f}"])]
-            for split, result in self.splits.items()
-        ]  # fmt: skip
-        return TextTable("Measured", headers, rows)
+        return TextTable("Measured", [], []) if self.results is None else result_table(self.results)
 
     def claimed(self) -> TextTable:
         """Returns what papers claim beside what was measured."""
-        rows = []
-        for claim in () if self.results is None else self.results.claims:
-            at = "".join(f", {name} = {value}" for name, value in claim.at.items())
-            published = published_text(claim.value, claim.deviation, claim.median)
-            rows.append([claim.metric + at, published, claim.measured_text, claim.origin])
-        return TextTable("Claimed", ["metric", "claimed", "measured", "from"], rows)
+        return claim_table(() if self.results is None else self.results.claims)
 
     def notes(self) -> list[str]:
-        """Returns a sentence if the run ended early, and for each metric that selecting by the lowest loss would make
-        worse; then, if other software or another machine resumed the run, which."""
-        selection = () if self.results is None else self.results.selection
-        costs = [cost_of_lowest_loss(alternative) for alternative in selection if alternative.is_worse]
-        early = None if self.results is None else self.results.ended_early
-        ended = [] if early is None else [ended_early(early)]
-        return [*ended, *costs, *(self.run.history if len(self.run.history) > 1 else ())]
+        """Returns the lines of `result_notes`; then, if other software or another machine resumed the run, which."""
+        notes = [] if self.results is None else result_notes(self.results)
+        return [*notes, *(self.run.history if len(self.run.history) > 1 else ())]
 
     # Formats
 
@@ -183,13 +161,6 @@ class RunReport:
             charts=map(chart_svg, self.charts()),
             settings=TextTable("Settings", ["setting", "value"], [*run.settings.items()]),
         )
-
-    def svg(self) -> str:
-        """Returns the charts as an SVG file.
-
-        Raises:
-            PageError: matplotlib is not installed."""
-        return charts_svg(list(self.charts()))
 
     def _repr_html_(self) -> str | None:
         # A notebook falls back to the text where matplotlib is not installed.
@@ -216,13 +187,9 @@ def _bars(chart: Chart) -> Iterator[Text]:
     for curve in chart.curves:
         for x, y in zip(curve.x, curve.y, strict=True):
             trained = chart.shaded is not None and chart.shaded[0] <= x <= chart.shaded[1]
-            bar = _BLOCK * round(_BAR_WIDTH * y / highest) if highest > 0 else ""
             number = f"{y:.1%}" if chart.percent else f"{y:.3g}"
-            yield Text.assemble(
-                f"  {curve.name:>8} {chart.text_of(x):>{width}} ",
-                (f"{bar:<{_BAR_WIDTH}}", "cyan"),
-                f" {number}{'  trained' * trained}",
-            )
+            label = f"{curve.name:>8} {chart.text_of(x):>{width}}"
+            yield bar_line(label, y / highest if highest > 0 else 0.0, f"{number}{'  trained' * trained}")
 
 
 def _curve(name: str, points: Sequence[tuple[int, float | None]], dashed: bool = False) -> Curve:

@@ -10,7 +10,7 @@ from archlang.record.mistakes import RunError
 from archlang.record.reading import read_metrics
 from archlang.record.schemas import EvaluationMetrics
 from archlang.record.summaries import RunSummary
-from archlang.runs.progress import format_metric
+from archlang.runs.progress import first_metrics
 
 _Curves = dict[str, list[tuple[int, float]]]
 
@@ -18,7 +18,7 @@ _Curves = dict[str, list[tuple[int, float]]]
 def runs_page(folder: str, runs: Iterable[RunSummary]) -> str:
     """Returns the page as HTML. A run whose curves are damaged has none."""
     summaries = list(runs)
-    measured = [_measured(run) for run in summaries]
+    measured = [first_metrics(run.results) for run in summaries]
     metrics = list(dict.fromkeys(name for of_run in measured for name in of_run))
     facts = ("folder", "recipe", "model", "task", "seed", "state", "step")
     rows = [
@@ -30,12 +30,6 @@ def runs_page(folder: str, runs: Iterable[RunSummary]) -> str:
         "runs.html", title=f"Runs of {folder}", headers=[*facts, *metrics], rows=rows, curves=curves,
         colours=COLOURS[:6],
     )  # fmt: skip
-
-
-def _measured(run: RunSummary) -> dict[str, str]:
-    splits = {} if run.results is None else run.results.splits
-    firsts = ((split, *metric) for split, result in splits.items() for metric in list(result.metrics.items())[:1])
-    return {f"{split}.{metric}": format_metric(metric, value) for split, metric, value in firsts}
 
 
 def _curves(run: RunSummary) -> _Curves:

@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from archlang.diagnostics.visible import visible
+from archlang.runs.progress import bar_line
 from archlang.tasks.kit.ragged import Integers, Ragged
 from archlang.tasks.kit.split import Form, Split
 from archlang.tasks.kit.task import (
@@ -26,8 +27,6 @@ from archlang.tasks.kit.task import (
 )
 
 _MOST_BARS = 12
-_BAR_WIDTH = 40  # characters
-_BLOCK = "█"
 # A group with more values is described by their number and range.
 _MOST_GROUP_VALUES = 16
 _LONGEST_ITEM = 600  # tokens, and characters of their text
@@ -216,9 +215,7 @@ def _split_lines(split: SplitReport) -> Iterator[Text]:
     ranges = [str(bar.low) if bar.low == bar.high else f"{bar.low}..{bar.high}" for bar in split.bars]
     width = max(map(len, ranges), default=0)
     for range_text, bar in zip(ranges, split.bars, strict=True):
-        # Every bar that is not empty is visible.
-        blocks = _BLOCK * max(round(_BAR_WIDTH * bar.count / highest), bar.count > 0)
-        yield Text.assemble(f"  {range_text:>{width}} ", (f"{blocks:<{_BAR_WIDTH}}", "cyan"), f" {bar.count:,}")
+        yield bar_line(f"{range_text:>{width}}", bar.count / highest, f"{bar.count:,}")
     for group, counts in split.groups.items():
         if len(counts) > _MOST_GROUP_VALUES:
             yield Text(f"  {group}: {len(counts)} values from {min(counts)} to {max(counts)}")

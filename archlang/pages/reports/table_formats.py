@@ -14,8 +14,9 @@ from rich.table import Table
 from rich.text import Text
 
 from archlang.diagnostics.visible import json_text, visible
-from archlang.pages.reports.result_table import ResultCell, ResultTable, TextTable, heading
+from archlang.pages.reports.result_table import ResultCell, ResultTable, heading
 from archlang.pages.reports.statistics import ClaimVerdict
+from archlang.runs.progress import TextTable
 
 _COLOURS = {
     ClaimVerdict.REPRODUCED: "green",

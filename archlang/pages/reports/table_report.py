@@ -10,7 +10,7 @@ import numpy as np
 from rich.console import RenderableType
 
 from archlang.pages.html import render
-from archlang.pages.reports.charts import Chart, Curve, chart_svg, charts_svg, metric_chart
+from archlang.pages.reports.charts import Chart, Curve, chart_svg, metric_chart
 from archlang.pages.reports.result_table import ResultTable
 from archlang.pages.reports.table_formats import terminal_table
 from archlang.plan.table import TablePlan
@@ -116,13 +116,6 @@ class TableReport:
             charts=map(chart_svg, self.charts()),
             settings=None,
         )
-
-    def svg(self) -> str:
-        """Returns the charts as an SVG file.
-
-        Raises:
-            PageError: matplotlib is not installed."""
-        return charts_svg(list(self.charts()))
 
     def terminal(self) -> RenderableType:
         return terminal_table(self.table)

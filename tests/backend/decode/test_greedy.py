@@ -13,12 +13,12 @@ from archlang.backend.decode import greedy as decoding
 from archlang.backend.decode.greedy import target_of
 from archlang.backend.decode.incremental import Extension
 from archlang.backend.runtime.masks import code_inputs
-from archlang.names.library import library_file
 from archlang.syntax.parser import parse, read
 from archlang.syntax.tree import Definition
 from tests.closeness import close
 from tests.conftest import Compiled
 from tests.sampling import one_in
+from tests.shipped_models import library_page, load_page
 
 VOCAB, SOURCE = 7, 6
 SMALL = {"d": 16, "heads": 2, "ff": 16, "layers": 2, "hidden": 16, "bits": 4, "width": 8}
@@ -64,6 +64,19 @@ DECODERS = {
         "z = y + weigh(masked_softmax_keys(s, top_k_keys[2](s)), memory)",
     "maps of a halting loop": "repeat 4 halting y by token_halt[0.8] {\n"
         "y <- norm(y + weigh[causal = true](softmax_keys[causal = true](scores[2](y, y)), y)) }\nz = y",
+    "rows of maps": "s = scores[2](y, y)\n"
+        "a = softmax_keys[causal = true](8 * tanh(s / 8) + relative_bias[2, 3](y, y))\n"
+        "b = masked_softmax_keys[causal = true](s + outer_sum(linear[2](y), linear[2](y)),\n"
+        "lower_triangle[diagonal = -1](2 - distances(y, y)) * top_k_keys[2, causal = true](s))\n"
+        "z = y + weigh[causal = true](a * b + a / (1 + cumulative_sum_keys(sigmoid(s))), norm(y))",
+    "places along rows": "g = lower_triangle(sigmoid(scores(y, y)))\n"
+        "p = cumulative_sum_keys[backward = true, exclusive = true](g)\n"
+        "t = scores(y, learned[5, d, init = normal]())\ns = lower_triangle(scores(y, y) + interpolate(t, p))\n"
+        "z = y + weigh[causal = true](s, y) / (1 + sum_keys[causal = true](abs(s)))",
+    "a map that a loop and its transpose read": "s = lower_triangle(scores(y, y))\n"
+        "w = s * lower_triangle(s + transpose_map(s))\n"
+        "repeat 2 { y <- norm(y + weigh[causal = true](softmax_keys[causal = true](s * scores(y, y)), y)) }\n"
+        "z = y + weigh[causal = true](w, y)",
     "pointers": "z = concat(y, dereference(pointer_unit[2, d](addresses[4](memory), y), memory))",
     "pointers of the paper": "p = dereference[paper](pointer_unit[3, d, paper](addresses[4](memory), y), memory)\n"
         "z = concat(y, p, relational_read[2, form = paper](p, memory))",
@@ -201,8 +214,7 @@ LIBRARY = [
 def test_incremental_logits_of_library_models_equal_those_of_the_full_model(
     file: str, model: str, statics: dict[str, bool]
 ) -> None:
-    path = library_file(f"archlang.models.{file}")
-    assert path is not None
+    path = library_page(file)
     sizes = {name: size for name, size in SMALL.items() if name in _statics(path, model)}
     arguments: dict[str, Any] = {**sizes, **statics, "vocab": VOCAB, "words": VOCAB}
     if model == "panm_bigru":
@@ -297,6 +309,17 @@ def test_only_new_positions_are_computed(compiled: Compiled) -> None:
     assert widths == [1] * 9
 
 
+def test_only_new_rows_of_maps_are_computed(compiled: Compiled) -> None:
+    module = shaken(compiled(program(DECODERS["rows of maps"]), vocab=VOCAB))
+    shapes: dict[str, list[torch.Size]] = {"scores": [], "softmax_keys": [], "weigh": []}
+    for name, seen in shapes.items():
+        module.get_submodule(name).register_forward_hook(lambda _, inputs, __, seen=seen: seen.append(inputs[0].shape))
+    fields, lengths = make_fields(module)
+    module.decode(*fields, lengths=lengths, begin=1, limit=9)
+    assert {name: [shape[1] for shape in seen] for name, seen in shapes.items()} == dict.fromkeys(shapes, [1] * 9)
+    assert [shape[2] for shape in shapes["weigh"]] == list(range(1, 10))
+
+
 def test_a_scan_over_positions_computes_only_new_ones(compiled: Compiled) -> None:
     text = "s = mean(learned[1, d]()) y = scan v in embed[d](x) carry s { s <- tanh(linear[d](v) + norm(s)) emit s }"
     module = compiled(f"model m[d = 4](x: tokens[n]) -> logits[n, vocab] {{ {text} return linear[vocab](y) }}")
@@ -336,7 +359,7 @@ def scripted(rows: list[list[int]]) -> Architecture:
         def forward(self, x: Tensor) -> Tensor:
             return torch.nn.functional.one_hot(next(columns)[:, None], VOCAB).float()
 
-    module = archlang.load(library_file("archlang.models.panm") or "", "panm_bigru", vocab=VOCAB, hidden=4)
+    module = load_page("panm", "panm_bigru", vocab=VOCAB, hidden=4)
     module.linear = Script()
     return module
 
@@ -401,9 +424,7 @@ def test_decoding_does_not_change_the_module(compiled: Compiled) -> None:
 
 @pytest.mark.parametrize("cache", [True, False])
 def test_a_model_that_draws_at_test_time_draws_once(cache: bool) -> None:
-    path = library_file("archlang.models.panm")
-    assert path is not None
-    module = shaken(archlang.load(path, "panm_bigru", vocab=VOCAB, hidden=16, bits=4))
+    module = shaken(load_page("panm", "panm_bigru", vocab=VOCAB, hidden=16, bits=4))
     fields, lengths = make_fields(module)
     torch.manual_seed(3)
     written = module.decode(*fields, lengths=lengths, begin=2, limit=6, cache=cache)

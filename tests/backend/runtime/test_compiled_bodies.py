@@ -1,14 +1,15 @@
 """Claims about bodies of loops that torch compiles: their results do not change."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
-import jaxtyping
 import pytest
 import torch
 
 from archlang.backend.runtime.compiled_bodies import compile_bodies
 from tests.closeness import close
 from tests.conftest import Compiled
+
+pytestmark = pytest.mark.usefixtures("unchecked")
 
 PROGRAM = """
 model looping[d = 8](x: tokens[n]) -> logits[classes] {
@@ -25,15 +26,6 @@ model looping[d = 8](x: tokens[n]) -> logits[classes] {
     return linear[classes](mean(y))
 }
 """
-
-
-@pytest.fixture(autouse=True)
-def unchecked() -> Iterator[None]:
-    """Disables the checks of shapes, which torch.compile cannot trace."""
-    jaxtyping.config.update("jaxtyping_disable", True)
-    yield
-    jaxtyping.config.update("jaxtyping_disable", False)
-    torch.compiler.reset()
 
 
 @pytest.mark.slow

@@ -6,11 +6,10 @@ import pytest
 import torch
 from torch import Tensor
 
-import archlang
 from archlang.backend.architecture import Architecture
 from archlang.blocks.feedforward import Feedforward
-from archlang.names.library import library_file
 from tests.blocks.models.batches import holds_alone, noisy
+from tests.shipped_models import load_page
 
 MODELS: dict[str, dict[str, Any]] = {  # Any: statics of any kind
     "ndr": {"ff": 24},
@@ -27,15 +26,9 @@ models = pytest.mark.parametrize("model", MODELS)
 columns = pytest.mark.parametrize("column", ["first", "last"])
 
 
-def loaded(model: str, **statics: Any) -> Architecture:  # Any: statics of any kind
-    path = library_file("archlang.models.data_router")
-    assert path is not None
-    return archlang.load(path, model, **statics)
-
-
 def built(model: str, **statics: Any) -> Architecture:  # Any: statics of any kind
     small = {"d": 16, "heads": 2, "steps": 3, "vocab": 7, "classes": 5, **MODELS[model], **statics}
-    return noisy(loaded(model, **small))
+    return noisy(load_page("data_router", model, **small))
 
 
 def items() -> tuple[Tensor, Tensor]:
@@ -90,4 +83,7 @@ CTL: dict[str, Any] = {"vocab": 21, "classes": 8}  # Any: statics of any kind
 def test_ndr_has_the_published_size_except_for_an_unused_map(statics: dict[str, Any], published: int) -> None:
     d = statics.get("d", 256)
     # The program has an unused map of positions, d * d, for its relative attention.
-    assert sum(parameter.numel() for parameter in loaded("ndr", **statics).parameters()) == published - d * d
+    assert (
+        sum(parameter.numel() for parameter in load_page("data_router", "ndr", **statics).parameters())
+        == published - d * d
+    )

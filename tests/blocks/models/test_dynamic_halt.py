@@ -1,16 +1,15 @@
 """The library's universal transformers, bottlenecks and siamese classifier: padding, causality and ponder."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
 
-import archlang
 from archlang.backend.architecture import Architecture
-from archlang.names.library import library_file
 from tests.blocks.models.batches import holds_alone, noisy
+from tests.conftest import Compiled
+from tests.shipped_models import library_page, load_page
 
 MODELS: dict[str, dict[str, Any]] = {  # Any: statics of any kind
     "transformer": {"layers": 2},
@@ -27,15 +26,9 @@ ABLATIONS: dict[str, dict[str, Any]] = {  # Any: statics of any kind
 models = pytest.mark.parametrize("model", MODELS)
 
 
-def page() -> Path:
-    path = library_file("archlang.models.dynamic_halt")
-    assert path is not None
-    return path
-
-
 def built(model: str, **statics: Any) -> Architecture:  # Any: statics of any kind
     small = {"d": 16, "heads": 2, "ff": 24, "vocab": 7, "classes": 5, **MODELS.get(model, {}), **statics}
-    return noisy(archlang.load(page(), model, **small))
+    return noisy(load_page("dynamic_halt", model, **small))
 
 
 def items() -> tuple[Tensor, Tensor]:
@@ -76,7 +69,7 @@ def test_balanced_chunks_depend_on_the_longest_sample_of_a_batch() -> None:
 
 
 @pytest.mark.parametrize("side", ["plain", "halting"])
-def test_both_sides_of_a_pair_share_an_encoder_and_average_their_ponders(side: str, tmp_path: Path) -> None:
+def test_both_sides_of_a_pair_share_an_encoder_and_average_their_ponders(side: str, compiled: Compiled) -> None:
     sides = """
 block plain(h: seq[n, d]) -> seq[n, d] { return transformer_layers[heads = 2, ff = 24, layers = 2](h) }
 
@@ -85,9 +78,8 @@ block halting(h: seq[n, d]) -> seq[n, d] {
         heads = 2, ff = 24, depth = 4, gated = true, transition = true, global = true, length_cap = false](h)
 }
 """
-    path = tmp_path / "sides.arch"
-    path.write_text(page().read_text(encoding="utf-8") + sides, encoding="utf-8")
-    module = archlang.load(path, "siamese", read=side, d=16, vocab=7, classes=5).double().eval()
+    text = library_page("dynamic_halt").read_text(encoding="utf-8") + sides
+    module = compiled(text, model="siamese", read=side, d=16, vocab=7).double().eval()
     left, right = torch.randint(0, 7, (3, 8)), torch.randint(0, 7, (3, 6))
     module(left, right)
     costs = module.ponder.item()
@@ -113,11 +105,9 @@ model bounded[depth: int, threshold: float](x: seq[n, 8]) -> seq[n, 8] {
 
 
 @pytest.mark.parametrize("threshold", [0.5, 0.9, 0.999])
-def test_a_gut_that_computes_all_steps_equals_the_one_that_stops(threshold: float, tmp_path: Path) -> None:
-    path = tmp_path / "program.arch"
-    path.write_text(HALTING, encoding="utf-8")
+def test_a_gut_that_computes_all_steps_equals_the_one_that_stops(threshold: float, compiled: Compiled) -> None:
     early, bounded = (
-        archlang.load(path, name, depth=6, threshold=threshold).double().eval() for name in ("early", "bounded")
+        compiled(HALTING, model=name, depth=6, threshold=threshold).double().eval() for name in ("early", "bounded")
     )
     for one, other in zip(early.parameters(), bounded.parameters(), strict=True):
         one.data.add_(0.3 * torch.randn_like(one))

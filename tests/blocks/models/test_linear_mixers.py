@@ -1,12 +1,11 @@
 """The linear-time mixers and RWKV-7: causal, equal when decoded step by step, and trainable in every weight."""
 
-from pathlib import Path
-
 import pytest
 import torch
 
-import archlang
 from archlang.backend.architecture import Architecture
+from tests.blocks.models.batches import noisy
+from tests.conftest import Compiled
 
 MIXERS = {
     "delta_net": "delta_net[heads = 2]",
@@ -19,23 +18,19 @@ MIXERS = {
 }
 
 
-def program(name: str, folder: Path) -> Architecture:
-    path = folder / "program.arch"
-    path.write_text(
+def program(name: str, compiled: Compiled) -> Architecture:
+    text = (
         "use archlang.models.linear_mixers\nuse archlang.models.rwkv\n"
         "model m(x: tokens[n]) -> logits[n, vocab] {\n    h = embed[8](x)\n"
         f"    return linear[vocab](h + {MIXERS[name]}(h))\n}}\n"
     )
     torch.manual_seed(4)
-    module = archlang.load(path, vocab=5).double().eval()
-    for parameter in module.parameters():
-        parameter.data.add_(0.2 * torch.randn_like(parameter))
-    return module
+    return noisy(compiled(text, vocab=5))
 
 
 @pytest.mark.parametrize("name", MIXERS)
-def test_a_mixer_reads_the_past_and_trains_every_weight(name: str, tmp_path: Path) -> None:
-    module = program(name, tmp_path)
+def test_a_mixer_reads_the_past_and_trains_every_weight(name: str, compiled: Compiled) -> None:
+    module = program(name, compiled)
     x = torch.randint(5, (3, 9))
     y = module(x, lengths={"x": torch.tensor([9, 5, 1])})
     torch.testing.assert_close(y[1, :5], module(x[1:2, :5])[0], atol=1e-10, rtol=1e-10)
@@ -48,8 +43,8 @@ def test_a_mixer_reads_the_past_and_trains_every_weight(name: str, tmp_path: Pat
 
 
 @pytest.mark.parametrize("name", MIXERS)
-def test_a_mixer_is_decoded_step_by_step(name: str, tmp_path: Path) -> None:
-    module = program(name, tmp_path)
+def test_a_mixer_is_decoded_step_by_step(name: str, compiled: Compiled) -> None:
+    module = program(name, compiled)
     slow, fast = (module.decode(begin=1, limit=5, cache=cache) for cache in (False, True))
     assert fast.tokens.equal(slow.tokens)
     torch.testing.assert_close(fast.logits, slow.logits, atol=1e-10, rtol=1e-10)

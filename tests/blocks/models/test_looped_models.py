@@ -4,21 +4,20 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-import archlang
 from archlang.backend.architecture import Architecture
-from archlang.names.library import library_file
 from tests.closeness import close
+from tests.shipped_models import load_page
 
 HUGINN = {"vocab": 5, "d": 8, "heads": 2, "ff": 6, "steps": 3, "gradient_steps": 1, "core": 1}
 REASONING = {"vocab": 5, "classes": 4, "d": 8, "heads": 2, "ff": 6, "layers": 1, "turns": 2}
 
 
 def huginn(**statics: int) -> Architecture:
-    return archlang.load(library_file("archlang.models.recurrent_depth"), "huginn", **{**HUGINN, **statics})  # type: ignore[arg-type]  # statics
+    return load_page("recurrent_depth", "huginn", **{**HUGINN, **statics})
 
 
 def reasoning(model: str, **statics: int) -> Architecture:
-    return archlang.load(library_file("archlang.models.recursive_reasoning"), model, **{**REASONING, **statics})  # type: ignore[arg-type]  # statics
+    return load_page("recursive_reasoning", model, **{**REASONING, **statics})
 
 
 def gradients(module: nn.Module, result: Tensor) -> dict[str, Tensor | None]:

@@ -8,14 +8,9 @@ import torch
 from torch import Tensor
 
 import archlang
-from archlang.names.library import library_file
 from tests.closeness import same_gradients
-
-
-def page(name: str) -> Path:
-    path = library_file(f"archlang.models.{name}")
-    assert path is not None
-    return path
+from tests.conftest import Compiled
+from tests.shipped_models import library_page
 
 
 def trained(path: Path, model: str, **sizes: Any) -> int:
@@ -45,7 +40,7 @@ def test_sizes_are_those_of_the_tables_of_panm(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("vocab", "classes", "embedding", "size"), [(19, 8, 16, 1_303_559), (14, 10, 200, 1_453_841)])
 def test_sizes_are_those_of_the_program_of_ndr(vocab: int, classes: int, embedding: int, size: int) -> None:
     # The program's embedding has a row more, for its end token.
-    path = page("differentiable_neural_computer")
+    path = library_page("differentiable_neural_computer")
     assert trained(path, "dnc_classifier", vocab=vocab + 1, classes=classes, embedding=embedding) == size
 
 
@@ -59,13 +54,11 @@ def sorted_allocation(usage: Tensor) -> Tensor:
     return torch.stack(weights)
 
 
-def test_free_cells_are_those_of_a_sorted_list(tmp_path: Path) -> None:
-    path = tmp_path / "free.arch"
-    path.write_text(
+def test_free_cells_are_those_of_a_sorted_list(compiled: Compiled) -> None:
+    module = compiled(
         "use archlang.models.differentiable_neural_computer\n"
         "model m(usage: seq[6, 1]) -> seq[6, 1] {\n    return free_cells[6](usage)\n}\n"
-    )
-    module = archlang.load(path).double()
+    ).double()
     usage = torch.rand(20, 6, dtype=torch.float64)
     usage[:5] = 0.0
     usage[5:10, ::2] = usage[5:10, :1].clone()

@@ -1,17 +1,18 @@
 """The library's pointer memories with every encoder, in both forms, and as the last layer of a Transformer."""
 
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
 
-import archlang
 from archlang.backend.architecture import Architecture
-from archlang.names.library import library_file
 from tests.blocks.models.batches import holds_alone, noisy
+from tests.conftest import Compiled
+from tests.shipped_models import load_page
 
+Make = Callable[..., Architecture]
 PROGRAM = """
 use archlang.models.panm
 
@@ -26,16 +27,13 @@ model program[network: symbol = bigru, form: symbol = code, controller: symbol =
 NETWORKS = ("bigru", "lstm", "bilstm", "gru")
 
 
-def program(folder: Path, **statics: Any) -> Architecture:  # Any: statics of any kind
-    path = folder / "program.arch"
-    path.write_text(PROGRAM, encoding="utf-8")
-    return noisy(archlang.load(path, vocab=6, **statics))
+@pytest.fixture
+def program(compiled: Compiled) -> Make:
+    return lambda **statics: noisy(compiled(PROGRAM, vocab=6, **statics))
 
 
 def shipped(model: str, **statics: Any) -> Architecture:  # Any: statics of any kind
-    path = library_file("archlang.models.panm")
-    assert path is not None
-    return noisy(archlang.load(path, model, vocab=6, **statics))
+    return noisy(load_page("panm", model, vocab=6, **statics))
 
 
 def items() -> tuple[Tensor, Tensor, dict[str, Tensor]]:
@@ -51,8 +49,8 @@ def samples_hold_alone(module: Architecture) -> None:
 @pytest.mark.parametrize("network", NETWORKS)
 @pytest.mark.parametrize("form", ["code", "paper"])
 @pytest.mark.parametrize("controller", ["gru", "attentive"])
-def test_padding_never_changes_a_real_step(network: str, form: str, controller: str, tmp_path: Path) -> None:
-    samples_hold_alone(program(tmp_path, network=network, form=form, controller=controller, pointers=3))
+def test_padding_never_changes_a_real_step(network: str, form: str, controller: str, program: Make) -> None:
+    samples_hold_alone(program(network=network, form=form, controller=controller, pointers=3))
 
 
 @pytest.mark.parametrize("relative", [False, True])
@@ -62,8 +60,8 @@ def test_padding_never_changes_a_real_step_of_a_transformer(relative: bool, laye
     samples_hold_alone(shipped("panm_seq2seq", relative=relative, layers=layers, **sizes))
 
 
-def test_a_decoder_without_feedback_ignores_its_target(tmp_path: Path) -> None:
-    module, (source, target, _) = program(tmp_path), items()
+def test_a_decoder_without_feedback_ignores_its_target(program: Make) -> None:
+    module, (source, target, _) = program(), items()
     assert module(source, target).equal(module(source, (target + 1) % 6))
 
 
@@ -81,10 +79,10 @@ def test_addresses_of_the_program_are_random_in_evaluation_too() -> None:
     assert module(source, target).ne(module(source, target)).any()
 
 
-def test_mode_two_may_have_several_reads_or_none(tmp_path: Path) -> None:
+def test_mode_two_may_have_several_reads_or_none(program: Make) -> None:
     sizes = {}
     for reads in (0, 1, 2):
-        module = program(tmp_path, reads=reads)
+        module = program(reads=reads)
         sizes[reads] = module.get_parameter("linear.weight").shape[1]
         assert any("relational_read" in name for name in module.state_dict()) is (reads > 0)
     # Two pointers and a state, each of width 8, and 8 for every read.

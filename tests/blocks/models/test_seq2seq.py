@@ -6,12 +6,11 @@ import pytest
 import torch
 from torch import Tensor
 
-import archlang
 from archlang.backend.architecture import Architecture
 from archlang.blocks.embed import Embed
 from archlang.blocks.positions import AbsolutePositions
-from archlang.names.library import library_file
 from tests.blocks.models.batches import holds_alone, noisy
+from tests.shipped_models import load_page
 
 VARIANTS: dict[str, dict[str, Any]] = {  # Any: statics of any kind
     "absolute": {},
@@ -25,10 +24,8 @@ variants = pytest.mark.parametrize("statics", VARIANTS.values(), ids=VARIANTS)
 
 
 def seq2seq(**statics: Any) -> Architecture:  # Any: statics of any kind
-    path = library_file("archlang.models.seq2seq")
-    assert path is not None
     small = {"d": 16, "heads": 2, "ff": 24, "layers": 2, "words": 7, "vocab": 5, **statics}
-    return noisy(archlang.load(path, "seq2seq", **small))
+    return noisy(load_page("seq2seq", "seq2seq", **small))
 
 
 def items() -> tuple[Tensor, Tensor, dict[str, Tensor]]:

@@ -112,26 +112,6 @@ def test_the_plain_file_of_a_random_program_gives_the_numbers_of_the_module(seed
     assert (plain(*fields) - expected).abs().max() < TOLERANCE
 
 
-SWAPPED = """model m(x: tokens[n]) -> logits[n, vocab] {
-    h = embed[4](x)
-    a = tanh(h)
-    b = relu(h)
-    repeat 3 halting h by token_halt {
-        h <- tanh(h)
-        c = a
-        a <- b
-        b <- c
-    }
-    return linear[vocab](h + a - b)
-}"""
-
-
-def test_states_of_a_halting_loop_change_at_once(compiled: Compiled) -> None:
-    module = compiled(SWAPPED, vocab=5).double()
-    x = torch.randint(5, (2, 6))
-    assert (plain_module(module, plain_text(module))(x) - module(x)).abs().max() < TOLERANCE
-
-
 PLUGIN = """
 import {package}
 import torch

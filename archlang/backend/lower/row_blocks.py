@@ -1,0 +1,446 @@
+"""The pass `rows`: computes maps in blocks of rows, so that a processor's cache holds them.
+
+    scores = self.scores(q, k)                             weigh = rows(self, q, k, v)
+    softmax_keys = self.softmax_keys(scores)
+    weigh = self.weigh(softmax_keys, v)
+
+A group is a set of maps that nothing reads besides blocks that compute by rows (decode/block_cache.py), elementwise
+blocks and arithmetic, with the results of these that are no maps. The body of a group takes the rows of some values,
+and all positions of others; a value may be among both."""
+
+from __future__ import annotations
+
+import importlib
+import operator
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+from torch import fx, nn
+
+from archlang.backend.decode.block_cache import row_arguments
+from archlang.backend.runtime.row_blocks import Rows, Slice
+from archlang.graph.graph import Instance, Node
+from archlang.graph.operations import Arithmetic, Call
+from archlang.types import Dim, Type
+from archlang.types.causality import NOTHING, PAIRED, POINTWISE, Horizon, Manner, join_all
+
+_LIBRARY = "archlang.blocks."
+_RANDOM = {"random", "training", "batch"}
+
+
+@dataclass(frozen=True, eq=False)
+class _Member:
+    """A value that can be computed by rows: its arguments of which it needs only its own rows, and the class of its
+    block if that takes `first_row`."""
+
+    node: fx.Node
+    origin: Node
+    rows: frozenset[int]
+    block: type[nn.Module] | None = None
+    instance: Instance | None = None
+
+    @property
+    def is_map(self) -> bool:
+        return self.origin.type.name == "map"
+
+
+@dataclass(eq=False)
+class _Group:
+    """Maps that only a group reads, and its results."""
+
+    maps: set[fx.Node] = field(default_factory=set)
+    results: list[fx.Node] = field(default_factory=list)
+
+    def nodes(self) -> set[fx.Node]:
+        return {*self.maps, *self.results}
+
+
+@dataclass(frozen=True, eq=False)
+class FusedRows:
+    """The function that a group becomes: the name in the code that calls it, its body, and its runtime."""
+
+    name: str
+    body: fx.Graph
+    runtime: Rows
+
+
+def fuse_rows(
+    graph: fx.Graph,
+    nodes: Mapping[str, Node],
+    types: Mapping[str, Type],
+    instances: Mapping[str, Instance],
+    compiled: Callable[[str, fx.Graph, Mapping[str, Node]], Callable[..., Any]],
+) -> fx.Graph:
+    """Returns the graph in which each group is a call of `Rows`, whose body `compiled` makes of its graph. `nodes` and
+    `types` are of the values of the graph, by their names."""
+    members = {member.node: member for node in graph.nodes if (member := _member(node, nodes, instances)) is not None}
+    groups = list(_groups(graph, members))
+    if not groups:
+        return graph
+    return _Fusion(graph, members, types, nodes, compiled).write(groups)
+
+
+def _member(node: fx.Node, nodes: Mapping[str, Node], instances: Mapping[str, Instance]) -> _Member | None:
+    origin = nodes.get(node.name)
+    if origin is None or len(origin.types) != 1 or origin.regions:
+        return None
+    everything = frozenset(range(len(node.args)))
+    if isinstance(origin.operation, Arithmetic) and origin.type.name == "map":
+        return _Member(node, origin, everything) if len(node.args) >= len(origin.inputs) else None
+    if not isinstance(origin.operation, Call) or node.op != "call_module" or origin.operation.products:
+        return None
+    instance = instances[origin.operation.instance]
+    if _RANDOM & {*instance.caveats} or instance.grows or not node.args:
+        return None
+    if set(instance.reads) == {"pointwise"} and not instance.lengths:
+        return _Member(node, origin, everything, instance=instance) if origin.type.name == "map" else None
+    block = _class(instance.python) if instance.python.startswith(_LIBRARY) else None
+    if block is None or not (rows := row_arguments(instance, block)):
+        return None
+    return _Member(node, origin, rows, block, instance)
+
+
+@cache
+def _class(python: str) -> type[nn.Module] | None:
+    """Returns a class of the library; None if it has none of the name, which is reported when a module is built."""
+    module, _, name = python.partition(":")
+    try:
+        block: object = getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError):
+        return None
+    return block if isinstance(block, type) and issubclass(block, nn.Module) else None
+
+
+# Groups
+
+
+def _groups(graph: fx.Graph, members: Mapping[fx.Node, _Member]) -> Iterator[_Group]:
+    """Yields the groups, none of which reads, by another value, what it computes."""
+    inner = {node for node, member in members.items() if member.is_map}
+    while True:
+        while outside := {node for node in inner if not _is_inside(node, inner, members)}:
+            inner -= outside
+        groups = _joined(inner, members)
+        shared = {map_ for group in groups for map_ in _in_circles(graph, group)}
+        if not shared:
+            yield from groups
+            return
+        inner -= shared
+
+
+def _is_inside(node: fx.Node, inner: Collection[fx.Node], members: Mapping[fx.Node, _Member]) -> bool:
+    """Whether all that reads a map computes it by rows, and is no map that other values read."""
+    for user in node.users:
+        reader = members.get(user)
+        if reader is None or (reader.is_map and user not in inner):
+            return False
+        read = {index for index, argument in enumerate(user.args) if argument is node}
+        if not read or not read <= reader.rows or node in user.kwargs.values():
+            return False
+        if reader.origin.type.lengths[:1] != members[node].origin.type.lengths[:1]:
+            return False
+    return bool(node.users)
+
+
+def _joined(inner: Collection[fx.Node], members: Mapping[fx.Node, _Member]) -> list[_Group]:
+    """Returns the groups of maps that are computed from one another or read together."""
+    group_of: dict[fx.Node, _Group] = {}
+    for node in members:  # in the order of the graph
+        sources = [source for source in node.all_input_nodes if source in inner]
+        if node not in inner and not sources:
+            continue
+        group = _Group()
+        for other in {id(group_of[source]): group_of[source] for source in sources}.values():
+            group.maps |= other.maps
+            group.results += other.results
+        (group.maps.add if node in inner else group.results.append)(node)
+        group_of.update(dict.fromkeys(group.nodes(), group))
+    return [*{id(group): group for group in group_of.values()}.values()]
+
+
+def _in_circles(graph: fx.Graph, group: _Group) -> set[fx.Node]:
+    """Returns the maps of a group that several of its nodes read, if another value that depends on the group is an
+    argument of it."""
+    own, after = group.nodes(), set[fx.Node]()
+    for node in graph.nodes:
+        sources = node.all_input_nodes
+        if node in own:
+            if any(source in after for source in sources):
+                return {map_ for map_ in group.maps if len(map_.users) > 1} or group.maps
+        elif any(source in own or source in after for source in sources):
+            after.add(node)
+    return set()
+
+
+# Writing
+
+
+class _Fusion:
+    def __init__(
+        self,
+        graph: fx.Graph,
+        members: Mapping[fx.Node, _Member],
+        types: Mapping[str, Type],
+        nodes: Mapping[str, Node],
+        compiled: Callable[[str, fx.Graph, Mapping[str, Node]], Callable[..., Any]],
+    ) -> None:
+        self._graph = graph
+        self._members = members
+        self._types = types
+        self._nodes = nodes
+        self._compiled = compiled
+        self._fused = fx.Graph()
+        self._copies: dict[fx.Node, fx.Node] = {}
+        self._group_of: dict[fx.Node, _Group] = {}
+
+    def write(self, groups: Sequence[_Group]) -> fx.Graph:
+        self._group_of = {node: group for group in groups for node in group.nodes()}
+        order = {node: index for index, node in enumerate(self._graph.nodes)}
+        for group in groups:
+            group.results.sort(key=order.__getitem__)
+        for node in self._graph.nodes:
+            if node not in self._group_of:
+                self._copy(node)
+        return self._fused
+
+    def _copy(self, node: fx.Node) -> fx.Node:
+        """Copies a value after all that it is computed from."""
+        if node in self._copies:
+            return self._copies[node]
+        if node in self._group_of:
+            self._call(self._group_of[node])
+        else:
+            for source in node.all_input_nodes:
+                self._copy(source)
+            self._copies[node] = self._fused.node_copy(node, self._copies.__getitem__)
+        return self._copies[node]
+
+    def _call(self, group: _Group) -> None:
+        body = _Body(group, self._members, self._types)
+        body.write([node for node in self._graph.nodes if node in group.nodes()])
+        for source in body.sources:
+            self._copy(source)
+        name = "rows_of_" + group.results[0].name
+        function = self._compiled(
+            name, body.graph, {copy.name: self._nodes[node.name] for node, copy in body.copies.items()}
+        )
+        chain = body.fused()
+        fused = None if chain is None else self._compiled(f"{name}_fused", chain, {})
+        runtime = Rows(function, fused, body.is_biased, tuple(body.slices), body.modules(), body.width())
+        arguments = tuple(self._copies[source] for source in body.sources)
+        call = self._fused.create_node("call_function", runtime.function(name), arguments, {}, f"{name}_results")
+        for index, node in enumerate(group.results):
+            part = self._fused.create_node("call_function", operator.getitem, (call, index), {}, node.name)
+            self._copies[node] = part
+
+
+class _Body:
+    """The body of a group as a graph. Its first argument is the position of the first row, the others are slices of
+    `sources`."""
+
+    def __init__(self, group: _Group, members: Mapping[fx.Node, _Member], types: Mapping[str, Type]) -> None:
+        self.graph = fx.Graph()
+        self.sources: list[fx.Node] = []
+        self.slices: list[Slice] = []
+        self.copies: dict[fx.Node, fx.Node] = {}
+        self._group = group
+        self._members = members
+        self._types = types
+        self._first_row = self.graph.placeholder("first_row")
+        self.is_biased = False
+        self._taken: dict[tuple[fx.Node, Slice], fx.Node] = {}
+        self._limited = self._limited_lengths()
+
+    def write(self, nodes: Sequence[fx.Node]) -> None:
+        for node in nodes:
+            member = self._members[node]
+            arguments = tuple(self._argument(member, index, value) for index, value in enumerate(node.args))
+            keywords = {name: self._mask(member, name, value) for name, value in node.kwargs.items()}
+            if member.block is not None:
+                keywords["first_row"] = self._first_row
+            self.copies[node] = self.graph.create_node(node.op, node.target, arguments, keywords, node.name)
+        self.graph.output(tuple(self.copies[node] for node in self._group.results))
+
+    def modules(self) -> tuple[str, ...]:
+        """Returns the modules that the body calls, in the module that runs it."""
+        return tuple(str(node.target) for node in self.copies if node.op == "call_module")
+
+    def width(self) -> int:
+        """Returns the largest number of features of the maps of the group."""
+        features = (self._members[node].origin.type.feature for node in self._group.maps)
+        return max((feature.constant or 1 for feature in features if feature is not None), default=1)
+
+    # Arguments
+
+    def _argument(self, member: _Member, index: int, value: Any) -> Any:  # Any: an argument in torch.fx
+        if not isinstance(value, fx.Node):
+            return value
+        if value in self.copies:
+            return self.copies[value]
+        return self._take(value, self._slice(member, index, value))
+
+    def _slice(self, member: _Member, index: int, value: fx.Node) -> Slice:
+        kind = self._types.get(value.name)
+        if member.block is None:
+            operands = len(member.origin.inputs)
+            if index >= operands:  # masks of the rows and the columns of a divisor
+                column = member.origin.type.lengths[1]
+                return Slice(1, None) if index == operands else Slice(None, 1 if column in self._limited else None)
+            if kind is None or kind.name != "map":
+                return Slice(None, None)
+        if kind is None:
+            return Slice(None, None)
+        if index in member.rows:
+            columns = kind.lengths[1] if kind.name == "map" else None
+            return Slice(1, 2 if columns in self._limited else None)
+        return Slice(None, 1 if kind.lengths[:1] and kind.lengths[0] in self._limited else None)
+
+    def _mask(self, member: _Member, name: str, value: Any) -> Any:  # Any: as above
+        if not isinstance(value, fx.Node):
+            return value
+        assert member.instance is not None
+        length = name.removeprefix("mask_")
+        if length == member.instance.lengths[0]:
+            return self._take(value, Slice(1, None))
+        return self._take(value, Slice(None, 1 if self._length(member, length) in self._limited else None))
+
+    def _take(self, value: fx.Node, part: Slice) -> fx.Node:
+        """Returns the argument of the body that has a part of a value."""
+        if (value, part) not in self._taken:
+            name = f"{value.name}_rows" if part.rows else value.name
+            self._taken[value, part] = self.graph.create_node("placeholder", name, (), {}, name)
+            self.sources.append(value)
+            self.slices.append(part)
+        return self._taken[value, part]
+
+    def _length(self, member: _Member, name: str) -> Dim | None:
+        """Returns the length that a name of a signature has in a call."""
+        assert member.instance is not None
+        for axes, argument in zip(member.instance.axes, member.node.args, strict=False):
+            kind = self._kind(argument)
+            if kind is not None and name in axes:
+                return kind.lengths[axes.index(name)]
+        return None
+
+    def _kind(self, argument: Any) -> Type | None:  # Any: as above
+        if not isinstance(argument, fx.Node):
+            return None
+        member = self._members.get(argument)
+        return self._types.get(argument.name) if member is None else member.origin.type
+
+    # Causality
+
+    def _limited_lengths(self) -> frozenset[Dim]:
+        """Returns the lengths of whose positions row i reads only those up to i."""
+        kinds = [self._kind(argument) for node in self._group.nodes() for argument in node.args]
+        lengths = {length for kind in kinds if kind is not None for length in kind.lengths[:2]}
+        return frozenset(length for length in lengths if not self._sees_later(length))
+
+    def _sees_later(self, length: Dim) -> bool:
+        horizons: dict[fx.Node, Horizon] = {}
+
+        def horizon(node: fx.Node) -> Horizon:
+            if node not in horizons:
+                member, parts = self._members[node], []
+                for index, argument in enumerate(node.args):
+                    if not isinstance(argument, fx.Node) or index >= len(member.origin.inputs):
+                        continue
+                    manner = Manner(member.instance.reads[index]) if member.instance else Manner.POINTWISE
+                    parts.append(source(member, index, argument).read(manner, 0))
+                total = join_all(parts, 0)
+                if member.is_map and member.origin.type.lengths[1] == length:
+                    total = total.join(PAIRED, 0)  # it has an entry for each column, as distances have
+                horizons[node] = total if member.is_map or total != PAIRED else total.read(Manner.ROW, 0)
+            return horizons[node]
+
+        def source(member: _Member, index: int, argument: fx.Node) -> Horizon:
+            if argument in self._group.maps:
+                return horizon(argument)
+            kind = self._types.get(argument.name)
+            if kind is None or kind.name == "data" or not kind.lengths:
+                return NOTHING
+            if index in member.rows:
+                return PAIRED if kind.name == "map" and kind.lengths[1] == length else NOTHING
+            return POINTWISE if kind.lengths[0] == length else NOTHING
+
+        return any(horizon(node).sees_future for node in self._group.results)
+
+    # The fused form
+
+    def fused(self) -> fx.Graph | None:
+        """Returns a body in which the class of the last block computes a chain of blocks at once, if it states
+        `fuses`: the classes of the two blocks before it. Maps may be added to the result of the first."""
+        last = self._members[self._group.results[0]]
+        chain = getattr(last.block, "fuses", None)
+        if chain is None or len(self._group.results) > 1:
+            return None
+        first_class, second_class = chain
+        second = self._of_class(last.node.args[0], second_class)
+        added: list[fx.Node] = []
+        first = None if second is None else second.args[0]
+        while isinstance(first, fx.Node) and self._of_class(first, first_class) is None:
+            member = self._members.get(first)
+            if member is None or member.origin.operation is not Arithmetic.ADD or len(first.users) > 1:
+                return None
+            operands = [operand for operand in first.args if isinstance(operand, fx.Node)]
+            if len(operands) < 2:
+                return None
+            inner = [operand for operand in operands if self._leads_to(operand, first_class)]
+            if len(inner) != 1:
+                return None
+            added += [operand for operand in operands if operand is not inner[0]]
+            first = inner[0]
+        if second is None or not isinstance(first, fx.Node):
+            return None
+        return self._write_fused(first, second, last.node, added)
+
+    def _of_class(self, node: Any, block: type) -> fx.Node | None:  # Any: as above
+        member = self._members.get(node) if isinstance(node, fx.Node) and node in self._group.maps else None
+        return member.node if member is not None and member.block is block and len(member.node.users) == 1 else None
+
+    def _leads_to(self, node: fx.Node, block: type) -> bool:
+        """Whether a value is the result of a block of a class, perhaps with maps added to it."""
+        member = self._members.get(node)
+        if self._of_class(node, block) is not None:
+            return True
+        if node not in self._group.maps or member is None or member.origin.operation is not Arithmetic.ADD:
+            return False
+        return any(self._leads_to(operand, block) for operand in node.all_input_nodes)
+
+    def _write_fused(self, first: fx.Node, second: fx.Node, last: fx.Node, added: Sequence[fx.Node]) -> fx.Graph:
+        graph = fx.Graph()
+        copies: dict[fx.Node, fx.Node] = {}
+        skipped = {self.copies[node] for node in (first, second, last)}
+        bias: Any = None
+        for node in self.graph.nodes:
+            if node.op == "placeholder":
+                copies[node] = graph.node_copy(node)
+            elif (
+                node.op != "output" and node not in skipped and all(source in copies for source in node.all_input_nodes)
+            ):
+                copies[node] = graph.node_copy(node, copies.__getitem__)
+        self.is_biased = bool(added)
+        for node in added:
+            source = copies[self.copies.get(node) or self._taken[node, self._slice_of(node)]]
+            bias = source if bias is None else graph.call_function(operator.add, (bias, source))
+        modules = [graph.create_node("get_attr", node.target) for node in (last, first, second)]
+        arguments = [
+            self._argument(self._members[node], index, value)
+            for node, index, value in ((first, 0, first.args[0]), (first, 1, first.args[1]), (last, 1, last.args[1]))
+        ]
+        masks = {name: self._mask(self._members[last], name, value) for name, value in last.kwargs.items()}
+        result = graph.create_node(
+            "call_method",
+            "fused",
+            (*modules, *(copies[value] for value in arguments), bias),
+            {name: copies.get(value, value) for name, value in masks.items()} | {"first_row": copies[self._first_row]},
+            "fused",
+        )
+        graph.output((result,))
+        return graph
+
+    def _slice_of(self, node: fx.Node) -> Slice:
+        """The part that the body takes of a map that is added."""
+        return next(part for (value, part) in self._taken if value is node)

@@ -1,0 +1,108 @@
+"""Maps in blocks of rows: the runtime of what the pass `rows` makes of maps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+
+from archlang.backend.runtime.loops import resolve
+from archlang.backend.runtime.stacking import is_transformed
+
+# The entries of a map in one block: a map of these fits into the cache of a processor's core.
+_BLOCK = 2**18
+_BLOCK_ON_GPU = 2**26
+# The entries of maps beyond which training computes them again in the backward pass, instead of keeping them.
+_KEPT = 2**25
+
+
+@dataclass(frozen=True)
+class Slice:
+    """The axes of the rows and of the columns of a value, of which a block takes a part; None for all."""
+
+    rows: int | None
+    columns: int | None
+
+    def part(self, value: Tensor | None, first: int, end: int) -> Tensor | None:
+        if value is None:
+            return None
+        if self.columns is not None:
+            value = value.narrow(self.columns, 0, min(end, value.shape[self.columns]))
+        return value if self.rows is None else value.narrow(self.rows, first, end - first)
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """A group of maps. `body` takes the module that runs it, the position of the first row and the slices of its
+    arguments, and returns the rows of the results. `fused` does the same without holding maps, unless it is None;
+    `is_biased` says that it holds those that are added to scores. `modules` are those that the bodies call, and `width`
+    is the number of features of the widest map."""
+
+    body: Callable[..., tuple[Tensor, ...]]
+    fused: Callable[..., tuple[Tensor, ...]] | None
+    is_biased: bool
+    slices: tuple[Slice, ...]
+    modules: tuple[str, ...]
+    width: int
+
+    def function(self, name: str) -> Callable[..., tuple[Tensor, ...]]:
+        """Returns the function of this name that torch.fx can call."""
+
+        def rows(owner: nn.Module, *values: Tensor | None) -> tuple[Tensor, ...]:
+            return self(owner, values)
+
+        rows.__name__ = rows.__qualname__ = name
+        rows.__module__ = "archlang"
+        return rows
+
+    def __call__(self, owner: nn.Module, values: Sequence[Any]) -> tuple[Tensor, ...]:
+        if torch.compiler.is_compiling() or is_transformed() or self._is_observed(owner):
+            return self.body(owner, 0, *values)
+        n, entries = self._sizes(values)
+        body = self.body if self.fused is None else self.fused
+        block = _BLOCK_ON_GPU if self._sample(values).is_cuda else _BLOCK
+        is_whole = self.fused is not None and not self.is_biased
+        if is_whole and not any(value is not None and value.dtype == torch.bool for value in values):
+            return body(owner, 0, *values)
+        if entries <= block or n < 2:
+            return body(owner, 0, *values)
+        size = max(1, min(n, block * n // entries))
+        keeps = entries <= _KEPT or not torch.is_grad_enabled()
+        parts = []
+        for first in range(0, n, size):
+            end = min(n, first + size)
+            sliced = [part.part(value, first, end) for part, value in zip(self.slices, values, strict=True)]
+            if keeps:
+                parts.append(body(owner, first, *sliced))
+            else:
+                parts.append(checkpoint(body, owner, first, *sliced, use_reentrant=False, preserve_rng_state=False))
+        return tuple(torch.cat(blocks, 1) for blocks in zip(*parts, strict=True))
+
+    def _sample(self, values: Sequence[Any]) -> Tensor:
+        sample: Tensor = next(
+            value for value, part in zip(values, self.slices, strict=True) if part.rows and value is not None
+        )
+        return sample
+
+    def _sizes(self, values: Sequence[Any]) -> tuple[int, int]:
+        """Returns the number of rows, and the entries of a map."""
+        rows = self._sample(values)
+        columns = 1
+        for value, part in zip(values, self.slices, strict=True):
+            if value is not None and part.rows is None and value.dim() > 1:
+                columns = max(columns, value.shape[1])
+            elif part.rows and value is not None and value.dim() == 4:
+                columns = max(columns, value.shape[2])
+        return rows.shape[1], prod((rows.shape[0], rows.shape[1], columns, self.width))
+
+    def _is_observed(self, owner: nn.Module) -> bool:
+        """Whether anything observes the calls of a module, which then has to take all rows at once."""
+        return any(
+            module._forward_hooks or module._forward_pre_hooks or module._backward_hooks
+            for module in (resolve(owner, path.split(".")) for path in self.modules)
+        )

@@ -1,0 +1,190 @@
+"""Claims about maps in blocks of rows: only time and memory change."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from archlang.backend import Architecture
+from archlang.backend.lower.text import print_torch
+from archlang.backend.runtime import row_blocks
+from archlang.compile import load
+from tests.closeness import close
+from tests.conftest import Compiled
+
+Build = Callable[..., tuple[Architecture, Architecture]]
+HEAD = """
+block cap[most = 3](s: map[n, m, h]) -> map[n, m, h] { return most * tanh(s / most) }
+model m[d = 8](x: tokens[n], z: tokens[m]) -> logits[n, classes] {
+    h = embed[d](x) k = embed[d](z)
+"""
+SOFTMAX = "a = softmax_keys[causal = true]({})\ny = weigh[causal = true](a, linear[d](h))"
+BODIES = {
+    "attention": SOFTMAX.format("scores[2](h, linear[d](h))"),
+    "attention to all": "y = weigh(softmax_keys(scores[4](h, k)), k)",
+    "attention with one head of keys": "y = weigh(softmax_keys(scores[4](h, linear[2](k))), k)",
+    "attention by distance": SOFTMAX.format("scores[2](h, h) + relative_bias[2, 3](h, h) + alibi_bias[2](h, h)"),
+    "attention by distance, to all": "y = weigh(softmax_keys(relative_bias[2, 3](h, k) + scores[2](h, k)), k)",
+    "values up to the query of weights of all": "y = weigh[causal = true](softmax_keys(scores[2](h, h)), h)",
+    "a soft cap": SOFTMAX.format("cap(scores[2](h, h))"),
+    "kept scores": "s = scores[2](h, h)\n"
+        "y = weigh(masked_softmax_keys[causal = true](s, top_k_keys[2, causal = true](s)), h)",
+    "kept by another map": "s = scores[2](h, k)\ny = weigh(masked_softmax_keys(s, 2 - abs(distances(h, k))), k)",
+    "linear attention": "s = lower_triangle(exp(scores(h, h) + outer_sum(linear[1](h), linear[1](h))))\n"
+        "y = weigh(s, h) / (1 + sum_keys[causal = true](s))",
+    "places along rows": "g = lower_triangle(sigmoid(scores(h, h)))\n"
+        "p = cumulative_sum_keys[backward = true, exclusive = true](g)\nt = scores(h, learned[4, d, init = normal]())\n"
+        + SOFTMAX.format("scores(h, h) + interpolate(t, p)"),
+    "stick-breaking": "s = scores[2](h, h)\nr = lower_triangle[diagonal = -1](log(1.1 - sigmoid(s)))\n"
+        "e = exp(cumulative_sum_keys[backward = true, exclusive = true](r))\n"
+        "y = weigh(lower_triangle[diagonal = -1](sigmoid(s) * e), h)",
+    "a quotient of maps": "s = scores[2](h, k)\ny = weigh(sigmoid(s) / (1 + exp(s)), k)",
+    "a number for each sample": "y = weigh(softmax_keys(mean(linear[2](h)) * scores[2](h, k)), k)",
+    "a map that a layer after it reads too": "b = exp(scores[2](h, k))\ny0 = h + weigh(softmax_keys(b), k)\n"
+        "y = weigh(softmax_keys(scores[2](y0, k) + b), k)",
+    "a map whose transpose is read too": "s = scores(h, h)\ny = weigh(softmax_keys(s + transpose_map(s)), h)",
+    "rows that other rows change": "y = weigh(softmax_keys(convolve_map[2](scores[2](h, h))), h)",
+    "what depends on the columns by their number only":
+        "y = h * sum_keys(distances(h, h)) + weigh[causal = true](softmax_keys(distances(h, h)), h)",
+    "weights over queries": "y = weigh(softmax_queries(scores[2](h, k)), k)",
+    "a stack": "y = h\nstack 2 { y <- y + weigh(softmax_keys[causal = true](scores[2](y, linear[d](y))), y) }",
+    "a map from outside of a loop": "s = scores[2](h, h)\ny = h\n"
+        "repeat 2 { y <- norm(y + weigh(softmax_keys(s + scores[2](y, y)), y)) }",
+    "halting": "y = h\nrepeat 3 halting y by token_halt[0.8] { "
+        "y <- norm(y + weigh(softmax_keys[causal = true](scores[2](y, y)), y)) }",
+    "chunks": "y = scan c in chunks[3](h) { emit weigh(softmax_keys[causal = true](scores[2](c, c)), c) }",
+}  # fmt: skip
+LENGTHS = {"x": torch.tensor([7, 4, 1]), "z": torch.tensor([6, 5, 2])}
+
+
+@pytest.fixture
+def build(tmp_path: Path) -> Build:
+    """Returns a module whose maps are computed by rows, and one in which they are whole, with the same weights."""
+
+    def make(body: str) -> tuple[Architecture, Architecture]:
+        path = tmp_path / "program.arch"
+        path.write_text(f"{HEAD}{body}\nreturn linear[classes](y)\n}}\n")
+        modules = [load(path, None, None, without_passes=without, vocab=9, classes=3) for without in ((), ("rows",))]
+        for module in modules:
+            torch.manual_seed(1)
+            for parameter in module.parameters():
+                nn.init.normal_(parameter, std=0.7)
+        by_rows, whole = (module.double() for module in modules)
+        return by_rows, whole
+
+    return make
+
+
+def outcome(module: Architecture, padded: bool, length: int = 7) -> list[Tensor]:
+    """The results at real positions and the gradients of all weights."""
+    torch.manual_seed(2)
+    x, z = torch.randint(9, (3, length)), torch.randint(9, (3, 6))
+    y = module(x, z, lengths=LENGTHS if padded else None)
+    real = torch.arange(length) < (LENGTHS["x"][:, None] if padded else length)
+    gradients = torch.autograd.grad(y[real.expand(3, -1)].square().sum(), list(module.parameters()), allow_unused=True)
+    return [y[real.expand(3, -1)], *(gradient for gradient in gradients if gradient is not None)]
+
+
+@pytest.mark.parametrize("body", BODIES.values(), ids=BODIES)
+@pytest.mark.parametrize(("block", "kept"), [(1, 10**9), (40, 0), (10**9, 0)], ids=["single rows", "again", "at once"])
+def test_blocks_of_rows_give_the_numbers_and_gradients_of_whole_maps(
+    body: str, block: int, kept: int, build: Build, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(row_blocks, "_BLOCK", block)
+    monkeypatch.setattr(row_blocks, "_KEPT", kept)
+    by_rows, whole = build(body)
+    for padded in (False, True):
+        for got, expected in zip(outcome(by_rows, padded), outcome(whole, padded), strict=True):
+            close(got, expected)
+    close(outcome(by_rows, False, 1)[0], outcome(whole, False, 1)[0])
+
+
+@pytest.mark.parametrize(("name", "body"), BODIES.items(), ids=BODIES)
+def test_maps_that_only_blocks_by_rows_read_become_one_call(name: str, body: str, build: Build) -> None:
+    by_rows, whole = build(body)
+    assert ("rows_of_" in print_torch(by_rows)) is (name != "weights over queries")
+    assert "rows_of_" not in print_torch(whole)
+
+
+def saved(module: Architecture, length: int) -> int:
+    """The largest number of numbers of one tensor that training keeps until the backward pass."""
+    sizes = [0]
+
+    def pack(tensor: Tensor) -> Tensor:
+        sizes.append(tensor.untyped_storage().nbytes() // tensor.element_size())
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+        module(torch.randint(9, (1, length)), torch.randint(9, (1, 6)))
+    return max(sizes)
+
+
+@pytest.mark.parametrize("name", ["attention", "attention by distance", "a soft cap", "stick-breaking"])
+def test_training_keeps_no_map(name: str, build: Build, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(row_blocks, "_BLOCK", 128)
+    monkeypatch.setattr(row_blocks, "_KEPT", 0)
+    by_rows, whole = build(BODIES[name])
+    length = 100
+    assert saved(by_rows, length) < 20 * length
+    assert saved(whole, length) >= length**2
+
+
+def test_causal_rows_read_no_later_columns(build: Build, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(row_blocks, "_BLOCK", 1)
+    by_rows, _ = build(BODIES["a soft cap"])
+    columns: list[int] = []
+    original = type(by_rows.get_submodule("softmax_keys")).forward
+
+    def noted(self: nn.Module, x: Tensor, **keywords: Any) -> Any:  # Any: those of the block
+        columns.append(x.shape[2])
+        return original(self, x, **keywords)
+
+    monkeypatch.setattr(type(by_rows.get_submodule("softmax_keys")), "forward", noted)
+    by_rows(torch.randint(9, (1, 5)), torch.randint(9, (1, 6)))
+    assert columns == [1, 2, 3, 4, 5]
+
+
+def test_a_hook_sees_all_rows_at_once(build: Build, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(row_blocks, "_BLOCK", 1)
+    by_rows, whole = build(BODIES["attention"])
+    seen: list[Tensor] = []
+    for module in (by_rows, whole):
+        module.get_submodule("softmax_keys").register_forward_hook(lambda module, inputs, result: seen.append(result))
+        module(torch.arange(7)[None], torch.arange(6)[None])
+    close(*seen)
+
+
+def test_second_derivatives_are_those_of_whole_maps(build: Build, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(row_blocks, "_BLOCK", 40)
+    second = []
+    for module in build(BODIES["attention by distance"]):
+        weight = module.get_parameter("linear.weight")
+        y = module(torch.arange(7)[None], torch.arange(6)[None])
+        (first,) = torch.autograd.grad(y.square().sum(), weight, create_graph=True)
+        second.append(torch.autograd.grad(first.square().sum(), weight)[0])
+    close(*second)
+
+
+def test_a_users_elementwise_block_is_computed_by_rows(compiled: Compiled) -> None:
+    text = """
+    extern block doubled(x: data[d]) -> data[d]
+        reads x pointwise
+        python "own:Doubled"
+    model m[d = 8](x: tokens[n]) -> logits[n, classes] {
+        h = embed[d](x)
+        return linear[classes](weigh(softmax_keys(doubled(scores[2](h, h))), h))
+    }
+    """
+    module = compiled(text.replace("own:Doubled", f"{Path(__file__).stem}:Doubled"), plugins=True)
+    assert "rows_of_" in print_torch(module)
+
+
+class Doubled(nn.Module):
+    def __init__(self, *, d: int) -> None:
+        super().__init__()
+
+    def forward(self, x: Tensor) -> Tensor:
+        return 2 * x
