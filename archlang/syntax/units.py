@@ -223,7 +223,7 @@ class _Layout:
         if brace.line == line:
             return False
         following = next((each for each in self._tokens[index + 1 :] if each.line != line), None)
-        if following is None or (index + 1 < len(self._tokens) and self._tokens[index + 1] == "else"):
+        if following is None:
             return False
         if len(self._open) == 1 and is_first(self._tokens, index) and self._tokens[index].column == indent:
             return False  # the header of the lines after it is missing
@@ -401,10 +401,7 @@ class _Cutter:
             return False
         if is_nested or before in (*BINDERS, "return", "emit", "else"):
             return False
-        if token == "if":
-            line = takewhile(lambda each: each.line == token.line, self._tokens[place : place + _MOST_LINES])
-            return any(each.type == "LBRACE" for each in line)
-        return True
+        return token != "if"
 
     def _is_unknown_line(self, place: int, indent: int, continuing: frozenset[str]) -> bool:
         """Returns whether a line that begins as no other one does not go on with the line before it."""
