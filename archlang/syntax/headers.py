@@ -111,8 +111,7 @@ class Header:
         count = self._read_words()
         before, rest, place = self._tokens[count - 1], self._tokens[count:], self._tokens[count - 1].end_pos or 0
         if rest and rest[0].line == before.line and is_word(rest[0]) and rest[0] not in CLAUSE_WORDS:
-            if len(rest) > 1:  # else the name may be cut, too
-                self._feed.feed(rest[:1], ("LSQB", "LPAR", "ARROW", "PYTHON"))
+            self._feed.feed(rest[:1], ("LSQB", "LPAR", "ARROW", "PYTHON"))
             rest = rest[1:]
         elif rest and rest[0].line == before.line:
             self._feed.report_unexpected(self._tokens, count)
@@ -222,8 +221,6 @@ class Header:
             self._feed.silence(tokens[0])  # it may belong to an item whose header is missing
         size = len(self._stack.values)
         if not self._feed.feed(tokens, ("PYTHON", "LBRACE", "$END")):
-            if tokens[-1] == ",":
-                self._feed.commas.clear()  # half a clause may stand before the whole one
             if not (self._is_extern and self._feed.put_rest(tokens)):
                 self._feed.put_missing_line(size, tokens, self._is_extern)
 

@@ -55,6 +55,9 @@ class Recovery(Feed):
         elif self._is_recipe:
             self._read_recipe_header(header.tokens, word)
         else:
+            if word == "extern" and not self.feed(header.tokens[:2], ("NAME",)):
+                return
+            self.stack.cut(0)
             Header(self, header.tokens, word != "extern").read()
         if word in ITEM_WORDS[1:] and word != "extern":
             self._read_item_body(header, others)

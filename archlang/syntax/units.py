@@ -379,8 +379,6 @@ class _Cutter:
             if token in PART_WORDS and begins_line:
                 is_static = is_bound and (bool(parens) or column > indent)
                 return column <= outer and not is_static and not (before == "," and column > indent)
-            if token in PART_WORDS and not parens:
-                return is_named(following) and before.type in (*_ENDS_OF_VALUES, "LOG", "RBRACE")
             return begins_line and not parens and self._is_unknown_line(place, indent, _CONTINUING_PARTS)
         if begins_statement(self._tokens, place):
             return self._begins_statement(place, current, begins_line, bool(parens))
