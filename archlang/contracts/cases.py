@@ -10,8 +10,7 @@ from archlang.backend.lower.instances import find_class
 from archlang.diagnostics import Diagnostic
 from archlang.elaborate.binding import Binding
 from archlang.elaborate.bound_call import BoundCall
-from archlang.elaborate.model_size import ModelSize
-from archlang.elaborate.region_builder import Flow, RegionBuilder
+from archlang.elaborate.region_builder import Flow, ModelSize, RegionBuilder
 from archlang.elaborate.static_arguments import parameter_kind
 from archlang.graph.graph import Instance
 from archlang.names import library

@@ -192,32 +192,20 @@ class Binding:
         """Binds the sizes that a parameter's type names to those of an argument. Returns whether the type matches, with
         any value of a computed size, which `match_computed` compares."""
         written = parameter.type
-        block = self.declaration.name
-        expected = unparse(written)
         dimensions = self.written_sizes(written)
         if dimensions is None:
             return False
-        name = written.name
-        if name == "data":
-            if actual.name not in FEATURED:
-                self._misfit(span, block, parameter, expected, actual)
-                return False
+        if written.name == "data":
             family = (actual.name, actual.dims[:-1])
-            if self.family is not None and self.family != family and not parameter.variadic:
-                self._misfit(span, block, parameter, expected, actual)
-                return False
-            if self.family is not None and self.family != family:
-                self._misfit(span, block, parameter, f"{self.family[0]}[…]", actual)
+            if actual.name not in FEATURED or self.family not in (None, family):
+                is_other = parameter.variadic and actual.name in FEATURED and self.family is not None
+                self._misfit(span, parameter, actual, f"{self.family[0]}[…]" if is_other and self.family else "")
                 return False
             self.family = family
-            if parameter.variadic:
-                return True
-            return self._match_size(dimensions[0], actual.dims[-1], span, Axis.FEATURE)
-        if _constructor(name, len(dimensions)) != actual.name:
-            self._misfit(span, block, parameter, expected, actual)
+            return parameter.variadic or self._match_size(dimensions[0], actual.dims[-1], span, Axis.FEATURE)
+        if _constructor(written.name, len(dimensions)) != actual.name:
+            self._misfit(span, parameter, actual)
             return False
-        if name == "prob":
-            dimensions = written.dimensions
         # The part of chunks is written by those that cut them only.
         fits = [
             self._match_size(size, actual_size, span, axis)
@@ -225,10 +213,12 @@ class Binding:
         ]
         return all(fits)
 
-    def _misfit(self, span: Span, block: str, parameter: tree.InputParameter, expected: str, actual: Type) -> None:
+    def _misfit(self, span: Span, parameter: tree.InputParameter, actual: Type, expected: str = "") -> None:
+        block = self.declaration.name
         if actual.name in ISOLATED and parameter.type.name not in ISOLATED:
             self.report(mistakes.address_is_no_data(span, f"`{block}`", actual))
         else:
+            expected = expected or unparse(parameter.type)
             self.report(mistakes.wrong_type(span, block, parameter.name, expected, actual, parameter.span))
 
     def _match_size(self, written: tree.Expression, actual: Dim, span: Span, axis: Axis) -> bool:
@@ -391,28 +381,23 @@ class Binding:
 
     def length_names(self, parameter: tree.InputParameter) -> tuple[str, ...]:
         """The names of a parameter's lengths in order, "" for a length that is a static or a number."""
-        written = self.written_sizes(parameter.type)
-        if parameter.variadic or parameter.type.name == "data" or written is None:
-            return ()
-        axes = CONSTRUCTORS[_constructor(parameter.type.name, len(written))]
-        own = self.sizes_by_axis(parameter, Axis.LENGTH)
-        lengths = [size for size, axis in zip(written, axes, strict=False) if axis is Axis.LENGTH]
-        return tuple(size.text if isinstance(size, tree.Name) and size.text in own else "" for size in lengths)
+        sizes = self._sizes_of(parameter)
+        return tuple(name for name, axis in sizes if axis is Axis.LENGTH)
 
     def sizes_by_axis(self, parameter: tree.InputParameter, axis: Axis) -> list[str]:
         """The names that a parameter's type gives to its sizes of one kind of axis."""
+        return [name for name, size_axis in self._sizes_of(parameter) if name and size_axis is axis]
+
+    def _sizes_of(self, parameter: tree.InputParameter) -> list[tuple[str, Axis]]:
+        """The names of the sizes of a parameter's type, "" for one that is no name of its own, with their axes."""
         written = self.written_sizes(parameter.type)
         if parameter.variadic or written is None:
             return []
-        axes = (
-            (Axis.FEATURE,)
-            if parameter.type.name == "data"
-            else CONSTRUCTORS[_constructor(parameter.type.name, len(written))]
-        )
+        name = parameter.type.name
+        axes = (Axis.FEATURE,) if name == "data" else CONSTRUCTORS[_constructor(name, len(written))]
         return [
-            size.text
-            for size, size_axis in zip(written, axes, strict=False)
-            if size_axis is axis and isinstance(size, tree.Name) and size.text not in self.parameters
+            (size.text if isinstance(size, tree.Name) and size.text not in self.parameters else "", axis)
+            for size, axis in zip(written, axes, strict=False)
         ]
 
 

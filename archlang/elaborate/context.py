@@ -9,8 +9,7 @@ from archlang.diagnostics.effort import spend
 from archlang.elaborate import mistakes
 from archlang.elaborate.binding import Binding
 from archlang.elaborate.frame import Frame
-from archlang.elaborate.model_size import ModelSize
-from archlang.elaborate.region_builder import Flow, RegionBuilder
+from archlang.elaborate.region_builder import Flow, ModelSize, RegionBuilder
 from archlang.elaborate.static_arguments import settle
 from archlang.graph.graph import Instance
 from archlang.names.evaluate import Evaluator

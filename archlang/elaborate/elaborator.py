@@ -8,8 +8,7 @@ from archlang.elaborate.calls import Calls
 from archlang.elaborate.context import Context, Observe
 from archlang.elaborate.frame import Frame, InstancePaths
 from archlang.elaborate.loops import updated_names
-from archlang.elaborate.model_size import TooLarge
-from archlang.elaborate.region_builder import Flow
+from archlang.elaborate.region_builder import Flow, TooLarge
 from archlang.elaborate.statements import Statements
 from archlang.graph.graph import Graph
 from archlang.names import mistakes as name_mistakes

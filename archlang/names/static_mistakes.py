@@ -224,15 +224,6 @@ def path_with_brackets(span: Span, path: str) -> Diagnostic:
     return _rows.not_evaluable(span, reason, f"write `{path}`").with_edits(Edit(span, path))
 
 
-def divides_by_zero(span: Span) -> Diagnostic:
-    return _rows.not_evaluable(span, "this divides by zero", "divide by another number")
-
-
-def computed_at_run_time(span: Span, kind: str | None) -> Diagnostic:
-    """`span` is an expression in the place of a static of `kind`."""
-    return _rows.not_evaluable(span, "this is computed at run time", remedy_of_kind(kind))
-
-
 def size_too_large(span: Span) -> Diagnostic:
     reason = f"this size has more than {MOST_TERMS} terms, {MOST_FACTORS} factors in a term, or a factor above 2^53"
     return _rows.not_evaluable(span, reason, "make the size a static of the block")

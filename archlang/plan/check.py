@@ -22,7 +22,7 @@ from archlang.plan.inheritance import repeats_mistake_of_base
 from archlang.plan.planner import Bindings, Planner
 from archlang.plan.recipe import is_complete_optimizer
 from archlang.plan.search import check_search, check_search_points
-from archlang.plan.written_table import check_cells, check_table, repeats_mistake_of_averaged
+from archlang.plan.written_table import WrittenTable, repeats_mistake_of_averaged
 from archlang.source import Source, Span
 from archlang.syntax.tree import Definition, Extern, Name, Recipe, Table, Use
 
@@ -40,7 +40,7 @@ _OF_MISSING_STATEMENTS = frozenset({"E0216", "E0220", "E0222", "E0223", "E0224"}
 _OF_MISSING_LINES = frozenset({"E0302", "E0601", "E0610", "E0632", "E0635"})
 
 Item = Definition | Extern | Recipe | Table
-Check = Callable[[], None]
+Check = Callable[[], object]
 
 
 def check(path: str | Path, allow: Iterable[str | Path] = ()) -> tuple[Diagnostic, ...]:
@@ -236,8 +236,9 @@ def _checks(
     for table in [item for item in items if isinstance(item, Table)]:
         if bodies.is_sound(table, resolved):
             continue
-        yield table, partial(check_table, cells, table)
-        points.append(partial(check_cells, cells, table))
+        written = WrittenTable(cells, table)
+        yield table, written.check
+        points.append(written.check_cells)
 
 
 def _own_declarations(resolved: ResolvedFile) -> Sequence[Declaration]:

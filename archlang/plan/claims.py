@@ -12,7 +12,7 @@ from archlang.plan import mistakes
 from archlang.plan.measures import FRACTIONS, Measures, is_group
 from archlang.plan.plan import PublishedResult
 from archlang.plan.recipe import ResolvedRecipe, report_repeated
-from archlang.plan.table_parts import read_table
+from archlang.plan.variations import read_table
 from archlang.syntax.expression_text import expression_text
 from archlang.syntax.tree import Claim, Expression, Name, Number, Range, Row, Setting, Unary
 from archlang.types import Dim
@@ -32,12 +32,7 @@ def check_claims(recipe: ResolvedRecipe, measures: Measures | None) -> None:
         if claim.metric.text.endswith(".loss") and (claim.index is not None or any(map(is_group, claim.at))):
             recipe.report(mistakes.measured_as_a_whole(claim.metric.span, claim.metric.text, "split"))
         report_repeated(claim.at, recipe.report)
-        for number in (claim.value, claim.deviation):
-            if number is not None and literal(number) is None:
-                recipe.report(mistakes.claim_without_number(number.span))
-        if claim.deviation is not None and (literal(claim.deviation) or 0) < 0:
-            recipe.report(mistakes.negative_deviation(claim.deviation.span))
-        check_fraction(claim.metric.text, (claim.value, claim.deviation), recipe.report)
+        check_numbers(claim.metric.text, (claim.value, claim.deviation), recipe.report)
         for setting in claim.at:
             if measures is not None and is_group(setting) and setting.path.parts[0] in measures.splits:
                 measures.check_group(setting.path, claim.metric.text, recipe.report)
@@ -45,18 +40,30 @@ def check_claims(recipe: ResolvedRecipe, measures: Measures | None) -> None:
                 recipe.has_static(setting.path, also=("test", "valid"))
 
 
-def check_fraction(metric: str, numbers: Sequence[Expression | None], report: Report, most: float = 1) -> None:
-    """Reports a number that is negative, or a number or its deviation that is larger than `most`, although the metric
-    is a fraction."""
-    if metric.rpartition(".")[2] not in FRACTIONS:
-        return
-    value = numbers[0]
-    if value is not None and (literal(value) or 0) < 0:
-        report(mistakes.negative_fraction(value.span, metric))
-        return
-    written = [number for number in numbers if isinstance(number, Number)]
-    if any(number.value > most for number in written):
-        report(mistakes.not_a_fraction([number.span for number in written], metric))
+def check_numbers(
+    metric: str,
+    numbers: tuple[Expression | None, Expression | None],
+    report: Report,
+    *,
+    most: float = 1,
+    of_row: bool = False,
+) -> bool:
+    """Reports what is no number in a claim, a negative deviation, and, if the metric is a fraction, a number that is
+    negative or larger than `most`. Returns whether both are numbers; a row may have `-` in place of one."""
+    value, deviation = numbers
+    wrong = [number for number in numbers if number is not None and literal(number) is None]
+    for number in wrong:
+        report(mistakes.claim_without_number(number.span, of_row=of_row))
+    if deviation is not None and (literal(deviation) or 0) < 0:
+        report(mistakes.negative_deviation(deviation.span, of_row=of_row))
+        wrong.append(deviation)
+    if metric.rpartition(".")[2] in FRACTIONS:
+        written = [number for number in numbers if isinstance(number, Number)]
+        if value is not None and (literal(value) or 0) < 0:
+            report(mistakes.negative_fraction(value.span, metric))
+        elif any(number.value > most for number in written):
+            report(mistakes.not_a_fraction([number.span for number in written], metric))
+    return not wrong
 
 
 def check_agreement(recipe: ResolvedRecipe, of_tables: Iterable[Claim], point: Mapping[str, Setting]) -> None:

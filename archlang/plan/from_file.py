@@ -19,7 +19,7 @@ from archlang.plan.planner import Planner
 from archlang.plan.recipe import read_parts, resolve_recipe
 from archlang.plan.search import SearchPlan, plan_spaces
 from archlang.plan.table import TablePlan
-from archlang.plan.written_table import plan_written_table
+from archlang.plan.written_table import WrittenTable
 from archlang.plugins import Plugins
 from archlang.source import Span, on_command_line
 from archlang.syntax.tree import Setting
@@ -141,7 +141,7 @@ def _plan_table(cells: CellPlanner, report: DiagnosticLog, name: str | None, rec
     table = resolved.tables.get(name) if name else next(iter(resolved.tables.values()), None)
     if recipes or table is None:
         return _without_errors(plan_derived_table(cells, recipes), report)
-    return _without_errors(plan_written_table(cells, table), report)
+    return _without_errors(WrittenTable(cells, table).plan(), report)
 
 
 def bind_task(

@@ -18,7 +18,6 @@ from archlang.names import mistakes as name_mistakes
 from archlang.names.resolve import ResolvedFile
 from archlang.plan import mistakes
 from archlang.plan.claims import check_agreement, check_claimed_groups, check_claims, published_results, row_claims
-from archlang.plan.grid import spread
 from archlang.plan.inheritance import with_base
 from archlang.plan.measures import Measures
 from archlang.plan.model_graphs import ModelGraphs, have_same_weights
@@ -35,7 +34,7 @@ from archlang.plan.rules import (
     check_seeds,
 )
 from archlang.plan.statics import bind, bound_extern, given_statics, given_weights, model_statics
-from archlang.plan.variations import VariedStatic, check_variations, values_by_path, varied_statics
+from archlang.plan.variations import VariedStatic, check_variations, spread, values_by_path, varied_statics
 from archlang.plugins import NO_PLUGINS, Plugins
 from archlang.source import Span
 from archlang.syntax.tree import Claim, Recipe, Setting

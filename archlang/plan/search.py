@@ -9,12 +9,11 @@ from archlang.diagnostics import Diagnostic
 from archlang.diagnostics.effort import TooMuchWork
 from archlang.elaborate.static_arguments import plain
 from archlang.plan import mistakes
-from archlang.plan.grid import spread
 from archlang.plan.inheritance import Part
 from archlang.plan.plan import Plan
 from archlang.plan.planner import Planner
 from archlang.plan.recipe import report_repeated
-from archlang.plan.variations import check_repeated_values
+from archlang.plan.variations import check_repeated_values, spread
 from archlang.source import Span
 from archlang.syntax import tree
 from archlang.syntax.expression_text import expression_text

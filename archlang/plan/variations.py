@@ -1,7 +1,12 @@
-"""The values that a recipe's `vary` lists."""
+"""The values that `vary` of a recipe and `columns` of a table list, and the points that a check plans of them."""
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice, product
+from math import prod
+from random import Random
 
+from archlang.diagnostics import Report
 from archlang.diagnostics.effort import spend
 from archlang.elaborate.static_arguments import plain
 from archlang.names import mistakes as name_mistakes
@@ -9,7 +14,19 @@ from archlang.plan import mistakes
 from archlang.plan.recipe import ResolvedRecipe, report_repeated
 from archlang.source import Span
 from archlang.syntax.expression_text import expression_text
-from archlang.syntax.tree import Expression, ListOf, Name, Number, Range, Setting
+from archlang.syntax.tree import (
+    Column,
+    Columns,
+    Expression,
+    ListOf,
+    Name,
+    Number,
+    Range,
+    Row,
+    Setting,
+    Table,
+    Variation,
+)
 from archlang.types.statics import Interval, StaticValue
 
 # A range after `vary` has at most this many values.
@@ -88,3 +105,83 @@ def _integers(recipe: ResolvedRecipe, interval: Interval, span: Span) -> tuple[E
     spend(min(count, MOST_VARIED))
     last = min(interval.high, interval.low + MOST_VARIED - 1)
     return tuple(Number(value=n, text=str(n), span=span) for n in range(interval.low, last + 1))
+
+
+@dataclass(frozen=True)
+class TableParts:
+    """The rows and columns of a table. `is_sound` is False if the values of its `columns` have a mistake, or a line
+    could not be read."""
+
+    table: Table
+    rows: tuple[Row, ...]
+    columns: tuple[Column, ...]
+    is_sound: bool
+
+
+def read_table(table: Table, report: Report) -> TableParts:
+    """Returns the rows and columns of a table; reports `columns` without values, and with too many."""
+    rows = tuple(part for part in table.parts if isinstance(part, Row))
+    columns: list[Column] = []
+    is_sound = table.is_whole
+    for part in table.parts:
+        if isinstance(part, Column):
+            columns.append(part)
+        elif isinstance(part, Columns):
+            values = [_values(place, report) for place in part.at]
+            count = prod(map(len, values))
+            if count > MOST_VARIED:
+                report(mistakes.too_many_varied(part.span, count, MOST_VARIED, "columns"))
+            is_sound &= 0 < count <= MOST_VARIED
+            if count <= MOST_VARIED:
+                columns += _spread(part, values)
+    return TableParts(table, rows, tuple(columns), is_sound)
+
+
+def _spread(part: Columns, values: Sequence[Sequence[Setting]]) -> Iterator[Column]:
+    varied = [isinstance(place, Variation) for place in part.at]
+    for at in product(*values):
+        spend()
+        shown = [expression_text(setting.value) for setting, is_shown in zip(at, varied, strict=True) if is_shown]
+        title = ", ".join([part.title] * bool(part.title) + shown)
+        yield Column(title=title, metric=part.metric, at=at, best_of=part.best_of, span=part.span)
+
+
+def _values(place: Setting | Variation, report: Report) -> Sequence[Setting]:
+    if isinstance(place, Setting):
+        return [place]
+    match place.values:
+        case ListOf(items=items):
+            values: Sequence[Expression] = items
+        case Range(low=Number(value=int(low)), high=Number(value=int(high)), span=span):
+            count = high - low + 1
+            if count > MOST_VARIED:
+                report(mistakes.too_many_varied(span, count, MOST_VARIED, "columns"))
+                return []
+            values = [Number(value=n, text=str(n), span=span) for n in range(low, high + 1)]
+        case _:
+            values = ()
+    if not values:
+        report(name_mistakes.nothing_to_vary(place.values.span, place.values.span.text.startswith("[")))
+    return [Setting(path=place.path, value=value, span=value.span) for value in values]
+
+
+# A check plans at most this many points of a recipe, values of a search, or cells of a table.
+MOST_POINTS = 256
+
+
+def spread(sizes: Sequence[int], most: int = MOST_POINTS) -> Iterator[tuple[int, ...]]:
+    """Yields distinct indices into a grid with these sizes, the first corner first. If the grid has more than `most`
+    points, yields a Latin hypercube sample of them: each index of each axis at least once, or as many as fit."""
+    if prod(sizes) <= most:
+        yield from product(*map(range, sizes))
+        return
+    axes = [_shuffled_indices(size, most, Random(axis)) for axis, size in enumerate(sizes)]
+    first = (0,) * len(sizes)
+    yield from islice(dict.fromkeys([first, *zip(*axes, strict=True)]), most)
+
+
+def _shuffled_indices(size: int, count: int, random: Random) -> list[int]:
+    """Returns `count` indices of an axis, evenly spaced from end to end, in random order."""
+    indices = [index * (size - 1) // (count - 1) if size > count else index % size for index in range(count)]
+    random.shuffle(indices)
+    return indices

@@ -13,14 +13,13 @@ from archlang.editor.pieces import Pieces
 from archlang.names.library import PACKAGE
 from archlang.names.resolve import Declaration
 from archlang.plan import check as plan_check
-from archlang.plan.cells import CellPlanner
 from archlang.plan.checked_bodies import CheckedBody
 from archlang.plan.planner import Planner
-from archlang.plan.written_table import check_table
+from archlang.plan.written_table import WrittenTable
 from archlang.source import Source, Span
 from archlang.syntax.parser import ParsedItem, TextItem, parse_item, parse_tolerantly
 from archlang.syntax.printer import Item, format_program, item_text
-from archlang.syntax.tree import Definition, Missing, Program, Recipe, Table
+from archlang.syntax.tree import Definition, Missing, Program, Recipe
 from archlang.syntax.walk import walk
 from benchmarks.editor import texts
 
@@ -208,18 +207,19 @@ def test_only_recipes_and_tables_that_name_what_has_changed_are_checked(
     names: list[str] = []
     check_recipe = plan_check._check_recipe
 
-    def recipe(make_planner: Callable[[], Planner], points: list[Callable[[], None]]) -> None:
+    def recipe(make_planner: Callable[[], Planner], points: list[Callable[[], object]]) -> None:
         names.append(make_planner().recipe.name)
         check_recipe(make_planner, points)
 
-    def table(cells: CellPlanner, item: Table) -> None:
-        names.append(item.name)
-        check_table(cells, item)
+    class Written(WrittenTable):
+        def check(self) -> bool:
+            names.append(self._table.name)
+            return super().check()
 
     text = PLANS.replace(before, after, 1)
     expected = Document("m.arch", text).diagnostics
     monkeypatch.setattr(plan_check, "_check_recipe", recipe)
-    monkeypatch.setattr(plan_check, "check_table", table)
+    monkeypatch.setattr(plan_check, "WrittenTable", Written)
     assert Document("m.arch", text, memory=memory).diagnostics == expected
     assert names == checked
 
