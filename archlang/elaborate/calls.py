@@ -220,9 +220,9 @@ class Calls:
         variadic = bool(inputs) and inputs[-1].variadic
         if len(arguments) < required or (len(arguments) > len(inputs) and not variadic):
             expected = _expected(required, len(inputs), variadic)
-            written = _written(inputs)
+            missing = _written(inputs) if len(arguments) < len(inputs) else ()
             self._report(
-                mistakes.wrong_number_of_arguments(span, item.name, expected, len(arguments), written, item.name_span)
+                mistakes.wrong_number_of_arguments(span, item.name, expected, len(arguments), missing, item.name_span)
             )
             return None
         paired = _with_defaults(arguments, inputs)

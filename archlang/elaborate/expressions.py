@@ -65,7 +65,7 @@ class Expressions:
                     place = Span(expression.span.source, inside[0].start, inside[-1].end)
                     self._report(mistakes.input_in_brackets(expression.span, callee.text, place, required))
                 elif len(callee.parts) > 1 and isinstance(frame.find(callee.parts[0])[1], Flow):
-                    self._report(name_mistakes.size_of_value(callee.span, callee.text))
+                    self._report(name_mistakes.size_of_value(callee.span, callee.parts[0], ".".join(callee.parts[1:])))
                 elif _is_list(frame.binding.lookup(callee.text)):
                     self._report(mistakes.static_indexed(expression.span, callee.text))
                 else:

@@ -84,11 +84,11 @@ class Facts:
                 continue  # lengths are allowed in some costs only
             self._check_number(self._evaluator_of(cost.quantity), cost.value, 0, cost.test)
             if item.pure and cost.quantity == "parameters":
-                self._report(mistakes.pure_with_weights(cost.span, item.name, item.pure_span or item.name_span))
+                self._report(mistakes.pure_with_weights(cost.span, item.name, item.pure_span))
         for maps in item.maps:
             self._check_number(self._evaluator, maps.width, 1, maps.test)
             if item.pure:
-                self._report(mistakes.pure_with_weights(maps.span, item.name, item.pure_span or item.name_span))
+                self._report(mistakes.pure_with_weights(maps.span, item.name, item.pure_span))
             for name in maps.names:
                 self._check_input(name.span, name.input)
                 self._check_type(name.span, name.input, ("seq", "vec", "data"))

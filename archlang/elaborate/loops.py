@@ -267,7 +267,7 @@ class Loops:
                 growth = Growth.of(length, last.type.lengths[0], chunk)
                 if growth is None or growth.each.names & self._lengths(inner):
                     state = Type("seq", (length, *kind.dims[1:]))
-                    self._report(mistakes.no_growth(last.span, name, state, last.type))
+                    self._report(mistakes.no_growth(last.span, name, state, last.type, state == last.type))
                 else:
                     kind = Type("seq", (kind.lengths[0] + growth.total(scanned, chunk), *kind.dims[1:]))
             types.append(kind)

@@ -104,9 +104,9 @@ def _check_extern(declaration: Declaration, item: Extern, report: Report) -> Non
                 )
     for caveat in item.caveats:
         if caveat.kind not in CAVEATS:
-            report(mistakes.unknown_caveat(caveat.span, caveat.kind))
+            report(mistakes.unknown_caveat(caveat.span, caveat.kind, CAVEATS[:3]))
         if item.pure and caveat.kind in ("random", "training"):
-            report(mistakes.pure_but_random(caveat.span, item.name, item.pure_span or item.name_span))
+            report(mistakes.pure_but_random(caveat.span, item.name, item.pure_span))
     binding = Binding(declaration, item.name_span, {}, report, lambda call, target: None, generic=True)
     sizes: set[str] = set()
     for parameter in item.signature.inputs:

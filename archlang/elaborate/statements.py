@@ -54,7 +54,9 @@ class Statements:
         """Elaborates statements in order. Reports those after a `return`."""
         for statement in statements:
             if frame.returned is not None and not isinstance(statement, Missing):
-                self._report(name_mistakes.unreachable(statement.span, frame.returned[1], statements[-1].span))
+                self._report(
+                    name_mistakes.unreachable(statement.span, frame.returned[1], statement.span.to(statements[-1].span))
+                )
                 return
             self._statement(statement, frame)
 

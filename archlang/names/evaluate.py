@@ -175,7 +175,7 @@ class Evaluator:
         if declaration is not None:
             return self.configure(call, declaration)
         if len(callee.parts) > 1 and isinstance(self.lookup(callee.parts[0]), Data):
-            return self._refused(mistakes.size_of_value(callee.span, callee.text))
+            return self._refused(mistakes.size_of_value(callee.span, callee.parts[0], ".".join(callee.parts[1:])))
         return self._refused(mistakes.unknown_block(callee.span, callee.text, self.file.names()))
 
     def _range(self, node: tree.Range, low: Value, high: Value) -> Value:

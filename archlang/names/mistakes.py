@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
 from archlang.diagnostics import Diagnostic, Edit, Label
-from archlang.diagnostics.edits import insertion, used, without_item, without_lines, word_in
+from archlang.diagnostics.edits import insertion, used, without_item, word_in
 from archlang.diagnostics.messages import Message, Messages
 from archlang.diagnostics.names import did_you_mean, is_short, is_typing_error, listed, meant_names, misspelt
 from archlang.names.library import block_called, outside_prelude
@@ -45,13 +45,6 @@ def _spelt_otherwise(name: str, possible: Iterable[str]) -> str | None:
     """Returns the block whose name differs by case and underscores only, as `rms_norm` from `nn.RMSNorm`."""
     letters = name.rpartition(".")[2].lower().replace("_", "")
     return next((each for each in sorted(possible) if each != name and each.replace("_", "") == letters), None)
-
-
-def size_of_value(span: Span, name: str) -> Diagnostic:
-    """`name` begins with a value, as `h.shape`."""
-    value = name.partition(".")[0]
-    remedy = f"the type of `{value}` names its sizes, as `seq[n, d]` names `d`"
-    return Diagnostic("E0202", f"`{value}` has no `{name.partition('.')[2]}`", span, "no such size", remedy=remedy)
 
 
 def unknown_block(
@@ -148,14 +141,6 @@ def unknown_library_file(span: Span, name: str, possible: Iterable[str]) -> Diag
     return diagnostic.with_edits(Edit(span, by_end[near]), is_safe=is_safe)
 
 
-def no_model(span: Span, blocks: Sequence[str]) -> Diagnostic:
-    """`blocks` are those of the file, each of which can be chosen by name."""
-    remedy = "write `model name(x: tokens[n]) -> … { … }`"
-    if blocks:
-        remedy += f", or choose a block, as in `--model {blocks[0]}`; the blocks are {listed(blocks)}"
-    return Diagnostic("E0214", "this file has no model", span, "no model", remedy=remedy)
-
-
 def unknown_choice(span: Span, name: str, models: Sequence[str], blocks: Sequence[str]) -> Diagnostic:
     """A name of no model or block of a file, where either can be chosen."""
     parts = [f"the {kind} are {listed(names)}" for kind, names in (("models", models), ("blocks", blocks)) if names]
@@ -191,14 +176,6 @@ def no_return(span: Span, name: str, last: tuple[Span, str] | None) -> Diagnosti
     return diagnostic.with_edits(insertion(statement.source, statement.end, text))
 
 
-def unreachable(span: Span, returned: Span, last: Span) -> Diagnostic:
-    """`last` is the last of the statements after `return`, `span` the first."""
-    message = "statements after `return`"
-    remedy = "move `return` to the end, or delete the statements after it"
-    diagnostic = Diagnostic("E0217", message, span, "unreachable", (Label(returned, "returns here"),), remedy)
-    return diagnostic.with_edits(without_lines(span.to(last)))
-
-
 def state_not_updated(span: Span, name: str, word: str, updated: Collection[str] = ()) -> Diagnostic:
     """`updated` are the names that the body updates."""
     message = f"the {word} `{name}` is never updated in the loop"
@@ -224,12 +201,6 @@ def not_carried(span: Span, name: str, loop: Span, not_updated: Sequence[str]) -
     truncated = re.search(r"\s+truncated\b", loop.text)
     end = loop.start + truncated.start() if truncated else loop.end
     return diagnostic.with_edits(insertion(loop.source, end, f" carry {name}"), is_safe=True)
-
-
-def unused_use(use: Span, path: Span) -> Diagnostic:
-    message = f"nothing here comes from `{path.text.strip(chr(34))}`"
-    diagnostic = Diagnostic("W0201", message, path, "unused", remedy="delete the line")
-    return diagnostic.with_edits(without_lines(use), is_safe=True)
 
 
 def unused_result(loop: Span) -> Diagnostic:

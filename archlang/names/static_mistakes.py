@@ -5,9 +5,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from archlang.diagnostics import Diagnostic, Edit, Label
-from archlang.diagnostics.edits import features_declared, insertion, is_in_signature, static_set, without_item, word_in
+from archlang.diagnostics.edits import features_declared, insertion, is_in_signature, static_set, word_in
 from archlang.diagnostics.messages import Message, Messages
-from archlang.diagnostics.names import did_you_mean, listed, misspelt, plural
+from archlang.diagnostics.names import did_you_mean, listed, misspelt
 from archlang.names.library import static_called
 from archlang.source import Span
 from archlang.source.source import SETTING
@@ -188,14 +188,6 @@ def where_violated(
         return Diagnostic("E0304", f"{condition}, which `{block}` requires, never holds", written, remedy="delete it")
     diagnostic = Diagnostic("E0304", message, span, "does not hold", labels, remedy)
     return diagnostic if near is None else misspelt(diagnostic, facts[0][1], possible)
-
-
-def too_many_statics(span: Span, block: str, count: int, declared: Span | None) -> Diagnostic:
-    labels = (Label(declared, f"`{block}` is declared here"),) if declared else ()
-    allowed = "no statics" if count == 0 else f"at most {plural(count, 'static')}"
-    message = f"`{block}` takes {allowed}"
-    diagnostic = Diagnostic("E0305", message, span, "too many statics", labels, "delete it, or set a static by name")
-    return diagnostic.with_edits(without_item(span))
 
 
 def static_without_name(span: Span, name: str | None) -> Diagnostic:

@@ -72,7 +72,7 @@ def unused_uses(resolved: ResolvedFile) -> Iterator[Diagnostic]:
     for use, names in resolved.uses:
         # A comment that names it counts, too.
         if words.isdisjoint(names):
-            yield mistakes.unused_use(use.span, use.path_span)
+            yield mistakes.unused_use(use.path_span, use.path, use.span)
 
 
 _WORD = re.compile(r"[A-Za-z_][\w.]*")

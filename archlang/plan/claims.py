@@ -13,6 +13,7 @@ from archlang.plan.measures import FRACTIONS, Measures, is_group
 from archlang.plan.plan import PublishedResult
 from archlang.plan.recipe import ResolvedRecipe, report_repeated
 from archlang.plan.variations import read_table
+from archlang.source import Span
 from archlang.syntax.expression_text import expression_text
 from archlang.syntax.tree import Claim, Expression, Name, Number, Range, Row, Setting, Unary
 from archlang.types import Dim
@@ -51,12 +52,14 @@ def check_numbers(
     """Reports what is no number in a claim, a negative deviation, and, if the metric is a fraction, a number that is
     negative or larger than `most`. Returns whether both are numbers; a row may have `-` in place of one."""
     value, deviation = numbers
-    wrong = [number for number in numbers if number is not None and literal(number) is None]
-    for number in wrong:
-        report(mistakes.claim_without_number(number.span, of_row=of_row))
+    wrong = [(number, False) for number in numbers if number is not None and literal(number) is None]
     if deviation is not None and (literal(deviation) or 0) < 0:
-        report(mistakes.negative_deviation(deviation.span, of_row=of_row))
-        wrong.append(deviation)
+        wrong.append((deviation, True))
+    for number, is_negative in wrong:
+        span = number.span
+        last_line = span.text.rpartition("\n")[2].lstrip()  # a `-` before it is no number of its own
+        place = Span(span.source, span.end - len(last_line), span.end)
+        report(mistakes.bad_claim(place, of_row, is_negative))
     if metric.rpartition(".")[2] in FRACTIONS:
         written = [number for number in numbers if isinstance(number, Number)]
         if value is not None and (literal(value) or 0) < 0:

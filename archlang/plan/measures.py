@@ -64,7 +64,7 @@ class Measures:
         task, and metrics of the user's own with the name of another one. `span` is the place of a setting without
         one."""
         if TRAIN in self.empty:
-            report(mistakes.empty_split(span, self.task, TRAIN))
+            report(mistakes.empty_split(span, self.task, TRAIN, None))
         self._check_loss(train, span, report)
         for name in self.taken:
             report(mistakes.metric_twice(train["metrics"].span or span, name))
@@ -93,7 +93,7 @@ class Measures:
             report(mistakes.train_not_measured(span, metric, possible))
         elif split in self.empty:
             others = [f"{name}.{metric}" for name in possible if selects and name not in (*self.empty, TRAIN)]
-            report(mistakes.empty_split(span, self.task, split, others))
+            report(mistakes.empty_split(span, self.task, split, next(iter(others), None)))
         elif metric not in metrics:
             is_late = metric in self.metrics
             report(mistakes.unknown_metric(span, self.task, split, metric, metrics, is_late, selects))

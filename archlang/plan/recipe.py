@@ -151,7 +151,11 @@ class ResolvedRecipe:
         choice, inherited = self.parts.choices.get(word), self._inherited_paths.get(path.text)
         if choice is not None and inherited is not None and self.parts.recipe.span.contains(choice.span):
             line, span = inherited
-            self.report(mistakes.static_lost(choice.value.span, self.name, path.text, line, span))
+            self.report(
+                mistakes.static_lost(
+                    choice.value.span, self.name, path.text, line, span, word, path.text.partition(".")[2]
+                )
+            )
         else:
             self.report(name_mistakes.unknown_path(path.span, path.text, self.parameters))
         return False

@@ -172,7 +172,11 @@ class WrittenTable:
         """Returns whether the table has rows (or columns) with different titles; reports if not."""
         table = self._table
         if not parts and table.is_whole:
-            self._report(mistakes.empty_table(table.name_span, table.name, word, example, table.span))
+            self._report(
+                mistakes.empty_table(
+                    table.name_span, table.name, word, example, table.span if word == "column" else None
+                )
+            )
         first: dict[str, Span] = {}
         for part in parts:
             if part.title in first:
@@ -212,7 +216,7 @@ class WrittenTable:
                     if row_text != text and not self._cells.have_equal_values(recipe, row_setting, setting):
                         self._report(
                             mistakes.row_contradicts_column(
-                                row.title, row_setting.span, column.title, setting.span, path
+                                setting.span, row.title, row_setting.span, column.title, path
                             )
                         )
                         agrees = False
