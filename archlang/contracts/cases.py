@@ -226,9 +226,10 @@ class _Search:
             return None
         builder = RegionBuilder(ModelSize())
         flows = [Flow(builder, name, kinds[name], span) for name in arguments]
-        result, instance = BoundCall(problems.append, binding, flows).result(BLOCK, item.python_span)
-        if problems or result is None or instance is None:
+        bound = BoundCall(problems.append, binding, flows).result(BLOCK, item.python_span)
+        if problems or bound is None:
             return None
+        result, instance = bound
         order = {name: index for index, name in enumerate(kinds)}
         return Case(
             self.declaration,

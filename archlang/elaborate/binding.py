@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from archlang.diagnostics import Diagnostic, Report, ignore
 from archlang.elaborate import mistakes
 from archlang.elaborate.static_arguments import is_features_of_result, parameter_kind, static_value
-from archlang.names import static_mistakes
+from archlang.names import mistakes as name_mistakes
 from archlang.names.evaluate import Evaluator
 from archlang.names.resolve import Declaration
 from archlang.names.values import BlockValue, Bound, Data, Length, Unknown, Value, describe, show
@@ -100,7 +100,7 @@ class Binding:
             return Bound(Dim.of(parameter.name) if kind == "int" else Unknown(kind or ""), parameter.span)
         if kind is not None or parameter.kind is None:
             self.report(
-                static_mistakes.missing_static(
+                name_mistakes.missing_static(
                     self.call,
                     parameter.name,
                     kind or "static",
@@ -165,9 +165,9 @@ class Binding:
             possible = [unparse(item) for item in condition.right.items]
         names = [node for node in walk(condition) if isinstance(node, tree.Name)]
         if not facts and names:
-            return static_mistakes.unknown_static_name(names[0].span, names[0].text, self.known())
+            return name_mistakes.unknown_static_name(names[0].span, names[0].text, self.known())
         span = next((place for _, _, place in facts if place is not None), self.call)
-        return static_mistakes.where_violated(
+        return name_mistakes.where_violated(
             span, f"`{unparse(condition)}`", self.declaration.name, facts, condition.span, possible
         )
 
@@ -333,7 +333,7 @@ class Binding:
         if isinstance(written, tree.Call) and written.callee.text == "sum" and written.arguments and features:
             total = Dim.total(features)
             if total.is_unwieldy:
-                self.report(static_mistakes.size_too_large(self.call))
+                self.report(name_mistakes.size_too_large(self.call))
                 return None
             return total
         if isinstance(written, tree.Name) and len(written.parts) == 1 and self.lookup(written.text) is None:
@@ -350,7 +350,7 @@ class Binding:
         if isinstance(value, Dim):
             return value
         if value is not None and not isinstance(value, Unknown):
-            self.report(static_mistakes.wrong_kind(written.span, "a size", "int", describe(value), None))
+            self.report(name_mistakes.wrong_kind(written.span, "a size", "int", describe(value), None))
         return None
 
     def bind_size(self, name: str, bound: Bound, axis: Axis) -> None:

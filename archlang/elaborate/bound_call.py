@@ -31,8 +31,8 @@ class BoundCall:
     binding: Binding
     arguments: list[Flow]
 
-    def result(self, path: str, span: Span) -> tuple[Type | None, Instance | None]:
-        """Returns the type of the result, and the instance of the extern block at `path`; two None after a mistake."""
+    def result(self, path: str, span: Span) -> tuple[Type, Instance] | None:
+        """Returns the type of the result, and the instance of the extern block at `path`; None after a mistake."""
         item = self.binding.declaration.item
         assert isinstance(item, Extern)
         inputs = item.signature.inputs
@@ -40,11 +40,9 @@ class BoundCall:
         if inputs and inputs[-1].variadic:
             features = [size for value in self.arguments[len(inputs) - 1 :] if (size := value.type.feature) is not None]
         kind = None if item.signature.result is None else self.binding.type(item.signature.result, features)
-        if kind is None:
-            return None, None
-        statics = self._statics(item, span)
-        if statics is None:
-            return None, None
+        statics = None if kind is None else self._statics(item, span)
+        if kind is None or statics is None:
+            return None
         sizes = {
             name: self.binding.sizes[name].value
             for parameter in inputs

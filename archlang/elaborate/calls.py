@@ -113,18 +113,6 @@ class Calls:
         frame: Frame,
     ) -> Flow | None:
         """Applies what `callee` names to values with their places. Returns the result, None after a mistake."""
-        result = self._apply(callee, statics, values, span, frame)
-        self._context.observe(span, result)
-        return result
-
-    def _apply(
-        self,
-        callee: Name,
-        statics: Sequence[StaticArgument],
-        values: Sequence[tuple[Flow | None, Span]],
-        span: Span,
-        frame: Frame,
-    ) -> Flow | None:
         target = self.target(callee, frame, [None if value is None else value.type for value, _ in values])
         if target is None:
             return None
@@ -158,7 +146,11 @@ class Calls:
         equal call; None after a mistake."""
 
         def bind() -> tuple[Type, Instance] | None:
-            return self._bind_extern(block, arguments, callee, path, span)
+            call = self.bind(block, arguments, span)
+            if call is not None and gives_probabilities(block.declaration.item):
+                self._report(mistakes.halting_block_applied(callee.span, block.declaration.name))
+                return None
+            return None if call is None else call.result(path, span)
 
         key = _key_of_call(block, [value.type for value, _ in arguments], self._context.may_be_unknown)
         if key is None:
@@ -167,18 +159,6 @@ class Calls:
         before = self._context.reported
         with unlimited():  # the call costs the same, known or not
             return _known_calls.get(key, bind, lambda: self._context.reported == before)
-
-    def _bind_extern(
-        self, block: BlockValue, arguments: Sequence[tuple[Flow, Span]], callee: Name, path: str, span: Span
-    ) -> tuple[Type, Instance] | None:
-        call = self.bind(block, arguments, span)
-        if call is None:
-            return None
-        if gives_probabilities(block.declaration.item):
-            self._report(mistakes.halting_block_applied(callee.span, block.declaration.name))
-            return None
-        kind, instance = call.result(path, span)
-        return None if kind is None or instance is None else (kind, instance)
 
     def _apply_composed(
         self, declaration: Declaration, call: BoundCall, path: str, span: Span, frame: Frame

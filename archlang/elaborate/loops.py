@@ -126,9 +126,10 @@ class Loops:
             return None
         path = shared.path if shared else frame.paths.unused(callee.parts[-1])
         call = self._calls.bind(block, inputs, by.span)
-        kind, instance = (None, None) if call is None else call.result(path, by.span)
-        if kind is None or instance is None:
+        result = None if call is None else call.result(path, by.span)
+        if result is None:
             return None
+        kind, instance = result
         if not is_result(kind):
             self._report(mistake(by.span, item.name))
             return None

@@ -12,7 +12,7 @@ from archlang.elaborate.facts import Facts
 from archlang.elaborate.static_arguments import parameter_kind
 from archlang.graph.facts import POSITIONS
 from archlang.names import mistakes as name_mistakes
-from archlang.names import resolve, static_mistakes
+from archlang.names import resolve
 from archlang.names.resolve import Declaration, ResolvedFile, is_shipped
 from archlang.names.values import KINDS, Bound
 from archlang.source import Source, Span
@@ -46,9 +46,9 @@ def check_signature(declaration: Declaration, report: Report) -> None:
         first.setdefault(name, span)
     for static in signature.statics:
         if static.kind is not None and static.kind not in KINDS:
-            report(static_mistakes.unknown_kind(static.span, static.kind, KINDS))
+            report(name_mistakes.unknown_kind(static.span, static.kind, KINDS))
         elif static.kind is None and parameter_kind(static, declaration.file) is None:
-            report(static_mistakes.unclear_kind(static.span, static.name))
+            report(name_mistakes.unclear_kind(static.span, static.name))
         if item.word == "model" and static.name in ("classes", "vocab"):
             report(mistakes.static_of_task_model(static.span, static.name, item.name))
     _check_sizes(declaration, report)

@@ -7,7 +7,7 @@ from typing import Any  # numbers and sizes have no common type
 
 from archlang.diagnostics import Diagnostic, Report
 from archlang.diagnostics.effort import spend
-from archlang.names import mistakes, static_mistakes
+from archlang.names import mistakes
 from archlang.names.resolve import Declaration, ResolvedFile
 from archlang.names.values import (
     BlockValue,
@@ -72,7 +72,7 @@ class Evaluator:
                 holds = self.truth(operand)
                 return Unknown("bool") if holds is None else not holds
             case tree.Binary(operator="-", left=tree.Number(), right=tree.Number()) if kind == "range":
-                return self._refused(static_mistakes.range_with_minus(expression.span))
+                return self._refused(mistakes.range_with_minus(expression.span))
             case tree.Binary():
                 return self._binary(expression)
             case tree.Conditional(then=then, test=test, otherwise=otherwise):
@@ -84,19 +84,19 @@ class Evaluator:
                     self.value(other, kind)
                 return self.value(chosen, kind)
             case tree.Call(callee=callee, arguments=None) if kind == "path":
-                return self._refused(static_mistakes.path_with_brackets(expression.span, callee.text))
+                return self._refused(mistakes.path_with_brackets(expression.span, callee.text))
             case tree.Call(callee=callee, arguments=None):
                 return self._configured(expression, callee)
             case tree.Missing():
                 return None
-        return self._not_evaluable(expression, "this is computed at run time", static_mistakes.remedy_of_kind(kind))
+        return self._not_evaluable(expression, "this is computed at run time", mistakes.remedy_of_kind(kind))
 
     def truth(self, expression: tree.Expression) -> bool | None:
         """Returns whether a condition holds, or None if that is unknown or a mistake was reported."""
         value = self.value(expression, "bool")
         if isinstance(value, bool) or value is None or isinstance(value, Unknown):
             return value if isinstance(value, bool) else None
-        self.report(static_mistakes.wrong_kind(expression.span, "a condition", "bool", describe(value), None))
+        self.report(mistakes.wrong_kind(expression.span, "a condition", "bool", describe(value), None))
         return None
 
     def _refused(self, mistake: Diagnostic) -> Value:
@@ -104,7 +104,7 @@ class Evaluator:
         return None
 
     def _not_evaluable(self, node: tree.Node, reason: str, remedy: str) -> Value:
-        return self._refused(static_mistakes.not_evaluable(node.span, reason, remedy))
+        return self._refused(mistakes.not_evaluable(node.span, reason, remedy))
 
     def _number(self, number: int | float, node: tree.Node) -> Value:
         if isinstance(number, float):
@@ -124,9 +124,9 @@ class Evaluator:
         if kind == "symbol" and not (isinstance(binding, Bound) and may_be_symbol(binding.value)):
             return Symbol(name.text)
         if isinstance(binding, Data):
-            return self._refused(static_mistakes.data_in_static(name.span, name.text, binding.span))
+            return self._refused(mistakes.data_in_static(name.span, name.text, binding.span))
         if isinstance(binding, Length):
-            return self._refused(static_mistakes.length_in_static(name.span, name.text, binding.span))
+            return self._refused(mistakes.length_in_static(name.span, name.text, binding.span))
         if binding is not None:
             if len(name.parts) == 1:
                 return binding.value
@@ -138,7 +138,7 @@ class Evaluator:
             return Symbol(name.text)
         if kind == "block":
             return self._refused(mistakes.unknown_block(name.span, name.text, self.file.names()))
-        return self._refused(static_mistakes.unknown_static_name(name.span, name.text, self.names(), kind))
+        return self._refused(mistakes.unknown_static_name(name.span, name.text, self.names(), kind))
 
     def _attribute(self, name: tree.Name, bound: Bound) -> Value:
         """Returns an attribute of an instance: a feature size, as in `table.vocab`, or a static, as in `table.d`."""
@@ -154,14 +154,14 @@ class Evaluator:
                 return size
             if not owner.features:
                 return self._refused(
-                    static_mistakes.not_evaluable(
+                    mistakes.not_evaluable(
                         bound.span or name.span,
                         f"the sizes of `{owner.name}` are unknown before its first call",
                         f"apply `{owner.name}` to a value first",
                     )
                 )
-            return self._refused(static_mistakes.unknown_static_name(name.span, name.text, owner.features))
-        return self._refused(static_mistakes.unknown_static_name(name.span, name.text, self.names()))
+            return self._refused(mistakes.unknown_static_name(name.span, name.text, owner.features))
+        return self._refused(mistakes.unknown_static_name(name.span, name.text, self.names()))
 
     def _configured(self, call: tree.Call, callee: tree.Name) -> Value:
         binding = self.lookup(callee.text)
@@ -193,7 +193,7 @@ class Evaluator:
         if isinstance(low, Unknown) or isinstance(high, Unknown):
             return Unknown("range")
         bad, end = (low, node.low) if not isinstance(low, Dim) else (high, node.high)
-        return self._refused(static_mistakes.wrong_kind(end.span, "a range", "int", describe(bad), None))
+        return self._refused(mistakes.wrong_kind(end.span, "a range", "int", describe(bad), None))
 
     def _negative(self, value: Value, node: tree.Node) -> Value:
         if isinstance(value, Dim | float):
@@ -244,7 +244,7 @@ class Evaluator:
             spend(len(left.terms) * len(right.terms) if node.operator == "*" else 0)
             result = _ARITHMETIC[node.operator](left, right)
         if result.is_unwieldy and result.constant is None:
-            return self._refused(static_mistakes.size_too_large(node.span))
+            return self._refused(mistakes.size_too_large(node.span))
         return self._not_evaluable(node, *_TOO_LARGE) if result.is_unwieldy else result
 
     def _real(self, node: tree.Binary, left: float, right: float) -> Value:
@@ -267,13 +267,13 @@ class Evaluator:
         for value, other, side in ((left, right, node.right), (right, left, node.left)):
             texts = other if isinstance(other, tuple) else (other,)
             if isinstance(value, Symbol) and any(isinstance(text, str) for text in texts):
-                return self._refused(static_mistakes.string_for_symbol(side.span))
+                return self._refused(mistakes.string_for_symbol(side.span))
         if self._compares_kinds(node.left, left, node.right, right) or (
             node.operator != "in" and self._compares_kinds(node.right, right, node.left, left)
         ):
             return None
         if _compared_kind(left) == _compared_kind(right) == "block":
-            return self._refused(static_mistakes.blocks_compared(node.span))
+            return self._refused(mistakes.blocks_compared(node.span))
         if isinstance(left, Unknown) or isinstance(right, Unknown):
             return Unknown("bool")
         if node.operator != "in":
@@ -305,9 +305,9 @@ class Evaluator:
             if _compared_kind(item) in (None, kind):
                 continue
             if isinstance(item, Symbol) and isinstance(expression, tree.Name):
-                self.report(static_mistakes.unknown_static_name(expression.span, expression.text, self.names(), kind))
+                self.report(mistakes.unknown_static_name(expression.span, expression.text, self.names(), kind))
             else:
-                self.report(static_mistakes.wrong_kind(expression.span, static.text, kind, describe(item), None))
+                self.report(mistakes.wrong_kind(expression.span, static.text, kind, describe(item), None))
             return True
         return False
 

@@ -59,7 +59,7 @@ class CellPlanner:
             return TableCell(row, column, plans, _claim(plans[0], column, of_rows)) if plans else None
         options = tuple(
             CellOption(_title(point), self._plans_of_each_seed(row.recipe, (*at, *point)))
-            for point in self._points(row.recipe, best_of)
+            for point in self.points(row.recipe, best_of)
         )
         if not options or not all(option.plans for option in options):
             return None
@@ -72,7 +72,7 @@ class CellPlanner:
         plans = tuple(plan for plans in zip(*(option.plans for option in options), strict=True) for plan in plans)
         return TableCell(row, column, plans, claim, options)
 
-    def _points(self, recipe: str, paths: Sequence[str]) -> Iterator[tuple[Setting, ...]]:
+    def points(self, recipe: str, paths: Sequence[str]) -> Iterator[tuple[Setting, ...]]:
         """Every combination of the values that a recipe gives to varied statics."""
         planner = self.planner(recipe)
         varied = [] if planner is None else [static for static in planner.varied if static.path.text in paths]
@@ -196,10 +196,8 @@ def plan_derived_table(cells: CellPlanner, names: Sequence[str] = ()) -> TablePl
         planner = cells.planner(name)
         if planner is None:
             return None
-        varied = [static for static in planner.varied if static.path.text != "seed"]
-        for indices in product(*(range(len(static.values)) for static in varied)):
-            point = tuple(static.setting(index) for static, index in zip(varied, indices, strict=True))
-            shown = ", ".join(f"{setting.path.parts[-1]} = {expression_text(setting.value)}" for setting in point)
+        for point in cells.points(name, [static.path.text for static in planner.varied if static.path.text != "seed"]):
+            shown = _title(point)
             rows.append((TableRow(f"{name}, {shown}" if shown else name, name), point))
     columns = _claimed_columns(cells, names)
     planned = [cells.cell(row, column, point, has_claims_of_rows=True) for row, point in rows for column in columns]

@@ -9,7 +9,7 @@ from archlang.elaborate.static_arguments import plain
 from archlang.names.evaluate import Evaluator
 from archlang.names.resolve import ResolvedFile
 from archlang.plan import mistakes
-from archlang.plan.measures import FRACTIONS, Measures, is_group
+from archlang.plan.measures import FRACTIONS, Measures, bad_metric, is_group
 from archlang.plan.plan import PublishedResult
 from archlang.plan.recipe import ResolvedRecipe, report_repeated
 from archlang.plan.variations import read_table
@@ -24,7 +24,7 @@ def check_claims(recipe: ResolvedRecipe, measures: Measures | None) -> None:
     """Reports claims of no metric or of one that no run measures, without a number, or at unknown statics."""
     for claim in recipe.parts.claims:
         if len(claim.metric.parts) != 2:
-            recipe.report(mistakes.bad_metric(claim.metric.span, claim.metric.text))
+            recipe.report(bad_metric(claim.metric))
         elif measures is not None:
             paths = [*(each.path.text for each in claim.at), *(each.path.text for each in recipe.parts.vary)]
             is_other_task = any(path.startswith("task.") for path in paths)

@@ -230,22 +230,6 @@ def recipe_names(path: str | Path) -> tuple[str, ...]:
     return tuple(Loader().load(path).recipes)
 
 
-def table_names(path: str | Path) -> tuple[str, ...]:
-    """The names of a file's tables.
-
-    Raises:
-        ProgramError: the file cannot be read."""
-    return tuple(Loader().load(path).tables)
-
-
-def has_recipe(path: str | Path) -> bool:
-    """Whether a file has a recipe; False if the file cannot be read."""
-    try:
-        return bool(recipe_names(path))
-    except ProgramError:
-        return False
-
-
 def plugins_of(resolved: ResolvedFile, paths: Iterable[str | Path]) -> Plugins:
     """The Python files that the user trusts for a program.
 

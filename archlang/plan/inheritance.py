@@ -1,7 +1,7 @@
 """A recipe `b from a` with everything that it takes from its base."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from archlang.diagnostics import Diagnostic, Report
 from archlang.diagnostics.effort import spend
@@ -16,15 +16,6 @@ _ORDER = ("task", "model", "train", AtTest, Vary, Search, Claim, Missing)
 _SHARED = ("E0601", "E0618")
 
 
-@dataclass(frozen=True)
-class InheritedRecipe:
-    """A recipe with the lines of its bases. `is_sound` is False if a base is unknown or has a syntax mistake, which was
-    reported."""
-
-    recipe: Recipe
-    is_sound: bool
-
-
 def with_base(
     recipe: Recipe,
     recipes: Mapping[str, Recipe],
@@ -32,9 +23,9 @@ def with_base(
     other_items: Mapping[str, str],
     static_names: Callable[[Choice], Sequence[str] | None],
     report: Report,
-) -> InheritedRecipe:
-    """Returns a recipe with the lines that it takes from its base, and without `from`; reports an unknown base, and
-    recipes that are based on each other.
+) -> tuple[Recipe, bool]:
+    """Returns a recipe with the lines that it takes from its base, and without `from`, and whether its bases are known
+    and without syntax mistakes; reports an unknown base, and recipes that are based on each other.
 
     A line `task`, `model` or `train` that names the same as the base's takes the statics that it does not set. Another
     line replaces every line of its kind, except that `vary` keeps the base's seeds if it has none. A static that a line
@@ -45,22 +36,21 @@ def with_base(
         known: Recipes with the lines of their bases, and the steps of joining them, by name; more are added.
         other_items: What the other items of the file are, as `a model`, by their names.
         static_names: Returns the names of the statics of a line's task, model or optimizer; None if it is unknown."""
-    chain = [recipe]
-    places = {recipe.name: 0}
     if not recipe.name:
-        return InheritedRecipe(recipe, False)
+        return recipe, False
+    chain, places = [recipe], {recipe.name: 0}
     while (name := chain[-1].base) is not None and name not in known:
         spend()
-        if not name:
-            return InheritedRecipe(replace(recipe, base=None), False)
-        span = chain[-1].base_span or chain[-1].name_span
         base = recipes.get(name)
-        if base is None:
-            report(mistakes.unknown_base(span, name, other_items.get(name), set(recipes) - {recipe.name}))
-            return InheritedRecipe(replace(recipe, base=None), False)
-        if name in places:
-            report(_cycle(chain[places[name] :]))
-            return InheritedRecipe(replace(recipe, base=None), False)
+        if base is None or name in places:
+            span, kind = chain[-1].base_span or chain[-1].name_span, other_items.get(name)
+            if base is not None:
+                report(_cycle(chain[places[name] :]))
+            elif kind is not None:
+                report(mistakes.not_a_recipe(span, name, kind))
+            elif name:
+                report(mistakes.unknown_recipe(span, name, set(recipes) - {recipe.name}, None))
+            return replace(recipe, base=None), False
         places[name] = len(chain)
         chain.append(base)
     joined, steps = known[name] if name is not None else (chain.pop(), 0)
@@ -72,7 +62,7 @@ def with_base(
             known[link.name] = joined, steps
     spend(steps)
     # The joined lines keep whether each line of the bases could be read.
-    return InheritedRecipe(replace(recipe, base=None, parts=joined.parts), joined.is_whole)
+    return replace(recipe, base=None, parts=joined.parts), joined.is_whole
 
 
 def repeats_mistake_of_base(

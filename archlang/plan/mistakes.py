@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
 from archlang.diagnostics import Diagnostic, Edit, Label
-from archlang.diagnostics.edits import insertion, static_set, without_item
+from archlang.diagnostics.edits import insertion, static_set
 from archlang.diagnostics.messages import Message, Messages
 from archlang.diagnostics.names import did_you_mean, listed, misspelt, plural
 from archlang.diagnostics.percent import share_of
@@ -55,48 +55,6 @@ _PAST_REMEDY = {
 }
 
 
-def bad_metric(span: Span, name: str) -> Diagnostic:
-    message = f"`{name}` is not a metric of a split"
-    remedy = "write the split and the metric: `test.accuracy`"
-    diagnostic = Diagnostic("E0605", message, span, "not a metric", remedy=remedy)
-    return diagnostic if "." in name else diagnostic.with_edits(insertion(span.source, span.start, "test."))
-
-
-def unknown_split(
-    span: Span, task: str, split: str, possible: tuple[str, ...], metric: str, selects: bool
-) -> Diagnostic:
-    """`metric` is one of the task, to write after a split. `selects`: the metric is that of `train.select`, which the
-    recipe may have left to its default."""
-    message = f"`{task}` has no split `{split}`" + (", by which `train.select` chooses the weights" if selects else "")
-    chosen = "valid" if "valid" in possible else possible[-1]
-    example = f"{chosen}.{metric}"
-    remedy = f"set `select = {example}` in `train`" if selects else f"write a metric of its splits, such as `{example}`"
-    diagnostic = Diagnostic("E0605", message, span, f"its splits are {listed(possible)}", remedy=remedy)
-    return misspelt(diagnostic, split, possible)
-
-
-def train_not_measured(span: Span, metric: str, possible: Sequence[str]) -> Diagnostic:
-    """`possible` are the measured splits; empty if they are unknown."""
-    message = "a run is not measured on the split `train`"
-    label = f"the measured splits are {listed(possible)}" if possible else "not measured"
-    remedy = f"write another split, such as `{possible[-1] if possible else 'test'}.{metric}`"
-    return Diagnostic("E0605", message, span, label, remedy=remedy)
-
-
-def unknown_metric(
-    span: Span, task: str, split: str, metric: str, possible: tuple[str, ...], is_late: bool, selects: bool
-) -> Diagnostic:
-    """`is_late`: the metric is measured only at the end of a run, so it cannot select. `selects`: the metric is that of
-    `train.select`, which the recipe may have left to its default."""
-    message = f"`{metric}` is measured only at the end of a run" if is_late else f"`{task}` has no metric `{metric}`"
-    if selects and not is_late:
-        message += ", by which `train.select` chooses the weights"
-    example = f"{split}.{possible[1] if len(possible) > 1 else possible[0]}"  # after the loss, the task's first metric
-    remedy = f"set `select = {example}` in `train`" if selects else f"write one of its metrics, such as `{example}`"
-    diagnostic = Diagnostic("E0605", message, span, f"the metrics are {listed(possible)}", remedy=remedy)
-    return misspelt(diagnostic, metric, possible)
-
-
 def absent_group(span: Span, task: str, split: str, group: str, values: Collection[int], is_share: bool) -> Diagnostic:
     """`values` are those of the group in the split, in per cent if `is_share`."""
     ordered = sorted(set(values))
@@ -113,10 +71,6 @@ def absent_group(span: Span, task: str, split: str, group: str, values: Collecti
         remedy = "write one of them, or change the statics of the task"
     message = f"`{split}` of `{task}` has no items of `{group}` {span.text}"
     return Diagnostic("E0312", message, span, label, remedy=remedy)
-
-
-_EXAMPLE_OF_CLAIM = '`claim test.accuracy = 0.84 ± 0.01 from "…"`'
-_EXAMPLE_OF_ROW = "`claims 0.84 ± 0.01, …`, a number for each column, and `-` for a cell without one"
 
 
 def not_a_fraction(numbers: Sequence[Span], metric: str) -> Diagnostic:
@@ -141,14 +95,6 @@ def nothing_to_search(span: Span, path: str, ends: tuple[Span, Span] | None = No
         return diagnostic
     low, high = ends
     return diagnostic.with_edits(Edit(low, high.text), Edit(high, low.text), is_safe=True)
-
-
-def unknown_base(span: Span, name: str, kind: str | None, possible: Iterable[str]) -> Diagnostic:
-    """`kind` is what the name stands for, as `a model`; None if it stands for nothing."""
-    if kind is None:
-        return _rows.unknown_recipe(span, name, possible, None)
-    message = f"`{name}` is {kind}, and a recipe takes its lines from another recipe"
-    return Diagnostic("E0604", message, span, "not a recipe", remedy="name a recipe of this file after `from`")
 
 
 def wrong_number_of_claims(
@@ -183,14 +129,3 @@ def no_such_column(span: Span, table: str, possible: Sequence[str]) -> Diagnosti
     diagnostic = Diagnostic("E0635", message, span, "in no column", remedy=remedy)
     path, paths = span.text.partition("=")[0].strip(), {setting.partition(" = ")[0] for setting in possible}
     return diagnostic if path in paths else misspelt(diagnostic, path, paths)
-
-
-def not_at_test(span: Span, path: str) -> Diagnostic:
-    message = f"`{path}` has no effect at test: `test` sets statics of the model"
-    word, _, name = path.partition(".")
-    remedy = {
-        "seed": "delete it, or write the seeds after `vary`",
-        "task": f"delete it, or set `{name}` in the line `task`; the task's statics say what its splits hold",
-        "train": f"delete it, or set `{name}` in the line `train`",
-    }[word]
-    return Diagnostic("E0638", message, span, "no effect", remedy=remedy).with_edits(without_item(span))

@@ -15,7 +15,6 @@ from archlang.graph.causality import Leak, find_leak
 from archlang.graph.graph import Graph, Instance
 from archlang.graph.prune import normalize
 from archlang.names import mistakes as name_mistakes
-from archlang.names import static_mistakes
 from archlang.names.resolve import Declaration, ResolvedFile, is_shipped
 from archlang.names.values import BlockValue, Bound, InstanceValue, Unknown, Value, show
 from archlang.plan.statics import model_sizes
@@ -189,7 +188,7 @@ def _require_known(model: Declaration, statics: Mapping[str, StaticValue]) -> No
     types = [*(parameter.type for parameter in signature.inputs), *filter(None, [signature.result])]
     names |= {node.text for written in types for node in walk(written) if isinstance(node, Name)}
     for unknown in sorted(statics.keys() - names):
-        raise ProgramError([static_mistakes.unknown_static(start, unknown, model.name, names, start)])
+        raise ProgramError([name_mistakes.unknown_static(start, unknown, model.name, names, start)])
     for size in TASK_SIZES:
         if size in statics and (isinstance(statics[size], bool) or not isinstance(statics[size], int)):
-            raise ProgramError([static_mistakes.wrong_kind(start, size, "int", f"`{statics[size]}`", None)])
+            raise ProgramError([name_mistakes.wrong_kind(start, size, "int", f"`{statics[size]}`", None)])

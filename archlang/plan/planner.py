@@ -77,10 +77,10 @@ class Planner:
         bindings: Bindings | None = None,
     ) -> Planner:
         """The planner of a recipe of a file; reports missing, repeated and unknown parts."""
-        inherited = with_base(
+        joined, is_sound = with_base(
             recipe, resolved.recipes, resolved.inherited, resolved.other_items, partial(static_names, resolved), report
         )
-        resolved_recipe = resolve_recipe(resolved, read_parts(inherited.recipe, report, inherited.is_sound), report)
+        resolved_recipe = resolve_recipe(resolved, read_parts(joined, report, is_sound), report)
         graphs = model_graphs or ModelGraphs()
         return Planner(resolved_recipe, overrides or {}, plugins, graphs, bindings or Bindings())
 
@@ -108,8 +108,9 @@ class Planner:
         for setting in self.overrides.values():
             self.recipe.has_static(setting.path)
         for setting in self.recipe.parts.at_test:
-            if setting.path.parts[0] in ("seed", "task", "train"):
-                self.recipe.report(mistakes.not_at_test(setting.span, setting.path.text))
+            word, _, name = setting.path.text.partition(".")
+            if word in ("seed", "task", "train"):
+                self.recipe.report(mistakes.not_at_test(setting.span, setting.path.text, word, name))
             else:
                 self.recipe.has_static(setting.path)
         report_repeated(self.recipe.parts.at_test, self.recipe.report)

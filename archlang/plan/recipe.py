@@ -5,11 +5,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from archlang.diagnostics import Diagnostic, Report
+from archlang.diagnostics import Diagnostic, Report, ignore
 from archlang.diagnostics.effort import spend
 from archlang.elaborate.static_arguments import settle, static_value
 from archlang.graph.operations import CHARGES
-from archlang.names import library, static_mistakes
+from archlang.names import library
 from archlang.names import mistakes as name_mistakes
 from archlang.names.evaluate import Evaluator
 from archlang.names.resolve import Declaration, ResolvedFile, prelude
@@ -179,7 +179,7 @@ def report_repeated(settings: Iterable[Setting | Variation | Sought | Name], rep
     for setting in settings:
         path = setting if isinstance(setting, Name) else setting.path
         if first.setdefault(path.text, setting.span) is not setting.span:
-            report(static_mistakes.static_set_twice(setting.span, path.text, first[path.text]))
+            report(name_mistakes.static_set_twice(setting.span, path.text, first[path.text]))
 
 
 def resolve_recipe(resolved: ResolvedFile, parts: RecipeParts, report: Report) -> ResolvedRecipe:
@@ -195,24 +195,23 @@ def resolve_recipe(resolved: ResolvedFile, parts: RecipeParts, report: Report) -
 def static_names(resolved: ResolvedFile, choice: Choice) -> list[str] | None:
     """The names of the statics of a line's task, model or optimizer; None if it is unknown."""
     find = {"task": _find_task, "train": _find_optimizer, "model": _find_model}[choice.word]
-    declaration = find(resolved, choice, None)
+    declaration = find(resolved, choice, ignore)
     return None if declaration is None else [static.name for static in declaration.item.signature.statics]
 
 
-def _find_task(resolved: ResolvedFile, choice: Choice | None, report: Report | None) -> Declaration | None:
+def _find_task(resolved: ResolvedFile, choice: Choice | None, report: Report) -> Declaration | None:
     """A task of the file, or a shipped one."""
     if choice is not None and (item := resolved.tasks.get(_callee(choice).text)) is not None:
         # archlang's own signatures check the statics of its tasks; a program's signature could let any value through.
         if item.python.startswith("archlang."):
-            if report is not None:
-                report(name_mistakes.class_of_archlang(item.name_span, item.name, item.python))
+            report(name_mistakes.class_of_archlang(item.name_span, item.name, item.python))
             return None
         return Declaration(item, resolved) if item.is_whole else None
     names = library.task_names() | frozenset(resolved.tasks)
     return _find_shipped(choice, library.task, name_mistakes.unknown_task, names, report)
 
 
-def _find_optimizer(resolved: ResolvedFile, choice: Choice | None, report: Report | None) -> Declaration | None:
+def _find_optimizer(resolved: ResolvedFile, choice: Choice | None, report: Report) -> Declaration | None:
     """An optimizer of the file, with the training settings, or a shipped one."""
     if choice is not None and (item := resolved.optimizers.get(_callee(choice).text)) is not None:
         # `check` reports one without the settings.
@@ -235,28 +234,24 @@ def _find_shipped(
     find: Callable[[str], Extern | None],
     unknown: Callable[[Span, str, Iterable[str]], Diagnostic],
     names: Iterable[str],
-    report: Report | None,
+    report: Report,
 ) -> Declaration | None:
     if choice is None:
         return None
     name = _callee(choice)
     item = find(name.text)
     if item is None:
-        if report is not None:
-            report(unknown(name.span, name.text, names))
-        return None
-    return prelude(item)
+        report(unknown(name.span, name.text, names))
+    return None if item is None else prelude(item)
 
 
-def _find_model(resolved: ResolvedFile, choice: Choice | None, report: Report | None) -> Declaration | None:
+def _find_model(resolved: ResolvedFile, choice: Choice | None, report: Report) -> Declaration | None:
     if choice is None:
         return None
     name = _callee(choice)
     declaration = resolved.find(name.text)
     if declaration is not None and _is_model(declaration):
         return declaration if declaration.item.is_whole else None
-    if report is None:
-        return None
     models = [name for name, candidate in {**resolved.used, **resolved.own}.items() if _is_model(candidate)]
     report(name_mistakes.unknown_model(name.span, name.text, models, is_block=declaration is not None))
     return None

@@ -13,7 +13,7 @@ from archlang.graph.operations import CHARGES, Charge, Halting, Repeat
 from archlang.graph.prune import normalize
 from archlang.graph.step_results import loop_of_results
 from archlang.names.compared_symbols import listed_symbols
-from archlang.names.static_mistakes import symbol_not_listed
+from archlang.names.mistakes import symbol_not_listed
 from archlang.names.values import BlockValue, Bound, Value
 from archlang.plan import mistakes
 from archlang.plan.plan import BoundExtern

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from archlang.diagnostics import ignore
 from archlang.elaborate.binding import TASK_SIZES, Binding
 from archlang.elaborate.static_arguments import parameter_kind, plain, settle, static_value
+from archlang.names.mistakes import static_set_twice
 from archlang.names.resolve import Declaration
-from archlang.names.static_mistakes import static_set_twice
 from archlang.names.values import BlockValue, Bound, Unknown
 from archlang.plan.plan import BoundExtern
 from archlang.plan.recipe import ResolvedRecipe, is_weight, weight_parameter

@@ -16,7 +16,7 @@ from archlang.names.values import Unknown
 from archlang.plan import mistakes
 from archlang.plan.cells import CellPlanner, settings_text
 from archlang.plan.claims import check_numbers, group_index, literal, written_number
-from archlang.plan.measures import RUN, is_group
+from archlang.plan.measures import RUN, bad_metric, is_group
 from archlang.plan.plan import Plan, PublishedResult
 from archlang.plan.planner import Planner
 from archlang.plan.recipe import report_repeated
@@ -135,7 +135,7 @@ class WrittenTable:
             if column.average:
                 columns += [column] * (id(column) in self._averaged)
             elif len(metric.parts) != 2:
-                self._report(mistakes.bad_metric(metric.span, metric.text))
+                self._report(bad_metric(metric))
             elif (metric.parts[0] == RUN or metric.parts[1] == "loss") and (
                 column.index is not None or any(map(is_group, column.at))
             ):

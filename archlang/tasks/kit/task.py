@@ -11,7 +11,8 @@ import numpy as np
 from archlang.diagnostics import Diagnostic
 from archlang.elaborate.binding import Binding, sizes_of_task
 from archlang.elaborate.static_arguments import evaluated, plain
-from archlang.names import library, static_mistakes
+from archlang.names import library
+from archlang.names import mistakes as name_mistakes
 from archlang.names.resolve import prelude
 from archlang.names.values import MISFIT, Bound, coerce
 from archlang.tasks.kit import mistakes
@@ -278,11 +279,11 @@ class ShippedTask(ABC):
         bounds = {}
         for name, static in statics.items():
             if name not in parameters:
-                _refuse(static_mistakes.unknown_static(item.span, name, self.name, parameters, item.name_span))
+                _refuse(name_mistakes.unknown_static(item.span, name, self.name, parameters, item.name_span))
             kind = parameters[name].kind or ""
             value = coerce(evaluated(static, kind), kind)
             if value is MISFIT:
-                _refuse(static_mistakes.wrong_kind(item.span, name, kind, f"`{static}`", None))
+                _refuse(name_mistakes.wrong_kind(item.span, name, kind, f"`{static}`", None))
             bounds[name] = Bound(value, None)
         binding = Binding(prelude(item), item.span, bounds, _refuse, lambda call, target: None)
         for name in parameters:
