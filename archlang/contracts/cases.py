@@ -196,7 +196,7 @@ class _Search:
         item = self.declaration.item
         assert isinstance(item, Extern)
         span = item.name_span
-        binding = Binding(self.declaration, span, bounds, problems.append, lambda call, target: None)
+        binding = Binding(self.declaration, span, bounds, problems.append)
         lengths = (Dim.of(DATA_LENGTH), Dim.of(DATA_COLUMNS))
         binding.family = (form.data, lengths[: CONSTRUCTORS[form.data].count(Axis.LENGTH)])
         kinds: dict[str, Type] = {}
@@ -264,7 +264,7 @@ def _in_order(options: Sequence[Sequence[Value]]) -> Iterator[tuple[Value, ...]]
 
 def feature_names(declaration: Declaration) -> list[str]:
     """Returns the names of sizes of features in the types of the inputs."""
-    binding = Binding(declaration, declaration.span, {}, lambda problem: None, lambda call, target: None, generic=True)
+    binding = Binding(declaration, declaration.span, {}, lambda problem: None, generic=True)
     inputs = declaration.item.signature.inputs
     return list(dict.fromkeys(name for input_ in inputs for name in binding.sizes_by_axis(input_, Axis.FEATURE)))
 

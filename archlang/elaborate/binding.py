@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from archlang.diagnostics import Diagnostic, Report, ignore
 from archlang.elaborate import mistakes
-from archlang.elaborate.static_arguments import is_features_of_result, parameter_kind, static_value
+from archlang.elaborate.static_arguments import missing_static, parameter_kind, static_value
 from archlang.names import mistakes as name_mistakes
 from archlang.names.evaluate import Evaluator
 from archlang.names.resolve import Declaration
@@ -45,7 +45,7 @@ class Binding:
     call: Span
     statics: dict[str, Bound]
     report: Report
-    configure: Callable[[tree.Call, Declaration | BlockValue], Value]
+    configure: Callable[[tree.Call, Declaration | BlockValue], Value] = lambda call, target: None
     ambient: Mapping[str, Bound] = field(default_factory=dict)
     generic: bool = False
     may_be_unknown: bool = True
@@ -98,17 +98,8 @@ class Binding:
         kind = parameter_kind(parameter, file)
         if self.generic:
             return Bound(Dim.of(parameter.name) if kind == "int" else Unknown(kind or ""), parameter.span)
-        if kind is not None or parameter.kind is None:
-            self.report(
-                name_mistakes.missing_static(
-                    self.call,
-                    parameter.name,
-                    kind or "static",
-                    self.declaration.name,
-                    parameter.span,
-                    is_features_of_result(self.declaration.item.signature, parameter.name),
-                )
-            )
+        if (mistake := missing_static(self.declaration, parameter, self.call)) is not None:
+            self.report(mistake)
         return Bound(None, None)
 
     @property

@@ -11,7 +11,7 @@ from archlang.elaborate.bound_call import BoundCall
 from archlang.elaborate.context import Context
 from archlang.elaborate.frame import Frame, InstancePaths
 from archlang.elaborate.region_builder import Flow
-from archlang.elaborate.static_arguments import missing_static
+from archlang.elaborate.static_arguments import first_missing_static
 from archlang.graph import operations
 from archlang.graph.graph import Instance, Region
 from archlang.names import library
@@ -124,7 +124,7 @@ class Calls:
             self._context.is_whole = False
             return None
         if len(arguments) != len(values):
-            if (mistake := missing_static(block, span)) is not None:
+            if (mistake := first_missing_static(block, span)) is not None:
                 self._context.report(mistake)
             return None
         if not isinstance(block.declaration.item, Extern):

@@ -33,8 +33,8 @@ class Facts:
         self._inputs = [parameter.name for parameter in item.signature.inputs]
         self._sizes = {size.name or "": size.value for size in item.sizes}
         file = binding.declaration.file
-        self._evaluator = Evaluator(self._lookup, self._names, file, report, lambda call, target: None)
-        self._of_lengths = Evaluator(self._lookup_length, self._names, file, report, lambda call, target: None)
+        self._evaluator = Evaluator(self._lookup, self._names, file, report)
+        self._of_lengths = Evaluator(self._lookup_length, self._names, file, report)
 
     def costs(self) -> Costs:
         """The costs, as polynomials over the names of the lengths."""

@@ -36,7 +36,7 @@ def _checked(instance: Instance, graph: Graph) -> Instance:
     assert isinstance(item, Extern)
     problems: list[Diagnostic] = []
     binding = Binding(
-        declaration, item.name_span, _statics(instance, graph), problems.append, lambda call, target: None,
+        declaration, item.name_span, _statics(instance, graph), problems.append,
         sizes={name: Bound(size, None) for name, size in instance.features.items()}, lengths=set(instance.lengths),
     )  # fmt: skip
     for name, bound in _statics(instance, graph).items():

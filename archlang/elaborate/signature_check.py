@@ -59,7 +59,7 @@ def check_signature(declaration: Declaration, report: Report) -> None:
 def _check_sizes(declaration: Declaration, report: Report) -> None:
     """Reports a name that is a length in one type and a number of features in another, and sizes out of range."""
     item = declaration.item
-    binding = Binding(declaration, item.name_span, {}, ignore, lambda call, target: None, generic=True)
+    binding = Binding(declaration, item.name_span, {}, ignore, generic=True)
     places: dict[Axis, dict[str, Span]] = {Axis.LENGTH: {}, Axis.FEATURE: {}}
     for parameter in item.signature.inputs:
         for axis, names in places.items():
@@ -78,7 +78,7 @@ def _check_sizes(declaration: Declaration, report: Report) -> None:
 
 def _check_names_of_sizes(declaration: Declaration, item: Extern, report: Report) -> None:
     """Reports names of the clause `sizes` that are sizes of the inputs. They would hide them in the other clauses."""
-    binding = Binding(declaration, item.name_span, {}, ignore, lambda call, target: None, generic=True)
+    binding = Binding(declaration, item.name_span, {}, ignore, generic=True)
     inputs = {
         name for parameter in item.signature.inputs for axis in Axis for name in binding.sizes_by_axis(parameter, axis)
     }
@@ -107,7 +107,7 @@ def _check_extern(declaration: Declaration, item: Extern, report: Report) -> Non
             report(mistakes.unknown_caveat(caveat.span, caveat.kind, CAVEATS[:3]))
         if item.pure and caveat.kind in ("random", "training"):
             report(mistakes.pure_but_random(caveat.span, item.name, item.pure_span))
-    binding = Binding(declaration, item.name_span, {}, report, lambda call, target: None, generic=True)
+    binding = Binding(declaration, item.name_span, {}, report, generic=True)
     sizes: set[str] = set()
     for parameter in item.signature.inputs:
         for axis in Axis:

@@ -11,7 +11,7 @@ from archlang.elaborate.expressions import Expressions
 from archlang.elaborate.frame import Frame
 from archlang.elaborate.loops import Loops
 from archlang.elaborate.region_builder import Flow, named
-from archlang.elaborate.static_arguments import missing_static
+from archlang.elaborate.static_arguments import first_missing_static
 from archlang.graph import operations
 from archlang.graph.graph import ONE_NUMBER
 from archlang.names import mistakes as name_mistakes
@@ -144,7 +144,7 @@ class Statements:
         callee = let.value.callee if isinstance(let.value, Call) else let.value
         if isinstance(callee, Name) and frame.file.find(callee.text) is None:
             return False
-        mistake = missing_static(block, let.value.span)
+        mistake = first_missing_static(block, let.value.span)
         if mistake is not None:
             self._report(mistake)
         return mistake is not None

@@ -161,27 +161,27 @@ def _weights_of_charges(name: str, item: tree.Definition | tree.Extern) -> tuple
     return (f"{CHARGES}{charge}",) if is_weight and did_you_mean(family, (CHARGES.rstrip("."),)) else ()
 
 
-def missing_static(block: BlockValue, place: Span) -> Diagnostic | None:
+def first_missing_static(block: BlockValue, place: Span) -> Diagnostic | None:
     """Returns the mistake of the first static that a block requires, and that is not set; None if there is none."""
-    declaration = block.declaration
-    signature = declaration.item.signature
-    for parameter in signature.statics if declaration.item.is_whole else ():
-        kind = parameter_kind(parameter, declaration.file)
-        is_read = kind is not None or parameter.kind is None
-        if parameter.default is None and is_read and parameter.name not in block.settled:
-            is_result_size = is_features_of_result(signature, parameter.name)
-            return name_mistakes.missing_static(
-                place, parameter.name, kind or "static", declaration.name, parameter.span, is_result_size
-            )
-    return None
+    item = block.declaration.item
+    required = (each for each in item.signature.statics if each.default is None and each.name not in block.settled)
+    mistakes = (missing_static(block.declaration, each, place) for each in required if item.is_whole)
+    return next((mistake for mistake in mistakes if mistake is not None), None)
 
 
-def is_features_of_result(signature: tree.Signature, name: str) -> bool:
-    """Whether a static is the number of features of the declared result."""
-    match signature.result:
+def missing_static(declaration: Declaration, parameter: tree.StaticParameter, place: Span) -> Diagnostic | None:
+    """Returns the mistake of a required static that is not set; None if its kind is unknown, which is reported."""
+    kind = parameter_kind(parameter, declaration.file)
+    if kind is None and parameter.kind is not None:
+        return None
+    match declaration.item.signature.result:
         case tree.TypeName(dimensions=(*_, tree.Name(parts=(last,)))):
-            return last == name
-    return False
+            is_result_size = last == parameter.name
+        case _:
+            is_result_size = False
+    return name_mistakes.missing_static(
+        place, parameter.name, kind or "static", declaration.name, parameter.span, is_result_size
+    )
 
 
 def static_value(

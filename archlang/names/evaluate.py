@@ -47,7 +47,7 @@ class Evaluator:
     names: Callable[[], frozenset[str]]
     file: ResolvedFile
     report: Report
-    configure: Callable[[tree.Call, Declaration | BlockValue], Value]
+    configure: Callable[[tree.Call, Declaration | BlockValue], Value] = lambda call, target: None
     every_branch: bool = False
 
     def value(self, expression: tree.Expression, kind: str | None) -> Value:

@@ -63,7 +63,7 @@ def bind(recipe: ResolvedRecipe, word: str, settings: Mapping[str, Setting]) -> 
     if declaration is None or choice is None:
         return None
     bounds = given_statics(recipe, word, settings)
-    binding = Binding(declaration, choice.value.span, bounds, recipe.report, lambda call, target: None)
+    binding = Binding(declaration, choice.value.span, bounds, recipe.report)
     binding.finish()
     return binding
 
@@ -88,7 +88,7 @@ def model_sizes(sizes: Mapping[str, int]) -> dict[str, Bound]:
 
 def model_statics(model: Declaration, bounds: Mapping[str, Bound], sizes: Mapping[str, int]) -> dict[str, StaticValue]:
     """Every static of a model by name, defaults filled in; a block is the text that names it, with its statics."""
-    binding = Binding(model, model.span, dict(bounds), ignore, lambda call, target: None, model_sizes(sizes))
+    binding = Binding(model, model.span, dict(bounds), ignore, ambient=model_sizes(sizes))
     statics: dict[str, StaticValue] = {}
     for parameter in model.item.signature.statics:
         bound = binding.lookup(parameter.name)

@@ -258,12 +258,7 @@ class WrittenTable:
             self._report(mistakes.unknown_table(span, name, {*file.tables, *written, *file.used_tables}, None))
             return None
         if _averages(table[1]):
-            if cycle := _cycle(file, column):
-                # The same diagnostic from whichever table it is found.
-                tables = [average.metric.text for average in cycle]
-                self._report(mistakes.cycle_of_averages(cycle[-1].metric.span, [tables[-1], *tables], len(tables) == 1))
-            else:
-                self._report(mistakes.average_of_averages(span, name))
+            self._report(mistakes.average_of_averages(span, name))
             return None
         averaged = WrittenTable(self._cells, table[1])
         settings, columns = _texts(column.at), averaged._parts.columns
@@ -447,23 +442,6 @@ def repeats_mistake_of_averaged(diagnostic: Diagnostic, diagnostics: Sequence[Di
 def _averages(table: Table) -> list[Column]:
     """The columns of a table that are averages."""
     return [part for part in table.parts if isinstance(part, Column) and part.average]
-
-
-def _cycle(file: ResolvedFile, column: Column) -> list[Column]:
-    """The columns by which tables average each other, from a column on, with the one of the first table of the file
-    last; empty if there is no way back to the table of the column."""
-    first = next(table for table in file.tables.values() if any(part is column for part in table.parts))
-    paths, seen = [[column]], set[str]()
-    while paths:
-        path = paths.pop()
-        name = path[-1].metric.text
-        if name == first.name:
-            last = max(range(len(path)), key=lambda place: path[place].span.start)
-            return [*path[last + 1 :], *path[: last + 1]]
-        if name in file.tables and name not in seen:
-            seen.add(name)
-            paths += [[*path, average] for average in _averages(file.tables[name])]
-    return []
 
 
 def _texts(settings: Sequence[Setting]) -> frozenset[tuple[str, str]]:
