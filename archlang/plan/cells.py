@@ -76,8 +76,7 @@ class CellPlanner:
         """Every combination of the values that a recipe gives to varied statics."""
         planner = self.planner(recipe)
         varied = [] if planner is None else [static for static in planner.varied if static.path.text in paths]
-        for indices in product(*(range(len(static.values)) for static in varied)):
-            yield tuple(static.setting(index) for static, index in zip(varied, indices, strict=True))
+        yield from product(*(static.settings for static in varied))
 
     def of(self, file: ResolvedFile) -> "CellPlanner":
         """The planner of the cells of a file, with the same settings."""

@@ -33,7 +33,7 @@ from archlang.plan.rules import (
     check_seed,
     check_seeds,
 )
-from archlang.plan.statics import bind, bound_extern, given_statics, given_weights, model_statics
+from archlang.plan.statics import bind, bound_extern, given_statics, model_statics
 from archlang.plan.variations import VariedStatic, check_variations, spread, values_by_path, varied_statics
 from archlang.plugins import NO_PLUGINS, Plugins
 from archlang.source import Span
@@ -124,9 +124,8 @@ class Planner:
         checked = 1
         with suppress(TooMuchWork):
             for place in islice(spread(sizes), 1, None):
-                self.plan(
-                    {static.path.text: static.setting(index) for static, index in zip(varied, place, strict=True)}
-                )
+                settings = [static.settings[index] for static, index in zip(varied, place, strict=True)]
+                self.plan({setting.path.text: setting for setting in settings})
                 checked += 1
         if checked < prod(sizes):
             span = varied[0].path.span
@@ -141,7 +140,7 @@ class Planner:
 
     def first_point(self) -> dict[str, Setting]:
         """The first value of each static that the recipe varies."""
-        return {static.path.text: static.setting(0) for static in self.varied if static.values}
+        return {static.path.text: static.settings[0] for static in self.varied if static.values}
 
     def plan(self, point: Mapping[str, Setting]) -> Plan | None:
         """The plan of a point, settings by their dotted paths; None, and a report, if it has a mistake."""
@@ -153,7 +152,6 @@ class Planner:
                 given_statics(recipe, word, settings)
             return None
         task, train = self._bind("task", settings), self._bind("train", settings)
-        weights = given_weights(recipe, settings)
         sizes = sizes_of_task(task)
         statics = given_statics(recipe, "model", settings)
         graph = at_test = recipe_graph(recipe, task, sizes, statics, self.model_graphs, settings)
@@ -164,13 +162,13 @@ class Planner:
             if graph is not None and at_test is not None and not have_same_weights(graph, at_test):
                 first = recipe.parts.at_test[0]
                 recipe.report(name_mistakes.test_changes_weights(first.span, first.path.text))
-        measures = None if task is None or train is None else self._measures(task, train)
-        seed = self._seed(settings)
+        measures = self.measures(settings)
+        seed = check_seed(recipe, settings["seed"].value) if "seed" in settings else 1
         model = recipe.declarations["model"]
         if graph is None or at_test is None or task is None or train is None or model is None:
             return None
-        bound_task, optimizer = bound_extern(task), bound_extern(train, weights)
-        TrainSettings(train, weights, optimizer, graph, model.name, recipe.report).check()
+        bound_task, optimizer = bound_extern(task), bound_extern(train)
+        TrainSettings(train, optimizer, graph, model.name, recipe.report).check()
         by_path: dict[str, StaticValue] = {f"task.{name}": value for name, value in bound_task.statics.items()}
         by_path |= {f"model.{name}": value for name, value in model_statics(model, statics, sizes).items()}
         by_path |= {f"train.{name}": value for name, value in optimizer.statics.items()}
@@ -184,8 +182,7 @@ class Planner:
         """The recipe's `task`, or the optimizer of `train`, alone; None, and a report, if the recipe names none."""
         self.check_paths()
         binding = bind(self.recipe, word, self.overrides)
-        weights = given_weights(self.recipe, self.overrides) if word == "train" else {}
-        return None if binding is None else bound_extern(binding, weights)
+        return None if binding is None else bound_extern(binding)
 
     def sizes(self) -> dict[str, int]:
         """The sizes that the recipe's `task` gives its models; empty, and a report, if the recipe names none."""
@@ -205,12 +202,11 @@ class Planner:
         return charge_names(graph) if graph is not None else ()
 
     def measures(self, settings: Mapping[str, Setting]) -> Measures | None:
-        """What a run of a point measures, settings by their dotted paths; None if that is unknown."""
+        """What a run of a point measures, settings by their dotted paths; None if that is unknown. Reports a
+        `train.select` that names none of it."""
         task, train = self._bind("task", settings), self._bind("train", settings)
-        return None if task is None or train is None else self._measures(task, train)
-
-    def _measures(self, task: Binding, train: Binding) -> Measures | None:
-        """What a run of a point measures, with bindings of `_bind`; reports a `train.select` that names none of it."""
+        if task is None or train is None:
+            return None
         return self.bindings.measured.get((id(task), id(train)), lambda: self._measures_of(task, train))
 
     def _measures_of(self, task: Binding, train: Binding) -> Measures | None:
@@ -232,19 +228,13 @@ class Planner:
         if prod(len(static.values) for static in free) > _MOST_POINTS_OF_CLAIM:
             return ()
         points = []
-        for values in product(*([static.setting(place) for place in range(len(static.values))] for static in free)):
+        for values in product(*(static.settings for static in free)):
             point = {**settings, **{setting.path.text: setting for setting in values}}
             measures = self.measures(point)
             if measures is None:
                 return ()
             points.append(measures)
         return points
-
-    def _seed(self, settings: Mapping[str, Setting]) -> int:
-        setting = settings.get("seed")
-        if setting is None:
-            return 1
-        return check_seed(self.recipe, setting.value)
 
     @cached_property
     def _values_by_path(self) -> Mapping[str, tuple[StaticValue, ...]]:

@@ -7,7 +7,7 @@ from functools import cached_property
 
 from archlang.diagnostics import Diagnostic, Report, ignore
 from archlang.diagnostics.effort import spend
-from archlang.elaborate.static_arguments import settle, static_value
+from archlang.elaborate.static_arguments import plain, settle, static_value
 from archlang.graph.operations import CHARGES
 from archlang.names import library
 from archlang.names import mistakes as name_mistakes
@@ -33,6 +33,7 @@ from archlang.syntax.tree import (
     Variation,
     Vary,
 )
+from archlang.types.statics import StaticValue
 
 _EXAMPLES = {"task": "task ctl", "model": "model gut", "train": "train adamw[lr = 3e-4, steps = 1000]"}
 _MODEL = re.compile(r"^model\s+(\w+)", re.MULTILINE)
@@ -139,6 +140,11 @@ class ResolvedRecipe:
     def value(self, parameter: StaticParameter, expression: Expression) -> Value:
         """The value of an expression that the recipe gives to one of its `parameters`."""
         return static_value(parameter, expression, self.evaluator(), self.file, self.report)
+
+    def static(self, path: str, expression: Expression) -> StaticValue | None:
+        """The value of an expression at a path as Python receives it; None for an unknown path, and after a mistake."""
+        parameter = self.parameter(path)
+        return None if parameter is None else plain(self.value(parameter, expression))
 
     def has_static(self, path: Name, also: Iterable[str] = ()) -> bool:
         """Returns whether a path names a static of the recipe; reports an unknown one. Paths that begin with a word of

@@ -51,7 +51,6 @@ class TrainSettings:
     """The settings of a line `train`, with the weights of its charges, beside the model that it trains."""
 
     train: Binding
-    weights: Mapping[str, Bound]
     optimizer: BoundExtern
     graph: Graph
     model: str
@@ -59,7 +58,7 @@ class TrainSettings:
 
     def check(self) -> None:
         """Reports settings that the model or the optimizer does not allow."""
-        for name, bound in self.weights.items():
+        for name, bound in self.train.statics.items():
             if is_weight(name):
                 self._require_charge(name.removeprefix(CHARGES), bound)
         self._check_supervision()
@@ -201,15 +200,16 @@ def check_replaced_values(
             mistake = _symbol_not_listed(recipe, path, str(bound.value), bound.span)
             if mistake is not None:
                 recipe.report(mistake)
-    for claim in recipe.parts.claims:
-        for setting in claim.at:
-            path = setting.path.text
-            value = setting.value
-            mistake = _symbol_not_listed(recipe, path, value.text, value.span) if isinstance(value, Name) else None
-            if mistake is not None and path.startswith("model."):
-                recipe.report(mistake)
-            elif mistake is None and path in lists:
-                _check_is_varied(recipe, lists[path], values[path], value)
+    for setting in (setting for claim in recipe.parts.claims for setting in claim.at):
+        path, value = setting.path.text, setting.value
+        mistake = _symbol_not_listed(recipe, path, value.text, value.span) if isinstance(value, Name) else None
+        if mistake is not None and path.startswith("model."):
+            recipe.report(mistake)
+        elif (
+            mistake is None and path in lists
+            and len(values[path]) == len(lists[path].values) and recipe.static(path, value) not in (None, *values[path])
+        ):  # fmt: skip
+            recipe.report(mistakes.claim_at_other_value(value.span, path, lists[path].path.span))
 
 
 def _symbol_not_listed(recipe: ResolvedRecipe, path: str, symbol: str, span: Span) -> Diagnostic | None:
@@ -220,16 +220,6 @@ def _symbol_not_listed(recipe: ResolvedRecipe, path: str, symbol: str, span: Spa
     if declaration is None or allowed is None or symbol in allowed:
         return None
     return symbol_not_listed(span, symbol, name, declaration.name, allowed)
-
-
-def _check_is_varied(
-    recipe: ResolvedRecipe, static: VariedStatic, values: tuple[StaticValue, ...], value: Expression
-) -> None:
-    parameter = recipe.parameter(static.path.text)
-    assert parameter is not None, "unknown paths are left out"
-    claimed = plain(recipe.value(parameter, value))
-    if claimed is not None and len(values) == len(static.values) and claimed not in values:
-        recipe.report(mistakes.claim_at_other_value(value.span, static.path.text, static.path.span))
 
 
 _Values = Mapping[str, StaticValue]
@@ -303,11 +293,11 @@ def _alternatives(recipe: ResolvedRecipe) -> Iterator[tuple[Name, tuple[StaticVa
     """Yields the paths that this recipe varies or searches, each with its values, or both ends of their range."""
     for each in (*recipe.parts.vary, *recipe.parts.search):
         assert isinstance(each, Variation | Sought)
-        path, values, parameter = each.path, each.values, recipe.parameter(each.path.text)
+        path, values = each.path, each.values
         ends = (values.low, values.high) if isinstance(values, Range) else ()
         items = values.items if isinstance(values, ListOf) else ends
-        is_own = parameter is not None and recipe.parts.recipe.span.contains(path.span)
-        evaluated = [plain(recipe.value(parameter, item)) for item in items if is_own and parameter is not None]
+        is_own = recipe.parts.recipe.span.contains(path.span)
+        evaluated = [recipe.static(path.text, item) for item in items] if is_own else []
         yield path, tuple(value for value in evaluated if value is not None)
 
 

@@ -7,7 +7,6 @@ from functools import cached_property
 
 from archlang.diagnostics import Diagnostic
 from archlang.diagnostics.effort import TooMuchWork
-from archlang.elaborate.static_arguments import plain
 from archlang.plan import mistakes
 from archlang.plan.inheritance import Part
 from archlang.plan.plan import Plan
@@ -18,7 +17,6 @@ from archlang.source import Span
 from archlang.syntax import tree
 from archlang.syntax.expression_text import expression_text
 from archlang.syntax.printer import unparse
-from archlang.types.statics import StaticValue
 
 
 @dataclass(frozen=True)
@@ -188,17 +186,11 @@ def _space(planner: Planner, sought: tree.Sought) -> SearchSpace | None:
 
 def _end(planner: Planner, path: tree.Name, end: tree.Expression) -> int | float | None:
     """The number at an end of a range, of the static's kind; None, and a report, if it is no number."""
-    number = _value(planner, path, end) if isinstance(end, tree.Number | tree.Unary) else None
+    number = planner.recipe.static(path.text, end) if isinstance(end, tree.Number | tree.Unary) else None
     if isinstance(number, bool) or not isinstance(number, int | float):
         planner.recipe.report(mistakes.nothing_to_search(end.span, path.text))
         return None
     return number
-
-
-def _value(planner: Planner, path: tree.Name, expression: tree.Expression) -> StaticValue | None:
-    parameter = planner.recipe.parameter(path.text)
-    assert parameter is not None, "the path is known"
-    return plain(planner.recipe.value(parameter, expression))
 
 
 def _try(planner: Planner, path: tree.Name, value: tree.Expression) -> bool:

@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import islice, product
 from math import prod
 from random import Random
 
 from archlang.diagnostics import Report
 from archlang.diagnostics.effort import spend
-from archlang.elaborate.static_arguments import plain
 from archlang.names import mistakes as name_mistakes
 from archlang.plan import mistakes
 from archlang.plan.recipe import ResolvedRecipe, report_repeated
@@ -40,9 +40,9 @@ class VariedStatic:
     path: Name
     values: tuple[Expression, ...]
 
-    def setting(self, index: int) -> Setting:
-        value = self.values[index]
-        return Setting(path=self.path, value=value, span=value.span)
+    @cached_property
+    def settings(self) -> tuple[Setting, ...]:
+        return tuple(Setting(path=self.path, value=value, span=value.span) for value in self.values)
 
 
 def varied_statics(recipe: ResolvedRecipe) -> tuple[VariedStatic, ...]:
@@ -75,12 +75,11 @@ def check_variations(recipe: ResolvedRecipe) -> None:
 
 def check_repeated_values(recipe: ResolvedRecipe, path: Name, values: Expression) -> None:
     """Warns of values that the list of a `vary` or a `search` has twice."""
-    parameter = recipe.parameter(path.text)
     first: dict[str, Expression] = {}
-    for item in values.items if isinstance(values, ListOf) and parameter is not None else ():
+    for item in values.items if isinstance(values, ListOf) and recipe.parameter(path.text) is not None else ():
         spend()
         # Equal numbers may be written differently, as 1e-3 and 0.001.
-        value = None if parameter is None else plain(recipe.value(parameter, item))
+        value = recipe.static(path.text, item)
         text = expression_text(item) if value is None else str(value)
         if first.setdefault(text, item) is not item:
             recipe.report(mistakes.listed_twice(item.span, path.text, first[text].span))
@@ -88,13 +87,8 @@ def check_repeated_values(recipe: ResolvedRecipe, path: Name, values: Expression
 
 def values_by_path(recipe: ResolvedRecipe, varied: tuple[VariedStatic, ...]) -> dict[str, tuple[StaticValue, ...]]:
     """The evaluated values of each varied static by its dotted path."""
-    values: dict[str, tuple[StaticValue, ...]] = {}
-    for static in varied:
-        parameter = recipe.parameter(static.path.text)
-        assert parameter is not None, "unknown paths are left out"
-        evaluated = [plain(recipe.value(parameter, expression)) for expression in static.values]
-        values[static.path.text] = tuple(value for value in evaluated if value is not None)
-    return values
+    values = {static.path.text: [recipe.static(static.path.text, each) for each in static.values] for static in varied}
+    return {path: tuple(value for value in evaluated if value is not None) for path, evaluated in values.items()}
 
 
 def _integers(recipe: ResolvedRecipe, interval: Interval, span: Span) -> tuple[Expression, ...]:
