@@ -379,6 +379,21 @@ class Binding:
         """The names that a parameter's type gives to its sizes of one kind of axis."""
         return [name for name, size_axis in self._sizes_of(parameter) if name and size_axis is axis]
 
+    def named_sizes(self, axis: Axis) -> dict[str, tree.InputParameter]:
+        """The names that the types of the inputs give to their sizes of one kind of axis, each with the first input."""
+        names: dict[str, tree.InputParameter] = {}
+        for parameter in self.declaration.item.signature.inputs:
+            for name in self.sizes_by_axis(parameter, axis):
+                names.setdefault(name, parameter)
+        return names
+
+    def bind_names(self) -> None:
+        """Binds the sizes that the inputs name, and that have no value, to symbols."""
+        for axis in (Axis.LENGTH, Axis.FEATURE):
+            for name, parameter in self.named_sizes(axis).items():
+                if name not in self.sizes and name not in self.ambient:
+                    self.bind_size(name, Bound(Dim.of(name), parameter.span), axis)
+
     def _sizes_of(self, parameter: tree.InputParameter) -> list[tuple[str, Axis]]:
         """The names of the sizes of a parameter's type, "" for one that is no name of its own, with their axes."""
         written = self.written_sizes(parameter.type)

@@ -43,14 +43,8 @@ class BoundCall:
         statics = None if kind is None else self._statics(item, span)
         if kind is None or statics is None:
             return None
-        sizes = {
-            name: self.binding.sizes[name].value
-            for parameter in inputs
-            for name in self.binding.sizes_by_axis(parameter, Axis.FEATURE)
-        }
-        lengths = dict.fromkeys(
-            name for parameter in inputs for name in self.binding.sizes_by_axis(parameter, Axis.LENGTH)
-        )
+        sizes = {name: self.binding.sizes[name].value for name in self.binding.named_sizes(Axis.FEATURE)}
+        lengths = self.binding.named_sizes(Axis.LENGTH)
         features_by_name = {name: size for name, size in sizes.items() if isinstance(size, Dim)}
         instance = Instance(
             path=path,

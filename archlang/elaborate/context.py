@@ -10,7 +10,7 @@ from archlang.elaborate import mistakes
 from archlang.elaborate.binding import Binding
 from archlang.elaborate.frame import Frame
 from archlang.elaborate.region_builder import Flow, ModelSize, RegionBuilder
-from archlang.elaborate.static_arguments import settle
+from archlang.elaborate.static_arguments import configured
 from archlang.graph.graph import Instance
 from archlang.names.evaluate import Evaluator
 from archlang.names.mistakes import bound_twice
@@ -149,9 +149,7 @@ class Context:
         self, target: Declaration | BlockValue, statics: Sequence[StaticArgument], evaluator: Evaluator
     ) -> BlockValue:
         """Returns a block with these statics settled."""
-        block = target if isinstance(target, BlockValue) else BlockValue(target)
-        spend(len(block.declaration.item.signature.statics))
-        return BlockValue(block.declaration, settle(block.declaration, block.settled, statics, evaluator, self.report))
+        return configured(target, statics, evaluator, self.report)
 
     def evaluator(self, frame: Frame) -> Evaluator:
         """Returns the evaluator of static expressions that see the names of a frame."""

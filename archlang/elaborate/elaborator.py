@@ -17,7 +17,7 @@ from archlang.names.resolve import Declaration
 from archlang.names.values import Bound
 from archlang.source import Span
 from archlang.syntax.tree import Assign, Definition, Experts, Halting, Name, Repeat, Scan, Stack
-from archlang.types import Axis, Dim, Type
+from archlang.types import Dim, Type
 
 
 class _Elaborator:
@@ -44,11 +44,7 @@ class _Elaborator:
         builder = self._context.new_region()
         frame = Frame(binding, builder, InstancePaths(""))
         types = []
-        for parameter in item.signature.inputs:
-            for axis in (Axis.LENGTH, Axis.FEATURE):
-                for name in binding.sizes_by_axis(parameter, axis):
-                    if name not in binding.sizes and name not in binding.ambient:
-                        binding.bind_size(name, Bound(Dim.of(name), parameter.span), axis)
+        binding.bind_names()
         for parameter in item.signature.inputs:
             if parameter.type.name == "data":
                 binding.family = ("seq", (Dim.of("n"),))

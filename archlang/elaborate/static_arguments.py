@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
 from archlang.diagnostics import Diagnostic, Report
+from archlang.diagnostics.effort import spend
 from archlang.diagnostics.names import did_you_mean
 from archlang.graph.operations import CHARGES
 from archlang.names import mistakes as name_mistakes
@@ -109,6 +110,15 @@ def settle(
             static_value(parameter, argument.value, evaluator, declaration.file, report_value), argument.value.span
         )
     return statics
+
+
+def configured(
+    target: Declaration | BlockValue, statics: Sequence[tree.StaticArgument], evaluator: Evaluator, report: Report
+) -> BlockValue:
+    """Returns a block with these statics settled."""
+    block = target if isinstance(target, BlockValue) else BlockValue(target)
+    spend(len(block.declaration.item.signature.statics))
+    return BlockValue(block.declaration, settle(block.declaration, block.settled, statics, evaluator, report))
 
 
 def _report_by_place(report: Report, name: str, item: tree.Definition | tree.Extern, mistake: Diagnostic) -> None:

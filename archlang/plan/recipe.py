@@ -7,7 +7,7 @@ from functools import cached_property
 
 from archlang.diagnostics import Diagnostic, Report, ignore
 from archlang.diagnostics.effort import spend
-from archlang.elaborate.static_arguments import plain, settle, static_value
+from archlang.elaborate.static_arguments import configured, plain, static_value
 from archlang.graph.operations import CHARGES
 from archlang.names import library
 from archlang.names import mistakes as name_mistakes
@@ -130,10 +130,7 @@ class ResolvedRecipe:
         """An evaluator of expressions that stand in the recipe."""
 
         def configure(call: Call, target: Declaration | BlockValue) -> Value:
-            block = target if isinstance(target, BlockValue) else BlockValue(target)
-            spend(len(block.declaration.item.signature.statics))
-            settled = settle(block.declaration, block.settled, call.statics, self.evaluator(), self.report)
-            return BlockValue(block.declaration, settled)
+            return configured(target, call.statics, self.evaluator(), self.report)
 
         return Evaluator(lambda name: None, frozenset, self.file, self.report, configure)
 

@@ -1,7 +1,7 @@
 """The graph of a recipe's model, with the sizes of its task and checked against it."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
 
 from archlang.diagnostics import Diagnostic, Label, Report
@@ -55,8 +55,8 @@ def recipe_graph(
         return None
     misfit = find_misfit(task, model, inputs, result) if sizes_known else None
     if misfit is not None:
-        name = task.declaration.item.name
-        report(mistakes.model_misfits_task(span, model.name, name, misfit.problem, misfit.declared, misfit.expected))
+        problem, declared, expected = misfit
+        report(mistakes.model_misfits_task(span, model.name, task.declaration.item.name, problem, declared, expected))
         return None
     leak = _leak(task, graph, model, span, model_graphs) or _leak_of_targets(graph, model, span)
     if leak is not None:
@@ -162,18 +162,11 @@ def _without_repeats(path: list[str]) -> list[str]:
 # Whether the inputs and the result of a model fit the fields and the scored result of a task
 
 
-@dataclass(frozen=True)
-class Misfit:
-    """Why a model does not fit a task, with the place in each signature."""
-
-    problem: str
-    declared: Span
-    expected: Span
-
-
-def find_misfit(task: Binding, model: Declaration, inputs: Sequence[Type], result: Type) -> Misfit | None:
-    """Returns the first reason why a model with these types of inputs and result does not fit a task; None if it
-    fits. A model with a static in place of a size of its task has another mistake."""
+def find_misfit(
+    task: Binding, model: Declaration, inputs: Sequence[Type], result: Type
+) -> tuple[str, Span, Span] | None:
+    """Returns the first reason why a model with these types of inputs and result does not fit a task, with its place in
+    each signature; None if it fits. A model with a static in place of a size of its task has another mistake."""
     if any(static.name in TASK_SIZES for static in model.item.signature.statics):
         return None
     item, signature = task.declaration.item, model.item.signature
@@ -181,7 +174,7 @@ def find_misfit(task: Binding, model: Declaration, inputs: Sequence[Type], resul
     written = ", ".join(f"`{field.name}`" for field in fields)
     if len(fields) != len(inputs):
         problem = f"the task has the fields {written}, and the model takes {len(inputs)}"
-        return Misfit(problem, _result_span(model), _result_span(task.declaration))
+        return problem, _result_span(model), _result_span(task.declaration)
     lengths: dict[str, Dim] = {}
     names = [field.name for field in fields]
     for field, parameter, taken in zip(fields, signature.inputs, inputs, strict=True):
@@ -189,12 +182,12 @@ def find_misfit(task: Binding, model: Declaration, inputs: Sequence[Type], resul
             problem = (
                 f"its fields are {written}, in this order, and the model takes `{parameter.name}` for `{field.name}`"
             )
-            return Misfit(problem, parameter.span, field.span)
+            return problem, parameter.span, field.span
         problem = _field_problem(task, field, taken) or _length_problem(fields, field, taken, lengths)
         if problem:
-            return Misfit(problem, parameter.span, field.span)
+            return problem, parameter.span, field.span
     problem = _result_problem(task, lengths, result)
-    return Misfit(problem, _result_span(model), _result_span(task.declaration)) if problem else None
+    return (problem, _result_span(model), _result_span(task.declaration)) if problem else None
 
 
 def features_of_fields(task: Binding, model: Declaration) -> dict[str, Bound]:

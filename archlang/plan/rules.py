@@ -20,9 +20,9 @@ from archlang.plan.plan import BoundExtern
 from archlang.plan.recipe import SEED, ResolvedRecipe, is_weight, weight_parameter
 from archlang.plan.statics import given_statics
 from archlang.plan.trust import is_shipped
-from archlang.plan.variations import VariedStatic
+from archlang.plan.variations import VariedStatic, ends_or_items
 from archlang.source import Span
-from archlang.syntax.tree import Expression, ListOf, Name, Range, Recipe, Setting, Sought, Table, Variation
+from archlang.syntax.tree import Expression, Name, Recipe, Setting, Sought, Table, Variation
 from archlang.types import Dim
 from archlang.types.statics import StaticValue, Symbol
 
@@ -293,9 +293,7 @@ def _alternatives(recipe: ResolvedRecipe) -> Iterator[tuple[Name, tuple[StaticVa
     """Yields the paths that this recipe varies or searches, each with its values, or both ends of their range."""
     for each in (*recipe.parts.vary, *recipe.parts.search):
         assert isinstance(each, Variation | Sought)
-        path, values = each.path, each.values
-        ends = (values.low, values.high) if isinstance(values, Range) else ()
-        items = values.items if isinstance(values, ListOf) else ends
+        path, items = each.path, ends_or_items(each.values)
         is_own = recipe.parts.recipe.span.contains(path.span)
         evaluated = [recipe.static(path.text, item) for item in items] if is_own else []
         yield path, tuple(value for value in evaluated if value is not None)

@@ -1,6 +1,6 @@
 """The search spaces of a recipe, and the plan of each of their points."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -12,7 +12,7 @@ from archlang.plan.inheritance import Part
 from archlang.plan.plan import Plan
 from archlang.plan.planner import Planner
 from archlang.plan.recipe import report_repeated
-from archlang.plan.variations import check_repeated_values, spread
+from archlang.plan.variations import check_repeated_values, ends_or_items, spread
 from archlang.source import Span
 from archlang.syntax import tree
 from archlang.syntax.expression_text import expression_text
@@ -135,7 +135,7 @@ def check_search(planner: Planner) -> None:
 def check_search_points(planner: Planner) -> None:
     """Checks the recipe at each choice and at both ends of each range within the step budget; a warning counts the
     values left out."""
-    values = [(sought.path, value) for sought in planner.recipe.parts.search for value in _values(sought)]
+    values = [(sought.path, value) for sought in planner.recipe.parts.search for value in ends_or_items(sought.values)]
     checked = 0
     with suppress(TooMuchWork):
         for (index,) in spread([len(values)]):
@@ -154,7 +154,7 @@ def plan_spaces(planner: Planner) -> SearchPlan | None:
         planner.recipe.report(mistakes.no_search(recipe.name_span, recipe.name))
         return None
     spaces = [_space(planner, sought) for sought in search]
-    plannable = [_try(planner, sought.path, value) for sought in search for value in _values(sought)]
+    plannable = [_try(planner, sought.path, value) for sought in search for value in ends_or_items(sought.values)]
     sound = tuple(space for space in spaces if space is not None)
     return SearchPlan(recipe.name, sound, planner) if len(sound) == len(spaces) and all(plannable) else None
 
@@ -197,16 +197,6 @@ def _try(planner: Planner, path: tree.Name, value: tree.Expression) -> bool:
     """Returns whether the recipe has a plan with this value; reports its mistakes."""
     setting = tree.Setting(path=path, value=value, span=value.span)
     return planner.plan({**planner.first_point(), path.text: setting}) is not None
-
-
-def _values(sought: tree.Sought) -> Sequence[tree.Expression]:
-    """The values of a search space at which the recipe is checked."""
-    match sought.values:
-        case tree.ListOf(items=items):
-            return items
-        case tree.Range(low=low, high=high):
-            return (low, high)
-    return ()
 
 
 def _plain(value: tree.Expression) -> int | float | str | bool:

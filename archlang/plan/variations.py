@@ -85,6 +85,13 @@ def check_repeated_values(recipe: ResolvedRecipe, path: Name, values: Expression
             recipe.report(mistakes.listed_twice(item.span, path.text, first[text].span))
 
 
+def ends_or_items(values: Expression) -> tuple[Expression, ...]:
+    """The items of a list, or both ends of a range."""
+    if isinstance(values, ListOf):
+        return values.items
+    return (values.low, values.high) if isinstance(values, Range) else ()
+
+
 def values_by_path(recipe: ResolvedRecipe, varied: tuple[VariedStatic, ...]) -> dict[str, tuple[StaticValue, ...]]:
     """The evaluated values of each varied static by its dotted path."""
     values = {static.path.text: [recipe.static(static.path.text, each) for each in static.values] for static in varied}

@@ -285,7 +285,7 @@ class ShippedTask(ABC):
             if value is MISFIT:
                 _refuse(name_mistakes.wrong_kind(item.span, name, kind, f"`{static}`", None))
             bounds[name] = Bound(value, None)
-        binding = Binding(prelude(item), item.span, bounds, _refuse, lambda call, target: None)
+        binding = Binding(prelude(item), item.span, bounds, _refuse)
         for name in parameters:
             bound = binding.lookup(name)
             assert isinstance(bound, Bound)
