@@ -18,11 +18,10 @@ from archlang.names.resolve import Declaration, Loader, ResolvedFile
 from archlang.names.unused import unused_uses
 from archlang.plan.cells import CellPlanner
 from archlang.plan.checked_bodies import CheckedBodies
-from archlang.plan.inheritance import repeats_mistake_of_base
 from archlang.plan.planner import Bindings, Planner
 from archlang.plan.recipe import is_complete_optimizer
 from archlang.plan.search import check_search, check_search_points
-from archlang.plan.written_table import WrittenTable, repeats_mistake_of_averaged
+from archlang.plan.written_table import WrittenTable, averages
 from archlang.source import Source, Span
 from archlang.syntax.tree import Definition, Extern, Name, Recipe, Table, Use
 
@@ -38,6 +37,9 @@ _UNKNOWN_ITEMS = frozenset({"E0202", "E0214", "E0604", "E0612"})
 _OF_MISSING_STATEMENTS = frozenset({"E0216", "E0220", "E0222", "E0223", "E0224"})
 # What a missing line of a recipe or a table may set, be or name.
 _OF_MISSING_LINES = frozenset({"E0302", "E0601", "E0610", "E0632", "E0635"})
+
+# What a recipe and a table take from others.
+_OF_SOURCES = frozenset({"E0601", "E0618", "E0635"})
 
 Item = Definition | Extern | Recipe | Table
 Check = Callable[[], object]
@@ -92,26 +94,15 @@ def _check(resolved: ResolvedFile, diagnostics: Sequence[Diagnostic], bodies: Ch
     return tuple(
         diagnostic
         for diagnostic in mistakes
-        if not _may_be_used(diagnostic, mistakes, resolved)
-        and not _is_repeated_by_call(diagnostic, mistakes)
+        if not _is_repeated_by_call(diagnostic, mistakes)
         and (
             diagnostic in diagnostics
             or not (
                 _follows(diagnostic, diagnostics, resolved)
                 or follows(diagnostic, doubtful, mistakes)
-                or repeats_mistake_of_base(diagnostic, mistakes, resolved.recipes)
-                or repeats_mistake_of_averaged(diagnostic, mistakes, resolved)
+                or _follows_from_source(diagnostic, mistakes, resolved)
             )
         )
-    )
-
-
-def _may_be_used(diagnostic: Diagnostic, mistakes: Sequence[Diagnostic], resolved: ResolvedFile) -> bool:
-    """Whether a name without a use may be meant where its block has an error."""
-    return diagnostic.code == "W0201" and any(
-        mistake.is_error and each.item.span.contains(mistake.span) and each.item.span.contains(diagnostic.span)
-        for each in resolved.own.values()
-        for mistake in mistakes
     )
 
 
@@ -175,6 +166,21 @@ def _is_syntax_of_line(mistake: Diagnostic, place: Span) -> bool:
     """Whether a mistake is one of syntax, in the line of a place."""
     span = mistake.span
     return mistake.code.startswith("E01") and span.source is place.source and span.line == place.line
+
+
+def _follows_from_source(diagnostic: Diagnostic, mistakes: Sequence[Diagnostic], resolved: ResolvedFile) -> bool:
+    """Whether a recipe lacks a line, or what a task accepts, or a table a column, because a recipe or a table from
+    which it takes them has a mistake."""
+    if diagnostic.code not in _OF_SOURCES:
+        return False
+    reached: list[Item | Use] = [item for item in resolved.program.items if item.span.contains(diagnostic.span)]
+    for item in reached:
+        sources = [resolved.recipes.get(item.base or "")] if isinstance(item, Recipe) else []
+        tables = [resolved.find_table(each.metric.text) for each in averages(item)] if isinstance(item, Table) else []
+        for source in (*sources, *(table for _, table in filter(None, tables))):
+            if source is not None and all(source is not other for other in reached):
+                reached.append(source)
+    return any(mistake.is_error and item.span.contains(mistake.span) for mistake in mistakes for item in reached[1:])
 
 
 def _check_file(resolved: ResolvedFile, report: DiagnosticLog, bodies: CheckedBodies) -> None:

@@ -135,8 +135,9 @@ class CheckedBodies:
         if any(isinstance(node, If | Conditional) for node in walk(item)):
             for diagnostic in _unknown_names(declaration, ambient, {each.span for each in mistakes}):
                 note(diagnostic)
-        for diagnostic in unused_names(item):
-            note(diagnostic)
+        if not any(each.is_error for each in mistakes):  # else a misspelt name may be meant
+            for diagnostic in unused_names(item):
+                note(diagnostic)
         return CheckedBody(types, bool(mistakes))
 
     def _key(self, declaration: Declaration) -> _Key:

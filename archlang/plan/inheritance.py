@@ -12,9 +12,6 @@ Part = Choice | AtTest | Vary | Search | Claim | Missing
 # The order in which a recipe's lines stand.
 _ORDER = ("task", "model", "train", AtTest, Vary, Search, Claim, Missing)
 
-# The mistakes that a recipe can share with its base: a missing line, and a value that a task refuses.
-_SHARED = ("E0601", "E0618")
-
 
 def with_base(
     recipe: Recipe,
@@ -63,30 +60,6 @@ def with_base(
     spend(steps)
     # The joined lines keep whether each line of the bases could be read.
     return replace(recipe, base=None, parts=joined.parts), joined.is_whole
-
-
-def repeats_mistake_of_base(
-    diagnostic: Diagnostic, diagnostics: Sequence[Diagnostic], recipes: Mapping[str, Recipe]
-) -> bool:
-    """Returns whether a recipe lacks what its base lacks, or a task refuses what it takes from its base; the mistake is
-    reported at the base too."""
-    if diagnostic.code not in _SHARED:
-        return False
-    text = _shared_text(diagnostic)
-    shared = [other.span for other in diagnostics if other.code == diagnostic.code and _shared_text(other) == text]
-    recipe = next((recipe for recipe in recipes.values() if recipe.span.contains(diagnostic.span)), None)
-    seen: set[str] = set()
-    while recipe is not None and recipe.name not in seen:
-        seen.add(recipe.name)
-        recipe = recipes.get(recipe.base or "")
-        if recipe is not None and recipe.name not in seen and any(recipe.span.contains(span) for span in shared):
-            return True
-    return False
-
-
-def _shared_text(diagnostic: Diagnostic) -> str:
-    """Returns what a mistake says without the name of its recipe."""
-    return diagnostic.label if diagnostic.code == "E0601" else diagnostic.message
 
 
 def _joined(

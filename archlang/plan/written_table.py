@@ -6,7 +6,6 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 
-from archlang.diagnostics import Diagnostic
 from archlang.diagnostics.effort import TooMuchWork, spend
 from archlang.diagnostics.names import did_you_mean, is_typing_error
 from archlang.elaborate.static_arguments import plain
@@ -257,7 +256,7 @@ class WrittenTable:
             written = _HEADER.findall(file.program.source.text)  # also those that cannot be parsed
             self._report(mistakes.unknown_table(span, name, {*file.tables, *written, *file.used_tables}, None))
             return None
-        if _averages(table[1]):
+        if averages(table[1]):
             self._report(mistakes.average_of_averages(span, name))
             return None
         averaged = WrittenTable(self._cells, table[1])
@@ -426,20 +425,7 @@ class WrittenTable:
                 self._report(measures.absent_group(span, metric, group, value))
 
 
-def repeats_mistake_of_averaged(diagnostic: Diagnostic, diagnostics: Sequence[Diagnostic], file: ResolvedFile) -> bool:
-    """Returns whether an average names settings that no column has because a line of the averaged table, where it is
-    reported, has a mistake."""
-    if diagnostic.code != "E0635":
-        return False
-    columns = [column for table in file.tables.values() for column in _averages(table)]
-    name = next((column.metric.text for column in columns if column.at and column.at[0].span == diagnostic.span), "")
-    averaged = file.find_table(name)
-    return averaged is not None and any(
-        averaged[1].span.contains(other.span) for other in diagnostics if other.is_error and other is not diagnostic
-    )
-
-
-def _averages(table: Table) -> list[Column]:
+def averages(table: Table) -> list[Column]:
     """The columns of a table that are averages."""
     return [part for part in table.parts if isinstance(part, Column) and part.average]
 
