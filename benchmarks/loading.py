@@ -41,7 +41,7 @@ def ours(split: Split, size: int, device: torch.device) -> Iterator[tuple[Tensor
     sampler = Sampler(np.asarray(data.lengths), size, seed=0, drop_last=True)
     while True:
         batch = data.batch(sampler.next())
-        yield *batch.fields, *batch.lengths.values(), batch.targets
+        yield *batch.fields.values(), *batch.lengths.values(), batch.targets
 
 
 def theirs(split: Split, size: int, device: torch.device) -> Iterator[tuple[Tensor, ...]]:

@@ -79,7 +79,7 @@ def _batches(plan: Plan, settings: Settings, device: torch.device, count: int) -
 def _take_step(module: nn.Module, optimizer: torch.optim.Optimizer, batch: Batch, clip: float, precision: str) -> None:
     lengths = next(iter(batch.lengths.values()))
     with torch.autocast(lengths.device.type, dtype=torch.bfloat16, enabled=precision == "bf16"):
-        loss = F.cross_entropy(module(batch.fields[0], lengths=lengths), batch.targets)
+        loss = F.cross_entropy(module(*batch.fields.values(), lengths=lengths), batch.targets)
     optimizer.zero_grad(set_to_none=True)
     loss.backward()  # type: ignore[no-untyped-call]
     torch.nn.utils.clip_grad_norm_(module.parameters(), clip)

@@ -44,7 +44,7 @@ def bare(plan: Plan) -> float:
     batches = []
     for _ in range(settings.total_steps(len(sampler))):
         batch = data.batch(sampler.next())
-        batches.append((batch.fields[0], next(iter(batch.lengths.values())), batch.targets))
+        batches.append((*batch.fields.values(), next(iter(batch.lengths.values())), batch.targets))
     torch.manual_seed(plan.seed)
     module = build(plan.graph).train()
     weight_decay = plan.train.statics["weight_decay"]

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from archlang.backend.decode.block_cache import BlockCache
 from archlang.backend.runtime.joined_linear import NO_PRODUCTS, Products, mapped
 from archlang.backend.runtime.padded_division import Mask
-from archlang.backend.runtime.transforms import needs_plain_form
+from archlang.backend.runtime.stacking import needs_plain_form
 from archlang.blocks.attention import KeyedAttention, join_heads
 from archlang.kernels import nearest_match as kernel
 from archlang.kernels.dropout import dropout

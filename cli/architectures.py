@@ -96,7 +96,7 @@ def _print_passes(graph: Graph, excluded: tuple[str, ...]) -> None:
 
 def viz(
     file: arguments.ProgramOrInput,
-    out: Annotated[Path | None, output("The picture: .html, .svg, .pdf, .png, .dot or .mmd.")] = None,
+    out: Annotated[Path | None, output("The picture: .html, .svg, .pdf, .png or .mmd.")] = None,
     model: arguments.Model = None,
     recipe: arguments.Recipe = None,
     sets: arguments.Sets = None,
@@ -111,9 +111,8 @@ def viz(
     Example: archlang viz recipes/gutlb.arch -o gutlb.html
     """
     from archlang.compile import compile_named
-    from archlang.pages.pictures.formats import FORMATS, write_picture
+    from archlang.pages.pictures.formats import FORMATS, print_tree, write_picture
     from archlang.pages.pictures.picture import draw
-    from archlang.pages.pictures.text_tree import print_tree
     from archlang.plugins import Plugins
 
     console.require_suffix(out, FORMATS, "a picture")
@@ -211,7 +210,7 @@ def diff(
     recipe: arguments.Recipe = None,
     sets: arguments.Sets = None,
     allow: arguments.Allow = None,
-    out: Annotated[Path | None, output("A picture of both: .html, .svg, .png, .dot or .mmd.")] = None,
+    out: Annotated[Path | None, output("A picture of both: .html, .svg, .png or .mmd.")] = None,
 ) -> None:
     """Print what changed between two architectures. With `--out`, also draw both side by side.
 

@@ -45,7 +45,7 @@ def check(
     plugin: arguments.Plugin = None,
     allow: arguments.Allow = None,
     as_sarif: Annotated[bool, flag("--sarif", "Print errors and warnings as SARIF 2.1.0.")] = False,
-    fix: Annotated[bool, flag("--fix", "Correct mistakes that have one safe correction first.")] = False,
+    fix: Annotated[bool, flag("--fix", "Correct errors that have one safe correction first.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print errors and warnings only, no summary.")] = False,
 ) -> None:  # fmt: skip
     """Check programs: names, statics, shapes, lengths, causality, and whether models fit their tasks.
@@ -183,9 +183,9 @@ def _construct(paths: list[Path], plugins: list[Path], allow: Iterable[Path]) ->
 
 
 def _summary(files: int, corrected: int, counts: dict[str, int]) -> str:
-    parts = [f"{plural(corrected, 'mistake')} corrected"] if corrected else []
-    mistakes = [plural(number, word) for word, number in counts.items() if number]
-    return ", ".join([plural(files, "file"), *parts, *(mistakes or ["no mistakes" + " left" * bool(corrected)])])
+    parts = [f"{plural(corrected, 'correction')}"] if corrected else []
+    counted = [plural(number, word) for word, number in counts.items() if number]
+    return ", ".join([plural(files, "file"), *parts, *(counted or ["no errors" + " left" * bool(corrected)])])
 
 
 def fmt(

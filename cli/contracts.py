@@ -83,7 +83,6 @@ def _described(verdict: Verdict) -> dict[str, object]:
 
 
 def _print(verdicts: Sequence[Verdict]) -> None:
-    """Prints a row for each block and a column for each property, then the reasons for skipping by number."""
     skipped = dict.fromkeys(verdict.skipped for verdict in verdicts if verdict.skipped)
     reasons = {reason: str(number) for number, reason in enumerate(skipped, start=1)}
     for row in _rows(verdicts, reasons):
@@ -98,7 +97,6 @@ def _print(verdicts: Sequence[Verdict]) -> None:
 
 
 def _rows(verdicts: Sequence[Verdict], reasons: dict[str, str]) -> Iterator[Text]:
-    """Yields the lines of the table. Columns are as wide as their titles and do not depend on the terminal."""
     from rich.text import Text
 
     properties = list(dict.fromkeys(verdict.property for verdict in verdicts))

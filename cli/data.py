@@ -16,8 +16,7 @@ from archlang.diagnostics.terminal import Terminal, text_column
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-    from archlang.data.digests import Digest
-    from archlang.data.registry import OfficialFile
+    from archlang.data.registry import Digest, OfficialFile
     from archlang.plan.plan import Plan
 
 app = typer.Typer(

@@ -92,7 +92,6 @@ def _elsewhere(name: str) -> str:
 
 
 def _list(items: Mapping[str, Item]) -> None:
-    """Prints one line for each item below a `use` line for each module."""
     from rich.text import Text
 
     from archlang.syntax.comments import first_sentence

@@ -38,7 +38,6 @@ def _can_print() -> bool:
 
 
 def _run() -> int:
-    """Returns the exit code of the command."""
     from archlang.cli import console
     from archlang.diagnostics import ArchlangError
     from archlang.train.stop import exit_code, terminating
@@ -85,7 +84,6 @@ def _run() -> int:
 
 
 def _report(error: BaseException) -> int:
-    """Prints an error and returns its exit code."""
     from archlang.cli import console
     from archlang.cli.internal_errors import report_bug
     from archlang.diagnostics import ArchlangError, ErrorWithRemedy, ProgramError

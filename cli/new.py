@@ -72,7 +72,6 @@ def new(
 
 
 def _starter(kind: str, name: str) -> dict[str, str]:
-    """Returns the texts of the files of a kind, by their names."""
     class_name = "".join(word.capitalize() for word in name.split("_"))
     texts = {
         file.stem: file.read_text(encoding="utf-8")

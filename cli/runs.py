@@ -164,7 +164,6 @@ def rm(
 
 
 def _first_metrics(run: RunSummary) -> str:
-    """Returns the first metric of each split."""
     splits = {} if run.results is None else run.results.splits
     values = {split: next(iter(result.metrics.values()), None) for split, result in splits.items()}
     return ", ".join(f"{split} {value:.3f}" for split, value in values.items() if value is not None)

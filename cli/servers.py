@@ -31,12 +31,11 @@ def lsp() -> None:
     make_server(_draw).start_io()
 
 
-def _draw(graph: Graph, picture_format: str) -> str:
-    from archlang.pages.pictures.formats import print_dot, print_svg
+def _draw(graph: Graph) -> str:
+    from archlang.pages.pictures.formats import print_svg
     from archlang.pages.pictures.picture import draw
 
-    picture = draw(graph)
-    return str(print_svg(picture)) if picture_format == "svg" else print_dot(picture)
+    return str(print_svg(draw(graph)))
 
 
 def play(
@@ -47,7 +46,7 @@ def play(
         typer.Option("--build", metavar="FOLDER", help="Write the page to a folder for any file server instead."),
     ] = None,
 ) -> None:
-    """Serve a page in which one writes programs: mistakes, the picture and the costs are shown as one types.
+    """Serve a page in which one writes programs: errors, the picture and the costs are shown as one types.
 
     Only this machine can reach it, with the address that is printed. Nothing is downloaded. Ctrl-C ends it. With
     `--build`, write a static folder in which the compiler runs in the browser; npm fetches Pyodide for it once.

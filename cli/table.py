@@ -254,7 +254,6 @@ class RunsDisplay:
 def _show_results(
     runs: TableRuns, pairs: list[tuple[str, str]], changed: dict[str, str], form: str, file: Path | None
 ) -> None:
-    """Prints the finished runs in a format, and writes them to a file."""
     from archlang.pages.files import write_file
     from archlang.pages.reports.result_table import ResultTable
     from archlang.pages.reports.table_formats import TEXT_FORMATS, terminal_table

@@ -47,7 +47,6 @@ class TablesOf:
     _shown: set[str] = field(default_factory=set, init=False)
 
     def __iter__(self) -> Iterator[tuple[Path, TablePlan]]:
-        """Yields the plan of each table with its file."""
         from archlang.plan.from_file import TablePlanner
 
         planner = TablePlanner(self.sets, self.seeds, self.allow)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from datetime import datetime
 from pathlib import Path
@@ -15,6 +16,7 @@ from archlang.cli.arguments import deadline_of, flag, output, parse_sets, progra
 from archlang.cli.data import ask_for
 
 if TYPE_CHECKING:
+    from archlang.record.schemas import Results
     from archlang.runs.evaluation import Result
 
 
@@ -117,8 +119,8 @@ def train(
         console.err.print(f"stopped{after} at step {outcome.step}; {rest}")
     if as_json:
         console.out.write_json(_outcome_json(outcome))
-    elif not outcome.stopped:
-        _print_results(outcome)
+    elif outcome.results is not None:
+        _print_results(folder, outcome.results, outcome.trained)
     if outcome.stopped and not after:
         raise typer.Exit(stop.exit_code)
 
@@ -136,7 +138,6 @@ def _torchrun_count(name: str) -> int:
 
 
 def _new_folder(parent: Path) -> Path:
-    """Returns an unused folder named after the current time."""
     name = datetime.now().strftime("%Y-%m-%d_%H-%M-%S")
     folder, count = parent / name, 1
     while folder.exists():
@@ -146,27 +147,21 @@ def _new_folder(parent: Path) -> Path:
 
 
 def _outcome_json(outcome: Result) -> dict[str, object]:
-    from archlang.record.reading import read_record
-    from archlang.record.schemas import RESULTS, Results, json_value
+    from archlang.record.schemas import json_value
 
     facts: dict[str, object] = {"folder": str(outcome.folder), "step": outcome.step, "stopped": outcome.stopped}
-    if not outcome.stopped:
-        facts |= json_value(read_record(outcome.folder, RESULTS, Results))
-    return facts
+    return facts if outcome.results is None else facts | json_value(outcome.results)
 
 
-def _print_results(outcome: Result) -> None:
+def _print_results(folder: Path, results: Results, trained: Mapping[str, Sequence[int]]) -> None:
     from archlang.runs.progress import claim_table, cost_of_lowest_loss, ended_early, result_table
 
-    console.out.print(
-        result_table(outcome.scores, outcome.breakdown, outcome.metrics, outcome.trained, outcome.group_names),
-        soft_wrap=False,
-    )
-    if outcome.claims:
-        console.out.print(claim_table(outcome.claims), soft_wrap=False)
-    for alternative in outcome.alternatives:
+    console.out.print(result_table(results, trained), soft_wrap=False)
+    if results.claims:
+        console.out.print(claim_table(results.claims), soft_wrap=False)
+    for alternative in results.selection:
         if alternative.is_worse:
             console.out.print(cost_of_lowest_loss(alternative))
-    if outcome.ended_early is not None:
-        console.out.print(ended_early(outcome.ended_early))
-    console.out.print(f"the run is in {outcome.folder}")
+    if results.ended_early is not None:
+        console.out.print(ended_early(results.ended_early))
+    console.out.print(f"the run is in {folder}")

@@ -65,20 +65,19 @@ def evaluate(
             written=DEFAULT_ANSWERS if decode is None else decode, plugins=plugin or (), sets=changes,
             console=None if as_json else console.out,
         )  # fmt: skip
-    if decode and not any(score.written for score in outcome.scores):
+    results = outcome.results
+    assert results is not None, "nothing has stopped it"
+    if decode and not any(split.written for split in outcome.splits.values()):
         console.err.print("warning: `--decode` has no effect: the answers of this task are no sequences")
     if as_json:
-        splits = {score.split: json_value(score.result()) for score in outcome.scores}
-        names = {"group_names": outcome.group_names} if outcome.group_names else {}
+        splits = json_value(results)["splits"]
+        names = {"group_names": results.group_names} if results.group_names else {}
         settings = {"set": changes} if changes else {}
         console.out.write_json({"step": outcome.step, **settings, "splits": splits, **names})
         return
     settings_text = "".join(f", {path} = {value}" for path, value in changes.items())
     console.out.print(f"the weights of step {outcome.step}{settings_text}")
-    console.out.print(
-        result_table(outcome.scores, outcome.breakdown, outcome.metrics, outcome.trained, outcome.group_names),
-        soft_wrap=False,
-    )
+    console.out.print(result_table(results, outcome.trained), soft_wrap=False)
 
 
 def predict(
@@ -167,7 +166,6 @@ def _opened(name: str) -> TextIO:
 
 
 def _lines(stream: TextIO, name: str) -> Iterator[_PlacedInput]:
-    """Yields the input of each line, with the place of the line."""
     for number, line in enumerate(stream, 1):
         place = f"{'stdin' if name == '-' else name}:{number}"
         try:
@@ -259,7 +257,6 @@ def inspect(
 
 
 def _print_inspection(inspection: Inspection) -> None:
-    """Prints the first answers, and the facts of each step."""
     answers = inspection.answers
     for answer in answers[:_MOST_ANSWERS]:
         place = f"{answer.place}: " if answer.place else ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from archlang.backend import Architecture
 
 Compiled = Callable[..., "Architecture"]
-Becomes = Callable[[Callable[[Graph], Graph], str, str], None]
+Becomes = Callable[[Callable[[Graph], Graph], str], None]
 
 pytest_plugins = ["tests.browser", "tests.tiny_run"]
 
@@ -108,9 +109,11 @@ def compiled(tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest
 
 @pytest.fixture
 def becomes() -> Becomes:
-    """Checks that a pass turns one graph text into another, that both verify, and that a second run changes nothing."""
+    """Checks that a pass changes the text of a graph as written, that both graphs verify, and that a second run changes
+    nothing. A line that the pass removes begins with `-`, and one that it adds with `+`."""
 
-    def check(step: Callable[[Graph], Graph], before: str, after: str) -> None:
+    def check(step: Callable[[Graph], Graph], change: str) -> None:
+        before, after = (re.sub(rf"(?m)^ *\{gone} .*\n|^ *\{marked} ", "", change) for gone, marked in ("+-", "-+"))
         graph, expected = parse_graph(before), parse_graph(after)
         verify(graph)
         result = step(graph)

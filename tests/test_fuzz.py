@@ -13,13 +13,16 @@ import keyword
 import lzma
 import re
 import shutil
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cache
 from html.parser import HTMLParser
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
@@ -35,7 +38,7 @@ from archlang.diagnostics.exchange import to_json, to_sarif
 from archlang.diagnostics.render import plain
 from archlang.export.plain.file import plain_text
 from archlang.graph.text import parse_graph, print_graph
-from archlang.pages.pictures.formats import print_dot, print_mermaid, print_page, print_svg
+from archlang.pages.pictures.formats import print_mermaid, print_page, print_svg
 from archlang.pages.pictures.picture import draw
 from archlang.pages.reports.result_table import ResultTable
 from archlang.pages.reports.table_formats import csv_text, latex, markdown
@@ -63,24 +66,14 @@ from tests.tiny_run import TINY
 RECIPES = Path(archlang.__file__).parent / "recipes"
 PROGRAM = (RECIPES / "ndr.arch").read_bytes()
 SMALL = settings(max_examples=25, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+# In seconds, far above the time on a slow machine: a hang takes hours.
+SLOWEST = 60.0
 LARGE = settings(max_examples=2_000, deadline=None, suppress_health_check=list(HealthCheck))
-# Each example of a folder takes a tenth of a second.
-FOLDERS = settings(LARGE, max_examples=300)
 
 # Bytes at which readers of text often differ.
 STRANGE = [
-    b"\0",
-    b"\xff",
-    b"\r",
-    b"\r\n",
-    b"\xef\xbb\xbf",
-    b"\xe2\x80\xa8",
-    b"\xed\xa0\x80",
-    b"\x1b[2J",
-    b"\t",
-    b'"',
-    b"\\",
-]
+    b"\0", b"\xff", b"\r", b"\r\n", b"\xef\xbb\xbf", b"\xe2\x80\xa8", b"\xed\xa0\x80", b"\x1b[2J", b"\t", b'"', b"\\",
+]  # fmt: skip
 TSV = b"text\tlabel\ttags\tsource\ttarget\tsplit\na b\tx\ty z\ta\tb\ttrain\nb\ty\tz\tb\ta\ttest\na\tx\tz\tb\ta\tvalid\n"
 JSONL = b"".join(
     json.dumps({"text": "a b", "label": n, "tags": ["y", "z"], "source": "a", "target": "b", "split": split}).encode()
@@ -119,13 +112,48 @@ def any_bytes(seed: bytes) -> st.SearchStrategy[bytes]:
     )
 
 
+def programs() -> list[str]:
+    """Every shipped program, and those of the pages of errors."""
+    files = [*RECIPES.rglob("*.arch"), *(RECIPES.parent / "blocks" / "models").glob("*.arch")]
+    pages = (RECIPES.parent / "diagnostics" / "pages").glob("*.md")
+    texts = [re.findall(r"^```arch\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL) for page in sorted(pages)]
+    return [*(file.read_text() for file in sorted(files)), *chain.from_iterable(texts)]
+
+
+@cache
+def pieces() -> tuple[list[list[str]], list[str], list[str]]:
+    """The words, signs and spaces of the programs, then their different words, and all different ones."""
+    texts = [re.findall(r"\s+|\w+|[^\w\s]", text) for text in programs()]
+    every = sorted({piece for text in texts for piece in text})
+    words = [piece for piece in every if re.match(r"\w", piece)]
+    return texts, words, [*every, "", "999999999999999999999", "1e400", "\x00", "é"]
+
+
+@st.composite
+def mutated(draw: st.DrawFn) -> bytes:
+    """A program with other pieces. Replacing a word by a word mostly parses and reaches the checker."""
+    texts, words, every = pieces()
+    text = list(draw(st.sampled_from(texts)))
+    for _ in range(draw(st.integers(1, 4))):
+        place, other = draw(st.integers(0, len(text) - 1)), draw(st.integers(0, len(text) - 1))
+        if re.match(r"\w", text[place]):
+            text[place] = draw(st.sampled_from(words))
+        elif draw(st.booleans()):
+            text[place] = draw(st.sampled_from(every))
+        else:
+            text[place], text[other] = text[other], text[place]
+    return "".join(text).encode()
+
+
 def assert_program_is_read_or_reported(data: bytes) -> None:
+    start = time.perf_counter()
     try:
         text = decode(data, "x.arch").text
         diagnostics = check_text(text, "nowhere/x.arch")
     except ProgramError as error:
         diagnostics = error.diagnostics
         text = ""
+    assert time.perf_counter() - start < SLOWEST
     for show in (plain, to_json, to_sarif):
         show(diagnostics).encode("utf-8")
     if not any(diagnostic.is_error for diagnostic in diagnostics):
@@ -229,25 +257,9 @@ def saved(finished_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 # Ends of what a writer puts around a text, with a planted call.
 ENDS = [
-    '"""',
-    "\n",
-    "\r",
-    "\\",
-    "\x0c",
-    "\u2028",
-    "\0",
-    '"',
-    "'",
-    "#",
-    "}",
-    "]",
-    ");",
-    "-->",
-    "</script>",
-    "|",
-    "\\\\",
-    " & ",
-]
+    '"""', "\n", "\r", "\\", "\x0c", "\u2028", "\0", '"', "'", "#", "}", "]",
+    ");", "-->", "</script>", "|", "\\\\", " & ",
+]  # fmt: skip
 PLANTED = st.lists(st.sampled_from([*ENDS, "planted()", "<b planted=1>", "\nplanted()\n"]) | st.text(max_size=3)).map(
     "".join
 )
@@ -290,13 +302,12 @@ class Tags(HTMLParser):
         self.names |= {tag, *(name for name, _ in attrs)}
 
 
-def assert_no_text_is_code_or_markup(path: str, model: str, value: str, text: str) -> None:
-    module, harmless = built(path, model, value, text), built("m.arch", "m", "h", "normal")
+def assert_no_text_is_code_or_markup(stem: str, model: str, value: str, text: str) -> None:
+    module, harmless = built(f"{stem}.arch", model, value, text), built("m.arch", "m", "h", "normal")
     for code in (plain_text(module), print_torch(module)):
         assert not any(isinstance(node, ast.Name) and node.id == "planted" for node in ast.walk(ast.parse(code)))
     box, harmless_box = draw(module.program.graph), draw(harmless.program.graph)
-    for show in (print_dot, print_mermaid):
-        assert "planted" not in re.sub(r'"(?:[^"\\]|\\.)*"', "", show(box), flags=re.DOTALL)
+    assert "planted" not in re.sub(r'"(?:[^"\\]|\\.)*"', "", print_mermaid(box), flags=re.DOTALL)
     assert Tags(print_page(box)).names == Tags(print_page(harmless_box)).names
     ElementTree.fromstring(str(print_svg(box)))
     row, column = TableRow(text, text), TableColumn(text, "test.accuracy")
@@ -312,102 +323,51 @@ def assert_no_text_is_code_or_markup(path: str, model: str, value: str, text: st
 SUFFIXES = st.sampled_from([".tsv", ".jsonl", ".tsv.gz", ".jsonl.xz", ".csv", ".tsv.xz"])
 
 
-@SMALL
-@given(any_bytes(PROGRAM))
-def test_any_bytes_are_a_program_or_are_reported(data: bytes) -> None:
-    assert_program_is_read_or_reported(data)
+Check = Callable[..., None]
 
 
-@SMALL
-@given(st.deferred(lambda: any_bytes(graph_text())))
-def test_any_bytes_are_a_graph_or_are_refused(data: bytes) -> None:
-    assert_graph_is_read_or_refused(data)
+def amounts(few: settings) -> pytest.MarkDecorator:
+    """Runs a test with few examples, and by hand with many."""
+    return pytest.mark.parametrize("amount", [few, pytest.param(LARGE, marks=pytest.mark.slow)], ids=["few", "many"])
 
 
-@SMALL
-@given(any_bytes(TSV) | any_bytes(JSONL), SUFFIXES, st.booleans())
-def test_any_bytes_are_data_or_are_refused(data: bytes, suffix: str, is_compressed: bool) -> None:
-    assert_data_is_read_or_refused(data, suffix, is_compressed)
+def holds(check: Check, amount: settings, *strategies: st.SearchStrategy[Any]) -> None:  # Any: of every kind
+    amount(given(*strategies)(check))()
 
 
-@SMALL
-@given(PLANTED, WORD, WORD, PLANTED)
-def test_no_text_of_a_graph_is_code_or_markup(path: str, model: str, value: str, text: str) -> None:
-    assert_no_text_is_code_or_markup(f"{path}.arch", model, value, text)
+@amounts(settings(SMALL, max_examples=100))
+def test_any_bytes_are_a_program_or_are_reported(amount: settings) -> None:
+    holds(assert_program_is_read_or_reported, amount, any_bytes(PROGRAM) | mutated())
 
 
-IGNORE_DAMAGE = pytest.mark.filterwarnings(
+@amounts(SMALL)
+def test_any_bytes_are_a_graph_or_are_refused(amount: settings) -> None:
+    holds(assert_graph_is_read_or_refused, amount, any_bytes(graph_text()))
+
+
+@amounts(SMALL)
+def test_any_bytes_are_data_or_are_refused(amount: settings) -> None:
+    holds(assert_data_is_read_or_refused, amount, any_bytes(TSV) | any_bytes(JSONL), SUFFIXES, st.booleans())
+
+
+@amounts(SMALL)
+def test_no_text_of_a_graph_is_code_or_markup(amount: settings) -> None:
+    holds(assert_no_text_is_code_or_markup, amount, PLANTED, WORD, WORD, PLANTED)
+
+
+@amounts(settings(SMALL, max_examples=10))
+def test_any_bytes_are_a_record_or_are_refused(finished_run: Path, amount: settings) -> None:
+    holds(assert_record_is_read_or_refused, amount, st.data(), st.sampled_from([*RECORD]), st.just(finished_run))
+
+
+@pytest.mark.filterwarnings(
     "ignore::archlang.record.checkpoint.CheckpointWarning", "ignore::archlang.record.run_folder.RecordWarning"
 )
+@amounts(settings(SMALL, max_examples=5))
+def test_any_bytes_are_a_checkpoint_or_are_refused(finished_run: Path, amount: settings) -> None:
+    holds(assert_checkpoint_is_read_or_refused, amount, st.data(), st.sampled_from(CHECKPOINT), st.just(finished_run))
 
 
-@settings(SMALL, max_examples=10)
-@given(st.data(), st.sampled_from([*RECORD]))
-def test_any_bytes_are_a_record_or_are_refused(finished_run: Path, data: st.DataObject, name: str) -> None:
-    assert_record_is_read_or_refused(data, name, finished_run)
-
-
-@IGNORE_DAMAGE
-@settings(SMALL, max_examples=5)
-@given(st.data(), st.sampled_from(CHECKPOINT))
-def test_any_bytes_are_a_checkpoint_or_are_refused(finished_run: Path, data: st.DataObject, name: str) -> None:
-    assert_checkpoint_is_read_or_refused(data, name, finished_run)
-
-
-@settings(SMALL, max_examples=5)
-@given(st.data(), st.sampled_from(SAVED))
-def test_any_bytes_are_a_saved_model_or_are_refused(saved: Path, data: st.DataObject, name: str) -> None:
-    assert_saved_model_is_read_or_refused(data, name, saved)
-
-
-@pytest.mark.slow
-@LARGE
-@given(any_bytes(PROGRAM))
-def test_many_bytes_are_a_program_or_are_reported(data: bytes) -> None:
-    assert_program_is_read_or_reported(data)
-
-
-@pytest.mark.slow
-@LARGE
-@given(st.deferred(lambda: any_bytes(graph_text())))
-def test_many_bytes_are_a_graph_or_are_refused(data: bytes) -> None:
-    assert_graph_is_read_or_refused(data)
-
-
-@pytest.mark.slow
-@LARGE
-@given(PLANTED, WORD, WORD, PLANTED)
-def test_no_planted_text_of_a_graph_is_code_or_markup(path: str, model: str, value: str, text: str) -> None:
-    assert_no_text_is_code_or_markup(f"{path}.arch", model, value, text)
-
-
-@pytest.mark.slow
-@LARGE
-@given(any_bytes(TSV) | any_bytes(JSONL), SUFFIXES, st.booleans())
-def test_many_bytes_are_data_or_are_refused(data: bytes, suffix: str, is_compressed: bool) -> None:
-    assert_data_is_read_or_refused(data, suffix, is_compressed)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", RECORD)
-@FOLDERS
-@given(st.data())
-def test_many_bytes_are_a_record_or_are_refused(finished_run: Path, name: str, data: st.DataObject) -> None:
-    assert_record_is_read_or_refused(data, name, finished_run)
-
-
-@pytest.mark.slow
-@IGNORE_DAMAGE
-@pytest.mark.parametrize("name", CHECKPOINT)
-@FOLDERS
-@given(st.data())
-def test_many_bytes_are_a_checkpoint_or_are_refused(finished_run: Path, name: str, data: st.DataObject) -> None:
-    assert_checkpoint_is_read_or_refused(data, name, finished_run)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", SAVED)
-@FOLDERS
-@given(st.data())
-def test_many_bytes_are_a_saved_model_or_are_refused(saved: Path, name: str, data: st.DataObject) -> None:
-    assert_saved_model_is_read_or_refused(data, name, saved)
+@amounts(settings(SMALL, max_examples=5))
+def test_any_bytes_are_a_saved_model_or_are_refused(saved: Path, amount: settings) -> None:
+    holds(assert_saved_model_is_read_or_refused, amount, st.data(), st.sampled_from(SAVED), st.just(saved))

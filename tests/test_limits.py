@@ -1,6 +1,7 @@
 """`check` returns quickly for any file: it stays within its limits, and reports the limit that a file exceeds."""
 
 import re
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,6 +26,8 @@ from archlang.syntax.tokens import LONGEST_WORD, MOST_WORDS
 from archlang.types.dimension import MOST_FACTORS, MOST_TERMS
 
 ROOT = Path(__file__).parent.parent
+# In seconds, far above the time on a slow machine: a hang takes hours.
+SLOWEST = 60.0
 MODEL = """
 model small[d = 8, steps = 2](x: tokens[n]) -> logits[classes] {
     h = embed[d](x)
@@ -165,6 +168,24 @@ def test_the_same_program_takes_the_same_work(monkeypatch: pytest.MonkeyPatch) -
     first, first_points, second, second_points = budgets
     assert 0 < first.spent == second.spent < MOST_STEPS
     assert first.spent < first_points.spent == second_points.spent
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "repeat 2 { " * 60 + "h <- norm(h)" + " }" * 60,
+        "return " + "norm(" * 90 + "h" + ")" * 90,
+        "return h" + " + h" * 3_000,
+        "return h" + " |> norm" * 3_000,
+        "return linear[" + "9" * 5_000 + "](h)",
+        "return linear[" + "d * " * 500 + "d](h)",
+    ],
+    ids=["deep loops", "deep calls", "long sums", "long pipes", "large numbers", "high powers"],
+)
+def test_large_programs_are_checked_in_time(body: str) -> None:
+    start = time.perf_counter()
+    check_text(f"block b(h: seq[n, d]) -> seq[n, d] {{ {body} }}")
+    assert time.perf_counter() - start < SLOWEST
 
 
 def test_deeply_nested_blocks_and_loops_are_an_error() -> None:

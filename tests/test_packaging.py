@@ -132,7 +132,7 @@ def site(wheel: zipfile.ZipFile, tmp_path_factory: pytest.TempPathFactory) -> Pa
 @pytest.mark.parametrize(
     ("command", "code", "end"),
     [
-        ("check SITE/archlang/recipes/gutlb.arch", 0, "1 file, no mistakes\n"),
+        ("check SITE/archlang/recipes/gutlb.arch", 0, "1 file, no errors\n"),
         ("train tiny.arch --out run", 0, "the run is in run\n"),
         ("data get scan", 71, "help: run `pip install 'archlang[data]'`\n"),
     ],
@@ -175,7 +175,6 @@ def test_the_citation_has_the_version_of_the_package() -> None:
 # Packages that come with a declared one, or have another name than their distribution.
 WITH_OTHERS = {
     "PIL": "pillow", "cattrs": "pygls", "lsprotocol": "pygls", "markupsafe": "torch", "pydantic_core": "pydantic",
-    "requests": "pooch",
     "sqlalchemy": "optuna", "tokenizers": "transformers", "triton": "torch",
 }  # fmt: skip
 

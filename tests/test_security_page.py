@@ -32,8 +32,7 @@ def test_every_link_of_the_page_leads_to_a_file() -> None:
 def test_the_numbers_are_those_of_the_code() -> None:
     from archlang.files import limits
     from archlang.syntax.reading import LARGEST
-    from archlang.tasks import cfq
 
-    assert (LARGEST, cfq._LARGEST) == (1_000_000, 1 << 26)
+    assert LARGEST == 1_000_000
     assert (limits.LARGEST_LINES, limits.LARGEST_JSON, limits.LARGEST_GRAPH) == (1 << 30, 64 << 20, 16 << 20)
     assert limits.DEEPEST_GRAPH == 64

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 
 import torch
-from jaxtyping import Bool, Int, Shaped
-from torch import Tensor
 
 from archlang.plan.from_file import bind_task, plan_recipe, task_sizes
 from archlang.plugins import Plugins
@@ -23,42 +21,9 @@ IGNORED = -100
 """The target of a position that does not count; `torch.nn.functional.cross_entropy` ignores it."""
 
 
-@dataclass(frozen=True, eq=False)
-class TaskBatch:
-    """Some items of a task as tensors.
-
-    Args:
-        fields: By name, tokens [b, n] of int64 or rows of numbers [b, n, k] of float32, padded with zeros at the end.
-        lengths: By field, the number of real positions [b].
-        targets: Classes [b]; classes of positions [b, n], `IGNORED` where a position does not count; the first and the
-            last position of spans [b, 2]; sets [b, n, k], 1 for each member; positions of another field [b, n]; or rows
-            of numbers [b, n, k].
-        scored: The positions [b, n] that count, or where a span may begin and end; None for classes.
-        choices: The real positions [b, m] of the field that targets point at; None if they do not."""
-
-    fields: Mapping[str, Shaped[Tensor, "b n *k"]]
-    lengths: Mapping[str, Int[Tensor, " b"]]
-    targets: Shaped[Tensor, "b *_"]
-    scored: Bool[Tensor, "b n"] | None
-    choices: Bool[Tensor, "b m"] | None = None
-
-    @staticmethod
-    def of(batch: Batch) -> TaskBatch:
-        targets = batch.targets
-        if batch.form in (Form.POSITIONS, Form.POINTERS):
-            assert batch.scored is not None
-            targets = targets.masked_fill(~batch.scored, IGNORED)
-        return TaskBatch(
-            dict(zip(batch.lengths, batch.fields, strict=True)),
-            dict(batch.lengths),
-            targets,
-            batch.scored,
-            batch.choices,
-        )
-
-
 class Loader:
-    """The batches of a split. Each loop over it is the next epoch.
+    """The batches of a split. Each loop over it is the next epoch. A target is `IGNORED` where a position does not
+    count; the targets of sets are 1 for each member.
 
     `task` has `vocabulary`, the text of each token, and the names of its splits and metrics. `sizes` are the sizes that
     a model of the task needs: `vocab`, and `classes` if its answers are classes."""
@@ -86,17 +51,24 @@ class Loader:
     def __len__(self) -> int:
         return len(self._sampler(0)) if self._shuffles else sum(1 for _ in self._data.items_by_length(self._batch))
 
-    def __iter__(self) -> Iterator[TaskBatch]:
+    def __iter__(self) -> Iterator[Batch]:
         if not self._shuffles:
-            yield from map(TaskBatch.of, self._data.batches_by_length(self._batch))
+            yield from map(_ignoring, self._data.batches_by_length(self._batch))
             return
         sampler = self._sampler(self._epoch)
         self._epoch += 1
         for _ in range(len(sampler)):
-            yield TaskBatch.of(self._data.batch(sampler.next()))
+            yield _ignoring(self._data.batch(sampler.next()))
 
     def _sampler(self, epoch: int) -> Sampler:
         return Sampler(self._data.lengths, self._batch, self._seed, epoch, drop_last=self._drop_last)
+
+
+def _ignoring(batch: Batch) -> Batch:
+    if batch.form not in (Form.POSITIONS, Form.POINTERS):
+        return batch
+    assert batch.scored is not None
+    return replace(batch, targets=batch.targets.masked_fill(~batch.scored, IGNORED))
 
 
 def loader(

@@ -14,7 +14,7 @@ from archlang.api import mistakes
 from archlang.api.run import Run, load_module, load_run
 from archlang.backend.architecture import Architecture
 from archlang.compile import load as compile_file
-from archlang.diagnostics.machine import needs_extra
+from archlang.diagnostics.machine import first_line, needs_extra
 from archlang.files.folder import Folder
 from archlang.files.os_errors import os_errors_as
 from archlang.graph.graph import Graph, Region
@@ -175,7 +175,7 @@ def push(
             return str(api.upload_folder(
                 repo_id=name, folder_path=str(folder), allow_patterns=files, commit_message=message))  # fmt: skip
         except Exception as error:  # of the network and of the service, of many kinds
-            raise mistakes.hub_fails(name, _first_line(error)) from error
+            raise mistakes.hub_fails(name, first_line(error)) from error
 
 
 def pull(name: str, *, revision: str | None = None, folder: str | Path | None = None) -> Path:
@@ -197,7 +197,7 @@ def pull(name: str, *, revision: str | None = None, folder: str | Path | None = 
         patterns = ["*.json", "*.txt", "*.safetensors", "*.arch"]
         hub.snapshot_download(name, revision=revision, local_dir=str(target), allow_patterns=patterns)
     except Exception as error:  # of the network and of the service, of many kinds
-        raise mistakes.hub_fails(name, _first_line(error)) from error
+        raise mistakes.hub_fails(name, first_line(error)) from error
     _require_model(target)
     return target
 
@@ -211,7 +211,3 @@ def _hub() -> ModuleType:
     with needs_extra("hub"):
         import huggingface_hub
     return huggingface_hub
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().partition("\n")[0] or type(error).__name__

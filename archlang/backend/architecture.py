@@ -15,12 +15,11 @@ from archlang.backend.decode.greedy import Decoded, decode
 from archlang.backend.error_notes import add_source_notes
 from archlang.backend.lower.regions import PythonProgram
 from archlang.backend.runtime.call_cache import call_scope
-from archlang.backend.runtime.empty_batches import pad_empty_axes, remove_padding
-from archlang.backend.runtime.inputs import Lengths, check_fields, check_lengths
+from archlang.backend.runtime.inputs import Lengths, check_fields, check_lengths, pad_empty_axes, remove_padding
 from archlang.backend.runtime.loops import DEPTH, PONDER, Group, Halting, ObservedLoop, Repeat, Stack, StepResults
 from archlang.backend.runtime.masks import code_inputs
-from archlang.graph.operations import CHARGES
-from archlang.graph.step_results import loop_of_results
+from archlang.graph.loop_layout import loop_of_results
+from archlang.graph.operations import LOSSES
 
 
 class Architecture(Group):
@@ -35,8 +34,8 @@ class Architecture(Group):
 
     After a call, `ponder` is what halting loops add to the loss, averaged over the batch (0 without such loops).
     `mean_depth` is the number of steps of the outermost halting loops, averaged over the batch, and `sample_depth` [b]
-    that of each sample (None without such loops). `charges` has the charges by their names, averaged over the batch.
-    `sample_charges` has those of each sample, [b], without gradients.
+    that of each sample (None without such loops). `losses` has the auxiliary losses by their names, averaged over the
+    batch. `sample_losses` has those of each sample, [b], without gradients.
 
     A module can be copied, pickled, and sent to other processes. The copy has the weights and the program, whose Python
     it compiles again; bodies that torch.compile has compiled run eagerly in it."""
@@ -44,8 +43,8 @@ class Architecture(Group):
     ponder: Float[Tensor, ""]
     mean_depth: Float[Tensor, ""] | None
     sample_depth: Float[Tensor, " b"] | None
-    charges: Mapping[str, Float[Tensor, ""]]
-    sample_charges: Mapping[str, Float[Tensor, " b"]]
+    losses: Mapping[str, Float[Tensor, ""]]
+    sample_losses: Mapping[str, Float[Tensor, " b"]]
 
     def __init__(self, program: PythonProgram) -> None:
         super().__init__()
@@ -53,8 +52,8 @@ class Architecture(Group):
         self.ponder = torch.zeros(())
         self.mean_depth = None
         self.sample_depth = None
-        self.charges = {}
-        self.sample_charges = {}
+        self.losses = {}
+        self.sample_losses = {}
 
     def forward(
         self, *fields: Shaped[Tensor, "b *_"], lengths: Lengths | Mapping[str, Lengths] | None = None
@@ -98,9 +97,9 @@ class Architecture(Group):
         if DEPTH in costs:
             self.sample_depth = costs.pop(DEPTH).detach()
             self.mean_depth = self.sample_depth.mean()
-        charges = {name.removeprefix(CHARGES): cost for name, cost in costs.items()}
-        self.charges = {name: charge.mean() for name, charge in charges.items()}
-        self.sample_charges = {name: charge.detach() for name, charge in charges.items()}
+        losses = {name.removeprefix(LOSSES): cost for name, cost in costs.items()}
+        self.losses = {name: loss.mean() for name, loss in losses.items()}
+        self.sample_losses = {name: loss.detach() for name, loss in losses.items()}
         return result
 
     @contextmanager
@@ -164,7 +163,7 @@ class Architecture(Group):
 
     def __getstate__(self) -> dict[str, Any]:  # Any: the state of a module
         # The results of the last call belong to its autograd graph, which cannot be copied.
-        state = {**super().__getstate__(), "ponder": torch.zeros(()), "charges": {}, "sample_charges": {}}
+        state = {**super().__getstate__(), "ponder": torch.zeros(()), "losses": {}, "sample_losses": {}}
         return {**state, "mean_depth": None, "sample_depth": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:  # Any: as above

@@ -85,7 +85,6 @@ def _require_finite(subject: Subject, batch: Sequence[Sample]) -> None:
 
 
 def _leaves(subject: Subject, batch: Sequence[Sample]) -> list[tuple[str, Tensor]]:
-    """Returns the inputs of a batch and then the weights, with their names."""
     case = subject.case
     inputs = samples.collate(case.inputs, batch, samples.longest(batch))
     named: list[tuple[str, Tensor]] = [

@@ -11,6 +11,7 @@ from archlang.contracts.mistakes import Broken, Skipped
 from archlang.contracts.results import changed, finite
 from archlang.contracts.samples import Sample, Sizes
 from archlang.contracts.subject import Fields, Subject
+from archlang.diagnostics.machine import first_line
 
 _PADDING = 3
 # What an earlier part of a model may compute of padding.
@@ -140,12 +141,12 @@ def saving(subject: Subject) -> None:
     try:
         fresh.load_state_dict(subject.root.state_dict())
     except (RuntimeError, KeyError) as error:
-        raise _unsaved(subject, "the saved weights", f"do not load: {_first_line(error)}") from error
+        raise _unsaved(subject, "the saved weights", f"do not load: {first_line(error)}") from error
     _require_same_result(subject, fresh, "a block that loads the saved weights")
     try:
         copied = copy.deepcopy(subject.root)
     except Exception as error:  # the block may raise any error
-        raise _unsaved(subject, "the block", f"cannot be copied: {_first_line(error)}") from error
+        raise _unsaved(subject, "the block", f"cannot be copied: {first_line(error)}") from error
     _require_same_result(subject, copied, "a copy")
 
 
@@ -160,7 +161,3 @@ def _require_same_result(subject: Subject, root: nn.Module, name: str) -> None:
 def _unsaved(subject: Subject, copied: str, reason: str) -> Broken:
     facts = subject.facts([subject.sample(subject.sizes()[-1])], subject.sizes()[-1])
     return mistakes.unsaved(subject.case, copied, reason, facts)
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().partition("\n")[0]

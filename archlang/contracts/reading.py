@@ -85,7 +85,6 @@ def _places(kind: Type, value: Tensor) -> Iterator[_Place]:
 
 
 def _replaced(kind: Type, value: Tensor, position: _Place, generator: torch.Generator) -> Tensor:
-    """Returns the value with another entry at one position."""
     replaced = value.clone()
     match kind.name:
         case "tokens":

@@ -227,7 +227,6 @@ class Subject:
     def _tensor(
         self, result: object, grows: bool, batch: Sequence[Sample], padded: Sizes, facts: Mapping[str, str]
     ) -> Tensor:
-        """Returns the result as a tensor, after checking its shape, type and mask."""
         kind = self.case.result
         real: object = None
         if grows:

@@ -17,8 +17,7 @@ from typing import BinaryIO
 from filelock import FileLock
 
 from archlang.data import mistakes
-from archlang.data.digests import Digest
-from archlang.data.registry import Held
+from archlang.data.registry import Digest, Held
 from archlang.data.stored import Stored, digest_of
 from archlang.files.atomic import atomic_folder
 from archlang.files.limits import LARGEST_JSON
@@ -144,7 +143,6 @@ def safe(name: str) -> bool:
 
 @contextmanager
 def _unpacking(path: Path) -> Iterator[None]:
-    """Raises a DataError that names the archive if it cannot be unpacked."""
     try:
         yield
     except (tarfile.TarError, EOFError, zlib.error, OSError) as error:

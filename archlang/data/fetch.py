@@ -1,4 +1,4 @@
-"""Downloads of published files: fetched with pooch, resumed after an interruption, and verified.
+"""Downloads of published files: resumed after an interruption, and verified.
 
 A download is written to `.NAME.part`. An interrupted download keeps this file, and the next attempt requests only the
 rest. A download with the wrong digest, or one that a full disk interrupts, is deleted."""
@@ -9,15 +9,14 @@ import errno
 import shutil
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Protocol
 
 from filelock import FileLock, Timeout
 
 from archlang.data import mistakes, store
-from archlang.data.digests import Digest
-from archlang.data.registry import OfficialFile
+from archlang.data.registry import Digest, OfficialFile
 from archlang.data.stored import Stored
 from archlang.diagnostics.machine import needs_extra
 from archlang.files.atomic import write_atomically
@@ -205,12 +204,16 @@ class _Part:
     def _attempt(self, watcher: Watcher) -> str | None:
         """Makes one request for the rest. Returns None if the file is complete, else the reason."""
         with needs_extra("data"):
-            from requests import HTTPError, RequestException
+            import requests
 
         try:
-            with self._path.open("ab") as target:
-                self._transfer(target, watcher)
-        except HTTPError as error:
+            with (
+                self._path.open("ab") as target,
+                requests.get(self._file.url, headers=self._headers(), stream=True, timeout=_TIMEOUT) as answer,
+            ):
+                answer.raise_for_status()
+                self._transfer(answer, target, watcher)
+        except requests.HTTPError as error:
             status = error.response.status_code if error.response is not None else 0
             if status == _BEYOND:
                 # The download was already complete, or too long.
@@ -218,7 +221,7 @@ class _Part:
             if status == _TOO_MANY or status >= _THEIR_FAULT:
                 return f"the server answers {status}"
             raise mistakes.not_served(self._file.url, self._place, status, self._file.digest) from error
-        except RequestException as error:
+        except requests.RequestException as error:
             return _plain(error)
         except OSError as error:
             if error.errno in _FULL:
@@ -227,23 +230,6 @@ class _Part:
         if self._size is not None and self._here() < self._size:
             return f"the connection ended after {self._here():,} of {self._size:,} bytes"
         return None
-
-    def _transfer(self, target: IO[bytes], watcher: Watcher) -> None:
-        with needs_extra("data"):
-            from pooch import HTTPDownloader
-
-        # pooch leaves connections open after an error.
-        with ExitStack() as answers:
-
-            def accept(answer: Response, *_: object, **__: object) -> None:
-                answers.callback(answer.close)
-                self._accept(answer, target)
-
-            fetcher = HTTPDownloader(
-                progressbar=_Bar(target, self._size, watcher), chunk_size=_CHUNK, timeout=_TIMEOUT,
-                headers=self._headers(), hooks={"response": accept},
-            )  # fmt: skip
-            fetcher(self._file.url, target, None)
 
     def _headers(self) -> dict[str, str]:
         # With compression in transit, a byte range would not mean a position in the file.
@@ -254,12 +240,10 @@ class _Part:
                 headers["If-Range"] = self._origin.read_text(encoding="utf-8")
         return headers
 
-    def _accept(self, answer: Response, target: IO[bytes]) -> None:
-        """Aligns the download with the bytes that the server is about to send."""
+    def _transfer(self, answer: Response, target: IO[bytes], watcher: Watcher) -> None:
         from requests import RequestException
 
-        if not answer.ok or answer.is_redirect:
-            return
+        # Aligns the download with the bytes that the server is about to send.
         if answer.status_code != _PARTIAL:
             target.truncate(0)
         elif not answer.headers.get("Content-Range", "").startswith(f"bytes {target.tell()}-"):
@@ -267,30 +251,13 @@ class _Part:
         name = answer.headers.get("ETag", "")
         if self._file.digest is None and name.startswith('"'):
             write_atomically(self._origin, name, durable=False)
-
-
-class _Bar:
-    """A progress bar for pooch."""
-
-    def __init__(self, target: IO[bytes], size: int | None, watcher: Watcher) -> None:
-        self._target = target
-        self._size = size
-        self._watcher = watcher
-        self.total = 0
-
-    def update(self, count: int) -> None:
-        here = self._target.tell()
-        self._watcher.moved(here, self._size or max(self.total, here))
-
-    def reset(self) -> None:
-        pass
-
-    def close(self) -> None:
-        pass
+        expected = self._size or target.tell() + int(answer.headers.get("Content-Length", 0))
+        for chunk in answer.iter_content(_CHUNK):
+            target.write(chunk)
+            watcher.moved(target.tell(), max(expected, target.tell()))
 
 
 def _plain(error: Any) -> str:  # Any: the reasons of requests are nested arbitrarily
-    """Returns the innermost reason of an error."""
     while (inner := getattr(error, "reason", None) or next(iter(getattr(error, "args", ())), None)) is not None:
         if isinstance(inner, str):
             return inner

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from pathlib import Path
 
-from archlang.data.digests import Digest
+from archlang.data.registry import Digest
 from archlang.diagnostics import ErrorWithRemedy, MachineError
 from archlang.diagnostics.names import listed, suggest
 

@@ -4,12 +4,66 @@
 files. A digest is that of the content: for a file that is published compressed, such as `train.en.gz`, the digest of
 `train.en`; for an archive, the digest of the archive."""
 
+from __future__ import annotations
+
+import hashlib
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from functools import cached_property
 from pathlib import Path
+from typing import BinaryIO
 
-from archlang.data.digests import Digest
+_CHUNK = 1 << 20
+
+
+class DigestRule(Enum):
+    """How a digest is computed. For some files on GitHub only the git id is published."""
+
+    SHA256 = "sha256"
+    GITBLOB = "gitblob"
+
+
+_LENGTHS = {DigestRule.SHA256: 64, DigestRule.GITBLOB: 40}
+
+
+@dataclass(frozen=True)
+class Digest:
+    """A digest, written `sha256:…` or `gitblob:…`.
+
+    >>> import io
+    >>> str(take(DigestRule.GITBLOB, io.BytesIO(b"what\\n"), 5))
+    'gitblob:f510eb21780143dc3ad1f6c0d033f05e623885b4'
+    >>> Digest.parse("gitblob:f510eb21780143dc3ad1f6c0d033f05e623885b4").rule
+    <DigestRule.GITBLOB: 'gitblob'>
+    """
+
+    rule: DigestRule
+    value: str
+
+    @staticmethod
+    def parse(text: str) -> Digest:
+        """Parses a digest.
+
+        Raises:
+            ValueError: the text is not a digest."""
+        word, _, value = text.partition(":")
+        rule = DigestRule(word)
+        if not re.fullmatch(f"[0-9a-f]{{{_LENGTHS[rule]}}}", value):
+            raise ValueError(f"{value!r} is not a {word} digest")
+        return Digest(rule, value)
+
+    def __str__(self) -> str:
+        return f"{self.rule.value}:{self.value}"
+
+
+def take(rule: DigestRule, stream: BinaryIO, size: int) -> Digest:
+    """Returns the digest of the rest of a stream. `size` is its number of bytes, which git ids include."""
+    hasher = hashlib.sha256() if rule is DigestRule.SHA256 else hashlib.sha1(b"blob %d\0" % size, usedforsecurity=False)
+    while chunk := stream.read(_CHUNK):
+        hasher.update(chunk)
+    return Digest(rule, hasher.hexdigest())
 
 
 @dataclass(frozen=True)
@@ -88,7 +142,6 @@ class Dataset:
 
 
 def _lines(name: str = "official.tsv") -> list[list[str]]:
-    """Returns the rows of a table of this folder, without its header."""
     text = Path(__file__).with_name(name).read_text(encoding="utf-8")
     return [line.split("\t") for line in text.splitlines()[1:]]
 

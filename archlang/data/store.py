@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from archlang.data import archives, mistakes
-from archlang.data.digests import Digest, DigestRule
-from archlang.data.registry import DATASETS, Dataset, OfficialFile, official
+from archlang.data.registry import DATASETS, Dataset, Digest, DigestRule, OfficialFile, official
 from archlang.data.stored import ENDINGS, Stored, digest_of
 from archlang.source.cache_folder import cache_folder
 

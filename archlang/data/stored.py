@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 from archlang.data import mistakes
-from archlang.data.digests import Digest, DigestRule, take
+from archlang.data.registry import Digest, DigestRule, take
 from archlang.files.atomic import write_atomically
 from archlang.files.folder import open_path
 from archlang.files.os_errors import os_errors_as

@@ -92,7 +92,7 @@ class DiagnosticLog:
         whole = replace(diagnostic, labels=(*diagnostic.labels, *diagnostic.point), point=())
         if others <= 0:
             return whole
-        points = "another point has this mistake" if others == 1 else f"{others} other points have this mistake"
+        points = "another point has this error" if others == 1 else f"{others} other points have this error"
         return replace(whole, remedy=f"{whole.remedy}; {points} with other values")
 
     def stop_at_errors(self) -> None:

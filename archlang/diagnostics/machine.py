@@ -35,6 +35,11 @@ def is_out_of_memory(error: BaseException) -> bool:
     return any(words in message for words in _NO_MEMORY_WORDS)
 
 
+def first_line(error: BaseException) -> str:
+    """Returns the first line of an error's message, or its class if it has no message."""
+    return str(error).strip().partition("\n")[0] or type(error).__name__
+
+
 @contextmanager
 def needs_extra(name: str) -> Iterator[None]:
     """For an import of the packages of an extra: says how to install them.

@@ -80,6 +80,13 @@ def misspelt(
     return replace(diagnostic, alternatives=tuple(filter(None, others))) if diagnostic.edits else diagnostic
 
 
+def renamed(diagnostic: Diagnostic, name: str, called: str, is_safe: bool = False) -> Diagnostic:
+    """Returns a diagnostic about a name of another library or version with the name of this one, and its edit."""
+    place = word_in(diagnostic.span, name)
+    diagnostic = replace(diagnostic, remedy=f"here it is called `{called}`")
+    return diagnostic.with_edits(None if place is None else Edit(place, called), is_safe=is_safe)
+
+
 def _did_you_mean(names: Sequence[str]) -> str:
     return f"did you mean {' or '.join(f'`{name}`' for name in names)}?"
 
@@ -127,7 +134,6 @@ def _words_that_differ(name: str, near: str) -> tuple[str, str]:
 
 
 def _without_repetition(name: str) -> str:
-    """Returns a name with each letter once where it stands several times in a row."""
     return "".join(letter for letter, _ in groupby(name))
 
 

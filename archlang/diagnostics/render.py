@@ -163,5 +163,4 @@ def _underline(line: str, number: str, underline: _Underline) -> Iterator[_Piece
 
 
 def _width(text: str) -> int:
-    """Returns the number of terminal columns of a text."""
     return sum(0 if combining(sign) else 2 if east_asian_width(sign) in "WF" else 1 for sign in visible(text))

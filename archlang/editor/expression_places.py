@@ -27,7 +27,7 @@ class Names(Enum):
 
 
 _STATIC = ("WHERE", "IF", "WHEN", "REPEAT", "STACK", "TRUNCATED", "INTO", "GIVES", "SIZES")
-_VALUE = ("RETURN", "EMIT", "UPDATE", "CHARGE", "LBRACE")
+_VALUE = ("RETURN", "EMIT", "UPDATE", "LOSS", "LBRACE")
 _NAMES = ("NAME", "DOTTED")
 
 

@@ -30,7 +30,7 @@ BEFORE_NAMES = ("block", "model", "optimizer", "recipe", "settings", "table", "t
 BEFORE_REFERENCES = ("from", "train", "use", "with")
 # Keywords before an expression, in which a word is a name.
 BEFORE_EXPRESSIONS = (
-    "and", "charge", "else", "emit", "if", "in", "let", "not", "or", "repeat", "return", "stack", "when", "where",
+    "and", "else", "emit", "if", "in", "let", "loss", "not", "or", "repeat", "return", "stack", "when", "where",
 )  # fmt: skip
 # Keywords at the end of what they describe.
 SUFFIXES = ("growing", "log")

@@ -1,10 +1,10 @@
-"""The instances and the charges that a model names, also in the blocks of its program that it calls."""
+"""The instances and the auxiliary losses that a model names, also in the blocks of its program that it calls."""
 
 from collections.abc import Iterable, Iterator
 from itertools import islice
 
 from archlang.names.resolve import Declaration, is_shipped
-from archlang.syntax.tree import Charge, Definition, Let, Name
+from archlang.syntax.tree import Definition, Let, Loss, Name
 from archlang.syntax.walk import walk
 
 
@@ -15,10 +15,10 @@ def lets(name: str, models: Iterable[Declaration]) -> Iterator[Let]:
             yield from (node for node in walk(declaration.item) if isinstance(node, Let) and node.name == name)
 
 
-def charges(name: str, models: Iterable[Declaration]) -> Iterator[Charge]:
-    """Yields the first charge of a name in each of some models and the blocks that they use."""
+def losses(name: str, models: Iterable[Declaration]) -> Iterator[Loss]:
+    """Yields the first auxiliary loss of a name in each of some models and the blocks that they use."""
     for declaration in _definitions(models):
-        named = (node for node in walk(declaration.item) if isinstance(node, Charge) and node.name == name)
+        named = (node for node in walk(declaration.item) if isinstance(node, Loss) and node.name == name)
         yield from islice(named, 1)
 
 

@@ -65,7 +65,7 @@ def rename(workspace: Workspace, document: Document, offset: int, name: str) -> 
         if (taken := use_of_name(names, name, place.symbol, spans)) is not None:
             raise ErrorWithRemedy(f"`{name}` already has a meaning at {_where(taken)}", "choose another name")
         if (other := other_meaning(names, place.symbol, spans)) is not None:
-            kind, owner = ("charge", "block") if place.symbol.kind == "charge" else ("static", "model")
+            kind, owner = ("loss", "block") if place.symbol.kind == "loss" else ("static", "model")
             message = f"`{_path_around(other)}` at {_where(other)} also names a {kind} of another {owner}"
             raise ErrorWithRemedy(message, f"rename both {kind}s by hand")
         if (attribute := attribute_of_any(names, place.symbol)) is not None:

@@ -12,7 +12,7 @@ from archlang.source import Span
 _PIECE = re.compile(
     r"""
     "[^"\r\n]*" | \#[^\r\n]* | [()\[\]{}]
-    | ^[ \t]* (?P<line> task|model|train|test|vary|search|claim|return|let|emit|charge|repeat|stack) [ \t]+
+    | ^[ \t]* (?P<line> task|model|train|test|vary|search|claim|return|let|emit|loss|repeat|stack) [ \t]+
       (?=[\w("\[-]|$)
     """,
     re.MULTILINE | re.VERBOSE,

@@ -7,7 +7,7 @@ from itertools import islice
 
 from archlang.diagnostics import Diagnostic
 from archlang.editor.symbols import Item
-from archlang.graph.operations import CHARGES
+from archlang.graph.operations import LOSSES
 from archlang.names.resolve import ResolvedFile
 from archlang.plan.measures import RUN, RUN_METRICS, TRAIN, Measures
 from archlang.plan.planner import Planner
@@ -73,9 +73,9 @@ class RecipeFacts:
 
     @property
     def weights(self) -> tuple[str, ...]:
-        """The statics of the line `train` that weigh the charges of the models, such as `charges.balance`."""
-        charges = (planner.charges(planner.first_point()) for planner in self._planners)
-        return _common([f"{CHARGES}{name}" for name in names] for names in charges)
+        """The statics of the line `train` that weigh the auxiliary losses of the models, such as `losses.balance`."""
+        losses = (planner.losses(planner.first_point()) for planner in self._planners)
+        return _common([f"{LOSSES}{name}" for name in names] for names in losses)
 
     def item(self, word: str) -> Item | None:
         """Returns what the first recipe names after `task`, `model` or `train`."""

@@ -7,7 +7,7 @@ from archlang.editor.names_in_scope import lengths_of
 from archlang.editor.symbols import Item, Names, Symbol
 from archlang.editor.unread_names import LOCAL, OF_FILE
 from archlang.elaborate.binding import TASK_SIZES
-from archlang.graph.operations import CHARGES
+from archlang.graph.operations import LOSSES
 from archlang.names.resolve import Declaration
 from archlang.source import Span
 from archlang.syntax.tree import Call, Definition, Extern, Let, Name, Node, Recipe, StaticArgument, Table
@@ -43,10 +43,10 @@ def use_of_name(names: Names, name: str, symbol: Symbol, spans: Iterable[Span]) 
         return symbol.span
     if is_local and not items:
         return None
-    is_charge = symbol.kind == "charge"  # charges and other names do not hide each other
+    is_loss = symbol.kind == "loss"  # auxiliary losses and other names do not hide each other
     named = [place for place in names.occurrences if place.symbol.name == name]
-    places = [place.span for place in named if (place.symbol.kind == "charge") is is_charge]
-    if symbol.kind not in OF_FILE and not is_charge:
+    places = [place.span for place in named if (place.symbol.kind == "loss") is is_loss]
+    if symbol.kind not in OF_FILE and not is_loss:
         nodes = (node for item in items for node in walk(item))
         places += [node.span for node in nodes if isinstance(node, Name) and node.parts[0] == name]
     return next((span for span in places if not is_local or any(contains(item.span, span) for item in items)), None)
@@ -68,11 +68,11 @@ def other_meaning(names: Names, symbol: Symbol, spans: Iterable[Span]) -> Span |
 
 
 def attribute_of_any(names: Names, symbol: Symbol) -> Span | None:
-    """Returns a place that may name a static, a size or a charge of a block by a static that is a block, such as
-    `table.width`, `mix[width = 4]` or `charges.balance`; None if there is none."""
+    """Returns a place that may name a static, a size or an auxiliary loss of a block by a static that is a block, such
+    as `table.width`, `mix[width = 4]` or `losses.balance`; None if there is none."""
     document = names.document
-    if symbol.kind == "charge":
-        return next(_unresolved_charges(names, symbol.name), None)
+    if symbol.kind == "loss":
+        return next(_unresolved_losses(names, symbol.name), None)
     if symbol.kind not in ("static", "size") or symbol.name not in document.text:
         return None
     places = _attributes(document, symbol.name)
@@ -81,13 +81,13 @@ def attribute_of_any(names: Names, symbol: Symbol) -> Span | None:
     return next(places, None) if is_block else None
 
 
-def _unresolved_charges(names: Names, name: str) -> Iterator[Span]:
-    """Yields the places of recipes and tables that name a charge which no block of their models has."""
+def _unresolved_losses(names: Names, name: str) -> Iterator[Span]:
+    """Yields the places of recipes and tables that name an auxiliary loss which no block of their models has."""
     named = {place.span.start for place in names.occurrences}
     for item in names.document.program.items:
         for node in walk(item) if isinstance(item, Recipe | Table) else ():
             path = node.name if isinstance(node, StaticArgument) else node.text if isinstance(node, Name) else None
-            if path is not None and path.removeprefix("train.") == f"{CHARGES}{name}":
+            if path is not None and path.removeprefix("train.") == f"{LOSSES}{name}":
                 start = node.span.start + len(path) - len(name)
                 if start not in named:
                     yield Span(node.span.source, start, start + len(name))

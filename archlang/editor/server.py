@@ -61,11 +61,11 @@ _COMPLETIONS = {
 }
 
 
-Draw = Callable[[Graph, str], str]
+Draw = Callable[[Graph], str]
 
 
 def make_server(draw: Draw) -> LanguageServer:
-    """Returns the server, which is not started. `draw` returns the picture of a graph in a format, `svg` or `dot`."""
+    """Returns the server, which is not started. `draw` returns the picture of a graph as SVG."""
     server = Server("archlang", f"v{package.VERSION}", protocol_cls=Protocol)
     log_briefly()
     answers = _Answers(server, draw)
@@ -251,7 +251,7 @@ class _Answers:
             ]
         if _is_wanted(lsp.CodeActionKind.SourceFixAll, only) and (text := all_corrected(document)) is not None:
             edit = Edit(Span(document.source, 0, len(document.text)), text)
-            title = "Correct all mistakes that have one likely correction"
+            title = "Correct all errors that have one likely correction"
             kind = lsp.CodeActionKind.SourceFixAll
             actions.append(lsp.CodeAction(title, kind=kind, edit=self._workspace_edit([edit])))
         return actions
@@ -282,10 +282,10 @@ class _Answers:
         described = graph_at(document, positions.offset(document.source, line, column))
         if isinstance(described, str):
             return {"reason": described}
-        if picture_format not in ("svg", "dot"):
-            return {"reason": f"`{picture_format}` is not a format of pictures; ask for `svg` or `dot`."}
+        if picture_format != "svg":
+            return {"reason": f"`{picture_format}` is not a format of pictures; ask for `svg`."}
         name, graph = described
-        return {"name": name, "picture": self._draw(graph, picture_format)}
+        return {"name": name, "picture": self._draw(graph)}
 
     def definition(self, parameters: lsp.DefinitionParams) -> lsp.Location | None:
         span = definition(*self._place(parameters))

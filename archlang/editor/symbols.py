@@ -10,10 +10,10 @@ from pathlib import Path
 from weakref import WeakKeyDictionary
 
 from archlang.editor.document import Document
-from archlang.editor.named_in_models import charges, lets
+from archlang.editor.named_in_models import lets, losses
 from archlang.editor.recipe_choices import choices, chosen, recipes_of_rows, recipes_with
 from archlang.elaborate.static_arguments import parameter_kind
-from archlang.graph.operations import CHARGES
+from archlang.graph.operations import LOSSES
 from archlang.names import library
 from archlang.names.resolve import Declaration, ResolvedFile
 from archlang.source import Source, Span
@@ -21,7 +21,6 @@ from archlang.syntax.tree import (
     Assign,
     AtTest,
     Call,
-    Charge,
     Choice,
     Claim,
     Column,
@@ -37,6 +36,7 @@ from archlang.syntax.tree import (
     InputParameter,
     Let,
     ListOf,
+    Loss,
     MapName,
     Missing,
     Name,
@@ -69,7 +69,7 @@ from archlang.syntax.walk import children, walk
 @dataclass(frozen=True)
 class Symbol:
     """What a name means. `kind` is a keyword such as `block`, or one of `value`, `instance`, `input`, `static`, `size`,
-    `charge`, `alias` (of a `use` line) and `file`; `span` is the place of the name in the definition. `item` is a
+    `loss`, `alias` (of a `use` line) and `file`; `span` is the place of the name in the definition. `item` is a
     definition, `static` a parameter."""
 
     kind: str
@@ -145,8 +145,8 @@ _occurrences: WeakKeyDictionary[Document, tuple[Occurrence, ...]] = WeakKeyDicti
 Scope = MutableMapping[str, Symbol]
 Item = Definition | Extern
 Choices = Mapping[str, Item]
-# The training settings that name instances of the model, and one of its charges.
-INSTANCES, CHARGE = "sign_sgd", "halt"
+# The training settings that name instances of the model, and one of its auxiliary losses.
+INSTANCES, LOSS = "sign_sgd", "halt"
 
 
 class _Reader:
@@ -158,7 +158,7 @@ class _Reader:
         self.occurrences: list[Occurrence] = []
         self._chosen: dict[tuple[int, str], Choices] = {}
         self._blocks: dict[Symbol, Item] = {}  # those of the instances
-        self._charges: Scope = ChainMap()  # those of the item that is read
+        self._losses: Scope = ChainMap()  # those of the item that is read
         self._recipes: dict[str, Symbol] = {}
         self._tables: dict[str, Symbol] = {}
         self._aliases: dict[str, Symbol] = {}
@@ -260,7 +260,7 @@ class _Reader:
     def _item(self, item: Item) -> None:
         self._add(item.name_span, _symbol(item))
         scope: Scope = ChainMap()
-        self._charges = ChainMap()
+        self._losses = ChainMap()
         self._signature(item.signature, scope)
         if isinstance(item, Definition):
             self._statements(item.body.statements, scope)
@@ -401,8 +401,8 @@ class _Reader:
             self._refer(statement.name, statement.name_span, scope)
         elif isinstance(statement, Assign):
             self._define("value", statement.name, statement.name_span, scope)
-        elif isinstance(statement, Charge):
-            self._define("charge", statement.name, statement.name_span, self._charges)
+        elif isinstance(statement, Loss):
+            self._define("loss", statement.name, statement.name_span, self._losses)
 
     def _let(self, let: Let, scope: Scope) -> None:
         callee = let.value.callee if isinstance(let.value, Call) else let.value
@@ -455,10 +455,10 @@ class _Reader:
             self._statics(Declaration(item, self._resolved) if item is not None else None, value.statics, ChainMap())
             for static in value.statics:
                 self._named_in_models(static.name or "", static.value, (items,))
-                if choice.word == "train" and static.name and static.name.startswith(CHARGES):
-                    charge = static.name.removeprefix(CHARGES)
-                    start = static.span.start + len(CHARGES)
-                    self._charge(charge, Span(static.span.source, start, start + len(charge)), (items,))
+                if choice.word == "train" and static.name and static.name.startswith(LOSSES):
+                    loss = static.name.removeprefix(LOSSES)
+                    start = static.span.start + len(LOSSES)
+                    self._loss(loss, Span(static.span.source, start, start + len(loss)), (items,))
 
     def _settings_of(self, recipe: Recipe, line: Node, settings: Iterable[Setting | Variation | Sought]) -> None:
         """Refers to the statics that a line of a recipe sets, for each recipe that has the line."""
@@ -475,18 +475,18 @@ class _Reader:
             self._named_in_models(setting.path.parts[-1], value, items)
 
     def _named_in_models(self, setting: str, value: Expression, items: Sequence[Choices]) -> None:
-        """Refers to the instances or to the charge of models that a training setting names."""
-        for node in walk(value) if setting in (INSTANCES, CHARGE) else ():
-            if isinstance(node, Name) and setting == CHARGE:
-                self._charge(node.text, node.span, items)
+        """Refers to the instances or to the auxiliary loss of models that a training setting names."""
+        for node in walk(value) if setting in (INSTANCES, LOSS) else ():
+            if isinstance(node, Name) and setting == LOSS:
+                self._loss(node.text, node.span, items)
             elif isinstance(node, Name):
                 for let in lets(node.text, self._models(items)):
                     self._add(node.span, Symbol("instance", let.name, let.name_span))
 
-    def _charge(self, name: str, span: Span, items: Sequence[Choices]) -> None:
-        """Refers to the charges of a name of models."""
-        for charge in charges(name, self._models(items)):
-            self._add(span, Symbol("charge", name, charge.name_span))
+    def _loss(self, name: str, span: Span, items: Sequence[Choices]) -> None:
+        """Refers to the auxiliary losses of a name of models."""
+        for loss in losses(name, self._models(items)):
+            self._add(span, Symbol("loss", name, loss.name_span))
 
     def _models(self, items: Sequence[Choices]) -> list[Declaration]:
         models = [each["model"] for each in items if "model" in each]
@@ -495,8 +495,8 @@ class _Reader:
 
     def _path(self, path: Name, items: Sequence[Choices]) -> list[StaticParameter]:
         """Refers to each static that a path names, and returns them."""
-        if path.text.startswith(f"train.{CHARGES}"):
-            self._charge(path.parts[-1], _tail(path), items)
+        if path.text.startswith(f"train.{LOSSES}"):
+            self._loss(path.parts[-1], _tail(path), items)
         if len(path.parts) != 2:
             return []
         word, name = path.parts

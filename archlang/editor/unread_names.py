@@ -9,7 +9,7 @@ from functools import cached_property
 from archlang.editor.document import Document
 from archlang.editor.open_brackets import callee_before, open_brackets
 from archlang.editor.symbols import INSTANCES, Names, Symbol
-from archlang.graph.operations import CHARGES
+from archlang.graph.operations import LOSSES
 from archlang.plan.unread_lines import unread_words
 from archlang.source import Span
 from archlang.syntax.tree import Choice, Definition, Extern, Missing, Node, Recipe, Table
@@ -172,8 +172,8 @@ class _Unread:
             return not path and self.is_unread(word)
         if kind in OF_FILE:
             return not path
-        if kind == "charge":
-            return self.is_unread(word) and (not path or path.endswith(CHARGES))
+        if kind == "loss":
+            return self.is_unread(word) and (not path or path.endswith(LOSSES))
         if kind == "static":
             return self._may_be_static(word, path)
         return self._declared(word) in (None, self._symbol.key)
@@ -225,8 +225,8 @@ class _Unread:
         text, kind, before = self._document.text, self._symbol.kind, self._line_before(word)
         if kind == "alias":
             return text[word.end : word.end + 1] == "."
-        if kind == "charge":
-            return self._is_in_own_place(word) and before.strip() == "charge"
+        if kind == "loss":
+            return self._is_in_own_place(word) and before.strip() == "loss"
         item = self._item_around(word)
         if isinstance(item, Table):
             return kind == "recipe" and _RECIPE_NAME.fullmatch(before) is not None

@@ -34,6 +34,6 @@ def _at_use(document: Document, use: Span, mistakes: list[Diagnostic]) -> Diagno
     file = os.path.relpath(first.span.source.path, os.path.dirname(document.path) or ".")
     message = f"in `{file}`, line {first.span.line}: {first.message}"
     if len(mistakes) > 1:
-        message = f"{len(mistakes)} mistakes of used files, the first {message}"
+        message = f"{len(mistakes)} errors of used files, the first {message}"
     labels = tuple(Label(each.span, each.message) for each in mistakes)
     return replace(first, message=message, span=use, label="used here", labels=labels, edits=(), alternatives=())

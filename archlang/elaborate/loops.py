@@ -362,7 +362,7 @@ class Loops:
             operation = operations.Experts(1 if count is None else count, path)
             flows = self._add(operation, [values, weights], [kind], statement, inner, [result])
             for node in inner.builder.finish(()).walk():
-                if isinstance(node.operation, operations.Charge | operations.Halting):
+                if isinstance(node.operation, operations.Loss | operations.Halting):
                     place = node.span or statement.span
                     self._report(mistakes.cost_in_experts(place, node.operation.mnemonic, _head(statement)))
         self._leave(statement, frame, (), flows)

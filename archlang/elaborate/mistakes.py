@@ -345,12 +345,12 @@ def let_of_value(span: Span, name: str, let: Span, inputs: Span | None) -> Diagn
     return diagnostic.with_edits(Edit(let, name))
 
 
-def charge_of_several_numbers(span: Span, name: str, kind: Type) -> Diagnostic:
-    message = f"the charge `{name}` is `{kind}`, not one number for each sample"
+def loss_of_several_numbers(span: Span, name: str, kind: Type) -> Diagnostic:
+    message = f"the auxiliary loss `{name}` is `{kind}`, not one number for each sample"
     remedies = {
         "seq": "take the `mean` or the `sum` of the positions, and `sum_features` of the features",
         "vec": "add up the features with `sum_features`",
-        "number": "charge a value that the model computes",
+        "number": "make an auxiliary loss of a value that the model computes",
     }
     remedy = remedies.get(kind.name, "reduce it to `vec[1]`")
     diagnostic = Diagnostic("E0430", message, span, f"is `{kind}`", remedy=remedy)

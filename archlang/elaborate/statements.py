@@ -20,13 +20,13 @@ from archlang.source import Span
 from archlang.syntax.tree import (
     Assign,
     Call,
-    Charge,
     Emit,
     Experts,
     Expression,
     Halting,
     If,
     Let,
+    Loss,
     Missing,
     Name,
     Repeat,
@@ -75,8 +75,8 @@ class Statements:
                 self._context.observe(statement.name_span, value)
             case Update():
                 self._update(statement, frame)
-            case Charge():
-                self._charge(statement, frame)
+            case Loss():
+                self._loss(statement, frame)
             case Return():
                 value = self._expressions.value(statement.value, frame)
                 if frame.outer is not None:
@@ -179,14 +179,14 @@ class Statements:
             is_kept = isinstance(state, Flow) and name not in frame.growing
             frame.names[name] = replace(state, span=span) if is_kept and isinstance(state, Flow) else None
 
-    def _charge(self, statement: Charge, frame: Frame) -> None:
+    def _loss(self, statement: Loss, frame: Frame) -> None:
         value = self._expressions.value(statement.value, frame)
         if value is None:
             return
         if value.type != ONE_NUMBER:
-            self._report(mistakes.charge_of_several_numbers(statement.value.span, statement.name, value.type))
+            self._report(mistakes.loss_of_several_numbers(statement.value.span, statement.name, value.type))
             return
-        frame.builder.add_node(operations.Charge(statement.name), [value], [], statement.span)
+        frame.builder.add_node(operations.Loss(statement.name), [value], [], statement.span)
 
     def _if(self, statement: If, frame: Frame) -> None:
         truth = self._context.evaluator(frame).truth(statement.test)

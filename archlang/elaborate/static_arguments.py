@@ -7,7 +7,7 @@ from functools import partial
 from archlang.diagnostics import Diagnostic, Report
 from archlang.diagnostics.effort import spend
 from archlang.diagnostics.names import did_you_mean
-from archlang.graph.operations import CHARGES
+from archlang.graph.operations import LOSSES
 from archlang.names import mistakes as name_mistakes
 from archlang.names.compared_symbols import listed_symbols
 from archlang.names.evaluate import Evaluator
@@ -77,7 +77,6 @@ def settle(
         elif argument.name in parameters:
             parameter = parameters[argument.name]
         else:
-            unlisted = _weights_of_charges(argument.name, item)
             beside = {each.name for each in arguments if _are_beside(each, argument)}
             report(
                 name_mistakes.unknown_static(
@@ -86,7 +85,7 @@ def settle(
                     item.name,
                     [name for name in parameters if name not in beside],
                     item.name_span,
-                    unlisted,
+                    _weight(argument.name, item),
                 )
             )
             meant = did_you_mean(argument.name, parameters) or _only_missing(parameters.values(), arguments, settled)
@@ -163,12 +162,13 @@ def _are_beside(first: tree.StaticArgument, second: tree.StaticArgument) -> bool
     return first.span.source is second.span.source and "]" not in first.span.source.text[start:end]
 
 
-def _weights_of_charges(name: str, item: tree.Definition | tree.Extern) -> tuple[str, ...]:
-    """Returns the weight of a charge that a static of an optimizer may mean, as `charge.z` does `charges.z`; none if it
-    means another static."""
-    family, dot, charge = name.partition(".")
-    is_weight = dot and isinstance(item, tree.Extern) and item.word == "optimizer"
-    return (f"{CHARGES}{charge}",) if is_weight and did_you_mean(family, (CHARGES.rstrip("."),)) else ()
+def _weight(name: str, item: tree.Definition | tree.Extern) -> str | None:
+    """Returns the weight of an auxiliary loss that an unknown static means, as `loss.z` and, in programs of earlier
+    versions, `charges.z` mean `losses.z`; None if it means another static."""
+    family, dot, loss = name.partition(".")
+    is_meant = family == "charges" or did_you_mean(family, (LOSSES.rstrip("."),))
+    is_weight = dot and isinstance(item, tree.Extern) and item.word == "optimizer" and is_meant
+    return f"{LOSSES}{loss}" if is_weight else None
 
 
 def first_missing_static(block: BlockValue, place: Span) -> Diagnostic | None:

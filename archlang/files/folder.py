@@ -417,7 +417,6 @@ def is_unfinished(name: str) -> bool:
 
 
 def _temporary(name: str) -> str:
-    """Returns a name that no other process uses."""
     return f".{name}.{secrets.token_hex(4)}.part"
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from archlang.graph.facts import UNKNOWN, Costs, LinearMap, Record
@@ -14,14 +14,14 @@ from archlang.types.statics import StaticValue
 
 NUMBER = Type("number")
 ONE_NUMBER = Type("vec", (Dim.of(1),))
-"""the type of a charge: one number for each sample"""
+"""the type of an auxiliary loss: one number for each sample"""
 
 
 @dataclass(frozen=True)
 class Node:
     """One operation. `inputs` are ids of earlier nodes or of inputs of the same region: regions are closed.
 
-    `types` are the types of its results. Nodes have one result, except for `Charge`, which has none, and `Apply`
+    `types` are the types of its results. Nodes have one result, except for `Loss`, which has none, and `Apply`
     and loops; a `Part` reads one result of several. `name` is the user's name for the value, or ""."""
 
     id: str
@@ -56,6 +56,10 @@ class Node:
             case Call(products=products) if products:
                 return self.inputs[: -len(products)]
         return self.inputs
+
+    def with_bodies(self, change: Callable[[Region], Region]) -> Node:
+        """Returns the node with changed regions."""
+        return replace(self, regions=tuple(map(change, self.regions))) if self.regions else self
 
 
 @dataclass(frozen=True)
@@ -93,6 +97,12 @@ class Region:
             yield node
             for region in node.regions:
                 yield from region.walk()
+
+    def regions(self) -> Iterator[Region]:
+        """Yields the region, and those in it."""
+        yield self
+        for node in self.walk():
+            yield from node.regions
 
     def types(self) -> dict[str, Type]:
         """Returns the types of its inputs and of its nodes with one result, by their ids."""

@@ -1,9 +1,9 @@
-"""The positions of states and captured values among the inputs of a loop and of its body."""
+"""The positions of states and captured values among the inputs of a loop and of its body; the loop of the result."""
 
 from dataclasses import dataclass
 
-from archlang.graph.graph import Node
-from archlang.graph.operations import Experts, Halting, Scan, emits, step_limit
+from archlang.graph.graph import Graph, Node
+from archlang.graph.operations import Experts, Halting, Part, Repeat, Scan, Stack, emits, step_limit
 
 
 @dataclass(frozen=True)
@@ -47,3 +47,17 @@ def has_halting_positions(loop: Node, state: int) -> bool:
     assert isinstance(loop.operation, Halting)
     halted = loop.operation.state
     return loop.types[state].lengths[:1] == loop.types[halted].lengths[:1] != ()
+
+
+def loop_of_results(graph: Graph) -> Node | None:
+    """Returns the loop over steps whose emission is the result of a model, on which `inline` has run; None if it has
+    none."""
+    nodes = {node.id: node for node in graph.region.nodes}
+    loop, index = nodes.get(graph.region.results[0]), 0
+    match loop:
+        case Node(operation=Part(index=part), inputs=(source,)):
+            loop, index = nodes[source], part
+    match loop:
+        case Node(operation=Repeat() | Stack() | Halting() as operation) if emits(operation):
+            return loop if index == len(loop.types) - 1 else None
+    return None

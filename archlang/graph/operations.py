@@ -66,15 +66,15 @@ class Literal:
 
 
 @dataclass(frozen=True)
-class Charge:
+class Loss:
     """Adds a number of each sample to the training loss, under a name. It has no result, and is needed by itself."""
 
-    mnemonic: ClassVar = "charge"
+    mnemonic: ClassVar = "loss"
     name: str
 
 
-CHARGES = "charges."
-"""the beginning of the names of charges, and of their weights, among other names"""
+LOSSES = "losses."
+"""the beginning of the names of auxiliary losses, and of their weights, among other names"""
 
 
 @dataclass(frozen=True)
@@ -154,7 +154,7 @@ OwnWeights = Stack | Experts
 """The loops whose steps have weights of their own, at a path."""
 SharedLoop = Repeat | Halting | Scan
 """The loops whose steps share their weights."""
-Operation = Call | Product | Apply | Arithmetic | Literal | Charge | Part | Loop
+Operation = Call | Product | Apply | Arithmetic | Literal | Loss | Part | Loop
 
 
 def emits(operation: Operation) -> bool:

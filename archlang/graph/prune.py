@@ -1,5 +1,5 @@
-"""Removes everything that neither a result nor a charge needs: values, captured values, states of loops, and their
-instances.
+"""Removes everything that neither a result nor an auxiliary loss needs: values, captured values, states of loops, and
+their instances.
 
 The model has no weights and no ponder of removed loops and calls: docs/semantics.md. `inline` must have run."""
 
@@ -8,10 +8,9 @@ from dataclasses import replace
 from itertools import compress
 
 from archlang.graph.graph import Graph, Instance, Node, Region
-from archlang.graph.inline import inline
+from archlang.graph.inline import Expansion, expanded, inline, rename, rename_inputs
 from archlang.graph.loop_layout import is_idle, loop_layout
-from archlang.graph.operations import Charge, Experts, Halting, Loop, Part, Repeat, Scan, Stack
-from archlang.graph.rename import rename, rename_inputs
+from archlang.graph.operations import Experts, Halting, Loop, Loss, Part, Repeat, Scan, Stack
 from archlang.types.statics import instances_in
 
 
@@ -27,24 +26,11 @@ def prune(graph: Graph) -> Graph:
 
 def remove_idle(graph: Graph) -> Graph:
     """Returns the graph without loops that take no steps: their states keep their values."""
-    return replace(graph, region=_skip_idle(graph.region))
 
+    def states(node: Node) -> Expansion | None:
+        return ([], node.inputs[: len(node.types)]) if is_idle(node) else None
 
-def _skip_idle(region: Region) -> Region:
-    nodes: list[Node] = []
-    names: dict[str, str] = {}
-    results: dict[str, tuple[str, ...]] = {}  # of the removed loops
-    for original in region.nodes:
-        node = rename_inputs(original, names)
-        if is_idle(node):
-            results[node.id] = node.inputs[: len(node.types)]
-            if len(node.types) == 1:
-                names[node.id] = node.inputs[0]
-        elif isinstance(node.operation, Part) and node.inputs[0] in results:
-            names[node.id] = results[node.inputs[0]][node.operation.index]
-        else:
-            nodes.append(replace(node, regions=tuple(map(_skip_idle, node.regions))) if node.regions else node)
-    return Region(region.inputs, tuple(nodes), rename(region.results, names))
+    return replace(graph, region=expanded(graph.region, states))
 
 
 def remove_dead(graph: Graph) -> Graph:
@@ -68,7 +54,7 @@ def _prune(region: Region) -> Region:
                 reversed_nodes.append(node)
             continue
         used = parts.get(node.id, set()) if len(node.types) != 1 else {0} if node.id in needed else set()
-        if not used and not is_charged(node):
+        if not used and not has_loss(node):
             continue
         if isinstance(node.operation, Loop):
             node, remaining[node.id] = _shrink(node, node.operation, used)
@@ -77,16 +63,16 @@ def _prune(region: Region) -> Region:
     return _renumber(replace(region, nodes=tuple(reversed(reversed_nodes))), remaining)
 
 
-def is_charged(node: Node) -> bool:
-    """Whether a node is a charge, or a loop with one in it."""
+def has_loss(node: Node) -> bool:
+    """Whether a node is an auxiliary loss, or a loop with one in it."""
     inside = (inner.operation for region in node.regions for inner in region.walk())
-    return any(isinstance(operation, Charge) for operation in (node.operation, *inside))
+    return any(isinstance(operation, Loss) for operation in (node.operation, *inside))
 
 
-def without_charges(graph: Graph) -> Graph:
-    """Returns the graph without charges and drawn numbers of steps, which matter in training only, and without what
-    only they need. `inline` must have run."""
-    return remove_dead(replace(graph, region=_without_charges(graph.region)))
+def without_losses(graph: Graph) -> Graph:
+    """Returns the graph without auxiliary losses and drawn numbers of steps, which matter in training only, and without
+    what only they need. `inline` must have run."""
+    return remove_dead(replace(graph, region=_without_losses(graph.region)))
 
 
 def _counted(node: Node) -> Node:
@@ -94,15 +80,9 @@ def _counted(node: Node) -> Node:
     return replace(node, operation=replace(node.operation, drawn="")) if isinstance(node.operation, Repeat) else node
 
 
-def _without_charges(region: Region) -> Region:
-    nodes = [_counted(node) for node in region.nodes if not isinstance(node.operation, Charge)]
-    return replace(
-        region,
-        nodes=tuple(
-            replace(node, regions=tuple(map(_without_charges, node.regions))) if node.regions else node
-            for node in nodes
-        ),
-    )
+def _without_losses(region: Region) -> Region:
+    nodes = [node for node in region.nodes if not isinstance(node.operation, Loss)]
+    return replace(region, nodes=tuple(_counted(node).with_bodies(_without_losses) for node in nodes))
 
 
 def _shrink(loop: Node, operation: Loop, used: set[int]) -> tuple[Node, list[int]]:

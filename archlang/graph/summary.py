@@ -22,7 +22,7 @@ _MOST_EVALUATIONS = 64
 
 @dataclass(frozen=True)
 class Summary:
-    """The costs of a model, where every loop runs to its limit; only what its results and charges need is computed.
+    """The costs of a model, where every loop runs to its limit; only what results and auxiliary losses need counts.
 
     `unique` counts each parameter once, `executed` as often as it is used. The other costs are those of one sample with
     `length` positions. `values` counts the numbers in the results of all steps of all blocks, and `activations` about

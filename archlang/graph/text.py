@@ -18,10 +18,10 @@ from archlang.graph.operations import (
     Apply,
     Arithmetic,
     Call,
-    Charge,
     Experts,
     Halting,
     Literal,
+    Loss,
     Operation,
     Part,
     Product,
@@ -43,8 +43,8 @@ _OMITTED = {"map": 1, "chunks": 0}
 _NOT_BARE = ("true", "false", "inf", "nan")
 _OPERATIONS: Mapping[str, Any] = {  # Any: members of an enum, and dataclasses with different facts
     operation.mnemonic: operation
-    for operation in (*Arithmetic, Call, Product, Apply, Literal, Charge, Part, Repeat, Stack, Halting, Scan, Experts)
-}
+    for operation in (*Arithmetic, Call, Product, Apply, Literal, Loss, Part, Repeat, Stack, Halting, Scan, Experts)
+} | {"charge": Loss}  # graphs of earlier versions
 
 
 class _GraphSpan(Span):

@@ -115,7 +115,7 @@ class _Verification:
                 _require(_is_product(node.type, types[0]), f"{where} of a {types[0]} is {node.type}")
             case operations.Literal():
                 _require(not types and node.type == NUMBER, f"{where} is no number")
-            case operations.Charge(name=name):
+            case operations.Loss(name=name):
                 _require(name.isidentifier(), f"{where} is called {name!r}")
                 _require(types == [ONE_NUMBER] and not node.types, f"{where} of {_show(types)} is {_show(node.types)}")
             case operations.Arithmetic():
@@ -298,8 +298,8 @@ class _Verification:
         part = Type("vec", values.dims[-1:])
         _require(list(inside) == [part, *inputs[2:]], f"{where} of {_show(inputs)} has a body of {_show(inside)}")
         inner = (inner.operation for inner in node.regions[0].walk())
-        _require(not any(isinstance(operation, operations.Charge | operations.Halting) for operation in inner),
-                 f"{where} has a charge or a halting loop in it")  # fmt: skip
+        _require(not any(isinstance(operation, operations.Loss | operations.Halting) for operation in inner),
+                 f"{where} has an auxiliary loss or a halting loop in it")  # fmt: skip
 
     def _emission(self, node: Node, emitted: Type, part: Type, parts: Type) -> None:
         fits = emitted.name == part.name and emitted.lengths == part.lengths and emitted.feature is not None

@@ -25,8 +25,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from archlang.backend.runtime.graph_loops import is_exporting, scan_steps
-from archlang.backend.runtime.stacking import in_one_batch
-from archlang.backend.runtime.transforms import needs_plain_form
+from archlang.backend.runtime.stacking import in_one_batch, needs_plain_form
 
 CHUNK = 64
 """positions of a chunk"""

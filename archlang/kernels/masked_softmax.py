@@ -14,7 +14,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from archlang.backend.runtime.transforms import is_transformed
+from archlang.backend.runtime.stacking import is_transformed
 
 # The numbers of the widest vectors of processors, in 32 bits.
 _VECTOR = 16

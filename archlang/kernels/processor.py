@@ -8,7 +8,7 @@ from importlib.util import find_spec
 import torch
 from torch import Tensor
 
-from archlang.backend.runtime.transforms import is_transformed
+from archlang.backend.runtime.stacking import is_transformed
 
 
 @cache

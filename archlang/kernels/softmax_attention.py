@@ -11,7 +11,7 @@ from jaxtyping import Float, Shaped
 from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from archlang.backend.runtime.transforms import needs_plain_form
+from archlang.backend.runtime.stacking import needs_plain_form
 from archlang.kernels import mistakes
 from archlang.kernels.derivatives import plain_gradients
 

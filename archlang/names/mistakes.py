@@ -6,17 +6,9 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
 from archlang.diagnostics import Diagnostic, Edit, Label
-from archlang.diagnostics.edits import (
-    features_declared,
-    insertion,
-    is_in_signature,
-    static_set,
-    used,
-    without_item,
-    word_in,
-)
+from archlang.diagnostics.edits import features_declared, insertion, is_in_signature, static_set, used, without_item
 from archlang.diagnostics.messages import Message, Messages
-from archlang.diagnostics.names import did_you_mean, is_short, is_typing_error, listed, meant_names, misspelt
+from archlang.diagnostics.names import did_you_mean, is_short, is_typing_error, listed, meant_names, misspelt, renamed
 from archlang.names.library import block_called, outside_prelude, static_called
 from archlang.source import Span
 from archlang.source.source import SETTING
@@ -72,11 +64,10 @@ def unknown_block(
             return misspelt(diagnostic, name, possible, is_guess=is_short(name))
         if called not in possible:
             return diagnostic
-        place = word_in(span, name)
-        diagnostic = replace(diagnostic, remedy=f"here it is called `{called}`")
         if span.source.text.startswith("[", span.end):  # its statics are others
-            return replace(diagnostic, remedy=f"{diagnostic.remedy}, with the statics of `archlang blocks {called}`")
-        return diagnostic.with_edits(None if place is None else Edit(place, called))
+            remedy = f"here it is called `{called}`, with the statics of `archlang blocks {called}`"
+            return replace(diagnostic, remedy=remedy)
+        return renamed(diagnostic, name, called)
     module, item = outside
     fits, near = _fits(item, arguments), did_you_mean(name, possible)
     if near is not None and (not fits or is_typing_error(name, near, possible)):
@@ -241,6 +232,8 @@ def unknown_path(span: Span, path: str, possible: Iterable[str]) -> Diagnostic:
         return replace(diagnostic, remedy=f"name a static, as in `{path}.…`; another {path} is another recipe")
     if path in ("task.seed", "model.seed", "train.seed"):
         return replace(diagnostic, remedy="write `seed`").with_edits(Edit(span, "seed"))
+    if path.startswith("train.charges."):  # earlier versions wrote so
+        return renamed(diagnostic, path, path.replace("charges", "losses", 1), is_safe=True)
     possible = tuple(possible)
     of_this_name = sorted(each for each in possible if each.rpartition(".")[2] == path)
     kind, _, name = path.rpartition(".")
@@ -273,9 +266,9 @@ _BEFORE_LIST = re.compile(r"(?<!\w)\[\Z")
 
 
 def unknown_static(
-    span: Span, name: str, block: str, possible: Iterable[str], declared: Span | None, unlisted: Iterable[str] = ()
+    span: Span, name: str, block: str, possible: Iterable[str], declared: Span | None, weight: str | None = None
 ) -> Diagnostic:
-    """`unlisted` are further possible names, which the signature does not list."""
+    """`weight` is that of an auxiliary loss which the name means; no signature lists such names."""
     possible = tuple(possible)
     remedy = f"`{block}` has {listed(possible)}" if possible else f"`{block}` has no statics"
     labels = (Label(declared, f"`{block}` is declared here"),) if declared else ()
@@ -283,16 +276,14 @@ def unknown_static(
     diagnostic = Diagnostic("E0301", message, span, "unknown static", labels, remedy)
     if name in ("seed", "seeds", "random_seed"):
         return replace(diagnostic, remedy="write a line `vary seed in 1..3`, or `--set seed=2` in the command")
-    called = static_called(name, possible)
+    called = weight or static_called(name, possible)
     if called == "rate" and "micro" in possible:
         called = None  # that of an optimizer is a schedule, not that of dropout
     if called is None and "micro" in possible and name in _ELSEWHERE:
         return replace(diagnostic, remedy=_ELSEWHERE[name])
     if called is None:
-        return misspelt(diagnostic, name, (*possible, *unlisted))
-    diagnostic = replace(diagnostic, remedy=f"here it is called `{called}`")
-    place = word_in(span, name)
-    return diagnostic.with_edits(None if place is None else Edit(place, called))
+        return misspelt(diagnostic, name, possible)
+    return renamed(diagnostic, name, called, is_safe=called == weight)
 
 
 # What other libraries set for an optimizer or a training run, and this one elsewhere.
@@ -427,13 +418,14 @@ def where_violated(
         Label(written, "required here"),
         *(Label(place, f"{name} = {value}") for name, value, place in others if place is not None),
     )
-    near = did_you_mean(facts[0][1], possible) if facts else None
-    remedy = "change one of these values"
     message = f"`{block}` requires {condition}, but {values}"
     if not facts:
         return Diagnostic("E0304", f"{condition}, which `{block}` requires, never holds", written, remedy="delete it")
-    diagnostic = Diagnostic("E0304", message, span, "does not hold", labels, remedy)
-    return diagnostic if near is None else misspelt(diagnostic, facts[0][1], possible)
+    diagnostic = Diagnostic("E0304", message, span, "does not hold", labels, "change one of these values")
+    called = static_called(facts[0][1], possible)
+    if called is not None:
+        return renamed(diagnostic, facts[0][1], called, is_safe=True)
+    return misspelt(diagnostic, facts[0][1], possible)
 
 
 def static_without_name(span: Span, name: str | None) -> Diagnostic:

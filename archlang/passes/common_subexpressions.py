@@ -7,9 +7,10 @@ from collections.abc import Hashable, Mapping
 from dataclasses import replace
 
 from archlang.graph.graph import Graph, Instance, Node, Region
+from archlang.graph.inline import rename, rename_inputs
 from archlang.graph.operations import Arithmetic, Call, Literal, Part
-from archlang.graph.rename import rename, rename_inputs
-from archlang.passes.determinism import is_deterministic
+
+_DRAWS = {"random", "training"}
 
 
 def share_common(graph: Graph) -> Graph:
@@ -31,8 +32,7 @@ def _share(region: Region, instances: Mapping[str, Instance]) -> Region:
             continue
         if key is not None:
             indices[key] = len(nodes)
-        regions = tuple(_share(body, instances) for body in node.regions)
-        nodes.append(replace(node, regions=regions) if regions else node)
+        nodes.append(node.with_bodies(lambda body: _share(body, instances)))
     return Region(region.inputs, tuple(nodes), rename(region.results, names))
 
 
@@ -52,3 +52,12 @@ def _key(node: Node, instances: Mapping[str, Instance]) -> Hashable | None:
             if is_deterministic(node, call, instances):
                 return call, node.inputs
     return None
+
+
+def is_deterministic(node: Node, call: Call, instances: Mapping[str, Instance]) -> bool:
+    """Returns whether a call returns the same value whenever its arguments are the same.
+
+    The signature of its block states this: it has no clause `random`. Calls without arguments, and blocks that return a
+    mask with their result because they grow a sequence, count as not deterministic, so that passes leave them alone."""
+    instance = instances[call.instance]
+    return bool(node.inputs) and not instance.grows and _DRAWS.isdisjoint(instance.caveats)

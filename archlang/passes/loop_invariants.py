@@ -16,10 +16,10 @@ from dataclasses import replace
 from itertools import count
 
 from archlang.graph.graph import Graph, Input, Instance, Node, Region
+from archlang.graph.inline import rename, rename_inputs
 from archlang.graph.loop_layout import loop_layout
 from archlang.graph.operations import Arithmetic, Call, Literal, Part, Product, SharedLoop
-from archlang.graph.rename import rename, rename_inputs
-from archlang.passes.determinism import is_deterministic
+from archlang.passes.common_subexpressions import is_deterministic
 from archlang.types import Dim, Type
 
 
@@ -30,8 +30,9 @@ def hoist_invariants(graph: Graph) -> Graph:
 
 def fresh_ids(graph: Graph) -> Iterator[str]:
     """Yields ids that no value of the graph has, without end."""
-    used = [value.id for value in graph.region.inputs] + [node.id for node in graph.region.walk()]
-    used += [value.id for node in graph.region.walk() for region in node.regions for value in region.inputs]
+    regions = [*graph.region.regions()]
+    used = [value.id for region in regions for value in region.inputs]
+    used += [node.id for region in regions for node in region.nodes]
     numbers = (int(number) for number in (identity.lstrip("%") for identity in used) if number.isdecimal())
     return (f"%{number}" for number in count(1 + max(numbers, default=0)))
 
@@ -40,7 +41,7 @@ def _hoist(region: Region, instances: Mapping[str, Instance], ids: Iterator[str]
     nodes: list[Node] = []
     for node in region.nodes:
         # Inner loops first: a value that leaves one may leave the outer loop too.
-        loop = replace(node, regions=tuple(_hoist(body, instances, ids) for body in node.regions))
+        loop = node.with_bodies(lambda body: _hoist(body, instances, ids))
         if isinstance(loop.operation, SharedLoop):
             hoisted, loop = _split(loop, instances, ids)
             nodes.extend(hoisted)

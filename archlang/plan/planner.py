@@ -26,12 +26,12 @@ from archlang.plan.recipe import ResolvedRecipe, read_parts, report_repeated, re
 from archlang.plan.recipe_graph import recipe_graph
 from archlang.plan.rules import (
     TrainSettings,
-    charge_names,
     check_claimed,
     check_idle_settings,
     check_replaced_values,
     check_seed,
     check_seeds,
+    loss_names,
 )
 from archlang.plan.statics import bind, bound_extern, given_statics, model_statics
 from archlang.plan.variations import VariedStatic, check_variations, spread, values_by_path, varied_statics
@@ -195,11 +195,11 @@ class Planner:
         # With `own`, which keeps the ids in use.
         return self.bindings.bound.get(key, lambda: (bind(self.recipe, word, own), own))[0]
 
-    def charges(self, settings: Mapping[str, Setting]) -> tuple[str, ...]:
-        """The names of the charges of a point's model, settings by their dotted paths; empty if it has a mistake."""
+    def losses(self, settings: Mapping[str, Setting]) -> tuple[str, ...]:
+        """The names of the auxiliary losses of a point's model; empty if it has a mistake."""
         task, statics = self._bind("task", settings), given_statics(self.recipe, "model", settings)
         graph = recipe_graph(self.recipe, task, sizes_of_task(task), statics, self.model_graphs)
-        return charge_names(graph) if graph is not None else ()
+        return loss_names(graph) if graph is not None else ()
 
     def measures(self, settings: Mapping[str, Setting]) -> Measures | None:
         """What a run of a point measures, settings by their dotted paths; None if that is unknown. Reports a

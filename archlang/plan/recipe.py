@@ -8,7 +8,7 @@ from functools import cached_property
 from archlang.diagnostics import Diagnostic, Report, ignore
 from archlang.diagnostics.effort import spend
 from archlang.elaborate.static_arguments import configured, plain, static_value
-from archlang.graph.operations import CHARGES
+from archlang.graph.operations import LOSSES
 from archlang.names import library
 from archlang.names import mistakes as name_mistakes
 from archlang.names.evaluate import Evaluator
@@ -123,7 +123,7 @@ class ResolvedRecipe:
         return {**statics, "seed": SEED}
 
     def parameter(self, path: str) -> StaticParameter | None:
-        """The static of a dotted path, or the weight of a charge; None for an unknown path."""
+        """The static of a dotted path, or the weight of an auxiliary loss; None for an unknown path."""
         return self.parameters.get(path) or weight_parameter(path)
 
     def evaluator(self) -> Evaluator:
@@ -269,7 +269,7 @@ def _callee(choice: Choice) -> Name:
 
 
 def weight_parameter(path: str) -> StaticParameter | None:
-    """Returns the static of a path such as `train.charges.balance`; None for a path of another form."""
+    """Returns the static of a path such as `train.losses.balance`; None for a path of another form."""
     name = path.removeprefix("train.")
     if name == path or not is_weight(name):
         return None
@@ -277,5 +277,5 @@ def weight_parameter(path: str) -> StaticParameter | None:
 
 
 def is_weight(name: str) -> bool:
-    """Whether a static of the line `train` has the name of a charge's weight."""
-    return name.startswith(CHARGES) and name.removeprefix(CHARGES).isidentifier()
+    """Whether a static of the line `train` has the name of an auxiliary loss's weight."""
+    return name.startswith(LOSSES) and name.removeprefix(LOSSES).isidentifier()

@@ -10,7 +10,7 @@ from archlang.elaborate.binding import TASK_SIZES, Binding
 from archlang.graph import operations
 from archlang.graph.graph import Graph, Instance, Node
 from archlang.graph.inline import inline
-from archlang.graph.prune import without_charges
+from archlang.graph.prune import without_losses
 from archlang.names.resolve import Declaration
 from archlang.names.values import Bound
 from archlang.plan import mistakes
@@ -136,9 +136,9 @@ def _not_causal(node: Node, graph: Graph) -> Instance | None:
 
 
 def _leak_of_targets(graph: Graph, model: Declaration, span: Span) -> Diagnostic | None:
-    """The diagnostic of a model whose result depends on the targets; None if only its charges do."""
+    """The diagnostic of a model whose result depends on the targets; None if only its auxiliary losses do."""
     readers = {path for path, instance in graph.instances.items() if "targets" in instance.caveats}
-    needed = readers.intersection(without_charges(inline(graph)).instances) if readers else ()
+    needed = readers.intersection(without_losses(inline(graph)).instances) if readers else ()
     for path in sorted(needed):
         return mistakes.reads_targets(graph.instances[path].span or span, model.name, graph.instances[path].block)
     return None

@@ -8,10 +8,9 @@ from archlang.diagnostics import Diagnostic, Report
 from archlang.elaborate.binding import Binding
 from archlang.elaborate.static_arguments import plain
 from archlang.graph.graph import NUMBER, Graph
-from archlang.graph.loop_layout import has_halting_positions
-from archlang.graph.operations import CHARGES, Charge, Halting, Repeat
+from archlang.graph.loop_layout import has_halting_positions, loop_of_results
+from archlang.graph.operations import LOSSES, Halting, Loss, Repeat
 from archlang.graph.prune import normalize
-from archlang.graph.step_results import loop_of_results
 from archlang.names.compared_symbols import listed_symbols
 from archlang.names.mistakes import symbol_not_listed
 from archlang.names.values import BlockValue, Bound, Value
@@ -27,28 +26,28 @@ from archlang.types import Dim
 from archlang.types.statics import StaticValue, Symbol
 
 
-def charge_names(graph: Graph) -> tuple[str, ...]:
-    """Returns the names of the charges of a model, in order of first appearance."""
-    charges = (node.operation.name for node in graph.region.walk() if isinstance(node.operation, Charge))
-    return tuple(dict.fromkeys(charges))
+def loss_names(graph: Graph) -> tuple[str, ...]:
+    """Returns the names of the auxiliary losses of a model, in order of first appearance."""
+    losses = (node.operation.name for node in graph.region.walk() if isinstance(node.operation, Loss))
+    return tuple(dict.fromkeys(losses))
 
 
 def check_claimed(paths: Iterable[Name], graph: Graph, model: str, report: Report) -> None:
-    """Reports paths of claims that name the weight of a charge that a model does not have."""
+    """Reports paths of claims that name the weight of an auxiliary loss that a model does not have."""
     for path in paths:
         if weight_parameter(path.text) is not None:
-            require_charge(path.text.removeprefix(f"train.{CHARGES}"), path.span, graph, model, report)
+            require_loss(path.text.removeprefix(f"train.{LOSSES}"), path.span, graph, model, report)
 
 
 # What the settings that name functions of the user's own can be besides.
 SHIPPED: Mapping[str, tuple[str, ...]] = {"rate": ("none",), "loss": ("task", "stablemax"), "metrics": ()}
-_CARRIED = Symbol("carried")
-_BY_STEP = (Symbol("mean"), Symbol("every"), _CARRIED)
+_DEEP = Symbol("deep")
+_BY_STEP = (Symbol("mean"), Symbol("every"), _DEEP)
 
 
 @dataclass(frozen=True)
 class TrainSettings:
-    """The settings of a line `train`, with the weights of its charges, beside the model that it trains."""
+    """The settings of a line `train`, with the weights of its auxiliary losses, beside the model that it trains."""
 
     train: Binding
     optimizer: BoundExtern
@@ -60,7 +59,7 @@ class TrainSettings:
         """Reports settings that the model or the optimizer does not allow."""
         for name, bound in self.train.statics.items():
             if is_weight(name):
-                self._require_charge(name.removeprefix(CHARGES), bound)
+                self._require_loss(name.removeprefix(LOSSES), bound)
         self._check_supervision()
         self._check_patience()
         self._check_user_functions()
@@ -74,29 +73,29 @@ class TrainSettings:
     def _span(self, bound: Bound) -> Span:
         return bound.span or self.train.call
 
-    def _require_charge(self, charge: str, bound: Bound) -> None:
-        require_charge(charge, self._span(bound), self.graph, self.model, self.report)
+    def _require_loss(self, loss: str, bound: Bound) -> None:
+        require_loss(loss, self._span(bound), self.graph, self.model, self.report)
 
     def _check_supervision(self) -> None:
         """Reports a setting that scores the steps of a model without results of its steps, or without one halting
         probability for each result; one that carries the states of another loop than a `repeat` with a fixed number of
-        steps; and a charge for halting that the model does not have."""
+        steps; and an auxiliary loss for halting that the model does not have."""
         supervise, halt = self._of("supervise"), self._of("halt")
         if supervise.value in _BY_STEP:
             self._check_loop(str(supervise.value), self._span(supervise))
-        # Without `carried`, `where` reports `halt`.
-        if supervise.value == _CARRIED and halt.value not in (None, Symbol("none")):
-            self._require_charge(str(halt.value), halt)
+        # Without `deep`, `where` reports `halt`.
+        if supervise.value == _DEEP and halt.value not in (None, Symbol("none")):
+            self._require_loss(str(halt.value), halt)
 
     def _check_loop(self, supervise: str, span: Span) -> None:
         loop = loop_of_results(normalize(self.graph))
         if loop is None:
             self.report(mistakes.no_step_results(span, self.model, supervise))
-        elif supervise == str(_CARRIED):
+        elif supervise == str(_DEEP):
             if not isinstance(loop.operation, Repeat) or loop.operation.drawn:
-                self.report(mistakes.not_carried(span, self.model))
+                self.report(mistakes.no_deep_loop(span, self.model))
             elif NUMBER in loop.types:
-                self.report(mistakes.carried_number(span, self.model))
+                self.report(mistakes.number_in_deep_loop(span, self.model))
         elif isinstance(loop.operation, Halting):
             instance = self.graph.instances[loop.operation.instance]
             if instance.per_position and not has_halting_positions(loop, len(loop.types) - 1):
@@ -153,12 +152,12 @@ def _count(bound: Bound) -> int:
     return bound.value.constant or 0 if isinstance(bound.value, Dim) else 0
 
 
-def require_charge(charge: str, span: Span, graph: Graph, model: str, report: Report) -> None:
-    """Reports a charge that a model does not have."""
-    names = charge_names(graph)
-    if charge not in names:
+def require_loss(loss: str, span: Span, graph: Graph, model: str, report: Report) -> None:
+    """Reports an auxiliary loss that a model does not have."""
+    names = loss_names(graph)
+    if loss not in names:
         halts = any(isinstance(node.operation, Halting) for node in graph.region.walk())
-        report(mistakes.unknown_charge(span, charge, model, names, halts))
+        report(mistakes.unknown_loss(span, loss, model, names, halts))
 
 
 EVALUATIONS = 10

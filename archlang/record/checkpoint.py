@@ -17,7 +17,7 @@ import torch
 from pydantic import ValidationError
 from torch import Tensor, nn
 
-from archlang.diagnostics.machine import is_out_of_memory
+from archlang.diagnostics.machine import first_line, is_out_of_memory
 from archlang.files.folder import Folder, open_path
 from archlang.files.limits import LARGEST_JSON
 from archlang.record import mistakes
@@ -68,7 +68,7 @@ def load_state(file: BinaryIO) -> CheckpointState:
     except (EOFError, KeyError, TypeError, AttributeError, IndexError, RuntimeError, RecursionError) as error:
         if is_out_of_memory(error):
             raise
-        raise ValueError(_first_line(error)) from error
+        raise ValueError(first_line(error)) from error
     return CheckpointState.model_validate(stored)
 
 
@@ -92,10 +92,6 @@ def _check_archive(file: BinaryIO) -> None:
     file.seek(0)
     if any(part.compress_type != zipfile.ZIP_STORED for part in parts) or sum(part.file_size for part in parts) > size:
         raise ValueError("it unpacks to more than its size")
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error) or type(error).__name__).partition("\n")[0]
 
 
 _KEPT = 2

@@ -22,38 +22,59 @@ from archlang.record import mistakes
 _VERSION = "brain.Event:2"
 
 
-class CurvesWarning(UserWarning):
-    """The curves cannot be written; the run continues."""
+class TrackerWarning(UserWarning):
+    """A tracker gets no further points; the run continues."""
 
 
-class Curves:
-    """A folder of TensorBoard events. `metrics.jsonl` has the same points, so an error here does not end the run, and
-    without the extra `tensorboard` there is no folder.
+@dataclass
+class Tracker:
+    """A tracker of one run. Its errors do not end the run, as `metrics.jsonl` has the same points: it warns once, and
+    stops."""
+
+    name: str
+    log: Callable[[Mapping[str, float], int], Any]
+    finish: Callable[[], Any]
+    _failed: bool = False
+
+    def add(self, step: int, values: Mapping[str, float]) -> None:
+        """Adds a point to the curve of each name."""
+        if not self._failed:
+            self._try(lambda: self.log(values, step))
+
+    def close(self) -> None:
+        self._try(self.finish)
+
+    def _try(self, call: Callable[[], Any]) -> None:
+        try:
+            call()
+        except Exception as error:  # each service has its own errors
+            if not self._failed:
+                reason = getattr(error, "strerror", None) or error
+                warnings.warn(f"{self.name} gets no further points: {reason}", TrackerWarning, stacklevel=4)
+            self._failed = True
+
+
+class Curves(Tracker):
+    """A folder of TensorBoard events; without the extra `tensorboard` there is none.
 
     TensorBoard's own writer is not used: its thread prints a traceback when the disk is full."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
+        super().__init__(str(folder), self._log, self._finish, _failed=find_spec("tensorboard") is None)
+        self._folder = folder
         # TensorBoard discards points of an earlier process from this step on.
         self.purge_step: int | None = None
         self._file: BufferedWriter | None = None
-        self._failed = find_spec("tensorboard") is None
 
-    def add(self, step: int, values: Mapping[str, float]) -> None:
-        """Adds a point to the curve of each name. Warns once if the folder cannot be written."""
-        if self._failed:
-            return
-        try:
-            if self._file is None:
-                self._file = self._begin()
-            summary = {"value": [{"tag": name, "simple_value": float(value)} for name, value in values.items()]}
-            self._write(self._file, step=step, summary=summary)
-            self._file.flush()
-        except OSError as error:
-            self._fail(error)
+    def _log(self, values: Mapping[str, float], step: int) -> None:
+        if self._file is None:
+            self._file = self._begin()
+        summary = {"value": [{"tag": name, "simple_value": float(value)} for name, value in values.items()]}
+        self._write(self._file, step=step, summary=summary)
+        self._file.flush()
 
     def _begin(self) -> BufferedWriter:
-        with Folder.open(self.folder.parent) as parent, parent.folder(self.folder.name, create=True) as folder:
+        with Folder.open(self._folder.parent) as parent, parent.folder(self._folder.name, create=True) as folder:
             name = f"events.out.tfevents.{int(time.time())}.{socket.gethostname()}.{secrets.token_hex(4)}"
             file = folder.create_file(name)
         self._write(file, file_version=_VERSION)
@@ -71,51 +92,13 @@ class Curves:
 
         RecordWriter(file).write(Event(wall_time=time.time(), **fields).SerializeToString())
 
-    def close(self) -> None:
-        """Closes the file of this process."""
-        if self._file is not None:
-            try:
-                self._file.close()
-            except OSError as error:
-                self._fail(error)
-        self._file = None
-
-    def _fail(self, error: OSError) -> None:
-        if not self._failed:
-            self._failed = True
-            warnings.warn(f"{self.folder} gets no further curves: {error.strerror}", CurvesWarning, stacklevel=3)
+    def _finish(self) -> None:
+        file, self._file = self._file, None
+        if file is not None:
+            file.close()
 
 
 TRACKERS = ("wandb", "mlflow", "trackio")
-
-
-class TrackerWarning(UserWarning):
-    """A tracker gets no further points; the run continues."""
-
-
-@dataclass
-class Tracker:
-    """A tracker of one run. Its errors do not end the run: it warns once and stops."""
-
-    name: str
-    log: Callable[[Mapping[str, float], int], Any]
-    finish: Callable[[], Any]
-    _failed: bool = False
-
-    def add(self, step: int, values: Mapping[str, float]) -> None:
-        self._try(lambda: self.log(values, step))
-
-    def close(self) -> None:
-        self._try(self.finish)
-
-    def _try(self, call: Callable[[], Any]) -> None:
-        if self._failed:
-            return
-        try:
-            call()
-        except Exception as error:  # each service has its own errors
-            self._failed = True
-            warnings.warn(f"{self.name} gets no further points: {error}", TrackerWarning, stacklevel=4)
 
 
 def open_trackers(names: Sequence[str], plan: Plan, folder: Path) -> list[Tracker]:

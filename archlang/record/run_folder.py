@@ -173,7 +173,7 @@ class Record:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._curves = Curves(folder / CURVES)
-        self.trackers: list[Tracker] = []
+        self.trackers: list[Tracker] = [self._curves]
         self._lock: BinaryIO | None = None
 
     def check(self, plan: Plan, precision: str) -> bool:
@@ -347,13 +347,11 @@ class Record:
 
     def scalars(self, step: int, values: Mapping[str, float]) -> None:
         """Adds points to the curves of TensorBoard and of the trackers."""
-        self._curves.add(step, values)
         for tracker in self.trackers:
             tracker.add(step, values)
 
     def close(self) -> None:
         """Closes the curves and releases the lock."""
-        self._curves.close()
         for tracker in self.trackers:
             tracker.close()
         if self._lock is not None:

@@ -9,6 +9,7 @@ import math
 import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Annotated, Any
 
 from pydantic import (
@@ -26,7 +27,7 @@ from pydantic import (
 from archlang.files.limits import LARGEST_INTEGER
 from archlang.plan.plan import BoundExtern, Plan, PublishedResult
 from archlang.tasks.kit.metrics import rank
-from archlang.types.statics import StaticValue, static_to_json
+from archlang.types.statics import StaticValue, Symbol, static_to_json
 
 RUN, DATA, VERSIONS, RESULTS = "run.json", "data.json", "versions.json", "results.json"
 VOCABULARY = "vocabulary.json"
@@ -103,8 +104,10 @@ Claim = Annotated[PublishedResult, BeforeValidator(_claim_from_json), PlainSeria
 
 
 def _upgraded(statics: Mapping[str, StaticValue], prefix: str = "") -> Mapping[str, StaticValue]:
-    """Adds the settings that a record from before they existed lacks: runs dropped the last incomplete batch, and
-    `label_smoothing` was the weight of each other class."""
+    """Returns the statics of a record in the words of this version: earlier ones called the weights of auxiliary losses
+    `charges`, and deep supervision `carried`. Adds the settings that a record from before they existed lacks: runs
+    dropped the last incomplete batch, and `label_smoothing` was the weight of each other class."""
+    statics = _reworded(statics, prefix, ("charges", "losses"), ("carried", "deep"))
     smoothing, weight = f"{prefix}label_smoothing", f"{prefix}other_class_weight"
     if smoothing in statics and weight not in statics:
         statics = {**statics, smoothing: 0.0, weight: statics[smoothing]}
@@ -112,7 +115,8 @@ def _upgraded(statics: Mapping[str, StaticValue], prefix: str = "") -> Mapping[s
 
 
 def _downgraded(statics: Mapping[str, StaticValue], prefix: str = "") -> Mapping[str, StaticValue]:
-    """Returns statics as `_upgraded` was given them, or unchanged if it gives no such statics."""
+    """Returns statics as `_upgraded` was given them; with all settings if no earlier version could have such ones."""
+    statics = _reworded(statics, prefix, ("losses", "charges"), ("deep", "carried"))
     smoothing, weight, drop_last = (
         f"{prefix}{name}" for name in ("label_smoothing", "other_class_weight", "drop_last")
     )
@@ -120,6 +124,13 @@ def _downgraded(statics: Mapping[str, StaticValue], prefix: str = "") -> Mapping
         return statics
     kept = {name: value for name, value in statics.items() if name not in (weight, drop_last)}
     return {name: statics[weight] if name == smoothing else value for name, value in kept.items()}
+
+
+def _reworded(statics: Mapping[str, StaticValue], prefix: str, weights: Sequence[str], deep: Sequence[str]) -> Statics:
+    old, new = (f"{prefix}{word}." for word in weights)
+    reworded = {name.replace(old, new): value for name, value in statics.items()}
+    is_deep = statics.get(f"{prefix}supervise") == Symbol(deep[0])
+    return {**reworded, f"{prefix}supervise": Symbol(deep[1])} if is_deep else reworded
 
 
 def _upgraded_extern(train: BoundExtern | None) -> BoundExtern | None:
@@ -237,13 +248,13 @@ class StepMetrics(FileModel):
     lr: Measurement
     gradient_norm: OptionalNumber
     mean_depth: OptionalNumber
-    charges: Annotated[Metrics, Field(exclude_if=operator.not_)] = {}
-    """what blocks add to the loss, before weighting, by name"""
+    losses: Annotated[Metrics, Field(validation_alias="charges", exclude_if=operator.not_)] = {}  # earlier name
+    """the auxiliary losses before weighting, by name"""
 
     def scalars(self) -> dict[str, float]:
         """Returns the values that were measured, for curves."""
         values = {"loss": self.loss, "lr": self.lr, "gradient_norm": self.gradient_norm, "mean_depth": self.mean_depth}
-        values |= {f"charges.{name}": charge for name, charge in self.charges.items()}
+        values |= {f"losses.{name}": loss for name, loss in self.losses.items()}
         return {name: value for name, value in values.items() if value is not None}
 
 
@@ -322,9 +333,15 @@ class SplitResult(FileModel):
     depth: Annotated[DepthRecord | None, Field(exclude_if=_is_none)] = None
     joint: tuple[JointRecord, ...] = ()
 
-    def value(self, metric: str) -> float | None:
-        """Returns the loss or a metric; None if it was not measured or not finite."""
-        return self.loss if metric == "loss" else self.metrics.get(metric)
+    def value(self, metric: str, groups: Mapping[str, int] = MappingProxyType({})) -> float | None:
+        """Returns the loss or a metric, over the samples that have these group values; None if it was not measured or
+        not finite."""
+        if not groups:
+            return self.loss if metric == "loss" else self.metrics.get(metric)
+        if len(groups) == 1:
+            ((group, value),) = groups.items()
+            return self.groups.get(group, {}).get(value, {}).get(metric)
+        return next((joint.metrics.get(metric) for joint in self.joint if joint.of == groups), None)
 
 
 class Alternative(FileModel):
@@ -385,10 +402,10 @@ class Results(FileModel):
     selection: tuple[Alternative, ...] = ()
     claims: tuple[ClaimResult, ...] = ()
 
-    def value(self, split: str, metric: str) -> float | None:
-        """Returns a metric of a split; None if it was not measured."""
+    def value(self, split: str, metric: str, groups: Mapping[str, int] = MappingProxyType({})) -> float | None:
+        """Returns the loss or a metric of a split, as `SplitResult.value`."""
         result = self.splits.get(split)
-        return None if result is None else result.metrics.get(metric)
+        return None if result is None else result.value(metric, groups)
 
 
 # checkpoints
@@ -431,8 +448,6 @@ class CheckpointState(BaseModel):
     """samples that go through the model at a time; None for the whole batch"""
     evaluated: Count = Field(validation_alias="looked", serialization_alias="looked")
     """the last step with an evaluation"""
-    best: Annotated[float, AllowInfNan(False)] | None
-    best_step: Count | None
     history: tuple[EvaluationMetrics, ...]
     sizes: dict[str, Count]
     """bytes of each JSON lines file"""
@@ -443,7 +458,7 @@ class CheckpointState(BaseModel):
     trained: dict[str, Any] | None = None  # Any: tensors, which are checked when they are loaded
     """the trained weights by name, if the checkpoint's weights are their average"""
     carried: dict[str, Any] | None = None  # Any: as above
-    """with `supervise = carried`, the examples that the loop has begun, and its states"""
+    """with `supervise = deep`, earlier `carried`, the examples that the loop has begun, and its states"""
 
     def stored(self) -> dict[str, Any]:  # Any: see above
         """Returns a dict of tensors and builtins, as `torch.load(weights_only=True)` accepts it."""

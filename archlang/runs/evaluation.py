@@ -1,10 +1,9 @@
 """The evaluation of a run on every split, at its end or from its folder."""
 
-import math
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -36,14 +35,14 @@ from archlang.tasks.kit.split import Split, digest
 from archlang.tasks.kit.task import Task, TaskWithVocabulary, group_names
 from archlang.train.data import Data
 from archlang.train.devices import select_device
-from archlang.train.score import DEFAULT_ANSWERS, Interrupted, Score, add_written, evaluate
+from archlang.train.score import DEFAULT_ANSWERS, Interrupted, add_written, evaluate
 from archlang.train.settings import NO_SETTINGS, Settings
 from archlang.train.stop import Stop
 from archlang.train.trainer import Trainer, alternatives, ranking
 from archlang.types.statics import StaticValue
 
 
-def compare(plan: Plan, scores: Iterable[Score], breakdown: str) -> tuple[schemas.ClaimResult, ...]:
+def compare(plan: Plan, splits: Mapping[str, schemas.SplitResult], breakdown: str) -> tuple[schemas.ClaimResult, ...]:
     """Returns each claim of a plan with its measurement.
 
     A path after `at` that is a setting (`task.order`) names the point that the claim is about. Any other path
@@ -51,10 +50,9 @@ def compare(plan: Plan, scores: Iterable[Score], breakdown: str) -> tuple[schema
 
     Args:
         breakdown: The group that the index of a claim is about."""
-    by_split = {score.split: score for score in scores}
     results = []
     for claim in plan.claims:
-        measured, has_no_group = _measured(plan, claim, by_split, breakdown)
+        measured, has_no_group = _measured(plan, claim, splits, breakdown)
         index = "" if claim.index is None else f"[{claim.index}]"
         results.append(schemas.ClaimResult(
             metric=f"{claim.metric}{index}", value=claim.value, deviation=claim.deviation,
@@ -65,7 +63,7 @@ def compare(plan: Plan, scores: Iterable[Score], breakdown: str) -> tuple[schema
 
 
 def _measured(
-    plan: Plan, claim: PublishedResult, scores: Mapping[str, Score], breakdown: str
+    plan: Plan, claim: PublishedResult, splits: Mapping[str, schemas.SplitResult], breakdown: str
 ) -> tuple[float | None, bool]:
     """Returns the measurement of a claim, and whether it is missing because no item is of the claimed group."""
     groups = {}
@@ -77,11 +75,11 @@ def _measured(
     if claim.index is not None:
         groups[breakdown] = claim.index
     split, _, metric = claim.metric.partition(".")
-    score = scores.get(split)
-    if score is None:
+    result = splits.get(split)
+    if result is None:
         return None, False
-    measured = score.loss if metric == "loss" and not groups else score.within_groups(metric, groups)
-    return measured, measured is None and metric in score.metrics
+    measured = result.value(metric, groups)
+    return measured, measured is None and metric in result.metrics
 
 
 @contextmanager
@@ -103,59 +101,49 @@ def explaining_stored_model(path: Path) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Result:
-    """How a run ended, or a new evaluation of it. `scores` are empty if it was stopped."""
+    """How a run ended, or a new evaluation of it; without results if it was stopped."""
 
     folder: Path
     step: int
-    stopped: bool
-    scores: tuple[Score, ...]
-    claims: tuple[schemas.ClaimResult, ...]
-    breakdown: str
-    metrics: tuple[str, ...]
-    trained: Mapping[str, Sequence[int]]
+    results: schemas.Results | None = None
+    trained: Mapping[str, Sequence[int]] = field(default_factory=dict)
     """by group, the values that occur in the training split"""
-    alternatives: tuple[schemas.Alternative, ...] = ()
-    """for each validation split, the step that the lowest loss would have selected"""
-    group_names: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    """the texts of the values 0, 1, … of each group whose values are names"""
-    ended_early: int | None = None
-    """the step after which the patience of the run was exhausted"""
+
+    @property
+    def stopped(self) -> bool:
+        return self.results is None
+
+    @property
+    def splits(self) -> Mapping[str, schemas.SplitResult]:
+        """The measurements of each split; none if it was stopped."""
+        return {} if self.results is None else self.results.splits
 
 
 def conclude(
     plan: Plan, trainer: Trainer, data: schemas.DataRecord, stop: Stop, console: Terminal | None = None
 ) -> Result:
-    """Evaluates a run that has reached its last step, and writes its results. `data` describes its splits."""
+    """Evaluates every split of a run that has reached its last step except the training split, with the selected
+    weights, and writes its results. `data` describes its splits."""
     if trainer.error is not None:
         raise trainer.error
-    result = None
-    if trainer.fabric.is_global_zero and not trainer.stopped:
-        result = _evaluate_every_split(plan, trainer, data, stop, console)
-    task = trainer.task
-    return result or Result(
-        trainer.record.folder, trainer.progress.step, True, (), (), task.breakdown, task.metrics, {}
-    )
-
-
-def _evaluate_every_split(
-    plan: Plan, trainer: Trainer, data: schemas.DataRecord, stop: Stop, console: Terminal | None
-) -> Result | None:
-    """Evaluates every split except the training split, with the selected weights; returns None if it is stopped."""
-    best_step = trainer.restore_best()
     step, task = trainer.progress.step, trainer.task
+    stopped = Result(trainer.record.folder, step)
+    if trainer.stopped or not trainer.fabric.is_global_zero:
+        return stopped
+    best_step = trainer.restore_best()
     try:
         with showing_evaluation(console):
-            scores = tuple(
-                add_written(
+            splits = {
+                name: add_written(
                     trainer.score(name, stop), trainer.test_module(), split, task, trainer.fabric.device,
                     stopping=lambda: stop.asked,
-                )
+                ).result()
                 for name, split in trainer.splits.items()
                 if name != "train" and len(split)
-            )  # fmt: skip
+            }  # fmt: skip
     except Interrupted:
-        return None
-    _warn_of_divergence(scores)
+        return stopped
+    _warn_of_divergence(splits)
     selecting_metric = trainer.settings.selecting[1]
     # Weights that the loss selects are compared by the task's first metric.
     metric = task.metrics[0] if selecting_metric == "loss" else selecting_metric
@@ -164,28 +152,21 @@ def _evaluate_every_split(
         ended_early=step if step < trainer.total else None,
         breakdown=task.breakdown,
         in_distribution=tuple(task.in_distribution),
-        splits={score.split: score.result() for score in scores},
+        splits=splits,
         group_names=group_names(task),
         selection=alternatives(trainer.progress.history, metric),
-        claims=compare(plan, scores, task.breakdown),
+        claims=compare(plan, splits, task.breakdown),
     )
     trainer.record.write_json(schemas.RESULTS, results)
-    return Result(
-        trainer.record.folder, step, False, scores, results.claims, task.breakdown, _metrics(task, scores),
-        data.trained, results.selection, results.group_names, results.ended_early,
-    )  # fmt: skip
+    return replace(stopped, results=results, trained=data.trained)
 
 
-def _warn_of_divergence(scores: Iterable[Score]) -> None:
+def _warn_of_divergence(splits: Mapping[str, schemas.SplitResult]) -> None:
     """Warns if a loss is NaN or infinite: the metrics of such a model look like those of others."""
-    splits = ", ".join(score.split for score in scores if not math.isfinite(score.loss))
-    if splits:
-        message = f"the loss of {splits} is NaN or infinite: the training has diverged, and its metrics mean nothing"
+    diverged = ", ".join(name for name, split in splits.items() if split.loss is None)
+    if diverged:
+        message = f"the loss of {diverged} is NaN or infinite: the training has diverged, and its metrics mean nothing"
         warnings.warn(message, RecordWarning, stacklevel=3)
-
-
-def _metrics(task: Task, scores: Iterable[Score]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys((*task.metrics, *(metric for score in scores for metric in score.metrics))))
 
 
 # From a run folder
@@ -366,19 +347,19 @@ def evaluate_run(
     if train is not None:
         settings = Settings(train.statics).with_functions(run.plugins, run.bound_task.name, task.metrics)
     with explaining_stored_model(folder / reading.own_name(folder, reading.GRAPH_AT_TEST)), showing_evaluation(console):
-        scores = tuple(
-            add_written(
-                evaluate(module, Data(split, run.device), split, name, task, settings=settings), module, split,
-                task, run.device,
-                written,
-            )
+        measured = {
+            name: add_written(
+                evaluate(module, Data(split, run.device), split, name, task, settings=settings), module, split, task,
+                run.device, written,
+            ).result()
             for name, split in loaded.items()
             if len(split)
-        )  # fmt: skip
-    _warn_of_divergence(scores)
-    groups = {} if run.data is None else run.data.trained
-    metrics, names = _metrics(task, scores), group_names(task)
-    return Result(folder, run.step, False, scores, (), task.breakdown, metrics, groups, group_names=names)
+        }  # fmt: skip
+    _warn_of_divergence(measured)
+    results = schemas.Results(
+        best_step=run.step, breakdown=task.breakdown, splits=measured, group_names=group_names(task)
+    )
+    return Result(folder, run.step, results, {} if run.data is None else run.data.trained)
 
 
 # The data of a run

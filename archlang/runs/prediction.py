@@ -233,19 +233,18 @@ def complete(
     if end is None and length is None:
         assert batch.scored is not None
         limits = {"answer_lengths": batch.scored.sum(1)}
-    decoded = module.decode(*batch.fields, lengths=batch.lengths, begin=begin, end=end, **limits)
+    decoded = module.decode(*batch.fields.values(), lengths=batch.lengths, begin=begin, end=end, **limits)
     tokens, device = decoded.tokens, decoded.tokens.device
     # The decoder has read the beginning and all tokens except the last; an ended answer, all tokens.
     field = torch.cat([torch.full((len(tokens), 1), begin, device=device), tokens], 1)
     field_lengths = decoded.lengths + int(end is not None)
     field = field[:, : int(field_lengths.max())]
     names = [field.name for field in input_format.fields]
-    fields = list(batch.fields)
-    fields.insert(written, field)
+    fields = {**batch.fields, names[written]: field}
     lengths = {**batch.lengths, names[written]: field_lengths}
     scored = torch.arange(field.shape[1], device=device) < field_lengths[:, None]
     completed = replace(
-        batch, fields=tuple(fields), lengths={name: lengths[name] for name in names},
+        batch, fields={name: fields[name] for name in names}, lengths={name: lengths[name] for name in names},
         targets=torch.full(field.shape, -1, device=device), scored=scored,
     )  # fmt: skip
     return completed, decoded
@@ -276,18 +275,7 @@ class _Reader:
 
     def batches(self, size: int) -> Iterator[np.ndarray]:
         """Yields the items of each batch, short ones first; of one length each, if the model continues them."""
-        lengths = self._data.lengths
-        order = np.argsort(lengths, kind="stable")
-        start = 0
-        while start < len(order):
-            stop = start + 1
-            while stop < len(order) and stop - start < size and self._fits(lengths, order[start], order[stop]):
-                stop += 1
-            yield order[start:stop]
-            start = stop
-
-    def _fits(self, lengths: np.ndarray, first: int, item: int) -> bool:
-        return not self._continues or bool(lengths[first] == lengths[item])
+        return self._data.items_by_length(size, math.inf, equal=self._continues)
 
     def read(self, items: np.ndarray) -> list[Prediction]:
         """Returns the predictions of a batch.
@@ -310,7 +298,7 @@ class _Reader:
     def _steps(self, batch: Batch) -> Sequence[float | None]:
         if self._has_steps:
             forward(self._module, batch)
-        return self._depths(len(batch.fields[0]))
+        return self._depths(len(batch.items))
 
     def _depths(self, count: int) -> Sequence[float | None]:
         depths = self._module.sample_depth
@@ -320,7 +308,7 @@ class _Reader:
 
     def _answered(self, batch: Batch, logits: Tensor, row: int, steps: float | None) -> Prediction:
         own = _row(batch, row)
-        texts = self._texts(own)
+        texts = field_texts(self._format, own)
         parts = tuple(answers_of(self._format, logits[row : row + 1], own, texts))
         predicted, targets = [part.predicted for part in parts], [part.target for part in parts]
         given_targets = [target for target in targets if target is not None]
@@ -359,20 +347,19 @@ class _Reader:
             right = [int(token) for token in batch.targets[row][batch.scored[row]]]
             target = join_words([word_of(words, token) for token in right if token != end], words)
         answer = join_words([part.predicted for part in parts], words)
-        return Prediction(self._spelled(self._texts(_row(batch, row))), answer, probability, parts, steps, target)
+        return Prediction(
+            self._spelled(field_texts(self._format, _row(batch, row))), answer, probability, parts, steps, target
+        )
 
     def _continued(self, batch: Batch) -> list[Prediction]:
-        (prompt,), (name,) = batch.fields, batch.lengths
+        ((name, prompt),) = batch.fields.items()
         decoded = self._module.decode(begin=prompt, end=self._format.end, limit=self._length)
         read = torch.cat([prompt, decoded.choices], 1)[:, :-1]
-        steps = self._steps(replace(batch, fields=(read,), lengths={name: torch.full((len(read),), read.shape[1])}))
+        steps = self._steps(
+            replace(batch, fields={name: read}, lengths={name: torch.full((len(read),), read.shape[1])})
+        )
         predictions = [self._written(batch, decoded, row, steps[row]) for row in range(len(prompt))]
         return [replace(prediction, target=None) for prediction in predictions]
-
-    # Texts
-
-    def _texts(self, batch: Batch) -> dict[str, tuple[str, ...]]:
-        return field_texts(self._format, batch)
 
     def _spelled(self, texts: Mapping[str, Sequence[str]]) -> dict[str, str]:
         words = {field.name: field.words for field in self._format.fields}
@@ -384,14 +371,14 @@ def field_texts(input_format: InputFormat, batch: Batch) -> dict[str, tuple[str,
     formats = {field.name: field for field in input_format.fields}
     return {
         name: formats[name].spell(field[0, : int(batch.lengths[name][0])].cpu().numpy())
-        for name, field in zip(batch.lengths, batch.fields, strict=True)
+        for name, field in batch.fields.items()
     }
 
 
 def _row(batch: Batch, row: int) -> Batch:
     one = slice(row, row + 1)
     return Batch(
-        batch.items[one], tuple(field[one] for field in batch.fields),
+        batch.items[one], {name: field[one] for name, field in batch.fields.items()},
         {name: lengths[one] for name, lengths in batch.lengths.items()}, batch.targets[one],
         None if batch.scored is None else batch.scored[one], batch.form, batch.points_at,
     )  # fmt: skip

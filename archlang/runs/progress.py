@@ -13,7 +13,7 @@ from rich.text import Text
 
 from archlang.diagnostics.terminal import Terminal, text_column
 from archlang.diagnostics.visible import visible
-from archlang.record.schemas import Alternative, ClaimResult
+from archlang.record.schemas import Alternative, ClaimResult, Results
 from archlang.tasks.kit.metrics import LOWER_IS_BETTER, decimals
 from archlang.tasks.kit.task import group_text
 from archlang.train.score import Score
@@ -124,38 +124,29 @@ def showing_evaluation(console: Terminal | None) -> AbstractContextManager[objec
     return nullcontext() if console is None else console.working("evaluating every split")
 
 
-def result_table(
-    scores: Sequence[Score],
-    breakdown: str,
-    metrics: Sequence[str],
-    trained: Mapping[str, Sequence[int]],
-    names: Mapping[str, Sequence[str]],
-) -> Table:
+def result_table(results: Results, trained: Mapping[str, Sequence[int]]) -> Table:
     """Returns a table of every metric by split, and below each split by the values of its groups.
 
     Args:
-        breakdown: The group that comes first.
-        trained: By group, the values that occur in the training split; they are marked, unless they are names.
-        names: By group, the texts of its values, if they are names."""
+        trained: By group, the values that occur in the training split; they are marked, unless they are names."""
     table = Table(title="Measured", title_justify="left", header_style="bold")
     table.add_column("split")
     table.add_column("items", justify="right")
-    if sampled := [score for score in scores if 0 < score.written < score.items]:
-        counts = ", ".join(f"{score.written:,} of {score.split}" for score in sampled)
+    if sampled := {name: split for name, split in results.splits.items() if 0 < split.written < split.items}:
+        counts = ", ".join(f"{split.written:,} of {name}" for name, split in sampled.items())
         table.caption = f"exact match and oracle match are of answers that the model generated: {counts}"
+    metrics = list(dict.fromkeys(metric for split in results.splits.values() for metric in split.metrics))
     for metric in metrics:
         table.add_column(metric.replace("_", " "), justify="right")
-    for score in scores:
-        table.add_row(
-            score.split, str(score.items), *(format_metric(metric, score.metrics.get(metric)) for metric in metrics)
-        )
-        for group, values in sorted(score.groups.items(), key=lambda pair: pair[0] != breakdown):
+    for name, split in results.splits.items():
+        table.add_row(name, str(split.items), *(format_metric(metric, split.metrics.get(metric)) for metric in metrics))
+        for group, values in sorted(split.groups.items(), key=lambda pair: pair[0] != results.breakdown):
             if not 2 <= len(values) <= _MOST_GROUP_VALUES:
                 continue
             for value, measured in values.items():
-                mark = " (trained)" if value in trained.get(group, ()) and group not in names else ""
+                mark = " (trained)" if value in trained.get(group, ()) and group not in results.group_names else ""
                 cells = [format_metric(metric, measured.get(metric)) for metric in metrics]
-                text = f"  {group} {group_text(names, group, value)}{mark}"
+                text = f"  {group} {group_text(results.group_names, group, value)}{mark}"
                 table.add_row(Text(visible(text)), "", *cells)
     return table
 

@@ -229,18 +229,10 @@ def _best(options: Sequence[CellResult]) -> CellResult:
 def column_value(results: Results, column: TableColumn) -> float | None:
     """Returns a column's value from the results of a run; None if it was not measured."""
     split, _, metric = column.metric.partition(".")
-    result = results.splits.get(split)
-    if result is None:
-        return None
     groups = {name: group_value(value) for name, value in column.groups.items()}
     if column.index is not None:
         groups[results.breakdown] = column.index
-    if not groups:
-        return result.value(metric)
-    if len(groups) == 1:
-        ((group, value),) = groups.items()
-        return result.groups.get(group, {}).get(value, {}).get(metric)
-    return next((joint.metrics.get(metric) for joint in result.joint if joint.of == groups), None)
+    return results.value(split, metric, groups)
 
 
 def memory_in_use(timings: Sequence[StepTiming]) -> float | None:

@@ -103,7 +103,7 @@ def train(
             input_format = InputFormat.of(task, trainer.test_model, loaded)
             record.begin(plan, precision, data, input_format, fabric.device, track)
         fabric.barrier()
-        record.trackers = open_trackers(track if fabric.is_global_zero else (), plan, record.folder)
+        record.trackers += open_trackers(track if fabric.is_global_zero else (), plan, record.folder)
         with stop.listening():
             if trainer.resume() and console is not None:
                 console.print(f"resuming at step {trainer.progress.step}")
@@ -169,8 +169,8 @@ def require_memory(plan: Plan, device: torch.device) -> None:
 
 
 def _graph_step(trainer: Trainer, plan: Plan, precision: str) -> CudaGraphStep:
-    if trainer.carried is not None:
-        raise train_mistakes.no_graphs("the host chooses the examples of carried steps")
+    if trainer.deep is not None:
+        raise train_mistakes.no_graphs("with `supervise = deep`, the host chooses the examples of each step")
     fabric = trainer.fabric
     capture = make_capture(trainer.module, plan.train, fabric.device, precision, fabric.world_size)
     return CudaGraphStep(trainer, capture)

@@ -11,29 +11,13 @@ _GROUPS: tuple[tuple[str, frozenset[str], frozenset[str]], ...] = (
     (
         "a value",
         frozenset(("NUMBER", "STRING", "NAME")),
-        frozenset(
-            (
-                "NUMBER",
-                "STRING",
-                "NAME",
-                "DOTTED",
-                "TRUE",
-                "FALSE",
-                "NOT",
-                "MINUS",
-                "LSQB",
-                "LPAR",
-                "SCAN",
-                "EXPERTS",
-                "REPEAT",
-                "STACK",
-            )
-        ),
+        frozenset(("NUMBER", "STRING", "NAME", "DOTTED", "TRUE", "FALSE", "NOT", "MINUS", "LSQB", "LPAR"))
+        | {"SCAN", "EXPERTS", "REPEAT", "STACK"},
     ),
     (
         "a statement",
         frozenset(("LET", "RETURN")),
-        frozenset(("LET", "CHARGE", "RETURN", "EMIT", "IF", "REPEAT", "STACK", "SCAN", "NAME")),
+        frozenset(("LET", "LOSS", "RETURN", "EMIT", "IF", "REPEAT", "STACK", "SCAN", "NAME")),
     ),
     (ITEM, frozenset(("USE", "EXTERN")), frozenset(("USE", "BLOCK", "MODEL", "EXTERN", "RECIPE", "TABLE", "$END"))),
     (

@@ -72,7 +72,7 @@ def unparse(node: tree.Node) -> str:
             tree.Let()
             | tree.Assign()
             | tree.Update()
-            | tree.Charge()
+            | tree.Loss()
             | tree.Return()
             | tree.Emit()
             | tree.If()
@@ -298,7 +298,7 @@ def _commented(
 def _statement(statement: tree.Statement, indent: int) -> str:
     """Prints a statement, its first line without the indent."""
     match statement:
-        case tree.Let() | tree.Assign() | tree.Update() | tree.Charge() | tree.Return() | tree.Emit():
+        case tree.Let() | tree.Assign() | tree.Update() | tree.Loss() | tree.Return() | tree.Emit():
             return _headed(_simple_head(statement), statement.value, indent)
         case tree.Scan():
             return f"{_scan_head(statement, indent)} {_body(statement.body, indent)}"
@@ -415,7 +415,7 @@ def _body_on_one_line(body: tree.Body) -> str | None:
         return None
     inner = body.statements[0]
     if (
-        not isinstance(inner, tree.Let | tree.Assign | tree.Update | tree.Charge | tree.Return | tree.Emit)
+        not isinstance(inner, tree.Let | tree.Assign | tree.Update | tree.Loss | tree.Return | tree.Emit)
         or inner.leading
         or inner.trailing
     ):
@@ -423,7 +423,7 @@ def _body_on_one_line(body: tree.Body) -> str | None:
     return f"{{ {_simple_head(inner)}{expression_text(inner.value)} }}"
 
 
-def _simple_head(statement: tree.Let | tree.Assign | tree.Update | tree.Charge | tree.Return | tree.Emit) -> str:
+def _simple_head(statement: tree.Let | tree.Assign | tree.Update | tree.Loss | tree.Return | tree.Emit) -> str:
     match statement:
         case tree.Let(name=name):
             return f"let {name} = "
@@ -431,8 +431,8 @@ def _simple_head(statement: tree.Let | tree.Assign | tree.Update | tree.Charge |
             return f"{name} = "
         case tree.Update(name=name):
             return f"{name} <- "
-        case tree.Charge(name=name):
-            return f"charge {name} = "
+        case tree.Loss(name=name):
+            return f"loss {name} = "
         case tree.Return():
             return "return "
         case tree.Emit():

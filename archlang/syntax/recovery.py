@@ -266,7 +266,7 @@ class Recovery(Feed):
         count = 0
         if len(tokens) > 1 and is_word(tokens[0]) and tokens[1] in BINDERS:
             count = 2
-        elif tokens[0] in ("let", "charge") and tokens[2:3] == ["="]:
+        elif tokens[0] in ("let", "loss") and tokens[2:3] == ["="]:
             count = 3
         elif tokens[0] in ("return", "emit"):
             count = 1

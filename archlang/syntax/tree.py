@@ -299,8 +299,8 @@ class Update(Commented):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Charge(Commented):
-    """`charge balance = e`: training adds the value to the loss, under this name."""
+class Loss(Commented):
+    """`loss balance = e`: training adds the value to the loss, under this name."""
 
     name: str
     name_span: Span = field(compare=False, repr=False)
@@ -410,7 +410,7 @@ class Unclear(Commented):
 
 
 Statement = (
-    Let | Assign | Update | Charge | Return | Emit | If | Repeat | Stack | Halting | Scan | Experts | Missing | Unclear
+    Let | Assign | Update | Loss | Return | Emit | If | Repeat | Stack | Halting | Scan | Experts | Missing | Unclear
 )
 
 

@@ -28,6 +28,7 @@ _CONTINUING_PARTS = _CONTINUING | {"claims", "best", "from", "log", "of", "avera
 _UNFINISHED = frozenset(
     ("at", "from", "in", "of", "by", "carry", "claims", "median", "and", "or", "not", "when", "else")
 )
+_BEFORE_BOUND = ("let", "loss", "charge", "repeat", "stack")  # earlier versions wrote `charge`
 _ENDS_OF_VALUES = ("NAME", "DOTTED", "NUMBER", "STRING", "RPAR", "RSQB", "TRUE", "FALSE")
 
 
@@ -67,6 +68,13 @@ def is_word(token: Token | None) -> bool:
 def is_named(token: Token | None) -> bool:
     """Returns whether a token is a word or a string, as after the first word of a line of a recipe."""
     return is_word(token) or (bool(token) and token[0] == '"')  # type: ignore[index]  # it is not None
+
+
+def begins_statement(tokens: Sequence[Token], index: int) -> bool:
+    """Returns whether a word is one that begins statements; `loss` does only before a name on its line."""
+    token, following = tokens[index], tokens[index + 1 : index + 2]
+    is_name = token == "loss" and not (following and following[0].line == token.line and is_word(following[0]))
+    return token in STATEMENT_WORDS and not is_name
 
 
 def items(tokens: list[Token]) -> Iterator[list[Token]]:
@@ -267,7 +275,7 @@ class _Layout:
 def _begins_line_of_body(tokens: list[Token], index: int) -> bool:
     token, following = tokens[index], tokens[index + 1 : index + 2]
     return is_first(tokens, index) and (
-        token in STATEMENT_WORDS or token in PART_WORDS or (is_word(token) and following in (["="], ["<-"]))
+        begins_statement(tokens, index) or token in PART_WORDS or (is_word(token) and following in (["="], ["<-"]))
     )
 
 
@@ -380,7 +388,8 @@ class _Cutter:
             return not is_recipe
         closer, following = self._closers[place], self._tokens[place + 1 : place + 3]
         is_header = header[0] in _HEADERS or any(token in _LOOPS for token in header)
-        is_statement = following[:1] == ["}"] or following[0] in STATEMENT_WORDS or following[1:] in (["="], ["<-"])
+        is_bound = following[1:] in (["="], ["<-"])
+        is_statement = is_bound or following[:1] == ["}"] or begins_statement(self._tokens, place + 1)
         return is_header or is_statement or self._tokens[closer].line != header[-1].line
 
     def _begins(self, place: int, current: list[Token], parens: list[Token], is_recipe: bool, indent: int) -> bool:
@@ -397,12 +406,12 @@ class _Cutter:
             if token in PART_WORDS and not parens:
                 return is_named(following) and before.type in (*_ENDS_OF_VALUES, "LOG", "RBRACE")
             return begins_line and not parens and self._is_unknown_line(place, indent, _CONTINUING_PARTS)
-        if token in STATEMENT_WORDS:
+        if begins_statement(self._tokens, place):
             return self._begins_statement(place, current, begins_line, bool(parens))
         if is_bound and is_word(token) and token not in ("when", "else"):
             if parens:
                 return begins_line and (following == "<-" or parens[-1] == "(" or column <= outer)
-            is_statement = before.type in _ENDS_OF_VALUES and current[-1] not in ("let", "charge", "repeat", "stack")
+            is_statement = before.type in _ENDS_OF_VALUES and current[-1] not in _BEFORE_BOUND
             return is_statement or (begins_line and (before != "," or column <= indent))
         if token in ("scan", "experts") and begins_line and not parens:
             return True

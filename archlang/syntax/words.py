@@ -9,9 +9,9 @@ CLAUSE_WORDS = (
     *("where", "reads", "depends", "random", "stops", "sizes", "costs", "maps", "records", "cuts", "gives", "pure"),
     *("causal", "with", "python"),
 )
-STATEMENT_WORDS = ("let", "charge", "return", "emit", "if", "repeat", "stack")
+STATEMENT_WORDS = ("let", "loss", "return", "emit", "if", "repeat", "stack")
 # Words that cannot be names.
-RESERVED = (*STATEMENT_WORDS, "else", "in", "when", "and", "or", "not", "true", "false")
+RESERVED = ("let", "return", "emit", "if", "repeat", "stack", "else", "in", "when", "and", "or", "not", "true", "false")
 BINDERS = ("=", "<-")
 OPENERS = {"(": ")", "[": "]", "{": "}"}
 CLOSERS = {")": "(", "]": "[", "}": "{"}

@@ -143,7 +143,6 @@ def _heights(trees: _Trees) -> Integers:
 
 
 def _write(trees: _Trees, longest: int) -> Expressions:
-    """Returns the trees of at most `longest` tokens as expressions."""
     sizes: list[Integers] = []
     value = size = np.zeros((len(trees[0]), 2 * trees[-1].shape[1]), dtype=np.int64)
     for level in reversed(trees):
@@ -171,7 +170,6 @@ def _write(trees: _Trees, longest: int) -> Expressions:
 
 
 def _singles() -> Expressions:
-    """Returns every operation on two digits."""
     kind, left, right = np.indices((2, 10, 10)).reshape(3, -1)
     roots, sides = (_PRODUCT + kind)[:, None], np.stack([left, right], axis=1)
     return _write([roots.astype(np.int8), sides.astype(np.int8)], 5)

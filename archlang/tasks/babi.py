@@ -111,7 +111,6 @@ class Babi(PairTask):
         return self.pairs(source, target, groups)
 
     def _task_questions(self, number: int, split: str) -> list[Question]:
-        """Returns the questions of one of the twenty tasks in a split."""
         if self.split == "length":
             questions = [*_questions(number, "train"), *_questions(number, "test")]
             # The sort is stable: questions about equally long stories keep the order of the files.

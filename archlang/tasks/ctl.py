@@ -236,7 +236,6 @@ def _product(*sizes: int) -> Integers:
 
 
 def _widen(rows: Integers, length: int) -> Integers:
-    """Pads rows to `length` functions."""
     return np.pad(rows, ((0, 0), (0, length + 1 - rows.shape[1])), constant_values=-1)
 
 

@@ -136,7 +136,6 @@ def _sizes(levels: list[_Level], longest: int) -> list[Integers]:
 
 
 def _write(levels: list[_Level], sizes: list[Integers], selected: Truths) -> Ragged:
-    """Returns the strings of the selected roots as tokens."""
     offsets = offsets_of(sizes[0][selected])
     values = np.empty(offsets[-1], dtype=np.uint8)
     # The start of each S that is written; the others are dropped level by level.

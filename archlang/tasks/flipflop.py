@@ -93,7 +93,6 @@ class FlipFlop(ShippedTask):
         return [*train, *((ignore, length) for ignore in self.test_ignore for length in self.test_length)]
 
     def _draw(self, rng: RandomStream, split: str, size: int, ignore: float, length: int, seen: Seen) -> Tokens:
-        """Draws distinct sequences: [size, length]."""
         sequences = np.empty((size, length), dtype=np.uint8)
         search = Search(self.name, f"{split}_size", size, "choose longer sequences", seen=seen)
         first = min(length // 2, _FIRST_PAIRS)

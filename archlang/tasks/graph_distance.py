@@ -58,7 +58,6 @@ class GraphDistance(ShippedTask):
         return draw_distinct(self.name, split, self.size(split), draw, _BATCH, remedy)
 
     def _items(self, rng: RandomStream, counts: Integers) -> tuple[Split, Fingerprints]:
-        """Returns random graphs with these numbers of nodes [N]."""
         items, most = len(counts), int(counts.max())
         names = np.argsort(rng.words((items, self.names)), axis=1, kind="stable")
         first, second = np.triu_indices(most, 1)

@@ -13,12 +13,17 @@
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
-from archlang.tasks.kit import mistakes, published_listops
+from archlang.data import store
+from archlang.data.mistakes import DataError
+from archlang.tasks.kit import mistakes, published_files
 from archlang.tasks.kit.distinct import Search, Seen, fingerprints, in_share
+from archlang.tasks.kit.lexicon import Lexicon
 from archlang.tasks.kit.listops_trees import (
+    CLOSE,
     VOCABULARY,
     Expressions,
     Forest,
@@ -64,6 +69,62 @@ ORIGINAL_SHARES = {
 LRA_SHARE = ORIGINAL_SHARES["test"]
 # Larger than the published shares, because the items of other splits are drawn in vain.
 LRA_SHARES = {"valid": (0.0, 0.2), "test": (0.2, 0.4), "train": (0.4, 1.0)}
+
+
+TRAIN, TEST = "train_d20s.tsv", "test_d20s.tsv"
+# The data set and the test file of Long Range Arena.
+ARENA = "lra", "listops-1000/basic_test.tsv"
+VALID_LINES = 1_000
+_LEXICON = Lexicon(VOCABULARY)
+
+
+@dataclass(frozen=True)
+class PublishedList:
+    """A list without its round brackets, its value, the depth of its nesting, and the largest number of arguments of an
+    operator."""
+
+    tokens: tuple[str, ...]
+    value: int
+    depth: int
+    arguments: int
+
+
+def read(line: str) -> PublishedList:
+    """Parses a line such as `3<TAB>( ( ( [MAX 2 ) 3 ) ] )`.
+
+    Raises:
+        ValueError: the line is malformed."""
+    label, text = line.split("\t")
+    tokens = tuple(token for token in text.split() if token not in ("(", ")"))
+    # The number of arguments so far of each open operator; the first entry is for the whole list.
+    counts, depth, arguments = [0], 0, 0
+    for token in tokens:
+        if token == VOCABULARY[CLOSE]:
+            arguments = max(arguments, counts.pop())
+            if not counts:
+                break
+            continue
+        counts[-1] += 1
+        if _LEXICON.ids[token] > 9:
+            counts.append(0)
+            depth = max(depth, len(counts) - 1)
+    if counts != [1]:
+        raise ValueError(f"expected one list in {text}")
+    return PublishedList(tokens, int(label), depth, arguments)
+
+
+def _read_of_arena(line: str) -> PublishedList:
+    """Parses a line such as `( ( ( [MAX 2 ) 3 ) ] )<TAB>3`."""
+    text, label = line.split("\t")
+    return read(f"{label}\t{text}")
+
+
+def _has_arena() -> bool:
+    """Whether the test file of Long Range Arena, or its archive, is in the folder of published files."""
+    try:
+        return store.find(*ARENA) is not None
+    except DataError:
+        return False
 
 
 class ListOps(ShippedTask):
@@ -127,9 +188,9 @@ class ListOps(ShippedTask):
     def reads(self) -> tuple[tuple[str, str], ...]:
         if self.source != "files":
             return ()
-        own = ("listops", published_listops.TRAIN), ("listops", published_listops.TEST)
+        own = ("listops", TRAIN), ("listops", TEST)
         # Trees are drawn in place of a missing file of Long Range Arena.
-        return (*own, published_listops.ARENA) if self.lra and published_listops.has_arena() else own
+        return (*own, ARENA) if self.lra and _has_arena() else own
 
     def group_values(self, split: str) -> Mapping[str, Collection[int]]:
         if self.source == "depth":
@@ -149,7 +210,7 @@ class ListOps(ShippedTask):
             return held_out[split](seed)
         if self.source == "original":
             return self._from_pool(split, seed)
-        return self._published(published_listops.expressions(split, self.max_length))
+        return self._published(self._lists(split))
 
     def _split(self, trees: Expressions, lengths: Integers, arguments: Integers) -> Split:
         end = len(VOCABULARY)
@@ -237,12 +298,19 @@ class ListOps(ShippedTask):
         hundreds = trees.x.lengths // 100 * 100
         return self._split(trees, hundreds, np.full(len(hundreds), self.arguments))
 
-    def _published(self, lists: list[published_listops.ListExpression]) -> Split:
+    def _lists(self, split: str) -> list[PublishedList]:
+        """Returns the published lists of a split. `iid` is the test file, `valid` is the first lines of the train file,
+        as in the code of Ray Chowdhury & Caragea, and `train` is its other lines with at most `max_length` tokens."""
+        lists = published_files.parse_lines("listops", TEST if split == "iid" else TRAIN, read)
+        if split == "train":
+            return [each for each in lists[VALID_LINES:] if len(each.tokens) <= self.max_length]
+        return lists[:VALID_LINES] if split == "valid" else lists
+
+    def _published(self, lists: list[PublishedList]) -> Split:
         """Returns the lists of a published file. Their `depth` is the depth of their nesting."""
-        values, depths, arguments = published_listops.columns(lists)
-        x = published_listops.LEXICON.encode([expression.tokens for expression in lists])
-        trees = Expressions(x, values, depths)
-        return self._split(trees, trees.x.lengths // 100 * 100, arguments)
+        facts = np.asarray([(each.value, each.depth, each.arguments) for each in lists], dtype=np.int64).reshape(-1, 3)
+        trees = Expressions(_LEXICON.encode([each.tokens for each in lists]), facts[:, 0], facts[:, 1])
+        return self._split(trees, trees.x.lengths // 100 * 100, facts[:, 2])
 
     def _by_length(self, seed: int) -> Split:
         """Draws equally many trees for each range of lengths."""
@@ -292,7 +360,6 @@ class ListOps(ShippedTask):
     # Source `lra`.
 
     def _long(self, split: str, seed: int) -> Split:
-        """Draws trees with the parameters of Long Range Arena."""
         size = self.size(split) or LRA_SIZES[split]
         rng = RandomStream("listops lra", split, seed)
         return self._trees_of_arena(rng, size, LRA_SHARES[split], f"{split}_size", 2)
@@ -301,8 +368,10 @@ class ListOps(ShippedTask):
         """Returns the test trees of Long Range Arena for the other sources: its file, if the source is `files` and the
         file is at hand, or else trees that are drawn. Each of these has an operator with more arguments than the trees
         of train, valid, iid and test have, so none of them is among those."""
-        if self.source == "files" and published_listops.has_arena():
-            return self._published(published_listops.expressions_of_arena())
+        if self.source == "files" and _has_arena():
+            lines = store.lines(*ARENA)
+            next(lines, None)  # a header
+            return self._published(list(published_files.parse_each(*ARENA, lines, _read_of_arena, first=2)))
         rng = RandomStream("listops lra", "beyond", seed)
         return self._trees_of_arena(
             rng, self.test_size or LRA_SIZES["test"], LRA_SHARE, "test_size", self.arguments + 1

@@ -256,7 +256,6 @@ def _prints(batch: Sequence[Question]) -> Fingerprints:
 
 
 def _fresh(batch: Sequence[Question], seen: Seen, share: tuple[float, float]) -> list[Question]:
-    """Returns the questions of a share that were not drawn before."""
     prints = _prints(batch)
     return [batch[int(index)] for index in np.flatnonzero(in_share(prints, *share) & seen.fresh(prints))]
 

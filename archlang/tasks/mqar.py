@@ -70,7 +70,6 @@ class Mqar(ShippedTask):
         return tuple(zip(self.test_length, self.test_pairs, strict=False))
 
     def _draw(self, split: str, length: int, pairs: int, seed: int) -> Split:
-        """Draws distinct sequences of this length and number of pairs."""
         size = self.size(split)
         rng = RandomStream("mqar", split, length, pairs, seed)
         search = Search(self.name, f"{split}_size", size, "choose more `words`", share=SHARES[split])

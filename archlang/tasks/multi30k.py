@@ -50,7 +50,6 @@ class Multi30k(PairTask):
 
     @cached_property
     def _lexicons(self) -> tuple[Lexicon, Lexicon]:
-        """The English and the German words of the train split."""
         sides = zip(self._sentences("train"), (self.source_words, self.target_words), strict=True)
         source, target = (
             Lexicon((*filled(most_frequent(rows, most), most), UNKNOWN, END, BEGIN), unknown=most, cut="sentence")

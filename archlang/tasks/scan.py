@@ -149,7 +149,6 @@ class Scan(PairTask):
         return words.select(members), actions.select(members)
 
     def _members(self, split: str, order: Integers, lengths: Integers) -> Integers:
-        """Returns the indices of the commands of the grammar in a split."""
         if self.split == "simple":
             return order[:PUBLISHED_SIMPLE_TEST] if split == "test" else order[PUBLISHED_SIMPLE_TEST:]
         if self.split in PRIMITIVES:

@@ -279,7 +279,6 @@ class Squad(ShippedTask):
         return wording, paragraph.first(self.longest - 3 - len(wording.words))
 
     def _is_answerable(self, question: Question) -> bool:
-        """Returns whether the cut paragraph contains the answer."""
         _, paragraph = self._cut(question)
         return bool(question.start + len(question.answers[0]) <= paragraph.stops[-1])
 
@@ -302,7 +301,6 @@ def _read_file(member: str) -> list[Question]:
 
 
 def _in_paragraph(x: Ragged, firsts: np.ndarray, lengths: np.ndarray) -> Ragged:
-    """Marks the positions of the paragraphs."""
     positions = np.arange(len(x.values)) - np.repeat(x.offsets[:-1], x.lengths)
     first = np.repeat(firsts, x.lengths)
     return Ragged((positions >= first) & (positions < first + np.repeat(lengths, x.lengths)), x.offsets)

@@ -69,5 +69,4 @@ def _results(inputs: Ragged) -> tuple[Ragged, Ragged]:
 
 
 def _bits(steps: np.ndarray) -> np.ndarray:
-    """Returns the bits that stack symbols or push actions put on the stack."""
     return np.where(steps >= PUSH, steps - PUSH, steps)

@@ -11,7 +11,7 @@ from jaxtyping import Int
 from torch import Tensor, nn
 
 from archlang.backend.runtime.loops import drawn_loops, halting_loops
-from archlang.diagnostics.machine import is_out_of_memory
+from archlang.diagnostics.machine import first_line, is_out_of_memory
 from archlang.plan.plan import BoundExtern
 from archlang.train import mistakes
 from archlang.train.optimizers import is_capturable, make_capturable
@@ -40,8 +40,8 @@ class CudaGraphStep(EagerStep):
         super().__init__(run)
         make_capturable(run.optimizer, run.fabric.device, run.settings.moves_first_beta)
         self._graphs: CudaGraphs | None = CudaGraphs(capture)
-        # The tensors that hold the charges of each captured shape.
-        self._charges: dict[Shape, Mapping[str, Tensor]] = {}
+        # The tensors that hold the auxiliary losses of each captured shape.
+        self._losses: dict[Shape, Mapping[str, Tensor]] = {}
 
     def _train_on(self, items: np.ndarray) -> LossAndNorm:
         launched = self._launch(items)
@@ -60,12 +60,12 @@ class CudaGraphStep(EagerStep):
         def step(placed_items: Tensor) -> LossAndNorm:
             run.optimizer.zero_grad(set_to_none=True)
             loss = self._backward(run.data.gather(placed_items, widths))
-            self._charges[shape] = run.module.charges
+            self._losses[shape] = run.module.losses
             return loss, self._update()
 
         launched = graphs.launch(shape, run.data.place(items), step)
         if launched is not None:
-            run.module.charges = {name: charge.clone() for name, charge in self._charges[shape].items()}
+            run.module.losses = {name: loss.clone() for name, loss in self._losses[shape].items()}
         return launched
 
     def _shrink(self, count: int) -> str | None:
@@ -115,7 +115,7 @@ class CudaGraphs:
             except (RuntimeError, MemoryError) as error:
                 if not is_out_of_memory(error):
                     # Where a capture fails, torch raises a second error at its end, which says less.
-                    raise mistakes.not_captured(_first_line(_origin(error))) from error
+                    raise mistakes.not_captured(first_line(_origin(error))) from error
                 self._most_graphs = len(self._graphs)
                 warnings.warn(
                     f"not enough memory for more than {self._most_graphs} CUDA graphs; steps of other shapes run "
@@ -177,7 +177,3 @@ def ignoring_eager_steps() -> Iterator[None]:
 
 def _origin(error: BaseException) -> BaseException:
     return error if error.__context__ is None else _origin(error.__context__)
-
-
-def _first_line(error: BaseException) -> str:
-    return str(error).strip().partition("\n")[0] or type(error).__name__

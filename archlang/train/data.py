@@ -61,14 +61,15 @@ class Sequences:
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """The tensors of some items: each field [b, n] or [b, n, k] with its lengths [b].
+    """The tensors of some items: by name, each field, tokens [b, n] of int64 or rows of numbers [b, n, k] of float32,
+    padded with zeros at the end, and its lengths [b].
 
-    Targets are classes [b], spans [b, 2], classes of positions [b, n], sets or numbers of positions [b, n, k] or
-    positions of the field `points_at` [b, n]. `scored` [b, n] marks the positions that count, or the positions that a
-    span can have; it is None for classes."""
+    Targets are classes [b], the first and the last position of spans [b, 2], classes of positions [b, n], sets or
+    numbers of positions [b, n, k] or positions of the field `points_at` [b, n]. `scored` [b, n] marks the positions
+    that count, or the positions that a span can have; it is None for classes."""
 
     items: Int[Tensor, " b"]
-    fields: tuple[Shaped[Tensor, "b _n *_k"], ...]
+    fields: dict[str, Shaped[Tensor, "b _n *_k"]]
     lengths: dict[str, Int[Tensor, " b"]]
     targets: Shaped[Tensor, "b *_"]
     scored: Bool[Tensor, "b n"] | None
@@ -81,8 +82,7 @@ class Batch:
         if not self.points_at:
             return None
         lengths = self.lengths[self.points_at]
-        width = dict(zip(self.lengths, self.fields, strict=True))[self.points_at].shape[1]
-        return torch.arange(width, device=lengths.device) < lengths[:, None]
+        return torch.arange(self.fields[self.points_at].shape[1], device=lengths.device) < lengths[:, None]
 
 
 class Data:
@@ -135,7 +135,8 @@ class Data:
 
     def gather(self, items: Int[Tensor, " b"], widths: Sequence[int]) -> Batch:
         """Returns the batch of some items, whose indices are on the device. `widths` are those of `self.widths`."""
-        fields = tuple(field.batch(items, width) for field, width in zip(self._fields.values(), widths, strict=False))
+        columns = zip(self._fields.items(), widths, strict=False)
+        fields = {name: field.batch(items, width) for (name, field), width in columns}
         lengths = {name: field.lengths[items] for name, field in self._fields.items()}
         if self._scored is None:
             assert isinstance(self._targets, Tensor)
@@ -150,22 +151,21 @@ class Data:
         """Yields every item once, short items first: at most `size` items and about `tokens` tokens a batch."""
         return map(self.batch, self.items_by_length(size, tokens))
 
-    def items_by_length(self, size: int, tokens: int = 1 << 15) -> Iterator[np.ndarray]:
-        """Yields the items of each batch of `batches_by_length`."""
-        order = np.argsort(self.lengths, kind="stable")
-        start = 0
-        while start < len(order):
-            stop = start + 1
-            while (
-                stop < len(order) and stop - start < size and (stop - start + 1) * self.lengths[order[stop]] <= tokens
-            ):
-                stop += 1
-            yield order[start:stop]
-            start = stop
+    def items_by_length(self, size: int, tokens: float = 1 << 15, *, equal: bool = False) -> Iterator[np.ndarray]:
+        """Yields the items of each batch of `batches_by_length`; with `equal`, a batch has items of one length."""
+        batch: list[int] = []
+        for item in np.argsort(self.lengths, kind="stable"):
+            length = self.lengths[item]
+            is_full = len(batch) == size or (len(batch) + 1) * length > tokens
+            if batch and (is_full or (equal and length != self.lengths[batch[0]])):
+                yield np.asarray(batch)
+                batch = []
+            batch.append(item)
+        if batch:
+            yield np.asarray(batch)
 
 
 def _count_scored(split: Split) -> np.ndarray | None:
-    """Returns the number of scored positions of each item; None if items are scored as a whole."""
     if not isinstance(split.targets, Ragged):
         return None
     if split.scored is None:
@@ -200,15 +200,14 @@ class Sampler:
     def of(settings: Settings, lengths: np.ndarray, seed: int, epoch: int = 0, position: int = 0) -> Sampler:
         """The items of the steps of a run."""
         is_by_tokens = settings.batch_of == "tokens"
-        # Carried states are those of a whole batch; its rows take the next items when their own have ended.
-        drop_last = settings.drop_last or settings.supervise == "carried"
+        # Deep supervision keeps the states of a whole batch; its rows take the next items when their own have ended.
+        drop_last = settings.drop_last or settings.supervise == "deep"
         return Sampler(lengths, settings.batch, seed, epoch, position, is_by_tokens, settings.sampling, drop_last)
 
     def __post_init__(self) -> None:
         self._order = self._epoch(self.epoch)
 
     def __len__(self) -> int:
-        """The number of batches in this epoch."""
         return len(self._order)
 
     def _epoch(self, epoch: int) -> list[np.ndarray]:

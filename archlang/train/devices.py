@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 import numpy as np
 import torch
 
-from archlang.diagnostics.machine import is_out_of_memory
+from archlang.diagnostics.machine import first_line, is_out_of_memory
 from archlang.files import memory
 from archlang.train import mistakes
 
@@ -197,4 +197,4 @@ def explaining_compiler_errors() -> Iterator[None]:
     except Exception as error:
         if not type(error).__module__.startswith(("torch._dynamo", "torch._inductor")):
             raise
-        raise mistakes.not_compiled(str(error).strip().partition("\n")[0]) from error
+        raise mistakes.not_compiled(first_line(error)) from error

@@ -1,6 +1,6 @@
 """From the logits of a batch to predictions, and to the loss that training minimizes.
 
-It is minimized together with the ponder of halting loops and the charges of blocks."""
+It is minimized together with the ponder of halting loops and the auxiliary losses of blocks."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
@@ -16,8 +16,8 @@ from torch import Tensor
 from archlang.backend.architecture import Architecture
 from archlang.backend.runtime.loops import StepResults
 from archlang.backend.runtime.targets import judging
-from archlang.graph.operations import Halting
-from archlang.graph.step_results import loop_of_results
+from archlang.graph.loop_layout import loop_of_results
+from archlang.graph.operations import LOSSES, Halting
 from archlang.tasks.kit.split import Form
 from archlang.tasks.kit.task import LossRule
 from archlang.train import mistakes
@@ -28,7 +28,7 @@ from archlang.train.settings import NO_SETTINGS, Settings
 def forward(module: Callable[..., Tensor], batch: Batch) -> Float[Tensor, "b *_"]:
     """Returns the logits of a batch; those of padding that an answer cannot point at are the lowest number."""
     lengths = next(iter(batch.lengths.values())) if len(batch.lengths) == 1 else batch.lengths
-    return answerable(module(*batch.fields, lengths=lengths), batch)
+    return answerable(module(*batch.fields.values(), lengths=lengths), batch)
 
 
 def answerable(logits: Float[Tensor, "b *_"], batch: Batch) -> Float[Tensor, "b *_"]:
@@ -133,7 +133,7 @@ def training_loss(
     steps, weights = results.values, results.weights
     smoothing = Smoothing(settings.label_smoothing, settings.other_class_weight)
     loss = partial(mean_loss, batch=batch, rule=rule, smoothing=smoothing, settings=settings)
-    if settings.supervise in ("last", "carried") or not steps:
+    if settings.supervise in ("last", "deep") or not steps:
         return loss(logits)
     loop = loop_of_results(module.program.graph)
     if not weights and loop is not None and isinstance(loop.operation, Halting):
@@ -165,16 +165,15 @@ def _beside(weights: Float[Tensor, "b *n"], values: Float[Tensor, "b *k"]) -> Fl
 def add_costs(
     loss: Float[Tensor, "*runs"],
     ponder: Float[Tensor, "*runs"],
-    charges: Mapping[str, Float[Tensor, "*runs"]],
+    auxiliary: Mapping[str, Float[Tensor, "*runs"]],
     settings: Settings,
     share: float = 1.0,
 ) -> Float[Tensor, "*runs"]:
-    """Adds the weighted ponder and charges to the loss of a part, which has a share of its batch's samples."""
+    """Adds the weighted ponder and auxiliary losses to the loss of a part, which has a share of its batch's samples."""
     if settings.ponder:
         loss = loss + settings.ponder * share * ponder
-    weights = settings.charges if charges else {}
-    for name, charge in charges.items():
-        loss = loss + weights.get(name, 1.0) * share * charge
+    for name, value in auxiliary.items():
+        loss = loss + getattr(settings, f"{LOSSES}{name}", 1.0) * share * value
     return loss
 
 

@@ -49,8 +49,8 @@ positions_halt_separately = RunError.wording(
     "`supervise = every` weighs the loss of an answer, but each position halts separately",
     "halt by a block that returns one probability for the sample, such as `global_halt`, or use `last` or `mean`",
 )
-not_carried_by_processes = RunError.wording(
-    "`supervise = carried` keeps the states of a whole batch, and several devices would share it", "use one device"
+not_deep_on_devices = RunError.wording(
+    "`supervise = deep` keeps the states of a whole batch, and several devices would share it", "use one device"
 )
 no_stablemax = RunError.wording(
     "`loss = stablemax` is a loss of classes, and the answers of this task are sets or numbers",

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
@@ -14,7 +13,7 @@ from torch import nn
 
 from archlang.backend.architecture import Architecture
 from archlang.backend.decode.greedy import decode, target_of
-from archlang.record.schemas import DepthRecord, JointRecord, SplitResult
+from archlang.record.schemas import DepthRecord, JointRecord, Metrics, SplitResult
 from archlang.tasks.kit.metrics import Tally, tally
 from archlang.tasks.kit.ragged import Integers, Ragged, Reals
 from archlang.tasks.kit.split import Form, Split
@@ -32,62 +31,38 @@ class Interrupted(Exception):
     """An evaluation ended early because the run is asked to stop."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Score:
-    """The evaluation of a split: each metric, the loss, and each metric by each value of each group.
+    """The evaluation of a split: its loss, the tally of each metric, and the values of its groups by item.
 
     `written` is the number of answers that the model wrote without teacher forcing. `depths` are the steps that halting
     loops took for each item; None without such loops."""
 
     split: str
-    items: int
     loss: float
-    metrics: Mapping[str, float]
-    groups: Mapping[str, Mapping[int, Mapping[str, float]]]
-    _tallies: Mapping[str, Tally] = field(default_factory=dict, repr=False, compare=False)
-    _group_values: Mapping[str, Integers] = field(default_factory=dict, repr=False, compare=False)
+    tallies: Mapping[str, Tally]
+    groups: Mapping[str, Integers]
+    items: int
+    depths: Reals | None = None
     written: int = 0
-    depths: Reals | None = field(default=None, repr=False, compare=False)
 
-    def within_groups(self, metric: str, groups: Mapping[str, int]) -> float | None:
-        """Returns a metric over the items that have all of these group values; None if it was measured for none."""
-        if metric not in self._tallies or not groups.keys() <= self._group_values.keys():
-            return None
-        selected = np.ones(self.items, dtype=np.bool_)
-        for name, value in groups.items():
-            selected &= self._group_values[name] == value
-        share = self._tallies[metric].among(selected)
-        return None if math.isnan(share) else share
-
-    def with_written(self, tallies: Mapping[str, Tally], written: int) -> Score:
-        """Returns the score with the metrics of `written` answers."""
-        groups = {
-            group: {
-                value: {
-                    **metrics,
-                    **{name: tally.among(self._group_values[group] == value) for name, tally in tallies.items()},
-                }
-                for value, metrics in values.items()
-            }
-            for group, values in self.groups.items()
-        }
-        metrics = {**self.metrics, **{name: tally.share for name, tally in tallies.items()}}
-        return replace(self, metrics=metrics, groups=groups, written=written, _tallies={**self._tallies, **tallies})
+    @property
+    def metrics(self) -> dict[str, float]:
+        return {metric: tally.share for metric, tally in self.tallies.items()}
 
     def result(self) -> SplitResult:
-        """Returns the score as `results.json` has it."""
+        """Returns the score as `results.json` has it: each metric also by each value of each group."""
+        groups = {
+            group: {int(value): self._among(values == value) for value in np.unique(values)}
+            for group, values in self.groups.items()
+        }
         return SplitResult(
-            items=self.items,
-            written=self.written,
-            loss=self.loss,
-            metrics=dict(self.metrics),
-            groups={
-                name: {value: dict(metrics) for value, metrics in values.items()}
-                for name, values in self.groups.items()
-            },
-            depth=self._depth(),
-            joint=tuple(self._joint()),
-        )
+            items=self.items, written=self.written, loss=self.loss, metrics={**self.metrics}, groups=groups,
+            depth=self._depth(), joint=tuple(self._joint()),
+        )  # fmt: skip
+
+    def _among(self, chosen: np.ndarray) -> Metrics:
+        return {metric: tally.among(chosen) for metric, tally in self.tallies.items()}
 
     def _depth(self) -> DepthRecord | None:
         depths = self.depths
@@ -95,19 +70,19 @@ class Score:
             return None
         groups = {
             name: {int(value): float(depths[values == value].mean()) for value in np.unique(values)}
-            for name, values in self._group_values.items()
+            for name, values in self.groups.items()
         }
         return DepthRecord(mean=float(depths.mean()), groups=groups)
 
     def _joint(self) -> Iterator[JointRecord]:
         """Yields each metric by the values of two or more groups, unless there are too many combinations to store."""
-        for size in range(2, len(self._group_values) + 1):
-            for names in combinations(self._group_values, size):
-                rows = np.unique(np.stack([self._group_values[name] for name in names], axis=1), axis=0)
-                for values in rows.tolist() if len(rows) <= _MOST_JOINT else ():
-                    groups = dict(zip(names, values, strict=True))
-                    metrics = {metric: self.within_groups(metric, groups) for metric in self._tallies}
-                    yield JointRecord(of=groups, metrics=metrics)
+        for size in range(2, len(self.groups) + 1):
+            for names in combinations(self.groups, size):
+                table = np.stack([self.groups[name] for name in names], axis=1)
+                rows = np.unique(table, axis=0)
+                for values in rows if len(rows) <= _MOST_JOINT else ():
+                    metrics = self._among((table == values).all(axis=1))
+                    yield JointRecord(of=dict(zip(names, values.tolist(), strict=True)), metrics=metrics)
 
 
 class Answers:
@@ -190,23 +165,8 @@ def evaluate(
                 # Summed on the host, as not every device has 64-bit floats.
                 losses = (position_losses(logits, part, rule) * scored).cpu().numpy()
                 answers.put_losses(items, losses.sum(1, dtype=np.float64), scored.sum(1).cpu().numpy())
-    return replace(make_score(name, split, task, answers, total / max(count, 1.0), settings), depths=depths)
-
-
-def make_score(
-    name: str, split: Split, task: Task, answers: Answers, loss: float, settings: Settings = NO_SETTINGS
-) -> Score:
-    """Returns the score of a split's answers, of which `loss` is the mean loss."""
     tallies = answers.tallies(task, settings)
-    groups = {
-        group: {
-            int(value): {metric: tally.among(values == value) for metric, tally in tallies.items()}
-            for value in np.unique(values)
-        }
-        for group, values in split.groups.items()
-    }
-    metrics = {metric: tally.share for metric, tally in tallies.items()}
-    return Score(name, len(split), loss, metrics, groups, tallies, dict(split.groups))
+    return Score(name, total / max(count, 1.0), tallies, split.groups, len(split), depths)
 
 
 @contextmanager
@@ -270,11 +230,10 @@ def add_written(
     counts = np.zeros(len(split), dtype=np.int64)
     counts[items] = 1
     tallies = {name: Tally(metric_hits, counts) for name, metric_hits in hits.items()}
-    return score.with_written(tallies, written=len(items))
+    return replace(score, tallies={**score.tallies, **tallies}, written=len(items))
 
 
 def _written_field(module: nn.Module, split: Split, task: Task) -> int | None:
-    """Returns the index of the field that the model writes; None if the task or the model has no such field."""
     if not isinstance(task, DecodableTask) or not isinstance(module, Architecture) or split.form is not Form.POSITIONS:
         return None
     assert isinstance(split.targets, Ragged)
@@ -288,15 +247,15 @@ def _written_field(module: nn.Module, split: Split, task: Task) -> int | None:
 def _matches(
     module: Architecture, batch: Batch, field: int, task: DecodableTask, watch: Callable[[float], None]
 ) -> tuple[np.ndarray, np.ndarray]:
-    names = list(batch.lengths)
-    source_lengths = {name: batch.lengths[name] for name in names if name != names[field]}
-    sources = [source for index, source in enumerate(batch.fields) if index != field]
-    answer_lengths = batch.lengths[names[field]] - int(task.end is not None)
-    begin = batch.fields[field][:, :1] if not sources else task.begin
+    answer = list(batch.fields)[field]
+    sources = {name: source for name, source in batch.fields.items() if name != answer}
+    source_lengths = {name: batch.lengths[name] for name in sources}
+    answer_lengths = batch.lengths[answer] - int(task.end is not None)
+    begin = task.begin if sources else batch.fields[answer][:, :1]
     written = decode(
         module,
         module.program,
-        sources,
+        list(sources.values()),
         source_lengths,
         begin,
         task.end,

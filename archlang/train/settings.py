@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
-from archlang.graph.operations import CHARGES
+from archlang.graph.operations import LOSSES
 from archlang.names import library
 from archlang.plan.rules import EVALUATIONS, SHIPPED
 from archlang.plugins import Plugins
@@ -89,12 +89,6 @@ class Settings:
         """The split and the metric that choose the weights."""
         split, _, metric = self.select.partition(".")
         return split, metric
-
-    @property
-    def charges(self) -> dict[str, float]:
-        """The weights of charges that the recipe sets, by name."""
-        named = {name.removeprefix(CHARGES): value for name, value in self.statics.items() if name.startswith(CHARGES)}
-        return {name: float(value) for name, value in named.items() if isinstance(value, int | float)}
 
     # Schedules. The formulas are those of the papers' programs; `optimizers.arch` lists them.
 
@@ -175,7 +169,7 @@ def plain_value(value: StaticValue) -> object:
 def is_setting(name: str) -> bool:
     """Whether a static of an optimizer is a training setting; `lr` is of both."""
     names = (static.name for static in library.training_settings().signature.statics)
-    return name in ("lr", *names) or name.startswith(CHARGES)
+    return name in ("lr", *names) or name.startswith(LOSSES)
 
 
 def stablemax_entropy(logits: Float[Tensor, "*b k"], targets: Int[Tensor, " *b"]) -> Float[Tensor, " *b"]:

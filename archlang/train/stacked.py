@@ -21,8 +21,8 @@ from torch.optim import Optimizer
 
 from archlang.backend.runtime.loops import drawn_loops, halting_loops
 from archlang.backend.runtime.stacking import stacked_models
-from archlang.diagnostics.machine import is_out_of_memory
-from archlang.graph.operations import CHARGES
+from archlang.diagnostics.machine import first_line, is_out_of_memory
+from archlang.graph.operations import LOSSES
 from archlang.train.devices import fixed_randomness, random_state
 from archlang.train.loss import add_costs, training_loss
 from archlang.train.step import clip_gradients, compute_within_memory, halve_micro, set_rate
@@ -59,7 +59,7 @@ class StackedStep:
         first = runs[0]
         if first.settings.batch_of == "tokens":
             raise CannotStack("a batch is a number of tokens, so the seeds have batches of different sizes")
-        if first.carried is not None:
+        if first.deep is not None:
             raise CannotStack("each seed carries the states of its own examples")
         if drawn_loops(first.module):
             raise CannotStack("each seed draws other numbers of steps of a loop")
@@ -205,17 +205,17 @@ class StackedStep:
         losses = results["loss"]
         if sample_share < 1:
             losses = losses * torch.tensor(loss_shares, device=losses.device)
-        charges = _charges_of(results)
-        fabric.backward(add_costs(losses, results["ponder"], charges, self._first.settings, sample_share).sum())
+        auxiliary = _losses_of(results)
+        fabric.backward(add_costs(losses, results["ponder"], auxiliary, self._first.settings, sample_share).sum())
         if "depth" in results:
             for module, depth in zip(self._modules[runs], results["depth"], strict=True):
                 module.mean_depth = depth
         for index, module in enumerate(self._modules[runs]):
-            module.charges = {name: charge[index] for name, charge in charges.items()}
+            module.losses = {name: value[index] for name, value in auxiliary.items()}
         return losses.detach()
 
     def _compute(self, runs: slice, items: np.ndarray, randomness: str) -> dict[str, Float[Tensor, " runs"]]:
-        """Returns `loss`, `ponder` and `charges.NAME` of some runs, each for its row of items, and `depth` if the model
+        """Returns `loss`, `ponder` and `losses.NAME` of some runs, each for its row of items, and `depth` if the model
         has halting loops. All rows are padded to the widest item."""
         module, first = self._modules[0], self._first
         batch = first.data.batch(items.reshape(-1))
@@ -224,7 +224,7 @@ class StackedStep:
             return value.reshape(*items.shape, *value.shape[1:])
 
         rows = {
-            "fields": tuple(by_run(field) for field in batch.fields),
+            "fields": {name: by_run(field) for name, field in batch.fields.items()},
             "lengths": {name: by_run(lengths) for name, lengths in batch.lengths.items()},
             "targets": by_run(batch.targets),
         }
@@ -237,7 +237,7 @@ class StackedStep:
                 return logits
 
             loss = training_loss(model, replace(batch, **rows), module, first.settings, first.rule)
-            results = {"loss": loss, **{f"{CHARGES}{name}": charge for name, charge in module.charges.items()}}
+            results = {"loss": loss, **{f"{LOSSES}{name}": value for name, value in module.losses.items()}}
             if module.mean_depth is None:
                 return {**results, "ponder": torch.zeros_like(loss)}
             return {**results, "ponder": module.ponder, "depth": module.mean_depth}
@@ -253,7 +253,7 @@ class StackedStep:
         finally:
             # The values that the call left on the module are valid inside vmap only.
             module.ponder, module.mean_depth, module.sample_depth = torch.zeros(()), depth, None
-            module.charges = module.sample_charges = {}
+            module.losses = module.sample_losses = {}
         return results
 
     # Whether the runs can be computed together
@@ -292,12 +292,12 @@ class StackedStep:
         names = [name for name, weight in self._weights.items() if weight.requires_grad]
         with fixed_randomness(device):
             results = self._compute(slice(0, len(items)), items, "same")
-            objective = add_costs(results["loss"], results["ponder"], _charges_of(results), run.settings).sum()
+            objective = add_costs(results["loss"], results["ponder"], _losses_of(results), run.settings).sum()
             stacked_gradients = _gradients(objective, [self._weights[name] for name in names])
         for index, (module, run_items) in enumerate(zip(self._modules, items, strict=True)):
             with fixed_randomness(device):
                 loss = training_loss(module, run.data.batch(run_items), module, run.settings, run.rule)
-                objective = add_costs(loss, module.ponder, module.charges, run.settings)
+                objective = add_costs(loss, module.ponder, module.losses, run.settings)
                 solo_gradients = _gradients(objective, [module.get_parameter(name) for name in names])
             differences = [
                 stacked[index] - solo for stacked, solo in zip(stacked_gradients, solo_gradients, strict=True)
@@ -318,8 +318,8 @@ def _stack(parts: Sequence[Mapping[str, Tensor]]) -> dict[str, Tensor]:
     return stacked
 
 
-def _charges_of(results: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    return {name.removeprefix(CHARGES): value for name, value in results.items() if name.startswith(CHARGES)}
+def _losses_of(results: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {name.removeprefix(LOSSES): value for name, value in results.items() if name.startswith(LOSSES)}
 
 
 def _is_per_run(name: str, value: object) -> bool:
@@ -359,4 +359,4 @@ def _reason(error: Exception) -> str:
         return f"torch cannot stack models with `{operation[1]}`"
     if "data-dependent" in message or ("vmap" in message and ".item()" in message):
         return "its code branches on the value of a tensor, by `if`, `while` or `.item()`"
-    return message.strip().partition("\n")[0] or type(error).__name__
+    return first_line(error)

@@ -44,7 +44,7 @@ class EagerStep:
             torch.manual_seed(hash((run.sampler.seed, number, run.fabric.global_rank)) % 2**63)
         with (
             counts_drawn(run.module, run.sampler.seed, number),
-            nullcontext(batch_items) if run.carried is None else run.carried.step(number, batch_items) as row_items,
+            nullcontext(batch_items) if run.deep is None else run.deep.step(number, batch_items) as row_items,
         ):
             loss, norm = self._train_on(row_items)
         return StepResult([loss], [norm], rate)
@@ -56,8 +56,8 @@ class EagerStep:
         return loss, self._update()
 
     def _shrink(self, count: int) -> str | None:
-        # Processes that wait for each other would not all retry, and carried states are those of a whole batch.
-        is_divisible = self.run.fabric.world_size == 1 and self.run.carried is None
+        # Processes that wait for each other would not all retry, and deep supervision keeps states of a whole batch.
+        is_divisible = self.run.fabric.world_size == 1 and self.run.deep is None
         return halve_micro([self.run], count) if is_divisible else None
 
     def _compute_gradients(self, items: np.ndarray) -> Tensor:
@@ -93,7 +93,7 @@ class EagerStep:
         the loss."""
         run = self.run
         loss = training_loss(run.model, batch, run.module, run.settings, run.rule) * loss_share
-        run.fabric.backward(add_costs(loss, run.module.ponder, run.module.charges, run.settings, sample_share))
+        run.fabric.backward(add_costs(loss, run.module.ponder, run.module.losses, run.settings, sample_share))
         return loss.detach()
 
     def _update(self) -> Tensor | None:

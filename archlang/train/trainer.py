@@ -29,8 +29,8 @@ from archlang.tasks.kit.metrics import rank
 from archlang.tasks.kit.split import Split
 from archlang.tasks.kit.task import Task, loss_rule
 from archlang.train import mistakes
-from archlang.train.carried_examples import CarriedExamples
 from archlang.train.data import Data, Sampler
+from archlang.train.deep_supervision import DeepSupervision
 from archlang.train.devices import peak_memory, random_state, reset_peak_memory, restore_random_state
 from archlang.train.evaluated_weights import EvaluatedWeights
 from archlang.train.optimizer_state import restore_optimizer_state, restore_own_optimizer_state
@@ -92,9 +92,6 @@ class Progress:
     step: int = 0
     evaluated: int = 0
     """the last step with an evaluation"""
-    best: float | None = None
-    """the best value of the selecting metric"""
-    best_step: int | None = None
     history: list[schemas.EvaluationMetrics] = field(default_factory=list)
 
 
@@ -122,8 +119,8 @@ class Trainer:
             shared: A trainer that differs in its seed alone, whose test model and data on the device are used."""
         if fabric.world_size > settings.batch and settings.batch_of == "samples":
             raise mistakes.batch_too_small(settings.batch, fabric.world_size)
-        if fabric.world_size > 1 and settings.supervise == "carried":
-            raise mistakes.not_carried_by_processes()
+        if fabric.world_size > 1 and settings.supervise == "deep":
+            raise mistakes.not_deep_on_devices()
         self.fabric, self.settings, self.task, self.splits = fabric, settings, task, splits
         self.record, self._watcher = record, watcher
         self.rule = loss_rule(task)
@@ -141,9 +138,8 @@ class Trainer:
         self._has_own_optimizer = not is_shipped(plan.train)
         if test_module is not None:
             test_module.to(fabric.device)
-        self._selecting_split, self._selecting_metric = settings.selecting
         validation = (name for name in _VALIDATION if name in splits and len(splits[name]))
-        self._evaluated_splits = tuple(dict.fromkeys((self._selecting_split, *validation)))
+        self._evaluated_splits = tuple(dict.fromkeys((settings.selecting[0], *validation)))
         # The splits that stay on the device; the others are freed after use.
         self._resident: dict[str, Data] = (
             shared._resident
@@ -171,9 +167,9 @@ class Trainer:
         self._seconds, self._timed_steps = 0.0, 0
         self.weights = [weight for weight in self.module.parameters() if weight.requires_grad]
         self._evaluated_weights = EvaluatedWeights(self.module, optimizer, settings.ema)
-        self.carried = None
-        if settings.supervise == "carried":
-            self.carried = CarriedExamples(self.module, settings, plan.seed, self.data.size)
+        self.deep = None
+        if settings.supervise == "deep":
+            self.deep = DeepSupervision(self.module, settings, plan.seed, self.data.size)
         self._leads = fabric.is_global_zero
 
     @contextmanager
@@ -212,21 +208,21 @@ class Trainer:
         self.random_at_start = random_state(self.fabric.device)
         self.sampler = Sampler.of(self.settings, self.data.lengths, self.sampler.seed, state.epoch, state.position)
         self.micro = state.micro
-        self.progress = Progress(checkpoint.step, state.evaluated, state.best, state.best_step, list(state.history))
+        self.progress = Progress(checkpoint.step, state.evaluated, list(state.history))
         if self._leads:
-            self.checkpoints.remove_after(checkpoint.step, state.best_step)
+            self.checkpoints.remove_after(checkpoint.step, self._best_step())
             self.record.truncate(state.sizes, checkpoint.step)
             self.record.note_resumption(checkpoint.step, self.fabric.device)
         return True
 
     def _restore(self, step: int, state: schemas.CheckpointState) -> None:
-        """Restores the trained weights, the carried examples, the optimizer, the precision and the generators.
+        """Restores the trained weights, the begun examples, the optimizer, the precision and the generators.
 
         Raises:
             ValueError: a state is not one that this run has written."""
         self._evaluated_weights.restore(state.trained, step)
-        if self.carried is not None:
-            self.carried.restore(state.carried, self.fabric.device)
+        if self.deep is not None:
+            self.deep.restore(state.carried, self.fabric.device)
         restore = restore_own_optimizer_state if self._has_own_optimizer else restore_optimizer_state
         restore(self.optimizer.optimizer, state.optimizer)
         try:
@@ -254,17 +250,15 @@ class Trainer:
             position=self.sampler.position,
             micro=self.micro,
             evaluated=progress.evaluated,
-            best=progress.best,
-            best_step=progress.best_step,
             history=tuple(progress.history),
             sizes=sizes,
             digests=self.record.digests(sizes),
             step=progress.step,
             trained=self._evaluated_weights.trained(),
-            carried=None if self.carried is None else self.carried.state(),
+            carried=None if self.deep is None else self.deep.state(),
         )
         with self._evaluated_weights.placed():
-            self.checkpoints.save(progress.step, self.module, state, progress.best_step)
+            self.checkpoints.save(progress.step, self.module, state, self._best_step())
 
     def stop(self) -> None:
         """Ends the run before its last step, with a checkpoint of its current step."""
@@ -314,7 +308,7 @@ class Trainer:
             lr=rate,
             gradient_norm=None if norm is None else float(norm),
             mean_depth=depth,
-            charges={name: float(charge.detach()) for name, charge in self.module.charges.items()},
+            losses={name: float(loss.detach()) for name, loss in self.module.losses.items()},
         )
         memory = peak_memory(self.fabric.device)
         timing = schemas.StepTiming(step=step, time=time.time(), steps_per_second=speed, spared=spared, memory=memory)
@@ -354,10 +348,10 @@ class Trainer:
         return bool(self.fabric.broadcast(self._evaluations_since_best() >= self.settings.patience))
 
     def _evaluations_since_best(self) -> int:
-        return evaluations_since_best(self.progress.history, self._selecting_split, self._selecting_metric)
+        return evaluations_since_best(self.progress.history, *self.settings.selecting)
 
     def evaluate(self, stop: Stop) -> None:
-        """Evaluates the validation splits, and notes the best step; the latest of equal values is the best.
+        """Evaluates the validation splits.
 
         Raises:
             Interrupted: the run is asked to stop; nothing is recorded."""
@@ -380,10 +374,6 @@ class Trainer:
             )
             self.record.scalars(step, {f"{score.split}/{name}": value for name, value in values.items()})
             progress.history.append(line)
-        metric = self._selecting_metric
-        value = progress.history[-len(scores)].value(metric)
-        if value is not None and (progress.best is None or rank(metric, value) >= rank(metric, progress.best)):
-            progress.best, progress.best_step = value, step
         self._watcher.scored(step, scores[0], self._evaluations_since_best() if self.settings.patience else 0)
 
     def score(self, split: str, stop: Stop) -> Score:
@@ -403,9 +393,15 @@ class Trainer:
             self.test_model.load_state_dict(self.module.state_dict())
         return self.test_model
 
+    def _ranking(self) -> list[int]:
+        return ranking(self.progress.history, *self.settings.selecting)
+
+    def _best_step(self) -> int | None:
+        return next(iter(self._ranking()), None)
+
     def restore_best(self) -> int | None:
         """Loads the selected weights into the module. Returns their step, or None if no step could be selected."""
-        steps = ranking(self.progress.history, self._selecting_split, self._selecting_metric)
+        steps = self._ranking()
         if not steps:
             return None
         checkpoint = self.checkpoints.first_intact(steps)

@@ -75,7 +75,7 @@ const showCheck = ({ diagnostics, folds }) => {
   const warnings = diagnostics.length - errors;
   const notice = damagedLink && (damagedLink.text ??= editor.text()) === editor.text() ? "The link holds no program. " : "";
   const counted = (count, word) => (count ? [`${count} ${word}${count > 1 ? "s" : ""}`] : []);
-  const result = [...counted(errors, "error"), ...counted(warnings, "warning")].join(", ") || "No mistakes";
+  const result = [...counted(errors, "error"), ...counted(warnings, "warning")].join(", ") || "No errors";
   say(notice + result, notice !== "" || errors > 0);
   at("mistakes").replaceChildren(...diagnostics.map(mistake));
   at("correct").hidden = !diagnostics.some((each) => each.edits.length);
@@ -129,7 +129,7 @@ const showDrawing = ({ choices, shown, reason, svg, costs, changes }) => {
   at("costs-part").classList.toggle("old", costs?.model === undefined);
   if (!choices.length) clearDrawing(reason);
   else if (costs) showCosts(costs);
-  else if (at("parameters").textContent) at("uncounted").textContent = "These are the costs of the program before its mistakes.";
+  else if (at("parameters").textContent) at("uncounted").textContent = "These are the costs of the program before its errors.";
   const isSame = base.text === editor.text();
   const unknown = costs ? "the program before has nothing to compare with" : "the changes are shown once this can be drawn";
   at("base").textContent = `Since ${base.name}: ${changes ? "" : isSame ? "no changes" : unknown}`;
@@ -257,7 +257,7 @@ const start = trying(async () => {
   });
   at("correct").onclick = trying(async () => {
     const { text } = await ask("correct");
-    if (text === null) say("No mistake has one sure correction: choose among the remedies");
+    if (text === null) say("No error has one sure correction: choose among the remedies");
     else editor.replace(text, false);
   });
   at("link").onclick = copyLink;

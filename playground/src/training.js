@@ -87,7 +87,7 @@ export const makeTraining = (call, program, recipe, trying, later, isStarted) =>
   });
   at("train").onclick = trying(async () => {
     const name = recipe();
-    if (at("mistakes").querySelector("li.error")) throw new Error("Correct the mistakes of the program first");
+    if (at("mistakes").querySelector("li.error")) throw new Error("Correct the errors of the program first");
     if (name === null) throw new Error("The program has no recipe to train");
     curve = [];
     await call("train", { ...program(), recipe: name, steps: Number(at("steps").value) });

@@ -118,7 +118,7 @@ def test_a_run_has_the_vocabulary_that_it_was_trained_with(moods: Path) -> None:
     assert (run.predict(inputs), run.vocabulary[:2]) == (answers, ("c", "d"))
     with pytest.warns(RecordWarning, match="the train split cannot be compared .*line 20.*is none of those"):
         outcome = evaluate_run(moods / "run", device="cpu")
-    assert [score.split for score in outcome.scores] == ["valid"]
+    assert list(outcome.splits) == ["valid"]
     (moods / "a.tsv").unlink()
     run = archlang.load_run(moods / "run")
     assert run.predict(inputs) == answers

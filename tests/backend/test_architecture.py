@@ -44,22 +44,6 @@ def batch() -> tuple[torch.Tensor, torch.Tensor]:
 # Calls
 
 
-@pytest.mark.parametrize(
-    ("fields", "lengths", "complaint"),
-    [
-        (1, None, "takes 2 fields, `source`, `target`, and got 1"),
-        (2, torch.tensor([1]), r'lengths=\{"source": …, "target": …\}'),
-        (2, {"sauce": torch.tensor([1])}, "no field `sauce` to have lengths; it has `source`, `target`"),
-    ],
-)
-def test_the_error_of_a_wrong_call_names_the_right_one(
-    compiled: Compiled, fields: int, lengths: torch.Tensor | dict[str, torch.Tensor] | None, complaint: str
-) -> None:
-    x = torch.zeros(1, 1, dtype=torch.int64)
-    with pytest.raises(TypeError, match=complaint):
-        compiled(TRANSLATOR)(*[x] * fields, lengths=lengths)
-
-
 def test_a_model_without_halting_has_no_ponder_and_no_depth(compiled: Compiled) -> None:
     module = compiled(TRANSLATOR)
     module(*[torch.randint(0, 11, (2, 3))] * 2)

@@ -81,7 +81,7 @@ def test_the_divergence_of_pondernet_is_zero_for_the_distribution_of_its_prior(d
         module.pondering.linear.weight.zero_()
         module.pondering.linear.bias.fill_(math.log(0.2 / 0.8))
     module(torch.tensor([[0, 1, 1]]))
-    torch.testing.assert_close(module.charges["halting"], torch.zeros(()), atol=1e-5, rtol=0)
+    torch.testing.assert_close(module.losses["halting"], torch.zeros(()), atol=1e-5, rtol=0)
 
 
 @pytest.mark.parametrize("divergence", ["equation", "code"])
@@ -91,7 +91,7 @@ def test_pondernet_stays_finite_if_it_halts_for_sure(divergence: str) -> None:
         module.pondering.linear.bias.fill_(80)
     with module.keeping_steps() as steps:
         module(torch.tensor([[0, 1, 1]]))
-    objective = module.charges["halting"] + torch.stack(steps.values).sum()
+    objective = module.losses["halting"] + torch.stack(steps.values).sum()
     gradients = torch.autograd.grad(objective, list(module.parameters()))
     assert all(bool(gradient.isfinite().all()) for gradient in gradients)
 

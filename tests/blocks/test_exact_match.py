@@ -17,7 +17,7 @@ from tests.train.test_score import CPU, POSITIONS
 MODEL = """
 model m(x: tokens[n]) -> logits[n, classes] {
     answer = embed[classes](x)
-    charge right = exact_match(answer)
+    loss right = exact_match(answer)
     return answer
 }
 """
@@ -30,33 +30,33 @@ recipe r {
 """
 
 
-def test_the_charge_of_a_batch_is_its_share_of_right_samples(compiled: Compiled) -> None:
+def test_the_loss_of_a_batch_is_its_share_of_right_samples(compiled: Compiled) -> None:
     module = compiled(MODEL, vocab=3, classes=3).train()
     batch = Data(POSITIONS, CPU).batch(np.array([0, 1]))
     with torch.no_grad():
         module.get_parameter("embed.weight").copy_(torch.eye(3))
     # Both samples have the scored symbol 1 right; the first has 2 in place of 0.
     training_loss(module, batch, module, SETTINGS)
-    assert module.sample_charges["right"].tolist() == [0, 1]
-    module(*batch.fields, lengths=batch.lengths["x"])
-    assert module.sample_charges["right"].tolist() == [0, 0]
+    assert module.sample_losses["right"].tolist() == [0, 1]
+    module(*batch.fields.values(), lengths=batch.lengths["x"])
+    assert module.sample_losses["right"].tolist() == [0, 0]
 
 
 def test_each_form_of_answers_has_its_right_samples() -> None:
     items, yes = torch.arange(2), torch.ones(2, 3, dtype=torch.bool)
-    classes = Batch(items, (), {}, torch.tensor([1, 0]), None)
+    classes = Batch(items, {}, {}, torch.tensor([1, 0]), None)
     assert exact_matches(torch.tensor([[0.0, 1.0], [0.0, 1.0]]), classes).tolist() == [True, False]
-    sets = Batch(items, (), {}, torch.tensor([[[1.0, 0.0]], [[1.0, 1.0]]]), yes[:, :1], Form.SETS)
+    sets = Batch(items, {}, {}, torch.tensor([[[1.0, 0.0]], [[1.0, 1.0]]]), yes[:, :1], Form.SETS)
     assert exact_matches(torch.tensor([[[2.0, -1.0]], [[2.0, -1.0]]]), sets).tolist() == [True, False]
-    spans = Batch(items, (), {}, torch.tensor([[0, 1], [1, 2]]), yes, Form.SPANS)
+    spans = Batch(items, {}, {}, torch.tensor([[0, 1], [1, 2]]), yes, Form.SPANS)
     begin_and_end = torch.tensor([[[5.0, 0.0], [0.0, 5.0], [0.0, 0.0]]]).expand(2, 3, 2)
     assert exact_matches(begin_and_end, spans).tolist() == [True, False]
-    unscored = Batch(items, (), {}, torch.tensor([[0], [0]]), torch.tensor([[True], [False]]), Form.POSITIONS)
+    unscored = Batch(items, {}, {}, torch.tensor([[0], [0]]), torch.tensor([[True], [False]]), Form.POSITIONS)
     assert exact_matches(torch.tensor([[[0.0, 1.0]], [[0.0, 1.0]]]), unscored).tolist() == [False, True]
 
 
 def test_the_block_can_be_traced_for_any_number_of_samples() -> None:
-    class Charged(nn.Module):
+    class WithLoss(nn.Module):
         def __init__(self) -> None:
             super().__init__()
             self.block = ExactMatch(d=3)
@@ -65,7 +65,7 @@ def test_the_block_can_be_traced_for_any_number_of_samples() -> None:
             result: Tensor = x + self.block(x)[:, None]
             return result
 
-    program = torch.export.export(Charged(), (torch.zeros(2, 4, 3),), dynamic_shapes={"x": {0: Dim("batch")}})
+    program = torch.export.export(WithLoss(), (torch.zeros(2, 4, 3),), dynamic_shapes={"x": {0: Dim("batch")}})
     assert program.module()(torch.ones(5, 4, 3)).shape == (5, 4, 3)
 
 

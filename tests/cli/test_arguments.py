@@ -23,26 +23,19 @@ def write(*names: str) -> None:
         Path(name).write_text("")
 
 
-def test_files_stay_in_the_order_in_which_they_are_named(in_folder: None) -> None:
-    write("b.arch", "a.arch")
-    named = [Path("b.arch"), Path("missing.arch"), Path("a.arch")]
-    assert arch_files(named) == named
-
-
-def test_the_programs_of_a_folder_are_sorted_by_path(in_folder: None) -> None:
-    write("b.arch", "a/c.arch", "a/b/d.arch", "a/notes.md")
-    assert arch_files([Path(".")]) == [Path("a/b/d.arch"), Path("a/c.arch"), Path("b.arch")]
-
-
-def test_hidden_folders_are_skipped_unless_they_are_named(in_folder: None) -> None:
-    write("a.arch", ".venv/lib/b.arch", "deep/.git/c.arch")
-    assert arch_files([Path(".")]) == [Path("a.arch")]
-    assert arch_files([Path(".venv")]) == [Path(".venv/lib/b.arch")]
-
-
-def test_a_folder_may_have_the_name_of_a_program(in_folder: None) -> None:
-    write("odd.arch/a.arch")
-    assert arch_files([Path(".")]) == [Path("odd.arch/a.arch")]
+@pytest.mark.parametrize(
+    ("files", "named", "programs"),
+    [
+        ("b.arch a.arch", "b.arch missing.arch a.arch", "b.arch missing.arch a.arch"),  # in the order of their names
+        ("b.arch a/c.arch a/b/d.arch a/notes.md", ".", "a/b/d.arch a/c.arch b.arch"),  # those of a folder are sorted
+        ("a.arch .venv/lib/b.arch deep/.git/c.arch", ".", "a.arch"),  # without hidden folders, unless one is named
+        ("a.arch .venv/lib/b.arch", ".venv", ".venv/lib/b.arch"),
+        ("odd.arch/a.arch", ".", "odd.arch/a.arch"),
+    ],
+)
+def test_files_and_folders_name_programs(files: str, named: str, programs: str, in_folder: None) -> None:
+    write(*files.split())
+    assert arch_files([*map(Path, named.split())]) == [*map(Path, programs.split())]
 
 
 def test_a_folder_without_programs_is_an_error(in_folder: None, capsys: pytest.CaptureFixture[str]) -> None:

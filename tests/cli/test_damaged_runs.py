@@ -93,7 +93,7 @@ DETECTED = [
     ("state.pt begins with another format", "resume"),
     ("state.pt position is -1", "resume"),
     ("state.pt micro is 0", "resume"),
-    ("state.pt best_step is missing", "eval"),
+    ("state.pt history is missing", "eval"),
     ("state.pt optimizer has a moment of another shape", "resume"),
     ("state.pt random of numpy is behind its end", "resume"),
     ("graph_at_test.txt imports os", "eval"),

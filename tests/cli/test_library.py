@@ -135,7 +135,7 @@ def test_a_shipped_file_is_checked_by_its_name(
     name: str, archlang: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert archlang("check", name).out == "1 file, no mistakes\n"
+    assert archlang("check", name).out == "1 file, no errors\n"
 
 
 def test_a_file_of_ones_own_comes_before_a_shipped_one(

@@ -26,7 +26,7 @@ def test_a_new_project_is_a_folder_of_its_own(archlang: Command, folder: Path) -
     names = {path.name for path in (folder / "my_idea").iterdir()}
     assert names == {"README.md", ".gitignore", "my_idea.arch", "test_my_idea.py"}
     (check, *_, test) = commands(result.out)
-    assert archlang(*check[1:]).out == "1 file, no mistakes\n"
+    assert archlang(*check[1:]).out == "1 file, no errors\n"
     assert archlang("fmt", "--check", "my_idea").code == 0
     assert test == ["pytest", "my_idea/test_my_idea.py"]
     written = (folder / "my_idea" / "README.md").read_text()
@@ -40,7 +40,7 @@ def test_new_files_have_no_mistakes(archlang: Command, folder: Path, kind: str) 
     check, *others = commands(result.out)
     checked = archlang(*check[1:])
     assert checked.code == 0, checked.err
-    assert "no mistakes" in checked.out
+    assert "no errors" in checked.out
     assert archlang("fmt", "--check", "my_idea.arch").code == 0
     assert {command[0] for command in others} == {"archlang", "pytest"}
 

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from archlang.data.digests import Digest
-from archlang.data.registry import OfficialFile
+from archlang.data.registry import Digest, OfficialFile
 
 
 @pytest.fixture(autouse=True)

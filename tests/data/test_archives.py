@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 
 from archlang.data import archives
-from archlang.data.digests import Digest
 from archlang.data.mistakes import DataError
-from archlang.data.registry import Held
+from archlang.data.registry import Digest, Held
 
 ALL = (Held("", ""),)
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from archlang.data import digests, stored
-from archlang.data.digests import Digest, DigestRule
+from archlang.data import registry, stored
 from archlang.data.mistakes import DataError
+from archlang.data.registry import Digest, DigestRule
 from archlang.data.stored import Stored, digest_of
 
 LARGE = b"x" * (1 << 20)
@@ -21,7 +21,7 @@ def taken(monkeypatch: pytest.MonkeyPatch) -> list[DigestRule]:
 
     def counted(rule: DigestRule, *rest: object) -> Digest:
         rules.append(rule)
-        return digests.take(rule, *rest)  # type: ignore[arg-type] # as it was called
+        return registry.take(rule, *rest)  # type: ignore[arg-type] # as it was called
 
     monkeypatch.setattr(stored, "take", counted)
     return rules

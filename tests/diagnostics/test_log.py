@@ -67,10 +67,7 @@ def test_a_mistake_of_several_points_is_reported_once_with_their_number() -> Non
     for number in (1, 2, 2, 3):
         log(Diagnostic("E0304", f"d = {number}", PLACE, "does not hold", remedy="change it"))
     (mistake,) = log.sorted()
-    assert (mistake.message, mistake.remedy) == (
-        "d = 1",
-        "change it; 2 other points have this mistake with other values",
-    )
+    assert (mistake.message, mistake.remedy) == ("d = 1", "change it; 2 other points have this error with other values")
 
 
 def test_mistakes_with_other_labels_are_not_one() -> None:

@@ -66,7 +66,7 @@ CLAUSE_WORDS = (
     "records",
     "pure",
 )
-STATEMENTS = ("let", "charge", "return", "if", "repeat", "stack", "scan")
+STATEMENTS = ("let", "loss", "return", "if", "repeat", "stack", "scan")
 TYPES = ("tokens", "seq", "vec", "map", "data")
 HALTING = ("token_halt", "global_halt", "act", "bernoulli_halt")
 
@@ -88,8 +88,8 @@ PLACES: tuple[tuple[str, str, Sequence[str], Sequence[str]], ...] = (
     (BODY, "c = a when deep ¦", ("else", "and", "or"), ("return", "a")),
     (BODY, "c = a when deep else ¦", VALUES, ("mode", "return")),
     (BODY, "c = norm(¦", VALUES, ("mode", "when")),
-    (BODY, "charge ¦", (), ("a", "balance", "norm")),
-    (BODY, "charge balance = ¦", VALUES, ("mode",)),
+    (BODY, "loss ¦", (), ("a", "balance", "norm")),
+    (BODY, "loss balance = ¦", VALUES, ("mode",)),
     (BODY, "return ¦", VALUES, ("inner", "n", "return")),
     (BODY, "if ¦", (*STATICS, "not"), ("a", "norm")),
     (BODY, "if mode == ¦", ("plain", "fancy"), ("a", "norm")),

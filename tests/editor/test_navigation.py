@@ -359,45 +359,45 @@ def test_a_used_file_is_parsed_once_for_a_check_and_a_rename(
     assert len(rename(workspace, *place(workspace, tmp_path / "model.arch", "layer[width", "layer"), "other")) == 2
 
 
-CHARGES = """block sparse(h: seq[n, d]) -> seq[n, d] {
+LOSSES = """block sparse(h: seq[n, d]) -> seq[n, d] {
     g = sigmoid(linear[1](h))
     open = mean(g)
-    charge open = open
+    loss open = open
     return g * h
 }
 
 model m[d = 8](x: tokens[n]) -> logits[classes] {
     h = sparse(embed[d](x))
-    charge halted = mean(mean_features(h))
-    charge halted = mean(mean_features(2 * h))
+    loss halted = mean(mean_features(h))
+    loss halted = mean(mean_features(2 * h))
     return h |> last |> linear[classes]
 }
 
 recipe r {
     task  ctl
     model m
-    train adamw[steps = 1, charges.open = 0.5, charges.halted = 0.0]
-    vary  train.charges.open in [0.1, 0.5]
+    train adamw[steps = 1, losses.open = 0.5, losses.halted = 0.0]
+    vary  train.losses.open in [0.1, 0.5]
 }
 
-recipe carried {
+recipe deep {
     task  ctl
     model m
-    train adamw[steps = 1, supervise = carried, halt = halted]
+    train adamw[steps = 1, supervise = deep, halt = halted]
 }
 """
 
 
-def charge_in(folder: Path, text: str, name: str) -> tuple[Document, int]:
-    """Returns a document and the offset of the first charge of a name."""
+def loss_in(folder: Path, text: str, name: str) -> tuple[Document, int]:
+    """Returns a document and the offset of the first auxiliary loss of a name."""
     file = folder / "main.arch"
     file.write_text(text, encoding="utf-8")
-    return Workspace().document(str(file)), text.index(f"charge {name}") + len("charge ")
+    return Workspace().document(str(file)), text.index(f"loss {name}") + len("loss ")
 
 
 @pytest.mark.parametrize(("name", "count"), [("open", 3), ("halted", 4)])
-def test_a_charge_is_named_by_its_weights_and_as_the_end_of_examples(tmp_path: Path, name: str, count: int) -> None:
-    document, offset = charge_in(tmp_path, CHARGES, name)
+def test_a_loss_is_named_by_its_weights_and_as_the_end_of_examples(tmp_path: Path, name: str, count: int) -> None:
+    document, offset = loss_in(tmp_path, LOSSES, name)
     spans = references(Workspace(), document, offset)
     assert len(spans) == count
     for span in spans:
@@ -405,30 +405,26 @@ def test_a_charge_is_named_by_its_weights_and_as_the_end_of_examples(tmp_path: P
         assert place is not None
         assert place.start == offset
     edits = rename(Workspace(), document, offset, "paid")
-    changed = apply(CHARGES, list(edits))
-    assert f"charge {name}" not in changed
-    assert f"charges.{name}" not in changed
+    changed = apply(LOSSES, list(edits))
+    assert f"loss {name}" not in changed
+    assert f"losses.{name}" not in changed
     assert "open = mean(g)" in changed
     assert f"halt = {'paid' if name == 'halted' else 'halted'}]" in changed
     assert [each.code for each in check_text(changed, document.path)] == [
-        each.code for each in check_text(CHARGES, document.path)
+        each.code for each in check_text(LOSSES, document.path)
     ]
 
 
-def test_a_charge_takes_no_name_of_another_one_but_that_of_a_value(tmp_path: Path) -> None:
-    document, offset = charge_in(tmp_path, CHARGES, "open")
+def test_a_loss_takes_no_name_of_another_one_but_that_of_a_value(tmp_path: Path) -> None:
+    document, offset = loss_in(tmp_path, LOSSES, "open")
     assert rename(Workspace(), document, offset, "g")
     with pytest.raises(ErrorWithRemedy, match="`halted` already has a meaning"):
         rename(Workspace(), document, offset, "halted")
 
 
-def test_a_charge_of_a_block_that_a_recipe_passes_is_renamed_by_hand(tmp_path: Path) -> None:
-    text = CHARGES.replace("model m[d = 8]", "model m[d = 8, f: block = feedforward[8]]").replace(
-        "sparse(embed", "f(embed"
-    )
-    text = text.replace(
-        "    model m\n    train adamw[steps = 1, ch", "    model m[f = sparse]\n    train adamw[steps = 1, ch"
-    )
-    document, offset = charge_in(tmp_path, text, "open")
+def test_a_loss_of_a_block_that_a_recipe_passes_is_renamed_by_hand(tmp_path: Path) -> None:
+    text = LOSSES.replace("m[d = 8]", "m[d = 8, f: block = feedforward[8]]").replace("sparse(embed", "f(embed")
+    text = text.replace("    model m\n", "    model m[f = sparse]\n", 1)
+    document, offset = loss_in(tmp_path, text, "open")
     with pytest.raises(ErrorWithRemedy, match="may name it, by the block that is passed"):
         rename(Workspace(), document, offset, "paid")

@@ -147,7 +147,7 @@ def test_a_place_of_a_recipe_or_a_table_is_offered_what_can_stand_there(
 
 
 UNFINISHED = """model m(x: tokens[n]) -> logits[classes] {
-    charge balance = mean(embed[1](x))
+    loss balance = mean(embed[1](x))
     return embed[8](x) |> last |> linear[classes]
 }
 
@@ -168,10 +168,10 @@ def test_the_metrics_that_select_are_offered_in_the_only_train_line(written: str
     assert "valid.accuracy" in words
 
 
-def test_the_charges_of_the_model_are_offered_as_weights() -> None:
-    for written, is_offered in (("¦", True), ("steps = 1, charges.¦", True), ("charges.balance = 0.1, ¦", False)):
+def test_the_losses_of_the_model_are_offered_as_weights() -> None:
+    for written, is_offered in (("¦", True), ("steps = 1, losses.¦", True), ("losses.balance = 0.1, ¦", False)):
         words = [each.word for each in completions(*at_cursor(UNFINISHED.replace("…", written)))]
-        assert ("charges.balance = " in words) is is_offered
+        assert ("losses.balance = " in words) is is_offered
 
 
 def test_an_optimizer_of_the_program_offers_the_training_settings() -> None:

@@ -145,7 +145,7 @@ def test_a_half_written_line_that_cannot_mean_the_name_does_not_matter(
 
 READ = """
 block scaled[mix: block = helper](h: seq[n, d]) -> seq[n, d] {
-    charge width = mean(linear[1](h))
+    loss width = mean(linear[1](h))
     return feedforward[8, activation = relu](mix(h))
 }
 
@@ -160,7 +160,7 @@ block cut(h: seq[n, d]) -> seq[n, d] {
     ("text", "word"), [("helper[width: int", "width"), ("small[d", "d"), ("apart[width: int", "width")]
 )
 def test_a_word_of_a_line_that_is_read_does_not_matter(tmp_path: Path, text: str, word: str) -> None:
-    """Such as the name of a charge, whose meaning no other line can change."""
+    """Such as the name of an auxiliary loss, whose meaning no other line can change."""
     files = {"main.arch": HELPER + MAIN.replace("    LINE\n", "") + READ.replace("width", word)}
     assert refusal(tmp_path, files, "main.arch", text, word) is None
     assert refusal(tmp_path, files, "main.arch", "(h: seq[n, d]) -> seq[n, d] {\n    v", "h") is not None

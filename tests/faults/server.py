@@ -91,9 +91,8 @@ def _become(request: Any, report: Report) -> None:
 def _carry_out(arguments: list[str]) -> None:
     """Runs a command line, or fetches a file: `!fetch URL DIGEST`."""
     if arguments[0] == "!fetch":
-        from archlang.data.digests import Digest
         from archlang.data.fetch import fetch
-        from archlang.data.registry import OfficialFile
+        from archlang.data.registry import Digest, OfficialFile
 
         _, url, digest = arguments
         fetch(OfficialFile("faults", "text", url, Digest.parse(digest), None, "none"))

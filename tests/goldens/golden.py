@@ -1,6 +1,7 @@
 """Shared parts of the golden tests: a file of arrays, and a program in archlang with its weights."""
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,21 +14,30 @@ import archlang
 from archlang.backend.architecture import Architecture
 from archlang.names.library import library_file
 
+Weights = dict[str, str | Tensor]
+"""the name of an array or a tensor made of arrays, for each parameter"""
+
+
+def library_path(name: str) -> Path:
+    path = library_file(f"archlang.models.{name}")
+    assert path is not None
+    return path
+
 
 def page(name: str) -> str:
     """Returns the text of a page of the library's models."""
-    path = library_file(f"archlang.models.{name}")
-    assert path is not None
-    return path.read_text(encoding="utf-8")
+    return library_path(name).read_text(encoding="utf-8")
 
 
 class Golden:
-    """The arrays of one golden file as tensors; floating-point arrays are converted to `dtype`."""
+    """The arrays of one golden file as tensors; floating-point arrays are converted to `dtype`. A name has one tensor,
+    so that gradients can be asked for by name; inputs (`in.`) and parameters (`p.`, `p_`) require them."""
 
     def __init__(self, path: Path, arrays: Mapping[str, np.ndarray], dtype: torch.dtype) -> None:
         self.path = path
         self.arrays = dict(arrays)
         self.dtype = dtype
+        self._tensors: dict[str, Tensor] = {}
 
     @property
     def name(self) -> str:
@@ -37,73 +47,96 @@ class Golden:
         return name in self.arrays
 
     def __getitem__(self, name: str) -> Tensor:
-        array = torch.from_numpy(self.arrays[name])
-        return array.to(self.dtype) if array.is_floating_point() else array
+        if name not in self._tensors:
+            array = torch.from_numpy(self.arrays[name])
+            if array.is_floating_point():
+                array = array.to(self.dtype).requires_grad_(name.startswith(("in.", "p.", "p_")))
+            self._tensors[name] = array
+        return self._tensors[name]
 
     def number(self, name: str) -> int:
         return int(self.arrays[name])
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The settings of the case, stored as JSON."""
+        settings: dict[str, Any] = json.loads(str(self.arrays["cfg"]))
+        return settings
 
     def names(self, prefix: str) -> list[str]:
         """Returns the names that begin with `prefix`, without the prefix."""
         return [name.removeprefix(prefix) for name in self.arrays if name.startswith(prefix)]
 
+    def gradients(self, objective: Tensor, names: Iterable[str], given: Mapping[str, Tensor] = {}) -> dict[str, Tensor]:
+        """Returns the gradients in `given` tensors, or in arrays named without `p.` or `in.`; zeros where none is."""
+        starts = ("p.", "in.", "")
+        leaves = {
+            name: given[name] if name in given else next(self[start + name] for start in starts if start + name in self)
+            for name in names
+        }
+        gradients = torch.autograd.grad(
+            objective, list(leaves.values()), retain_graph=True, allow_unused=True, materialize_grads=True
+        )
+        return dict(zip(leaves, gradients, strict=True))
+
 
 class Program:
-    """A program compiled from its text, with the weights of a golden file.
+    """A program compiled from its text, with weights that are functions of the arrays of a golden file.
 
-    `weights` maps every parameter of the module (`ndr_layer.attention.query.weight`) to the name of its array, or to a
-    tensor made of several arrays. It must name exactly the module's parameters, so no parameter keeps its random
-    initial value."""
+    `weights` must name exactly the module's parameters (`ndr_layer.attention.query.weight`), so no parameter keeps its
+    random initial value."""
 
     def __init__(
-        self,
-        text: str,
-        golden: Golden,
-        weights: Mapping[str, str | Tensor],
-        folder: Path,
-        model: str | None = None,
+        self, text: str, golden: Golden, weights: Mapping[str, str | Tensor], folder: Path, model: str | None = None,
         **statics: Any,
-    ) -> None:
+    ) -> None:  # fmt: skip
         path = folder / "program.arch"
         path.write_text(text, encoding="utf-8")
-        self.golden = golden
         self.module: Architecture = archlang.load(path, model, **statics).to(golden.dtype).eval()
-        parameters = dict(self.module.named_parameters())
-        assert set(weights) == set(parameters), sorted(set(weights) ^ set(parameters))
-        self.arrays: dict[str, str] = {}
-        for name, source in weights.items():
-            parameter = parameters[name]
-            array = golden[source] if isinstance(source, str) else source
-            assert array.numel() == parameter.numel(), f"{name}: {tuple(parameter.shape)} of {tuple(array.shape)}"
-            parameter.data.copy_(array.reshape(parameter.shape))
-            if isinstance(source, str):
-                self.arrays[name] = source
+        set_weights(self.module, golden, weights)
 
     def __call__(self, *fields: Tensor, **lengths: Tensor) -> Tensor:
         """Runs the module; `lengths` by field name."""
         result: Tensor = self.module(*fields, lengths=lengths or None)
         return result
 
-    def close(self, actual: Tensor, name: str, tolerance: float, where: Tensor | None = None) -> None:
-        """Asserts that a result equals an array of the file; see the function `close`."""
-        close(self.golden, actual, name, tolerance, where)
 
-    def gradients(self, objective: Tensor, extra: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """Returns the gradients by array name, and those of the `extra` leaves; zeros if a leaf has no gradient. An
-        array that several parameters use gets the sum of their gradients."""
-        leaves = {name: parameter for name, parameter in self.module.named_parameters() if name in self.arrays}
-        tensors = [*leaves.values(), *extra.values()]
-        gradients = torch.autograd.grad(objective, tensors, allow_unused=True, materialize_grads=True)
-        result: dict[str, Tensor] = {}
-        for name, gradient in zip([*(self.arrays[name] for name in leaves), *extra], gradients, strict=True):
-            result[name] = result[name] + gradient.reshape(result[name].shape) if name in result else gradient
-        return result
+def set_weights(module: Architecture, golden: Golden, weights: Mapping[str, str | Tensor]) -> None:
+    """Puts tensors into the places of a module's parameters, as `torch.func.functional_call` does for one call:
+    gradients are those of the golden arrays."""
+    parameters = dict(module.named_parameters())
+    assert set(weights) == set(parameters), sorted(set(weights) ^ set(parameters))
+    for name, parameter in parameters.items():
+        source = weights[name]
+        array = golden[source] if isinstance(source, str) else source
+        assert array.numel() == parameter.numel(), f"{name}: {tuple(parameter.shape)} of {tuple(array.shape)}"
+        owner, _, own = name.rpartition(".")
+        module.get_submodule(owner)._parameters[own] = array.reshape(parameter.shape)  # type: ignore[assignment]
+
+
+# The names of a file are patterns with a place for `w` or `b`.
+
+
+def pair(ours: str, theirs: str, letters: Sequence[str] = "wb") -> Weights:
+    """Returns the weight and the bias of a linear map or a norm."""
+    return {f"{ours}.{kind}": theirs.format(letter) for kind, letter in zip(("weight", "bias"), letters, strict=True)}
+
+
+def cell(ours: str, theirs: str) -> Weights:
+    """Returns the weights of a step that maps its input by `linear` and its state by `linear_2`."""
+    return pair(f"{ours}.linear", f"{theirs}_ih") | pair(f"{ours}.linear_2", f"{theirs}_hh")
+
+
+def network(ours: str, theirs: str, ending: str = "_l0") -> Weights:
+    """Returns the weights of a layer of torch's recurrent networks."""
+    kinds = [(kind, way) for kind in ("weight", "bias") for way in ("ih", "hh")]
+    return {f"{ours}.{kind}_{way}{ending}": f"{theirs.format(kind[0])}_{way}" for kind, way in kinds}
 
 
 def close(golden: Golden, actual: Tensor, name: str, tolerance: float, where: Tensor | None = None) -> None:
     """Asserts that a result equals an array of the file to an absolute tolerance, at the positions where `where` is
     true. Positions where the array is NaN are skipped: the results at added padding are unknown."""
-    expected = golden[name]
+    expected = golden[name].detach()
     assert actual.numel() == expected.numel(), f"{name}: {tuple(actual.shape)} instead of {tuple(expected.shape)}"
     actual = actual.detach().reshape(expected.shape)
     if where is not None:
@@ -121,12 +154,10 @@ def relatively_close(golden: Golden, actual: Tensor, name: str, tolerance: float
 
 
 def gradients_close(
-    golden: Golden, objective: Tensor, leaves: Mapping[str, Tensor], prefix: str = "grad.", tolerance: float = 2e-5
+    golden: Golden, objective: Tensor, prefix: str = "grad.", tolerance: float = 2e-5, given: Mapping[str, Tensor] = {}
 ) -> None:
-    """Asserts that the gradients of an objective in leaves equal the arrays of the file with their names."""
-    names = [name for name in golden.names(prefix) if name in leaves]
+    """Asserts that the gradients of an objective equal the arrays of the file with their names."""
+    names = golden.names(prefix)
     assert names
-    sources = [leaves[name] for name in names]
-    gradients = torch.autograd.grad(objective, sources, allow_unused=True, materialize_grads=True, retain_graph=True)
-    for name, gradient in zip(names, gradients, strict=True):
+    for name, gradient in golden.gradients(objective, names, given).items():
         relatively_close(golden, gradient, f"{prefix}{name}", tolerance)

@@ -1,95 +1,35 @@
 """The golden arrays of the baselines of the tables of NDR and PANM, against pages of the library."""
 
-import json
-from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from tests.goldens.golden import Golden, Program, close, relatively_close
+from tests.goldens.golden import Golden, Program, Weights, cell, close, gradients_close, network, pair
 
 TOLERANCE = 2e-5
 CASES = ("case0", "case1")
 
 
-class Part(NamedTuple):
-    """Rows and columns of an array that one parameter holds, less `base`."""
-
-    array: str
-    rows: slice = slice(None)
-    columns: slice = slice(None)
-    base: float = 0.0
-
-    def of(self, array: Tensor) -> Tensor:
-        return array[self.rows, self.columns] if array.ndim > 1 else array[self.rows]
+def linear(ours: str, theirs: str) -> Weights:
+    return pair(ours, f"{theirs}.{{}}")
 
 
-Parts = Mapping[str, str | Part]
-
-
-def sizes_of(golden: Golden) -> dict[str, int]:
-    """Returns the sizes of the case."""
-    sizes: dict[str, int] = json.loads(str(golden.arrays["cfg"]))
-    return sizes
-
-
-def linear(ours: str, theirs: str, bias: bool = True) -> dict[str, str | Part]:
-    weights: dict[str, str | Part] = {f"{ours}.weight": f"{theirs}.w"}
-    return weights | ({f"{ours}.bias": f"{theirs}.b"} if bias else {})
-
-
-def cell(ours: str, theirs: str) -> dict[str, str | Part]:
-    """Returns the weights of a step that maps its input by `linear` and its state by `linear_2`."""
-    weights: dict[str, str | Part] = {}
-    for name, ending in (("linear", "ih"), ("linear_2", "hh")):
-        weights[f"{ours}.{name}.weight"] = f"{theirs}.w_{ending}"
-        weights[f"{ours}.{name}.bias"] = f"{theirs}.b_{ending}"
-    return weights
-
-
-def network(ours: str, theirs: str) -> dict[str, str | Part]:
-    """Returns the weights of torch's recurrent network of one layer."""
-    return {
-        f"{ours}.{kind}_{way}_l0": f"{theirs}.{kind[0]}_{way}" for kind in ("weight", "bias") for way in ("ih", "hh")
-    }
-
-
-def program_of(text: str, golden: Golden, parts: Parts, folder: Path, **statics: object) -> tuple[Program, Parts]:
-    """Returns the program with the weights of the file."""
-    weights = {
-        name: part if isinstance(part, str) else part.of(golden[part.array]) - part.base for name, part in parts.items()
-    }
-    return Program(text, golden, weights, folder, "program", **statics), parts
-
-
-def compare_gradients(golden: Golden, case: str, program: tuple[Program, Parts], loss: Tensor) -> None:
+def compare_gradients(golden: Golden, case: str, loss: Tensor) -> None:
     """Compares the loss and the gradient of every array that has one."""
     close(golden, loss, f"{case}loss", TOLERANCE)
-    module = program[0].module
-    gradients = torch.autograd.grad(loss, list(module.parameters()), materialize_grads=True)
-    arrays: dict[str, Tensor] = {}
-    for (name, parameter), gradient in zip(module.named_parameters(), gradients, strict=True):
-        part = program[1][name]
-        part = Part(part) if isinstance(part, str) else part
-        array = arrays.setdefault(part.array, torch.zeros_like(golden[part.array]))
-        target = part.of(array)
-        assert target.numel() == parameter.numel()
-        target += gradient.reshape(target.shape)
-    for name in golden.names(f"{case}grad."):
-        relatively_close(golden, arrays[f"p.{name}"], f"{case}grad.{name}", TOLERANCE)
+    gradients_close(golden, loss, f"{case}grad.")
 
 
-def compare(golden: Golden, case: str, program: tuple[Program, Parts]) -> None:
+def compare(golden: Golden, case: str, program: Program) -> None:
     """Compares logits, loss and gradients of a case in which blank inputs follow the inputs."""
     x, length, target = (golden[f"{case}.{name}"] for name in ("x", "len", "target"))
-    logits = program[0](x, target.clamp(min=0), x=length + 2, target=length)
+    logits = program(x, target.clamp(min=0), x=length + 2, target=length)
     real = target >= 0
     close(golden, logits, f"{case}.logits", TOLERANCE, real)
-    compare_gradients(golden, f"{case}.", program, F.cross_entropy(logits[real], target[real]))
+    compare_gradients(golden, f"{case}.", F.cross_entropy(logits[real], target[real]))
 
 
 def page(module: str, call: str, *, blank: str = "zeros[e](target)") -> str:
@@ -105,27 +45,27 @@ model program[e: int, hidden: int, slots = 0, d = 0, heads = 0, ff = 0, layers =
 
 
 def statics_of(golden: Golden) -> dict[str, int]:
-    sizes = sizes_of(golden)
+    sizes = golden.settings
     return {"e": golden["case0.x"].shape[2], "vocab": sizes["V"], "hidden": sizes["H"]}
 
 
 @pytest.mark.goldens("baselines", "lstm")
 @pytest.mark.parametrize("case", CASES)
 def test_an_lstm_that_starts_from_a_learned_state(golden: Golden, case: str, folder: Path) -> None:
-    parts = cell("lstm_answers.cell", "p.lstm") | linear("linear", "p.out")
+    parts = cell("lstm_answers.cell", "p.lstm.{}") | linear("linear", "p.out")
     parts |= {"lstm_answers.learned.weight": "p.h0", "lstm_answers.learned_2.weight": "p.c0"}
     text = page("attentive_decoders", "lstm_answers[hidden]")
-    compare(golden, case, program_of(text, golden, parts, folder, **statics_of(golden)))
+    compare(golden, case, Program(text, golden, parts, folder, "program", **statics_of(golden)))
 
 
-def attentive(golden: Golden) -> dict[str, str | Part]:
+def attentive(golden: Golden) -> Weights:
     """Returns the weights of `attentive_answers`."""
-    own, h = "attentive_answers", sizes_of(golden)["H"]
-    parts = linear(f"{own}.linear", "p.emb") | linear("linear", "p.out") | cell(f"{own}.cell", "p.dec")
-    parts |= network(f"{own}.gru_from_zero.gru", "p.enc.f") | network(f"{own}.gru_from_zero_2.gru", "p.enc.b")
+    own, h = "attentive_answers", golden.settings["H"]
+    parts = linear(f"{own}.linear", "p.emb") | linear("linear", "p.out") | cell(f"{own}.cell", "p.dec.{}")
+    parts |= network(f"{own}.gru_from_zero.gru", "p.enc.f.{}") | network(f"{own}.gru_from_zero_2.gru", "p.enc.b.{}")
     if "p.att.w" in golden:
-        parts[f"{own}.query.weight"] = Part("p.att.w", columns=slice(h))
-        parts[f"{own}.key.weight"] = Part("p.att.w", columns=slice(h, None))
+        parts[f"{own}.query.weight"] = golden["p.att.w"][:, :h]
+        parts[f"{own}.key.weight"] = golden["p.att.w"][:, h:]
         parts |= {f"{own}.key.bias": "p.att.b", f"{own}.score.weight": "p.att.v"}
     if "p.loc.w" in golden:
         parts |= linear(f"{own}.place", "p.loc")
@@ -139,43 +79,42 @@ def test_attention_by_content_by_location_and_by_both(golden: Golden, case: str,
     placed += ", slots = slots" if "p.loc.w" in golden else ""
     statics = statics_of(golden) | ({"slots": len(golden["p.loc.w"])} if "p.loc.w" in golden else {})
     text = page("attentive_decoders", f"attentive_answers[hidden{placed}]")
-    compare(golden, case, program_of(text, golden, attentive(golden), folder, **statics))
+    compare(golden, case, Program(text, golden, attentive(golden), folder, "program", **statics))
 
 
 @pytest.mark.goldens("baselines", "location_attention")
 @pytest.mark.parametrize("case", CASES)
 def test_attention_to_places_of_the_program_of_sam(golden: Golden, case: str, folder: Path) -> None:
     own = "located_answers"
-    parts = linear(f"{own}.linear", "p.emb") | linear("linear", "p.out") | cell(f"{own}.cell", "p.dec")
-    parts |= network(f"{own}.gru_from_zero.gru", "p.enc") | linear(f"{own}.read", "p.dec_emb")
+    parts = linear(f"{own}.linear", "p.emb") | linear("linear", "p.out") | cell(f"{own}.cell", "p.dec.{}")
+    parts |= network(f"{own}.gru_from_zero.gru", "p.enc.{}") | linear(f"{own}.read", "p.dec_emb")
     parts |= linear(f"{own}.place", "p.loc") | linear(f"{own}.combine", "p.combine")
     text = page("attentive_decoders", "located_answers[hidden, slots]", blank="zeros[vocab](target)")
     statics = statics_of(golden) | {"slots": len(golden["p.loc.w"])}
-    compare(golden, case, program_of(text, golden, parts, folder, **statics))
+    compare(golden, case, Program(text, golden, parts, folder, "program", **statics))
 
 
 @pytest.mark.goldens("baselines", "transformer")
 @pytest.mark.parametrize("case", CASES)
 def test_a_transformer_that_reads_blank_inputs(golden: Golden, case: str, folder: Path) -> None:
-    sizes = sizes_of(golden)
+    sizes = golden.settings
     layers = len({name.split(".")[0] for name in golden.names("p.l")})
     d = sizes["D"]
     own = "transformer_answers"
     parts = linear(f"{own}.linear", "p.emb") | linear("linear", "p.out")
     for layer in range(layers):
         ours, theirs = f"{own}.stack.{layer}.biased_layer", f"p.l{layer}"
-        for place, name in enumerate(("linear", "linear_2", "linear_3")):
-            rows = slice(place * d, (place + 1) * d)
-            parts[f"{ours}.{name}.weight"] = Part(f"{theirs}.w_qkv", rows)
-            parts[f"{ours}.{name}.bias"] = Part(f"{theirs}.b_qkv", rows)
+        for kind in ("weight", "bias"):
+            thirds = golden[f"{theirs}.{kind[0]}_qkv"].chunk(3)
+            names = [f"{ours}.{name}.{kind}" for name in ("linear", "linear_2", "linear_3")]
+            parts |= zip(names, thirds, strict=True)
         parts |= linear(f"{ours}.linear_4", f"{theirs}.wo")
         parts |= linear(f"{ours}.feedforward.hidden", f"{theirs}.ff1")
         parts |= linear(f"{ours}.feedforward.output", f"{theirs}.ff2")
-        for norm, name in (("norm", "ln1"), ("norm_2", "ln2")):
-            parts |= {f"{ours}.{norm}.weight": f"{theirs}.{name}.g", f"{ours}.{norm}.bias": f"{theirs}.{name}.b"}
+        parts |= pair(f"{ours}.norm", f"{theirs}.ln1.{{}}", "gb") | pair(f"{ours}.norm_2", f"{theirs}.ln2.{{}}", "gb")
     text = page("attentive_decoders", "transformer_answers[d, heads, ff, layers]")
     statics = statics_of(golden) | {"d": d, "heads": sizes["nh"], "ff": sizes["ff"], "layers": layers}
-    compare(golden, case, program_of(text, golden, parts, folder, **statics))
+    compare(golden, case, Program(text, golden, parts, folder, "program", **statics))
 
 
 NDR = """
@@ -186,19 +125,19 @@ model program[hidden: int, embedding: int, layers: int](x: tokens[n]) -> logits[
 """
 
 
-def compare_classes(golden: Golden, program: tuple[Program, Parts], end: bool, logits: str = "logits") -> None:
+def compare_classes(golden: Golden, program: Program, end: bool, logits: str = "logits") -> None:
     """Compares a classifier of the tokens; with `end`, of the tokens and an end token, the last of the embedding."""
     length = golden["len"]
     tokens = F.pad(golden["tokens"], (0, 1))
     tokens[torch.arange(len(length)), length] = len(golden["p.emb"]) - 1
-    y = program[0](tokens, x=length + end)
+    y = program(tokens, x=length + end)
     close(golden, y, logits, TOLERANCE)
     if logits == "logits":
-        compare_gradients(golden, "", program, F.cross_entropy(y, golden["target"]))
+        compare_gradients(golden, "", F.cross_entropy(y, golden["target"]))
 
 
 def ndr_statics(golden: Golden) -> dict[str, int]:
-    sizes = sizes_of(golden)
+    sizes = golden.settings
     names = {"hidden": "H", "embedding": "E", "layers": "layers", "classes": "classes"}
     return {ours: sizes[theirs] for ours, theirs in names.items()} | {"vocab": len(golden["p.emb"])}
 
@@ -206,35 +145,34 @@ def ndr_statics(golden: Golden) -> dict[str, int]:
 @pytest.mark.goldens("baselines", "lstm_ndr")
 def test_an_lstm_that_classifies_a_sequence(golden: Golden, folder: Path) -> None:
     parts = linear("linear", "p.out") | {"embed.weight": "p.emb"}
-    for layer in range(sizes_of(golden)["layers"]):
-        for kind, way in (("weight", "ih"), ("weight", "hh"), ("bias", "ih"), ("bias", "hh")):
-            parts[f"lstm.lstm.{kind}_{way}_l{layer}"] = f"p.lstm{layer}.{kind[0]}_{way}"
+    for layer in range(golden.settings["layers"]):
+        parts |= network("lstm.lstm", f"p.lstm{layer}.{{}}", f"_l{layer}")
     text = NDR.replace("READ", "last(lstm[hidden, layers](h))")
     # The program reads the end token too, but classifies by the state before it.
-    compare_classes(golden, program_of(text, golden, parts, folder, **ndr_statics(golden)), end=False)
+    compare_classes(golden, Program(text, golden, parts, folder, "program", **ndr_statics(golden)), end=False)
 
 
 @pytest.mark.goldens("baselines", "bilstm_ndr")
 @pytest.mark.parametrize(("reads", "logits"), [("misread", "logits"), ("last_layer", "logits_intended")])
 def test_a_bidirectional_lstm_that_classifies_a_sequence(golden: Golden, reads: str, logits: str, folder: Path) -> None:
     parts = linear("linear", "p.out") | {"embed.weight": "p.emb"}
-    for layer in range(sizes_of(golden)["layers"]):
+    for layer in range(golden.settings["layers"]):
         for ours, theirs in (("forward", "f"), ("backward", "b")):
-            parts |= network(f"bilstm_final.{ours}_layers.{layer}", f"p.lstm{layer}.{theirs}")
+            parts |= network(f"bilstm_final.{ours}_layers.{layer}", f"p.lstm{layer}.{theirs}.{{}}")
     text = NDR.replace("READ", f"bilstm_final[hidden, layers, reads = {reads}](h)")
-    compare_classes(golden, program_of(text, golden, parts, folder, **ndr_statics(golden)), True, logits)
+    compare_classes(golden, Program(text, golden, parts, folder, "program", **ndr_statics(golden)), True, logits)
 
 
 @pytest.mark.goldens("baselines", "neural_stack")
 @pytest.mark.parametrize("case", CASES)
 def test_a_neural_stack(golden: Golden, case: str, folder: Path) -> None:
     own = "neural_stack"
-    parts = cell(f"{own}.cell", "p.lstm") | linear("linear", "p.out") | linear(f"{own}.output", "p.o")
+    parts = cell(f"{own}.cell", "p.lstm.{}") | linear("linear", "p.out") | linear(f"{own}.output", "p.o")
     for name in ("push", "pop", "value"):
         parts |= linear(f"{own}.{name}", f"p.{name}")
     text = page("neural_stack", "neural_stack[hidden, width]")
     statics = statics_of(golden) | {"width": len(golden["p.value.w"])}
-    compare(golden, case, program_of(text, golden, parts, folder, **statics))
+    compare(golden, case, Program(text, golden, parts, folder, "program", **statics))
 
 
 STACK = """
@@ -254,9 +192,7 @@ def test_a_stack_and_a_queue_that_are_pushed_and_popped_by_amounts(golden: Golde
     program = Program(STACK, golden, {}, folder, "program", d=value.shape[2], queue=kind == "queue")
     read = program(value, push, pop)
     close(golden, read, f"{kind}.read", TOLERANCE)
-    gradients = torch.autograd.grad((read * golden["probe"]).sum(), fields)
-    for name, gradient in zip(("value", "push", "pop"), gradients, strict=True):
-        relatively_close(golden, gradient, f"{kind}.grad_{name}", TOLERANCE)
+    gradients_close(golden, (read * golden["probe"]).sum(), f"{kind}.grad_")
 
 
 ESBN = """
@@ -272,19 +208,19 @@ ESBN_ONCE = ESBN.replace(", target: tokens[t]) -> logits[t, vocab]", ") -> logit
 )
 
 
-def binding(golden: Golden) -> Parts:
+def binding(golden: Golden) -> Weights:
     """Returns the weights of `emergent_symbols`."""
     own = "emergent_symbols"
-    parts = cell(f"{own}.bound_states.cell", "p.lstm") | linear("linear", "p.out")
+    parts = cell(f"{own}.bound_states.cell", "p.lstm.{}") | linear("linear", "p.out")
     for index, name in enumerate(("linear", "linear_2", "linear_3")):
         parts |= linear(f"{own}.{name}", f"p.enc{index + 1}")
     parts |= linear(f"{own}.bound_states.write", "p.key") | linear(f"{own}.bound_states.gate", "p.gate")
     parts |= {
-        f"{own}.bound_states.learned.weight": Part("p.conf.gain", base=1.0),
+        f"{own}.bound_states.learned.weight": golden["p.conf.gain"] - 1,
         f"{own}.bound_states.learned_2.weight": "p.conf.bias",
     }
     parts |= {
-        f"{own}.context_norm.learned.weight": Part("p.norm.gamma", base=1.0),
+        f"{own}.context_norm.learned.weight": golden["p.norm.gamma"] - 1,
         f"{own}.context_norm.learned_2.weight": "p.norm.beta",
     }
     return parts
@@ -293,11 +229,11 @@ def binding(golden: Golden) -> Parts:
 @pytest.mark.goldens("baselines", "esbn_seq")
 @pytest.mark.parametrize("case", CASES)
 def test_emergent_symbols_that_answer_symbol_by_symbol(golden: Golden, case: str, folder: Path) -> None:
-    compare(golden, case, program_of(ESBN, golden, binding(golden), folder, **binding_statics(golden)))
+    compare(golden, case, Program(ESBN, golden, binding(golden), folder, "program", **binding_statics(golden)))
 
 
 def binding_statics(golden: Golden) -> dict[str, int]:
-    sizes = sizes_of(golden)
+    sizes = golden.settings
     names = {"key": "K", "wide": "E1", "narrow": "E2", "width": "Z"}
     return statics_of(golden) | {ours: sizes[theirs] for ours, theirs in names.items()}
 
@@ -305,10 +241,10 @@ def binding_statics(golden: Golden) -> dict[str, int]:
 @pytest.mark.goldens("baselines", "esbn")
 @pytest.mark.parametrize("case", CASES)
 def test_emergent_symbols_that_answer_once(golden: Golden, case: str, folder: Path) -> None:
-    program = program_of(ESBN_ONCE, golden, binding(golden), folder, **binding_statics(golden))
-    logits = program[0](golden[f"{case}.x"], x=golden[f"{case}.len"])
+    program = Program(ESBN_ONCE, golden, binding(golden), folder, "program", **binding_statics(golden))
+    logits = program(golden[f"{case}.x"], x=golden[f"{case}.len"])
     close(golden, logits, f"{case}.logits", TOLERANCE)
-    compare_gradients(golden, f"{case}.", program, F.cross_entropy(logits, golden[f"{case}.target"]))
+    compare_gradients(golden, f"{case}.", F.cross_entropy(logits, golden[f"{case}.target"]))
 
 
 POINTED = """
@@ -324,10 +260,12 @@ model program[e: int, hidden: int](x: seq[n, e], target: tokens[t]) -> logits[t,
 @pytest.mark.parametrize("case", CASES)
 def test_pointers_that_weigh_symbols(golden: Golden, case: str, folder: Path) -> None:
     own = "pointed"
-    parts = linear(f"{own}.linear", "p.emb") | cell(f"{own}.lstm_states.cell", "p.enc") | cell(f"{own}.cell", "p.dec")
+    parts = cell(f"{own}.lstm_states.cell", "p.enc.{}") | cell(f"{own}.cell", "p.dec.{}")
+    parts |= linear(f"{own}.linear", "p.emb")
+    parts |= linear(f"{own}.linear", "p.emb")
     parts |= {f"{own}.linear_2.weight": "p.att.w1", f"{own}.linear_3.weight": "p.att.w2"}
     parts |= {f"{own}.linear_4.weight": "p.att.v"}
-    compare(golden, case, program_of(POINTED, golden, parts, folder, **statics_of(golden)))
+    compare(golden, case, Program(POINTED, golden, parts, folder, "program", **statics_of(golden)))
 
 
 VISITED = """
@@ -342,26 +280,25 @@ model program[e: int, d: int, hidden: int, layers: int, both: bool](x: seq[n, e]
 @pytest.mark.goldens("baselines", "ptrnet", "ptrnet_bi")
 @pytest.mark.parametrize("case", CASES)
 def test_pointers_that_visit_each_point_once(golden: Golden, case: str, folder: Path) -> None:
-    sizes = sizes_of(golden)
+    sizes = golden.settings
     own = "visited"
     parts = linear("linear", "p.emb") | linear(f"{own}.query", "p.att.q") | linear(f"{own}.linear", "p.att.k")
     parts |= linear(f"{own}.combine", "p.dec.out")
     parts |= {f"{own}.score.weight": "p.att.v", f"{own}.learned.weight": "p.dec.x0"}
-    for name, theirs in (("linear", "in"), ("linear_2", "rec")):
-        parts |= linear(f"{own}.cell.{name}", f"p.dec.{theirs}")
+    parts |= linear(f"{own}.cell.linear", "p.dec.in") | linear(f"{own}.cell.linear_2", "p.dec.rec")
     for layer in range(sizes["layers"]):
         encoder = f"{own}.encoder_states" if layer == 0 else f"{own}.stack.{layer - 1}.encoder_states"
-        parts |= cell(f"{encoder}.lstm_states.cell", f"p.enc{layer}.f")
+        parts |= cell(f"{encoder}.lstm_states.cell", f"p.enc{layer}.f.{{}}")
         if sizes["bidir"]:
-            parts |= cell(f"{encoder}.lstm_states_2.cell", f"p.enc{layer}.b")
+            parts |= cell(f"{encoder}.lstm_states_2.cell", f"p.enc{layer}.b.{{}}")
     statics = {"e": golden["p.emb.w"].shape[1], "d": sizes["E"], "hidden": sizes["H"], "layers": sizes["layers"]}
-    program = program_of(VISITED, golden, parts, folder, both=bool(sizes["bidir"]), **statics)
+    program = Program(VISITED, golden, parts, folder, "program", both=bool(sizes["bidir"]), **statics)
     x, length, target = (golden[f"{case}.{name}"] for name in ("x", "len", "target"))
-    probs = program[0](x, x=length)[..., 0]
+    probs = program(x, x=length)[..., 0]
     real = target >= 0
     close(golden, probs, f"{case}.probs", TOLERANCE)
     loss = torch.cat(
         [F.cross_entropy(p[:n, :n], t[:n], reduction="none") for p, n, t in zip(probs, length, target, strict=True)]
     )
     assert real.sum() == len(loss)
-    compare_gradients(golden, f"{case}.", program, loss.mean())
+    compare_gradients(golden, f"{case}.", loss.mean())

@@ -18,7 +18,6 @@ import archlang
 from archlang.backend.architecture import Architecture
 from archlang.blocks.positions import sinusoid
 from archlang.blocks.relative_attention import RelativeAttention
-from archlang.names.library import library_file
 from archlang.tasks.kit.metrics import tally
 from archlang.tasks.kit.ragged import Ragged
 from archlang.tasks.kit.split import Split
@@ -27,7 +26,7 @@ from archlang.tasks.scan import commands, published_iid
 from archlang.tasks.scan import read as command
 from archlang.train.loss import Smoothing
 from tests.goldens.files import HERE, reference_file
-from tests.goldens.golden import Golden, Program, close, page
+from tests.goldens.golden import Golden, Program, Weights, close, library_path, page, pair
 from tests.train.settings_of_a_run import SETTINGS
 
 TOLERANCE = 2e-5
@@ -39,19 +38,10 @@ Config = Mapping[str, Any]  # Any: JSON
 # Whole models
 
 
-def config(golden: Golden) -> Config:
-    values: Config = json.loads(str(golden.arrays["cfg"]))
-    return values
-
-
-def weights_of(cfg: Config) -> dict[str, str | Tensor]:
+def weights_of(cfg: Config) -> Weights:
     """Returns the array in a golden file of each parameter of `seq2seq`."""
     relative = cfg["relative"]
-    weights: dict[str, str | Tensor] = {
-        "read.weight": "p.src_emb",
-        "table.weight": "p.tgt_emb",
-        "unembed.bias": "p.out.b",
-    }
+    weights: Weights = {"read.weight": "p.src_emb", "table.weight": "p.tgt_emb", "unembed.bias": "p.out.b"}
     for layer in range(1 if cfg["universal"] else cfg["layers"]):
         stack = "" if cfg["universal"] else f"stack.{layer}."
         for side, norms, short in (("encoder", 2, "enc"), ("decoder", 3, "dec")):
@@ -66,18 +56,16 @@ def weights_of(cfg: Config) -> dict[str, str | Tensor]:
                 weights[f"{ours}.relative_attention.position.weight"] = f"{theirs}.self.r"
                 weights[f"{ours}.relative_attention.content_bias"] = f"{theirs}.self.u"
                 weights[f"{ours}.relative_attention.position_bias"] = f"{theirs}.self.w"
-            for layer_of, array in (("hidden", "ff1"), ("output", "ff2")):
-                weights[f"{ours}.feedforward.{layer_of}.weight"] = f"{theirs}.{array}.w"
-                weights[f"{ours}.feedforward.{layer_of}.bias"] = f"{theirs}.{array}.b"
+            weights |= pair(f"{ours}.feedforward.hidden", f"{theirs}.ff1.{{}}")
+            weights |= pair(f"{ours}.feedforward.output", f"{theirs}.ff2.{{}}")
             for index in range(1, norms + 1):
                 norm = "norm" if index == 1 else f"norm_{index}"
-                weights[f"{ours}.{norm}.weight"] = f"{theirs}.ln{index}.g"
-                weights[f"{ours}.{norm}.bias"] = f"{theirs}.ln{index}.b"
+                weights |= pair(f"{ours}.{norm}", f"{theirs}.ln{index}.{{}}", "gb")
     return weights
 
 
 def program_of(golden: Golden, folder: Path) -> Program:
-    cfg = config(golden)
+    cfg = golden.settings
     statics = {name: cfg[name] for name in ("d", "heads", "ff", "layers", "universal", "relative")}
     statics |= {"words": len(golden["p.src_emb"]), "vocab": len(golden["p.tgt_emb"]), "scaling": SCALINGS[cfg["scale"]]}
     return Program(page("seq2seq"), golden, weights_of(cfg), folder, "seq2seq", **statics)
@@ -85,7 +73,7 @@ def program_of(golden: Golden, folder: Path) -> Program:
 
 def source(golden: Golden) -> tuple[Tensor, Tensor]:
     """Returns [SOS] words [EOS], and the lengths."""
-    cfg, words, lengths = config(golden), golden["src"], golden["src_len"]
+    cfg, words, lengths = golden.settings, golden["src"], golden["src_len"]
     framed = torch.zeros(len(words), words.shape[1] + 2, dtype=torch.int64)
     framed[:, 0], framed[:, 1:-1] = cfg["src_sos"], words
     framed[torch.arange(len(words)), lengths + 1] = cfg["src_eos"]
@@ -94,7 +82,7 @@ def source(golden: Golden) -> tuple[Tensor, Tensor]:
 
 def shifted(golden: Golden, labels: Tensor) -> Tensor:
     """Returns the input of the decoder for each label."""
-    return F.pad(labels, (1, -1), value=config(golden)["tgt_sos_eos"])
+    return F.pad(labels, (1, -1), value=golden.settings["tgt_sos_eos"])
 
 
 def scored(golden: Golden) -> Tensor:
@@ -117,11 +105,10 @@ def test_answers_losses_and_gradients_with_teacher_forcing(golden: Golden, folde
     # With the target's lengths, which mask its padding, the decoder's real positions are the same.
     masked = program(words, shifted(golden, labels), source=lengths, target=golden["tgt_len"] + 1)
     close(golden, masked, "tf_logits", TOLERANCE, here)
-    gradients = program.gradients(F.cross_entropy(logits[here], labels[here]), {})
-    names = golden.names("gnorm.")
-    assert {f"p.{name}" for name in names} == set(gradients)
-    for name in names:
-        flat = gradients[f"p.{name}"].flatten()
+    gradients = golden.gradients(F.cross_entropy(logits[here], labels[here]), golden.names("gnorm."))
+    assert set(gradients) == set(golden.names("p."))
+    for name, gradient in gradients.items():
+        flat = gradient.flatten()
         norm = golden[f"gnorm.{name}"].item()
         projection = flat @ torch.cos(torch.arange(len(flat), dtype=flat.dtype))
         assert flat.norm().item() == pytest.approx(norm, rel=TOLERANCE, abs=2e-6), name
@@ -131,7 +118,7 @@ def test_answers_losses_and_gradients_with_teacher_forcing(golden: Golden, folde
 @whole_models
 @pytest.mark.parametrize("cache", [True, False], ids=["cached", "recomputed"])
 def test_decoding_equals_the_program(golden: Golden, folder: Path, cache: bool) -> None:
-    program, stop = program_of(golden, folder), config(golden)["tgt_sos_eos"]
+    program, stop = program_of(golden, folder), golden.settings["tgt_sos_eos"]
     words, lengths = source(golden)
     steps = int(golden["tgt_len"].max()) + 1
     # The program never stops before the length of the batch's longest target.
@@ -150,7 +137,7 @@ def test_decoding_equals_the_program(golden: Golden, folder: Path, cache: bool) 
 
 @whole_models
 def test_an_answer_is_correct_if_every_word_and_the_end_are_correct(golden: Golden) -> None:
-    stop = config(golden)["tgt_sos_eos"]
+    stop = golden.settings["tgt_sos_eos"]
 
     def ended(name: str, width: int) -> np.ndarray:
         """Returns the rows, each followed by stop tokens."""
@@ -179,9 +166,7 @@ model attend[heads: int, causal = false](x: seq[n, d]) -> seq[n, d] {
 
 def relative_program(golden: Golden, folder: Path, causal: bool) -> tuple[Program, RelativeAttention]:
     words = {"query": "q", "key": "k", "value": "v", "output": "o", "position": "r"}
-    weights: dict[str, str | Tensor] = {
-        f"relative_attention.{ours}.weight": f"p.{theirs}" for ours, theirs in words.items()
-    }
+    weights: Weights = {f"relative_attention.{ours}.weight": f"p.{theirs}" for ours, theirs in words.items()}
     weights |= {"relative_attention.content_bias": "p.u", "relative_attention.position_bias": "p.w"}
     d, heads = golden["p.q"].shape[1], golden.number("heads")
     program = Program(RELATIVE, golden, weights, folder, d=d, heads=heads, causal=causal)
@@ -288,8 +273,7 @@ WORDS = {
 def scan_model(variant: str) -> Architecture:
     """Returns a model of the size of SCAN: 15 words with [SOS] and [EOS], six actions and one token for both."""
     depth, positions, *scaling = variant.split("_")
-    path = library_file("archlang.models.seq2seq")
-    assert path is not None
+    path = library_path("seq2seq")
     return archlang.load(
         path,
         "seq2seq",

@@ -1,74 +1,48 @@
-"""Models of loops against the arrays of the authors' programs: looped transformers, Huginn, TRM and HRM.
-
-Each program runs with weights that are functions of the golden arrays, so that gradients are those of the arrays."""
+"""Models of loops against the arrays of the authors' programs: looped transformers, Huginn, TRM and HRM."""
 
 from collections.abc import Mapping, Sequence
 from math import sqrt
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from torch.func import functional_call
 
-import archlang
-from archlang.backend.architecture import Architecture
 from archlang.backend.runtime.carried_steps import CarriedStates
 from archlang.backend.runtime.loops import Repeat
 from archlang.backend.runtime.targets import judging
 from archlang.train.settings import stablemax_entropy
-from tests.goldens.golden import Golden, close, gradients_close
+from tests.goldens.golden import Golden, Program, Weights, close, gradients_close, pair
 
 TOLERANCE = 2e-5
-Weights = dict[str, Tensor]
 
 
-def load(folder: Path, text: str, weights: Mapping[str, Tensor], **sizes: Any) -> Architecture:
-    """Returns a module that needs exactly these weights; `sizes` are those of a task."""
-    path = folder / "program.arch"
-    path.write_text(text, encoding="utf-8")
-    module = archlang.load(path, **sizes)
-    shapes = {name: parameter.shape for name, parameter in module.named_parameters()}
-    assert {name: weight.shape for name, weight in weights.items()} == shapes
-    # In evaluation the number of steps is that of the program.
-    return module.to(next(iter(weights.values())).dtype).eval()
-
-
-def run(module: Architecture, weights: Mapping[str, Tensor], *fields: Tensor) -> Tensor:
-    """Returns the result of a module with other weights than its own."""
-    result: Tensor = functional_call(module, dict(weights), fields)
-    return result
-
-
-def leaves_of(golden: Golden) -> Weights:
-    return {name: golden[f"p.{name}"].requires_grad_() for name in golden.names("p.")}
+def leaves_of(golden: Golden) -> dict[str, Tensor]:
+    return {name: golden[f"p.{name}"] for name in golden.names("p.")}
 
 
 # Looped transformers
 
 
-def layer_of_gpt(p: Weights, layer: str, to: str) -> Weights:
-    d = p[f"{layer}.o.w"].shape[0]
-    weights = {f"{to}.norm.weight": p[f"{layer}.ln_1.g"], f"{to}.norm.bias": p[f"{layer}.ln_1.b"]}
-    for index, name in enumerate(("linear", "linear_2", "linear_3")):
-        rows = slice(index * d, (index + 1) * d)
-        weights |= {f"{to}.{name}.weight": p[f"{layer}.qkv.w"][rows], f"{to}.{name}.bias": p[f"{layer}.qkv.b"][rows]}
+def layer_of_gpt(golden: Golden, layer: str, to: str) -> Weights:
+    weights = pair(f"{to}.norm", f"p.{layer}.ln_1.{{}}", "gb") | pair(f"{to}.norm_2", f"p.{layer}.ln_2.{{}}", "gb")
+    for kind, letter in (("weight", "w"), ("bias", "b")):
+        parts = golden[f"p.{layer}.qkv.{letter}"].chunk(3)
+        weights |= zip([f"{to}.{name}.{kind}" for name in ("linear", "linear_2", "linear_3")], parts, strict=True)
     for name, source in (("linear_4", "o"), ("linear_5", "ff1"), ("linear_6", "ff2")):
-        weights |= {f"{to}.{name}.weight": p[f"{layer}.{source}.w"], f"{to}.{name}.bias": p[f"{layer}.{source}.b"]}
-    return weights | {f"{to}.norm_2.weight": p[f"{layer}.ln_2.g"], f"{to}.norm_2.bias": p[f"{layer}.ln_2.b"]}
+        weights |= pair(f"{to}.{name}", f"p.{layer}.{source}.{{}}")
+    return weights
 
 
 @pytest.mark.goldens("modern", "looped_*")
 def test_looped_transformer(golden: Golden, folder: Path) -> None:
     p, block = leaves_of(golden), "looped_transformer"
     slots, d = p["pos"].shape
-    weights = {"linear.weight": p["read_in.w"], "linear.bias": p["read_in.b"], f"{block}.positions.weight": p["pos"]}
+    weights = pair("linear", "p.read_in.{}") | {f"{block}.positions.weight": p["pos"]}
     for layer in range(golden.number("cfg.layers")):
-        weights |= layer_of_gpt(p, f"layer{layer}", f"{block}.stack.{layer}.gpt_layer")
-    weights |= {f"{block}.final.weight": p["ln_f.g"], f"{block}.final.bias": p["ln_f.b"]}
-    weights |= {f"{block}.readout.weight": p["read_out.w"], f"{block}.readout.bias": p["read_out.b"]}
+        weights |= layer_of_gpt(golden, f"layer{layer}", f"{block}.stack.{layer}.gpt_layer")
+    weights |= pair(f"{block}.final", "p.ln_f.{}", "gb") | pair(f"{block}.readout", "p.read_out.{}")
     injection = "product" if golden.name.endswith("mul") else "sum"
     settings = (
         f"1, {golden.number('cfg.heads')}, {p['layer0.ff1.b'].numel()}, {slots}, {golden.number('cfg.loops')}, "
@@ -80,15 +54,15 @@ def test_looped_transformer(golden: Golden, folder: Path) -> None:
         f"    return looped_transformer[{settings}](linear[{d}](x))\n}}\n"
     )
     prompt = torch.stack([xs, F.pad(ys[..., None], (0, xs.shape[-1] - 1))], 2).flatten(1, 2)
-    module = load(folder, text, weights)
-    with module.keeping_steps() as step_results:
-        last = run(module, weights, prompt)[:, 0::2, 0]
+    program = Program(text, golden, weights, folder)
+    with program.module.keeping_steps() as step_results:
+        last = program(prompt)[:, 0::2, 0]
     predictions = torch.stack([result[:, 0::2, 0] for result in step_results.values])
     close(golden, predictions, "out.pred", TOLERANCE)
     torch.testing.assert_close(last, predictions[-1], rtol=0, atol=1e-5)
     loss = (predictions - ys).square().mean()
     close(golden, loss, "obj.value", TOLERANCE)
-    gradients_close(golden, loss, p)
+    gradients_close(golden, loss)
 
 
 # Huginn
@@ -99,13 +73,15 @@ def in_halves(rows: Tensor, heads: int) -> Tensor:
     return rows.reshape(heads, len(rows) // heads // 2, 2, -1).transpose(1, 2).reshape(rows.shape)
 
 
-def sandwich(p: Weights, layer: str, to: str) -> Weights:
+def sandwich(p: Mapping[str, Tensor], layer: str, to: str) -> Weights:
     query, key, value = p[f"{layer}.qkv"].chunk(3)
     heads = p[f"{layer}.qk_bias"].shape[2]
     query_bias, key_bias = (in_halves(bias, heads) for bias in p[f"{layer}.qk_bias"].flatten(1))
     query, key = in_halves(query, heads), in_halves(key, heads)
     gate, up = p[f"{layer}.gate_up"].chunk(2)
-    weights = {f"{to}.rms_norm{'' if i == 1 else f'_{i}'}.weight": p[f"{layer}.norm{i}.g"] for i in range(1, 5)}
+    weights: Weights = {
+        f"{to}.rms_norm{'' if i == 1 else f'_{i}'}.weight": p[f"{layer}.norm{i}.g"] for i in range(1, 5)
+    }
     linears = (query, key, value, p[f"{layer}.o"], gate, up, p[f"{layer}.down"])
     weights |= {f"{to}.linear{'' if i == 0 else f'_{i + 1}'}.weight": weight for i, weight in enumerate(linears)}
     return weights | {f"{to}.linear.bias": query_bias, f"{to}.linear_2.bias": key_bias}
@@ -115,7 +91,7 @@ def sandwich(p: Weights, layer: str, to: str) -> Weights:
 def test_huginn(golden: Golden, folder: Path) -> None:
     p, block, d = leaves_of(golden), "recurrent_depth", golden.number("cfg.d")
     counts = {name: golden.number(f"cfg.{name}_layers") for name in ("prelude", "core", "coda")}
-    weights = {"table.weight": p["embed"], f"{block}.adapter.weight": p["adapter"]}
+    weights: Weights = {"table.weight": p["embed"], f"{block}.adapter.weight": p["adapter"]}
     weights[f"{block}.final.weight"] = p["ln_f.g"]
     for (name, count), stack in zip(counts.items(), ("stack", "stack_2", "stack_3"), strict=True):
         for layer in range(count):
@@ -131,14 +107,14 @@ def test_huginn(golden: Golden, folder: Path) -> None:
             f"    let table = embed[{d}, scaling = token_upscaling]\n    return unembed[table, bias = false]("
             f"recurrent_depth[{settings}, base = {float(golden.arrays['cfg.rope_base'])}](table(x), s))\n}}\n"
         )
-        return run(load(folder, text, weights, vocab=len(p["embed"])), weights, golden["in.ids"], golden["in.s0"])
+        return Program(text, golden, weights, folder, vocab=len(p["embed"]))(golden["in.ids"], golden["in.s0"])
 
     gradient_steps = golden.number("cfg.steps_grad")
     logits = logits_after(golden.number("cfg.steps_no_grad") + gradient_steps, gradient_steps)
     close(golden, logits, "out.logits", TOLERANCE)
     loss = F.cross_entropy(logits.flatten(0, 1), golden["in.labels"].flatten(), ignore_index=-100)
     close(golden, loss, "out.loss", TOLERANCE)
-    gradients_close(golden, loss, p)
+    gradients_close(golden, loss)
     for name in golden.names("eval.r"):
         close(golden, logits_after(int(name.partition(".")[0]), 0), f"eval.r{name}", TOLERANCE)
 
@@ -152,7 +128,7 @@ def interleaved(rows: Tensor, heads: int) -> Tensor:
     return rows.view(heads, 2, width // heads // 2, d).transpose(1, 2).reshape(width, d)
 
 
-def reasoning(p: Weights, layer: str, to: str, heads: int) -> Weights:
+def reasoning(p: Mapping[str, Tensor], layer: str, to: str, heads: int) -> Weights:
     query, key, value = p[f"{layer}.qkv"].chunk(3)
     gate, up = p[f"{layer}.gate_up"].chunk(2)
     return {
@@ -166,7 +142,7 @@ def reasoning(p: Weights, layer: str, to: str, heads: int) -> Weights:
     }
 
 
-def mixing(p: Weights, layer: str, to: str) -> Weights:
+def mixing(p: Mapping[str, Tensor], layer: str, to: str) -> Weights:
     halves = (
         *p[f"{layer}.t_gate_up"].chunk(2),
         p[f"{layer}.t_down"],
@@ -195,7 +171,8 @@ def test_recursive_reasoning(golden: Golden, folder: Path) -> None:
     layer = f"reasoning_layer[{heads}, {ff}, {position}]"
     if is_mixer:
         layer = f"reasoning_mixer[{positions}, {p['layer0.t_down'].shape[1]}, {ff}]"
-    weights, networks = Weights(), []
+    weights: Weights = {}
+    networks = []
     for network, source in {"f": "L.", "g": "H."}.items() if is_hrm else [("f", "")]:
         count = sum(name.startswith(f"{source}layer") and name.endswith(".down") for name in p)
         networks.append(f"reasoning_network[{count}, {layer}]")
@@ -216,7 +193,7 @@ def test_recursive_reasoning(golden: Golden, folder: Path) -> None:
     weights |= {f"{judge}.weight": p["q.w"][:judged], f"{judge}.bias": p["q.b"][:judged] + 5}
     weights |= {f"{turns}.head.weight": p["lm"]}
     weights[f"{turns}.fixed_state.learned.weight"] = torch.cat([p["H_init"], p["L_init"]])[None]
-    module = load(folder, text, weights)
+    module = Program(text, golden, weights, folder).module
     loop = module.loop_of_results()
     assert isinstance(loop, Repeat)
 
@@ -244,27 +221,27 @@ def test_recursive_reasoning(golden: Golden, folder: Path) -> None:
 
         loop.carried = CarriedStates(~halted, states)
         with judging(module, is_right):
-            logits = run(module, weights, embedded(current["inputs"], puzzle_rows))[:, slots:]
+            logits = module(embedded(current["inputs"], puzzle_rows))[:, slots:]
         states = loop.carried.states
         close(golden, states[0][..., :d], f"{step}zH", TOLERANCE)
         close(golden, states[0][..., d:], f"{step}zL", TOLERANCE)
         close(golden, logits, f"{step}logits", TOLERANCE)
         steps = torch.where(halted, 0, steps) + 1
-        halted = (steps >= most) | (module.sample_charges["halted"] > 0)
+        halted = (steps >= most) | (module.sample_losses["halted"] > 0)
         assert halted.equal(golden[f"{step}halted"])
         batch = len(labels)
         answer_loss = labelled_mean(stablemax_entropy(logits, labels.clamp(min=0).long()), labels).sum()
         close(golden, answer_loss, f"{step}lm_loss", TOLERANCE * batch)
-        close(golden, module.charges["halting"] * batch, f"{step}q_halt_loss", TOLERANCE * batch)
-        loss = answer_loss + 0.5 * batch * torch.stack([*module.charges.values()]).sum()
-        loss = loss - 0.5 * batch * module.charges["halted"]
+        close(golden, module.losses["halting"] * batch, f"{step}q_halt_loss", TOLERANCE * batch)
+        loss = answer_loss + 0.5 * batch * torch.stack([*module.losses.values()]).sum()
+        loss = loss - 0.5 * batch * module.losses["halted"]
         if is_hrm:
-            close(golden, module.charges["continuing"] * batch, f"{step}q_continue_loss", TOLERANCE * batch)
+            close(golden, module.losses["continuing"] * batch, f"{step}q_continue_loss", TOLERANCE * batch)
         close(golden, loss, f"{step}loss", TOLERANCE * batch)
         if t != 1:
-            gradients_close(golden, loss, {**p, "puzzle_rows": puzzle_rows}, f"{step}grad.")
+            gradients_close(golden, loss, f"{step}grad.", given={"puzzle_rows": puzzle_rows})
     loop.carried = None
     with module.keeping_steps() as step_results:
-        run(module, weights, embedded(golden["in0.inputs"], p["puzzle"][golden["in0.puzzle_identifiers"].long()]))
+        module(embedded(golden["in0.inputs"], p["puzzle"][golden["in0.puzzle_identifiers"].long()]))
     answers = torch.stack(step_results.values)[:, :, slots:]
     close(golden, answers, "eval.logits", TOLERANCE)

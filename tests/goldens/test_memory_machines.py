@@ -3,7 +3,6 @@
 Their pages run from given states, on inputs followed by blank inputs. The states of a page's scan are compared step by
 step; in `case1` each sample has its own length."""
 
-import json
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -14,23 +13,15 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from torch.func import functional_call
 
-import archlang
 from archlang.backend.architecture import Architecture
 from archlang.backend.runtime.loops import Repeat
 from archlang.backend.runtime.scans import PositionScan
 from archlang.graph.loop_layout import loop_layout
-from archlang.names.library import library_file
-from tests.goldens.golden import Golden, Program, close, gradients_close, relatively_close
+from tests.goldens.golden import Golden, Program, Weights, cell, close, gradients_close, page, pair
 
 TOLERANCE = 2e-5
 CASES = ("case0", "case1")
-
-
-def settings_of(golden: Golden) -> dict[str, Any]:
-    settings: dict[str, Any] = json.loads(str(golden.arrays["cfg"]))
-    return settings
 
 
 def collecting(
@@ -75,15 +66,13 @@ def compare_states(golden: Golden, case: str, states: Mapping[str, Tensor], leng
         close(golden, state, array, TOLERANCE, real_steps(lengths, golden[array].shape[1]))
 
 
-def compare_answers(golden: Golden, case: str, program: Program, logits: Tensor) -> None:
+def compare_answers(golden: Golden, case: str, logits: Tensor) -> None:
     """Compares logits, loss and gradients."""
     target = golden[f"{case}.target"]
     close(golden, logits, f"{case}.logits", TOLERANCE, target >= 0)
     loss = F.cross_entropy(logits[target >= 0], target[target >= 0])
     close(golden, loss, f"{case}.loss", TOLERANCE)
-    gradients = program.gradients(loss, {})
-    for name in golden.names(f"{case}.grad."):
-        relatively_close(golden, gradients[f"p.{name}"], f"{case}.grad.{name}", TOLERANCE)
+    gradients_close(golden, loss, f"{case}.grad.")
 
 
 def fields_of(golden: Golden, case: str) -> tuple[Tensor, Tensor, dict[str, Tensor]]:
@@ -91,11 +80,6 @@ def fields_of(golden: Golden, case: str) -> tuple[Tensor, Tensor, dict[str, Tens
     x, length = golden[f"{case}.x"], golden[f"{case}.len"]
     blank = x.new_zeros(x.shape[0], golden[f"{case}.target"].shape[1], x.shape[2])
     return x, blank, {"x": length + 2, "blank": length}
-
-
-def pair(ours: str, theirs: str) -> dict[str, str]:
-    """Returns the weight and the bias of a linear map; `theirs` has a place for w or b."""
-    return {f"{ours}.weight": theirs.format("w"), f"{ours}.bias": theirs.format("b")}
 
 
 NTM = """\
@@ -115,15 +99,14 @@ model m[hidden: int, slots: int, width: int, heads: int, out: int](
 @pytest.mark.goldens("baselines", "ntm")
 @pytest.mark.parametrize("case", CASES)
 def test_a_neural_turing_machine_equals_the_program_of_panm(golden: Golden, case: str, folder: Path) -> None:
-    sizes = settings_of(golden)
-    weights: dict[str, str | Tensor] = {
+    sizes = golden.settings
+    weights: Weights = {
         "learned.weight": "p.h0",
         "learned_2.weight": "p.c0",
         "learned_3.weight": torch.cat([golden[f"p.head{head}.r0"] for head in range(sizes["heads"])], 1),
         **pair("linear", "p.out.{}"),
+        **cell("turing_machine.cell", "p.lstm.{}"),
     }
-    for name, array in (("linear", "ih"), ("linear_2", "hh")):
-        weights |= pair(f"turing_machine.cell.{name}", f"p.lstm.{{}}_{array}")
     for head in range(sizes["heads"]):
         for name, array in (("linear", "read"), ("linear_2", "write")):
             weights |= pair(f"turing_machine.stack.{head}.{name}", f"p.head{head}.{array}.{{}}")
@@ -134,7 +117,7 @@ def test_a_neural_turing_machine_equals_the_program_of_panm(golden: Golden, case
     memory = golden["p.mem0"].expand(x.shape[0], -1, -1)
     with carried_states(program.module) as states:
         logits = program(x, blank, memory, **lengths)
-    compare_answers(golden, case, program, logits)
+    compare_answers(golden, case, logits)
     trace = {name: torch.stack(values, 1) for name, values in states.items()}
     trace["h"], trace["c"] = trace.pop("state").chunk(2, -1)
     for name, source in (("w_read", "read_weights"), ("w_write", "write_weights")):
@@ -167,10 +150,9 @@ STATES = ("memory", "usage", "link", "precedence", "w_read", "w_write")
 @pytest.mark.goldens("baselines", "dnc_panm*", "dnc_paper")
 @pytest.mark.parametrize("case", CASES)
 def test_a_differentiable_neural_computer(golden: Golden, case: str, folder: Path) -> None:
-    sizes = settings_of(golden)
-    weights: dict[str, str | Tensor] = {**pair("linear", "p.out.{}")}
-    for name, array in (("cell.linear", "lstm.{}_ih"), ("cell.linear_2", "lstm.{}_hh"), ("interface", "iface.{}")):
-        weights |= pair(f"memory_computer.{name}", f"p.{array}")
+    sizes = golden.settings
+    weights = pair("linear", "p.out.{}") | cell("memory_computer.cell", "p.lstm.{}")
+    weights |= pair("memory_computer.interface", "p.iface.{}")
     x, blank, lengths = fields_of(golden, case)
     batch, cells, width, heads = x.shape[0], sizes["N"], sizes["M"], sizes["R"]
     form = "paper" if golden.name == "dnc_paper" else "panm"
@@ -194,7 +176,7 @@ def test_a_differentiable_neural_computer(golden: Golden, case: str, folder: Pat
     ]
     with carried_states(program.module) as states:
         logits = program(x, blank, *first, **lengths)
-    compare_answers(golden, case, program, logits)
+    compare_answers(golden, case, logits)
     trace = {name: torch.stack(values, 1) for name, values in states.items()}
     trace["h"], _ = trace.pop("state").chunk(2, -1)
     trace["w_read"], trace["w_write"] = trace.pop("read_weights").transpose(2, 3), trace.pop("write_weights")
@@ -252,35 +234,19 @@ def sorted_gates(array: Tensor) -> Tensor:
     return torch.cat((entry, forget, candidate, output))
 
 
-def weights_of_ndr(leaves: Mapping[str, Tensor], block: str) -> dict[str, Tensor]:
+def weights_of_ndr(golden: Golden, block: str) -> Weights:
     gates = {"linear.weight": "in.w", "linear.bias": "in.b", "linear_2.weight": "rec.w"}
-    weights = {f"{block}.cell.{name}": sorted_gates(leaves[f"ctrl.{array}"]) for name, array in gates.items()}
+    weights: Weights = {f"{block}.cell.{name}": sorted_gates(golden[f"p.ctrl.{gates[name]}"]) for name in gates}
     for name, array in (("control", "controls"), ("out", "ctrl_out"), ("out_of_reads", "read_out")):
-        weights |= {ours: leaves[theirs] for ours, theirs in pair(f"{block}.{name}", f"{array}.{{}}").items()}
+        weights |= pair(f"{block}.{name}", f"p.{array}.{{}}")
     return weights
-
-
-def load(path: Path, weights: Mapping[str, Tensor], model: str, **sizes: Any) -> Architecture:
-    """Returns a module that needs exactly these weights."""
-    module = archlang.load(path, model, **sizes)
-    shapes = {name: parameter.shape for name, parameter in module.named_parameters()}
-    assert {name: weight.shape for name, weight in weights.items()} == shapes
-    return module.to(next(iter(weights.values())).dtype).eval()
 
 
 @pytest.mark.goldens("baselines", "dnc_ndr_warm")
 def test_the_dnc_of_ndr_from_given_states(golden: Golden, folder: Path) -> None:
-    sizes, x = settings_of(golden), golden["x"]
-    leaves = {
-        name: golden[f"p.{name}"].requires_grad_()
-        for name in golden.names("p.")
-        if name not in ("emb", "out.w", "out.b")
-    }
-    weights = weights_of_ndr(leaves, "deallocating_computer")
+    sizes, x = golden.settings, golden["x"]
     statics = {"hidden": sizes["H"], "slots": sizes["cells"], "heads": sizes["R"], "d": x.shape[2]}
-    path = folder / "program.arch"
-    path.write_text(NDR_DNC, encoding="utf-8")
-    module = load(path, weights, "warm", **statics)
+    program = Program(NDR_DNC, golden, weights_of_ndr(golden, "deallocating_computer"), folder, "warm", **statics)
     first = [
         torch.cat((golden["start.h"], golden["start.c"]), 1),
         golden["start.memory"],
@@ -291,43 +257,38 @@ def test_the_dnc_of_ndr_from_given_states(golden: Golden, folder: Path) -> None:
         golden["start.w_write"][..., None],
         golden["start.reads"].flatten(1),
     ]
-    with carried_states(module) as states:
-        result: Tensor = functional_call(module, weights, (x, *first))
+    with carried_states(program.module) as states:
+        result = program(x, *first)
     close(golden, result, "out", TOLERANCE)
     trace = {name: torch.stack(values, 1) for name, values in states.items()}
     trace["h"], _ = trace.pop("state").chunk(2, -1)
     trace["w_read"], trace["w_write"] = trace.pop("read_weights").transpose(2, 3), trace.pop("write_weights")
     for name, values in trace.items():
         close(golden, values, name, TOLERANCE)
-    gradients_close(golden, (result * golden["probe"]).sum(), leaves)
+    gradients_close(golden, (result * golden["probe"]).sum())
 
 
 @pytest.mark.goldens("baselines", "dnc_ndr")
 def test_the_classifier_with_the_dnc_of_ndr(golden: Golden, folder: Path) -> None:
-    sizes, tokens, length = settings_of(golden), golden["tokens"], golden["len"]
-    leaves = {name: golden[f"p.{name}"].requires_grad_() for name in golden.names("grad.")}
-    weights = weights_of_ndr(leaves, "deallocating_computer_from_zero.deallocating_computer")
-    weights["embed.weight"] = leaves["emb"]
-    page = library_file("archlang.models.differentiable_neural_computer")
-    assert page is not None
-    vocab = leaves["emb"].shape[0]
+    sizes, tokens, length = golden.settings, golden["tokens"], golden["len"]
+    weights = weights_of_ndr(golden, "deallocating_computer_from_zero.deallocating_computer")
+    weights["embed.weight"] = "p.emb"
+    vocab = len(golden["p.emb"])
     names = {"hidden": "H", "embedding": "E", "slots": "cells", "heads": "R"}
     statics = {name: sizes[theirs] for name, theirs in names.items()} | {"vocab": vocab}
-    last = {"linear.weight": leaves["out.w"], "linear.bias": leaves["out.b"]}
-    module = load(page, weights | last, "dnc_classifier", frozen=1, classes=sizes["classes"], **statics)
-    logits: Tensor = functional_call(module, weights | last, (tokens,), {"lengths": length})
+    text, own = page("differentiable_neural_computer"), {"frozen": 1, "classes": sizes["classes"], **statics}
+    program = Program(text, golden, weights | pair("linear", "p.out.{}"), folder, "dnc_classifier", **own)
+    logits = program.module(tokens, lengths=length)
     close(golden, logits, "logits", TOLERANCE)
     loss = F.cross_entropy(logits, golden["target"])
     close(golden, loss, "loss", TOLERANCE)
-    gradients_close(golden, loss, leaves)
+    gradients_close(golden, loss)
 
     # The program appends an end token, the last of its embedding, and does not read what follows from it.
     ended = F.pad(tokens, (0, 1)).scatter(1, length[:, None], vocab - 1)
-    path = folder / "program.arch"
-    path.write_text(NDR_DNC, encoding="utf-8")
-    module = load(path, weights, "outputs", **statics)
-    with carried_states(module) as states:
-        outputs: Tensor = functional_call(module, weights, (ended,), {"lengths": length + 1})
+    program = Program(NDR_DNC, golden, weights, folder, "outputs", **statics)
+    with carried_states(program.module) as states:
+        outputs = program.module(ended, lengths=length + 1)
     real = real_steps(length + 1, outputs.shape[1])
     close(golden, outputs, "seq_out", TOLERANCE, real)
     close(golden, torch.stack(states["reads"], 1), "reads", TOLERANCE, real)
@@ -347,15 +308,12 @@ model m[cells: int, count: int, steps: int, hidden: int, controller: symbol](
 @pytest.mark.goldens("baselines", "nram_*")
 @pytest.mark.parametrize("case", CASES)
 def test_a_neural_random_access_machine(golden: Golden, case: str, folder: Path) -> None:
-    sizes, block = settings_of(golden), "random_access_machine"
-    weights: dict[str, str | Tensor] = {**pair(f"{block}.connect", "p.out.{}")}
-    if sizes["ctrl"] == "lstm":
-        for name, array in (("cell.linear", "ih"), ("cell.linear_2", "hh")):
-            weights |= pair(f"{block}.{name}", f"p.ctrl.{{}}_{array}")
-    else:
-        weights |= pair(f"{block}.network", "p.ctrl.{}")
+    sizes, block = golden.settings, "random_access_machine"
+    weights = pair(f"{block}.connect", "p.out.{}")
+    is_lstm = sizes["ctrl"] == "lstm"
+    weights |= cell(f"{block}.cell", "p.ctrl.{}") if is_lstm else pair(f"{block}.network", "p.ctrl.{}")
     statics = {"cells": sizes["M"], "count": sizes["R"], "steps": sizes["T"], "hidden": sizes["H"]}
-    controller = "lstm" if sizes["ctrl"] == "lstm" else "feedforward"
+    controller = "lstm" if is_lstm else "feedforward"
     program = Program(NRAM, golden, weights, folder, "m", controller=controller, **statics)
     # Two-argument modules multiply the rounding of their inputs, so that float32 drifts.
     tolerance = 1e-10 if golden.dtype == torch.float64 else 1e-3
@@ -371,6 +329,4 @@ def test_a_neural_random_access_machine(golden: Golden, case: str, folder: Path)
     chosen = scores.gather(2, target.clamp(min=0)[..., None])[..., 0]
     loss = -chosen.masked_fill(target < 0, 0.0).sum(1).mean()
     close(golden, loss, f"{case}.loss", tolerance)
-    gradients = program.gradients(loss, {})
-    for name in golden.names(f"{case}.grad."):
-        relatively_close(golden, gradients[f"p.{name}"], f"{case}.grad.{name}", tolerance)
+    gradients_close(golden, loss, f"{case}.grad.", tolerance)

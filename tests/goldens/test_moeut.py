@@ -1,6 +1,5 @@
 """MoEUT's golden arrays against the model of the library."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -8,75 +7,47 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from tests.goldens.golden import Golden, Program, close, page
+from tests.goldens.golden import Golden, Program, Weights, close, gradients_close, page, pair
 
 TOLERANCE = 2e-5
-Place = tuple[str, Tensor | None, bool]
-"""an array of the program, the indices of the part that a parameter holds, and whether the part is transposed"""
 
 
-def layer_places(golden: Golden, layer: int) -> Iterator[tuple[str, Place]]:
-    """Yields the parameters of a layer with their places."""
-    heads, size = golden.number("cfg.heads"), golden.number("cfg.head_dim")
-    experts, chosen = golden.number("cfg.att_experts"), golden.number("cfg.ff_experts")
-    ours, theirs = f"moeut_states.stack.{layer}", f"layer{layer}"
-    for norm, name in (("norm", "ln1"), ("norm_2", "ln2")):
-        yield f"{ours}.{norm}.weight", (f"{theirs}.{name}.g", None, False)
-        yield f"{ours}.{norm}.bias", (f"{theirs}.{name}.b", None, False)
-    yield f"{ours}.linear.weight", (f"{theirs}.ff_sel", None, False)
-    for expert in range(chosen):
+def layer_weights(golden: Golden, layer: int) -> Weights:
+    heads, experts = golden.number("cfg.heads"), golden.number("cfg.att_experts")
+    ours, theirs = f"moeut_states.stack.{layer}", f"p.layer{layer}"
+    weights = pair(f"{ours}.norm", f"{theirs}.ln1.{{}}", "gb") | pair(f"{ours}.norm_2", f"{theirs}.ln2.{{}}", "gb")
+    weights[f"{ours}.linear.weight"] = f"{theirs}.ff_sel"
+    for expert in range(golden.number("cfg.ff_experts")):
         for linear, name in (("linear", "ff_up"), ("linear_2", "ff_down")):
-            place = (f"{theirs}.{name}", torch.tensor([expert]), True)
-            yield f"{ours}.sigma_moe.experts.{expert}.{linear}.weight", place
+            weights[f"{ours}.sigma_moe.experts.{expert}.{linear}.weight"] = golden[f"{theirs}.{name}"][expert].T
     for head in range(heads):
-        rows = torch.arange(head * size, (head + 1) * size)
         own = f"{ours}.stack.{head}"
-        for linear, name in (("linear", "q"), ("linear_2", "k")):
-            yield f"{own}.rotary_head.{linear}.weight", (f"{theirs}.{name}", rows, False)
+
+        def of_head(name: str, axis: int = 0, head: int = head) -> Tensor:
+            return golden[f"{theirs}.{name}"].chunk(heads, axis)[head]
+
+        weights |= {
+            f"{own}.rotary_head.linear.weight": of_head("q"),
+            f"{own}.rotary_head.linear_2.weight": of_head("k"),
+        }
+        weights[f"{own}.linear_2.weight"] = of_head("sel_o")
         if experts == 1:
-            yield f"{own}.linear.weight", (f"{theirs}.v", rows, False)
-            yield f"{own}.linear_2.weight", (f"{theirs}.sel_o", torch.tensor([head]), False)
-            yield f"{own}.linear_3.weight", (f"{theirs}.o", rows, True)
+            weights |= {f"{own}.linear.weight": of_head("v"), f"{own}.linear_3.weight": of_head("o", 1)}
             continue
-        choices = torch.arange(head * experts, (head + 1) * experts)
-        yield f"{own}.linear.weight", (f"{theirs}.sel_v", choices, False)
-        yield f"{own}.linear_2.weight", (f"{theirs}.sel_o", choices, False)
+        weights[f"{own}.linear.weight"] = of_head("sel_v")
         for block, name in (("chosen_linear", "v"), ("chosen_linear_2", "o")):
-            for expert in range(experts):
-                place = (f"{theirs}.{name}", choices[expert : expert + 1], True)
-                yield f"{own}.{block}.experts.{expert}.linear.weight", place
-
-
-def places(golden: Golden) -> dict[str, Place]:
-    """Returns the place of each parameter."""
-    named: dict[str, Place] = {
-        "embed.weight": ("embed", None, False),
-        "norm.weight": ("out_ln.g", None, False),
-        "norm.bias": ("out_ln.b", None, False),
-        "linear.weight": ("lm.w", None, False),
-        "linear.bias": ("lm.b", None, False),
-    }
-    for layer in range(golden.number("cfg.group")):
-        named.update(layer_places(golden, layer))
-    return named
-
-
-def part(golden: Golden, prefix: str, place: Place) -> Tensor:
-    """Returns the part of an array that belongs to a parameter."""
-    name, rows, transposed = place
-    array = golden[f"{prefix}.{name}"]
-    if rows is None:
-        return array
-    if transposed and array.dim() == 2:  # the columns of an output map
-        return array[:, rows]
-    return array[rows].squeeze(0).T if transposed else array[rows]
+            for expert, weight in enumerate(of_head(name)):
+                weights[f"{own}.{block}.experts.{expert}.linear.weight"] = weight.T
+    return weights
 
 
 def program(golden: Golden, folder: Path) -> Program:
     names = ("layers", "group", "heads", "head_dim", "ff_experts", "ff_k", "att_experts", "att_k")
     statics = {name: golden.number(f"cfg.{name}") for name in names}
     vocab, d = golden["p.embed"].shape
-    weights: dict[str, str | Tensor] = {name: part(golden, "p", place) for name, place in places(golden).items()}
+    weights = pair("norm", "p.out_ln.{}", "gb") | pair("linear", "p.lm.{}") | {"embed.weight": "p.embed"}
+    for layer in range(golden.number("cfg.group")):
+        weights |= layer_weights(golden, layer)
     return Program(
         page("moeut"), golden, weights, folder, "moeut", **statics, vocab=vocab, d=d,
         ff_width=golden.number("cfg.ff_expert_size"), causal=bool(golden.number("cfg.causal")),
@@ -91,31 +62,26 @@ def entropy(logits: Tensor, targets: Tensor) -> Tensor:
 def test_a_language_model_equals_the_authors_in_logits_losses_and_gradients(golden: Golden, folder: Path) -> None:
     model = program(golden, folder)
     logits = model(golden["in.ids"].long())
-    model.close(logits, "out.logits", TOLERANCE)
-    charges = dict(model.module.charges)
-    charge = golden["cfg.entropy_reg"] * charges.pop("feedforward")
-    if charges:
-        charge = charge + golden["cfg.att_entropy_reg"] * charges.pop("attention")
-    assert not charges
-    close(golden, charge, "out.reg_loss", TOLERANCE)
-    loss = entropy(logits, golden["in.targets"]) + charge
+    close(golden, logits, "out.logits", TOLERANCE)
+    auxiliary = dict(model.module.losses)
+    value = golden["cfg.entropy_reg"] * auxiliary.pop("feedforward")
+    if auxiliary:
+        value = value + golden["cfg.att_entropy_reg"] * auxiliary.pop("attention")
+    assert not auxiliary
+    close(golden, value, "out.reg_loss", TOLERANCE)
+    loss = entropy(logits, golden["in.targets"]) + value
     close(golden, loss, "out.loss", TOLERANCE)
-    named = places(golden)
-    gradients = torch.autograd.grad(loss, [model.module.get_parameter(name) for name in named])
-    for (name, place), gradient in zip(named.items(), gradients, strict=True):
-        expected = part(golden, "grad", place)
-        largest = float(golden[f"grad.{place[0]}"].abs().max())
-        torch.testing.assert_close(gradient, expected, atol=TOLERANCE * largest, rtol=0, msg=name)
+    gradients_close(golden, loss)
 
 
 @pytest.mark.goldens("modern", "moeut_padded_bidir")
 def test_a_padded_encoder_equals_the_authors_at_real_positions(golden: Golden, folder: Path) -> None:
-    """The program's charges count padding too, so they are compared with its raw scores of real positions."""
+    """The program's auxiliary losses count padding too, so they are compared with its raw scores of real positions."""
     model = program(golden, folder)
     ids, lengths = golden["in.ids"].long(), golden["in.lengths"].long()
     real = torch.arange(ids.shape[1]) < lengths[:, None]
     logits = model(ids, x=lengths)
-    model.close(logits, "out.logits", TOLERANCE, real)
+    close(golden, logits, "out.logits", TOLERANCE, real)
     close(golden, entropy(logits, golden["in.targets"]), "out.ce", TOLERANCE)
 
     def negative_entropy(name: str) -> Tensor:
@@ -127,4 +93,4 @@ def test_a_padded_encoder_equals_the_authors_at_real_positions(golden: Golden, f
     feedforward = sum(negative_entropy(f"out.layer{layer}.ff_sel_raw") for layer in layers)
     attention = sum(negative_entropy(f"out.layer{layer}.{kind}_sel_raw") for layer in layers for kind in "vo")
     for name, expected in (("feedforward", feedforward), ("attention", attention)):
-        torch.testing.assert_close(model.module.charges[name], expected, atol=TOLERANCE, rtol=0)
+        torch.testing.assert_close(model.module.losses[name], expected, atol=TOLERANCE, rtol=0)

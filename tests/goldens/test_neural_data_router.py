@@ -15,13 +15,11 @@ from archlang.blocks.act import Act, Ledger
 from archlang.blocks.attention import Attention
 from archlang.blocks.geometric_attention import GeometricAttention
 from archlang.blocks.relative_attention import RelativeAttention
-from tests.goldens.golden import Golden, Program, close, page
+from tests.goldens.golden import Golden, Program, Weights, close, page, pair
 
 TOLERANCE = 1e-5
 GRADIENT = 5e-5
 THROUGH_STEPS = 1e-4
-Weights = dict[str, str | Tensor]
-LIBRARY = page("data_router")
 
 
 # Arrays of the parameters in a golden file
@@ -47,36 +45,30 @@ def attention_weights(golden: Golden, name: str) -> Weights:
         for ours, theirs in {"query": "q", "key": "k", "value": "v", "output": "o"}.items()
     }
     if "p_w_dir_left" in golden:
-        for ours, theirs in (("weight", "w"), ("bias", "b")):
-            both = torch.cat((golden[f"p_{theirs}_dir_left"], golden[f"p_{theirs}_dir_right"]))
-            weights[f"{name}.direction.{ours}"] = both
+        for kind in ("weight", "bias"):
+            both = torch.cat([golden[f"p_{kind[0]}_dir_{side}"] for side in ("left", "right")])
+            weights[f"{name}.direction.{kind}"] = both
         weights |= {f"{name}.query_bias": "p_bq", f"{name}.content_scale": "p_alpha"}
         weights |= {f"{name}.direction_scale": "p_beta", f"{name}.score_bias": "p_gamma"}
     if "p_wk_pos" in golden:
         weights |= {f"{name}.position.weight": "p_wk_pos", f"{name}.scale": "p_alpha"}
         weights |= {f"{name}.content_bias": "p_bq_content", f"{name}.position_bias": "p_bq_pos"}
     if "p_w_rel_gate" in golden:
-        weights |= {f"{name}.relative_gate.weight": "p_w_rel_gate", f"{name}.relative_gate.bias": "p_b_rel_gate"}
+        weights |= pair(f"{name}.relative_gate", "p_{}_rel_gate")
     return weights
-
-
-def pairs(ours: str, theirs: str, letters: tuple[str, str] = ("w", "b")) -> Weights:
-    weight, bias = letters
-    return {f"{ours}.weight": theirs.format(weight), f"{ours}.bias": theirs.format(bias)}
 
 
 def layer_weights(golden: Golden, layer: str) -> Weights:
     """Returns the weights of a `gated_layer` or `universal_layer` at a path."""
     gated = layer.endswith("gated_layer")
     weights = attention_weights(golden, f"{layer}.attend")
-    weights |= pairs(f"{layer}.norm", "p_ln_attn_{}", ("g", "b"))
+    weights |= pair(f"{layer}.norm", "p_ln_attn_{}", "gb")
     for ours, theirs in (("feedforward", "ff"), *([("feedforward_2", "gate")] if gated else [])):
-        weights |= pairs(f"{layer}.{ours}.hidden", f"p_{{}}_{theirs}1") | pairs(
-            f"{layer}.{ours}.output", f"p_{{}}_{theirs}2"
-        )
+        weights |= pair(f"{layer}.{ours}.hidden", f"p_{{}}_{theirs}1")
+        weights |= pair(f"{layer}.{ours}.output", f"p_{{}}_{theirs}2")
     second = "update" if gated else "ff"
     if f"p_ln_{second}_g" in golden:
-        weights |= pairs(f"{layer}.norm_2", f"p_ln_{second}_{{}}", ("g", "b"))
+        weights |= pair(f"{layer}.norm_2", f"p_ln_{second}_{{}}", "gb")
     return weights
 
 
@@ -115,11 +107,7 @@ def watched(module: nn.Module) -> Iterator[dict[str, list[tuple[tuple[Any, ...],
 
 def attending(module: nn.Module) -> tuple[str, Attending]:
     """Returns the name and the block of the only attention of a module."""
-    ((path, block),) = [
-        (path, block)
-        for path, block in module.named_modules()
-        if isinstance(block, GeometricAttention | RelativeAttention | Attention)
-    ]
+    ((path, block),) = [(path, block) for path, block in module.named_modules() if isinstance(block, Attending)]
     return path.rpartition(".")[2], block
 
 
@@ -156,8 +144,8 @@ def test_nearest_matches(golden: Golden, folder: Path, normalised: bool) -> None
         # At extreme logits, the program's own sums have an error of 2e-5.
         tolerance = 1e-4 if "extreme" in golden.name or "extreme" in name else TOLERANCE
         identity, zeros = torch.eye(n, dtype=golden.dtype), torch.zeros(2, n, dtype=golden.dtype)
-        results, gradients = [], []
-        for logit, length, by in zip(logits, lengths, probe, strict=True):
+        results = []
+        for logit, length in zip(logits.requires_grad_(), lengths, strict=True):
             block = "geometric_attention"
             weights: Weights = {f"{block}.{word}.weight": identity for word in ("key", "value", "output")}
             weights |= {f"{block}.query.weight": logit.T, f"{block}.query_bias": zeros[0]}
@@ -165,13 +153,11 @@ def test_nearest_matches(golden: Golden, folder: Path, normalised: bool) -> None
             weights |= {f"{block}.content_scale": identity[0, :1], f"{block}.direction_scale": zeros[0, :1]}
             weights |= {f"{block}.score_bias": zeros[0, :1]}
             program = Program(CORE, golden, weights, folder, d=n, normalised=normalised)
-            result = program(identity[None], x=length[None])
-            query = program.module.get_parameter(f"{block}.query.weight")
-            (gradient,) = torch.autograd.grad((result[0] * by).sum(), query)
-            results.append(result[0])
-            gradients.append(gradient.T)
-        close(golden, torch.stack(results), f"{name}_weights{end}", tolerance)
-        close(golden, torch.stack(gradients), f"{name}_grad_logits{end}", max(tolerance, GRADIENT))
+            results.append(program(identity[None], x=length[None])[0])
+        result = torch.stack(results)
+        close(golden, result, f"{name}_weights{end}", tolerance)
+        (gradient,) = torch.autograd.grad((result * probe).sum(), logits)
+        close(golden, gradient, f"{name}_grad_logits{end}", max(tolerance, GRADIENT))
 
 
 # Attention alone
@@ -359,7 +345,7 @@ def test_classifiers(golden: Golden, folder: Path) -> None:
         row[1 : length + 1] = word[:length]
         row[length + 1] = end
     weights = layer_weights(golden, "gated_layer") | {"embed.weight": "p_embedding"}
-    weights |= pairs("readout.linear", "p_{}_out")
+    weights |= pair("readout.linear", "p_{}_out")
     statics = {"d": d, "heads": len(golden["p_wq"]), "ff": len(golden["p_w_ff1"]), "steps": golden.number("n_steps")}
     column = "first" if "first" in golden.name else "last"
     program = Program(

@@ -14,13 +14,12 @@ import archlang
 from archlang.backend.architecture import Architecture
 from archlang.blocks.pointer_unit import PointerUnit
 from archlang.blocks.relational_read import RelationalRead
-from archlang.names.library import library_file
 from archlang.tasks.copy import Copy
 from archlang.tasks.dyck import allowed
 from archlang.tasks.kit.ragged import Ragged
 from archlang.tasks.kit.random_stream import RandomStream
 from archlang.tasks.reverse import Reverse
-from tests.goldens.golden import Golden, Program, close
+from tests.goldens.golden import Golden, Program, Weights, close, library_path, network, pair
 
 TOLERANCE = 1e-5
 MEMORY = "recurrent_panm.pointer_memory"
@@ -56,25 +55,21 @@ model walk[hidden: int, bits: int](memory: seq[n, d], target: tokens[t]) -> logi
 # Weights
 
 
-def cell(ours: str, theirs: str, suffix: str = "") -> dict[str, str]:
-    """Returns the weights of a recurrent network."""
-    names = {"weight_ih": "w_ih", "weight_hh": "w_hh", "bias_ih": "b_ih", "bias_hh": "b_hh"}
-    return {f"{ours}.{our_name}{suffix}": f"{theirs}.{their_name}" for our_name, their_name in names.items()}
-
-
-def linear(ours: str, theirs: str, ending: str = "") -> dict[str, str]:
-    return {f"{ours}.weight": f"{theirs}w{ending}", f"{ours}.bias": f"{theirs}b{ending}"}
-
-
-def small_network(ours: str, theirs: str, index: str = "") -> dict[str, str]:
+def small_network(ours: str, theirs: str, index: str = "") -> Weights:
     """Returns the weights of a network with two linear maps."""
-    return {**linear(f"{ours}.hidden{index}", theirs, "1"), **linear(f"{ours}.output{index}", theirs, "2")}
+    return pair(f"{ours}.hidden{index}", f"{theirs}.{{}}1") | pair(f"{ours}.output{index}", f"{theirs}.{{}}2")
 
 
-def scored_by_dots(ours: str, theirs: str) -> dict[str, str]:
-    """Returns the weights with which a pointer of the program scores addresses."""
-    weights = linear(f"{ours}.state_map", f"{theirs}.q.") | linear(f"{ours}.address_map", f"{theirs}.g.")
-    return weights | linear(f"{ours}.query", f"{theirs}.att.", "q") | linear(f"{ours}.key", f"{theirs}.att.", "k")
+def pointer(ours: str, theirs: str, dereference: str, index: int) -> Weights:
+    """Returns the weights of a pointer of the program, which scores addresses, and of its reads."""
+    own = f"{ours}.pointers.{index}"
+    weights = network(f"{own}.cell", f"{theirs}.gru.{{}}", "")
+    weights |= pair(f"{own}.score.state_map", f"{theirs}.q.{{}}") | pair(f"{own}.score.address_map", f"{theirs}.g.{{}}")
+    words = {f"{own}.score.query": "q", f"{own}.score.key": "k"}
+    words |= {f"{dereference}.value.{index}": "v", f"{dereference}.output.{index}": "o"}
+    for name, letter in words.items():
+        weights |= pair(name, f"{theirs}.att.{{}}{letter}")
+    return weights
 
 
 def parts_behind(golden: Golden, prefix: str) -> list[str]:
@@ -82,44 +77,35 @@ def parts_behind(golden: Golden, prefix: str) -> list[str]:
     return sorted({name.split(".")[0] for name in golden.names(prefix)})
 
 
-def code_weights(golden: Golden) -> dict[str, str | Tensor]:
-    """Returns the array of each parameter of the program's form."""
-    encoder = "recurrent_panm"
-    weights: dict[str, str | Tensor] = {}
+def code_weights(golden: Golden) -> Weights:
+    """Returns the weights of the program's form."""
+    encoder, read, controller = "recurrent_panm", f"{MEMORY}.relational_read.read", f"{MEMORY}.attentive_gru"
     if "p.enc.b.w_ih" in golden:
-        weights |= cell(f"{encoder}.gru_from_zero.gru", "p.enc.f", "_l0")
-        weights |= cell(f"{encoder}.gru_from_zero_2.gru", "p.enc.b", "_l0")
+        weights = network(f"{encoder}.gru_from_zero.gru", "p.enc.f.{}")
+        weights |= network(f"{encoder}.gru_from_zero_2.gru", "p.enc.b.{}")
     else:
-        weights |= cell(f"{encoder}.lstm.lstm", "p.enc.f", "_l0")
+        weights = network(f"{encoder}.lstm.lstm", "p.enc.f.{}")
     for index, name in enumerate(pointers(golden)):
-        pointer = f"{MEMORY}.pointer_unit.pointers.{index}"
-        weights |= cell(f"{pointer}.cell", f"p.{name}.gru") | scored_by_dots(f"{pointer}.score", f"p.{name}")
-        weights |= linear(f"{MEMORY}.dereference.value.{index}", f"p.{name}.att.", "v")
-        weights |= linear(f"{MEMORY}.dereference.output.{index}", f"p.{name}.att.", "o")
-    read = f"{MEMORY}.relational_read.read"
+        weights |= pointer(f"{MEMORY}.pointer_unit", f"p.{name}", f"{MEMORY}.dereference", index)
     for word in ("query", "key", "value", "output"):
-        weights |= linear(f"{read}.{word}", "p.m2.att.", word[0])
-    for ours, theirs in POINTED.items():
-        weights[ours] = torch.cat([golden[f"p.m2.{name}.{theirs}"] for name in queries(golden)])
-    controller = f"{MEMORY}.attentive_gru"
-    weights |= linear(f"{controller}.attention", "p.ctrl.att.") | {f"{controller}.score": "p.ctrl.att.v"}
-    weights |= cell(f"{controller}.cell", "p.ctrl.gru") | linear(f"{controller}.output", "p.ctrl.out.")
-    return weights | linear("linear", "p.out.")
+        weights |= pair(f"{read}.{word}", f"p.m2.att.{{}}{word[0]}")
+    # One parameter contains the maps L of all reads.
+    for word in ("weight", "bias"):
+        weights[f"{read}.pointed.{word}"] = torch.cat([golden[f"p.m2.{name}.{word[0]}"] for name in queries(golden)])
+    weights |= pair(f"{controller}.attention", "p.ctrl.att.{}") | {f"{controller}.score": "p.ctrl.att.v"}
+    weights |= network(f"{controller}.cell", "p.ctrl.gru.{}", "") | pair(f"{controller}.output", "p.ctrl.out.{}")
+    return weights | pair("linear", "p.out.{}")
 
 
-# One parameter contains the maps L of all reads.
-POINTED = {f"{MEMORY}.relational_read.read.pointed.{word}": word[0] for word in ("weight", "bias")}
-
-
-def paper_weights(golden: Golden) -> dict[str, str | Tensor]:
-    """Returns the array of each parameter of the paper's form."""
-    weights: dict[str, str | Tensor] = {**cell("recurrent_panm.lstm.lstm", "p.enc.f", "_l0")}
+def paper_weights(golden: Golden) -> Weights:
+    """Returns the weights of the paper's form."""
+    weights = network("recurrent_panm.lstm.lstm", "p.enc.f.{}")
     for index, name in enumerate(pointers(golden)):
-        pointer = f"{MEMORY}.pointer_unit.pointers.{index}"
-        weights |= cell(f"{pointer}.cell", f"p.{name}.gru") | small_network(f"{pointer}.score", f"p.{name}.g.")
+        own = f"{MEMORY}.pointer_unit.pointers.{index}"
+        weights |= network(f"{own}.cell", f"p.{name}.gru.{{}}", "") | small_network(f"{own}.score", f"p.{name}.g")
     for index, name in enumerate(parts_behind(golden, "p.m2.")):
-        weights |= small_network(f"{MEMORY}.relational_read.read", f"p.m2.{name}.", f".{index}")
-    return weights | cell(f"{MEMORY}.gru.gru", "p.ctrl.gru", "_l0") | small_network("mlp", "p.out.")
+        weights |= small_network(f"{MEMORY}.relational_read.read", f"p.m2.{name}", f".{index}")
+    return weights | network(f"{MEMORY}.gru.gru", "p.ctrl.gru.{}") | small_network("mlp", "p.out")
 
 
 def pointers(golden: Golden) -> list[str]:
@@ -250,23 +236,12 @@ def test_the_programs_model_and_its_intermediate_results(
         assert {name for name in golden.names(prefix) if not name.startswith(("gnorm.", "grad."))} <= COMPARED
         loss = F.cross_entropy(logits.flatten(0, 1), target.flatten())
         close(golden, loss, f"{prefix}loss", TOLERANCE)
-        array_gradients = gradients(program, golden, loss)
-        assert set(array_gradients) == {f"p.{name}" for name in golden.names("p.")}
+        gradients = golden.gradients(loss, golden.names("p."))
         for name in golden.names(f"{prefix}gnorm."):
             norm = golden[f"{prefix}gnorm.{name}"].item()
-            assert array_gradients[f"p.{name}"].norm().item() == pytest.approx(norm, rel=1e-4, abs=1e-6), name
+            assert gradients[name].norm().item() == pytest.approx(norm, rel=1e-4, abs=1e-6), name
         for name in golden.names(f"{prefix}grad."):
-            close(golden, array_gradients[f"p.{name}"], f"{prefix}grad.{name}", TOLERANCE)
-
-
-def gradients(program: Program, golden: Golden, loss: Tensor) -> dict[str, Tensor]:
-    """Returns the gradient of every array."""
-    joined = {name: program.module.get_parameter(name) for name in POINTED}
-    result = program.gradients(loss, joined)
-    for ours, theirs in POINTED.items():
-        names = [f"p.m2.{name}.{theirs}" for name in queries(golden)]
-        result |= zip(names, result.pop(ours).chunk(len(names)), strict=True)
-    return result
+            close(golden, gradients[name], f"{prefix}grad.{name}", TOLERANCE)
 
 
 @the_program
@@ -290,9 +265,7 @@ def test_the_programs_model_has_all_weights_that_the_program_uses(folder: Path) 
 
 
 def test_the_librarys_panm_bigru_is_the_programs_model_on_tokens() -> None:
-    path = library_file("archlang.models.panm")
-    assert path is not None
-    module = archlang.load(path, "panm_bigru", vocab=12)
+    module = archlang.load(library_path("panm"), "panm_bigru", vocab=12)
     # The vocabulary has twelve symbols, the program's has ten.
     assert sum(parameter.numel() for parameter in module.parameters()) == 756_010 - 34_448 + 2 * (4 * 128 + 1)
 
@@ -320,12 +293,9 @@ def test_the_papers_equations(golden: Golden, folder: Path, monkeypatch: pytest.
 def test_pointer_trajectories(golden: Golden, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     memory = golden["memory"]
     width, bits = golden["p.pu0.gru.w_ih"].shape
-    weights: dict[str, str | Tensor] = {}
+    weights: Weights = {}
     for index in (0, 1):  # pointers begin at the first and at the last address, with the same weights
-        pointer = f"pointer_unit.pointers.{index}"
-        weights |= cell(f"{pointer}.cell", "p.pu0.gru") | scored_by_dots(f"{pointer}.score", "p.pu0")
-        weights |= linear(f"dereference.value.{index}", "p.pu0.att.", "v")
-        weights |= linear(f"dereference.output.{index}", "p.pu0.att.", "o")
+        weights |= pointer("pointer_unit", "p.pu0", "dereference", index)
     walks = {name.split(".")[0] for name in golden.names("base")}
     assert walks
     for walk in sorted(walks):
@@ -400,13 +370,9 @@ def test_allowed_next_brackets(golden: Golden) -> None:
 
 @pytest.mark.goldens("panm", "dyck*")
 def test_the_stack_network(golden: Golden, folder: Path) -> None:
-    weights: dict[str, str | Tensor] = {}
-    weights |= {
-        f"stack_rnn.cell.{word}_{way}h": f"srnn.p.{word[0]}_{way}h" for word in ("weight", "bias") for way in "ih"
-    }
+    weights = network("stack_rnn.cell", "srnn.p.{}", "") | pair("linear", "srnn.p.y.{}")
     for ours, theirs in (("top", "s"), ("action", "a"), ("element", "n")):
-        weights |= linear(f"stack_rnn.{ours}", f"srnn.p.{theirs}.")
-    weights |= linear("linear", "srnn.p.y.")
+        weights |= pair(f"stack_rnn.{ours}", f"srnn.p.{theirs}.{{}}")
     width, hidden = golden["srnn.p.n.w"].shape
     vocab = len(golden.arrays["vocab"])
     # The stack is deeper than the longest string, so it never overflows.

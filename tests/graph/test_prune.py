@@ -1,6 +1,6 @@
 """Pruning."""
 
-from archlang.graph.prune import prune, remove_dead, without_charges
+from archlang.graph.prune import prune, remove_dead, without_losses
 from tests.conftest import Becomes
 
 
@@ -10,19 +10,11 @@ def test_unused_values_and_their_instances_are_removed_but_not_those_in_statics(
         """
         graph g
         instance @e: embed[d = 4](vocab = 9) axes () "m:E"
-        instance @f: f axes () "m:F"
+      - instance @f: f axes () "m:F"
         instance @tied: tied[of = (@e, 1)] axes () "m:T"
         input %1 x: vec[4]
-        %2: vec[4] = call @f(%1)
-        %3: vec[4] = negate(%2)
-        %4: vec[4] = call @tied(%1)
-        return %4
-        """,
-        """
-        graph g
-        instance @e: embed[d = 4](vocab = 9) axes () "m:E"
-        instance @tied: tied[of = (@e, 1)] axes () "m:T"
-        input %1 x: vec[4]
+      - %2: vec[4] = call @f(%1)
+      - %3: vec[4] = negate(%2)
         %4: vec[4] = call @tied(%1)
         return %4
         """,
@@ -37,75 +29,51 @@ def test_a_state_that_only_feeds_itself_is_removed_with_its_captured_values(beco
         input %1 x: vec[4]
         input %2 y: vec[4]
         input %3 z: vec[4]
-        %4: vec[4] = negate(%3)
-        %5: vec[4], vec[4], vec[4] = repeat[count = 2](%1, %2, %1, %4, %3) {
+      - %4: vec[4] = negate(%3)
+      - %5: vec[4], vec[4], vec[4] = repeat[count = 2](%1, %2, %1, %4, %3) {
+      + %5: vec[4], vec[4] = repeat[count = 2](%1, %1, %3) {
             input %6 a: vec[4]
-            input %7 b: vec[4]
+      -     input %7 b: vec[4]
             input %8 c: vec[4]
-            input %9: vec[4]
+      -     input %9: vec[4]
             input %10: vec[4]
             %11: vec[4] = add(%6, %8)
-            %12: vec[4] = add(%7, %9)
+      -     %12: vec[4] = add(%7, %9)
             %13: vec[4] = add(%8, %10)
-            return %11, %12, %13
+      -     return %11, %12, %13
+      +     return %11, %13
         }
-        %14: vec[4] = part[index = 1](%5)
+      - %14: vec[4] = part[index = 1](%5)
         %15: vec[4] = part[index = 0](%5)
-        %16: vec[4] = negate(%14)
-        return %15
-        """,
-        """
-        graph g
-        input %1 x: vec[4]
-        input %2 y: vec[4]
-        input %3 z: vec[4]
-        %5: vec[4], vec[4] = repeat[count = 2](%1, %1, %3) {
-            input %6 a: vec[4]
-            input %8 c: vec[4]
-            input %10: vec[4]
-            %11: vec[4] = add(%6, %8)
-            %13: vec[4] = add(%8, %10)
-            return %11, %13
-        }
-        %15: vec[4] = part[index = 0](%5)
+      - %16: vec[4] = negate(%14)
         return %15
         """,
     )
 
 
 def test_a_halting_loop_emits_only_what_is_read(becomes: Becomes) -> None:
-    loop = """
+    before = """
         graph g
         instance @halt: halt(d = 4) lengths (n) axes (n) "m:H"
         input %1 x: seq[n, 4]
         input %2 y: seq[n, 4]
-        """
-    facts = "limit = 3, state = 1, mixture = false, emits = true"
-    before = f"""{loop}
-        %3: seq[n, 4], seq[n, 4], seq[n, 4] = halting @halt[{facts}](%2, %1) {{
-            input %4: seq[n, 4]
+      - %3: seq[n, 4], seq[n, 4], seq[n, 4] =
+      -     halting @halt[limit = 3, state = 1, mixture = false, emits = true](%2, %1) {
+      + %3 z: seq[n, 4] = halting @halt[limit = 3, state = 0, mixture = false](%1) {
+      -     input %4: seq[n, 4]
             input %5: seq[n, 4]
             %6: seq[n, 4] = negate(%5)
-            %7: seq[n, 4] = add(%5, %4)
-            return %4, %6, %7
-        }}
-        %8 z: seq[n, 4] = part[index = PART](%3)
-        return %8
+      -     %7: seq[n, 4] = add(%5, %4)
+      -     return %4, %6, %7
+      +     return %6
+        }
+      - %8 z: seq[n, 4] = part[index = 1](%3)
+      - return %8
+      + return %3
         """
-    becomes(
-        remove_dead,
-        before.replace("PART", "1"),
-        f"""{loop}
-        %3 z: seq[n, 4] = halting @halt[limit = 3, state = 0, mixture = false](%1) {{
-            input %5: seq[n, 4]
-            %6: seq[n, 4] = negate(%5)
-            return %6
-        }}
-        return %3
-        """,
-    )
-    kept = before.replace("PART", "2")
-    becomes(remove_dead, kept, kept)
+    becomes(remove_dead, before)
+    read = "\n".join(line.replace("- ", "  ") for line in before.splitlines() if not line.startswith("      +"))
+    becomes(remove_dead, read.replace("index = 1", "index = 2"))
 
 
 def test_a_halting_loop_keeps_its_halting_state_but_not_an_unread_mixture(becomes: Becomes) -> None:
@@ -116,31 +84,19 @@ def test_a_halting_loop_keeps_its_halting_state_but_not_an_unread_mixture(become
         instance @halt: halt(d = 4) lengths (n) axes (n) "m:H"
         input %1 x: seq[n, 4]
         input %2 y: seq[n, 4]
-        %3: seq[n, 4], seq[n, 4], seq[n, 4] = halting @halt[limit = 3, state = 1, mixture = true](%2, %1, %2) {
-            input %4: seq[n, 4]
+      - %3: seq[n, 4], seq[n, 4], seq[n, 4] = halting @halt[limit = 3, state = 1, mixture = true](%2, %1, %2) {
+      + %3: seq[n, 4], seq[n, 4] = halting @halt[limit = 3, state = 0, mixture = false](%1, %2) {
+      -     input %4: seq[n, 4]
             input %5: seq[n, 4]
             input %6: seq[n, 4]
-            input %7: seq[n, 4]
+      -     input %7: seq[n, 4]
             %8: seq[n, 4] = negate(%5)
             %9: seq[n, 4] = negate(%6)
-            return %4, %8, %9
+      -     return %4, %8, %9
+      +     return %8, %9
         }
-        %10 z: seq[n, 4] = part[index = 2](%3)
-        return %10
-        """,
-        """
-        graph g
-        instance @halt: halt(d = 4) lengths (n) axes (n) "m:H"
-        input %1 x: seq[n, 4]
-        input %2 y: seq[n, 4]
-        %3: seq[n, 4], seq[n, 4] = halting @halt[limit = 3, state = 0, mixture = false](%1, %2) {
-            input %5: seq[n, 4]
-            input %6: seq[n, 4]
-            %8: seq[n, 4] = negate(%5)
-            %9: seq[n, 4] = negate(%6)
-            return %8, %9
-        }
-        %10 z: seq[n, 4] = part[index = 1](%3)
+      - %10 z: seq[n, 4] = part[index = 2](%3)
+      + %10 z: seq[n, 4] = part[index = 1](%3)
         return %10
         """,
     )
@@ -156,32 +112,19 @@ def test_a_scan_loses_unused_emissions_and_unused_states(becomes: Becomes) -> No
         input %1 x: seq[n, 4]
         input %2 y: vec[4]
         %3: chunks[n, 4] = call @chunks(%1)
-        %4: vec[4], vec[4], seq[n, 4] = scan[carried = 2, emits = true](%3, %2, %2) {
+      - %4: vec[4], vec[4], seq[n, 4] = scan[carried = 2, emits = true](%3, %2, %2) {
+      + %4 z: vec[4] = scan[carried = 1, emits = false](%3, %2) {
             input %5 c: seq[c.length, 4]
-            input %6: vec[4]
+      -     input %6: vec[4]
             input %7: vec[4]
             %8: vec[4] = call @last(%5)
             %9: vec[4] = add(%7, %8)
-            return %6, %9, %5
+      -     return %6, %9, %5
+      +     return %9
         }
-        %10 z: vec[4] = part[index = 1](%4)
-        return %10
-        """,
-        """
-        graph g
-        instance @chunks: chunks(d = 4) lengths (n) axes (n) "m:C"
-        instance @last: last(d = 4) lengths (n) axes (n) "m:L"
-        input %1 x: seq[n, 4]
-        input %2 y: vec[4]
-        %3: chunks[n, 4] = call @chunks(%1)
-        %4 z: vec[4] = scan[carried = 1, emits = false](%3, %2) {
-            input %5 c: seq[c.length, 4]
-            input %7: vec[4]
-            %8: vec[4] = call @last(%5)
-            %9: vec[4] = add(%7, %8)
-            return %9
-        }
-        return %4
+      - %10 z: vec[4] = part[index = 1](%4)
+      - return %10
+      + return %4
         """,
     )
 
@@ -191,19 +134,14 @@ def test_a_loop_without_used_results_is_removed_even_if_it_halts(becomes: Become
         remove_dead,
         """
         graph g
-        instance @halt: halt(d = 4) lengths (n) axes (n) "m:H"
+      - instance @halt: halt(d = 4) lengths (n) axes (n) "m:H"
         input %1 x: seq[n, 4]
-        %2: seq[n, 4] = halting @halt[limit = 3, state = 0, mixture = false](%1) {
-            input %3: seq[n, 4]
-            %4: seq[n, 4] = negate(%3)
-            return %4
-        }
-        %5: seq[n, 4] = negate(%2)
-        return %1
-        """,
-        """
-        graph g
-        input %1 x: seq[n, 4]
+      - %2: seq[n, 4] = halting @halt[limit = 3, state = 0, mixture = false](%1) {
+      -     input %3: seq[n, 4]
+      -     %4: seq[n, 4] = negate(%3)
+      -     return %4
+      - }
+      - %5: seq[n, 4] = negate(%2)
         return %1
         """,
     )
@@ -216,37 +154,27 @@ def test_an_inner_loop_loses_the_values_that_the_outer_loop_does_not_need(become
         graph g
         input %1 x: vec[4]
         input %2 y: vec[4]
-        %3: vec[4], vec[4] = repeat[count = 2](%1, %2) {
+      - %3: vec[4], vec[4] = repeat[count = 2](%1, %2) {
+      + %3: vec[4] = repeat[count = 2](%1) {
             input %4: vec[4]
-            input %5: vec[4]
-            %6: vec[4], vec[4] = stack[count = 2, path = "stack"](%4, %5) {
+      -     input %5: vec[4]
+      -     %6: vec[4], vec[4] = stack[count = 2, path = "stack"](%4, %5) {
+      +     %6: vec[4] = stack[count = 2, path = "stack"](%4) {
                 input %7: vec[4]
-                input %8: vec[4]
+      -         input %8: vec[4]
                 %9: vec[4] = negate(%7)
-                %10: vec[4] = add(%7, %8)
-                return %9, %10
+      -         %10: vec[4] = add(%7, %8)
+      -         return %9, %10
+      +         return %9
             }
-            %11: vec[4] = part[index = 0](%6)
-            %12: vec[4] = part[index = 1](%6)
-            return %11, %12
+      -     %11: vec[4] = part[index = 0](%6)
+      -     %12: vec[4] = part[index = 1](%6)
+      -     return %11, %12
+      +     return %6
         }
-        %13: vec[4] = part[index = 0](%3)
-        return %13
-        """,
-        """
-        graph g
-        input %1 x: vec[4]
-        input %2 y: vec[4]
-        %3: vec[4] = repeat[count = 2](%1) {
-            input %4: vec[4]
-            %6: vec[4] = stack[count = 2, path = "stack"](%4) {
-                input %7: vec[4]
-                %9: vec[4] = negate(%7)
-                return %9
-            }
-            return %6
-        }
-        return %3
+      - %13: vec[4] = part[index = 0](%3)
+      - return %13
+      + return %3
         """,
     )
 
@@ -256,33 +184,28 @@ def test_a_loop_without_steps_is_removed_with_its_instances(becomes: Becomes) ->
         prune,
         """
         graph g
-        instance @stack.*.f: f axes () "m:F"
-        instance @halt: halt axes () "m:H"
+      - instance @stack.*.f: f axes () "m:F"
+      - instance @halt: halt axes () "m:H"
         input %1 x: vec[4]
         input %2 y: vec[4]
-        %3: vec[4], vec[4] = stack[count = 0, path = "stack"](%1, %2) {
-            input %4: vec[4]
-            input %5: vec[4]
-            %6: vec[4] = call @stack.*.f(%5)
-            return %6, %4
-        }
-        %7: vec[4] = part[index = 1](%3)
-        %8: vec[4] = halting @halt[limit = 0, state = 0, mixture = false](%7) {
-            input %9: vec[4]
-            return %9
-        }
-        return %8
-        """,
-        """
-        graph g
-        input %1 x: vec[4]
-        input %2 y: vec[4]
-        return %2
+      - %3: vec[4], vec[4] = stack[count = 0, path = "stack"](%1, %2) {
+      -     input %4: vec[4]
+      -     input %5: vec[4]
+      -     %6: vec[4] = call @stack.*.f(%5)
+      -     return %6, %4
+      - }
+      - %7: vec[4] = part[index = 1](%3)
+      - %8: vec[4] = halting @halt[limit = 0, state = 0, mixture = false](%7) {
+      -     input %9: vec[4]
+      -     return %9
+      - }
+      - return %8
+      + return %2
         """,
     )
 
 
-def test_a_charge_keeps_its_value_and_the_loops_around_it(becomes: Becomes) -> None:
+def test_a_loss_keeps_its_value_and_the_loops_around_it(becomes: Becomes) -> None:
     becomes(
         remove_dead,
         """
@@ -290,47 +213,30 @@ def test_a_charge_keeps_its_value_and_the_loops_around_it(becomes: Becomes) -> N
         input %1 x: vec[1]
         input %2 y: vec[1]
         %3: vec[1] = negate(%1)
-        %4: vec[1] = repeat[count = 2](%1, %2) {
-            input %5 s: vec[1]
+      - %4: vec[1] = repeat[count = 2](%1, %2) {
+      + %4: () = repeat[count = 2](%2) {
+      -     input %5 s: vec[1]
             input %6: vec[1]
             %7: vec[1] = negate(%6)
-            %8: () = charge[name = "size"](%7)
-            %9: vec[1] = negate(%5)
-            return %9
-        }
-        return %3
-        """,
-        """
-        graph g
-        input %1 x: vec[1]
-        input %2 y: vec[1]
-        %3: vec[1] = negate(%1)
-        %4: () = repeat[count = 2](%2) {
-            input %6: vec[1]
-            %7: vec[1] = negate(%6)
-            %8: () = charge[name = "size"](%7)
-            return
+            %8: () = loss[name = "size"](%7)
+      -     %9: vec[1] = negate(%5)
+      -     return %9
+      +     return
         }
         return %3
         """,
     )
 
 
-def test_a_graph_without_charges_has_no_values_that_only_they_need(becomes: Becomes) -> None:
+def test_a_graph_without_losses_has_no_values_that_only_they_need(becomes: Becomes) -> None:
     becomes(
-        without_charges,
+        without_losses,
         """
         graph g
-        instance @f: f axes () "m:F"
+      - instance @f: f axes () "m:F"
         input %1 x: vec[1]
-        %2: vec[1] = call @f(%1)
-        %3: () = charge[name = "size"](%2)
-        %4: vec[1] = negate(%1)
-        return %4
-        """,
-        """
-        graph g
-        input %1 x: vec[1]
+      - %2: vec[1] = call @f(%1)
+      - %3: () = loss[name = "size"](%2)
         %4: vec[1] = negate(%1)
         return %4
         """,

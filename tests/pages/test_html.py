@@ -12,7 +12,7 @@ import archlang
 from archlang.pages.html import render
 from archlang.pages.inspection.heatmap import Heatmap, HeatmapFrame
 from archlang.pages.inspection.inspection import Inspection
-from archlang.pages.reports.table_formats import TextTable
+from archlang.pages.reports.result_table import TextTable
 from archlang.runs.prediction import Answer
 
 EVIL = "</script><script>alert(1)</script><img src=x onerror='a' \"b\">"

@@ -4,7 +4,7 @@ import pytest
 
 from archlang.graph.operations import Call
 from archlang.graph.text import parse_graph
-from archlang.passes.determinism import is_deterministic
+from archlang.passes.common_subexpressions import is_deterministic
 
 
 @pytest.mark.parametrize(

@@ -24,34 +24,20 @@ def test_invariants_are_computed_before_the_loop(becomes: Becomes) -> None:
         instance @linear: linear axes () "archlang.blocks.linear:Linear"
         input %1 x: vec[4]
         input %2 m: vec[4]
-        %3: vec[4] = repeat[count = 5](%1, %2) {
+      + %11: vec[4] = call @norm(%2)
+      + %12: number = number[value = 2]()
+      + %13: vec[4] = multiply(%11, %12)
+      - %3: vec[4] = repeat[count = 5](%1, %2) {
+      + %3: vec[4] = repeat[count = 5](%1, %2, %13) {
             input %4 h: vec[4]
             input %5 m: vec[4]
-            %6: vec[4] = call @norm(%5)
+      -     %6: vec[4] = call @norm(%5)
+      +     input %14: vec[4]
             %7: number = number[value = 2]()
-            %8: vec[4] = multiply(%6, %7)
+      -     %8: vec[4] = multiply(%6, %7)
             %9: vec[4] = call @linear(%4)
-            %10: vec[4] = add(%9, %8)
-            return %10
-        }
-        return %3
-        """,
-        """
-        graph g
-        instance @norm: norm axes () "archlang.blocks.norm:Norm"
-        instance @linear: linear axes () "archlang.blocks.linear:Linear"
-        input %1 x: vec[4]
-        input %2 m: vec[4]
-        %11: vec[4] = call @norm(%2)
-        %12: number = number[value = 2]()
-        %13: vec[4] = multiply(%11, %12)
-        %3: vec[4] = repeat[count = 5](%1, %2, %13) {
-            input %4 h: vec[4]
-            input %5 m: vec[4]
-            input %14: vec[4]
-            %7: number = number[value = 2]()
-            %9: vec[4] = call @linear(%4)
-            %10: vec[4] = add(%9, %14)
+      -     %10: vec[4] = add(%9, %8)
+      +     %10: vec[4] = add(%9, %14)
             return %10
         }
         return %3
@@ -99,27 +85,16 @@ def test_keys_and_values_of_an_invariant_are_computed_before_the_loop(becomes: B
         instance @a: {ATTENTION}
         input %1 x: seq[n, 4]
         input %2 m: seq[m, 4]
-        %3: seq[n, 4] = repeat[count = 5](%1, %2) {{
+      + %8: seq[m, 4] = product @a[name = "key"](%2)
+      + %10: seq[m, 4] = product @a[name = "value"](%2)
+      - %3: seq[n, 4] = repeat[count = 5](%1, %2) {{
+      + %3: seq[n, 4] = repeat[count = 5](%1, %2, %8, %10) {{
             input %4 h: seq[n, 4]
             input %5 m: seq[m, 4]
-            %6: seq[n, 4] = call @a(%4, %5)
-            return %6
-        }}
-        return %3
-        """,
-        f"""
-        graph g
-        instance @a: {ATTENTION}
-        input %1 x: seq[n, 4]
-        input %2 m: seq[m, 4]
-        %8: seq[m, 4] = product @a[name = "key"](%2)
-        %10: seq[m, 4] = product @a[name = "value"](%2)
-        %3: seq[n, 4] = repeat[count = 5](%1, %2, %8, %10) {{
-            input %4 h: seq[n, 4]
-            input %5 m: seq[m, 4]
-            input %7: seq[m, 4]
-            input %9: seq[m, 4]
-            %6: seq[n, 4] = call @a[given = ("key", "value")](%4, %5, %7, %9)
+      -     %6: seq[n, 4] = call @a(%4, %5)
+      +     input %7: seq[m, 4]
+      +     input %9: seq[m, 4]
+      +     %6: seq[n, 4] = call @a[given = ("key", "value")](%4, %5, %7, %9)
             return %6
         }}
         return %3

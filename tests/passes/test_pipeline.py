@@ -14,27 +14,21 @@ def test_a_value_of_two_applied_blocks_is_computed_once(becomes: Becomes) -> Non
         """
         graph g
         instance @a.relu: relu axes () pure "m:Relu"
-        instance @b.relu: relu axes () pure "m:Relu"
+      - instance @b.relu: relu axes () pure "m:Relu"
         input %1 x: vec[4]
-        %4: vec[4] = apply[block = "half", path = "a"](%1) {
-            input %5: vec[4]
-            %6: vec[4] = call @a.relu(%5)
-            return %6
-        }
-        %7: vec[4] = apply[block = "half", path = "b"](%1) {
-            input %8: vec[4]
-            %9: vec[4] = call @b.relu(%8)
-            return %9
-        }
-        %10: vec[4] = add(%4, %7)
-        return %10
-        """,
-        """
-        graph g
-        instance @a.relu: relu axes () pure "m:Relu"
-        input %1 x: vec[4]
-        %6: vec[4] = call @a.relu(%1)
-        %10: vec[4] = add(%6, %6)
+      - %4: vec[4] = apply[block = "half", path = "a"](%1) {
+      -     input %5: vec[4]
+      -     %6: vec[4] = call @a.relu(%5)
+      + %6: vec[4] = call @a.relu(%1)
+      -     return %6
+      - }
+      - %7: vec[4] = apply[block = "half", path = "b"](%1) {
+      -     input %8: vec[4]
+      -     %9: vec[4] = call @b.relu(%8)
+      -     return %9
+      - }
+      - %10: vec[4] = add(%4, %7)
+      + %10: vec[4] = add(%6, %6)
         return %10
         """,
     )

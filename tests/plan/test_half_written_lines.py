@@ -90,7 +90,7 @@ table t {
 TABLE = RECIPE.replace("    …\n", "").replace('    row    "s"', '    …\n    row    "s"')
 STATEMENTS = ["y =", "y", "y = f(", "y = f[", "y = f[a =", "y = linear[8](h,", "y = norm(h", "let f", "h <- f(", "h <-",
     "h", "h |>", "h |> f(", "y = h +", "if", "if d", "repeat", "repeat 3", "y = scan", "y = scan c in", "stack",
-    "charge b =", "let f =", "return", "return f(", "emit", ")", "]", 'y = "abc', "y = h; q"]  # fmt: skip
+    "loss b =", "let f =", "return", "return f(", "emit", ")", "]", 'y = "abc', "y = h; q"]  # fmt: skip
 CLAUSES = ["where", "where width >", "where width > 0,", "reads", "reads q", "reads q pointwise,", "depends on",
     "random in", "random when", "costs", "costs parameters =", "costs parameters = (3 +", "maps query(q) =", "records",
     "cuts evenly into", "wher", "python", 'python "']  # fmt: skip
@@ -196,7 +196,7 @@ def test_the_path_of_a_half_written_use_is_not_unknown() -> None:
 
 
 def test_each_of_several_half_written_lines_is_reported() -> None:
-    body = ["a =", "b = norm(", "if", "c = h +", "let f", "let g =", "repeat", "h <-", "charge b =", "y = f["]
+    body = ["a =", "b = norm(", "if", "c = h +", "let f", "let g =", "repeat", "h <-", "loss b =", "y = f["]
     statements = BODY.replace("…", "\n    ".join(body))
     assert {place[1] for place in places(statements) if place[0].startswith("E01")} == {*range(3, 3 + len(body))}
     parts = ["task flipflop[nowhere = 3", "model", "train adamw[stps =", "test", "vary model.d in", "vary", "claim"]

@@ -120,41 +120,37 @@ def test_the_edit_deletes_a_second_value_with_its_path(lines: str) -> None:
     assert {each.code for each in check_text(apply_edits(text, mistake.edits))} == codes
 
 
-def test_a_claim_at_the_weight_of_an_unknown_charge_is_reported() -> None:
-    model = """model small(x: tokens[n]) -> logits[classes] {
+SIZED = """model small(x: tokens[n]) -> logits[classes] {
     h = embed[4](x)
-    charge size = mean(linear[1](h))
+    loss size = mean(linear[1](h))
     return h |> last |> linear[classes]
 }
 """
-    (diagnostic,) = check_text(model + recipe(rest='claim test.accuracy = 1.0 at train.charges.sise = 0.1 from "p"'))
+
+
+def test_a_claim_at_the_weight_of_an_unknown_loss_is_reported() -> None:
+    (diagnostic,) = check_text(SIZED + recipe(rest='claim test.accuracy = 1.0 at train.losses.sise = 0.1 from "p"'))
     assert (diagnostic.code, diagnostic.remedy) == ("E0617", "did you mean `size`?")
 
 
-def test_the_weight_of_halting_is_named_where_a_halting_model_has_no_such_charge() -> None:
+def test_another_word_for_the_weight_of_a_loss_is_corrected() -> None:
+    (diagnostic,) = check_text(SIZED + recipe(", loss.size = 0.1"))
+    assert (diagnostic.code, diagnostic.remedy) == ("E0301", "here it is called `losses.size`")
+    assert diagnostic.is_safe
+    assert not check_text(apply_edits(diagnostic.span.source.text, diagnostic.edits))
+
+
+def test_the_weight_of_halting_is_named_where_a_halting_model_has_no_such_loss() -> None:
     model = """model small(x: tokens[n]) -> logits[classes] {
     h = embed[4](x)
     repeat 2 halting h by global_halt { h <- norm(h) }
     return h |> last |> linear[classes]
 }
 """
-    weighted = recipe(", charges.halting = 0.1")
+    weighted = recipe(", losses.halting = 0.1")
     (diagnostic,) = check_text(model + weighted)
     assert diagnostic.code == "E0617"
     assert "halting loops is `ponder`" in (diagnostic.remedy or "")
-
-
-def test_a_misspelt_weight_of_a_charge_is_corrected() -> None:
-    model = """model small(x: tokens[n]) -> logits[classes] {
-    h = embed[4](x)
-    charge z = mean(linear[1](h))
-    return h |> last |> linear[classes]
-}
-"""
-    (diagnostic,) = check_text(model + recipe(", charge.z = 0.1"))
-    assert (diagnostic.code, diagnostic.remedy) == ("E0301", "did you mean `charges.z`?")
-    assert diagnostic.is_safe
-    assert not check_text(apply_edits(diagnostic.span.source.text, diagnostic.edits))
 
 
 @pytest.mark.parametrize(

@@ -66,11 +66,11 @@ class Writer:
 
     def statement(self, depth: int, in_loop: bool) -> str:
         one_of, margin = self.random.choice, "    " * depth
-        kind = one_of(["bind", "bind", "bind", "bind", "let", "charge", "if", "loop", "loop", "loop"])
+        kind = one_of(["bind", "bind", "bind", "bind", "let", "loss", "if", "loop", "loop", "loop"])
         if kind == "let":
             return f"let {one_of(NAMES)} = {one_of(BLOCKS)}{one_of(['', '[d]', '[4]', '[heads = 2]'])}"
-        if kind == "charge":
-            return f"charge cost = {self.value()}"
+        if kind == "loss":
+            return f"loss cost = {self.value()}"
         if kind == "if" and depth < 4:
             otherwise = f" else {{\n{self.body(depth + 1, in_loop)}\n{margin}}}" if self.random.random() < 0.5 else ""
             return f"if {one_of(STATICS)} {{\n{self.body(depth + 1, in_loop)}\n{margin}}}{otherwise}"

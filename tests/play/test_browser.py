@@ -104,7 +104,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 def test_a_program_is_checked_drawn_and_counted_as_it_is_typed(page: Page) -> None:
-    page.says("No mistakes")
+    page.says("No errors")
     assert "token" not in page.view.url
     page.write(MODEL.replace("embed", "embd"))
     page.says("1 error")
@@ -114,7 +114,7 @@ def test_a_program_is_checked_drawn_and_counted_as_it_is_typed(page: Page) -> No
     page.view.locator("#mistakes .code").click()
     page.view.locator("#explanation h3").first.wait_for()
     page.write(MODEL)
-    page.says("No mistakes")
+    page.says("No errors")
     page.until("() => document.querySelector('#view svg').getAttribute('aria-label') === 'model m'")
     assert "346 parameters" in page.view.inner_text("#parameters")
     assert page.view.locator("#costs tbody tr").count() == 4
@@ -125,9 +125,9 @@ def test_a_program_is_checked_drawn_and_counted_as_it_is_typed(page: Page) -> No
 def test_a_damaged_link_says_that_it_holds_no_program(server: Server, open_playground: Any, packed: str) -> None:
     page = open_playground(f"{server.url}&program={packed}")
     page.ready()
-    page.says("The link holds no program. No mistakes")
+    page.says("The link holds no program. No errors")
     page.write(MODEL)
-    page.says("No mistakes")
+    page.says("No errors")
 
 
 def test_costs_are_dimmed_once_the_program_has_none(page: Page) -> None:
@@ -187,12 +187,12 @@ def test_costs_and_changes_are_never_those_of_another_program(page: Page) -> Non
     assert [page.view.inner_text(f"#{part}") for part in ("parameters", "changes")] == ["", ""]
     assert page.view.inner_text("#base") == "Since gutlb: the changes are shown once this can be drawn"
     page.write(MODEL)
-    page.says("No mistakes")
+    page.says("No errors")
     page.view.click("#keep")
     page.until("() => document.getElementById('base').textContent.endsWith('no changes')")
     page.write(MODEL.replace("d = 8", "d = 4").replace("embed", "embd"))
     page.until("() => document.getElementById('base').textContent.includes('once this can be drawn')")
-    assert "before its mistakes" in page.view.inner_text("#uncounted")
+    assert "before its errors" in page.view.inner_text("#uncounted")
     page.write(MODEL.replace("d = 8", "d = 4"))
     page.view.locator("#changes li", has_text="d 8 → 4").first.wait_for(timeout=SECONDS)
     assert page.view.inner_text("#base").strip().endswith(":")
@@ -202,7 +202,7 @@ def test_a_documentation_is_shown_as_it_is_written(server: Server, page: Page) -
     page.write(
         "## See *all* of `a` and [b](c).\nblock f(h: seq[n, d]) -> seq[n, d] {\n    return feedforward[4](h)\n}\n"
     )
-    page.says("No mistakes")
+    page.says("No errors")
     page.view.locator(".cm-line span", has_text="feedforward").first.hover()
     example = "return h + feedforward[64, activation = gelu, dropout = 0.1](norm(h))"
     page.view.locator(".cm-about pre", has_text=example).wait_for(timeout=SECONDS)
@@ -213,7 +213,7 @@ def test_a_documentation_is_shown_as_it_is_written(server: Server, page: Page) -
 
 def test_completion_and_hover_answer(page: Page) -> None:
     page.write(MODEL)
-    page.says("No mistakes")
+    page.says("No errors")
     page.view.locator(".cm-line span", has_text="embed").first.hover()
     page.view.locator(".cm-about", has_text="embed").wait_for(timeout=SECONDS)
     page.view.locator(".cm-content").focus()
@@ -241,7 +241,7 @@ def test_a_hundred_edits_leave_the_page_as_it_was(page: Page) -> None:
         )
         if edit in (19, 99):
             sizes.append(nodes())
-    assert page.status() == "No mistakes"
+    assert page.status() == "No errors"
     assert sizes[1] < 1.5 * sizes[0]
 
 
@@ -340,7 +340,7 @@ def test_a_program_with_mistakes_is_not_trained(page: Page) -> None:
     page.write(RECIPE)
     page.says("1 error")
     page.view.click("#train")
-    page.says("Correct the mistakes of the program first")
+    page.says("Correct the errors of the program first")
     assert page.view.inner_text("#progress") == ""
 
 
@@ -385,16 +385,16 @@ def test_every_box_is_reached_by_the_keyboard_and_shows_its_defaults(page: Page)
 def test_the_static_playground_works_from_a_plain_file_server_on_a_phone(site: str, open_playground: Any) -> None:
     page = open_playground(site, 390)
     page.ready()
-    page.says("No mistakes")
+    page.says("No errors")
     page.write(MODEL.replace("embed", "embd"))
     page.says("1 error")
     page.write(MODEL)
-    page.says("No mistakes")
+    page.says("No errors")
     page.until("() => document.querySelector('#view svg').getAttribute('aria-label') === 'model m'")
     assert "346 parameters" in page.view.inner_text("#parameters")
     page.view.select_option("#programs", "papers/panm/table1")
     page.until("() => document.getElementById('base').textContent.includes('table1')")
-    page.says("No mistakes")
+    page.says("No errors")
     page.write(RECIPE)  # its splits and metrics are known without numpy
     page.until("() => document.querySelector('#mistakes .error')?.textContent.includes('`tset`')")
 

@@ -14,9 +14,8 @@ import numpy as np
 import pytest
 
 from archlang.data import archives, store
-from archlang.tasks import lra_image, lra_text
+from archlang.tasks import listops, lra_image, lra_text
 from archlang.tasks.cfq import INDICES, QUERY, QUESTION
-from archlang.tasks.kit import published_listops
 from tests import published_files
 from tests.tasks.test_lra_text import archive
 
@@ -41,7 +40,7 @@ def use_samples(patch: pytest.MonkeyPatch, folder: Path) -> None:
 
     patch.setattr(store, "open_binary", opened)
     patch.setattr(store, "contents", contents)
-    patch.setattr(published_listops, "VALID_LINES", 4)
+    patch.setattr(listops, "VALID_LINES", 4)
     patch.setattr(lra_text, "PUBLISHED_SIZE", REVIEWS)
     patch.setattr(lra_image, "PUBLISHED_BATCH", PICTURES)
     patch.setattr(lra_image, "PUBLISHED_TRAIN", 5 * PICTURES - 4)

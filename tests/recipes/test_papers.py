@@ -132,7 +132,7 @@ def test_every_weight_of_a_model_gets_a_gradient(page: Path, recipe: str) -> Non
     lengths = {value.name: torch.tensor([9, 4, 1]) for value in graph.region.inputs}
     fields = [field(value.type) for value in graph.region.inputs]
     logits = module(*fields, lengths=lengths if len(fields) > 1 else lengths[graph.region.inputs[0].name])
-    (logits.logsumexp(-1).sum() + sum(module.charges.values())).backward()
+    (logits.logsumexp(-1).sum() + sum(module.losses.values())).backward()
     without_gradient = [key for key, parameter in module.named_parameters() if parameter.grad is None]
     # The first states of TRM and HRM are drawn once, and not trained.
     assert [key for key in without_gradient if "fixed_state." not in key] == []
@@ -154,8 +154,8 @@ def test_a_recipe_of_each_model_trains_and_is_evaluated(page: Path, tmp_path: Pa
             continue
         settings = {**small(page, recipe), **SHORT}
         outcome = training.train(plan_first_point(loaded(page), recipe, settings), tmp_path / recipe, device="cpu")
-        assert outcome.scores
-        assert all(score.loss > 0 for score in outcome.scores)
+        assert outcome.splits
+        assert all(split.loss and split.loss > 0 for split in outcome.splits.values())
 
 
 # Table 5 of The Devil is in the Detail. SCAN's sizes are exact, from its program; the table has the others in millions.

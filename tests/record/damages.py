@@ -249,7 +249,7 @@ def _state() -> list[Damage]:
         deep = [deep]
     line = {"step": 4, "split": "valid", "loss": 1.0, "metrics": {"accuracy": 0.5}}
     keys = (
-        "optimizer", "precision", "random", "epoch", "position", "micro", "looked", "best", "best_step", "history", "sizes",
+        "optimizer", "precision", "random", "epoch", "position", "micro", "looked", "history", "sizes",
     )  # fmt: skip
     odd_values: tuple[object, ...] = (
         None, -1, 10**30, 1 << 62, 1.5, float("nan"), "x", [], {}, {"x": 1}, torch.zeros(2), [[1]],

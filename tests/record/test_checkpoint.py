@@ -32,8 +32,8 @@ def layer(fill: float) -> nn.Linear:
 
 def state(step: int) -> CheckpointState:
     return CheckpointState(
-        optimizer={"tensor": torch.ones(2)}, precision={}, random={}, epoch=step, position=0, evaluated=step, best=0.5,
-        best_step=step, history=(EvaluationMetrics.of(step, "valid", math.nan, {"accuracy": 0.5}),), sizes={},
+        optimizer={"tensor": torch.ones(2)}, precision={}, random={}, epoch=step, position=0, evaluated=step,
+        history=(EvaluationMetrics.of(step, "valid", math.nan, {"accuracy": 0.5}),), sizes={},
     )  # fmt: skip
 
 

@@ -15,7 +15,7 @@ import torch
 from archlang.plan.from_file import plan_recipe
 from archlang.plan.plan import Plan
 from archlang.record import run_folder
-from archlang.record.curves import Curves, CurvesWarning
+from archlang.record.curves import Curves, TrackerWarning
 from archlang.record.mistakes import RunError
 from archlang.record.reading import read_plan
 from archlang.record.run_folder import Record, RecordWarning, read_history, this_process, with_resumption
@@ -215,7 +215,7 @@ def test_a_line_that_cannot_be_written_is_a_clear_error(point: Plan, tmp_path: P
 def test_a_run_continues_without_curves(tmp_path: Path) -> None:
     (tmp_path / "curves").write_text("in the way")
     curves = Curves(tmp_path / "curves")
-    with pytest.warns(CurvesWarning, match="no further curves"):
+    with pytest.warns(TrackerWarning, match="no further points"):
         curves.add(1, {"loss": 1.0})
     curves.add(2, {"loss": 1.0})
     curves.close()
@@ -230,7 +230,7 @@ def test_curves_on_a_full_disk_end_with_a_warning_and_no_traceback(
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, limits[1]))
     try:
-        with pytest.warns(CurvesWarning, match="no further curves"):
+        with pytest.warns(TrackerWarning, match="no further points"):
             curves.add(2, {"loss": 1.0})
         curves.close()
     finally:
@@ -289,7 +289,7 @@ def test_curves_are_not_written_through_a_link(tmp_path: Path) -> None:
     (tmp_path / "victim").mkdir()
     (tmp_path / "curves").symlink_to("victim")
     curves = Curves(tmp_path / "curves")
-    with pytest.warns(CurvesWarning, match="curves is a link"):
+    with pytest.warns(TrackerWarning, match="curves is a link"):
         curves.add(1, {"loss": 1.0})
     curves.close()
     assert not os.listdir(tmp_path / "victim")
@@ -362,7 +362,7 @@ def test_a_run_of_an_earlier_version_resumes_and_is_read(tmp_path: Path) -> None
         result = training.train(plan, folder, device="cpu", precision=precision)
     assert (result.step, result.stopped) == (40, False)
     assert (folder / "metrics.jsonl").read_text().startswith(before)
-    assert evaluation.evaluate_run(folder, device="cpu").scores == result.scores
+    assert evaluation.evaluate_run(folder, device="cpu").splits == result.splits
     assert summarize(folder).results is not None
 
 

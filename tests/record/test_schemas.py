@@ -84,14 +84,16 @@ def test_results_without_optional_parts_are_readable() -> None:
 
 
 def test_log_lines_are_restored_as_they_were_written(tmp_path: Path) -> None:
-    step = schemas.StepMetrics(step=1, loss=0.5, lr=0.1, gradient_norm=None, mean_depth=2.0)
+    step = schemas.StepMetrics(step=1, loss=0.5, lr=0.1, gradient_norm=None, mean_depth=2.0, losses={"z": 3.0})
     evaluation = schemas.EvaluationMetrics.of(1, "valid", math.nan, {"accuracy": 0.25})
     text = schemas.json_line(step) + schemas.json_line(evaluation)
     assert text == (
-        '{"step": 1, "loss": 0.5, "lr": 0.1, "mean_depth": 2.0}\n'
+        '{"step": 1, "loss": 0.5, "lr": 0.1, "mean_depth": 2.0, "losses": {"z": 3.0}}\n'
         '{"step": 1, "split": "valid", "loss": null, "accuracy": 0.25}\n'
     )
     (tmp_path / "metrics.jsonl").write_text(text + '{"step": 2')
+    assert read_metrics(tmp_path) == (step, evaluation)
+    (tmp_path / "metrics.jsonl").write_text(text.replace("losses", "charges"))  # their name in earlier versions
     assert read_metrics(tmp_path) == (step, evaluation)
     overflow = step.model_copy(update={"gradient_norm": math.inf})
     assert json.loads(schemas.json_line(overflow))["gradient_norm"] is None

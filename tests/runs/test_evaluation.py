@@ -13,11 +13,9 @@ from archlang.tasks.kit.metrics import Tally
 from archlang.train.score import Score
 
 # Four items: right, right, wrong, right.
-SCORE = Score(
-    "test", 4, 0.5, {"accuracy": 0.75}, {},
-    {"accuracy": Tally(np.array([1, 1, 0, 1]), np.ones(4, dtype=np.int64))},
-    {"length": np.array([5, 5, 6, 6]), "ignore": np.array([10, 98, 10, 98])},
-)  # fmt: skip
+TALLIES = {"accuracy": Tally(np.array([1, 1, 0, 1]), np.ones(4, dtype=np.int64))}
+GROUPS = {"length": np.array([5, 5, 6, 6]), "ignore": np.array([10, 98, 10, 98])}
+SPLITS = {"test": Score("test", 0.5, TALLIES, GROUPS, 4).result()}
 
 
 @pytest.mark.parametrize(
@@ -40,7 +38,7 @@ SCORE = Score(
 def test_a_claim_finds_its_measurement(claim: str, measured: float | None, program: Path) -> None:
     text = program.read_text()
     program.write_text(text[: text.index("claim")] + f'claim {claim} from "nobody"\n}}\n')
-    (comparison,) = compare(plan_recipe(program), [SCORE], "length")
+    (comparison,) = compare(plan_recipe(program), SPLITS, "length")
     assert comparison.measured == measured
 
 
@@ -54,12 +52,12 @@ def test_a_claim_finds_its_measurement(claim: str, measured: float | None, progr
 def test_a_claim_about_a_group_without_items_says_so(claim: str, text: str, program: Path) -> None:
     program_text = program.read_text()
     program.write_text(program_text[: program_text.index("claim")] + f'claim {claim} = 1.00 from "nobody"\n}}\n')
-    (comparison,) = compare(plan_recipe(program), [SCORE], "length")
+    (comparison,) = compare(plan_recipe(program), SPLITS, "length")
     assert comparison.measured_text == text
 
 
 def test_a_claim_reads_as_the_recipe_writes_it(program: Path) -> None:
-    of_split, of_group = compare(plan_recipe(program), [SCORE], "length")
+    of_split, of_group = compare(plan_recipe(program), SPLITS, "length")
     assert (of_split.metric, of_group.metric) == ("test.accuracy", "test.accuracy[5]")
     assert of_split.deviation == 0.02
 

@@ -1,13 +1,14 @@
 """Progress and results are readable on a terminal and in a log."""
 
 import io
-from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from archlang.diagnostics.terminal import Terminal
-from archlang.record.schemas import ClaimResult
+from archlang.record.schemas import ClaimResult, Results, SplitResult
 from archlang.runs.progress import ProgressDisplay, claim_table, result_table, showing_evaluation
+from archlang.tasks.kit.metrics import Tally
 from archlang.train.score import Score
 
 
@@ -26,10 +27,14 @@ def printed(renderable: object) -> str:
     return output(shown)
 
 
-SCORE = Score(
-    "test", 40, 0.5, {"accuracy": 0.75, "last_accuracy": float("nan")},
-    {"length": {3: {"accuracy": 1.0}, 5: {"accuracy": 0.5}}, "depth": {n: {"accuracy": 0.1} for n in range(99)}},
+SPLIT = SplitResult(
+    items=40, loss=0.5, metrics={"accuracy": 0.75, "last_accuracy": float("nan")},
+    groups={"length": {3: {"accuracy": 1.0}, 5: {"accuracy": 0.5}}, "depth": {n: {"accuracy": 0.1} for n in range(99)}},
 )  # fmt: skip
+
+
+def results(names: dict[str, tuple[str, ...]] | None = None, **splits: SplitResult) -> Results:
+    return Results(best_step=1, breakdown="length", splits=splits, group_names=names or {})
 
 
 def test_a_log_gets_the_last_step_and_few_others(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -37,13 +42,14 @@ def test_a_log_gets_the_last_step_and_few_others(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr("time.monotonic", lambda: clock[0])
     log = console(terminal=False)
     display = ProgressDisplay(log, "tiny")
+    score = Score("test", 0.5, {"accuracy": Tally(np.array([3]), np.array([4]))}, {}, 4)
     with display.showing(100, 0):
         for step in range(1, 101):
             clock[0] += 0.3
             if display.due() or step % 10 == 0:
                 display.step(step, 100, 0.25, 4.0, 1.5)
             if step in (50, 100):
-                display.scored(step, SCORE, since_best=step // 25)
+                display.scored(step, score, since_best=step // 25)
     lines = output(log).splitlines()
     assert [line.split()[1] for line in lines] == ["34/100", "68/100", "100/100"]
     # The mean speed so far counts, not that of the last steps.
@@ -64,7 +70,7 @@ def test_a_terminal_gets_a_bar() -> None:
 
 
 def test_results_mark_trained_values_and_omit_long_breakdowns() -> None:
-    table = printed(result_table([SCORE], "length", ("accuracy", "last_accuracy"), {"length": [1, 2, 3]}, {}))
+    table = printed(result_table(results(test=SPLIT), {"length": [1, 2, 3]}))
     assert "length 3 (trained)" in table
     assert "length 5 " in table
     assert "75.0%" in table
@@ -73,8 +79,8 @@ def test_results_mark_trained_values_and_omit_long_breakdowns() -> None:
 
 
 def test_values_of_a_group_that_are_names_are_shown_as_they_are() -> None:
-    score = replace(SCORE, groups={"label": {0: {"accuracy": 1.0}, 1: {"accuracy": 0.5}}})
-    table = printed(result_table([score], "length", ("accuracy",), {"label": [0, 1]}, {"label": ("bad", "[bold]")}))
+    split = SPLIT.model_copy(update={"groups": {"label": {0: {"accuracy": 1.0}, 1: {"accuracy": 0.5}}}})
+    table = printed(result_table(results({"label": ("bad", "[bold]")}, test=split), {"label": [0, 1]}))
     assert "label bad " in table
     assert "label [bold] " in table
 
@@ -101,8 +107,8 @@ def test_a_terminal_alone_shows_that_splits_are_evaluated(terminal: bool) -> Non
 
 
 def test_a_table_gives_the_number_of_generated_answers() -> None:
-    sampled = replace(SCORE, metrics={"exact_match": 0.5}, written=7)
-    complete = replace(sampled, split="iid", written=40)
-    text = printed(result_table([sampled, complete], "length", ("exact_match",), {}, {}))
+    sampled = SPLIT.model_copy(update={"written": 7})
+    complete = SPLIT.model_copy(update={"written": 40})
+    text = printed(result_table(results(test=sampled, iid=complete), {}))
     assert "answers that the model generated: 7 of test" in " ".join(text.split())
     assert "40 of iid" not in text

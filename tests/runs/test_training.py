@@ -22,10 +22,11 @@ from archlang.record import checkpoint
 from archlang.record.checkpoint import CheckpointWarning
 from archlang.record.mistakes import RunError, RunMachineError
 from archlang.record.run_folder import Record, RecordWarning
-from archlang.record.schemas import EvaluationMetrics
+from archlang.record.schemas import EvaluationMetrics, json_value
 from archlang.runs import evaluation, training
 from archlang.runs.training import require_memory
 from archlang.tasks.copy import Copy
+from archlang.tasks.kit.metrics import Tally
 from archlang.train import score, trainer
 from archlang.train.step import EagerStep
 from archlang.train.stop import Stop
@@ -86,7 +87,7 @@ def test_a_static_of_test_time_does_not_change_training(
     assert losses(finished_run) == losses(tmp_path / "b")
     assert max(line["mean_depth"] for line in lines(tmp_path / "b") if "mean_depth" in line) <= 2
     assert "limit = 9" in (tmp_path / "b" / "graph_at_test.txt").read_text()
-    assert outcome.scores == evaluation.evaluate_run(tmp_path / "b", device="cpu").scores
+    assert outcome.splits == evaluation.evaluate_run(tmp_path / "b", device="cpu").splits
 
 
 # Resuming
@@ -180,7 +181,7 @@ def test_a_stopped_run_resumes_as_if_it_had_not_been_stopped(
     with pytest.MonkeyPatch.context() as patched:
         at_call(patched, owner, name, 3, lambda: os.kill(os.getpid(), number))
         stopped = train(tmp_path / "run")
-    assert (stopped.stopped, stopped.step, stopped.scores) == (True, step, ())
+    assert (stopped.stopped, stopped.step) == (True, step)
     assert step in steps(tmp_path / "run")
     assert not (tmp_path / "run" / "results.json").exists()
     assert signal.getsignal(number) == before
@@ -192,14 +193,14 @@ def test_a_run_that_is_stopped_during_its_final_evaluation_repeats_only_that(
     program: Path, tmp_path: Path, finished_run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stop = Stop()
-    evaluate = evaluation._evaluate_every_split
+    restore = trainer.Trainer.restore_best
 
-    def asking(*args: object) -> object:
+    def asking(run: trainer.Trainer) -> int | None:
         stop.asked = True
-        return evaluate(*args)  # type: ignore[arg-type] # its own arguments
+        return restore(run)
 
     with monkeypatch.context() as patched:
-        patched.setattr(evaluation, "_evaluate_every_split", asking)
+        patched.setattr(trainer.Trainer, "restore_best", asking)
         assert training.train(plan_recipe(program), tmp_path / "run", device="cpu", stop=stop).stopped
     assert not (tmp_path / "run" / "results.json").exists()
     monkeypatch.setattr(EagerStep, "take", None)
@@ -251,7 +252,8 @@ def test_the_best_weights_are_evaluated_the_latest_of_equal_ones(
     def evaluate(*args: object, **kwargs: object) -> object:
         result = measure(*args, **kwargs)  # type: ignore[arg-type] # its own arguments
         value = next(values, None) if result.split == "valid" else None
-        return result if value is None else replace(result, metrics={"accuracy": value})
+        tally = Tally(np.array([value or 0.0]), np.array([1]))
+        return result if value is None else replace(result, tallies={"accuracy": tally})
 
     monkeypatch.setattr(trainer, "evaluate", evaluate)
     train(tmp_path / "run")
@@ -266,7 +268,7 @@ def test_a_run_with_patience_ends_after_as_many_evaluations_without_a_better_val
     train: Train, tmp_path: Path
 ) -> None:
     outcome = train(tmp_path / "run", **IMPATIENT)
-    assert (outcome.step, outcome.stopped, outcome.ended_early) == (15, False, 15)
+    assert (outcome.step, outcome.stopped) == (15, False)
     assert [line["step"] for line in lines(tmp_path / "run") if line.get("split") == "valid"] == [5, 10, 15]
     results = json.loads((tmp_path / "run" / "results.json").read_text())
     assert (results["ended_early"], results["best_step"]) == (15, 15)  # the latest of equal values
@@ -315,12 +317,12 @@ def test_a_plan_that_cannot_run_leaves_no_files(
 
 def test_a_run_is_evaluated_on_every_split_except_its_training_split(train: Train, run: Path) -> None:
     outcome = train(run)
-    assert [score.split for score in outcome.scores] == ["iid", "valid", "test"]
-    results = json.loads((run / "results.json").read_text())
-    assert list(results["splits"]) == ["iid", "valid", "test"]
-    assert results["splits"]["test"]["metrics"] == outcome.scores[2].metrics
-    assert [claim["measured"] for claim in results["claims"]] == [
-        outcome.scores[2].metrics["accuracy"], outcome.scores[2].groups["length"][5]["accuracy"],
+    assert outcome.results is not None
+    assert list(outcome.results.splits) == ["iid", "valid", "test"]
+    assert json.loads((run / "results.json").read_text()) == json_value(outcome.results)
+    test = outcome.results.splits["test"]
+    assert [claim.measured for claim in outcome.results.claims] == [
+        test.metrics["accuracy"], test.groups["length"][5]["accuracy"],
     ]  # fmt: skip
     assert outcome.trained["length"] == [1, 2, 3]
 
@@ -341,7 +343,7 @@ def test_an_evaluation_needs_the_folder_alone_and_does_not_change_it(train: Trai
     moved = run.rename(run.parent / "moved")
     before = {path: path.read_bytes() for path in moved.rglob("*") if path.is_file()}
     evaluated = evaluation.evaluate_run(moved, device="cpu")
-    assert (evaluated.scores, evaluated.trained) == (outcome.scores, outcome.trained)
+    assert (evaluated.splits, evaluated.trained) == (outcome.splits, outcome.trained)
     assert before == {path: path.read_bytes() for path in moved.rglob("*") if path.is_file()}
 
 

@@ -33,13 +33,13 @@ class Sample:
 @dataclass(frozen=True)
 class Outcome:
     """The outputs of a model for a batch: the results without padding, the ponder of the batch, the steps of each
-    sample, the gradients of the weights by their names, and the charges of the batch."""
+    sample, the gradients of the weights by their names, and the auxiliary losses of the batch."""
 
     results: tuple[Tensor, ...]
     ponder: Tensor
     depth: Tensor | None
     gradients: Mapping[str, Tensor]
-    charges: Mapping[str, Tensor]
+    losses: Mapping[str, Tensor]
 
 
 def randomised(graph: Graph, seed: int, without: Sequence[str] = ()) -> Architecture:
@@ -164,22 +164,22 @@ def outcome(
     with_ponder: bool = True,
     content: float = 7.0,
 ) -> Outcome:
-    """Runs forward and backward. The loss is a fixed weighted sum of all results plus the charges and the ponder of all
-    samples."""
+    """Runs forward and backward. The loss is a fixed weighted sum of all results plus the auxiliary losses and the
+    ponder of all samples."""
     module.zero_grad()
     results = run(module, batch, extra, masked, content)
     ponder = module.ponder
     loss = sum((weighted(result) for result in results), torch.zeros((), dtype=torch.float64))
-    loss = loss + sum_of(charges_of(module)) * len(batch)
+    loss = loss + sum_of(losses_of(module)) * len(batch)
     backward(loss + ponder.double() * len(batch) if with_ponder else loss)
     return Outcome(
         tuple(result.detach() for result in results), ponder.detach(), module.sample_depth, gradients(module),
-        {name: charge.detach() for name, charge in module.charges.items()},
+        {name: loss.detach() for name, loss in module.losses.items()},
     )  # fmt: skip
 
 
-def charges_of(module: Architecture) -> list[Tensor]:
-    return [charge.double() for charge in module.charges.values()]
+def losses_of(module: Architecture) -> list[Tensor]:
+    return [loss.double() for loss in module.losses.values()]
 
 
 def sum_of(values: Sequence[Tensor]) -> Tensor:

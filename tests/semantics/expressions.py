@@ -53,7 +53,7 @@ class Expressions:
         self.budget = budget
         self.level = level
         self.lines: list[str] = []
-        self.routes = False  # whether experts are around: charges and halting loops have no meaning there
+        self.routes = False  # whether experts are around: auxiliary losses and halting loops have no meaning there
 
     def named(self, kind: Kind) -> list[Value]:
         return [value for value in self.values.values() if value.kind == kind]

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from archlang.backend.lower.names import module_path
 from archlang.backend.runtime.halting import HaltingBlock, Tally
 from archlang.graph.graph import Graph, Node, Region
-from archlang.graph.operations import Arithmetic, Call, Charge, Experts, Halting, Literal, Part, Repeat, Scan, Stack
+from archlang.graph.operations import Arithmetic, Call, Experts, Halting, Literal, Loss, Part, Repeat, Scan, Stack
 from tests.semantics.batches import drawn_count
 from tests.semantics.needs import Needs, is_idle, needs_of, state_count
 
@@ -27,18 +27,18 @@ class Answer:
     result: Tensor
     ponder: Tensor
     depth: Tensor | None
-    charges: Mapping[str, Tensor]
+    losses: Mapping[str, Tensor]
 
 
 @dataclass(frozen=True)
 class _Cost:
     """The costs of a loop: the instances that it halts by, its ponder, and the steps of its outermost halting loops. A
-    loop without halting loops has no instances and no depth. Charges are costs by themselves."""
+    loop without halting loops has no instances and no depth. Auxiliary losses are costs by themselves."""
 
     instances: frozenset[str]
     ponder: Tensor
     depth: Tensor
-    charges: Mapping[str, Tensor] = field(default_factory=dict)
+    losses: Mapping[str, Tensor] = field(default_factory=dict)
 
 
 def interpret(graph: Graph, module: nn.Module, fields: Sequence[Tensor]) -> Answer:
@@ -48,7 +48,7 @@ def interpret(graph: Graph, module: nn.Module, fields: Sequence[Tensor]) -> Answ
     (result,), costs = interpreter.region(graph.region, list(fields), ())
     assert isinstance(result, Tensor)
     total = interpreter.total(costs)
-    return Answer(result, total.ponder, total.depth if total.instances else None, total.charges)
+    return Answer(result, total.ponder, total.depth if total.instances else None, total.losses)
 
 
 class _Interpreter:
@@ -71,10 +71,10 @@ class _Interpreter:
                 if node.id in self.needs.values:
                     values[node.id] = results[node.inputs[0]][node.operation.index]
                 continue
-            if isinstance(node.operation, Charge):
-                charge = values[node.inputs[0]]
-                assert isinstance(charge, Tensor)
-                costs.append(replace(self._no_cost(), charges={node.operation.name: charge[0]}))
+            if isinstance(node.operation, Loss):
+                loss = values[node.inputs[0]]
+                assert isinstance(loss, Tensor)
+                costs.append(replace(self._no_cost(), losses={node.operation.name: loss[0]}))
                 continue
             if node.regions:
                 if node.id in self.needs.results or (is_idle(node) and self._is_read(node, region)):
@@ -150,8 +150,8 @@ class _Interpreter:
             total = self.total(costs)
             if isinstance(loop, Repeat) and loop.truncated is not None and t < last - loop.truncated:
                 results = [_detached(value) for value in results]
-                charges = {name: charge.detach() for name, charge in total.charges.items()}
-                total = replace(total, ponder=total.ponder.detach(), charges=charges)
+                losses = {name: loss.detach() for name, loss in total.losses.items()}
+                total = replace(total, ponder=total.ponder.detach(), losses=losses)
             totals.append(total)
         depth = _mean([total.depth for total in totals])
         return results, _Cost(frozenset(), _sum([total.ponder for total in totals]), depth, _sums(totals))
@@ -187,8 +187,8 @@ class _Interpreter:
         taken = tally.steps.double()
         ponder = sum((cost.ponder for cost in inner), tally.ponder[0])
         # Nothing is accepted, but the names are those of the body.
-        charges = _sums(inner) if inner else {name: self._zero() for name in self.needs.charges(node.regions[0])}
-        return [*states, *emitted], _Cost(frozenset(), ponder, taken.sum() / max(1, taken.numel()), charges)
+        losses = _sums(inner) if inner else {name: self._zero() for name in self.needs.losses(node.regions[0])}
+        return [*states, *emitted], _Cost(frozenset(), ponder, taken.sum() / max(1, taken.numel()), losses)
 
     def _scan(
         self, node: Node, scan: Scan, inputs: Sequence[Value], steps: tuple[int, ...]
@@ -214,9 +214,9 @@ class _Interpreter:
             totals.append(self.total(costs))
         ponder = _mean([total.ponder for total in totals]) if totals else self._zero()
         depth = _mean([total.depth for total in totals]) if totals else self._zero()
-        charges = {name: charge / len(totals) for name, charge in _sums(totals).items()}
-        charges = charges if totals else {name: self._zero() for name in self.needs.charges(node.regions[0])}
-        cost = _Cost(frozenset(), ponder, depth, charges)
+        losses = {name: loss / len(totals) for name, loss in _sums(totals).items()}
+        losses = losses if totals else {name: self._zero() for name in self.needs.losses(node.regions[0])}
+        cost = _Cost(frozenset(), ponder, depth, losses)
         if not scan.emits:
             return states, cost
         width = node.types[-1].feature
@@ -245,17 +245,17 @@ class _Interpreter:
         joined = torch.stack(rows) if rows else values.new_zeros(0, width.constant)
         return joined.reshape(*values.shape[:-1], width.constant)
 
-    # Ponder, depth and charges
+    # Ponder, depth and auxiliary losses
 
     def total(self, costs: Sequence[_Cost]) -> _Cost:
         """Returns the costs of the loops of a region together. Loops that halt by the same weights count once, with the
-        mean of their ponders; depth is the mean over loops, and charges add up."""
+        mean of their ponders; depth is the mean over loops, and auxiliary losses add up."""
         shared: dict[frozenset[str], list[Tensor]] = {}
         halting = [cost for cost in costs if cost.instances]
         for cost in halting:
             shared.setdefault(cost.instances, []).append(cost.ponder)
         if not halting:
-            return replace(self._no_cost(), charges=_sums(costs))
+            return replace(self._no_cost(), losses=_sums(costs))
         ponder, depth = _sum([_mean(ponders) for ponders in shared.values()]), _mean([cost.depth for cost in halting])
         return _Cost(frozenset().union(*shared), ponder, depth, _sums(costs))
 
@@ -329,9 +329,9 @@ def _only(result: Tensor) -> Tensor:
 
 
 def _sums(costs: Sequence[_Cost]) -> dict[str, Tensor]:
-    """The sums of charges of the same name."""
-    names = dict.fromkeys(name for cost in costs for name in cost.charges)
-    return {name: _sum([cost.charges[name] for cost in costs if name in cost.charges]) for name in names}
+    """The sums of auxiliary losses of the same name."""
+    names = dict.fromkeys(name for cost in costs for name in cost.losses)
+    return {name: _sum([cost.losses[name] for cost in costs if name in cost.losses]) for name in names}
 
 
 def _sum(values: Sequence[Tensor]) -> Tensor:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from archlang.graph.graph import Graph, Node, Region
-from archlang.graph.operations import Apply, Charge, Experts, Halting, Part, Repeat, Scan, Stack
+from archlang.graph.operations import Apply, Experts, Halting, Loss, Part, Repeat, Scan, Stack
 
 
 @dataclass
@@ -21,13 +21,13 @@ class Needs:
             if isinstance(node.operation, Halting) and node.operation.limit and self.results.get(node.id)
         ]
 
-    def charges(self, region: Region) -> set[str]:
-        """Returns the names of the charges in a region, at any depth."""
-        charges = set[str]()
+    def losses(self, region: Region) -> set[str]:
+        """Returns the names of the auxiliary losses in a region, at any depth."""
+        losses = set[str]()
         for node in region.nodes:
-            charges |= {node.operation.name} if isinstance(node.operation, Charge) else set()
-            charges = charges.union(*(self.charges(inner) for inner in node.regions if not is_idle(node)))
-        return charges
+            losses |= {node.operation.name} if isinstance(node.operation, Loss) else set()
+            losses = losses.union(*(self.losses(inner) for inner in node.regions if not is_idle(node)))
+        return losses
 
 
 @dataclass(frozen=True)
@@ -92,16 +92,16 @@ class _Search:
         if isinstance(node.operation, Halting):
             self._result(node, node.operation.state)
 
-    def charges(self, region: Region, around: tuple[Node, ...] = ()) -> None:
-        """Marks the charges of a region as needed, and the loops around them."""
+    def losses(self, region: Region, around: tuple[Node, ...] = ()) -> None:
+        """Marks the auxiliary losses of a region as needed, and the loops around them."""
         for node in region.nodes:
-            if isinstance(node.operation, Charge):
+            if isinstance(node.operation, Loss):
                 self.value(node.inputs[0])
                 for loop in around:
                     self._loop(loop)
             elif not is_idle(node):
                 for inner in node.regions:
-                    self.charges(inner, (*around, node))
+                    self.losses(inner, (*around, node))
 
     def _loop(self, node: Node) -> None:
         """Marks a loop as needed, whatever its results."""
@@ -156,9 +156,9 @@ def is_idle(node: Node) -> bool:
 
 
 def needs_of(graph: Graph) -> Needs:
-    """Returns the values that the results and the charges of a graph need."""
+    """Returns the values that the results and the auxiliary losses of a graph need."""
     search = _Search(graph)
     for result in graph.region.results:
         search.value(result)
-    search.charges(graph.region)
+    search.losses(graph.region)
     return search.needs

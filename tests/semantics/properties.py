@@ -125,10 +125,7 @@ def _compare_with_interpreter(graph: Graph, batch: Sequence[Sample], seed: int, 
         if answers[0].depth is None
         else torch.stack([answer.depth for answer in answers if answer.depth is not None]),
         gradients(module),
-        {
-            name: torch.stack([answer.charges[name].detach() for answer in answers]).mean()
-            for name in answers[0].charges
-        },
+        {name: torch.stack([answer.losses[name].detach() for answer in answers]).mean() for name in answers[0].losses},
     )
     _same(compiled, expected, "the module", "the interpreter", with_ponder)
 
@@ -136,7 +133,7 @@ def _compare_with_interpreter(graph: Graph, batch: Sequence[Sample], seed: int, 
 def _loss(answer: Answer, with_ponder: bool) -> Tensor:
     return (
         weighted(answer.result)
-        + sum_of(list(answer.charges.values()))
+        + sum_of(list(answer.losses.values()))
         + (answer.ponder.double() if with_ponder else 0.0)
     )
 
@@ -186,18 +183,18 @@ def stands_alone(program: Compiled, seed: int) -> None:
         _same(padded, expected, f"a batch with more padding of {content}", "one with less", ponders)
     with torch.no_grad():
         together = run(module, batch)
-        ponder, depth, charges = module.ponder, module.sample_depth, module.charges
+        ponder, depth, losses = module.ponder, module.sample_depth, module.losses
         backwards = run(module, batch[::-1])
         _equal("results in another order", backwards[::-1], together)
-        alone, ponders_alone, depths, charges_alone = [], [], [], []
+        alone, ponders_alone, depths, losses_alone = [], [], [], []
         for sample in batch:
             alone += run(module, [sample], masked=False)
             ponders_alone.append(module.ponder)
             depths.append(module.sample_depth)
-            charges_alone.append(module.charges)
+            losses_alone.append(module.losses)
         _equal("results alone and in a batch", alone, together)
-        means = {name: torch.stack([own[name] for own in charges_alone]).mean() for name in charges}
-        _same_charges(means, charges, "samples alone and in a batch")
+        means = {name: torch.stack([own[name] for own in losses_alone]).mean() for name in losses}
+        _same_losses(means, losses, "samples alone and in a batch")
         if ponders:
             _equal("ponder alone and in a batch", [torch.stack(ponders_alone).mean()], [ponder])
         assert all((sample_depth is None) is (depth is None) for sample_depth in depths), "depth is None only sometimes"
@@ -317,7 +314,7 @@ def _same(actual: Outcome, expected: Outcome, actual_name: str, expected_name: s
     _equal(f"results of {actual_name} and {expected_name}", actual.results, expected.results)
     if with_ponder:
         _equal(f"ponder of {actual_name} and {expected_name}", [actual.ponder], [expected.ponder])
-    _same_charges(actual.charges, expected.charges, f"{actual_name} and {expected_name}")
+    _same_losses(actual.losses, expected.losses, f"{actual_name} and {expected_name}")
     assert (actual.depth is None) is (expected.depth is None), (
         f"only one of {actual_name} and {expected_name} has a depth"
     )
@@ -333,10 +330,10 @@ def _same(actual: Outcome, expected: Outcome, actual_name: str, expected_name: s
         )
 
 
-def _same_charges(actual: Mapping[str, Tensor], expected: Mapping[str, Tensor], what: str) -> None:
-    assert actual.keys() == expected.keys(), f"charges of {what} differ: {[*actual]} and {[*expected]}"
+def _same_losses(actual: Mapping[str, Tensor], expected: Mapping[str, Tensor], what: str) -> None:
+    assert actual.keys() == expected.keys(), f"auxiliary losses of {what} differ: {[*actual]} and {[*expected]}"
     for name in expected:
-        _equal(f"the charge {name} of {what}", [actual[name]], [expected[name]])
+        _equal(f"the auxiliary loss {name} of {what}", [actual[name]], [expected[name]])
 
 
 def _equal(what: str, actual: Sequence[Tensor], expected: Sequence[Tensor], tolerance: float = 0.0) -> None:

@@ -34,7 +34,7 @@ class Writer(Expressions):
             self.budget -= 1
             options: list[tuple[float, Callable[[], None]]] = [
                 (3, self.assign), (0.7, self.assign_number), (1, self.let), (0.7, self.branch), (0.4, self.framed),
-                (0.4, self.addressed), (0.4, self.halved), (0.3, self.charge), (0.6, self.experts),
+                (0.4, self.addressed), (0.4, self.halved), (0.3, self.loss), (0.6, self.experts),
             ]  # fmt: skip
             if self.level < 4:
                 options += [(2, self.repeat), (1.2, self.stack), (2, self.halting), (2.5, self.scan)]
@@ -105,7 +105,7 @@ class Writer(Expressions):
         return None
 
     def experts(self) -> None:
-        """Experts that are routed by a soft or a sparse choice. Their body has no charges and no halting loops."""
+        """Experts that a soft or a sparse choice routes. Their body has no auxiliary loss and no halting loop."""
         chance, kind = self.chance, self.kind()
         over = self.data(kind, 1)
         if chance.happens(0.6):
@@ -130,8 +130,8 @@ class Writer(Expressions):
         self.close(f"{target} = experts {variable} in {_bare(over.text)} by {_bare(by.text)}", inner)
         self.bind(target, Value(target, replace(kind, width=emission.kind.width), over.free and by.free))
 
-    def charge(self) -> None:
-        """A charge, which may read the future in a causal program too."""
+    def loss(self) -> None:
+        """An auxiliary loss, which may read the future in a causal program too."""
         if self.routes:
             return self.assign()
         lengths = self.lengths()
@@ -139,7 +139,7 @@ class Writer(Expressions):
             text = f"linear[1]({self.start('d', 1).text})"
         else:
             text = f"mean(linear[1]({self.data(Kind('seq', self.chance.choice(lengths), 'd'), 1).text}))"
-        self.write(f"charge {self.chance.choice(('balance', 'entropy', 'depth'))} = tanh({text})")
+        self.write(f"loss {self.chance.choice(('balance', 'entropy', 'depth'))} = tanh({text})")
         return None
 
     def addressed(self) -> None:

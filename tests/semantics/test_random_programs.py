@@ -115,7 +115,7 @@ def programs() -> list[str]:
 
 def test_random_programs_use_every_block_of_the_library() -> None:
     words = {word for text in programs() for word in re.findall(r"\w+", text)}
-    # Only charges may use `exact_match`, and random programs have no targets.
+    # Only auxiliary losses may use `exact_match`, and random programs have no targets.
     assert block_names() - words <= {"exact_match"}
 
 

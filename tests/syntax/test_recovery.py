@@ -156,11 +156,20 @@ def test_a_let_without_a_name_does_not_take_the_next_value() -> None:
     assert places(block("let\na = norm(h) + h\nreturn a")) == ["E0101:2"]
 
 
-def test_a_charge_without_a_name_does_not_take_the_next_value() -> None:
-    (mistake,) = diagnostics(block("charge\na = norm(h)\nreturn a"))
-    assert (mistake.span.text, mistake.span.line) == ("charge", 2)
-    assert mistake.message == "expected a name after `charge`, found the next line"
-    assert readable_items(block("charge\na = norm(h)\nreturn a"))
+def test_loss_is_a_name_where_it_names_no_auxiliary_loss() -> None:
+    text = block("loss = norm(h)\nloss <- loss + loss\nloss loss = mean(loss)\na = loss\nb = 2 * loss\nreturn loss")
+    assert diagnostics(text) == ()
+    assert places(text.replace("a = loss", "a = * loss")) == ["E0101:5"]
+    assert diagnostics("extern settings s[loss: symbol = task] where loss in [task, own]\n") == ()
+    assert diagnostics("block loss[loss = 1](loss: seq[n, loss]) -> data[n] { return loss[loss = loss](loss) }") == ()
+    assert diagnostics(block("loss = repeat 2 { loss <- norm(loss) emit loss } return loss")) == ()
+
+
+def test_a_loss_without_a_name_does_not_take_the_next_value() -> None:
+    (mistake,) = diagnostics(block("loss\na = norm(h)\nreturn a"))
+    assert (mistake.span.text, mistake.span.line) == ("loss", 2)
+    assert mistake.message == "expected a name, `<-` or `=` after `loss`, found the next line"
+    assert readable_items(block("loss\na = norm(h)\nreturn a"))
 
 
 @pytest.mark.parametrize(

@@ -125,11 +125,6 @@ def test_balanced_lengths_are_as_even_as_the_items_permit() -> None:
     assert lengths[1] == 568
 
 
-def test_lengths_are_uniform() -> None:
-    assert np.allclose(np.bincount(generated(Ctl(), "valid").groups["length"])[6:], 333, atol=50)
-    assert np.allclose(np.bincount(generated(Ctl(), "test").groups["length"])[9:], 500, atol=60)
-
-
 def test_a_split_may_have_all_existing_items() -> None:
     task = replace(SMALL, valid=Interval(5, 5), valid_size=4 * 4**5)
     assert len(set(texts(task, "valid"))) == 4 * 4**5

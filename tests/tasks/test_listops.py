@@ -11,6 +11,7 @@ import pytest
 from archlang.tasks.kit.mistakes import TaskError
 from archlang.tasks.kit.split import Split, digest
 from archlang.tasks.listops import ListOps
+from archlang.tasks.listops import read as read_line
 from archlang.types.statics import Interval
 from tests.tasks.every import replace
 from tests.tasks.kit import test_listops_trees as trees
@@ -120,7 +121,7 @@ def test_the_file_of_long_range_arena_is_read_where_it_is(tmp_path: Path, monkey
     assert task.reads() == (*own, ("lra", "listops-1000/basic_test.tsv"))
     assert replace(task, lra=False).reads() == own
     assert drawn.reads() == ()
-    file.write_text("\n".join([*ARENA_LINES, "( ( ( [MED 4 ) 1 ) ] )\t3"]))
+    file.write_text("\n".join([*ARENA_LINES, "( ( ( [MED 4 ) 1 ) )\t2"]))
     with pytest.raises(TaskError, match="line 4"):
         task.generate("lra", 0)
 
@@ -180,3 +181,58 @@ def test_ids_are_the_published_ones() -> None:
     x = generated(DEPTH, "iid").inputs["x"]
     assert set(x.values[x.offsets[:-1]].tolist()) == {16}
     assert set(x.values[x.offsets[1:] - 1].tolist()) == {15}
+
+
+# Published files
+
+
+def value(tokens: list[str]) -> int:
+    """Removes the list at the front of the tokens and returns its value."""
+    token = tokens.pop(0)
+    if token.isdigit():
+        return int(token)
+    numbers = []
+    while tokens[0] != "]":
+        numbers.append(value(tokens))
+    tokens.pop(0)
+    match token:
+        case "[MIN":
+            return min(numbers)
+        case "[MAX":
+            return max(numbers)
+        case "[SM":
+            return sum(numbers) % 10
+    return int(np.median(numbers))
+
+
+def test_every_published_label_is_reproduced(published: Callable[[str], list[str]]) -> None:
+    lines = published("listops/test_d20s.tsv")
+    items = [read_line(line) for line in lines]
+    assert len(items) == 10_000
+    for line, item in zip(lines, items, strict=True):
+        label, _, written = line.partition("\t")
+        tokens = [token for token in written.split() if token not in "()"]
+        assert list(item.tokens) == tokens
+        assert item.value == int(label) == value(tokens)
+        assert not tokens
+    lengths = [len(item.tokens) for item in items]
+    assert (max(lengths), max(item.depth for item in items), round(float(np.mean(lengths)), 1)) == (939, 19, 42.8)
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        ("7", (0, 0)), ("( ( ( [MAX 2 ) 9 ) ] )", (1, 2)), ("[SM 8 [MIN 4 5 6 ] 9 ]", (2, 3)),
+    ],
+)  # fmt: skip
+def test_literal_lists(written: str, expected: tuple[int, int]) -> None:
+    item = read_line(f"0\t{written}")
+    assert (item.depth, item.arguments) == expected
+
+
+@pytest.mark.parametrize(
+    "line", ["", "7", "x\t7", "7\t[AVG 7 ]", "7\t[MAX 7", "7\t7 7", "7\t]", "77\t77", "Source\tTarget"]
+)
+def test_a_malformed_line_is_refused(line: str) -> None:
+    with pytest.raises((ValueError, KeyError)):
+        read_line(line)

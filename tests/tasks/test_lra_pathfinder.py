@@ -10,7 +10,7 @@ import pytest
 from archlang.tasks import lra_pathfinder
 from archlang.tasks.kit.random_stream import RandomStream
 from archlang.tasks.kit.split import Split
-from archlang.tasks.lra_pathfinder import LraPathfinder, PictureError, grey_pixels, listed, pictures
+from archlang.tasks.lra_pathfinder import LraPathfinder, grey_pixels, listed, pictures
 
 
 @cache
@@ -88,11 +88,6 @@ def test_a_malformed_line_is_refused(line: str) -> None:
         listed([line])
 
 
-def test_a_picture_of_another_size_is_refused() -> None:
-    with pytest.raises(PictureError, match="31 rows of 32 pixels"):
-        pictures([("a.png", 0)], lambda name: png(np.zeros((31, 32), dtype=np.int64)))
-
-
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
 
 
@@ -107,30 +102,23 @@ def png(rows: np.ndarray, header: bytes | None = None) -> bytes:
     return b"".join([SIGNATURE, chunk(b"IHDR", header), chunk(b"tEXt", b"a comment"), data, chunk(b"IEND", b"")])
 
 
-PICTURE = np.random.RandomState(0).randint(0, 256, (10, 7))
-
-
-ONE = chunk(b"IHDR", struct.pack(">IIBBBBB", 1, 1, 8, 0, 0, 0, 0))
+PICTURE = np.random.RandomState(0).randint(0, 256, (32, 32))
 WHOLE = png(PICTURE)
 
 
 @pytest.mark.parametrize(
-    ("data", "reason"),
+    "data",
     [
-        (b"", "not a PNG picture"),
-        (b"GIF89a" + WHOLE, "not a PNG picture"),
-        (WHOLE[:-20], "is damaged"),
-        (WHOLE[:-12], "is damaged: truncated"),
-        (WHOLE[:40] + b"?" + WHOLE[41:], "is damaged"),
-        (SIGNATURE + chunk(b"IEND", b""), "header is damaged"),
-        (SIGNATURE + chunk(b"IHDR", b"short"), "IHDR"),
-        (png(PICTURE, struct.pack(">IIBBBBB", 7, 10, 8, 2, 0, 0, 0)), "expected one channel of 8 bits"),
-        (png(PICTURE, struct.pack(">IIBBBBB", 7, 10, 8, 0, 0, 0, 1)), "expected one channel of 8 bits"),
-        (png(PICTURE, struct.pack(">IIBBBBB", 1 << 12, (1 << 12) + 1, 8, 0, 0, 0, 0)), "more than 16777216"),
-        (png(PICTURE, struct.pack(">IIBBBBB", 1 << 30, 1 << 30, 8, 0, 0, 0, 0)), "exceeds limit"),
-        (SIGNATURE + ONE + chunk(b"IDAT", b"no") + chunk(b"IEND", b""), "is damaged: broken data stream"),
+        b"",
+        b"GIF89a" + WHOLE,
+        WHOLE[:-100],
+        SIGNATURE + chunk(b"IHDR", b"short"),
+        png(PICTURE[:31]),
+        png(PICTURE, struct.pack(">IIBBBBB", 32, 32, 8, 2, 0, 0, 0)),
+        png(PICTURE, struct.pack(">IIBBBBB", 1 << 30, 1 << 30, 8, 0, 0, 0, 0)),
+        WHOLE.replace(WHOLE[WHOLE.index(b"IDAT") + 4 :], b"no" + chunk(b"IEND", b"")),
     ],
 )
-def test_other_and_damaged_pictures_are_refused(data: bytes, reason: str) -> None:
-    with pytest.raises(PictureError, match=reason):
+def test_other_and_damaged_pictures_are_refused(data: bytes) -> None:
+    with pytest.raises(ValueError, match="expected 32 x 32 shades|is damaged"):
         grey_pixels(data)

@@ -24,12 +24,6 @@ def test_odd_numbers_of_ones_are_odd(split: str, begin_end: bool) -> None:
         assert items.groups["length"][index] == max(len(bits) // 50 * 50, shortest)
 
 
-def test_no_length_of_train_and_valid_is_among_those_of_test() -> None:
-    train, valid, test = (set(SMALL.generate(split, 0).groups["length"].tolist()) for split in SMALL.split_names())
-    assert train == valid == {1}
-    assert min(test) == 41
-
-
 def test_lengths_are_the_published_ones_and_uniform() -> None:
     lengths = SMALL.generate("train", 0).inputs["x"].lengths - 2
     counts = np.bincount(lengths, minlength=41)

@@ -47,7 +47,7 @@ def test_targets_of_positions_come_with_scored_positions() -> None:
 
 def test_each_field_is_padded_to_its_own_width() -> None:
     split = Split({"left": Ragged.of([[1], [2, 2]]), "right": Ragged.of([[3, 3, 3], [4]])}, np.array([0, 1]))
-    left, right = Data(split, CPU).batch(np.array([0, 1])).fields
+    left, right = Data(split, CPU).batch(np.array([0, 1])).fields.values()
     assert (left.tolist(), right.tolist()) == ([[1, 0], [2, 2]], [[3, 3, 3], [4, 0, 0]])
 
 
@@ -169,8 +169,8 @@ def test_features_and_sets_are_padded_with_rows_of_zeros() -> None:
     sets = Ragged(np.array([[1, 0], [0, 1], [1, 1], [0, 0]], dtype=np.bool_), x.offsets)
     batch = Data(Split({"x": x, "features": features}, sets), CPU).batch(np.array([0, 1]))
     assert batch.form is Form.SETS
-    assert batch.fields[1].dtype == torch.float32
-    assert batch.fields[1].tolist() == [[[0.5, 1.0], [0.0, 0.0]], [[2.0, 0.0], [0.0, 3.0]]]
+    assert list(batch.fields.values())[1].dtype == torch.float32
+    assert list(batch.fields.values())[1].tolist() == [[[0.5, 1.0], [0.0, 0.0]], [[2.0, 0.0], [0.0, 3.0]]]
     assert batch.targets.tolist() == [[[1.0, 0.0], [0.0, 0.0]], [[0.0, 1.0], [1.0, 1.0]]]
     assert batch.scored is not None
     assert batch.scored.tolist() == [[True, False], [True, True]]
@@ -179,7 +179,7 @@ def test_features_and_sets_are_padded_with_rows_of_zeros() -> None:
 def test_features_of_one_length_are_not_padded() -> None:
     features = Ragged.of([[[0.5], [1.0]], [[2.0], [0.0]]], dtype=np.float64)
     batch = Data(Split({"features": features}, np.array([0, 1])), CPU).batch(np.array([1, 0]))
-    assert batch.fields[0].tolist() == [[[2.0], [0.0]], [[0.5], [1.0]]]
+    assert next(iter(batch.fields.values())).tolist() == [[[2.0], [0.0]], [[0.5], [1.0]]]
 
 
 def test_spans_come_with_the_positions_that_they_can_have() -> None:

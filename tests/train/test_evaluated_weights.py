@@ -84,7 +84,7 @@ def test_an_average_does_not_change_training_and_is_what_is_saved_and_evaluated(
     assert averaged.state.trained is not None
     torch.testing.assert_close(averaged.state.trained, latest_weights(tmp_path / "plain"), rtol=0, atol=0)
     assert any((averaged.weights[name] != value).any() for name, value in averaged.state.trained.items())
-    assert evaluation.evaluate_run(tmp_path / "averaged", device="cpu").scores == outcome.scores
+    assert evaluation.evaluate_run(tmp_path / "averaged", device="cpu").splits == outcome.splits
 
 
 def test_a_schedule_free_run_evaluates_the_average_of_its_optimizer(tmp_path: Path) -> None:
@@ -97,7 +97,7 @@ def test_a_schedule_free_run_evaluates_the_average_of_its_optimizer(tmp_path: Pa
     average = [checkpoint.weights[name] for name in checkpoint.state.trained]
     for y, x, z in zip(trained, average, fast, strict=True):
         close(y, 0.1 * z + 0.9 * x)
-    assert evaluation.evaluate_run(tmp_path / "run", device="cpu").scores == outcome.scores
+    assert evaluation.evaluate_run(tmp_path / "run", device="cpu").splits == outcome.splits
 
 
 def test_a_checkpoint_without_the_trained_weights_is_refused(tmp_path: Path) -> None:

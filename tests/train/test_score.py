@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,8 +20,8 @@ from archlang.plan.check import check
 from archlang.plan.from_file import plan_recipe
 from archlang.plan.plan import Plan
 from archlang.record.checkpoint import Checkpoints
-from archlang.record.reading import read_graph
-from archlang.record.schemas import json_value
+from archlang.record.reading import read_graph, read_results
+from archlang.record.schemas import SplitResult
 from archlang.runs import evaluation, training
 from archlang.tasks.copy import Copy
 from archlang.tasks.ctl import Ctl
@@ -28,7 +29,7 @@ from archlang.tasks.kit.ragged import Ragged
 from archlang.tasks.kit.split import Split
 from archlang.tasks.kit.task import DecodableTask, Kind, Task, Unit
 from archlang.train.data import Data
-from archlang.train.score import Answers, Interrupted, Score, add_written, evaluate, make_score
+from archlang.train.score import DEFAULT_ANSWERS, Interrupted, Score, add_written, evaluate
 from archlang.types.statics import Interval
 
 CPU = torch.device("cpu")
@@ -91,7 +92,7 @@ def test_accuracy_of_samples_and_of_their_groups(batch: int) -> None:
     measured = score(CLASSES, batch)
     assert measured.items == 4
     assert measured.metrics == {"accuracy": 0.5}
-    assert measured.groups["length"] == {1: {"accuracy": 1.0}, 2: {"accuracy": 0.5}, 3: {"accuracy": 0.0}}
+    assert measured.result().groups["length"] == {1: {"accuracy": 1.0}, 2: {"accuracy": 0.5}, 3: {"accuracy": 0.0}}
     right, wrong, _ = F.log_softmax(torch.tensor([4.0, 0.0, 0.0]), 0).tolist()
     assert measured.loss == pytest.approx(-(right + wrong) / 2, rel=1e-5)
 
@@ -99,17 +100,17 @@ def test_accuracy_of_samples_and_of_their_groups(batch: int) -> None:
 def test_only_scored_positions_count() -> None:
     measured = score(POSITIONS, unit=Unit.POSITION, metrics=("accuracy", "last_accuracy", "sequence_accuracy"))
     assert measured.metrics == {"accuracy": pytest.approx(2 / 3), "last_accuracy": 0.5, "sequence_accuracy": 0.5}
-    assert measured.groups["length"][2]["accuracy"] == 1.0
+    assert measured.result().groups["length"][2]["accuracy"] == 1.0
 
 
 def test_a_metric_over_the_items_of_several_groups() -> None:
-    measured = score(CLASSES)
-    assert measured.within_groups("accuracy", {"length": 2, "first": 0}) == 1.0
-    assert measured.within_groups("accuracy", {"length": 2, "first": 1}) == 0.0
-    assert measured.within_groups("accuracy", {}) == 0.5
-    assert measured.within_groups("accuracy", {"length": 9}) is None
-    assert measured.within_groups("accuracy", {"colour": 1}) is None
-    assert measured.within_groups("beauty", {}) is None
+    measured = score(CLASSES).result()
+    assert measured.value("accuracy", {"length": 2, "first": 0}) == 1.0
+    assert measured.value("accuracy", {"length": 2, "first": 1}) == 0.0
+    assert measured.value("accuracy") == 0.5
+    assert measured.value("accuracy", {"length": 9}) is None
+    assert measured.value("accuracy", {"colour": 1}) is None
+    assert measured.value("beauty") is None
 
 
 def test_an_evaluation_does_not_change_training() -> None:
@@ -130,7 +131,7 @@ def test_a_model_that_draws_at_test_time_has_the_same_score_twice() -> None:
             return torch.rand(len(x), 3)
 
     first, second = (evaluate(Draws(False), Data(CLASSES, CPU), CLASSES, "test", FakeTask()) for _ in range(2))
-    assert first == second
+    assert first.result() == second.result()
 
 
 def test_an_evaluation_can_be_interrupted() -> None:
@@ -146,7 +147,7 @@ def test_a_group_without_scored_positions_has_no_accuracy() -> None:
     rows = Ragged.of([[1], [1]])
     split = Split({"x": rows}, rows, Ragged.of([[1], [0]], dtype=np.bool_), {"length": np.array([1, 2])})
     measured = score(split, unit=Unit.POSITION)
-    assert math.isnan(measured.groups["length"][2]["accuracy"])
+    assert measured.result().groups["length"][2]["accuracy"] is None
 
 
 SETS = Split(
@@ -172,7 +173,7 @@ def test_a_set_holds_members_with_a_probability_of_at_least_one_half() -> None:
     task = FakeTask(kind=Kind.SETS, unit=Unit.SEQUENCE, metrics=("accuracy", "token_accuracy"))
     measured = evaluate(module, Data(SETS, CPU), SETS, "test", task)
     assert measured.metrics == {"accuracy": 0.5, "token_accuracy": pytest.approx(2 / 3)}
-    assert measured.groups["length"] == {
+    assert measured.result().groups["length"] == {
         1: {"accuracy": 0.0, "token_accuracy": 0.0},
         2: {"accuracy": 1.0, "token_accuracy": 1.0},
     }
@@ -232,7 +233,7 @@ def test_numbers_have_the_squared_error_of_the_results_as_their_loss(batch: int)
     measured = evaluate(module, Data(NUMBERS, CPU), NUMBERS, "test", task, batch)
     assert measured.loss == pytest.approx((0.25 + 4.0) / 2)
     assert measured.metrics == {"squared_error": pytest.approx(measured.loss)}
-    assert measured.groups["length"] == {1: {"squared_error": 4.0}, 2: {"squared_error": 0.25}}
+    assert measured.result().groups["length"] == {1: {"squared_error": 4.0}, 2: {"squared_error": 0.25}}
 
 
 @pytest.mark.parametrize("batch", [1, 100])
@@ -241,8 +242,7 @@ def test_perplexity_is_e_to_the_mean_loss_of_scored_positions(batch: int) -> Non
     assert measured.metrics["perplexity"] == pytest.approx(math.exp(measured.loss))
     assert measured.metrics["accuracy"] == pytest.approx(2 / 3)
     alone = score(POSITIONS.select([1]), unit=Unit.POSITION, metrics=("perplexity",))
-    assert measured.groups["length"][2]["perplexity"] == pytest.approx(alone.metrics["perplexity"])
-    assert measured.within_groups("perplexity", {"length": 2}) == pytest.approx(alone.metrics["perplexity"])
+    assert measured.result().groups["length"][2]["perplexity"] == pytest.approx(alone.metrics["perplexity"])
 
 
 def test_a_task_can_judge_predictions() -> None:
@@ -258,16 +258,7 @@ def test_a_task_can_judge_predictions() -> None:
     )
     measured = evaluate(Repeats(False), Data(split, CPU), split, "test", Judge(metrics=("f1", "accuracy")))
     assert measured.metrics == {"f1": 0.625, "accuracy": 0.5}
-    assert measured.groups["length"][2] == {"f1": 0.625, "accuracy": 0.5}
-
-
-def test_a_score_can_be_made_of_any_answers() -> None:
-    answers = Answers(POSITIONS)
-    answers.put(np.array([1, 0]), np.array([[0, 1, 9], [0, 1, 9]]))
-    assert answers.predictions.tolist() == [0, 1, 9, 0, 1]
-    assert make_score("test", POSITIONS, FakeTask(unit=Unit.POSITION), answers, 0.25).metrics == {
-        "accuracy": pytest.approx(2 / 3)
-    }
+    assert measured.result().groups["length"][2] == {"f1": 0.625, "accuracy": 0.5}
 
 
 WRITER = """
@@ -352,7 +343,7 @@ def test_matches_equal_those_of_a_slow_loop(run: Path) -> None:
         assert score.metrics["exact_match"] == pytest.approx(np.mean(exact))
         assert score.metrics["oracle_match"] == pytest.approx(np.mean(oracle))
         lengths = split.groups["length"]
-        for length, values in score.groups["length"].items():
+        for length, values in score.result().groups["length"].items():
             assert values["exact_match"] == pytest.approx(np.mean(np.array(exact)[lengths == length]))
             assert values["oracle_match"] == pytest.approx(np.mean(np.array(oracle)[lengths == length]))
 
@@ -364,7 +355,8 @@ def test_exact_match_of_a_causal_model_equals_sequence_accuracy(run: Path) -> No
     plain, score = scores(module, split, task)
     assert 0 < score.metrics["exact_match"] < score.metrics["oracle_match"] < 1
     assert score.metrics["exact_match"] == pytest.approx(plain.metrics["sequence_accuracy"])
-    assert score.groups["length"][1]["exact_match"] == pytest.approx(plain.groups["length"][1]["sequence_accuracy"])
+    shortest = score.result().groups["length"][1]
+    assert shortest["exact_match"] == pytest.approx(shortest["sequence_accuracy"])
 
 
 def test_without_an_end_there_is_no_oracle_match(run: Path) -> None:
@@ -393,24 +385,23 @@ def test_answers_of_a_large_split_are_sampled_at_even_distances(run: Path) -> No
     assert (sample.items, sample.written) == (60, 4)
     exact, _ = match_slowly(module, split, task)
     assert sample.metrics["exact_match"] == np.mean([exact[item] for item in (0, 19, 39, 59)])
-    unwritten = set(sample.groups["length"]) - {int(split.groups["length"][item]) for item in (0, 19, 39, 59)}
+    unwritten = set(sample.result().groups["length"]) - {int(split.groups["length"][item]) for item in (0, 19, 39, 59)}
     assert unwritten
     for length in unwritten:
-        assert math.isnan(sample.groups["length"][length]["exact_match"])
-        assert sample.within_groups("exact_match", {"length": length}) is None
+        assert sample.result().value("exact_match", {"length": length}) is None
     plain, none = scores(module, split, task, most=0)
-    assert none == plain
+    assert none is plain
 
 
 def test_a_score_without_written_answers_is_unchanged(writer: Architecture) -> None:
     task = copy_task()
     split = task.generate("valid", 0)
     plain = evaluate(writer, Data(split, CPU), split, "valid", task)
-    assert add_written(plain, torch.nn.Identity(), split, task, CPU) == plain  # not an archlang module
+    assert add_written(plain, torch.nn.Identity(), split, task, CPU) is plain  # not an archlang module
     classification = Ctl(train_size=1_000, iid_size=2, valid_size=2, test_size=2)
-    assert add_written(plain, writer, classification.generate("valid", 0), classification, CPU) == plain
+    assert add_written(plain, writer, classification.generate("valid", 0), classification, CPU) is plain
     empty = split.select(np.arange(0))
-    assert add_written(plain, writer, empty, task, CPU) == plain
+    assert add_written(plain, writer, empty, task, CPU) is plain
 
 
 def test_writing_answers_does_not_change_training(writer: Architecture) -> None:
@@ -457,16 +448,15 @@ def test_a_run_stores_metrics_of_written_answers_and_compares_claims(run: Path) 
 
 
 def test_a_new_evaluation_writes_the_same_answers(run: Path) -> None:
-    results = json.loads((run / "results.json").read_text())
-    again = evaluation.evaluate_run(run, device="cpu")
-    assert (
-        json.loads(json.dumps({score.split: json_value(score.result()) for score in again.scores})) == results["splits"]
-    )
-    assert again.metrics == ("accuracy", "sequence_accuracy", "exact_match", "oracle_match")
-    (fewer,) = evaluation.evaluate_run(run, ["test"], device="cpu", written=3).scores
-    assert fewer.written == 3
-    (none,) = evaluation.evaluate_run(run, ["test"], device="cpu", written=0).scores
-    assert "exact_match" not in none.metrics
+    def again(splits: list[str] | None = None, written: int = DEFAULT_ANSWERS) -> Mapping[str, SplitResult]:
+        return evaluation.evaluate_run(run, splits, device="cpu", written=written).splits
+
+    first = read_results(run)
+    assert first is not None
+    assert again() == first.splits
+    assert list(first.splits["test"].metrics) == ["accuracy", "sequence_accuracy", "exact_match", "oracle_match"]
+    assert again(["test"], 3)["test"].written == 3
+    assert "exact_match" not in again(["test"], 0)["test"].metrics
 
 
 def test_a_metric_of_written_answers_cannot_select(point: Plan, tmp_path: Path) -> None:

@@ -70,14 +70,9 @@ def test_symbols_arrive_as_words() -> None:
     assert SETTINGS.changed(select=Symbol("iid.accuracy")).selecting == ("iid", "accuracy")
 
 
-def test_weights_of_charges_are_settings_and_integers_become_numbers() -> None:
-    settings = SETTINGS.changed(**{"charges.balance": 1, "charges.entropy": 0.5})
-    assert settings.charges == {"balance": 1.0, "entropy": 0.5}
-
-
 def test_statics_of_the_optimizer_are_no_settings() -> None:
     assert not is_setting("weight_decay")
-    assert all(map(is_setting, ("lr", "batch", "charges.balance")))
+    assert all(map(is_setting, ("lr", "batch", "losses.balance")))
 
 
 @pytest.mark.parametrize("optimizer", sorted(library.optimizer_names()))
@@ -266,7 +261,7 @@ def load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Load:
 
 def batch(targets: Tensor, scored: Tensor | None = None) -> Batch:
     form = Form.CLASSES if targets.ndim == 1 else Form.POSITIONS
-    return Batch(torch.arange(len(targets)), (), {}, targets, scored, form)
+    return Batch(torch.arange(len(targets)), {}, {}, targets, scored, form)
 
 
 def split(size: int) -> Split:

@@ -44,7 +44,7 @@ def test_the_loss_scores_the_steps_that_have_gradients(
     for steps in range(first, 4):
         shorter = compiled(text.replace("truncated 2", ""), vocab=3, steps=steps).double()
         shorter.load_state_dict(module.state_dict(), strict=False)
-        results.append(shorter(*batch.fields, lengths=next(iter(batch.lengths.values()))))
+        results.append(shorter(*batch.fields.values(), lengths=next(iter(batch.lengths.values()))))
     expected = {
         "last": lambda: mean_loss(results[-1], batch),
         "mean": lambda: mean_loss(torch.stack(results).mean(0), batch),
@@ -149,7 +149,7 @@ def test_the_loss_weighs_the_steps_of_a_halting_loop(compiled: Compiled, block: 
     batch = Data(POSITIONS, CPU).batch(np.array([0, 1]))
     (lengths,) = batch.lengths.values()
     with module.keeping_steps() as steps:
-        last = module(*batch.fields, lengths=lengths)
+        last = module(*batch.fields.values(), lengths=lengths)
     expected = torch.zeros((), dtype=torch.float64)
     assert batch.scored is not None
     for sample, position in batch.scored.nonzero().tolist():

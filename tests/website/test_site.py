@@ -114,7 +114,7 @@ def test_a_browser_finds_a_block_and_edits_an_example_in_its_page(
             page.keyboard.press("Escape")
             page.locator("p.playground a").first.click()
             status = page.frame_locator("iframe.playground").locator("#status")
-            status.get_by_text("No mistakes").wait_for(timeout=3 * SECONDS)
+            status.get_by_text("No errors").wait_for(timeout=3 * SECONDS)
             assert [ground(page), *(switched(page) for _ in range(2))] == [LIGHT, DARK, LIGHT]
         page.close()
         server.shutdown()

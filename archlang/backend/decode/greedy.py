@@ -11,8 +11,14 @@ from torch import Tensor, nn
 from archlang.backend import mistakes
 from archlang.backend.decode.incremental import Extension
 from archlang.backend.lower.regions import PythonProgram
-from archlang.backend.runtime.empty_batches import pad_empty_axes
-from archlang.backend.runtime.inputs import Lengths, check_fields, check_lengths, check_range, integer_tensor
+from archlang.backend.runtime.inputs import (
+    Lengths,
+    check_fields,
+    check_lengths,
+    check_range,
+    integer_tensor,
+    pad_empty_axes,
+)
 from archlang.backend.runtime.masks import code_inputs
 from archlang.graph.causality import horizon
 from archlang.graph.graph import Graph

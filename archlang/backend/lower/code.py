@@ -14,7 +14,7 @@ from torch import fx
 
 from archlang.backend.runtime.loops import DEPTH, PONDER
 from archlang.graph.graph import Node
-from archlang.graph.operations import CHARGES, Halting
+from archlang.graph.operations import LOSSES, Halting
 
 _ASSIGNMENT = re.compile(r"\s+(\w+) = ")
 _file_numbers = count(1)
@@ -26,8 +26,8 @@ class Code:
 
     `function` takes the module that it runs in, the region's inputs, and masks. `origins` has the node that each line
     (from 1) computes, and `nodes` the node of each value of `graph`. `loops` are those that the region runs.
-    `extras` names the results behind the region's own: `PONDER` and `DEPTH` of its halting loops, and its charges, as
-    in `charges.balance`."""
+    `extras` names the results behind the region's own: `PONDER` and `DEPTH` of its halting loops, and its auxiliary
+    losses, as in `losses.balance`."""
 
     name: str
     title: str
@@ -70,8 +70,8 @@ class LoweredLoop:
         """The names of its results behind its states and what it emits, as `Code.extras`."""
         if not isinstance(self.node.operation, Halting):
             return self.body.extras
-        charges = (name for name in self.body.extras if name.startswith(CHARGES))
-        return (PONDER, *((DEPTH,) if self.has_depth else ()), *charges)
+        losses = (name for name in self.body.extras if name.startswith(LOSSES))
+        return (PONDER, *((DEPTH,) if self.has_depth else ()), *losses)
 
     def codes(self) -> tuple[Code, ...]:
         """Returns the body and, if it is split, its two functions."""

@@ -26,15 +26,14 @@ from archlang.backend.lower.lengths import (
 )
 from archlang.backend.lower.names import Names, attribute_name, relative_path
 from archlang.backend.origin import Origin
-from archlang.backend.runtime.derived_masks import derived_mask, mask_of_chunks
-from archlang.backend.runtime.ieee_division import divide
 from archlang.backend.runtime.inputs import Field
 from archlang.backend.runtime.loops import DEPTH, PONDER
-from archlang.backend.runtime.padded_division import divide_where_real
+from archlang.backend.runtime.padded_division import divide, divide_where_real
+from archlang.backend.runtime.scans import derived_mask, mask_of_chunks
 from archlang.graph import operations
 from archlang.graph.graph import NUMBER, Graph, Input, Node, Region
 from archlang.graph.loop_layout import loop_layout, takes_positions
-from archlang.graph.operations import CHARGES, Arithmetic
+from archlang.graph.operations import LOSSES, Arithmetic
 from archlang.graph.scope import scope_of
 from archlang.types import Dim, Type
 
@@ -169,7 +168,7 @@ class _Writer:
         self._loops: list[LoweredLoop] = []
         self._ponders: dict[frozenset[str], list[fx.Node]] = {}
         self._depths: list[fx.Node] = []
-        self._charges: dict[str, list[fx.Node]] = {}  # by the names of extra results
+        self._losses: dict[str, list[fx.Node]] = {}  # by the names of extra results
         self._batch: fx.Node | None = None
         self._names = Names(_GLOBALS)
         self._part_names = {
@@ -189,8 +188,7 @@ class _Writer:
         """Returns the code. It takes the region's inputs, then the masks of `lengths`. An input with a length of
         `chunk`, which is a chunk or what is before it, is followed by its mask, and the states by the masks of the
         lengths `growing`. Its results are the region's, then the ponder and the depth of its halting loops, and its
-        charges.
-        `captured` has the names of the last inputs in the code around the region."""
+        auxiliary losses. `captured` has the names of the last inputs in the code around the region."""
         inputs = self._region.inputs
         outside = ("",) * (len(inputs) - len(captured)) + tuple(captured)
         for value, outer in zip(inputs, outside, strict=True):
@@ -207,7 +205,7 @@ class _Writer:
         # Loops that halt by the same weights, as for the two sides of a pair, count once: their ponder is averaged, as
         # in the program of Dynamic Halt.
         ponders = [self._total(values, True) for values in self._ponders.values()]
-        costs = {PONDER: ponders, DEPTH: self._depths, **self._charges}
+        costs = {PONDER: ponders, DEPTH: self._depths, **self._losses}
         extras = {name: self._total(values, name == DEPTH) for name, values in costs.items() if values}
         # A loop's body always returns a tuple, so its runtime does not check.
         self._code.output(results[0] if name == "forward" and not extras else (*results, *extras.values()))
@@ -276,9 +274,9 @@ class _Writer:
                     function = divide_where_real
                     operands += [self._mask(length) for length in lengths]
                 self._values[node.id] = self._emit(node, function, operands, node.name or operation.mnemonic)
-            case operations.Charge(name=name):
-                charge = self._emit(node, torch.squeeze, [inputs[0], 1], name)
-                self._charges.setdefault(f"{CHARGES}{name}", []).append(charge)
+            case operations.Loss(name=name):
+                loss = self._emit(node, torch.squeeze, [inputs[0], 1], name)
+                self._losses.setdefault(f"{LOSSES}{name}", []).append(loss)
             case operations.Call() as call:
                 arguments = len(node.arguments)
                 self._values[node.id] = self._call(node, call, inputs[:arguments], inputs[arguments:])
@@ -383,7 +381,7 @@ class _Writer:
             for index, state in enumerate(states)
         ]
         costs = {
-            name: self._part(node, loop_results, index, name.removeprefix(CHARGES))
+            name: self._part(node, loop_results, index, name.removeprefix(LOSSES))
             for index, name in enumerate(extras, start=len(results))
         }
         if PONDER in costs:
@@ -393,7 +391,7 @@ class _Writer:
         if DEPTH in costs:
             self._depths.append(costs.pop(DEPTH))
         for name, value in costs.items():
-            self._charges.setdefault(name, []).append(value)
+            self._losses.setdefault(name, []).append(value)
         return self._with_lengths(node, results)
 
     def _with_lengths(self, loop: Node, results: Sequence[fx.Node]) -> Sequence[fx.Node]:

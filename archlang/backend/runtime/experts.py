@@ -9,7 +9,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from archlang.backend.runtime.loops import Loop, StepModules
-from archlang.backend.runtime.transforms import is_transformed
+from archlang.backend.runtime.stacking import is_transformed
 
 
 @dataclass(eq=False, kw_only=True)

@@ -2,7 +2,7 @@
 
 A loop is no module: its weights stand in the module tree once, under the instance's path. The extra results of a body,
 after its states, are numbers of each sample, [b]: the ponder of its halting loops, the depth of the outermost ones, and
-its charges."""
+its auxiliary losses."""
 
 import operator
 from collections.abc import Callable, Iterator, Sequence
@@ -18,18 +18,18 @@ from torch import Tensor, nn
 from archlang.backend.runtime.carried_steps import CarriedStates
 from archlang.backend.runtime.graph_loops import is_exporting, while_steps
 from archlang.backend.runtime.halting import HaltingBlock, Tally
-from archlang.backend.runtime.stacking import in_any_model
-from archlang.backend.runtime.transforms import needs_plain_form
+from archlang.backend.runtime.stacking import in_any_model, needs_plain_form
 
 # Takes the module, the states, captured values and masks; returns the states after one step, then the extra results.
 # Any: a value is a tensor, a mask or None for one, a number, or chunks.
 Body = Callable[..., tuple[Any, ...]]
 # The extra results of a body.
 Costs = tuple[Float[Tensor, " b"], ...]
-# The tally of a loop's step, its states, its charges and its emission. A name: torch cannot trace `tuple[…] | None`.
+# The tally of a loop's step, its states, its auxiliary losses and its emission. A name: torch cannot trace
+# `tuple[…] | None`.
 _Unpacked = tuple[Tally, list[Tensor], Costs | None, Tensor | None]
 PONDER, DEPTH = "ponder", "depth"
-"""the names of extra results; those of charges begin with `charges.`"""
+"""the names of extra results; those of auxiliary losses begin with `losses.`"""
 # The number of steps on a GPU between two checks of which samples have halted.
 _STEPS_BETWEEN_CHECKS = 4
 
@@ -507,7 +507,7 @@ def broadcast_mask(moved: Bool[Tensor, "b *n"], rank: int, has_positions: bool) 
 
 
 def _over_steps(names: Sequence[str], extras: Sequence[Costs]) -> Costs:
-    """The sums of the steps' ponder and charges, and the mean of their depths."""
+    """The sums of the steps' ponder and auxiliary losses, and the mean of their depths."""
     totals = map(total_of, zip(*extras, strict=True))
     return tuple(total / len(extras) if name == DEPTH else total for name, total in zip(names, totals, strict=True))
 

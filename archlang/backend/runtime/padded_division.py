@@ -1,10 +1,19 @@
-"""Operations in which padding, whatever it holds, changes no real position."""
+"""Division: that of a program's numbers, and that in which padding, whatever it holds, changes no real position."""
+
+from math import copysign, inf, nan
 
 from jaxtyping import Bool, Float
 from torch import Tensor
 
 Mask = Bool[Tensor, "b _n"] | None
 """The mask of a length; None if all positions are real. A block gets those of all lengths of its arguments."""
+
+
+def divide(left: float, right: float) -> float:
+    """Returns a quotient of 64-bit floats by IEEE 754, which never raises: 1 / 0 is infinite, and 0 / 0 is NaN."""
+    if right == 0:
+        return nan if left == 0 or left != left else copysign(inf, left) * copysign(1.0, right)
+    return left / right
 
 
 def divide_where_real(

@@ -21,10 +21,11 @@ from archlang.backend.lower.names import module_path
 from archlang.backend.runtime.experts import Experts
 from archlang.backend.runtime.halting import Tally
 from archlang.backend.runtime.loops import Halting, ObservedLoop, Repeat, SplitBody, Stack
+from archlang.backend.runtime.result_check import CallTypes, calls_of
 from archlang.backend.runtime.scans import ChunkScan, PositionScan, Scan
 from archlang.diagnostics.machine import is_out_of_memory
 from archlang.graph import operations
-from archlang.graph.graph import Graph, Instance, Region
+from archlang.graph.graph import Graph, Instance
 from archlang.graph.growth import growths
 from archlang.graph.loop_layout import loop_layout
 from archlang.types import Dim, Type
@@ -73,19 +74,11 @@ class Recording:
 
     moments: list[Moment] = field(default_factory=list)
     _turns: list[Turn] = field(default_factory=list)
-    _regions: list[Mapping[str, _CallTypes]] = field(default_factory=list)
+    _regions: list[Mapping[str, CallTypes]] = field(default_factory=list)
 
     def add(self, kind: str, path: str, values: Tensor, lengths: tuple[Dim, ...]) -> None:
         """Records values in the current turns."""
         self.moments.append(Moment(kind, path, tuple(self._turns), values.detach(), lengths))
-
-
-@dataclass(frozen=True)
-class _CallTypes:
-    """The types of a call's arguments and result."""
-
-    arguments: tuple[Type, ...]
-    result: Type
 
 
 @contextmanager
@@ -100,8 +93,8 @@ def recording(module: Architecture) -> Iterator[Recording]:
     `weights` of the block, from the arguments of the call, and so has no dropout."""
     record = Recording()
     program = module.program
-    types = {id: kind for region in _regions(program.graph.region) for id, kind in region.types().items()}
-    record._regions.append(_call_types(program.graph.region))
+    types = {id: kind for region in program.graph.region.regions() for id, kind in region.types().items()}
+    record._regions.append(dict(calls_of(program.graph.region)))
     with ExitStack() as undo:
         _add_hooks(module, program.graph, record, undo)
         _wrap_loops(module, program.code, record, types, undo)
@@ -158,22 +151,6 @@ def _attention(block: Any, instance: Instance, arguments: tuple[Any, ...], optio
     return weights
 
 
-def _call_types(region: Region) -> dict[str, _CallTypes]:
-    """The types of the calls in a region, except in inner regions, by their instances."""
-    types = region.types()
-    return {
-        node.operation.instance: _CallTypes(tuple(types[source] for source in node.arguments), node.type)
-        for node in region.nodes
-        if isinstance(node.operation, operations.Call)
-    }
-
-
-def _regions(region: Region) -> Iterator[Region]:
-    yield region
-    for node in region.walk():
-        yield from node.regions
-
-
 # Loops
 
 
@@ -212,7 +189,7 @@ class _RecordedLoop(ObservedLoop):
     def __post_init__(self) -> None:
         node = self.loop.node
         region, shape = node.regions[0], loop_layout(node)
-        self._calls = _call_types(region)
+        self._calls = dict(calls_of(region))
         self._states = region.inputs[shape.inner : shape.inner + shape.states]
         self._first = shape.inner
         self._growing = growths(node)

@@ -4,7 +4,8 @@ Without it, a result of a wrong shape fails in a later block, or nowhere."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -24,17 +25,20 @@ class CallTypes:
     result: Type
 
 
-def calls_by_instance(region: Region) -> dict[str, list[CallTypes]]:
-    """Returns the types of every call in a region and in its loops, by the path of its instance."""
-    calls: dict[str, list[CallTypes]] = {}
+def calls_of(region: Region) -> Iterator[tuple[str, CallTypes]]:
+    """Yields the instance and the types of each call in a region, except in inner regions."""
     types = region.types()
     for node in region.nodes:
-        if isinstance(node.operation, Call) and all(source in types for source in node.arguments):
-            call = CallTypes(tuple(types[source] for source in node.arguments), node.type)
-            calls.setdefault(node.operation.instance, []).append(call)
-        for inner in node.regions:
-            for path, inner_calls in calls_by_instance(inner).items():
-                calls.setdefault(path, []).extend(inner_calls)
+        if isinstance(node.operation, Call):
+            yield node.operation.instance, CallTypes(tuple(types[source] for source in node.arguments), node.type)
+
+
+def calls_by_instance(region: Region) -> Mapping[str, list[CallTypes]]:
+    """Returns the types of every call in a region and in its loops, by the path of its instance."""
+    calls: dict[str, list[CallTypes]] = defaultdict(list)
+    for inner in region.regions():
+        for path, call in calls_of(inner):
+            calls[path].append(call)
     return calls
 
 

@@ -1,4 +1,4 @@
-"""Scans at run time: over the chunks of a sequence, or over its positions."""
+"""Scans at run time: over the chunks of a sequence, or over its positions; masks of lengths that only loops find."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from itertools import accumulate, takewhile
 from typing import Any
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
 from torch.nn.functional import pad
 
@@ -324,9 +324,31 @@ def _separate(value: Any, batch: int, count: int) -> Sequence[Any]:
 
 
 def mean_over_chunks(extras: Sequence[Costs], reals: Sequence[Bool[Tensor, " b"] | None]) -> Costs:
-    """The means of ponder, depth and charges over a sample's real chunks or positions."""
+    """The means of ponder, depth and auxiliary losses over a sample's real chunks or positions."""
     if reals[0] is None:
         return tuple(total_of(values) / len(extras) for values in zip(*extras, strict=True))
     real = torch.stack([mark for mark in reals if mark is not None])
     count = real.sum(0).clamp(min=1)
     return tuple(torch.stack(values).masked_fill(~real, 0).sum(0) / count for values in zip(*extras, strict=True))
+
+
+def derived_mask(
+    value: Shaped[Tensor, "b *_"], axis: int, factors: Sequence[int], *masks: Bool[Tensor, "b _"] | None
+) -> Bool[Tensor, "b _"] | None:
+    """Returns the mask of an axis of a value, whose length is a sum: the length of each mask times its factor, and a
+    constant. Returns None if all positions are real, as where a mask is None."""
+    padding = [
+        factor * (~mask).sum(1, keepdim=True) for factor, mask in zip(factors, masks, strict=True) if mask is not None
+    ]
+    if not padding:
+        return None
+    size = value.shape[axis]
+    return torch.arange(size, device=value.device) < size - sum(padding)
+
+
+def mask_of_chunks(chunks: Sequence[Chunk] | StackedChunks) -> Bool[Tensor, "b _k"] | None:
+    """Returns which samples have which chunks; None if all have all of them."""
+    if isinstance(chunks, StackedChunks):
+        return chunks.masks.any(2).transpose(0, 1)
+    masks = [mask.any(1) for _, mask in chunks if mask is not None]
+    return torch.stack(masks, 1) if masks else None

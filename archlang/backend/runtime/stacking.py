@@ -1,4 +1,5 @@
-"""Operations for models of one architecture that `torch.func.vmap` computes together, over their stacked weights.
+"""Operations for models of one architecture that `torch.func.vmap` computes together, over their stacked weights; and
+whether a transform acts on a call.
 
 Blocks and kernels call these where vmap cannot batch an operation, or where Python control flow reads a value."""
 
@@ -10,6 +11,7 @@ from typing import Any
 import torch
 from jaxtyping import Bool
 from torch import Tensor
+from torch.autograd import forward_ad
 
 _STACKED: ContextVar[bool] = ContextVar("stacked_models", default=False)
 
@@ -51,6 +53,21 @@ def model_by_model(function: Callable[..., Tensor], *values: Tensor) -> Tensor:
         return function(*values)
     result: Tensor = _ModelByModel.apply(function, *values)  # type: ignore[no-untyped-call]
     return result
+
+
+# The autograd functions of fast forms have no rules for the transforms of torch.func and forward-mode differentiation,
+# and under vmap Python control flow cannot read a value.
+
+
+def is_transformed() -> bool:
+    """Returns whether a transform acts on the call. Call it only if torch.compile does not trace."""
+    return torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0
+
+
+def needs_plain_form() -> bool:
+    """Returns whether only a plain form can compute the call. Stacked models are transformed too, but their fast forms
+    run outside of vmap."""
+    return is_transformed() and not is_stacked()
 
 
 class _InAnyModel(torch.autograd.Function):

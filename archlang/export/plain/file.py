@@ -32,7 +32,7 @@ from archlang.export.plain.sources import Import, Name, NotPlainError, global_na
 from archlang.export.plain.text import WIDTH, is_text_of, print_statements
 from archlang.files.atomic import write_atomically
 from archlang.graph.graph import Graph
-from archlang.graph.prune import without_charges
+from archlang.graph.prune import without_losses
 from archlang.plugins import NO_PLUGINS
 
 _POSITIONS = 7  # of the example in the file
@@ -95,9 +95,9 @@ def plain_text(module: Architecture) -> str:
 
 
 def _weights(module: Architecture) -> dict[str, Tensor]:
-    """The state of a module without the weights that only charges need."""
+    """The state of a module without the weights that only auxiliary losses need."""
     graph = module.program.graph
-    needed = without_charges(graph).instances
+    needed = without_losses(graph).instances
     unneeded = tuple(f"{module_path(path)}." for path in graph.instances if path not in needed)
     return {
         name: value
@@ -110,13 +110,13 @@ def _weights(module: Architecture) -> dict[str, Tensor]:
 
 
 def _with_modules(module: Architecture) -> Graph:
-    """The graph of a module without its charges, with the names under which the classes of plugins are imported."""
+    """The graph of a module without auxiliary losses, with the names by which the classes of plugins are imported."""
     graph, origin = module.program.graph, module.program.origin
     plugins = NO_PLUGINS if origin is None else origin.plugins
     instances = {
         path: replace(instance, python=plugins.qualified(instance.python)) for path, instance in graph.instances.items()
     }
-    return without_charges(replace(graph, instances=instances))
+    return without_losses(replace(graph, instances=instances))
 
 
 def _not_plain(module: Architecture, graph: Graph, error: NotPlainError) -> mistakes.ExportError:

@@ -83,8 +83,8 @@ class _Loop:
 
 
 class Forward:
-    """Writes `forward` of a graph without charges, on which `inline` has run. `helpers` are the functions that it then
-    calls besides blocks.
+    """Writes `forward` of a graph without auxiliary losses, on which `inline` has run. `helpers` are the functions that
+    it then calls besides blocks.
 
     Raises:
         NotPlainError: the graph has a loop that cannot be written."""

@@ -1,4 +1,4 @@
-// Written by playground/build.mjs, from sources 0f3747fcd24eb31ae451ae5916eea1b507c2e22343e027379b36d7b1fe1716aa
+// Written by playground/build.mjs, from sources 97f14477188f789987d3db490138fb024acf92823f924d0f499b91c09572d2d0
 import{loadPyodide as i}from"./pyodide/pyodide.mjs";var n=async()=>{self.postMessage({progress:"Loading Python …"});let[e,r]=await Promise.all([i({indexURL:new URL("pyodide/",self.location.href).href}),fetch("packages.zip").then(s=>{if(!s.ok)throw new Error("packages.zip is missing");return s.arrayBuffer()})]);return self.postMessage({progress:"Loading the compiler …"}),e.unpackArchive(r,"zip",{extractDir:"/packages"}),e.runPython(`
 import sys, json
 sys.path.insert(0, "/packages")

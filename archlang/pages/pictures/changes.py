@@ -1,14 +1,14 @@
 """Describes in words what changed between two architectures."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import fields
 from difflib import SequenceMatcher
 
 from archlang.graph.graph import Graph, Node, Region
-from archlang.graph.operations import Apply, Arithmetic, Call, Charge, Literal, Loop, Part, step_limit
+from archlang.graph.operations import Apply, Arithmetic, Call, Literal, Loop, Loss, Part, step_limit
 from archlang.graph.summary import summarize
-from archlang.types.statics import StaticValue
+from archlang.plan.overrides import static_text
 
 
 def describe_changes(before: Graph, after: Graph) -> tuple[str, ...]:
@@ -55,13 +55,10 @@ def _statics(before: Graph, after: Graph) -> Iterator[str]:
         if old.block == new.block:
             for name in sorted(old.statics.keys() & new.statics.keys()):
                 if old.statics[name] != new.statics[name]:
-                    changes[f"{old.block}: {name} {_text(old.statics[name])} → {_text(new.statics[name])}"] += 1
+                    values = (static_text(each.statics[name]) for each in (old, new))
+                    changes[f"{old.block}: {name} {' → '.join(values)}"] += 1
     for change, count in changes.items():
         yield change + (f" ({count} times)" if count > 1 else "")
-
-
-def _text(value: StaticValue) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _parameters(before: Graph, after: Graph) -> Iterator[str]:
@@ -125,8 +122,8 @@ def _lines(graph: Graph, is_named: bool) -> list[str]:
 
 
 class _Writer:
-    """Writes a line for each value that has a name, each loop, charge and result, with the values without a name in
-    place. Unless `is_named`, numbers replace the names of values and instances."""
+    """Writes a line for each value that has a name, each loop, auxiliary loss and result, with the values without a
+    name in place. Unless `is_named`, numbers replace the names of values and instances."""
 
     def __init__(self, graph: Graph, is_named: bool) -> None:
         self.lines: list[str] = []
@@ -150,8 +147,8 @@ class _Writer:
     def _node(self, node: Node, place: str) -> None:
         text, operation = self._text(node), node.operation
         name = self._name(node.name)
-        if isinstance(operation, Charge):
-            name = name or f"charge {operation.name}"
+        if isinstance(operation, Loss):
+            name = name or f"loss {operation.name}"
         if isinstance(operation, Loop):
             name = name or ("the loop" if self._is_named else "")
         if name or not self._is_named:
@@ -193,24 +190,10 @@ class _Writer:
         return f"value {len(self._values)}"
 
 
-# The facts of loops in the words of the language.
-_WORDS: Mapping[str, Callable[[object], str]] = {
-    "emits": lambda emits: "with emit",
-    "mixture": lambda mixture: "with as",
-    "drawn": lambda block: f"drawn by {block}",
-    "truncated": lambda steps: f"truncated {steps}",
-    "carried": lambda count: f"carries {count}",
-    "before": lambda positions: (
-        f"after {positions} position{'s' * (positions != 1)}" if positions else "after all positions"
-    ),
-    "state": lambda index: f"halts by state {index}",
-}
-
-
 def _facts_of(operation: object) -> Iterator[str]:
     """Yields the facts of a loop that differ from their defaults."""
     if isinstance(operation, Loop):
         for fact in fields(operation):
             value = getattr(operation, fact.name)
             if fact.name not in _COMPARED and value not in (fact.default, False, None):
-                yield _WORDS[fact.name](value)
+                yield fact.name if value is True else f"{fact.name} {value}"

@@ -1,4 +1,4 @@
-"""A picture as a file, in the format of its suffix: SVG, a page, an image, or the language of another program."""
+"""A picture as a file, in the format of its suffix (SVG, a page, an image, Mermaid), or as text for the terminal."""
 
 from __future__ import annotations
 
@@ -142,53 +142,6 @@ def _without_variables(style: str) -> str:
     return rules
 
 
-# Graphviz
-
-
-def print_dot(box: Box) -> str:
-    """Returns the picture as a .dot file. Boxes with children are clusters."""
-    heading = ["digraph model {", "    compound=true; node [shape=box, fontname=monospace, fontsize=10];"]
-    return "\n".join([*heading, *_cluster(box.without_repeats(), "    "), "}"]) + "\n"
-
-
-def _cluster(box: Box, indent: str) -> Iterator[str]:
-    yield f"{indent}subgraph {_quoted('cluster_' + box.id)} {{"
-    inner = indent + "    "
-    yield f"{inner}label={_label(box)}; labeljust=l; fontname=monospace;"
-    for child in box.boxes:
-        if child.boxes:
-            yield from _cluster(child, inner)
-        else:
-            yield f"{inner}{_quoted(child.id)} [label={_label(child)}];"
-    yield f"{indent}}}"
-    clusters = {child.id: child for child in box.boxes if child.boxes}
-    for edge in box.edges:
-        # Graphviz connects nodes only: an edge of a cluster ends at a node inside it and is clipped at the border.
-        attributes = ["style=dashed", "constraint=false"] if edge.back else []
-        source, target = edge.source, edge.target
-        if target in clusters:
-            attributes.append(f"lhead={_quoted('cluster_' + target)}")
-            target = _leaf(clusters[target], 0)
-        if source in clusters:
-            attributes.append(f"ltail={_quoted('cluster_' + source)}")
-            source = _leaf(clusters[source], -1)
-        suffix = f" [{', '.join(attributes)}]" if attributes else ""
-        yield f"{indent}{_quoted(source)} -> {_quoted(target)}{suffix};"
-
-
-def _leaf(box: Box, index: int) -> str:
-    return _leaf(box.boxes[index], index) if box.boxes else box.id
-
-
-def _label(box: Box) -> str:
-    return _quoted("\n".join(label_text(box)))
-
-
-def _quoted(text: str) -> str:
-    # Graphviz has no other escapes that matter: a backslash of the text is doubled.
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
-
-
 # Mermaid, which GitHub and GitLab render in Markdown
 
 
@@ -220,6 +173,32 @@ def _escaped(character: str) -> str:
     return f"#{ord(character)};" if character in '"#<>&;`\\[]{}|' else character
 
 
+# A tree, for the terminal
+
+
+def print_tree(box: Box) -> str:
+    """Returns the picture as text, one line for each box. The results of a loop stand at the end of its body."""
+    heading = "  ".join([box.title, *box.notes])
+    return "\n".join([heading, *_tree(box.without_repeats(), "")]) + "\n"
+
+
+def _tree(box: Box, indent: str) -> Iterator[str]:
+    outputs = {child.id: child.output for child in box.boxes}
+    sources = {edge.target: edge.source for edge in box.edges if not edge.back}
+    children = sorted(box.boxes, key=lambda child: child.kind == "result")
+    for index, child in enumerate(children):
+        last = index == len(children) - 1
+        title = f"{child.title} [weights {child.badge}]" if child.badge else child.title
+        text = "  ".join([title, *child.notes])
+        if child.kind == "result":
+            source = outputs.get(sources.get(child.id, ""), "")
+            text = f"{child.title} ← {source}" if source else child.title
+        elif child.output:
+            text += f"  → {child.output}"
+        yield f"{indent}{'└─ ' if last else '├─ '}{text}"
+        yield from _tree(child, indent + ("   " if last else "│  "))
+
+
 # Files
 
 
@@ -228,7 +207,6 @@ FORMATS: Mapping[str, Callable[[Box], str | bytes]] = {
     ".svg": print_svg,
     ".pdf": print_pdf,
     ".png": print_png,
-    ".dot": print_dot,
     ".mmd": print_mermaid,
 }
 

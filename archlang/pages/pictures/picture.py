@@ -14,10 +14,10 @@ from archlang.graph.operations import (
     Apply,
     Arithmetic,
     Call,
-    Charge,
     Experts,
     Halting,
     Literal,
+    Loss,
     Part,
     Repeat,
     Scan,
@@ -130,8 +130,8 @@ class _GraphDrawer:
         if isinstance(node.operation, Arithmetic):
             numbers = [literals[source] for source in node.inputs if source in literals]
             title = " ".join([_SIGNS[node.operation], *numbers])
-        elif isinstance(node.operation, Charge):
-            title = f"charge {node.operation.name}"
+        elif isinstance(node.operation, Loss):
+            title = f"loss {node.operation.name}"
         elif isinstance(node.operation, Call):
             assert instance is not None
             title = instance.block
@@ -311,7 +311,7 @@ def cost_notes(graph: Graph) -> Mapping[str, CostNotes]:
         if node.instance is None and not node.regions:
             continue
         if cost is None:
-            notes[node.id] = CostNotes(("not computed",), ("no result and no charge needs it",))
+            notes[node.id] = CostNotes(("not computed",), ("no result and no auxiliary loss needs it",))
             continue
         count = weights(graph, node, summary.nodes)
         short, exact = [], []
@@ -332,7 +332,6 @@ def cost_notes(graph: Graph) -> Mapping[str, CostNotes]:
 
 
 def _without(blocks: Sequence[str]) -> str:
-    """Returns what a count lacks: the blocks with an unknown size."""
     return f", without {', '.join(blocks)}" if blocks else ""
 
 

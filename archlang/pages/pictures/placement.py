@@ -225,7 +225,6 @@ def _in_columns(box: Box) -> PlacedBox:
 
 
 def _bottom(boxes: Sequence[PlacedBox], x: float, width: float) -> float:
-    """Returns the y below the boxes that a box of a width at x would touch."""
     touched = (box for box in boxes if box.x < x + width + GAP and x < box.x + box.width + GAP)
     return max((box.bottom + GAP for box in touched), default=GAP)
 

@@ -7,11 +7,30 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from rich.table import Table
+from rich.text import Text
+
 from archlang.diagnostics.percent import percent_of
+from archlang.diagnostics.visible import visible
 from archlang.pages.reports.statistics import SOLVED, ClaimVerdict, SeedStatistics, judge, paired_test
 from archlang.plan.table import TableColumn, TableRow
 from archlang.runs.table import CellResult, TimeSpent
 from archlang.tasks.kit.metrics import LOWER_IS_BETTER, decimals
+
+
+@dataclass(frozen=True)
+class TextTable:
+    """Rows of text below headers. A table without rows is not shown."""
+
+    title: str
+    headers: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+    def terminal(self) -> Table:
+        table = Table(*self.headers, title=self.title, title_justify="left", header_style="bold")
+        for row in self.rows:
+            table.add_row(*map(Text, row))
+        return table
 
 
 @dataclass(frozen=True)
@@ -177,6 +196,14 @@ class ResultTable:
         """Returns the cells of a row, one for each column."""
         return [self.at(row, column) for column in self.columns]
 
+    def text_table(self) -> TextTable:
+        """Returns the headings of the rows and the lines of the cells."""
+        rows = [
+            [visible(heading(row)), *("\n".join(map(visible, cell.lines)) for cell in self.row_cells(row))]
+            for row in self.rows
+        ]
+        return TextTable("", ["", *(visible(column.title) for column in self.columns)], rows)
+
     @property
     def changed_note(self) -> str:
         """The changed settings; empty if there are none."""
@@ -210,6 +237,11 @@ class ResultTable:
                 f"p = {comparison.probability:.3f} (paired permutation test)."
             )
         return [*lines, self.spent.sentence()] if self.spent and self.spent.runs else lines
+
+
+def heading(row: TableRow) -> str:
+    """Returns the title of a row, and why it does not run."""
+    return f"{row.title} ({row.why})" if row.why else row.title
 
 
 def _compare(table: ResultTable, left: str, right: str) -> Iterator[RowComparison]:

@@ -12,7 +12,7 @@ from rich.text import Text
 from archlang.pages.html import notebook_frame, render
 from archlang.pages.mistakes import PageError
 from archlang.pages.reports.charts import Chart, Curve, chart_svg, charts_svg, metric_chart, metric_title, with_points
-from archlang.pages.reports.table_formats import TextTable
+from archlang.pages.reports.result_table import TextTable
 from archlang.plan.plan import published_text
 from archlang.record.reading import read_metrics, read_record
 from archlang.record.schemas import DATA, DataRecord, EvaluationMetrics, Results, SplitResult, StepMetrics
@@ -98,11 +98,11 @@ class RunReport:
         depth = _curve("depth", [(line.step, line.mean_depth) for line in steps])
         if depth.x:
             yield Chart("Depth in training", "step", "mean steps of halting loops", (depth,))
-        names = dict.fromkeys(name for line in steps for name in line.charges)
-        if charges := with_points(
-            [_curve(name, [(line.step, line.charges.get(name)) for line in steps]) for name in names]
+        names = dict.fromkeys(name for line in steps for name in line.losses)
+        if losses := with_points(
+            [_curve(name, [(line.step, line.losses.get(name)) for line in steps]) for name in names]
         ):
-            yield Chart("Charges in training", "step", "charge before weighting", charges)
+            yield Chart("Auxiliary losses in training", "step", "auxiliary loss before weighting", losses)
 
     def _curve(self, split: str, metric: str, dashed: bool) -> Curve:
         points = [(line.step, line.value(metric)) for line in self.evaluations if line.split == split]

@@ -5,8 +5,8 @@ formulas of a spreadsheet. JSON has their exact values."""
 
 import csv
 import io
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from typing import Any
 
 from rich.console import Group, RenderableType
@@ -14,9 +14,8 @@ from rich.table import Table
 from rich.text import Text
 
 from archlang.diagnostics.visible import json_text, visible
-from archlang.pages.reports.result_table import ResultCell, ResultTable
+from archlang.pages.reports.result_table import ResultCell, ResultTable, TextTable, heading
 from archlang.pages.reports.statistics import ClaimVerdict
-from archlang.plan.table import TableRow
 
 _COLOURS = {
     ClaimVerdict.REPRODUCED: "green",
@@ -37,21 +36,6 @@ _LATEX = str.maketrans(
 )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class TextTable:
-    """Rows of text below headers. A table without rows is not shown."""
-
-    title: str
-    headers: Sequence[str]
-    rows: Sequence[Sequence[str]]
-
-    def terminal(self) -> Table:
-        table = Table(*self.headers, title=self.title, title_justify="left", header_style="bold")
-        for row in self.rows:
-            table.add_row(*map(Text, row))
-        return table
-
-
 def terminal_table(table: ResultTable) -> RenderableType:
     """Returns the table and its sentences for rich."""
     shown = Table(title=table.name, title_justify="left", show_lines=True)
@@ -59,30 +43,29 @@ def terminal_table(table: ResultTable) -> RenderableType:
     for column in table.columns:
         shown.add_column(column.title, justify="right")
     for row in table.rows:
-        heading = Text(row.title)
+        title = Text(row.title)
         if row.why:
-            heading.append(f"\n{row.why}", style="dim")
-        shown.add_row(heading, *map(_terminal_cell, table.row_cells(row)))
+            title.append(f"\n{row.why}", style="dim")
+        shown.add_row(title, *map(_terminal_cell, table.row_cells(row)))
     return Group(shown, *(Text(sentence) for sentence in table.sentences()))
 
 
 def markdown(table: ResultTable) -> str:
-    lines = [
-        _markdown_row(["", *(_markdown_text(column.title) for column in table.columns)]),
-        _markdown_row(["---", *["---:"] * len(table.columns)]),
-    ]
-    for row in table.rows:
-        cells = ("<br>".join(map(_markdown_text, cell.lines)) for cell in table.row_cells(row))
-        lines.append(_markdown_row([_markdown_text(_heading(row)), *cells]))
+    lines = _markdown_lines(table.text_table())
     return "\n".join([*lines, "", *map(_markdown_text, table.sentences())]).rstrip() + "\n"
 
 
 def markdown_text(table: TextTable) -> str:
     """Returns a table of text with its title."""
-    lines = [_markdown_text(table.title), "", _markdown_row(list(map(_markdown_text, table.headers)))]
-    lines.append(_markdown_row(["---", *["---:"] * (len(table.headers) - 1)]))
-    lines += [_markdown_row(list(map(_markdown_text, row))) for row in table.rows]
-    return "\n".join(lines) + "\n"
+    return "\n".join([_markdown_text(table.title), "", *_markdown_lines(table)]) + "\n"
+
+
+def _markdown_lines(table: TextTable) -> list[str]:
+    rules = ["---", *["---:"] * (len(table.headers) - 1)]
+    rows = [
+        ["<br>".join(map(_markdown_text, cell.split("\n"))) for cell in row] for row in (table.headers, *table.rows)
+    ]
+    return [f"| {' | '.join(row)} |" for row in (rows[0], rules, *rows[1:])]
 
 
 def latex(table: ResultTable) -> str:
@@ -94,7 +77,7 @@ def latex(table: ResultTable) -> str:
         for cell in table.row_cells(row):
             claim = f" \\; ({_latex_text(cell.claimed)})" if cell.claimed else ""
             cells.append(_latex_text(cell.result) + claim)
-        lines.append(" & ".join([_latex_text(_heading(row)), *cells]) + " \\\\")
+        lines.append(" & ".join([_latex_text(heading(row)), *cells]) + " \\\\")
     return "\n".join([*lines, "\\bottomrule", "\\end{tabular}"]) + "\n"
 
 
@@ -160,10 +143,6 @@ def _record(cell: ResultCell) -> dict[str, Any]:  # Any: JSON
     }
 
 
-def _heading(row: TableRow) -> str:
-    return f"{row.title} ({row.why})" if row.why else row.title
-
-
 def _csv_value(value: Any) -> Any:  # Any: JSON
     """Returns a value on one line: `1 2 3` for a list, `1=0.5 2=0.7` for a mapping. A text that a spreadsheet would
     compute gets an apostrophe in front, as the spreadsheet itself would write it."""
@@ -183,10 +162,6 @@ def _terminal_cell(cell: ResultCell) -> Text:
         style = _COLOURS[cell.verdict] if cell.verdict is not None and line.startswith("paper") else "dim"
         text.append(f"\n{line}", style=f"not bold {style}")
     return text
-
-
-def _markdown_row(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(cells) + " |"
 
 
 def _markdown_text(text: str) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from archlang.diagnostics.names import plural
-from archlang.pages.reports.table_formats import TextTable
+from archlang.pages.reports.result_table import TextTable
 from archlang.plan.table import TableCell, TablePlan
 from archlang.runs.required_data import missing_files, missing_user_files
 

@@ -12,7 +12,7 @@ from rich.console import RenderableType
 from archlang.pages.html import render
 from archlang.pages.reports.charts import Chart, Curve, chart_svg, charts_svg, metric_chart
 from archlang.pages.reports.result_table import ResultTable
-from archlang.pages.reports.table_formats import TextTable, terminal_table
+from archlang.pages.reports.table_formats import terminal_table
 from archlang.plan.table import TablePlan
 from archlang.record.mistakes import RunError
 from archlang.record.reading import read_record, read_results
@@ -106,13 +106,11 @@ class TableReport:
         Raises:
             PageError: matplotlib is not installed."""
         table = self.table
-        headers = ["", *(column.title for column in table.columns)]
-        rows = [[row.title, *("\n".join(cell.lines) for cell in table.row_cells(row))] for row in table.rows]
         return render(
             "report.html",
             title=table.name,
             subtitle=self.folder,
-            measured=TextTable("", headers, rows),
+            measured=table.text_table(),
             sentences=table.sentences(),
             claimed=None,
             charts=map(chart_svg, self.charts()),

@@ -33,9 +33,8 @@ class Statements(Section):
         """Raises:
         LineTaken: the name begins the next line, which binds a value."""
         let = self._binding(tree.Let, parts, parts[1])
-        word = self._context.token_span(parts[0])
         is_value = isinstance(let.value, tree.Call) and let.value.arguments is not None
-        if is_value and word.line != let.name_span.line:
+        if is_value and parts[0].line != parts[1].line:
             raise LineTaken
         return let
 
@@ -45,14 +44,12 @@ class Statements(Section):
     def update(self, parts: Parts) -> tree.Update:
         return self._binding(tree.Update, parts, parts[0])
 
-    def charge(self, parts: Parts) -> tree.Charge:
+    def loss(self, parts: Parts) -> tree.Loss:
         """Raises:
         LineTaken: the name begins the next line, so that it may be bound there."""
-        charge = self._binding(tree.Charge, parts, parts[1])
-        word = self._context.token_span(parts[0])
-        if word.line != charge.name_span.line:
+        if parts[0].line != parts[1].line:
             raise LineTaken
-        return charge
+        return self._binding(tree.Loss, parts, parts[1])
 
     def _binding(self, kind: Callable[..., N], parts: Parts, name: Token) -> N:
         name_span = self._context.token_span(name)

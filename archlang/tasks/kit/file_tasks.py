@@ -100,7 +100,6 @@ class TextFileTask(FileTask):
 
     @property
     def _shares(self) -> dict[str, float]:
-        """The share of the rows of the training file that is in each other split."""
         return {"valid": self.valid_share, "test": self.test_share}
 
     @cached_property

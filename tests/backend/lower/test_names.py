@@ -145,22 +145,6 @@ def test_names_do_not_change_results(compiled: Compiled, seed: int) -> None:
         assert torch.equal(actual, expected), chosen
 
 
-def test_a_chunk_and_an_outer_value_whose_names_differ_in_case_are_two_values(compiled: Compiled) -> None:
-    text = """
-    model m[d = 8](x: tokens[n]) -> logits[n, vocab] {
-        h = embed[d](x)
-        a = tanh(h)
-        y = scan A in chunks[9](h) carry a { a <- norm(a)  emit A * 2 }
-        return linear[vocab](y + a)
-    }
-    """
-    x = torch.arange(8).reshape(2, 4)
-    logits = compiled(text)(x)
-    torch.manual_seed(0)
-    without_clash = re.sub(r"\ba\b", "q", text)
-    assert torch.equal(logits, compiled(without_clash)(x))
-
-
 def test_a_second_call_and_an_instance_of_its_name_have_separate_weights(compiled: Compiled) -> None:
     module = compiled(
         """

@@ -47,6 +47,7 @@ WRONG: list[tuple[str, tuple[Any, ...], type[Exception], str]] = [  # Any: also 
         "11 is not a token of `x` of `m`: its vocabulary has the tokens 0 to 10",
     ),
     (ONE, (torch.tensor([[0, -1]]),), ValueError, "-1 is not a token of `x`"),
+    (PAIR, (ids(2, 4),), TypeError, "takes 2 fields, `x`, `y`, and got 1"),
     (PAIR, (ids(2, 4), ids(3, 4)), ValueError, "different sizes: `x` has 2 samples, and `y` has 3"),
     (PAIR, (ids(2, 4), ids(2, 1)), ValueError, "both have the length n, but `x` has 4 positions, and `y` has 1"),
     (FEATURES, (torch.zeros(2, 4, 5),), ValueError, r"takes `s`, seq\[n, 3\], with 3 features, and got 5"),

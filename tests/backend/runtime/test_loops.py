@@ -14,39 +14,8 @@ from archlang.tasks.kit.ragged import Ragged
 from archlang.tasks.kit.split import Split
 from archlang.train.data import Data
 from archlang.train.loss import training_loss
-from tests.closeness import close
 from tests.conftest import Compiled
 from tests.train.settings_of_a_run import SETTINGS
-
-
-def test_repeat_is_a_loop_over_one_set_of_weights(compiled: Compiled) -> None:
-    module = compiled(
-        """
-        model m[d = 8](x: tokens[n]) -> logits[classes] {
-            h = embed[d](x)
-            start = h
-            repeat 3 { h <- norm(h + feedforward[16](h)) + start }
-            return linear[classes](mean(h))
-        }
-        """
-    )
-    x, lengths = torch.randint(0, 11, (3, 6)), torch.tensor([6, 2, 4])
-    mask = torch.arange(6) < lengths[:, None]
-    parts = dict(module.named_children())
-    start = h = parts["embed"](x)
-    for _ in range(3):
-        h = parts["norm"](h + parts["feedforward"](h)) + start
-    wanted = parts["linear"]((h * mask[..., None]).sum(1) / lengths[:, None])
-    close(module(x, lengths=lengths), wanted)
-
-
-@pytest.mark.parametrize("loop", ["repeat 4", "scan v in learned[4, 2]() carry a, b"])
-def test_states_of_a_loop_move_in_order(loop: str, compiled: Compiled) -> None:
-    text = f"a = embed[2](x) b = a * 0 {loop} {{ t = a + b b <- a a <- t }}"
-    module = compiled(f"model m(x: tokens[n]) -> seq[n, 2] {{ {text} return a }}")
-    x = torch.tensor([[1, 2]])
-    close(module(x), 5 * module.get_submodule("embed")(x))
-
 
 HALTING = """
 model m(x: tokens[n]) -> logits[n, 2] {

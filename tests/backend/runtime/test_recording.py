@@ -80,7 +80,7 @@ def test_recording_changes_neither_the_result_nor_the_module(compiled: Compiled,
     for name, part in module.named_modules():
         assert not part._forward_hooks, name
         for key, value in vars(part).items():
-            if key not in ("sample_depth", "mean_depth", "ponder", "charges", "sample_charges"):
+            if key not in ("sample_depth", "mean_depth", "ponder", "losses", "sample_losses"):
                 assert value is runners[name][key], f"{name}.{key}"
     assert [loop.body for loop in halting_loops(module)] == bodies
     assert all(loop.watch is None for loop in halting_loops(module))

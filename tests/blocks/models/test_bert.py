@@ -316,7 +316,7 @@ def test_bert_is_fine_tuned_and_its_run_and_saved_model_need_no_folder(folder: P
     page = tmp_path / "bert.arch"
     page.write_text("use archlang.models.bert\n" + RECIPE, encoding="utf-8")
     outcome = training.train(plan_first_point(load_file(page), "bert", None), tmp_path / "run", device="cpu")
-    assert {score.split for score in outcome.scores} == {"test"}
+    assert set(outcome.splits) == {"test"}
     started = constructed(folder=str(folder)).state_dict()
     for name in ("config.json", "model.safetensors"):  # the task still needs the tokenizer
         (folder / name).unlink()

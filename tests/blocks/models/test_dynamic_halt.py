@@ -125,10 +125,10 @@ def test_a_gut_that_computes_all_steps_equals_the_one_that_stops(threshold: floa
     x, lengths = torch.randn(5, 7, 8, dtype=torch.float64), torch.tensor([7, 1, 3, 2, 5])
     results = [(module(x, lengths=lengths), module) for module in (early, bounded)]
     torch.testing.assert_close(results[0][0], results[1][0], rtol=0, atol=1e-12)
-    torch.testing.assert_close(early.ponder, bounded.charges["ponder"], rtol=0, atol=1e-12)
+    torch.testing.assert_close(early.ponder, bounded.losses["ponder"], rtol=0, atol=1e-12)
     gradients = [
         torch.autograd.grad(y.square().sum() + ponder, list(module.parameters()))
-        for (y, module), ponder in zip(results, (early.ponder, bounded.charges["ponder"]), strict=True)
+        for (y, module), ponder in zip(results, (early.ponder, bounded.losses["ponder"]), strict=True)
     ]
     torch.testing.assert_close(*gradients, rtol=1e-10, atol=1e-12)
 

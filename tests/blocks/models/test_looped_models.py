@@ -57,7 +57,7 @@ def test_a_turn_does_not_pass_its_gradient_to_the_turn_before(model: str) -> Non
     shorter = reasoning(model, turns=1).eval()
     shorter.load_state_dict(module.state_dict())
     close(shorter(x), first)
-    # The first state is drawn once, and not trained; charges alone train the judgement of an answer.
+    # The first state is drawn once, and not trained; auxiliary losses alone train the judgement of an answer.
     assert [name for name, gradient in gradients(module, second).items() if gradient is None] == [
         name for name, _ in module.named_parameters() if "fixed_state" in name or "halt" in name or "judge." in name
     ]

@@ -9,7 +9,7 @@ from archlang.pages.html import render
 from archlang.pages.inspection.heatmap import Heatmap, HeatmapFrame
 from archlang.pages.inspection.inspection import Inspection
 from archlang.pages.reports.charts import Chart, Curve, chart_svg
-from archlang.pages.reports.table_formats import TextTable
+from archlang.pages.reports.result_table import TextTable
 from archlang.runs.prediction import Answer
 
 pytestmark = pytest.mark.browser

@@ -44,7 +44,7 @@ model m[d: int = 8](x: tokens[n, v]) -> logits[n, v] {
     mix = relu(h)
     repeat 4 truncated 2 {
         h <- norm(h + mixer(h))
-        charge open = sum_features(mean(h))
+        loss open = sum_features(mean(h))
     }
     z = attention[1](h, mix)
     return linear[v](f(f(z)))
@@ -66,7 +66,7 @@ def graph(text: str, folder: Path) -> Graph:
         ("truncated 2", "truncated 3", "`h = loop(h), truncated 2` → `h = loop(h), truncated 3`"),
         ("(h, mix)", "(h)", "`z = attention(h, mix)` → `z = attention(h, h)`"),
         ("(h, mix)", "(mix, h)", "`z = attention(h, mix)` → `z = attention(mix, h)`"),
-        ("mean(h))", "mean(mix))", "`charge open = charge(sum_features(mean(h)))` → "),
+        ("mean(h))", "mean(mix))", "`loss open = loss(sum_features(mean(h)))` → "),
         ("relu(h)", "relu(relu(h))", "`mix = relu(h)` → `mix = relu(relu(h))`"),
         ("mix = relu(h)", "mix = 1 * h", "`mix = relu(h)` → `mix = (1 * h)`"),
         ("d: int = 8", "d: int = 16", ""),

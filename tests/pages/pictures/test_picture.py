@@ -9,10 +9,9 @@ import pytest
 from archlang.compile import compile_named
 from archlang.graph.summary import summarize
 from archlang.pages.pictures.box import Box, Edge
-from archlang.pages.pictures.formats import legend_of, print_dot, print_mermaid, print_svg
+from archlang.pages.pictures.formats import legend_of, print_mermaid, print_svg, print_tree
 from archlang.pages.pictures.picture import draw
 from archlang.pages.pictures.placement import LOOPS, place_boxes
-from archlang.pages.pictures.text_tree import print_tree
 
 PROGRAM = """
 block layer[heads = 2, ff = 16](h: seq[n, d]) -> seq[n, d] {
@@ -112,7 +111,7 @@ def test_a_block_that_is_applied_again_with_the_same_statics_is_folded(picture: 
     assert [layer.repeats for layer in boxes(picture, "layer")] == [False, True, False]
     assert str(print_svg(picture)).count(">attention<") == 2
     assert str(print_svg(picture, foldable=True)).count(">attention<") == 3
-    for text in (print_svg(picture), print_tree(picture), print_dot(picture), print_mermaid(picture)):
+    for text in (print_svg(picture), print_tree(picture), print_mermaid(picture)):
         assert "contains what the first layer contains" in text
 
 

@@ -1,5 +1,6 @@
-"""Claims about `supervise = carried`: each training step takes one step of the loop, from the states of the last."""
+"""Claims about `supervise = deep`: each training step takes one step of the loop, from the states of the last."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -8,17 +9,19 @@ import pytest
 import torch
 
 from archlang.backend.architecture import Architecture
+from archlang.diagnostics.edits import apply_edits
 from archlang.plan.check import check_text
 from archlang.plan.from_file import plan_recipe
 from archlang.record.mistakes import RunError
+from archlang.record.reading import read_plan
 from archlang.runs import evaluation, training
 from archlang.runs.training import train_together
-from archlang.train.carried_examples import CarriedExamples
+from archlang.train.deep_supervision import DeepSupervision
 from archlang.train.stacked import StackingWarning
 from archlang.train.step import EagerStep
 from tests.closeness import close
 from tests.conftest import Compiled
-from tests.runs.test_charges import charges
+from tests.runs.test_losses import losses
 from tests.runs.test_training import contents, train_and_die
 from tests.train.settings_of_a_run import SETTINGS
 
@@ -33,8 +36,8 @@ model m[d = 4, turns = 3](x: tokens[n]) -> logits[n, classes] {
         h <- tanh(step(detach(h)) + attention[1](e) + e)
         answer = head(h)
         q = halt(first(h))
-        charge halting = softplus(q) - q * exact_match(answer)
-        charge halted = greater(q)
+        loss halting = softplus(q) - q * exact_match(answer)
+        loss halted = greater(q)
         emit answer
     }
     return answers
@@ -46,11 +49,11 @@ recipe r {
         side = 4, train = 1..3, test = 4..5, puzzles = 20, train_size = 60, valid_size = 8, test_size = 8]
     model m
     train adamw[
-        lr = 1e-2, batch = 8, steps = 12, every = 4, supervise = carried, halt = halted, explore = 0.3, ema = 0.5,
-        loss = stablemax, charges.halting = 0.5]
+        lr = 1e-2, batch = 8, steps = 12, every = 4, supervise = deep, halt = halted, explore = 0.3, ema = 0.5,
+        loss = stablemax, losses.halting = 0.5]
 }
 """
-CARRIED = SETTINGS.changed(supervise="carried")
+DEEP = SETTINGS.changed(supervise="deep")
 TOKENS = torch.tensor([[0, 1, 2, 0], [1, 1, 0, 0], [2, 0, 0, 0], [2, 1, 0, 1]])
 LENGTHS = torch.tensor([4, 3, 1, 4])
 
@@ -74,12 +77,12 @@ def test_carried_steps_are_those_of_the_loop_although_the_width_of_the_batch_cha
     shorter = {turns: compiled(MODEL, vocab=3, classes=3, turns=turns).double() for turns in (1, 2, 3)}
     for other in shorter.values():
         other.load_state_dict(module.state_dict())
-    carried = CarriedExamples(module, CARRIED, seed=1, size=4)
+    deep = DeepSupervision(module, DEEP, seed=1, size=4)
     # The rows begin at different steps: the second one halts after its first step.
     offers = [[0, 2], [1, 1], [3, 3], [2, 2], [1, 1]]
     rows, taken = [[0, 2], [0, 1], [0, 1], [2, 1], [2, 1]], [[1, 1], [2, 1], [3, 2], [1, 3], [2, 1]]
     for number, offered in enumerate(offers):
-        with carried.step(number, np.array(offered)) as items:
+        with deep.step(number, np.array(offered)) as items:
             assert items.tolist() == rows[number]
             result = call(module, items)
         for row, turns in enumerate(taken[number]):
@@ -87,20 +90,20 @@ def test_carried_steps_are_those_of_the_loop_although_the_width_of_the_batch_cha
             expected = call(shorter[turns], items)[row, :length]
             close(result[row, :length], expected)
         if number == 0:
-            carried.restore({**carried.state(), "ended": [False, True]}, torch.device("cpu"))
+            deep.restore({**deep.state(), "ended": [False, True]}, torch.device("cpu"))
     assert call(module, np.array([0])).allclose(call(shorter[3], np.array([0])), atol=1e-5)
 
 
-def test_a_row_halts_where_the_charge_is_positive_unless_it_explores(compiled: Compiled) -> None:
+def test_a_row_halts_where_the_loss_is_positive_unless_it_explores(compiled: Compiled) -> None:
     module = compiled(MODEL, vocab=3, classes=3)
     with torch.no_grad():
         module.get_parameter("halt.weight").zero_()
         module.get_parameter("halt.bias").fill_(1.0)
     for explore, kept in ((0.0, 0), (1.0, 4)):
-        carried = CarriedExamples(module, CARRIED.changed(halt="halted", explore=explore), seed=1, size=4)
-        with carried.step(0, np.arange(4)) as items:
+        deep = DeepSupervision(module, DEEP.changed(halt="halted", explore=explore), seed=1, size=4)
+        with deep.step(0, np.arange(4)) as items:
             call(module, items)
-        with carried.step(1, np.zeros(4, dtype=np.int64)) as items:
+        with deep.step(1, np.zeros(4, dtype=np.int64)) as items:
             assert int((items == np.arange(4))[1:].sum()) == max(kept - 1, 0)
             call(module, items)
 
@@ -115,7 +118,20 @@ def test_a_killed_run_with_carried_states_resumes_bit_for_bit(file: Path, tmp_pa
     train_and_die(trained, tmp_path / "killed", EagerStep, "take", 2)
     trained(tmp_path / "killed")
     assert contents(tmp_path / "killed") == contents(tmp_path / "uninterrupted")
-    assert any(0 < share < 1 for share in charges(tmp_path / "killed", "halted"))
+    assert any(0 < share < 1 for share in losses(tmp_path / "killed", "halted"))
+
+
+def test_a_run_in_the_words_of_earlier_versions_resumes(file: Path, tmp_path: Path) -> None:
+    plan, run = plan_recipe(file), tmp_path / "run"
+    train_and_die(lambda folder: training.train(plan, folder, device="cpu"), run, EagerStep, "take", 6)
+    for name in ("graph.txt", "graph_at_test.txt", "run.json"):
+        text = (run / name).read_text(encoding="utf-8")
+        assert re.search(r"loss\[|losses\.", text)
+        text = text.replace("= loss[", "= charge[").replace("losses.", "charges.").replace('"deep"', '"carried"')
+        (run / name).write_text(text, encoding="utf-8")
+    recorded, _ = read_plan(run)
+    assert (recorded.settings, recorded.train) == (plan.settings, plan.train)
+    assert training.train(plan, run, device="cpu").step == 12
 
 
 def test_seeds_with_carried_states_train_one_after_another(file: Path, tmp_path: Path) -> None:
@@ -127,12 +143,12 @@ def test_seeds_with_carried_states_train_one_after_another(file: Path, tmp_path:
 
 
 def test_seeds_that_train_together_judge_the_answers_of_each(file: Path, tmp_path: Path) -> None:
-    change = "supervise = carried, halt = halted, explore = 0.3, ema = 0.5,", "supervise = every,"
+    change = "supervise = deep, halt = halted, explore = 0.3, ema = 0.5,", "supervise = every,"
     file.write_text((MODEL + RECIPE).replace(*change), encoding="utf-8")
     plans = [plan_recipe(file, sets={"seed": seed, "train.steps": "4"}) for seed in ("1", "2")]
     train_together(plans, [tmp_path / "first", tmp_path / "second"], device="cpu")
     training.train(plans[1], tmp_path / "alone", device="cpu")
-    together, alone = (charges(tmp_path / name, "halting") for name in ("second", "alone"))
+    together, alone = (losses(tmp_path / name, "halting") for name in ("second", "alone"))
     assert together == pytest.approx(alone, rel=1e-4)
 
 
@@ -145,22 +161,22 @@ def test_seeds_that_train_together_judge_the_answers_of_each(file: Path, tmp_pat
 )  # fmt: skip
 def test_states_that_do_not_fit_are_refused(change: dict[str, Any], compiled: Compiled) -> None:
     module = compiled(MODEL, vocab=3, classes=3)
-    carried = CarriedExamples(module, CARRIED, seed=1, size=4)
-    fresh = carried.state()
-    carried.restore(fresh, torch.device("cpu"))
-    with carried.step(0, np.array([0, 1])) as items:
+    deep = DeepSupervision(module, DEEP, seed=1, size=4)
+    fresh = deep.state()
+    deep.restore(fresh, torch.device("cpu"))
+    with deep.step(0, np.array([0, 1])) as items:
         call(module, items)
-    state = carried.state()
-    carried.restore(state, torch.device("cpu"))
+    state = deep.state()
+    deep.restore(state, torch.device("cpu"))
     for wrong in (None, {**state, **change}):
         with pytest.raises(ValueError, match="loop"):
-            carried.restore(wrong, torch.device("cpu"))
+            deep.restore(wrong, torch.device("cpu"))
 
 
 @pytest.mark.parametrize(
     ("change", "code"),
     [
-        (("supervise = carried", "supervise = every"), "E0304"),
+        (("supervise = deep", "supervise = every"), "E0304"),
         (("halt = halted", "halt = stopped"), "E0617"),
         (("repeat turns", "stack turns"), "E0619"),
         (("repeat turns", "repeat turns drawn by uniform_steps[low = 1, high = 2]"), "E0619"),
@@ -182,7 +198,13 @@ def test_settings_that_do_not_fit_are_refused(change: tuple[str, str], code: str
     assert [mistake.code for mistake in check_text((MODEL + RECIPE).replace(*change))] == [code]
 
 
+def test_the_word_of_earlier_versions_is_corrected() -> None:
+    (mistake,) = check_text((MODEL + RECIPE).replace("supervise = deep", "supervise = carried"))
+    assert (mistake.code, mistake.remedy, mistake.is_safe) == ("E0304", "here it is called `deep`", True)
+    assert check_text(apply_edits(mistake.span.source.text, mistake.edits)) == ()
+
+
 def test_cuda_graphs_are_refused(file: Path, tmp_path: Path) -> None:
-    with pytest.raises(RunError, match="carried"):
+    with pytest.raises(RunError, match="deep"):
         training.train(plan_recipe(file), tmp_path / "run", device="cpu", graphs=True)
     assert not (tmp_path / "run").exists()

@@ -1,4 +1,4 @@
-"""One step of a loop in each training step: the examples that a batch works on, and the states of their loops.
+"""Deep supervision: each training step takes one step of a loop, with the examples and the states of the one before.
 
 Each row of a batch keeps its example until the loop has taken all of its steps for it, or until it halts; then the row
 takes the example that the sampler offers. Wang et al., "Hierarchical reasoning model", 2025, and its program."""
@@ -14,11 +14,11 @@ from torch import Tensor
 from archlang.backend.architecture import Architecture
 from archlang.backend.runtime.carried_steps import CarriedStates
 from archlang.backend.runtime.loops import Repeat
-from archlang.graph.step_results import loop_of_results
+from archlang.graph.loop_layout import loop_of_results
 from archlang.train.settings import Settings
 
 
-class CarriedExamples:
+class DeepSupervision:
     """The examples that the rows of a batch work on, as items of the training split, and how many steps of the loop
     each has taken."""
 
@@ -66,7 +66,7 @@ class CarriedExamples:
     def _halts(self) -> np.ndarray:
         if self._settings.halt == "none":
             return np.zeros(len(self._items), dtype=np.bool_)
-        halts: np.ndarray = (self._module.sample_charges[self._settings.halt] > 0).cpu().numpy()
+        halts: np.ndarray = (self._module.sample_losses[self._settings.halt] > 0).cpu().numpy()
         return halts
 
     def _fewest_steps(self, number: int, count: int) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""A charge is a number of each sample; tests/semantics compares its value with the interpreter's."""
+"""An auxiliary loss is a number of each sample; tests/semantics compares its value with the interpreter's."""
 
 import torch
 
@@ -10,20 +10,20 @@ PROGRAM = """
 model m(x: tokens[n]) -> logits[classes] {
     h = embed[4](x)
     _ = scan v in h {
-        charge part = sum_features(v)
+        loss part = sum_features(v)
         emit v
     }
     stack 2 {
-        charge step = sum_features(mean(h))
+        loss step = sum_features(mean(h))
         h <- norm(h)
     }
-    charge step = mean(linear[1](h))
+    loss step = mean(linear[1](h))
     return last(h) |> linear[classes]
 }
 """.lstrip()
 
 
-def test_an_exported_file_has_no_charges_and_no_weights_of_them(compiled: Compiled) -> None:
+def test_an_exported_file_has_no_losses_and_no_weights_of_them(compiled: Compiled) -> None:
     module = compiled(PROGRAM, vocab=5, classes=2).double()
     x = torch.randint(5, (2, 4))
     text = plain_text(module)
