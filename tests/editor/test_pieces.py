@@ -1,7 +1,7 @@
 """A text that has changed is parsed piece by piece, with the result of a new parser."""
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 import pytest
 
@@ -13,7 +13,6 @@ from archlang.editor.pieces import Pieces
 from archlang.names.library import PACKAGE
 from archlang.names.resolve import Declaration
 from archlang.plan import check as plan_check
-from archlang.plan.checked_bodies import CheckedBody
 from archlang.plan.planner import Planner
 from archlang.plan.written_table import WrittenTable
 from archlang.source import Source, Span
@@ -21,6 +20,7 @@ from archlang.syntax.parser import ParsedItem, TextItem, parse_item, parse_toler
 from archlang.syntax.printer import Item, format_program, item_text
 from archlang.syntax.tree import Definition, Missing, Program, Recipe
 from archlang.syntax.walk import walk
+from archlang.types import Type
 from benchmarks.editor import texts
 
 SIGNS = ["(", "x", "{", "}", " ", "\n", "norm(", '"', "#", "="]
@@ -148,7 +148,7 @@ def recorded_work(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> tuple[list
     checked: list[str] = []
     elaborate = memory.bodies._elaborate
 
-    def check(declaration: Declaration, report: Report) -> CheckedBody:
+    def check(declaration: Declaration, report: Report) -> Mapping[tuple[int, int], Type]:
         checked.append(declaration.name)
         return elaborate(declaration, report)
 
@@ -319,13 +319,3 @@ def test_completion_checks_only_the_block_around_it(monkeypatch: pytest.MonkeyPa
     offered = completions(Document("m.arch", text, memory=memory), offset)
     assert next(each.detail for each in offered if each.word == "a") == "seq[n, d]"
     assert checked == ["layer7"]
-
-
-def test_checked_bodies_of_earlier_texts_are_forgotten() -> None:
-    text, memory = texts(200)["200 lines"], Memory()
-    for number in range(100):
-        assert Document("m.arch", f"{text}# {number}\n", memory=memory).diagnostics == ()
-        changed = text.replace("repeat 2", f"repeat {number + 3}", 1)
-        assert Document("m.arch", changed, memory=memory).diagnostics == ()
-    assert len(memory.bodies._files) < 30
-    assert len(memory.bodies._bodies) < 50
