@@ -86,7 +86,6 @@ class _Underline:
 
 
 def _excerpts(marks: Sequence[_Mark]) -> Iterator[_Piece]:
-    """Yields the excerpt of each file, in the order of the first marks."""
     sources: dict[int, tuple[Source, list[_Mark]]] = {}
     for mark in marks:
         sources.setdefault(id(mark.span.source), (mark.span.source, []))[1].append(mark)

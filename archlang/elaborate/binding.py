@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from archlang.diagnostics import Diagnostic, Report, ignore
 from archlang.elaborate import mistakes
-from archlang.elaborate.static_arguments import missing_static, parameter_kind, static_value
+from archlang.elaborate.static_arguments import configured, missing_static, parameter_kind, static_value
 from archlang.names import mistakes as name_mistakes
 from archlang.names.evaluate import Evaluator
 from archlang.names.resolve import Declaration
@@ -36,16 +36,14 @@ LARGEST_FLOAT = 1e30
 class Binding:
     """One call of a block: its statics and sizes by name. Defaults of statics are computed when they are looked up.
 
-    `call` is the place of the call. `configure` settles the statics of a block in a static expression. `ambient` are
-    the sizes that a task sets. With `generic`, statics without a default are symbols; with `may_be_unknown`, sizes may
-    lack a value. `lengths` are the sizes that count positions. `family` is the type of `data`, one of `FEATURED`,
-    with its lengths. `arguments` are the types of the values of the call."""
+    `call` is the place of the call. `ambient` are the sizes that a task sets. With `generic`, statics without a default
+    are symbols; with `may_be_unknown`, sizes may lack a value. `lengths` are the sizes that count positions. `family`
+    is the type of `data`, one of `FEATURED`, with its lengths. `arguments` are the types of the values of the call."""
 
     declaration: Declaration
     call: Span
     statics: dict[str, Bound]
     report: Report
-    configure: Callable[[tree.Call, Declaration | BlockValue], Value] = lambda call, target: None
     ambient: Mapping[str, Bound] = field(default_factory=dict)
     generic: bool = False
     may_be_unknown: bool = True
@@ -66,9 +64,12 @@ class Binding:
         file = self.declaration.file
         if not item.is_whole:
             self.report = ignore  # what a call may pass is unknown
-        self.evaluator = Evaluator(self.lookup, self.known, file, self.report, self.configure)
+        self.evaluator = Evaluator(self.lookup, self.known, file, self.report, self._configure)
         # The lengths of types may be computed from lengths; nothing else may.
-        self._of_lengths = Evaluator(self._bound, self.known, file, self.report, self.configure)
+        self._of_lengths = Evaluator(self._bound, self.known, file, self.report, self._configure)
+
+    def _configure(self, call: tree.Call, target: Declaration | BlockValue) -> Value:
+        return configured(target, call.statics, self.evaluator, self.report)
 
     def known(self) -> frozenset[str]:
         return frozenset(self.parameters) | frozenset(self.sizes) | frozenset(self.ambient)
@@ -234,7 +235,6 @@ class Binding:
         return all(fits)
 
     def _agrees(self, written: tree.Expression, name: str, bound: Bound, actual: Dim, span: Span, axis: Axis) -> bool:
-        """Returns whether a size has the bound value, and reports another one."""
         if bound.value is None or isinstance(bound.value, Unknown) or bound.value == actual:
             return bound.value is not None
         if name not in self._disagreeing:

@@ -1,9 +1,9 @@
 """A call whose arguments match the inputs of its block: the type of its result, and its instance."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 
-from archlang.diagnostics import Diagnostic
+from archlang.diagnostics import Report
 from archlang.diagnostics.effort import is_check
 from archlang.elaborate import mistakes
 from archlang.elaborate.binding import LARGEST_FLOAT, LARGEST_SIZE, Binding
@@ -27,7 +27,7 @@ _WIDE = 4096
 class BoundCall:
     """A call whose arguments match the inputs of its block. `arguments` includes the defaults."""
 
-    report: Callable[[Diagnostic], None]
+    report: Report
     binding: Binding
     arguments: list[Flow]
 
@@ -107,7 +107,6 @@ class BoundCall:
         )
 
     def _unknown(self, item: Extern) -> frozenset[str]:
-        """The unknown sizes that statics depend on."""
         values = [self.binding.statics[parameter.name].value for parameter in item.signature.statics]
         names = {name for value in values if isinstance(value, Dim) for name in value.names}
         if any(isinstance(value, Unknown) for value in values):
@@ -121,7 +120,6 @@ class BoundCall:
         return tuple(names[min(position, len(inputs) - 1)] for position in range(len(self.arguments)))
 
     def _caveats(self, item: Extern) -> tuple[str, ...]:
-        """The kinds of the caveats whose condition holds or is unknown."""
         truth = self.binding.evaluator.truth
         kinds = (caveat.kind for caveat in item.caveats if caveat.test is None or truth(caveat.test) is not False)
         return tuple(dict.fromkeys(kinds))

@@ -11,7 +11,7 @@ from archlang.elaborate.bound_call import BoundCall
 from archlang.elaborate.context import Context
 from archlang.elaborate.frame import Frame, InstancePaths
 from archlang.elaborate.region_builder import Flow
-from archlang.elaborate.static_arguments import first_missing_static
+from archlang.elaborate.static_arguments import configured, first_missing_static
 from archlang.graph import operations
 from archlang.graph.graph import Instance, Region
 from archlang.names import library
@@ -102,7 +102,7 @@ class Calls:
             if statics:
                 self._report(mistakes.instance_configured(callee.span, target.name, target.span))
             return target.block
-        return self._context.configure(target, statics, self._context.evaluator(frame))
+        return configured(target, statics, self._context.evaluator(frame), self._report)
 
     def apply(
         self,

@@ -1,8 +1,8 @@
 """From a block or model with its statics to a typed graph."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
-from archlang.diagnostics import Diagnostic
+from archlang.diagnostics import Diagnostic, Report
 from archlang.elaborate import mistakes
 from archlang.elaborate.calls import Calls
 from archlang.elaborate.context import Context, Observe
@@ -23,9 +23,7 @@ from archlang.types import Dim, Type
 class _Elaborator:
     """Elaborates one block or model, and the composed blocks that it calls."""
 
-    def __init__(
-        self, report: Callable[[Diagnostic], None], may_be_unknown: bool, observe: Observe | None, every_branch: bool
-    ) -> None:
+    def __init__(self, report: Report, may_be_unknown: bool, observe: Observe | None, every_branch: bool) -> None:
         self._context = Context(report, may_be_unknown, observe, every_branch)
         self._statements = Statements(self._context, Calls(self._context, self._body))
 
@@ -111,7 +109,7 @@ def elaborate(
     statics: Mapping[str, Bound],
     ambient: Mapping[str, Bound],
     span: Span,
-    report: Callable[[Diagnostic], None],
+    report: Report,
     generic: bool = False,
     may_be_unknown: bool = False,
     observe: Observe | None = None,

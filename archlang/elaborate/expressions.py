@@ -197,7 +197,6 @@ def _is_list(bound: object) -> bool:
 
 
 def _takes_inputs(callee: Name, frame: Frame) -> bool:
-    """Returns whether a block takes inputs, as far as its declaration is known."""
     declaration = frame.file.find(callee.text)
     return declaration is None or bool(declaration.item.signature.inputs)
 

@@ -1,8 +1,8 @@
 """Evaluates the clauses `costs`, `maps`, `records` and `cuts` of a signature."""
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection, Iterable
 
-from archlang.diagnostics import Diagnostic
+from archlang.diagnostics import Report, ignore
 from archlang.elaborate import mistakes
 from archlang.elaborate.binding import Binding
 from archlang.graph.facts import POSITIONS, QUANTITIES, RECORDS, Costs, LinearMap, Record
@@ -24,9 +24,7 @@ class Facts:
 
     A fact that depends on an unknown size, or on a mistake, is unknown."""
 
-    def __init__(
-        self, binding: Binding, item: Extern, report: Callable[[Diagnostic], None] = lambda diagnostic: None
-    ) -> None:
+    def __init__(self, binding: Binding, item: Extern, report: Report = ignore) -> None:
         self._binding = binding
         self._item = item
         self._report = report

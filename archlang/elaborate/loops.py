@@ -275,7 +275,6 @@ class Loops:
         return types
 
     def _lengths(self, frame: Frame) -> set[str]:
-        """The names of the lengths of a definition's inputs."""
         binding = frame.binding
         values = [binding.sizes[name].value for name in binding.lengths if name in binding.sizes]
         return {name for value in values if isinstance(value, Dim) for name in value.names}
@@ -486,7 +485,6 @@ def _head(statement: Statement) -> Span:
 
 
 def _bound_names(body: Body) -> set[str]:
-    """The names that the statements of a body bind with `=`."""
     return {each.name for each in body.statements if isinstance(each, Assign)}
 
 

@@ -234,12 +234,10 @@ class Statements:
 
 
 def _differ_in_length(value: Type, state: Type) -> bool:
-    """Whether two sequences differ at most in their lengths."""
     return value.name == state.name == "seq" and value.feature == state.feature
 
 
 def _bound_twice(statement: Assign, frame: Frame) -> Callable[[Span, str, Span], Diagnostic]:
-    """Returns the diagnostic of a statement whose name is bound already."""
     is_outside = statement.name not in frame.bound and frame.word in ("repeat", "stack", "halting")
     return name_mistakes.bound_in_loop if is_outside else name_mistakes.bound_twice
 

@@ -158,7 +158,6 @@ def settings_text(settings: Sequence[Setting]) -> tuple[tuple[str, str], ...]:
 
 
 def _title(point: Sequence[Setting]) -> str:
-    """Settings as a short text, such as `scaling = none`."""
     return ", ".join(f"{setting.path.parts[-1]} = {expression_text(setting.value)}" for setting in point)
 
 

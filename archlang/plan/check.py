@@ -163,7 +163,6 @@ def _is_outside_of_items(mistake: Diagnostic, resolved: ResolvedFile) -> bool:
 
 
 def _is_syntax_of_line(mistake: Diagnostic, place: Span) -> bool:
-    """Whether a mistake is one of syntax, in the line of a place."""
     span = mistake.span
     return mistake.code.startswith("E01") and span.source is place.source and span.line == place.line
 
@@ -248,7 +247,6 @@ def _checks(
 
 
 def _own_declarations(resolved: ResolvedFile) -> Sequence[Declaration]:
-    """Returns the blocks and models of a file, also the second ones of a name."""
     items = [item for item in resolved.program.items if isinstance(item, Definition | Extern)]
     declared = {id(declaration.item): declaration for declaration in resolved.own.values()}
     blocks = [item for item in items if isinstance(item, Definition) or item.word == "block"]
@@ -325,7 +323,6 @@ def follows(diagnostic: Diagnostic, doubtful: Sequence[Item], mistakes: Iterable
 
 
 def _words(item: Item) -> set[str]:
-    """Returns the words of an item without the name that it defines."""
     text, name = item.span.text, item.name_span
     words = re.findall(r"\w+", text[: name.start - item.span.start] + text[name.end - item.span.start :])
     spend(len(words) // 20)

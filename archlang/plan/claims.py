@@ -102,7 +102,6 @@ def _conditions(at: Iterable[Setting]) -> frozenset[tuple[str, str]]:
 
 
 def _are_equal(left: Claim, right: Claim) -> bool:
-    """Whether two claims have equal numbers, as far as both have them."""
     deviations = [claim.deviation and literal(claim.deviation) for claim in (left, right)]
     return literal(left.value) == literal(right.value) and (None in deviations or deviations[0] == deviations[1])
 

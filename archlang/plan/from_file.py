@@ -89,9 +89,7 @@ def plan_table(
     Raises:
         ProgramError: the file has mistakes, no such table, or no recipe.
         PluginError: a plugin cannot be read."""
-    resolved, report = load_file(path, allow), DiagnosticLog()
-    cells = CellPlanner(resolved, report, parse_overrides(sets), seeds, plugins_of(resolved, plugins))
-    return _plan_table(cells, report, name, recipes)
+    return TablePlanner(sets or {}, seeds, allow, plugins).plan(path, name, recipes)
 
 
 @dataclass
@@ -100,9 +98,10 @@ class TablePlanner:
 
     sets: Mapping[str, str]
     seeds: Sequence[int]
-    allow: Iterable[Path]
+    allow: Iterable[str | Path]
+    plugins: Iterable[str | Path] = ()
     _model_graphs: ModelGraphs = field(default_factory=ModelGraphs, init=False, repr=False)
-    _cells: dict[Path, tuple[CellPlanner, DiagnosticLog]] = field(default_factory=dict, init=False, repr=False)
+    _cells: dict[str | Path, tuple[CellPlanner, DiagnosticLog]] = field(default_factory=dict, init=False, repr=False)
 
     def names(self, path: Path) -> tuple[str, ...]:
         """The names of a file's tables.
@@ -111,37 +110,31 @@ class TablePlanner:
             ProgramError: the file cannot be read, or has mistakes."""
         return tuple(self._of_file(path)[0].file.tables)
 
-    def plan(self, path: Path, name: str | None) -> TablePlan:
+    def plan(self, path: str | Path, name: str | None, recipes: Sequence[str] = ()) -> TablePlan:
         """As `plan_table`."""
         cells, report = self._of_file(path)
         try:
-            return _plan_table(cells, report, name)
+            file = cells.file
+            if not file.recipes and not file.tables:
+                raise ProgramError([mistakes.no_recipe(_start(file))])
+            if name and name not in file.tables:
+                shown = file.program.source.path
+                raise ProgramError([mistakes.unknown_table(on_command_line(name), name, file.tables, shown)])
+            table = file.tables.get(name) if name else next(iter(file.tables.values()), None)
+            if recipes or table is None:
+                return _without_errors(plan_derived_table(cells, recipes), report)
+            return _without_errors(WrittenTable(cells, table).plan(), report)
         except Exception:
             del self._cells[path]  # the report of the next table begins without these errors
             raise
 
-    def _of_file(self, path: Path) -> tuple[CellPlanner, DiagnosticLog]:
+    def _of_file(self, path: str | Path) -> tuple[CellPlanner, DiagnosticLog]:
         if path not in self._cells:
-            report = DiagnosticLog()
-            resolved = load_file(path, self.allow)
-            self._cells[path] = (
-                CellPlanner(resolved, report, parse_overrides(self.sets), self.seeds, model_graphs=self._model_graphs),
-                report,
-            )
+            resolved, report = load_file(path, self.allow), DiagnosticLog()
+            plugins, overrides = plugins_of(resolved, self.plugins), parse_overrides(self.sets)
+            cells = CellPlanner(resolved, report, overrides, self.seeds, plugins, self._model_graphs)
+            self._cells[path] = cells, report
         return self._cells[path]
-
-
-def _plan_table(cells: CellPlanner, report: DiagnosticLog, name: str | None, recipes: Sequence[str] = ()) -> TablePlan:
-    resolved = cells.file
-    if not resolved.recipes and not resolved.tables:
-        raise ProgramError([mistakes.no_recipe(_start(resolved))])
-    if name and name not in resolved.tables:
-        path = resolved.program.source.path
-        raise ProgramError([mistakes.unknown_table(on_command_line(name), name, resolved.tables, path)])
-    table = resolved.tables.get(name) if name else next(iter(resolved.tables.values()), None)
-    if recipes or table is None:
-        return _without_errors(plan_derived_table(cells, recipes), report)
-    return _without_errors(WrittenTable(cells, table).plan(), report)
 
 
 def bind_task(
@@ -168,7 +161,6 @@ def task_sizes(text: str) -> dict[str, int]:
 
 
 def _resolve_task(text: str, beside: str | Path | None, allow: Iterable[str | Path]) -> ResolvedFile:
-    """A file with a recipe that has the task only."""
     declaring = load_file(beside, allow) if beside is not None else None
     resolved = load_command_line(f"recipe shown {{\n    task {text}\n}}\n")
     if declaring is not None:
@@ -197,7 +189,6 @@ def change_task(task: BoundExtern, sets: Mapping[str, str]) -> tuple[BoundExtern
 
 
 def _recipe_of(word: str, extern: BoundExtern) -> ResolvedFile:
-    """A file with a recipe that has a shipped task or optimizer only."""
     return load_command_line(f"recipe shown {{\n    {word} {extern.name}\n}}\n")
 
 
@@ -208,7 +199,6 @@ def _recorded_settings(word: str, extern: BoundExtern) -> dict[str, Setting]:
 
 
 def _bind(resolved: ResolvedFile, word: str, settings: Mapping[str, Setting]) -> BoundExtern:
-    """The task or optimizer of the first recipe of a file, which has no other parts."""
     planner, report = _planner_of_part(resolved, settings)
     return _without_errors(planner.extern(word), report)
 

@@ -111,7 +111,6 @@ def _cycle(cycle: Sequence[Recipe]) -> Diagnostic:
 
 
 def _seeds(parts: Sequence[Part]) -> tuple[Variation, ...]:
-    """What the lines `vary` say about seeds."""
     variations = (variation for part in parts if isinstance(part, Vary) for variation in part.variations)
     return tuple(variation for variation in variations if variation.path.text == "seed")
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 
-from archlang.diagnostics import Diagnostic, ProgramError
+from archlang.diagnostics import Diagnostic, ProgramError, Report
 from archlang.diagnostics.effort import Memo
 from archlang.diagnostics.log import DiagnosticLog
 from archlang.elaborate import mistakes as elaborate_mistakes
@@ -53,7 +53,7 @@ class ModelGraphs:
         statics: Mapping[str, Bound],
         sizes: Mapping[str, Bound],
         span: Span,
-        report: Callable[[Diagnostic], None],
+        report: Report,
         may_be_unknown: bool,
     ) -> _Elaborated:
         """Returns the graph of a model, the type of its result and those of its inputs, as `elaborate` does; `sizes`
@@ -131,7 +131,6 @@ def _weights(graph: Graph) -> set[tuple[str, str, tuple[tuple[str, str], ...]]]:
 
 
 def _copies(graph: Graph) -> dict[str, int]:
-    """How many copies of its weights each `stack` has, by its path."""
     stacks = (node.operation for node in graph.region.walk() if isinstance(node.operation, operations.OwnWeights))
     return {stack.path: stack.count for stack in stacks}
 

@@ -306,6 +306,5 @@ def _taken(own: Sequence[str], others: Sequence[str]) -> tuple[str, ...]:
 
 
 def _own_metrics(names: StaticValue) -> tuple[str, ...]:
-    """The names of the functions that `train.metrics` lists, each after its file."""
     listed = names if isinstance(names, tuple) else ()
     return tuple(name.text.rpartition(".")[2] for name in listed if isinstance(name, Symbol) and "." in name.text)

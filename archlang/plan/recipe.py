@@ -203,7 +203,6 @@ def static_names(resolved: ResolvedFile, choice: Choice) -> list[str] | None:
 
 
 def _find_task(resolved: ResolvedFile, choice: Choice | None, report: Report) -> Declaration | None:
-    """A task of the file, or a shipped one."""
     if choice is not None and (item := resolved.tasks.get(_callee(choice).text)) is not None:
         # archlang's own signatures check the statics of its tasks; a program's signature could let any value through.
         if item.python.startswith("archlang."):

@@ -120,7 +120,6 @@ def _leak(task: Binding, graph: Graph, model: Declaration, span: Span, model_gra
 
 
 def _has_one_length(node: Node, graph: Graph) -> bool:
-    """Whether the sequences that a node reads have the same length."""
     types = {inner.id: inner.types[0] for inner in graph.region.walk() if inner.types}
     for region in (graph.region, *(body for inner in graph.region.walk() for body in inner.regions)):
         types |= {value.id: value.type for value in region.inputs}
@@ -128,7 +127,6 @@ def _has_one_length(node: Node, graph: Graph) -> bool:
 
 
 def _not_causal(node: Node, graph: Graph) -> Instance | None:
-    """Returns the instance of a node, if it has a static `causal`, which is false."""
     if not isinstance(node.operation, operations.Call | operations.Halting):
         return None
     instance = graph.instances[node.operation.instance]

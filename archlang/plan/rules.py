@@ -114,7 +114,6 @@ class TrainSettings:
             self.report(mistakes.endless_patience(span, patience, evaluations, bool(steps)))
 
     def _check_user_functions(self) -> None:
-        """Reports functions without the name of their file."""
         for setting, shipped in SHIPPED.items():
             bound = self._of(setting)
             for value in bound.value if isinstance(bound.value, tuple) else (bound.value,):
@@ -124,7 +123,6 @@ class TrainSettings:
                     self.report(mistakes.function_without_file(self._span(bound), setting, name, shipped))
 
     def _check_schedule(self) -> None:
-        """Reports the schedule that moves `beta1`, if an optimizer of the user's own has none."""
         schedule = self._of("schedule")
         if schedule.value == Symbol("onecycle") and not self.train.statics.keys() >= {"beta1", "beta2"}:
             self.report(mistakes.no_first_beta(self._span(schedule), self.optimizer.name))

@@ -98,7 +98,6 @@ class SearchPlan:
 
     @cached_property
     def _choices(self) -> dict[str, dict[str, tree.Expression]]:
-        """The expressions of each listed static by their texts."""
         return {
             sought.path.text: {expression_text(item): item for item in sought.values.items}
             for sought in self._planner.recipe.parts.search

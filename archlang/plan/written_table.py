@@ -121,7 +121,6 @@ class WrittenTable:
 
     @property
     def _is_sound(self) -> bool:
-        """Whether all rows and columns are sound."""
         rows, columns = self._sound_parts
         return self._are_titled and len(rows) == len(self._parts.rows) and len(columns) == len(self._parts.columns)
 
