@@ -10,7 +10,7 @@ from archlang.plan import mistakes
 from archlang.plan.measures import is_group
 from archlang.plan.model_graphs import ModelGraphs
 from archlang.plan.plan import Plan, PublishedResult
-from archlang.plan.planner import Bindings, Planner
+from archlang.plan.planner import Bindings, Planner, joined_recipe
 from archlang.plan.table import CellOption, TableCell, TableColumn, TablePlan, TableRow
 from archlang.plugins import NO_PLUGINS, Plugins
 from archlang.source import on_command_line
@@ -123,9 +123,8 @@ class CellPlanner:
                 self.report(mistakes.unknown_recipe(on_command_line(name), name, self.file.recipes, path))
                 return None
             bindings = self.bindings.get(id(recipe))
-            planner = Planner.of(
-                recipe, self.file, self.report, self.overrides, self.plugins, self.model_graphs, bindings
-            )
+            joined = joined_recipe(recipe, self.file, self.report)
+            planner = Planner(joined, self.overrides, self.plugins, self.model_graphs, bindings or Bindings())
             planner.check_paths()
             self._planners[name] = planner
         return self._planners[name]

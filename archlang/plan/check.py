@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 
-from archlang.diagnostics import Diagnostic, ProgramError
+from archlang.diagnostics import Diagnostic, ProgramError, Report
 from archlang.diagnostics.effort import TooMuchWork, limited, spend
 from archlang.diagnostics.log import DiagnosticLog
 from archlang.elaborate.context import IN_CALL
@@ -18,7 +18,8 @@ from archlang.names.resolve import Declaration, Loader, ResolvedFile
 from archlang.names.unused import unused_uses
 from archlang.plan.cells import CellPlanner
 from archlang.plan.checked_bodies import CheckedBodies
-from archlang.plan.planner import Bindings, Planner
+from archlang.plan.model_graphs import ModelGraphs
+from archlang.plan.planner import Bindings, Planner, joined_recipe
 from archlang.plan.recipe import is_complete_optimizer
 from archlang.plan.search import check_search, check_search_points
 from archlang.plan.written_table import WrittenTable, averages
@@ -235,7 +236,7 @@ def _checks(
         if bodies.is_sound(recipe, resolved):
             continue
         of_recipe = bindings[id(recipe)] = Bindings()
-        make_planner = partial(Planner.of, recipe, resolved, report, model_graphs=model_graphs, bindings=of_recipe)
+        make_planner = partial(_planner, recipe, resolved, report, model_graphs, of_recipe)
         yield recipe, partial(_check_recipe, make_planner, points)
     cells = CellPlanner(resolved, report, model_graphs=model_graphs, bindings=bindings)
     for table in [item for item in items if isinstance(item, Table)]:
@@ -275,6 +276,12 @@ def _refuse_training_settings(item: Extern, report: DiagnosticLog) -> None:
 
 def _is_shipped(item: Extern) -> bool:
     return Path(item.span.source.path).is_relative_to(library.PACKAGE)
+
+
+def _planner(
+    recipe: Recipe, resolved: ResolvedFile, report: Report, model_graphs: ModelGraphs, bindings: Bindings
+) -> Planner:
+    return Planner(joined_recipe(recipe, resolved, report), model_graphs=model_graphs, bindings=bindings)
 
 
 def _check_recipe(make_planner: Callable[[], Planner], points: list[Check]) -> None:

@@ -15,7 +15,7 @@ from archlang.plan.cells import CellPlanner, plan_derived_table
 from archlang.plan.model_graphs import ModelGraphs
 from archlang.plan.overrides import parse_overrides, static_setting
 from archlang.plan.plan import BoundExtern, Plan
-from archlang.plan.planner import Planner
+from archlang.plan.planner import Planner, joined_recipe
 from archlang.plan.recipe import read_parts, resolve_recipe
 from archlang.plan.search import SearchPlan, plan_spaces
 from archlang.plan.table import TablePlan
@@ -239,7 +239,7 @@ def _planner(
             raise ProgramError([mistakes.unknown_recipe(on_command_line(name), name, resolved.recipes, path)])
         raise ProgramError([mistakes.no_recipe(_start(resolved))])
     report = DiagnosticLog()
-    planner = Planner.of(recipe, resolved, report, parse_overrides(sets), plugins_of(resolved, plugins))
+    planner = Planner(joined_recipe(recipe, resolved, report), parse_overrides(sets), plugins_of(resolved, plugins))
     report.stop_at_errors()
     planner.check_paths()
     return planner, report

@@ -6,7 +6,8 @@ from dataclasses import replace
 from archlang.diagnostics import Diagnostic, Report
 from archlang.diagnostics.effort import spend
 from archlang.plan import mistakes
-from archlang.syntax.tree import AtTest, Call, Choice, Claim, Missing, Recipe, Search, StaticArgument, Variation, Vary
+from archlang.plan.recipe import call_of
+from archlang.syntax.tree import AtTest, Choice, Claim, Missing, Recipe, Search, StaticArgument, Variation, Vary
 
 Part = Choice | AtTest | Vary | Search | Claim | Missing
 # The order in which a recipe's lines stand.
@@ -99,7 +100,7 @@ def _without(part: Part, paths: Set[str]) -> Iterator[Part]:
 
 def _paths(choice: Choice, names: Sequence[str]) -> Iterator[str]:
     """Yields the paths of the statics that a line sets, as `task.order`."""
-    return (f"{choice.word}.{static.name}" for static in _named(_statics(choice), names) or ())
+    return (f"{choice.word}.{static.name}" for static in _named(call_of(choice).statics, names) or ())
 
 
 def _cycle(cycle: Sequence[Recipe]) -> Diagnostic:
@@ -122,17 +123,16 @@ def _kind(part: Part) -> str | type[Part]:
 def _with_statics(base: Choice, own: Choice, names: Sequence[str] | None) -> Choice:
     """A line with the statics of the base's line that it does not set, if both name the same task, model or
     optimizer."""
-    base_statics = _statics(base)
-    if _callee(base) != _callee(own) or names is None or not base_statics:
+    base_statics = call_of(base).statics
+    if call_of(base).callee.text != call_of(own).callee.text or names is None or not base_statics:
         return own
-    by_name = [_named(statics, names) for statics in (base_statics, _statics(own))]
+    by_name = [_named(statics, names) for statics in (base_statics, call_of(own).statics)]
     if None in by_name:
         return own  # more statics than there are, which is reported
     inherited, own_statics = ([] if statics is None else statics for statics in by_name)
     own_names = {static.name for static in own_statics}
     statics = (*(static for static in inherited if static.name not in own_names), *own_statics)
-    call = own.value if isinstance(own.value, Call) else Call(callee=own.value, span=own.value.span)
-    return replace(own, value=replace(call, statics=statics))
+    return replace(own, value=replace(call_of(own), statics=statics))
 
 
 def _named(statics: Sequence[StaticArgument], names: Sequence[str]) -> list[StaticArgument] | None:
@@ -143,11 +143,3 @@ def _named(statics: Sequence[StaticArgument], names: Sequence[str]) -> list[Stat
             return None
         named.append(static if static.name is not None else replace(static, name=names[index]))
     return named
-
-
-def _statics(choice: Choice) -> Sequence[StaticArgument]:
-    return choice.value.statics if isinstance(choice.value, Call) else ()
-
-
-def _callee(choice: Choice) -> str:
-    return choice.value.callee.text if isinstance(choice.value, Call) else choice.value.text

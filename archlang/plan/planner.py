@@ -54,6 +54,14 @@ class Bindings:
     measured: Memo[Measures | None] = field(default_factory=Memo)
 
 
+def joined_recipe(recipe: Recipe, resolved: ResolvedFile, report: Report) -> ResolvedRecipe:
+    """A recipe of a file with the lines of its base; reports missing, repeated and unknown parts."""
+    joined, is_sound = with_base(
+        recipe, resolved.recipes, resolved.inherited, resolved.other_items, partial(static_names, resolved), report
+    )
+    return resolve_recipe(resolved, read_parts(joined, report, is_sound), report)
+
+
 @dataclass(frozen=True)
 class Planner:
     """Plans the points of one recipe. `overrides` are settings of the command line by their dotted paths; they replace
@@ -65,24 +73,6 @@ class Planner:
     plugins: Plugins = NO_PLUGINS
     model_graphs: ModelGraphs = field(default_factory=ModelGraphs)
     bindings: Bindings = field(default_factory=Bindings, repr=False)
-
-    @staticmethod
-    def of(
-        recipe: Recipe,
-        resolved: ResolvedFile,
-        report: Report,
-        overrides: Mapping[str, Setting] | None = None,
-        plugins: Plugins = NO_PLUGINS,
-        model_graphs: ModelGraphs | None = None,
-        bindings: Bindings | None = None,
-    ) -> Planner:
-        """The planner of a recipe of a file; reports missing, repeated and unknown parts."""
-        joined, is_sound = with_base(
-            recipe, resolved.recipes, resolved.inherited, resolved.other_items, partial(static_names, resolved), report
-        )
-        resolved_recipe = resolve_recipe(resolved, read_parts(joined, report, is_sound), report)
-        graphs = model_graphs or ModelGraphs()
-        return Planner(resolved_recipe, overrides or {}, plugins, graphs, bindings or Bindings())
 
     # Checking
 

@@ -11,7 +11,7 @@ from archlang.plan import mistakes
 from archlang.plan.inheritance import Part
 from archlang.plan.plan import Plan
 from archlang.plan.planner import Planner
-from archlang.plan.recipe import report_repeated
+from archlang.plan.recipe import call_of, report_repeated
 from archlang.plan.variations import check_repeated_values, ends_or_items, spread
 from archlang.source import Span
 from archlang.syntax import tree
@@ -112,7 +112,7 @@ class SearchPlan:
         }
         if not values:
             return choice
-        call = choice.value if isinstance(choice.value, tree.Call) else tree.Call(callee=choice.value, span=choice.span)
+        call = call_of(choice)
         parameters = self._planner.recipe.parameters
         names = [path.removeprefix(prefix) for path in parameters if path.startswith(prefix)]
         statics = []

@@ -9,9 +9,9 @@ from archlang.elaborate.static_arguments import parameter_kind, plain, settle, s
 from archlang.names.resolve import Declaration
 from archlang.names.values import BlockValue, Bound, Unknown
 from archlang.plan.plan import BoundExtern
-from archlang.plan.recipe import ResolvedRecipe, weight_parameter
+from archlang.plan.recipe import ResolvedRecipe, call_of, weight_parameter
 from archlang.syntax.expression_text import expression_text
-from archlang.syntax.tree import Call, Choice, Extern, Setting, StaticArgument
+from archlang.syntax.tree import Extern, Setting
 from archlang.types import Dim
 from archlang.types.statics import StaticValue
 
@@ -21,7 +21,7 @@ def given_statics(recipe: ResolvedRecipe, word: str, settings: Mapping[str, Sett
     choice, declaration = recipe.parts.choices.get(word), _declaration(recipe, word, settings)
     if choice is None or declaration is None:
         return {}
-    bounds = settle(declaration, {}, _arguments(choice), recipe.evaluator(), recipe.report)
+    bounds = settle(declaration, {}, call_of(choice).statics, recipe.evaluator(), recipe.report)
     for parameter in declaration.item.signature.statics:
         if (setting := settings.get(f"{word}.{parameter.name}")) is not None:
             value = static_value(parameter, setting.value, recipe.evaluator(), declaration.file, recipe.report)
@@ -34,15 +34,11 @@ def _declaration(recipe: ResolvedRecipe, word: str, settings: Mapping[str, Setti
     declaration, choice = recipe.declarations[word], recipe.parts.choices.get(word)
     if declaration is None or choice is None or word != "train":
         return declaration
-    paths = dict.fromkeys((*(f"train.{argument.name}" for argument in _arguments(choice)), *settings))
+    paths = dict.fromkeys((*(f"train.{argument.name}" for argument in call_of(choice).statics), *settings))
     weights = tuple(filter(None, map(weight_parameter, paths)))
     signature = declaration.item.signature
     extended = replace(signature, statics=(*signature.statics, *weights))
     return replace(declaration, item=replace(declaration.item, signature=extended)) if weights else declaration
-
-
-def _arguments(choice: Choice) -> tuple[StaticArgument, ...]:
-    return choice.value.statics if isinstance(choice.value, Call) else ()
 
 
 def bind(recipe: ResolvedRecipe, word: str, settings: Mapping[str, Setting]) -> Binding | None:
