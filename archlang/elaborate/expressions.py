@@ -69,7 +69,9 @@ class Expressions:
                 elif _is_list(frame.binding.lookup(callee.text)):
                     self._report(mistakes.static_indexed(expression.span, callee.text))
                 else:
-                    self._report(mistakes.not_applied(expression.span, callee.text, _takes_inputs(callee, frame)))
+                    place = Span(expression.span.source, expression.span.end, expression.span.end)
+                    end = None if _takes_inputs(callee, frame) else place
+                    self._report(mistakes.not_applied(expression.span, callee.text, end))
                 return None
             case Call(callee=callee, statics=statics, arguments=arguments):
                 if self._is_block_among(expression, frame, is_piped=False):
@@ -127,7 +129,7 @@ class Expressions:
     def _name(self, name: Name, frame: Frame) -> Flow | None:
         is_bound, value = frame.find(name.text)
         if isinstance(value, InstanceValue):
-            self._report(mistakes.not_applied(name.span, name.text))
+            self._report(mistakes.not_applied(name.span, name.text, None))
             return None
         if is_bound:
             return value

@@ -281,14 +281,6 @@ def input_in_brackets(span: Span, name: str, last: Span, required: Sequence[str]
     return diagnostic if required else diagnostic.with_edits(Edit(span, written))
 
 
-def not_applied(span: Span, name: str, takes_inputs: bool = True) -> Diagnostic:
-    block = " ".join(span.text.split())
-    remedy = f"apply the block: `{block}(h)`, or `h |> {block}`" if takes_inputs else f"write `{block}()`"
-    message = f"the block `{name}` is used as a value"
-    diagnostic = Diagnostic("E0417", message, span, "a block, not a value", remedy=remedy)
-    return diagnostic if takes_inputs else diagnostic.with_edits(insertion(span.source, span.end, "()"))
-
-
 def block_among_inputs(callee: Span, block: Span, static: str, is_only_input: bool) -> Diagnostic:
     """The call of `callee` lacks a static that takes a block, and has `block` as an input; `is_only_input` in its
     parentheses."""

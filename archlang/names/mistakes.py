@@ -104,15 +104,6 @@ def bound_in_loop(span: Span, name: str, first: Span) -> Diagnostic:
     return _rows.bound_twice(span, name, first).with_edits(edit)
 
 
-def import_cycle(span: Span, cycle: Sequence[str]) -> Diagnostic:
-    message = f"circular `use`: {' -> '.join(cycle)}"
-    if len(cycle) == 2:
-        diagnostic = Diagnostic("E0209", message, span, "closes the cycle", remedy="delete the line")
-        line = Span(span.source, *span.source.line_bounds(span.line))
-        return diagnostic.with_edits(Edit(line, ""), is_safe=True)
-    return Diagnostic("E0209", message, span, "closes the cycle", remedy="move the shared blocks into a third file")
-
-
 def block_cycle(span: Span, cycle: Sequence[str], spans: Sequence[Span]) -> Diagnostic:
     labels = tuple(
         Label(place, f"`{user}` uses `{used}` here")
@@ -211,17 +202,6 @@ def unused_result(loop: Span) -> Diagnostic:
     return Diagnostic("W0201", message, span, "no name for its result", remedy=remedy).with_edits(
         insertion(loop.source, loop.start, "y = ")
     )
-
-
-def incomplete_optimizer(span: Span, name: str, python: Span | None) -> Diagnostic:
-    """`python` is the place of the class of an optimizer that lacks nothing but `with training`."""
-    message = f"the optimizer `{name}` needs a static `lr: float`, `with training`, and a class of your own"
-    remedy = f'write `extern optimizer {name}[lr: float = 1e-3] with training python "mine:{name.capitalize()}"`'
-    diagnostic = Diagnostic("E0235", message, span, "incomplete optimizer", remedy=remedy)
-    if python is None:
-        return diagnostic
-    clause = python.source.text.rfind("python", 0, python.start)
-    return diagnostic.with_edits(insertion(python.source, clause, "with training "), is_safe=True)
 
 
 def unknown_path(span: Span, path: str, possible: Iterable[str]) -> Diagnostic:

@@ -281,7 +281,9 @@ class Loader:
         if key in self._open:
             open_files = list(self._open)
             cycle = [self._open[file] for file in open_files[open_files.index(key) :]]
-            self.diagnostics.append(mistakes.import_cycle(use.path_span, [*cycle, cycle[0]]))
+            self.diagnostics.append(
+                mistakes.import_cycle(use.path_span, [*cycle, cycle[0]], use.span if len(cycle) == 1 else None)
+            )
             return
         # The functions of `os.path` accept any name; a name that is too long is a missing file.
         if use.is_file and str(key) not in self.unsaved and not os.path.isfile(key):

@@ -257,16 +257,18 @@ def _own_declarations(resolved: ResolvedFile) -> Sequence[Declaration]:
 
 def _check_optimizer(item: Extern, resolved: ResolvedFile, report: DiagnosticLog) -> None:
     if not _is_shipped(item) and not is_complete_optimizer(item):
-        report(incomplete_optimizer(item.name_span, item.name, _python_of_optimizer(item)))
+        module = f"mine:{item.name.capitalize()}"
+        report(incomplete_optimizer(item.name_span, item.name, module, _clause_of_python(item)))
         return
     check_signature(Declaration(library.with_settings(item), resolved), report)
 
 
-def _python_of_optimizer(item: Extern) -> Span | None:
-    """Returns the place of the class of an optimizer that would be complete with the training settings."""
-    settings = Name(parts=("training",), span=item.span)
-    is_complete = not item.includes and is_complete_optimizer(replace(item, includes=(settings,)))
-    return item.python_span if is_complete else None
+def _clause_of_python(item: Extern) -> Span | None:
+    """Returns the place of `python` of an optimizer that would be complete with the training settings."""
+    settings, span = Name(parts=("training",), span=item.span), item.python_span
+    if item.includes or span is None or not is_complete_optimizer(replace(item, includes=(settings,))):
+        return None
+    return Span(span.source, span.source.text.rfind("python", 0, span.start), span.end)
 
 
 def _refuse_training_settings(item: Extern, report: DiagnosticLog) -> None:
