@@ -10,7 +10,7 @@ from archlang.plan import mistakes
 from archlang.plan.measures import is_group
 from archlang.plan.model_graphs import ModelGraphs
 from archlang.plan.plan import Plan, PublishedResult
-from archlang.plan.planner import Bindings, Planner, joined_recipe
+from archlang.plan.planner import Planner, joined_recipe
 from archlang.plan.table import CellOption, TableCell, TableColumn, TablePlan, TableRow
 from archlang.plugins import NO_PLUGINS, Plugins
 from archlang.source import on_command_line
@@ -22,8 +22,8 @@ from archlang.types.statics import StaticValue
 @dataclass
 class CellPlanner:
     """Plans cells of tables over the recipes of a file. `overrides` are settings of every recipe; `seeds`, if any,
-    replace those that the recipes vary. Mistakes go to `report`. `plugins` are those of the plans. `bindings` are those
-    of the recipes, by the identity of their trees."""
+    replace those that the recipes vary. Mistakes go to `report`. `plugins` are those of the plans. `planners` are those
+    of the recipes, by the identity of their trees; more are added."""
 
     file: ResolvedFile
     report: Report
@@ -31,9 +31,8 @@ class CellPlanner:
     seeds: Sequence[int] = ()
     plugins: Plugins = NO_PLUGINS
     model_graphs: ModelGraphs = field(default_factory=ModelGraphs)
-    bindings: Mapping[int, Bindings] = field(default_factory=dict)
+    planners: dict[int, Planner] = field(default_factory=dict)
     _of_used_files: dict[int, "CellPlanner"] = field(default_factory=dict, init=False, repr=False)
-    _planners: dict[str, Planner] = field(default_factory=dict, init=False, repr=False)
     _plans: dict[tuple[str, tuple[tuple[str, str], ...]], tuple[Plan, ...]] = field(
         default_factory=dict, init=False, repr=False
     )
@@ -116,18 +115,16 @@ class CellPlanner:
 
     def planner(self, name: str) -> Planner | None:
         """The planner of a recipe; None, and a report, if the file has no recipe of this name."""
-        if name not in self._planners:
-            recipe = self.file.recipes.get(name)
-            if recipe is None:
-                path = self.file.program.source.path
-                self.report(mistakes.unknown_recipe(on_command_line(name), name, self.file.recipes, path))
-                return None
-            bindings = self.bindings.get(id(recipe))
+        recipe = self.file.recipes.get(name)
+        if recipe is None:
+            path = self.file.program.source.path
+            self.report(mistakes.unknown_recipe(on_command_line(name), name, self.file.recipes, path))
+            return None
+        if id(recipe) not in self.planners:
             joined = joined_recipe(recipe, self.file, self.report)
-            planner = Planner(joined, self.overrides, self.plugins, self.model_graphs, bindings or Bindings())
+            planner = self.planners[id(recipe)] = Planner(joined, self.overrides, self.plugins, self.model_graphs)
             planner.check_paths()
-            self._planners[name] = planner
-        return self._planners[name]
+        return self.planners[id(recipe)]
 
     def _plans_of_each_seed(self, recipe: str, at: Sequence[Setting]) -> tuple[Plan, ...]:
         key = recipe, settings_text(at)

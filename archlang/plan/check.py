@@ -19,7 +19,7 @@ from archlang.names.unused import unused_uses
 from archlang.plan.cells import CellPlanner
 from archlang.plan.checked_bodies import CheckedBodies
 from archlang.plan.model_graphs import ModelGraphs
-from archlang.plan.planner import Bindings, Planner, joined_recipe
+from archlang.plan.planner import Planner, joined_recipe
 from archlang.plan.recipe import is_complete_optimizer
 from archlang.plan.search import check_search, check_search_points
 from archlang.plan.written_table import WrittenTable, averages
@@ -231,14 +231,13 @@ def _checks(
         elif isinstance(item, Extern) and item.word == "settings":
             yield item, partial(_refuse_training_settings, item, report)
     model_graphs = bodies.model_graphs
-    bindings: dict[int, Bindings] = {}
+    planners: dict[int, Planner] = {}
     for recipe in [item for item in items if isinstance(item, Recipe)]:
         if bodies.is_sound(recipe, resolved):
             continue
-        of_recipe = bindings[id(recipe)] = Bindings()
-        make_planner = partial(_planner, recipe, resolved, report, model_graphs, of_recipe)
+        make_planner = partial(_planner, recipe, resolved, report, model_graphs, planners)
         yield recipe, partial(_check_recipe, make_planner, points)
-    cells = CellPlanner(resolved, report, model_graphs=model_graphs, bindings=bindings)
+    cells = CellPlanner(resolved, report, model_graphs=model_graphs, planners=planners)
     for table in [item for item in items if isinstance(item, Table)]:
         if bodies.is_sound(table, resolved):
             continue
@@ -281,9 +280,10 @@ def _is_shipped(item: Extern) -> bool:
 
 
 def _planner(
-    recipe: Recipe, resolved: ResolvedFile, report: Report, model_graphs: ModelGraphs, bindings: Bindings
+    recipe: Recipe, resolved: ResolvedFile, report: Report, model_graphs: ModelGraphs, planners: dict[int, Planner]
 ) -> Planner:
-    return Planner(joined_recipe(recipe, resolved, report), model_graphs=model_graphs, bindings=bindings)
+    planner = planners[id(recipe)] = Planner(joined_recipe(recipe, resolved, report), model_graphs=model_graphs)
+    return planner
 
 
 def _check_recipe(make_planner: Callable[[], Planner], points: list[Check]) -> None:

@@ -46,14 +46,6 @@ if TYPE_CHECKING:
 _MOST_POINTS_OF_CLAIM = 16
 
 
-@dataclass(frozen=True)
-class Bindings:
-    """The bindings of the lines `task` and `train` of a recipe, and what runs with them measure."""
-
-    bound: Memo[tuple[Binding | None, object]] = field(default_factory=Memo)
-    measured: Memo[Measures | None] = field(default_factory=Memo)
-
-
 def joined_recipe(recipe: Recipe, resolved: ResolvedFile, report: Report) -> ResolvedRecipe:
     """A recipe of a file with the lines of its base; reports missing, repeated and unknown parts."""
     joined, is_sound = with_base(
@@ -66,13 +58,14 @@ def joined_recipe(recipe: Recipe, resolved: ResolvedFile, report: Report) -> Res
 class Planner:
     """Plans the points of one recipe. `overrides` are settings of the command line by their dotted paths; they replace
     those of the recipe and of `vary`. Mistakes go to the recipe's `report`. `plugins` are those of the plans. Planners
-    of a file may share `model_graphs`, and those of one recipe that report to one log may share `bindings`."""
+    of a file may share `model_graphs`. A planner keeps what it has bound and measured."""
 
     recipe: ResolvedRecipe
     overrides: Mapping[str, Setting] = field(default_factory=dict)
     plugins: Plugins = NO_PLUGINS
     model_graphs: ModelGraphs = field(default_factory=ModelGraphs)
-    bindings: Bindings = field(default_factory=Bindings, repr=False)
+    _bound: Memo[tuple[Binding | None, object]] = field(default_factory=Memo, init=False, repr=False)
+    _measured: Memo[Measures | None] = field(default_factory=Memo, init=False, repr=False)
 
     # Checking
 
@@ -183,7 +176,7 @@ class Planner:
         own = {path: setting for path, setting in settings.items() if path.startswith(f"{word}.")}
         key = word, *((path, id(setting.value)) for path, setting in own.items())
         # With `own`, which keeps the ids in use.
-        return self.bindings.bound.get(key, lambda: (bind(self.recipe, word, own), own))[0]
+        return self._bound.get(key, lambda: (bind(self.recipe, word, own), own))[0]
 
     def losses(self, settings: Mapping[str, Setting]) -> tuple[str, ...]:
         """The names of the auxiliary losses of a point's model; empty if it has a mistake."""
@@ -197,7 +190,7 @@ class Planner:
         task, train = self._bind("task", settings), self._bind("train", settings)
         if task is None or train is None:
             return None
-        return self.bindings.measured.get((id(task), id(train)), lambda: self._measures_of(task, train))
+        return self._measured.get((id(task), id(train)), lambda: self._measures_of(task, train))
 
     def _measures_of(self, task: Binding, train: Binding) -> Measures | None:
         choices = self.recipe.parts.choices
