@@ -1,8 +1,9 @@
-"""Parts of messages: suggestions for misspelt names, lists of names, and counts."""
+"""Parts of messages: suggestions for misspelt names, lists of names, counts, and shares in per cent."""
 
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from decimal import Decimal
 from difflib import get_close_matches
 from itertools import groupby
 
@@ -163,3 +164,13 @@ def listed(names: Iterable[str]) -> str:
 def plural(count: int, noun: str) -> str:
     """Returns a count with its noun, such as `1 value` or `2 values`."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def share_of(percent: str) -> str:
+    """Returns a number in per cent as a fraction with the same digits: `0.50` for `50`."""
+    return f"{Decimal(percent).scaleb(-2):f}"
+
+
+def percent_of(share: str) -> str:
+    """Returns a fraction in per cent with the same digits: `98.50` for `0.9850`, `100` for `1.00`."""
+    return f"{Decimal(share).scaleb(2):f}"

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from archlang.diagnostics import ProgramError, ignore
 from archlang.diagnostics.log import DiagnosticLog
+from archlang.elaborate.binding import sizes_of_task
 from archlang.elaborate.signature_check import load_file
 from archlang.names.resolve import Loader, ResolvedFile, load_command_line
 from archlang.plan import mistakes
@@ -18,6 +19,7 @@ from archlang.plan.plan import BoundExtern, Plan
 from archlang.plan.planner import Planner, joined_recipe
 from archlang.plan.recipe import read_parts, resolve_recipe
 from archlang.plan.search import SearchPlan, plan_spaces
+from archlang.plan.statics import bind, bound_extern
 from archlang.plan.table import TablePlan
 from archlang.plan.written_table import WrittenTable
 from archlang.plugins import Plugins
@@ -148,7 +150,7 @@ def bind_task(
         ProgramError: there is no such task, or it has no such statics."""
     resolved = _resolve_task(text, beside, allow)
     overrides = {f"task.{name.removeprefix('task.')}": text for name, text in (sets or {}).items()}
-    return _bind(resolved, "task", parse_overrides(overrides))
+    return _bind(resolved, "task", parse_overrides(overrides))[0]
 
 
 def task_sizes(text: str) -> dict[str, int]:
@@ -156,8 +158,7 @@ def task_sizes(text: str) -> dict[str, int]:
 
     Raises:
         ProgramError: there is no such task, or it has no such statics."""
-    planner, report = _planner_of_part(_resolve_task(text, None, ()), {})
-    return _without_errors(planner.sizes(), report)
+    return _bind(_resolve_task(text, None, ()), "task", {})[1]
 
 
 def _resolve_task(text: str, beside: str | Path | None, allow: Iterable[str | Path]) -> ResolvedFile:
@@ -175,7 +176,7 @@ def check_shipped(word: str, extern: BoundExtern) -> BoundExtern:
 
     Raises:
         ProgramError: it has no such statics."""
-    return _bind(_recipe_of(word, extern), word, _recorded_settings(word, extern))
+    return _bind_again(word, extern, {})[0]
 
 
 def change_task(task: BoundExtern, sets: Mapping[str, str]) -> tuple[BoundExtern, Mapping[str, int]]:
@@ -183,33 +184,27 @@ def change_task(task: BoundExtern, sets: Mapping[str, str]) -> tuple[BoundExtern
 
     Raises:
         ProgramError: it has no such statics, or they contradict the others."""
-    settings = _recorded_settings("task", task) | parse_overrides(sets)
-    planner, report = _planner_of_part(_recipe_of("task", task), settings)
-    return _without_errors(planner.extern("task"), report), _without_errors(planner.sizes(), report)
+    return _bind_again("task", task, parse_overrides(sets))
 
 
-def _recipe_of(word: str, extern: BoundExtern) -> ResolvedFile:
-    return load_command_line(f"recipe shown {{\n    {word} {extern.name}\n}}\n")
+def _bind_again(
+    word: str, extern: BoundExtern, settings: Mapping[str, Setting]
+) -> tuple[BoundExtern, Mapping[str, int]]:
+    """A shipped task or optimizer as `_bind` returns it; `settings` replace its statics."""
+    recorded = {(path := f"{word}.{name}"): static_setting(path, value) for name, value in extern.statics.items()}
+    return _bind(load_command_line(f"recipe shown {{\n    {word} {extern.name}\n}}\n"), word, {**recorded, **settings})
 
 
-def _recorded_settings(word: str, extern: BoundExtern) -> dict[str, Setting]:
-    """The statics of a task or an optimizer as settings of its recipe."""
-    paths = {f"{word}.{name}": value for name, value in extern.statics.items()}
-    return {path: static_setting(path, value) for path, value in paths.items()}
-
-
-def _bind(resolved: ResolvedFile, word: str, settings: Mapping[str, Setting]) -> BoundExtern:
-    planner, report = _planner_of_part(resolved, settings)
-    return _without_errors(planner.extern(word), report)
-
-
-def _planner_of_part(resolved: ResolvedFile, settings: Mapping[str, Setting]) -> tuple[Planner, DiagnosticLog]:
-    """The planner of the first recipe of a file, which may lack parts."""
+def _bind(resolved: ResolvedFile, word: str, settings: Mapping[str, Setting]) -> tuple[BoundExtern, dict[str, int]]:
+    """The task or optimizer of the first recipe of a file, which has no other parts, and the sizes that it gives."""
     report = DiagnosticLog()
     parts = read_parts(next(iter(resolved.recipes.values())), ignore)
-    planner = Planner(resolve_recipe(resolved, parts, report), settings)
+    recipe = resolve_recipe(resolved, parts, report)
     report.stop_at_errors()
-    return planner, report
+    for setting in settings.values():
+        recipe.has_static(setting.path)
+    binding = _without_errors(bind(recipe, word, settings), report)
+    return bound_extern(binding), sizes_of_task(binding)
 
 
 def recipe_names(path: str | Path) -> tuple[str, ...]:

@@ -6,8 +6,7 @@ from dataclasses import replace
 from archlang.diagnostics import Diagnostic, Edit, Label
 from archlang.diagnostics.edits import insertion, static_set
 from archlang.diagnostics.messages import Message, Messages
-from archlang.diagnostics.names import did_you_mean, listed, misspelt, plural
-from archlang.diagnostics.percent import share_of
+from archlang.diagnostics.names import did_you_mean, listed, misspelt, plural, share_of
 from archlang.graph.causality import Reason
 from archlang.source import Span
 

@@ -161,16 +161,6 @@ class Planner:
             by_path, self._values_by_path, self._claims, self.plugins, recipe.file.sources[1:], measures,
         )  # fmt: skip
 
-    def extern(self, word: str) -> BoundExtern | None:
-        """The recipe's `task`, or the optimizer of `train`, alone; None, and a report, if the recipe names none."""
-        self.check_paths()
-        binding = bind(self.recipe, word, self.overrides)
-        return None if binding is None else bound_extern(binding)
-
-    def sizes(self) -> dict[str, int]:
-        """The sizes that the recipe's `task` gives its models; empty, and a report, if the recipe names none."""
-        return sizes_of_task(bind(self.recipe, "task", self.overrides))
-
     def _bind(self, word: str, settings: Mapping[str, Setting]) -> Binding | None:
         """The binding of the line `task` or `train`; points with the same settings of the line share it."""
         own = {path: setting for path, setting in settings.items() if path.startswith(f"{word}.")}

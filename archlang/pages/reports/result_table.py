@@ -10,7 +10,7 @@ from typing import Literal
 from rich.table import Table
 from rich.text import Text
 
-from archlang.diagnostics.percent import percent_of
+from archlang.diagnostics.names import percent_of
 from archlang.diagnostics.visible import visible
 from archlang.pages.reports.statistics import SOLVED, ClaimVerdict, SeedStatistics, judge, paired_test
 from archlang.plan.table import TableColumn, TableRow
