@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from archlang.diagnostics import Diagnostic
+from archlang.diagnostics import Diagnostic, ignore
 from archlang.diagnostics.effort import TooMuchWork, limited
 from archlang.editor.parsed_files import ParsedFiles
 from archlang.editor.pieces import Pieces
@@ -62,9 +62,7 @@ class Document:
     def diagnostics(self) -> tuple[Diagnostic, ...]:
         """All mistakes of the file, by place."""
         loader, resolved = self._loaded
-        mistakes = check_loaded(loader, resolved, self.memory.bodies)
-        self.memory.bodies.forget_if_many(self.resolved, resolved)
-        return mistakes
+        return check_loaded(loader, resolved, self.memory.bodies)
 
     @property
     def program(self) -> Program:
@@ -103,7 +101,6 @@ class Document:
         with suppress(TooMuchWork), limited(MOST_STEPS):
             for declaration in self.resolved.own.values():
                 types |= self._types_of(declaration)
-        self.memory.bodies.forget_others(self.resolved, self._loaded[1])
         return types
 
     def types_of(self, item: Item) -> Mapping[tuple[int, int], Type]:
@@ -113,14 +110,13 @@ class Document:
         if declaration is not None and declaration.item is item:
             with suppress(TooMuchWork), limited(MOST_STEPS):
                 types = self._types_of(declaration)
-        self.memory.bodies.forget_if_many(self.resolved, self._loaded[1])
         return types
 
     def _types_of(self, declaration: Declaration) -> Mapping[tuple[int, int], Type]:
         if not isinstance(declaration.item, Definition) or not self._has_types:
             return {}
         place = declaration.item.span.start
-        types = self.memory.bodies.types(declaration)
+        types = self.memory.bodies.check(declaration, ignore)
         return {(place + start, place + end): kind for (start, end), kind in types.items()}
 
     @cached_property

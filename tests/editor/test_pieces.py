@@ -1,7 +1,7 @@
 """A text that has changed is parsed piece by piece, with the result of a new parser."""
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 import pytest
 
@@ -13,15 +13,14 @@ from archlang.editor.pieces import Pieces
 from archlang.names.library import PACKAGE
 from archlang.names.resolve import Declaration
 from archlang.plan import check as plan_check
-from archlang.plan.cells import CellPlanner
-from archlang.plan.checked_bodies import CheckedBody
 from archlang.plan.planner import Planner
-from archlang.plan.written_table import check_table
+from archlang.plan.written_table import WrittenTable
 from archlang.source import Source, Span
 from archlang.syntax.parser import ParsedItem, TextItem, parse_item, parse_tolerantly
 from archlang.syntax.printer import Item, format_program, item_text
-from archlang.syntax.tree import Definition, Missing, Program, Recipe, Table
+from archlang.syntax.tree import Definition, Missing, Program, Recipe
 from archlang.syntax.walk import walk
+from archlang.types import Type
 from benchmarks.editor import texts
 
 SIGNS = ["(", "x", "{", "}", " ", "\n", "norm(", '"', "#", "="]
@@ -149,7 +148,7 @@ def recorded_work(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> tuple[list
     checked: list[str] = []
     elaborate = memory.bodies._elaborate
 
-    def check(declaration: Declaration, report: Report) -> CheckedBody:
+    def check(declaration: Declaration, report: Report) -> Mapping[tuple[int, int], Type]:
         checked.append(declaration.name)
         return elaborate(declaration, report)
 
@@ -208,18 +207,19 @@ def test_only_recipes_and_tables_that_name_what_has_changed_are_checked(
     names: list[str] = []
     check_recipe = plan_check._check_recipe
 
-    def recipe(make_planner: Callable[[], Planner], points: list[Callable[[], None]]) -> None:
+    def recipe(make_planner: Callable[[], Planner], points: list[Callable[[], object]]) -> None:
         names.append(make_planner().recipe.name)
         check_recipe(make_planner, points)
 
-    def table(cells: CellPlanner, item: Table) -> None:
-        names.append(item.name)
-        check_table(cells, item)
+    class Written(WrittenTable):
+        def check(self) -> bool:
+            names.append(self._table.name)
+            return super().check()
 
     text = PLANS.replace(before, after, 1)
     expected = Document("m.arch", text).diagnostics
     monkeypatch.setattr(plan_check, "_check_recipe", recipe)
-    monkeypatch.setattr(plan_check, "check_table", table)
+    monkeypatch.setattr(plan_check, "WrittenTable", Written)
     assert Document("m.arch", text, memory=memory).diagnostics == expected
     assert names == checked
 
@@ -319,13 +319,3 @@ def test_completion_checks_only_the_block_around_it(monkeypatch: pytest.MonkeyPa
     offered = completions(Document("m.arch", text, memory=memory), offset)
     assert next(each.detail for each in offered if each.word == "a") == "seq[n, d]"
     assert checked == ["layer7"]
-
-
-def test_checked_bodies_of_earlier_texts_are_forgotten() -> None:
-    text, memory = texts(200)["200 lines"], Memory()
-    for number in range(100):
-        assert Document("m.arch", f"{text}# {number}\n", memory=memory).diagnostics == ()
-        changed = text.replace("repeat 2", f"repeat {number + 3}", 1)
-        assert Document("m.arch", changed, memory=memory).diagnostics == ()
-    assert len(memory.bodies._files) < 30
-    assert len(memory.bodies._bodies) < 50
