@@ -18,7 +18,7 @@ from archlang.graph.prune import normalize
 from archlang.names.resolve import ResolvedFile
 from archlang.passes import optimize
 from archlang.plan.from_file import plan_first_point, plugins_of
-from archlang.plan.model_graph import model_graph
+from archlang.plan.model_graphs import model_graph
 from archlang.plan.overrides import model_statics_of, static_from_python, static_text
 from archlang.plugins import NO_PLUGINS, Plugins
 from archlang.source import Source

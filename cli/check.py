@@ -84,9 +84,9 @@ def check(
     diagnostics = list(unique.values())
     errors = sum(diagnostic.is_error for diagnostic in diagnostics)
     if as_json or as_sarif:
-        from archlang.diagnostics import render
+        from archlang.diagnostics import exchange
 
-        console.out.write(render.to_json(diagnostics) if as_json else render.to_sarif(diagnostics))
+        console.out.write(exchange.to_json(diagnostics) if as_json else exchange.to_sarif(diagnostics))
     else:
         console.show(diagnostics)
         if not quiet:

@@ -74,9 +74,9 @@ def hold_blocks(
 
 
 def _described(verdict: Verdict) -> dict[str, object]:
-    from archlang.diagnostics import render
+    from archlang.diagnostics import exchange
 
-    mistake = None if verdict.mistake is None else json.loads(render.to_json([verdict.mistake]))[0]
+    mistake = None if verdict.mistake is None else json.loads(exchange.to_json([verdict.mistake]))[0]
     outcome = "broken" if mistake else "skipped" if verdict.skipped else "kept"
     facts = {"block": verdict.block, "property": verdict.property, "outcome": outcome}
     return {**facts, "skipped": verdict.skipped, "mistake": mistake}

@@ -194,7 +194,7 @@ def show(
     instance = make_task(bound.name, bound.python, bound.statics, Plugins.read(plugin or (), folder))
     for name in split or ():
         if name not in instance.split_names():
-            raise mistakes.error("unknown_split", bound.name, name, instance.split_names())
+            raise mistakes.unknown_split(bound.name, name, instance.split_names())
     reports = []
     for name in split or instance.split_names():
         with console.err.working(f"preparing {name} of {bound.name}"):

@@ -16,8 +16,7 @@ from archlang.cli import console
 from archlang.cli.arguments import arch_files
 from archlang.cli.internal_errors import InternalErrors
 from archlang.diagnostics import ErrorWithRemedy, ProgramError
-from archlang.diagnostics.names import plural
-from archlang.diagnostics.percent import PREFIXES, rounded
+from archlang.diagnostics.names import PREFIXES, plural, rounded
 
 if TYPE_CHECKING:
     from archlang.data.registry import OfficialFile

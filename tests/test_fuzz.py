@@ -34,7 +34,8 @@ from archlang.backend.architecture import Architecture
 from archlang.backend.lower.text import print_torch
 from archlang.compile import load_named
 from archlang.diagnostics import ArchlangError, ProgramError
-from archlang.diagnostics.render import plain, to_json, to_sarif
+from archlang.diagnostics.exchange import to_json, to_sarif
+from archlang.diagnostics.render import plain
 from archlang.export.plain.file import plain_text
 from archlang.graph.text import parse_graph, print_graph
 from archlang.pages.pictures.formats import print_mermaid, print_page, print_svg

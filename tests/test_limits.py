@@ -14,13 +14,12 @@ from archlang.diagnostics.log import MOST_ERRORS, MOST_WARNINGS
 from archlang.elaborate.binding import LARGEST_SIZE
 from archlang.elaborate.calls import DEEPEST_CALL
 from archlang.elaborate.loops import MOST_STEPS_OF_A_LOOP
-from archlang.elaborate.model_size import MOST_LOOP_STEPS, MOST_OPERATIONS, MOST_PARAMETERS
+from archlang.elaborate.region_builder import MOST_LOOP_STEPS, MOST_OPERATIONS, MOST_PARAMETERS
 from archlang.names.resolve import MOST_USES
 from archlang.plan import check as check_module
-from archlang.plan import grid
+from archlang.plan import variations
 from archlang.plan.check import MOST_STEPS, MOST_STEPS_WITH_POINTS, check, check_text
-from archlang.plan.grid import MOST_POINTS
-from archlang.plan.variations import MOST_VARIED
+from archlang.plan.variations import MOST_POINTS, MOST_VARIED
 from archlang.syntax.builder import DEEPEST
 from archlang.syntax.reading import LARGEST
 from archlang.syntax.tokens import LONGEST_WORD, MOST_WORDS
@@ -222,12 +221,12 @@ def test_a_concatenation_that_doubles_in_every_step_is_an_error() -> None:
 
 
 def test_a_recipe_with_few_points_is_checked_at_each(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(grid.spread, "__defaults__", (20,))
+    monkeypatch.setattr(variations.spread, "__defaults__", (20,))
     assert codes(MODEL + recipe("    vary model.d in 1..5, model.steps in 1..4, seed in 1..1000")) == []
 
 
 def test_a_recipe_with_too_many_points_says_how_many_were_checked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(grid.spread, "__defaults__", (20,))
+    monkeypatch.setattr(variations.spread, "__defaults__", (20,))
     diagnostic = only(MODEL + recipe("    vary model.d in 1..1000, model.steps in 1..1000, seed in 1..10"))
     assert (diagnostic.code, diagnostic.span.text) == ("W0202", "model.d")
     assert diagnostic.message == "`trial` has 1_000_000 points, and only 20 of them were checked"
@@ -244,7 +243,7 @@ def test_a_value_of_the_wrong_kind_is_reported_at_any_position() -> None:
 
 
 def test_a_search_with_too_many_values_says_how_many_were_checked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(grid.spread, "__defaults__", (20,))
+    monkeypatch.setattr(variations.spread, "__defaults__", (20,))
     numbers = ", ".join(map(str, range(1, 101)))
     diagnostic = only(MODEL + recipe(f"    search model.d in [{numbers}]"))
     assert diagnostic.code == "W0202"
@@ -252,7 +251,7 @@ def test_a_search_with_too_many_values_says_how_many_were_checked(monkeypatch: p
 
 
 def test_cells_with_the_same_settings_are_checked_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(grid.spread, "__defaults__", (1,))
+    monkeypatch.setattr(variations.spread, "__defaults__", (1,))
     rows = "".join(f'    row "{number}" trial\n' for number in range(30))
     metrics = ("test.accuracy", "iid.accuracy", "valid.accuracy", "test.accuracy[9]", "test.accuracy[10]")
     columns = "".join(f'    column "{metric}" {metric}\n' for metric in metrics)
@@ -260,7 +259,7 @@ def test_cells_with_the_same_settings_are_checked_once(monkeypatch: pytest.Monke
 
 
 def test_a_table_with_too_many_cells_says_how_many_were_checked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(grid.spread, "__defaults__", (20,))
+    monkeypatch.setattr(variations.spread, "__defaults__", (20,))
     rows = "".join(f'    row "{number}" trial at model.d = {number}\n' for number in range(1, 11))
     columns = "".join(f'    column "{number}" test.accuracy at model.steps = {number}\n' for number in range(1, 11))
     diagnostic = only(MODEL + recipe("") + f"table t {{\n{rows}{columns}}}\n")

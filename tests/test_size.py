@@ -46,7 +46,7 @@ def lines(file: Path) -> int:
 SOURCE = {
     file: lines(file)
     for folder in ("archlang", "blocks", "cli")
-    for pattern in ("*.py", "*.lark", "messages.txt", "mistakes.tsv")
+    for pattern in ("*.py", "*.lark", "messages.txt")
     for file in (ROOT / folder).rglob(pattern)
 }
 

@@ -116,7 +116,7 @@ def loader(
             raise mistakes.outside(bound.name, name, number, least, None)
     instance = make_task(bound.name, bound.python, bound.statics, trusted)
     if split not in instance.split_names():
-        raise mistakes.error("unknown_split", bound.name, split, instance.split_names())
+        raise mistakes.unknown_split(bound.name, split, instance.split_names())
     items = cache.load(bound.name, bound.statics, instance, split, cache.DATA_SEED)
     data = Data(items, device if isinstance(device, torch.device) else select_device(device))
     return Loader(instance, sizes, data, batch, seed, shuffles=split == "train", drop_last=drop_last)

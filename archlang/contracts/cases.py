@@ -10,8 +10,7 @@ from archlang.backend.lower.instances import find_class
 from archlang.diagnostics import Diagnostic
 from archlang.elaborate.binding import Binding
 from archlang.elaborate.bound_call import BoundCall
-from archlang.elaborate.model_size import ModelSize
-from archlang.elaborate.region_builder import Flow, RegionBuilder
+from archlang.elaborate.region_builder import Flow, ModelSize, RegionBuilder
 from archlang.elaborate.static_arguments import parameter_kind
 from archlang.graph.graph import Instance
 from archlang.names import library
@@ -197,7 +196,7 @@ class _Search:
         item = self.declaration.item
         assert isinstance(item, Extern)
         span = item.name_span
-        binding = Binding(self.declaration, span, bounds, problems.append, lambda call, target: None)
+        binding = Binding(self.declaration, span, bounds, problems.append)
         lengths = (Dim.of(DATA_LENGTH), Dim.of(DATA_COLUMNS))
         binding.family = (form.data, lengths[: CONSTRUCTORS[form.data].count(Axis.LENGTH)])
         kinds: dict[str, Type] = {}
@@ -227,9 +226,10 @@ class _Search:
             return None
         builder = RegionBuilder(ModelSize())
         flows = [Flow(builder, name, kinds[name], span) for name in arguments]
-        result, instance = BoundCall(problems.append, binding, flows).result(BLOCK, item.python_span)
-        if problems or result is None or instance is None:
+        bound = BoundCall(problems.append, binding, flows).result(BLOCK, item.python_span)
+        if problems or bound is None:
             return None
+        result, instance = bound
         order = {name: index for index, name in enumerate(kinds)}
         return Case(
             self.declaration,
@@ -264,7 +264,7 @@ def _in_order(options: Sequence[Sequence[Value]]) -> Iterator[tuple[Value, ...]]
 
 def feature_names(declaration: Declaration) -> list[str]:
     """Returns the names of sizes of features in the types of the inputs."""
-    binding = Binding(declaration, declaration.span, {}, lambda problem: None, lambda call, target: None, generic=True)
+    binding = Binding(declaration, declaration.span, {}, lambda problem: None, generic=True)
     inputs = declaration.item.signature.inputs
     return list(dict.fromkeys(name for input_ in inputs for name in binding.sizes_by_axis(input_, Axis.FEATURE)))
 

@@ -58,35 +58,25 @@ def damaged(place: Path, actual: Digest, expected: Digest) -> DamagedError:
     return DamagedError(message, "remove it, and fetch it again with `archlang data get`", actual, expected)
 
 
-def not_unpacked(place: Path, reason: object) -> DataError:
-    message = f"{place} cannot be decompressed ({reason})"
-    return DataError(message, "remove it, and fetch it again with `archlang data get`")
-
-
-def unreadable(place: Path, reason: object) -> DataError:
-    message = f"{place} cannot be read ({reason})"
-    return DataError(message, "check its permissions, or fetch it again with `archlang data get`")
-
-
-def not_text(place: Path, reason: object) -> DataError:
-    return DataError(f"{place} is not UTF-8 text ({reason})", "remove it, and fetch it again with `archlang data get`")
-
-
-def no_folder(reason: object) -> DataError:
-    return DataError(f"there is no folder for data ({reason})", "set ARCHLANG_DATA to a folder")
-
-
-def not_in_archive(place: Path, member: str) -> DataError:
-    return DataError(f"{place} has no file {member}", "remove it, and fetch it again with `archlang data get`")
-
-
-def unsafe_name(place: Path, name: str) -> DataError:
-    return DataError(f"{place} names a file outside of itself: {name!r}", "remove it; it is not a trustworthy archive")
-
-
-def no_room(place: Path, reason: object) -> DataMachineError:
-    message = f"{place} cannot be written ({reason})"
-    return DataMachineError(message, "free some space there, or set ARCHLANG_CACHE to another folder")
+not_unpacked = DataError.wording(
+    "{place} cannot be decompressed ({reason})", "remove it, and fetch it again with `archlang data get`"
+)
+unreadable = DataError.wording(
+    "{place} cannot be read ({reason})", "check its permissions, or fetch it again with `archlang data get`"
+)
+not_text = DataError.wording(
+    "{place} is not UTF-8 text ({reason})", "remove it, and fetch it again with `archlang data get`"
+)
+no_folder = DataError.wording("there is no folder for data ({reason})", "set ARCHLANG_DATA to a folder")
+not_in_archive = DataError.wording(
+    "{place} has no file {member}", "remove it, and fetch it again with `archlang data get`"
+)
+unsafe_name = DataError.wording(
+    "{place} names a file outside of itself: {name!r}", "remove it; it is not a trustworthy archive"
+)
+no_room = DataMachineError.wording(
+    "{place} cannot be written ({reason})", "free some space there, or set ARCHLANG_CACHE to another folder"
+)
 
 
 # Downloads
@@ -113,9 +103,10 @@ def other_content(url: str, place: Path, actual: Digest, expected: Digest) -> Da
     return DataError(message, f"the download was deleted; {_by_hand(url, place, expected)}")
 
 
-def too_little_room(place: Path, missing: int, free: int) -> DataMachineError:
-    message = f"too little free space for {place}: {missing:,} more bytes are needed, and {free:,} are free"
-    return DataMachineError(message, "free some space, or set ARCHLANG_DATA to another folder")
+too_little_room = DataMachineError.wording(
+    "too little free space for {place}: {missing:,} more bytes are needed, and {free:,} are free",
+    "free some space, or set ARCHLANG_DATA to another folder",
+)
 
 
 def no_room_for(place: Path, reason: str | None) -> DataMachineError:
@@ -123,5 +114,6 @@ def no_room_for(place: Path, reason: str | None) -> DataMachineError:
     return DataMachineError(message, "free some space, or set ARCHLANG_DATA to another folder")
 
 
-def not_written(place: Path, reason: object) -> DataError:
-    return DataError(f"{place} cannot be written ({reason})", "set ARCHLANG_DATA to a folder that you may write to")
+not_written = DataError.wording(
+    "{place} cannot be written ({reason})", "set ARCHLANG_DATA to a folder that you may write to"
+)

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from string import Formatter
+from typing import Generic, Self, TypeVar
 
 from archlang.source import Span
+
+_E = TypeVar("_E", bound="ErrorWithRemedy")
 
 
 @dataclass(frozen=True)
@@ -77,12 +81,40 @@ class ArchlangError(Exception):
 class ErrorWithRemedy(ArchlangError):
     """An error outside of a program: `message` says what is wrong, `remedy` how to correct it."""
 
+    @classmethod
+    def wording(cls, message: str, remedy: str) -> Wording[Self]:
+        """Returns the texts of an error of this class, with a named field for each of its facts."""
+        return Wording(cls, message, remedy)
+
     def __init__(self, message: str, remedy: str) -> None:
         self.message, self.remedy = message, remedy
         super().__init__(message, remedy)  # the arguments as they are, so that other processes can return the error
 
     def __str__(self) -> str:
         return f"{self.message}: {self.remedy}"
+
+
+@dataclass(frozen=True)
+class Wording(Generic[_E]):
+    """The texts of an error. A call with its facts, in the order in which the texts name them, returns the error.
+    Several values are listed with commas."""
+
+    kind: type[_E]
+    message: str
+    remedy: str
+
+    @property
+    def facts(self) -> tuple[str, ...]:
+        fields = (field for text in (self.message, self.remedy) for _, field, _, _ in Formatter().parse(text))
+        return tuple(dict.fromkeys(field for field in fields if field is not None))
+
+    def __call__(self, *facts: object) -> _E:
+        texts = (
+            ", ".join(map(str, fact)) if isinstance(fact, Iterable) and not isinstance(fact, str) else fact
+            for fact in facts
+        )
+        named = dict(zip(self.facts, texts, strict=True))
+        return self.kind(self.message.format(**named), self.remedy.format(**named))
 
 
 class MachineError(ErrorWithRemedy):

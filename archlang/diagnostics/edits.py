@@ -92,6 +92,15 @@ def without_lines(span: Span) -> Edit:
     return without(span)
 
 
+def last_line(item: Span, line: str) -> Edit:
+    """Returns the edit that adds a line at the end of a recipe or a table."""
+    source, place = item.source, item.end - 1
+    start, _ = source.line_bounds(source.position(place)[0])
+    if source.text[start:place].strip():
+        return insertion(source, place, f"{line} ")
+    return insertion(source, start, f"    {line}\n")
+
+
 def wrapped(span: Span, before: str) -> tuple[Edit, Edit]:
     """Returns the edits that write a text such as `linear[d](` before the value at a span, and the `)` after it."""
     end = ")" * before.count("(")

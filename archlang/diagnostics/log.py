@@ -4,7 +4,6 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from archlang.diagnostics import mistakes
 from archlang.diagnostics.diagnostic import Diagnostic, ProgramError
 from archlang.source import Span
 
@@ -59,8 +58,8 @@ class DiagnosticLog:
             if len(messages) > 1:
                 return
         if len(self._errors) == MOST_ERRORS and key not in self._errors:
-            excess = mistakes.too_many_errors(span, MOST_ERRORS)
-            raise ProgramError([*self.sorted(), excess])
+            message = f"there are more than {MOST_ERRORS} errors; only the first {MOST_ERRORS} are shown"
+            raise ProgramError([*self.sorted(), _excess("E0115", message, span, "the next error is here")])
         self._errors.setdefault(key, diagnostic)
 
     def _is_explained(self, diagnostic: Diagnostic) -> bool:
@@ -83,14 +82,18 @@ class DiagnosticLog:
         shown = warnings[:MOST_WARNINGS]
         diagnostics = _by_place([*map(self._with_points, self._errors.values()), *shown])
         if len(warnings) > MOST_WARNINGS:
-            diagnostics.append(mistakes.too_many_warnings(warnings[MOST_WARNINGS].span, len(warnings), MOST_WARNINGS))
+            message = f"there are {len(warnings)} warnings; only the first {MOST_WARNINGS} are shown"
+            diagnostics.append(_excess("W0203", message, warnings[MOST_WARNINGS].span, "the next warning is here"))
         return tuple(diagnostics)
 
     def _with_points(self, diagnostic: Diagnostic) -> Diagnostic:
         """A mistake with the values of its first point, and the number of its other points."""
         others = len((self._points or {}).get(_kind(diagnostic), ())) - 1
         whole = replace(diagnostic, labels=(*diagnostic.labels, *diagnostic.point), point=())
-        return mistakes.at_other_points(whole, others) if others > 0 else whole
+        if others <= 0:
+            return whole
+        points = "another point has this error" if others == 1 else f"{others} other points have this error"
+        return replace(whole, remedy=f"{whole.remedy}; {points} with other values")
 
     def stop_at_errors(self) -> None:
         """Ends a phase: raises the errors found so far.
@@ -99,6 +102,10 @@ class DiagnosticLog:
             ProgramError: there are errors."""
         if self._errors:
             raise ProgramError(_by_place(map(self._with_points, self._errors.values())))
+
+
+def _excess(code: str, message: str, next_one: Span, label: str) -> Diagnostic:
+    return Diagnostic(code, message, next_one, label, remedy="correct these, then check again")
 
 
 # The code and the place of a mistake, and the places of its labels.

@@ -92,7 +92,6 @@ def is_caused_by_machine(error: BaseException) -> bool:
 
 
 def _with_causes(error: BaseException) -> Iterator[BaseException]:
-    """Yields an error and those that it was raised from."""
     cause: BaseException | None = error
     while cause is not None:
         yield cause

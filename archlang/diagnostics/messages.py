@@ -10,9 +10,10 @@ A row is the code and the name of a message with its facts, then the message, th
 
 The first place is that of the mistake; a place that is None has no label. A fact that is a list is written
 `{names:listed}` or `{names:path}`, and a count `{count:plural value}`. `{first:?bound‖new}` is `bound` if there is a
-`first`, and `{kind:=vec?one‖many}` is `one` if the kind is `vec`. `near: name possible` suggests the possible
-names that a misspelt name can mean, and `edit: without_item span` is the edit that makes the correction; `safe edit:`
-is one that nobody need be asked about.
+`first`, and `{kind:=vec?one‖many}` is `one` if the kind is `vec`. `{names:ticked}` keeps the order of a list, and
+`{text:line}` is a text on one line. `near: name possible` suggests the possible names that a misspelt name can mean,
+and `edit: without_item span` is the edit that makes the correction; `safe edit:` is one that nobody need be asked
+about. There is none if one of its facts is None.
 """
 
 import re
@@ -23,7 +24,7 @@ from importlib import resources
 from string import Formatter
 
 from archlang.diagnostics.diagnostic import Diagnostic, Edit, Label
-from archlang.diagnostics.edits import without, without_item, without_lines, without_setting
+from archlang.diagnostics.edits import insertion, last_line, without, without_item, without_lines, without_setting
 from archlang.diagnostics.names import is_short, listed, misspelt, plural
 from archlang.source import Span
 
@@ -35,6 +36,8 @@ _EDITS: Mapping[str, Callable[[Span, str], Edit | None]] = {
     "without_lines": lambda span, _: without_lines(span),
     "without_setting": without_setting,
     "write": Edit,
+    "before": lambda span, text: insertion(span.source, span.start, text),
+    "last_line": last_line,
 }
 
 
@@ -49,6 +52,10 @@ class _Text(Formatter):
             return listed(value)
         if spec == "path" and isinstance(value, Iterable):
             return " -> ".join(value)
+        if spec == "ticked" and isinstance(value, Iterable):
+            return ", ".join(f"`{item}`" for item in value)
+        if spec == "line":
+            return " ".join(str(value).split())
         if spec.startswith("plural ") and isinstance(value, int):
             return plural(value, spec.removeprefix("plural "))
         return str(super().format_field(value, spec))
@@ -66,8 +73,8 @@ class Message:
         facts = {**dict(zip(self.facts, values, strict=False)), **named}
         assert facts.keys() == {*self.facts}, f"{self.code} has the facts {self.facts}"
         facts = {name: _kept(fact) for name, fact in facts.items()}
-        parts = [line.partition(": ") for line in self.lines[1:]]
-        texts = {key: _Text().vformat(text, (), facts) for key, _, text in parts}
+        lines = {key: text for key, _, text in (line.partition(": ") for line in self.lines[1:])}
+        texts = {key: _Text().vformat(text, (), facts) for key, text in lines.items()}
         first, *others = (key.removeprefix("at ") for key in texts if key.startswith("at "))
         span, message = facts[first], _Text().vformat(self.lines[0], (), facts)
         assert isinstance(span, Span), "the first place is that of the mistake"
@@ -77,8 +84,9 @@ class Message:
         for key in ("edit", "safe edit"):
             if key in texts:
                 kind, place, *written = texts[key].split(" ", 2)
-                edited = facts[place]
-                edit = _EDITS[kind](edited, "".join(written)) if isinstance(edited, Span) else None
+                edited, text = facts[place], "".join(written).strip('"')
+                is_missing = any(facts[name] is None for name in re.findall(r"{(\w+)", lines[key]))
+                edit = _EDITS[kind](edited, text) if isinstance(edited, Span) and not is_missing else None
                 diagnostic = diagnostic.with_edits(edit, is_safe=key == "safe edit")
         return diagnostic if "near" not in texts else _suggested(diagnostic, texts["near"].split(), facts)
 

@@ -1,8 +1,9 @@
-"""Parts of messages: suggestions for misspelt names, lists of names, and counts."""
+"""Parts of messages: suggestions for misspelt names, lists of names, counts, and shares in per cent."""
 
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from decimal import Decimal
 from difflib import get_close_matches
 from itertools import groupby
 
@@ -163,3 +164,27 @@ def listed(names: Iterable[str]) -> str:
 def plural(count: int, noun: str) -> str:
     """Returns a count with its noun, such as `1 value` or `2 values`."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def share_of(percent: str) -> str:
+    """Returns a number in per cent as a fraction with the same digits: `0.50` for `50`."""
+    return f"{Decimal(percent).scaleb(-2):f}"
+
+
+def percent_of(share: str) -> str:
+    """Returns a fraction in per cent with the same digits: `98.50` for `0.9850`, `100` for `1.00`."""
+    return f"{Decimal(share).scaleb(2):f}"
+
+
+PREFIXES = ("", "k", "M", "G", "T", "P", "E", "Z")
+
+
+def rounded(number: float, gap: str = "") -> str:
+    """Returns a number with three digits and, after `gap`, a prefix of SI.
+
+    >>> rounded(640), rounded(65_925), rounded(999_999), rounded(126_222_336), rounded(3.2e15, " ")
+    ('640', '65.9k', '1M', '126M', '3.2 P')"""
+    power = 0
+    while number >= 999.5 and power < len(PREFIXES) - 1:
+        number, power = number / 1000, power + 1
+    return f"{number:.3g}{gap}{PREFIXES[power]}"

@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 
-from archlang.diagnostics import Diagnostic
+from archlang.diagnostics import Diagnostic, ignore
 from archlang.diagnostics.effort import TooMuchWork, limited
 from archlang.elaborate.signature_check import check_signature
 from archlang.graph.graph import Graph
@@ -55,9 +55,7 @@ class Document:
     def diagnostics(self) -> tuple[Diagnostic, ...]:
         """All mistakes of the file, by place."""
         loader, resolved = self._loaded
-        mistakes = check_loaded(loader, resolved, self.bodies)
-        self.bodies.forget_if_many(self.resolved, resolved)
-        return mistakes
+        return check_loaded(loader, resolved, self.bodies)
 
     @property
     def program(self) -> Program:
@@ -92,7 +90,6 @@ class Document:
         with suppress(TooMuchWork), limited(MOST_STEPS):
             for declaration in self.resolved.own.values():
                 types |= self._types_of(declaration)
-        self.bodies.forget_others(self.resolved, self._loaded[1])
         return types
 
     def types_of(self, item: Item) -> Mapping[tuple[int, int], Type]:
@@ -102,14 +99,13 @@ class Document:
         if declaration is not None and declaration.item is item:
             with suppress(TooMuchWork), limited(MOST_STEPS):
                 types = self._types_of(declaration)
-        self.bodies.forget_if_many(self.resolved, self._loaded[1])
         return types
 
     def _types_of(self, declaration: Declaration) -> Mapping[tuple[int, int], Type]:
         if not isinstance(declaration.item, Definition) or not self._has_types:
             return {}
         place = declaration.item.span.start
-        types = self.bodies.types(declaration)
+        types = self.bodies.check(declaration, ignore)
         return {(place + start, place + end): kind for (start, end), kind in types.items()}
 
     @cached_property

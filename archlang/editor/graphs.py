@@ -14,7 +14,7 @@ from archlang.elaborate.elaborator import elaborate
 from archlang.graph.graph import Graph
 from archlang.plan.check import MOST_STEPS
 from archlang.plan.from_file import UnreadLine, plan_first_point
-from archlang.plan.model_graph import model_graph
+from archlang.plan.model_graphs import model_graph
 from archlang.plan.statics import model_sizes
 from archlang.syntax.tree import Choice, Definition, Recipe
 

@@ -61,9 +61,8 @@ def lengths(document: Document, offset: int) -> Collection[str]:
 def lengths_of(item: Definition | Extern, file: ResolvedFile) -> Collection[str]:
     """Returns the names of lengths in the signature of an item of a file."""
     declaration = Declaration(item, file)
-    binding = Binding(declaration, item.name_span, {}, lambda mistake: None, lambda call, target: None, generic=True)
-    inputs = item.signature.inputs
-    return {name for parameter in inputs for name in binding.sizes_by_axis(parameter, Axis.LENGTH)}
+    binding = Binding(declaration, item.name_span, {}, lambda mistake: None, generic=True)
+    return binding.named_sizes(Axis.LENGTH)
 
 
 def _hidden(item: Item, offset: int) -> Iterator[Span]:

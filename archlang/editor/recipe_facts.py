@@ -10,7 +10,7 @@ from archlang.editor.symbols import Item
 from archlang.graph.operations import LOSSES
 from archlang.names.resolve import ResolvedFile
 from archlang.plan.measures import RUN, RUN_METRICS, TRAIN, Measures
-from archlang.plan.planner import Planner
+from archlang.plan.planner import Planner, joined_recipe
 from archlang.syntax.tree import Call, Choice, Recipe, Row, StaticParameter, Table
 
 # The largest number of groups of a metric that are listed.
@@ -84,7 +84,7 @@ class RecipeFacts:
 
     @cached_property
     def _planners(self) -> tuple[Planner, ...]:
-        return tuple(Planner.of(recipe, self.file, _ignore) for recipe in self.recipes)
+        return tuple(Planner(joined_recipe(recipe, self.file, _ignore)) for recipe in self.recipes)
 
     @cached_property
     def _measures(self) -> tuple[Measures, ...]:
@@ -95,7 +95,7 @@ class RecipeFacts:
         """As `_measures`; of a task that refuses its statics, with their defaults, on which few names depend."""
         if self._measures:
             return self._measures
-        return _measures(Planner.of(_with_defaults(recipe), self.file, _ignore) for recipe in self.recipes)
+        return _measures(Planner(joined_recipe(_with_defaults(recipe), self.file, _ignore)) for recipe in self.recipes)
 
 
 def recipes_of(file: ResolvedFile, item: Recipe | Table | None) -> RecipeFacts:

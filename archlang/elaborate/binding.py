@@ -5,8 +5,8 @@ from dataclasses import dataclass, field, replace
 
 from archlang.diagnostics import Diagnostic, Report, ignore
 from archlang.elaborate import mistakes
-from archlang.elaborate.static_arguments import is_features_of_result, parameter_kind, static_value
-from archlang.names import static_mistakes
+from archlang.elaborate.static_arguments import configured, missing_static, parameter_kind, static_value
+from archlang.names import mistakes as name_mistakes
 from archlang.names.evaluate import Evaluator
 from archlang.names.resolve import Declaration
 from archlang.names.values import BlockValue, Bound, Data, Length, Unknown, Value, describe, show
@@ -36,16 +36,14 @@ LARGEST_FLOAT = 1e30
 class Binding:
     """One call of a block: its statics and sizes by name. Defaults of statics are computed when they are looked up.
 
-    `call` is the place of the call. `configure` settles the statics of a block in a static expression. `ambient` are
-    the sizes that a task sets. With `generic`, statics without a default are symbols; with `may_be_unknown`, sizes may
-    lack a value. `lengths` are the sizes that count positions. `family` is the type of `data`, one of `FEATURED`,
-    with its lengths. `arguments` are the types of the values of the call."""
+    `call` is the place of the call. `ambient` are the sizes that a task sets. With `generic`, statics without a default
+    are symbols; with `may_be_unknown`, sizes may lack a value. `lengths` are the sizes that count positions. `family`
+    is the type of `data`, one of `FEATURED`, with its lengths. `arguments` are the types of the values of the call."""
 
     declaration: Declaration
     call: Span
     statics: dict[str, Bound]
     report: Report
-    configure: Callable[[tree.Call, Declaration | BlockValue], Value]
     ambient: Mapping[str, Bound] = field(default_factory=dict)
     generic: bool = False
     may_be_unknown: bool = True
@@ -66,9 +64,12 @@ class Binding:
         file = self.declaration.file
         if not item.is_whole:
             self.report = ignore  # what a call may pass is unknown
-        self.evaluator = Evaluator(self.lookup, self.known, file, self.report, self.configure)
+        self.evaluator = Evaluator(self.lookup, self.known, file, self.report, self._configure)
         # The lengths of types may be computed from lengths; nothing else may.
-        self._of_lengths = Evaluator(self._bound, self.known, file, self.report, self.configure)
+        self._of_lengths = Evaluator(self._bound, self.known, file, self.report, self._configure)
+
+    def _configure(self, call: tree.Call, target: Declaration | BlockValue) -> Value:
+        return configured(target, call.statics, self.evaluator, self.report)
 
     def known(self) -> frozenset[str]:
         return frozenset(self.parameters) | frozenset(self.sizes) | frozenset(self.ambient)
@@ -98,17 +99,8 @@ class Binding:
         kind = parameter_kind(parameter, file)
         if self.generic:
             return Bound(Dim.of(parameter.name) if kind == "int" else Unknown(kind or ""), parameter.span)
-        if kind is not None or parameter.kind is None:
-            self.report(
-                static_mistakes.missing_static(
-                    self.call,
-                    parameter.name,
-                    kind or "static",
-                    self.declaration.name,
-                    parameter.span,
-                    is_features_of_result(self.declaration.item.signature, parameter.name),
-                )
-            )
+        if (mistake := missing_static(self.declaration, parameter, self.call)) is not None:
+            self.report(mistake)
         return Bound(None, None)
 
     @property
@@ -165,9 +157,9 @@ class Binding:
             possible = [unparse(item) for item in condition.right.items]
         names = [node for node in walk(condition) if isinstance(node, tree.Name)]
         if not facts and names:
-            return static_mistakes.unknown_static_name(names[0].span, names[0].text, self.known())
+            return name_mistakes.unknown_static_name(names[0].span, names[0].text, self.known())
         span = next((place for _, _, place in facts if place is not None), self.call)
-        return static_mistakes.where_violated(
+        return name_mistakes.where_violated(
             span, f"`{unparse(condition)}`", self.declaration.name, facts, condition.span, possible
         )
 
@@ -192,32 +184,20 @@ class Binding:
         """Binds the sizes that a parameter's type names to those of an argument. Returns whether the type matches, with
         any value of a computed size, which `match_computed` compares."""
         written = parameter.type
-        block = self.declaration.name
-        expected = unparse(written)
         dimensions = self.written_sizes(written)
         if dimensions is None:
             return False
-        name = written.name
-        if name == "data":
-            if actual.name not in FEATURED:
-                self._misfit(span, block, parameter, expected, actual)
-                return False
+        if written.name == "data":
             family = (actual.name, actual.dims[:-1])
-            if self.family is not None and self.family != family and not parameter.variadic:
-                self._misfit(span, block, parameter, expected, actual)
-                return False
-            if self.family is not None and self.family != family:
-                self._misfit(span, block, parameter, f"{self.family[0]}[…]", actual)
+            if actual.name not in FEATURED or self.family not in (None, family):
+                is_other = parameter.variadic and actual.name in FEATURED and self.family is not None
+                self._misfit(span, parameter, actual, f"{self.family[0]}[…]" if is_other and self.family else "")
                 return False
             self.family = family
-            if parameter.variadic:
-                return True
-            return self._match_size(dimensions[0], actual.dims[-1], span, Axis.FEATURE)
-        if _constructor(name, len(dimensions)) != actual.name:
-            self._misfit(span, block, parameter, expected, actual)
+            return parameter.variadic or self._match_size(dimensions[0], actual.dims[-1], span, Axis.FEATURE)
+        if _constructor(written.name, len(dimensions)) != actual.name:
+            self._misfit(span, parameter, actual)
             return False
-        if name == "prob":
-            dimensions = written.dimensions
         # The part of chunks is written by those that cut them only.
         fits = [
             self._match_size(size, actual_size, span, axis)
@@ -225,10 +205,12 @@ class Binding:
         ]
         return all(fits)
 
-    def _misfit(self, span: Span, block: str, parameter: tree.InputParameter, expected: str, actual: Type) -> None:
+    def _misfit(self, span: Span, parameter: tree.InputParameter, actual: Type, expected: str = "") -> None:
+        block = self.declaration.name
         if actual.name in ISOLATED and parameter.type.name not in ISOLATED:
             self.report(mistakes.address_is_no_data(span, f"`{block}`", actual))
         else:
+            expected = expected or unparse(parameter.type)
             self.report(mistakes.wrong_type(span, block, parameter.name, expected, actual, parameter.span))
 
     def _match_size(self, written: tree.Expression, actual: Dim, span: Span, axis: Axis) -> bool:
@@ -253,7 +235,6 @@ class Binding:
         return all(fits)
 
     def _agrees(self, written: tree.Expression, name: str, bound: Bound, actual: Dim, span: Span, axis: Axis) -> bool:
-        """Returns whether a size has the bound value, and reports another one."""
         if bound.value is None or isinstance(bound.value, Unknown) or bound.value == actual:
             return bound.value is not None
         if name not in self._disagreeing:
@@ -343,7 +324,7 @@ class Binding:
         if isinstance(written, tree.Call) and written.callee.text == "sum" and written.arguments and features:
             total = Dim.total(features)
             if total.is_unwieldy:
-                self.report(static_mistakes.size_too_large(self.call))
+                self.report(name_mistakes.size_too_large(self.call))
                 return None
             return total
         if isinstance(written, tree.Name) and len(written.parts) == 1 and self.lookup(written.text) is None:
@@ -360,7 +341,7 @@ class Binding:
         if isinstance(value, Dim):
             return value
         if value is not None and not isinstance(value, Unknown):
-            self.report(static_mistakes.wrong_kind(written.span, "a size", "int", describe(value), None))
+            self.report(name_mistakes.wrong_kind(written.span, "a size", "int", describe(value), None))
         return None
 
     def bind_size(self, name: str, bound: Bound, axis: Axis) -> None:
@@ -391,28 +372,38 @@ class Binding:
 
     def length_names(self, parameter: tree.InputParameter) -> tuple[str, ...]:
         """The names of a parameter's lengths in order, "" for a length that is a static or a number."""
-        written = self.written_sizes(parameter.type)
-        if parameter.variadic or parameter.type.name == "data" or written is None:
-            return ()
-        axes = CONSTRUCTORS[_constructor(parameter.type.name, len(written))]
-        own = self.sizes_by_axis(parameter, Axis.LENGTH)
-        lengths = [size for size, axis in zip(written, axes, strict=False) if axis is Axis.LENGTH]
-        return tuple(size.text if isinstance(size, tree.Name) and size.text in own else "" for size in lengths)
+        sizes = self._sizes_of(parameter)
+        return tuple(name for name, axis in sizes if axis is Axis.LENGTH)
 
     def sizes_by_axis(self, parameter: tree.InputParameter, axis: Axis) -> list[str]:
         """The names that a parameter's type gives to its sizes of one kind of axis."""
+        return [name for name, size_axis in self._sizes_of(parameter) if name and size_axis is axis]
+
+    def named_sizes(self, axis: Axis) -> dict[str, tree.InputParameter]:
+        """The names that the types of the inputs give to their sizes of one kind of axis, each with the first input."""
+        names: dict[str, tree.InputParameter] = {}
+        for parameter in self.declaration.item.signature.inputs:
+            for name in self.sizes_by_axis(parameter, axis):
+                names.setdefault(name, parameter)
+        return names
+
+    def bind_names(self) -> None:
+        """Binds the sizes that the inputs name, and that have no value, to symbols."""
+        for axis in (Axis.LENGTH, Axis.FEATURE):
+            for name, parameter in self.named_sizes(axis).items():
+                if name not in self.sizes and name not in self.ambient:
+                    self.bind_size(name, Bound(Dim.of(name), parameter.span), axis)
+
+    def _sizes_of(self, parameter: tree.InputParameter) -> list[tuple[str, Axis]]:
+        """The names of the sizes of a parameter's type, "" for one that is no name of its own, with their axes."""
         written = self.written_sizes(parameter.type)
         if parameter.variadic or written is None:
             return []
-        axes = (
-            (Axis.FEATURE,)
-            if parameter.type.name == "data"
-            else CONSTRUCTORS[_constructor(parameter.type.name, len(written))]
-        )
+        name = parameter.type.name
+        axes = (Axis.FEATURE,) if name == "data" else CONSTRUCTORS[_constructor(name, len(written))]
         return [
-            size.text
-            for size, size_axis in zip(written, axes, strict=False)
-            if size_axis is axis and isinstance(size, tree.Name) and size.text not in self.parameters
+            (size.text if isinstance(size, tree.Name) and size.text not in self.parameters else "", axis)
+            for size, axis in zip(written, axes, strict=False)
         ]
 
 

@@ -1,9 +1,9 @@
 """A call whose arguments match the inputs of its block: the type of its result, and its instance."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 
-from archlang.diagnostics import Diagnostic
+from archlang.diagnostics import Report
 from archlang.diagnostics.effort import is_check
 from archlang.elaborate import mistakes
 from archlang.elaborate.binding import LARGEST_FLOAT, LARGEST_SIZE, Binding
@@ -27,12 +27,12 @@ _WIDE = 4096
 class BoundCall:
     """A call whose arguments match the inputs of its block. `arguments` includes the defaults."""
 
-    report: Callable[[Diagnostic], None]
+    report: Report
     binding: Binding
     arguments: list[Flow]
 
-    def result(self, path: str, span: Span) -> tuple[Type | None, Instance | None]:
-        """Returns the type of the result, and the instance of the extern block at `path`; two None after a mistake."""
+    def result(self, path: str, span: Span) -> tuple[Type, Instance] | None:
+        """Returns the type of the result, and the instance of the extern block at `path`; None after a mistake."""
         item = self.binding.declaration.item
         assert isinstance(item, Extern)
         inputs = item.signature.inputs
@@ -40,19 +40,11 @@ class BoundCall:
         if inputs and inputs[-1].variadic:
             features = [size for value in self.arguments[len(inputs) - 1 :] if (size := value.type.feature) is not None]
         kind = None if item.signature.result is None else self.binding.type(item.signature.result, features)
-        if kind is None:
-            return None, None
-        statics = self._statics(item, span)
-        if statics is None:
-            return None, None
-        sizes = {
-            name: self.binding.sizes[name].value
-            for parameter in inputs
-            for name in self.binding.sizes_by_axis(parameter, Axis.FEATURE)
-        }
-        lengths = dict.fromkeys(
-            name for parameter in inputs for name in self.binding.sizes_by_axis(parameter, Axis.LENGTH)
-        )
+        statics = None if kind is None else self._statics(item, span)
+        if kind is None or statics is None:
+            return None
+        sizes = {name: self.binding.sizes[name].value for name in self.binding.named_sizes(Axis.FEATURE)}
+        lengths = self.binding.named_sizes(Axis.LENGTH)
         features_by_name = {name: size for name, size in sizes.items() if isinstance(size, Dim)}
         instance = Instance(
             path=path,
@@ -115,7 +107,6 @@ class BoundCall:
         )
 
     def _unknown(self, item: Extern) -> frozenset[str]:
-        """The unknown sizes that statics depend on."""
         values = [self.binding.statics[parameter.name].value for parameter in item.signature.statics]
         names = {name for value in values if isinstance(value, Dim) for name in value.names}
         if any(isinstance(value, Unknown) for value in values):
@@ -129,7 +120,6 @@ class BoundCall:
         return tuple(names[min(position, len(inputs) - 1)] for position in range(len(self.arguments)))
 
     def _caveats(self, item: Extern) -> tuple[str, ...]:
-        """The kinds of the caveats whose condition holds or is unknown."""
         truth = self.binding.evaluator.truth
         kinds = (caveat.kind for caveat in item.caveats if caveat.test is None or truth(caveat.test) is not False)
         return tuple(dict.fromkeys(kinds))

@@ -11,7 +11,7 @@ from archlang.elaborate.bound_call import BoundCall
 from archlang.elaborate.context import Context
 from archlang.elaborate.frame import Frame, InstancePaths
 from archlang.elaborate.region_builder import Flow
-from archlang.elaborate.static_arguments import missing_static
+from archlang.elaborate.static_arguments import configured, first_missing_static
 from archlang.graph import operations
 from archlang.graph.graph import Instance, Region
 from archlang.names import library
@@ -102,7 +102,7 @@ class Calls:
             if statics:
                 self._report(mistakes.instance_configured(callee.span, target.name, target.span))
             return target.block
-        return self._context.configure(target, statics, self._context.evaluator(frame))
+        return configured(target, statics, self._context.evaluator(frame), self._report)
 
     def apply(
         self,
@@ -113,18 +113,6 @@ class Calls:
         frame: Frame,
     ) -> Flow | None:
         """Applies what `callee` names to values with their places. Returns the result, None after a mistake."""
-        result = self._apply(callee, statics, values, span, frame)
-        self._context.observe(span, result)
-        return result
-
-    def _apply(
-        self,
-        callee: Name,
-        statics: Sequence[StaticArgument],
-        values: Sequence[tuple[Flow | None, Span]],
-        span: Span,
-        frame: Frame,
-    ) -> Flow | None:
         target = self.target(callee, frame, [None if value is None else value.type for value, _ in values])
         if target is None:
             return None
@@ -136,7 +124,7 @@ class Calls:
             self._context.is_whole = False
             return None
         if len(arguments) != len(values):
-            if (mistake := missing_static(block, span)) is not None:
+            if (mistake := first_missing_static(block, span)) is not None:
                 self._context.report(mistake)
             return None
         if not isinstance(block.declaration.item, Extern):
@@ -158,7 +146,11 @@ class Calls:
         equal call; None after a mistake."""
 
         def bind() -> tuple[Type, Instance] | None:
-            return self._bind_extern(block, arguments, callee, path, span)
+            call = self.bind(block, arguments, span)
+            if call is not None and gives_probabilities(block.declaration.item):
+                self._report(mistakes.halting_block_applied(callee.span, block.declaration.name))
+                return None
+            return None if call is None else call.result(path, span)
 
         key = _key_of_call(block, [value.type for value, _ in arguments], self._context.may_be_unknown)
         if key is None:
@@ -167,18 +159,6 @@ class Calls:
         before = self._context.reported
         with unlimited():  # the call costs the same, known or not
             return _known_calls.get(key, bind, lambda: self._context.reported == before)
-
-    def _bind_extern(
-        self, block: BlockValue, arguments: Sequence[tuple[Flow, Span]], callee: Name, path: str, span: Span
-    ) -> tuple[Type, Instance] | None:
-        call = self.bind(block, arguments, span)
-        if call is None:
-            return None
-        if gives_probabilities(block.declaration.item):
-            self._report(mistakes.halting_block_applied(callee.span, block.declaration.name))
-            return None
-        kind, instance = call.result(path, span)
-        return None if kind is None or instance is None else (kind, instance)
 
     def _apply_composed(
         self, declaration: Declaration, call: BoundCall, path: str, span: Span, frame: Frame
@@ -220,9 +200,9 @@ class Calls:
         variadic = bool(inputs) and inputs[-1].variadic
         if len(arguments) < required or (len(arguments) > len(inputs) and not variadic):
             expected = _expected(required, len(inputs), variadic)
-            written = _written(inputs)
+            missing = _written(inputs) if len(arguments) < len(inputs) else ()
             self._report(
-                mistakes.wrong_number_of_arguments(span, item.name, expected, len(arguments), written, item.name_span)
+                mistakes.wrong_number_of_arguments(span, item.name, expected, len(arguments), missing, item.name_span)
             )
             return None
         paired = _with_defaults(arguments, inputs)

@@ -1,24 +1,23 @@
 """What the parts of elaboration share: the mistakes, the calls being followed, the instances, and static values."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 
-from archlang.diagnostics import Diagnostic, Label
+from archlang.diagnostics import Diagnostic, Label, Report
 from archlang.diagnostics.effort import spend
 from archlang.elaborate import mistakes
 from archlang.elaborate.binding import Binding
 from archlang.elaborate.frame import Frame
-from archlang.elaborate.model_size import ModelSize
-from archlang.elaborate.region_builder import Flow, RegionBuilder
-from archlang.elaborate.static_arguments import settle
+from archlang.elaborate.region_builder import Flow, ModelSize, RegionBuilder
+from archlang.elaborate.static_arguments import configured
 from archlang.graph.graph import Instance
 from archlang.names.evaluate import Evaluator
 from archlang.names.mistakes import bound_twice
 from archlang.names.resolve import Declaration
 from archlang.names.values import BlockValue, Bound, InstanceValue, Unknown, Value
 from archlang.source import Span
-from archlang.syntax.tree import Assign, Call, Definition, Expression, Extern, StaticArgument
+from archlang.syntax.tree import Assign, Call, Definition, Expression, Extern
 from archlang.syntax.walk import walk
 from archlang.types import Dim, Type
 
@@ -40,11 +39,7 @@ class Context:
     themselves, by name."""
 
     def __init__(
-        self,
-        report: Callable[[Diagnostic], None],
-        may_be_unknown: bool,
-        observe: Observe | None = None,
-        every_branch: bool = False,
+        self, report: Report, may_be_unknown: bool, observe: Observe | None = None, every_branch: bool = False
     ) -> None:
         self._report = report
         self._every_branch = every_branch
@@ -137,28 +132,16 @@ class Context:
         spend(_CALL + len(item.signature.statics) + len(item.signature.inputs))
         spend(len(item.reads) if isinstance(item, Extern) else 0)
 
-        def configure(configured: Call, target: Declaration | BlockValue) -> Value:
-            return self.configure(target, configured.statics, binding.evaluator)
-
         def report(diagnostic: Diagnostic) -> None:
             self.report(_at_call(diagnostic, item, call))
 
-        binding = Binding(declaration, call, statics, report, configure, ambient, generic, self.may_be_unknown)
-        return binding
-
-    def configure(
-        self, target: Declaration | BlockValue, statics: Sequence[StaticArgument], evaluator: Evaluator
-    ) -> BlockValue:
-        """Returns a block with these statics settled."""
-        block = target if isinstance(target, BlockValue) else BlockValue(target)
-        spend(len(block.declaration.item.signature.statics))
-        return BlockValue(block.declaration, settle(block.declaration, block.settled, statics, evaluator, self.report))
+        return Binding(declaration, call, statics, report, ambient, generic, self.may_be_unknown)
 
     def evaluator(self, frame: Frame) -> Evaluator:
         """Returns the evaluator of static expressions that see the names of a frame."""
 
         def configure(call: Call, target: Declaration | BlockValue) -> Value:
-            return self.configure(target, call.statics, self.evaluator(frame))
+            return configured(target, call.statics, self.evaluator(frame), self.report)
 
         known = frame.binding.known
         return Evaluator(frame.lookup, known, frame.file, self.report, configure, self.takes_every_branch)

@@ -1,15 +1,14 @@
 """From a block or model with its statics to a typed graph."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
-from archlang.diagnostics import Diagnostic
+from archlang.diagnostics import Diagnostic, Report
 from archlang.elaborate import mistakes
 from archlang.elaborate.calls import Calls
 from archlang.elaborate.context import Context, Observe
 from archlang.elaborate.frame import Frame, InstancePaths
 from archlang.elaborate.loops import updated_names
-from archlang.elaborate.model_size import TooLarge
-from archlang.elaborate.region_builder import Flow
+from archlang.elaborate.region_builder import Flow, TooLarge
 from archlang.elaborate.statements import Statements
 from archlang.graph.graph import Graph
 from archlang.names import mistakes as name_mistakes
@@ -18,15 +17,13 @@ from archlang.names.resolve import Declaration
 from archlang.names.values import Bound
 from archlang.source import Span
 from archlang.syntax.tree import Assign, Definition, Experts, Halting, Name, Repeat, Scan, Stack
-from archlang.types import Axis, Dim, Type
+from archlang.types import Dim, Type
 
 
 class _Elaborator:
     """Elaborates one block or model, and the composed blocks that it calls."""
 
-    def __init__(
-        self, report: Callable[[Diagnostic], None], may_be_unknown: bool, observe: Observe | None, every_branch: bool
-    ) -> None:
+    def __init__(self, report: Report, may_be_unknown: bool, observe: Observe | None, every_branch: bool) -> None:
         self._context = Context(report, may_be_unknown, observe, every_branch)
         self._statements = Statements(self._context, Calls(self._context, self._body))
 
@@ -45,11 +42,7 @@ class _Elaborator:
         builder = self._context.new_region()
         frame = Frame(binding, builder, InstancePaths(""))
         types = []
-        for parameter in item.signature.inputs:
-            for axis in (Axis.LENGTH, Axis.FEATURE):
-                for name in binding.sizes_by_axis(parameter, axis):
-                    if name not in binding.sizes and name not in binding.ambient:
-                        binding.bind_size(name, Bound(Dim.of(name), parameter.span), axis)
+        binding.bind_names()
         for parameter in item.signature.inputs:
             if parameter.type.name == "data":
                 binding.family = ("seq", (Dim.of("n"),))
@@ -116,7 +109,7 @@ def elaborate(
     statics: Mapping[str, Bound],
     ambient: Mapping[str, Bound],
     span: Span,
-    report: Callable[[Diagnostic], None],
+    report: Report,
     generic: bool = False,
     may_be_unknown: bool = False,
     observe: Observe | None = None,

@@ -65,25 +65,28 @@ class Expressions:
                     place = Span(expression.span.source, inside[0].start, inside[-1].end)
                     self._report(mistakes.input_in_brackets(expression.span, callee.text, place, required))
                 elif len(callee.parts) > 1 and isinstance(frame.find(callee.parts[0])[1], Flow):
-                    self._report(name_mistakes.size_of_value(callee.span, callee.text))
+                    self._report(name_mistakes.size_of_value(callee.span, callee.parts[0], ".".join(callee.parts[1:])))
                 elif _is_list(frame.binding.lookup(callee.text)):
                     self._report(mistakes.static_indexed(expression.span, callee.text))
                 else:
-                    self._report(mistakes.not_applied(expression.span, callee.text, _takes_inputs(callee, frame)))
+                    place = Span(expression.span.source, expression.span.end, expression.span.end)
+                    end = None if _takes_inputs(callee, frame) else place
+                    self._report(mistakes.not_applied(expression.span, callee.text, end))
                 return None
             case Call(callee=callee, statics=statics, arguments=arguments):
-                if self._is_block_among(arguments or (), callee, statics, frame, is_piped=False):
+                if self._is_block_among(expression, frame, is_piped=False):
                     return None
                 values = [(self._argument(argument, callee, frame), argument.span) for argument in arguments or ()]
                 return self._calls.apply(callee, statics, values, expression.span, frame)
             case Pipe(value=value, stage=stage):
                 first = (self.value(value, frame), value.span)
-                if isinstance(stage, Name):
-                    return self._calls.apply(stage, (), [first], stage.span, frame)
-                if self._is_block_among(stage.arguments or (), stage.callee, stage.statics, frame, is_piped=True):
+                call = stage if isinstance(stage, Call) else Call(callee=stage, span=stage.span)
+                if self._is_block_among(call, frame, is_piped=True):
                     return None
-                rest = [(self.value(argument, frame), argument.span) for argument in stage.arguments or ()]
-                return self._calls.apply(stage.callee, stage.statics, [first, *rest], stage.span, frame)
+                rest = [(self.value(argument, frame), argument.span) for argument in call.arguments or ()]
+                result = self._calls.apply(call.callee, call.statics, [first, *rest], stage.span, frame)
+                self._context.observe(stage.span, result)
+                return result
             case Unary(operator="-", operand=operand):
                 negated = self.value(operand, frame)
                 if negated is None or not self._data(negated, operand.span, "negation"):
@@ -107,22 +110,15 @@ class Expressions:
             self._report(mistakes.static_as_value(expression.span, describe(static)))
         return None
 
-    def _is_block_among(
-        self,
-        inputs: Sequence[Expression],
-        callee: Name,
-        statics: Sequence[StaticArgument],
-        frame: Frame,
-        *,
-        is_piped: bool,
-    ) -> bool:
+    def _is_block_among(self, call: Call, frame: Frame, *, is_piped: bool) -> bool:
         """Returns whether one of the inputs of a call is a block that a static without a value takes; reports it."""
+        inputs = call.arguments or ()
         blocks = [each for each in inputs if isinstance(each, Name) and _is_block(each, frame)]
-        required = _required(callee, statics, frame)
+        required = _required(call.callee, call.statics, frame)
         if len(blocks) != 1 or len(required) != 1 or required[0].kind != "block":
             return False
         is_only = is_piped and len(inputs) == 1
-        self._report(mistakes.block_among_inputs(callee.span, blocks[0].span, required[0].name, is_only))
+        self._report(mistakes.block_among_inputs(call.callee.span, blocks[0].span, required[0].name, is_only))
         return True
 
     def _argument(self, argument: Expression, callee: Name, frame: Frame) -> Flow | None:
@@ -133,7 +129,7 @@ class Expressions:
     def _name(self, name: Name, frame: Frame) -> Flow | None:
         is_bound, value = frame.find(name.text)
         if isinstance(value, InstanceValue):
-            self._report(mistakes.not_applied(name.span, name.text))
+            self._report(mistakes.not_applied(name.span, name.text, None))
             return None
         if is_bound:
             return value
@@ -203,7 +199,6 @@ def _is_list(bound: object) -> bool:
 
 
 def _takes_inputs(callee: Name, frame: Frame) -> bool:
-    """Returns whether a block takes inputs, as far as its declaration is known."""
     declaration = frame.file.find(callee.text)
     return declaration is None or bool(declaration.item.signature.inputs)
 

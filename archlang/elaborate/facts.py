@@ -1,8 +1,8 @@
 """Evaluates the clauses `costs`, `maps`, `records` and `cuts` of a signature."""
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection, Iterable
 
-from archlang.diagnostics import Diagnostic
+from archlang.diagnostics import Report, ignore
 from archlang.elaborate import mistakes
 from archlang.elaborate.binding import Binding
 from archlang.graph.facts import POSITIONS, QUANTITIES, RECORDS, Costs, LinearMap, Record
@@ -24,17 +24,15 @@ class Facts:
 
     A fact that depends on an unknown size, or on a mistake, is unknown."""
 
-    def __init__(
-        self, binding: Binding, item: Extern, report: Callable[[Diagnostic], None] = lambda diagnostic: None
-    ) -> None:
+    def __init__(self, binding: Binding, item: Extern, report: Report = ignore) -> None:
         self._binding = binding
         self._item = item
         self._report = report
         self._inputs = [parameter.name for parameter in item.signature.inputs]
         self._sizes = {size.name or "": size.value for size in item.sizes}
         file = binding.declaration.file
-        self._evaluator = Evaluator(self._lookup, self._names, file, report, lambda call, target: None)
-        self._of_lengths = Evaluator(self._lookup_length, self._names, file, report, lambda call, target: None)
+        self._evaluator = Evaluator(self._lookup, self._names, file, report)
+        self._of_lengths = Evaluator(self._lookup_length, self._names, file, report)
 
     def costs(self) -> Costs:
         """The costs, as polynomials over the names of the lengths."""
@@ -84,11 +82,11 @@ class Facts:
                 continue  # lengths are allowed in some costs only
             self._check_number(self._evaluator_of(cost.quantity), cost.value, 0, cost.test)
             if item.pure and cost.quantity == "parameters":
-                self._report(mistakes.pure_with_weights(cost.span, item.name, item.pure_span or item.name_span))
+                self._report(mistakes.pure_with_weights(cost.span, item.name, item.pure_span))
         for maps in item.maps:
             self._check_number(self._evaluator, maps.width, 1, maps.test)
             if item.pure:
-                self._report(mistakes.pure_with_weights(maps.span, item.name, item.pure_span or item.name_span))
+                self._report(mistakes.pure_with_weights(maps.span, item.name, item.pure_span))
             for name in maps.names:
                 self._check_input(name.span, name.input)
                 self._check_type(name.span, name.input, ("seq", "vec", "data"))

@@ -7,14 +7,13 @@ from dataclasses import replace
 from archlang.diagnostics import Diagnostic
 from archlang.elaborate.binding import Binding
 from archlang.elaborate.facts import Facts
-from archlang.elaborate.static_arguments import parameter_kind
+from archlang.elaborate.static_arguments import evaluated, parameter_kind
 from archlang.graph.facts import UNKNOWN
 from archlang.graph.graph import Graph, Instance
 from archlang.names import library
 from archlang.names.resolve import Declaration, prelude
 from archlang.names.values import MISFIT, BlockValue, Bound, InstanceValue, Unknown, Value, coerce
 from archlang.syntax.tree import Extern
-from archlang.types import Dim
 from archlang.types.statics import InstanceOf, StaticValue
 
 
@@ -37,7 +36,7 @@ def _checked(instance: Instance, graph: Graph) -> Instance:
     assert isinstance(item, Extern)
     problems: list[Diagnostic] = []
     binding = Binding(
-        declaration, item.name_span, _statics(instance, graph), problems.append, lambda call, target: None,
+        declaration, item.name_span, _statics(instance, graph), problems.append,
         sizes={name: Bound(size, None) for name, size in instance.features.items()}, lengths=set(instance.lengths),
     )  # fmt: skip
     for name, bound in _statics(instance, graph).items():
@@ -78,10 +77,6 @@ def _value(value: StaticValue, graph: Graph) -> Value:
                 return Unknown("block")
             block = BlockValue(declaration, _statics(named, graph))
             return InstanceValue(path, block, path, declaration.span, dict(named.features))
-        case bool():
-            return value
-        case int():
-            return Dim.of(value)
         case tuple():
             return tuple(_value(item, graph) for item in value)
-    return value
+    return evaluated(value, "file")

@@ -1,7 +1,8 @@
 """The four loops: their states, their bodies as regions, and the values of their states afterwards."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
+from archlang.diagnostics import Diagnostic
 from archlang.diagnostics.names import meant_names
 from archlang.elaborate import mistakes
 from archlang.elaborate.calls import Calls, gives_probabilities
@@ -10,7 +11,7 @@ from archlang.elaborate.expressions import Expressions
 from archlang.elaborate.frame import Frame, InstancePaths
 from archlang.elaborate.region_builder import Flow, RegionBuilder, named
 from archlang.graph import operations
-from archlang.graph.graph import NUMBER, Region
+from archlang.graph.graph import NUMBER
 from archlang.graph.growth import Growth, own_length
 from archlang.names import mistakes as name_mistakes
 from archlang.names.values import InstanceValue, Unknown, describe
@@ -19,9 +20,9 @@ from archlang.syntax.tree import (
     Assign,
     Body,
     Call,
-    Definition,
     Experts,
     Expression,
+    Extern,
     Halting,
     If,
     Let,
@@ -38,6 +39,7 @@ from archlang.types import Dim, Type
 MOST_STEPS_OF_A_LOOP = 10_000
 # The result of a block that draws the number of steps of a loop.
 ONE_NUMBER = Type("seq", (Dim.of(1), Dim.of(1)))
+_Loop = Repeat | Stack | Halting | Scan | Experts
 
 
 class Loops:
@@ -56,21 +58,16 @@ class Loops:
         self._expressions = expressions
         self._run = run
 
-    # repeat and stack
-
     def repeat(self, statement: Repeat | Stack, frame: Frame) -> None:
         """Elaborates `repeat` and `stack`."""
-        word = "repeat" if isinstance(statement, Repeat) else "stack"
-        emits = statement.target is not None
-        draws = isinstance(statement, Repeat) and statement.drawn is not None
-        count = self._count(statement.count, word, frame, least=int(draws))
-        if emits and count == 0:
-            self._report(mistakes.nothing_emitted(statement.count.span, statement.target or "", word))
-        truncated = statement.truncated if isinstance(statement, Repeat) else None
+        word, by, truncated = "stack", None, None
+        if isinstance(statement, Repeat):
+            word, by, truncated = "repeat", statement.drawn, statement.truncated
+        count = self._steps(statement, word, frame, least=int(by is not None))
         gradient_steps = None if truncated is None else self._count(truncated, "truncated", frame)
         if truncated is not None and gradient_steps == 0:
             self._report(mistakes.no_gradient_steps(truncated.span))
-        drawn = self._drawn(statement.drawn, frame) if isinstance(statement, Repeat) and statement.drawn else ""
+        drawn = None if by is None else self._drawn(by, frame)
         states = updated_names(statement.body)
         paths, stack_path = frame.paths, ""
         if isinstance(statement, Stack):
@@ -81,159 +78,119 @@ class Loops:
         with self._context.size.inside_loop(count, _head(statement)):
             self._run(statement.body.statements, inner)
         emission = self._emission(statement, inner)
-        if not states and not _binds_again(statement.body, frame):
+        if not states and not any(frame.binding_span(name) is not None for name in _bound_names(statement.body)):
             self._report(name_mistakes.loop_without_state(_head(statement), f"`{word}`"))
             # A name of the body that is read after the loop is meant to be a state.
             frame.names.update(dict.fromkeys(_bound_names(statement.body) - set(frame.names)))
-        region = self._close(inner, tuple(states)) if states and len(initial) == len(states) else None
+        steps, emits = 1 if count is None else count, statement.target is not None
+        operation: operations.Loop = operations.Repeat(steps, gradient_steps, emits, drawn or "")
+        if stack_path:
+            operation = operations.Stack(steps, stack_path, emits)
+        values = _results(inner, states, emission, emits)
         flows = None
-        if region is not None and (emission is not None or not emits):
-            steps = int(emits) if not count and emits else 1 if count is None else count
-            types = [flow.type for flow in initial]
-            if emission is not None:
-                region = inner.builder.finish((*region.results, inner.builder.local_id(emission)))
-                types.append(emission.type)
-            operation: operations.Loop = operations.Repeat(steps, gradient_steps, emits, drawn)
-            if stack_path:
-                operation = operations.Stack(steps, stack_path, emits)
-            flows = self._add(operation, initial, types, statement.span, inner, region)
-        self._leave(frame, tuple(states), flows)
-        self._bind_target(statement, frame, flows)
+        if states and len(initial) == len(states) and values is not None:
+            types = [flow.type for flow in initial] + [value.type for value in values[len(states) :]]
+            flows = self._add(operation, initial, types, statement, inner, values)
+        self._leave(statement, frame, states, flows)
 
-    def _bind_target(
-        self, statement: Repeat | Stack | Halting | Scan, frame: Frame, flows: Sequence[Flow] | None
-    ) -> None:
-        """Binds the name of what a loop emits, if it has one. `flows` is None after a mistake in the loop."""
-        if statement.target is not None and self._context.declare(
-            frame, statement.target, statement.target_span or statement.span
-        ):
-            frame.names[statement.target] = None if flows is None else named(flows[-1], statement.target)
-            self._context.observe(statement.target_span or statement.span, frame.names[statement.target])
+    def _drawn(self, by: Name | Call, frame: Frame) -> str | None:
+        """Returns the path of the instance that draws the number of steps of a loop; None after a mistake."""
+        return self._instance(
+            by, [], frame, mistakes.draws_no_number,
+            may_be=lambda item: not item.signature.inputs, is_result=lambda kind: kind == ONE_NUMBER,
+        )  # fmt: skip
 
-    def _drawn(self, by: Name | Call, frame: Frame) -> str:
-        """Returns the path of the instance that draws the number of steps of a loop; "" after a mistake."""
-        callee = by.callee if isinstance(by, Call) else by
+    def _instance(
+        self,
+        by: Name | Call,
+        arguments: Sequence[tuple[Flow | None, Span]],
+        frame: Frame,
+        mistake: Callable[[Span, str], Diagnostic],
+        may_be: Callable[[Extern], bool],
+        is_result: Callable[[Type], bool],
+    ) -> str | None:
+        """Returns the path of the instance of an extern block that a loop applies by itself, such as the one that it
+        halts by; None after a mistake. `mistake` is that of another block."""
+        callee, statics = (by.callee, by.statics) if isinstance(by, Call) else (by, ())
         target = self._calls.target(callee, frame)
         if target is None:
-            return ""
+            return None
         shared = target if isinstance(target, InstanceValue) else None
-        block = self._calls.settled(target, by.statics if isinstance(by, Call) else (), callee, frame)
+        block = self._calls.settled(target, statics, callee, frame)
         item = block.declaration.item
-        if isinstance(item, Definition) or item.signature.inputs:
-            self._report(mistakes.draws_no_number(by.span, item.name))
-            return ""
+        if not isinstance(item, Extern) or not may_be(item):
+            self._report(mistake(by.span, item.name))
+            return None
+        inputs = [(value, place) for value, place in arguments if value is not None]
+        if len(inputs) < len(arguments):
+            return None
         path = shared.path if shared else frame.paths.unused(callee.parts[-1])
-        call = self._calls.bind(block, [], by.span)
-        kind, instance = (None, None) if call is None else call.result(path, by.span)
-        if kind is None or instance is None:
-            return ""
-        if kind != ONE_NUMBER:
-            self._report(mistakes.draws_no_number(by.span, item.name))
-            return ""
-        return path if self._calls.register(instance, shared) else ""
+        call = self._calls.bind(block, inputs, by.span)
+        result = None if call is None else call.result(path, by.span)
+        if result is None:
+            return None
+        kind, instance = result
+        if not is_result(kind):
+            self._report(mistake(by.span, item.name))
+            return None
+        return path if self._calls.register(instance, shared) else None
+
+    def _steps(self, statement: Repeat | Stack | Halting, word: str, frame: Frame, least: int = 0) -> int | None:
+        """Returns the number of steps of a loop, at least one if it emits; None if it is unknown."""
+        count = self._count(statement.count, word, frame, least)
+        if statement.target is not None and count == 0:
+            self._report(mistakes.nothing_emitted(statement.count.span, statement.target, word))
+            return 1
+        return count
 
     def _count(self, expression: Expression, word: str, frame: Frame, least: int = 0) -> int | None:
         value = self._context.evaluator(frame).value(expression, "int")
-        if isinstance(value, Unknown):
+        number = value.constant if isinstance(value, Dim) else None
+        if value is not None and (isinstance(value, Unknown) or (isinstance(value, Dim) and number is None)):
             self._context.require_known(expression, frame)
-        if value is None or isinstance(value, Unknown):
+        elif value is not None and (number is None or not least <= number <= MOST_STEPS_OF_A_LOOP):
+            self._report(name_mistakes.bad_count(expression.span, word, describe(value), least))
             return None
-        if isinstance(value, Dim):
-            number = value.constant
-            if number is None:
-                self._context.require_known(expression, frame)
-            if number is None or least <= number <= MOST_STEPS_OF_A_LOOP:
-                return number
-        self._report(name_mistakes.bad_count(expression.span, word, describe(value), least))
-        return None
-
-    # repeat halting
+        return number
 
     def halting(self, statement: Halting, frame: Frame) -> None:
         """Elaborates `repeat … halting`."""
-        limit = self._count(statement.count, "repeat", frame)
-        emits = statement.target is not None
-        if emits and limit == 0:
-            self._report(mistakes.nothing_emitted(statement.count.span, statement.target or "", "repeat"))
+        limit = self._steps(statement, "repeat", frame)
         if statement.truncated is not None:
             self._report(mistakes.truncated_halting(statement.truncated.span))
         states = updated_names(statement.body)
         halted, mixture = statement.state, statement.mixture
+        mixture_span = statement.mixture_span or statement.span
         if mixture in states:
-            bound = statement.mixture_span or statement.span
-            self._report(name_mistakes.update_of_mixture(states.pop(mixture), mixture, halted, bound))
+            self._report(name_mistakes.update_of_mixture(states.pop(mixture), mixture, halted, mixture_span))
         if halted not in states and halted not in _bound_names(statement.body):
             if frame.find(halted)[0]:
                 self._report(name_mistakes.state_not_updated(statement.state_span, halted, "halting state", states))
             else:
                 self._report(name_mistakes.update_of_unbound(statement.state_span, halted, frame.visible()))
         inner, initial = self._enter(frame, "halting", statement.span, states, frame.paths)
-        self._context.observe(statement.state_span, frame.find(halted)[1])
-        self._declare_mixture(statement, inner)
+        before = frame.find(halted)[1]
+        self._context.observe(statement.state_span, before)
+        inner.mixture = mixture
+        if mixture is not None:
+            state = inner.names.get(halted)
+            self._add_input(inner, mixture, mixture_span, state.type if isinstance(state, Flow) else None)
         with self._context.size.inside_loop(limit, _head(statement)):
             self._run(statement.body.statements, inner)
-        emission = self._emission(statement, inner)
-        _, before = frame.find(halted)
+        emission, emits = self._emission(statement, inner), statement.target is not None
         state = before if isinstance(before, Flow) and halted in states else None
-        path = self._halting_instance(statement, state, frame)
-        usable = len(initial) == len(states) and halted in states and path is not None
-        region = self._close(inner, tuple(states)) if usable else None
+        path = self._instance(
+            statement.by, [(state, statement.state_span)], frame, mistakes.not_halting,
+            may_be=gives_probabilities, is_result=lambda kind: kind.name in ("prob", "probs"),
+        )  # fmt: skip
+        values = _results(inner, states, emission, emits)
         flows = None
-        if region is not None and path is not None and (emission is not None or not emits):
-            types = [flow.type for flow in initial]
-            if emission is not None:
-                region = inner.builder.finish((*region.results, inner.builder.local_id(emission)))
-                types.append(emission.type)
-            operation = operations.Halting(
-                limit or int(emits or limit is None), path, tuple(states).index(halted), mixture is not None, emits
-            )
-            flows = self._add(operation, initial, types, statement.span, inner, region)
-        self._leave(frame, tuple(states), flows)
-        self._bind_target(statement, frame, flows)
-
-    def _declare_mixture(self, statement: Halting, inner: Frame) -> None:
-        """Binds the name of the mixture in the body, if the statement has one."""
-        inner.mixture = statement.mixture
-        if statement.mixture is None:
-            return
-        if self._context.declare(inner, statement.mixture, statement.mixture_span or statement.span):
-            state = inner.names.get(statement.state)
-            inner.names[statement.mixture] = (
-                inner.builder.add_input(state.type, statement.mixture, statement.state_span)
-                if isinstance(state, Flow)
-                else None
-            )
-            self._context.observe(statement.mixture_span or statement.span, inner.names[statement.mixture])
-
-    def _halting_instance(self, statement: Halting, state: Flow | None, frame: Frame) -> str | None:
-        """Returns the path of the instance that a loop halts by: its result must be halting probabilities of the
-        state. Returns None after a mistake."""
-        callee = statement.by.callee if isinstance(statement.by, Call) else statement.by
-        target = self._calls.target(callee, frame)
-        if target is None:
-            return None
-        statics = statement.by.statics if isinstance(statement.by, Call) else ()
-        shared = target if isinstance(target, InstanceValue) else None
-        block = self._calls.settled(target, statics, callee, frame)
-        item = block.declaration.item
-        if isinstance(item, Definition) or not gives_probabilities(item):
-            self._report(mistakes.not_halting(statement.by.span, item.name))
-            return None
-        if state is None:
-            return None
-        path = shared.path if shared else frame.paths.unused(callee.parts[-1])
-        call = self._calls.bind(block, [(state, statement.state_span)], statement.by.span)
-        if call is None:
-            return None
-        kind, instance = call.result(path, statement.by.span)
-        if kind is None or instance is None:
-            return None
-        if kind.name not in ("prob", "probs"):
-            self._report(mistakes.not_halting(statement.by.span, item.name))
-            return None
-        return path if self._calls.register(instance, shared) else None
-
-    # scan
+        if len(initial) == len(states) and halted in states and path is not None and values is not None:
+            steps, index = 1 if limit is None else limit, tuple(states).index(halted)
+            operation = operations.Halting(steps, path, index, mixture is not None, emits)
+            types = [flow.type for flow in initial] + [value.type for value in values[len(states) :]]
+            flows = self._add(operation, initial, types, statement, inner, values)
+        self._leave(statement, frame, states, flows)
 
     def scan(self, statement: Scan, frame: Frame) -> None:
         """Elaborates `scan`."""
@@ -260,11 +217,7 @@ class Loops:
                 missing = [name for name in carried if name not in updates]
                 self._report(name_mistakes.not_carried(span, state, _head(statement), missing))
                 updates |= dict.fromkeys(meant_names(state, missing), span)
-        if self._context.declare(inner, statement.variable, statement.variable_span):
-            inner.names[statement.variable] = (
-                None if part is None else inner.builder.add_input(part, statement.variable, statement.variable_span)
-            )
-            self._context.observe(statement.variable_span, inner.names[statement.variable])
+        self._add_input(inner, statement.variable, statement.variable_span, part)
         before = self._before(statement, part, inner)
         # A state that the body binds, as in `m = m + c`, is reported there.
         updates |= {name: span for name, span in carried.items() if name in _bound_names(statement.body)}
@@ -274,24 +227,18 @@ class Loops:
         gradient_steps = None
         if statement.truncated is not None:
             gradient_steps = self._count(statement.truncated, "truncated", frame, least=1)
-        result = self._emission(statement, inner, part)
-        flows: tuple[Flow, ...] | None = None
-        region = self._close(inner, tuple(carried)) if parts is not None and len(initial) == len(carried) else None
         emits = statement.target is not None
-        if region is not None and parts is not None and (result is not None or not emits):
+        values = _results(inner, carried, self._emission(statement, inner, part), emits)
+        flows: tuple[Flow, ...] | None = None
+        if parts is not None and len(initial) == len(carried) and values is not None:
             chunk = part.lengths[0] if part is not None and part.lengths else None
-            types = self._grown(dict(zip(carried, initial, strict=True)), updates, parts.type.dims[0], chunk, inner)
-            results = region.results
-            if emits and result is not None:
-                results = (*results, inner.builder.local_id(result))
-                assert result.type.feature is not None
-                types.append(Type("seq", (parts.type.dims[0], result.type.feature)))
-            region = inner.builder.finish(results)
+            length = parts.type.dims[0]
+            types = self._grown(dict(zip(carried, initial, strict=True)), updates, length, chunk, inner)
+            types += [Type("seq", (length, value.type.dims[-1])) for value in values[len(carried) :]]
             operation = operations.Scan(len(carried), emits, gradient_steps, before)
-            flows = self._add(operation, [parts, *initial], types, statement.span, inner, region)
+            flows = self._add(operation, [parts, *initial], types, statement, inner, values)
         is_kept = flows is None or self._keep_types(carried, flows, frame)
-        self._leave(frame, tuple(carried), flows[: len(carried)] if flows is not None and is_kept else None)
-        self._bind_target(statement, frame, flows)
+        self._leave(statement, frame, carried, flows, is_kept)
 
     def _keep_types(self, carried: Mapping[str, Span], flows: Sequence[Flow], frame: Frame) -> bool:
         """Returns whether the states of the loop around a scan still have their types after it, which a state that has
@@ -321,14 +268,13 @@ class Loops:
                 growth = Growth.of(length, last.type.lengths[0], chunk)
                 if growth is None or growth.each.names & self._lengths(inner):
                     state = Type("seq", (length, *kind.dims[1:]))
-                    self._report(mistakes.no_growth(last.span, name, state, last.type))
+                    self._report(mistakes.no_growth(last.span, name, state, last.type, state == last.type))
                 else:
                     kind = Type("seq", (kind.lengths[0] + growth.total(scanned, chunk), *kind.dims[1:]))
             types.append(kind)
         return types
 
     def _lengths(self, frame: Frame) -> set[str]:
-        """The names of the lengths of a definition's inputs."""
         binding = frame.binding
         values = [binding.sizes[name].value for name in binding.lengths if name in binding.sizes]
         return {name for value in values if isinstance(value, Dim) for name in value.names}
@@ -341,13 +287,8 @@ class Loops:
         reach: int | None = 0
         if statement.reach is not None:
             reach = self._count(statement.reach, "after", inner, least=1)
-        span = statement.before_span or statement.span
-        if self._context.declare(inner, statement.before, span):
-            inner.names[statement.before] = None
-            if part is not None:
-                kind = Type("seq", (self._own_length(statement.before), part.dims[-1]))
-                inner.names[statement.before] = inner.builder.add_input(kind, statement.before, span)
-                self._context.observe(span, inner.names[statement.before])
+        kind = None if part is None else Type("seq", (self._own_length(statement.before), part.dims[-1]))
+        self._add_input(inner, statement.before, statement.before_span or statement.span, kind)
         return 1 if reach is None else reach
 
     def _own_length(self, name: str) -> Dim:
@@ -390,8 +331,6 @@ class Loops:
         inner.growing = lengths
         return initial
 
-    # experts
-
     def experts(self, statement: Experts, frame: Frame) -> None:
         """Elaborates `experts`."""
         values, weights = self._expressions.value(statement.over, frame), self._expressions.value(statement.by, frame)
@@ -407,11 +346,7 @@ class Loops:
         self._context.size.add_stack(path, _head(statement), count)
         inner = self._loop_frame(frame, "experts", statement.span, InstancePaths(f"{path}.*."))
         part = None if values is None else Type("vec", values.type.dims[-1:])
-        if self._context.declare(inner, statement.variable, statement.variable_span):
-            inner.names[statement.variable] = (
-                None if part is None else inner.builder.add_input(part, statement.variable, statement.variable_span)
-            )
-            self._context.observe(statement.variable_span, inner.names[statement.variable])
+        self._add_input(inner, statement.variable, statement.variable_span, part)
         updates = updated_names(statement.body)
         updates.pop(statement.variable, None)
         for name, span in updates.items():
@@ -420,53 +355,27 @@ class Loops:
         with self._context.size.inside_loop(count, _head(statement)):
             self._run(statement.body.statements, inner)
         result = self._emission(statement, inner, part)
-        flow: Flow | None = None
+        flows = None
         if result is not None and values is not None and weights is not None and not updates:
-            region = inner.builder.finish([inner.builder.local_id(result)])
-            for node in region.walk():
+            kind = Type(values.type.name, (*values.type.dims[:-1], *result.type.dims))
+            operation = operations.Experts(1 if count is None else count, path)
+            flows = self._add(operation, [values, weights], [kind], statement, inner, [result])
+            for node in inner.builder.finish(()).walk():
                 if isinstance(node.operation, operations.Loss | operations.Halting):
                     place = node.span or statement.span
                     self._report(mistakes.cost_in_experts(place, node.operation.mnemonic, _head(statement)))
-            kind = Type(values.type.name, (*values.type.dims[:-1], *result.type.dims))
-            operation = operations.Experts(1 if count is None else count, path)
-            (flow,) = self._add(operation, [values, weights], [kind], statement.span, inner, region)
-        if self._context.declare(frame, statement.target, statement.target_span):
-            frame.names[statement.target] = named(flow, statement.target)
-            self._context.observe(statement.target_span, flow)
-
-    def _emission(
-        self, statement: Repeat | Stack | Halting | Scan | Experts, inner: Frame, part: Type | None = None
-    ) -> Flow | None:
-        """Returns what a step of a loop emits; None if that is nothing, and after a mistake. What a scan emits has the
-        positions of a part."""
-        if inner.emitted is None:
-            if statement.target is not None:
-                place, states = statement.target_span or statement.span, updated_names(statement.body)
-                self._report(name_mistakes.emit_missing(place, statement.target, states))
-            return None
-        result, span = inner.emitted
-        if isinstance(statement, Repeat | Stack | Halting):
-            if result is not None and result.type.name in ("chunks", "number"):
-                self._report(mistakes.emitted_no_tensor(span, result.type))
-                return None
-            counts = (
-                [name for length in result.type.lengths for name in length.names if ".count" in name] if result else []
-            )
-            if result is not None and counts:
-                self._report(mistakes.emitted_length_unknown(span, result.type, counts[0]))
-                return None
-            return result if statement.target is not None else None
-        if result is None or part is None:
-            return None
-        if result.type.name != part.name or result.type.lengths != part.lengths:
-            self._report(mistakes.emitted_off_axis(span, result.type, part))
-            return None
-        return result
+        self._leave(statement, frame, (), flows)
 
     # Every loop
 
     def _loop_frame(self, frame: Frame, word: str, span: Span, paths: InstancePaths) -> Frame:
         return Frame(frame.binding, RegionBuilder(self._context.size, frame.builder), paths, frame, word, span)
+
+    def _add_input(self, inner: Frame, name: str, span: Span, kind: Type | None) -> None:
+        """Binds a name in a body to an input of its region; to an unknown value if `kind` is None."""
+        if self._context.declare(inner, name, span):
+            inner.names[name] = None if kind is None else inner.builder.add_input(kind, name, span)
+            self._context.observe(span, inner.names[name])
 
     def _enter(
         self, frame: Frame, word: str, span: Span, states: Mapping[str, Span], paths: InstancePaths
@@ -481,52 +390,81 @@ class Loops:
                 self._report(mistakes.no_state(update, name, value.type, word))
             elif isinstance(value, Flow):
                 initial[name] = value
-            elif is_bound and value is not None:
-                self._report(name_mistakes.update_of_unbound(update, name, ()))
-            elif not is_bound:
-                self._report(name_mistakes.update_of_unbound(update, name, frame.visible()))
+            elif value is not None or not is_bound:
+                self._report(name_mistakes.update_of_unbound(update, name, () if is_bound else frame.visible()))
             inner.names[name] = None
         for name, value in initial.items():
             inner.names[name] = inner.builder.add_input(value.type, name, value.span)
         inner.states = frozenset(states)
         return inner, list(initial.values())
 
-    def _close(self, inner: Frame, states: Sequence[str]) -> Region | None:
-        """Returns the region of a loop's body, whose results are the states; None after a mistake in it."""
-        ids = []
-        for name in states:
-            value = inner.names.get(name)
-            if not isinstance(value, Flow):
+    def _emission(self, statement: _Loop, inner: Frame, part: Type | None = None) -> Flow | None:
+        """Returns what a step of a loop emits; None if that is nothing, and after a mistake. What a scan or an expert
+        emits has the positions of a part."""
+        if inner.emitted is None:
+            if statement.target is not None:
+                place, states = statement.target_span or statement.span, updated_names(statement.body)
+                self._report(name_mistakes.emit_missing(place, statement.target, states))
+            return None
+        result, span = inner.emitted
+        if result is None:
+            return None
+        if isinstance(statement, Scan | Experts):
+            if part is not None and (result.type.name != part.name or result.type.lengths != part.lengths):
+                self._report(mistakes.emitted_off_axis(span, result.type, part))
                 return None
-            ids.append(inner.builder.local_id(value))
-        return inner.builder.finish(ids)
+            return None if part is None else result
+        counts = [name for length in result.type.lengths for name in length.names if ".count" in name]
+        if result.type.name in ("chunks", "number"):
+            self._report(mistakes.emitted_no_tensor(span, result.type))
+        elif counts:
+            self._report(mistakes.emitted_length_unknown(span, result.type, counts[0]))
+        else:
+            return result
+        return None
 
     def _add(
         self,
         operation: operations.Loop,
         inputs: Sequence[Flow],
         types: Sequence[Type],
-        span: Span,
+        statement: _Loop,
         inner: Frame,
-        region: Region,
+        results: Sequence[Flow],
     ) -> tuple[Flow, ...]:
-        """Adds the node of a loop around the region of its body, and returns its results."""
+        """Adds the node of a loop around the region of its body, which ends with `results`; returns its results."""
+        region = inner.builder.finish([inner.builder.local_id(value) for value in results])
         builder = inner.builder.parent
         assert builder is not None
-        captured = inner.builder.captured_flows(inner.span or inner.binding.call)
-        return builder.add_node(operation, [*inputs, *captured], types, span, [region])
+        captured = inner.builder.captured_flows(statement.span)
+        return builder.add_node(operation, [*inputs, *captured], types, statement.span, [region])
 
-    def _leave(self, frame: Frame, states: Sequence[str], flows: Sequence[Flow] | None) -> None:
-        """Gives each state its last value. `flows` is None after a mistake in the body."""
+    def _leave(
+        self, statement: _Loop, frame: Frame, states: Iterable[str], flows: Sequence[Flow] | None, is_kept: bool = True
+    ) -> None:
+        """Gives each state its last value, and the name of the loop what it emits. `flows` is None after a mistake in
+        the body; the states are unknown unless `is_kept`."""
         for index, name in enumerate(states):
             is_bound, before = frame.find(name)
-            if flows is not None:
+            if flows is not None and is_kept:
                 frame.names[name] = named(flows[index], name)
             elif is_bound and isinstance(before, Flow):
                 # The state keeps its type, so that the rest is checked; how a growing state has grown is unknown, and
                 # a number may stand for zeros of another type.
-                is_kept = name not in frame.growing and before.type != NUMBER
-                frame.names[name] = before if is_kept else None
+                keeps_type = name not in frame.growing and before.type != NUMBER
+                frame.names[name] = before if keeps_type else None
+        if statement.target is not None:
+            span = statement.target_span or statement.span
+            if self._context.declare(frame, statement.target, span):
+                frame.names[statement.target] = None if flows is None else named(flows[-1], statement.target)
+                self._context.observe(span, frame.names[statement.target])
+
+
+def _results(inner: Frame, states: Iterable[str], emission: Flow | None, emits: bool) -> list[Flow] | None:
+    """Returns the values of a loop's states after a step, then what the step emits; None after a mistake."""
+    values = [*(inner.names.get(name) for name in states), *([emission] if emits else ())]
+    flows = [value for value in values if isinstance(value, Flow)]
+    return flows if len(flows) == len(values) else None
 
 
 def _weighs(weights: Type, values: Type) -> bool:
@@ -546,13 +484,7 @@ def _head(statement: Statement) -> Span:
     return Span(statement.span.source, statement.span.start, statement.span.start + len(text[:length].rstrip()))
 
 
-def _binds_again(body: Body, outer: Frame) -> bool:
-    """Whether a body binds a name that is bound outside it, which is reported there."""
-    return any(outer.binding_span(name) is not None for name in _bound_names(body))
-
-
 def _bound_names(body: Body) -> set[str]:
-    """The names that the statements of a body bind with `=`."""
     return {each.name for each in body.statements if isinstance(each, Assign)}
 
 
@@ -570,33 +502,16 @@ def updated_names(body: Body) -> dict[str, Span]:
                     bound.add(name)
                 case If(then=then, otherwise=otherwise):
                     visit(then.statements)
-                    if otherwise is not None:
-                        visit(otherwise.statements)
-                case (
-                    Repeat(target=target, body=inner)
-                    | Stack(target=target, body=inner)
-                    | Halting(target=target, body=inner)
-                ):
-                    if target:
-                        bound.add(target)
-                    add(updated_names(inner))
+                    visit(() if otherwise is None else otherwise.statements)
                 case Unclear(body=inner):
                     visit(inner.statements)
-                case (
-                    Scan(target=target, variable=variable, body=inner)
-                    | Experts(target=target, variable=variable, body=inner)
-                ):
-                    if target:
-                        bound.add(target)
-                    updated_inside = updated_names(inner)
-                    updated_inside.pop(variable, None)
-                    if isinstance(statement, Scan) and statement.before is not None:
-                        updated_inside.pop(statement.before, None)
-                    add(updated_inside)
-
-    def add(names: dict[str, Span]) -> None:
-        for name, span in names.items():
-            updated.setdefault(name, span)
+                case Repeat() | Stack() | Halting() | Scan() | Experts():
+                    bound.update(filter(None, [statement.target]))
+                    own = [statement.variable] if isinstance(statement, Scan | Experts) else []
+                    own += [statement.before] if isinstance(statement, Scan) and statement.before else []
+                    for name, span in updated_names(statement.body).items():
+                        if name not in own:
+                            updated.setdefault(name, span)
 
     visit(body.statements)
     return {name: span for name, span in updated.items() if name not in bound}

@@ -120,18 +120,6 @@ def inputs_exchanged(block: str, inputs: Sequence[str], places: Sequence[Span], 
     return diagnostic.with_edits(*edits) if between.strip() == "," else diagnostic
 
 
-def wrong_number_of_arguments(
-    span: Span, block: str, expected: str, got: int, inputs: Sequence[str], declared: Span
-) -> Diagnostic:
-    """`inputs` are those of the block, as declared."""
-    labels = (Label(declared, f"`{block}` is declared here"),)
-    message = f"`{block}` expects {expected}, but this call passes {got}"
-    remedy = "write statics in brackets and values in parentheses"
-    if got < len(inputs):
-        remedy = f"its {'input is' if len(inputs) == 1 else 'inputs are'} {', '.join(f'`{each}`' for each in inputs)}"
-    return Diagnostic("E0403", message, span, plural(got, "value"), labels, remedy)
-
-
 def wrong_result(span: Span, name: str, expected: Type, got: Type, declared: Span, is_model: bool) -> Diagnostic:
     """`span` is a `return`. The declared result of a model is that of its task, so the value changes."""
     message = f"`{name}` declares the result type `{expected}`, but returns `{got}`"
@@ -293,14 +281,6 @@ def input_in_brackets(span: Span, name: str, last: Span, required: Sequence[str]
     return diagnostic if required else diagnostic.with_edits(Edit(span, written))
 
 
-def not_applied(span: Span, name: str, takes_inputs: bool = True) -> Diagnostic:
-    block = " ".join(span.text.split())
-    remedy = f"apply the block: `{block}(h)`, or `h |> {block}`" if takes_inputs else f"write `{block}()`"
-    message = f"the block `{name}` is used as a value"
-    diagnostic = Diagnostic("E0417", message, span, "a block, not a value", remedy=remedy)
-    return diagnostic if takes_inputs else diagnostic.with_edits(insertion(span.source, span.end, "()"))
-
-
 def block_among_inputs(callee: Span, block: Span, static: str, is_only_input: bool) -> Diagnostic:
     """The call of `callee` lacks a static that takes a block, and has `block` as an input; `is_only_input` in its
     parentheses."""
@@ -314,15 +294,6 @@ def block_among_inputs(callee: Span, block: Span, static: str, is_only_input: bo
     if is_only_input and closer is not None:
         return diagnostic.with_edits(Edit(Span(source, after, closer + 1), f"[{name}]"))
     return diagnostic.with_edits(insertion(source, after, f"[{name}]"), without_item(block))
-
-
-def block_without_let(span: Span, name: str, statement: Span) -> Diagnostic:
-    """`statement` binds a name to the block at `span` with `=` alone."""
-    block = " ".join(span.text.split())
-    message = f"the block `{block}` is used as a value"
-    remedy = f"write `let {name} = {block}` for an instance with weights of its own, or apply the block: `{block}(h)`"
-    diagnostic = Diagnostic("E0417", message, span, "a block, not a value", remedy=remedy)
-    return diagnostic.with_edits(insertion(span.source, statement.start, "let "))
 
 
 _MASKS = {
@@ -366,18 +337,6 @@ def let_of_value(span: Span, name: str, let: Span, inputs: Span | None) -> Diagn
     return diagnostic.with_edits(Edit(let, name))
 
 
-def no_growth(span: Span, name: str, before: Type, after: Type) -> Diagnostic:
-    if before == after:
-        message = f"`{name}` is carried as growing, but keeps its length"
-        remedy = f"append to it, as in `{name} <- append({name}, …)`, or delete `growing`"
-    else:
-        message = (
-            f"`{name}` grows from `{before}` to `{after}`, but must grow by the same number of positions in each step"
-        )
-        remedy = "append a `seq` with a number of positions, such as `expand(v)` of a vector, or the chunk of the scan"
-    return Diagnostic("E0437", message, span, f"is `{after}`", remedy=remedy)
-
-
 def loss_of_several_numbers(span: Span, name: str, kind: Type) -> Diagnostic:
     message = f"the auxiliary loss `{name}` is `{kind}`, not one number for each sample"
     remedies = {
@@ -411,34 +370,12 @@ def unknown_manner(span: Span, name: str) -> Diagnostic:
     return _unknown("E0503", span, "manner of reading", name, MANNERS)
 
 
-def unknown_caveat(span: Span, name: str) -> Diagnostic:
-    possible = ("padding", "batch", "targets")
-    message = f"unknown dependence `{name}`"
-    remedy = "write `depends on padding`, `depends on batch` or `depends on targets`"
-    return misspelt(Diagnostic("E0504", message, span, "unknown dependence", remedy=remedy), name, possible)
-
-
 def unknown_quantity(span: Span, name: str, possible: Iterable[str]) -> Diagnostic:
     return _unknown("E0507", span, "cost", name, possible)
 
 
 def unknown_record(span: Span, name: str, possible: Iterable[str]) -> Diagnostic:
     return _unknown("E0508", span, "kind of record", name, possible)
-
-
-def pure_but_random(span: Span, block: str, pure: Span) -> Diagnostic:
-    message = f"`{block}` is declared both pure and random"
-    labels = (Label(pure, "declared pure here"),)
-    remedy = "delete `pure` or the clause `random`"
-    diagnostic = Diagnostic("E0505", message, span, "declared random here", labels, remedy)
-    return diagnostic.with_edits(without(pure) if pure.text == "pure" else None)
-
-
-def pure_with_weights(span: Span, block: str, pure: Span) -> Diagnostic:
-    message = f"`{block}` is declared pure, and a pure block has no weights"
-    labels = (Label(pure, "declared pure here"),)
-    diagnostic = Diagnostic("E0510", message, span, "about weights", labels, "delete `pure` or this clause")
-    return diagnostic.with_edits(without(pure) if pure.text == "pure" else None)
 
 
 def attention_of_input(span: Span) -> Diagnostic:

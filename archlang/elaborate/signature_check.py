@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from archlang.diagnostics import Report, ignore
+from archlang.diagnostics import Report
 from archlang.diagnostics.log import DiagnosticLog
 from archlang.elaborate import mistakes
 from archlang.elaborate.binding import LARGEST_SIZE, TASK_SIZES, Binding
@@ -12,9 +12,9 @@ from archlang.elaborate.facts import Facts
 from archlang.elaborate.static_arguments import parameter_kind
 from archlang.graph.facts import POSITIONS
 from archlang.names import mistakes as name_mistakes
-from archlang.names import resolve, static_mistakes
+from archlang.names import resolve
 from archlang.names.resolve import Declaration, ResolvedFile, is_shipped
-from archlang.names.values import KINDS, Bound
+from archlang.names.values import KINDS
 from archlang.source import Source, Span
 from archlang.syntax.printer import unparse
 from archlang.syntax.tree import Conditional, Expression, Extern, Name, Number, TypeExpression, TypeName, Unary
@@ -34,60 +34,42 @@ def check_signature(declaration: Declaration, report: Report) -> None:
     if not item.is_whole:
         return
     signature = item.signature
-    first: dict[str, Span] = {}
+    binding = Binding(declaration, item.name_span, {}, report, generic=True)
+    lengths, features = binding.named_sizes(Axis.LENGTH), binding.named_sizes(Axis.FEATURE)
     named = [(static.name, static.span) for static in signature.statics]
     named += [(parameter.name, parameter.span) for parameter in signature.inputs]
     if isinstance(item, Extern):
         named += [(size.name or "", size.span) for size in item.sizes]
-        _check_names_of_sizes(declaration, item, report)
+        for size in item.sizes:  # which would hide sizes of the inputs in the other clauses
+            if size.name in {*lengths, *features, POSITIONS}:
+                report(mistakes.reserved_size(size.span, size.name))
+    first: dict[str, Span] = {}
     for name, span in named:
         if name in first:
             report(name_mistakes.declared_twice(span, name, first[name]))
         first.setdefault(name, span)
     for static in signature.statics:
         if static.kind is not None and static.kind not in KINDS:
-            report(static_mistakes.unknown_kind(static.span, static.kind, KINDS))
+            report(name_mistakes.unknown_kind(static.span, static.kind, KINDS))
         elif static.kind is None and parameter_kind(static, declaration.file) is None:
-            report(static_mistakes.unclear_kind(static.span, static.name))
+            report(name_mistakes.unclear_kind(static.span, static.name))
         if item.word == "model" and static.name in ("classes", "vocab"):
             report(mistakes.static_of_task_model(static.span, static.name, item.name))
-    _check_sizes(declaration, report)
-    if isinstance(item, Extern):
-        _check_extern(declaration, item, report)
-
-
-def _check_sizes(declaration: Declaration, report: Report) -> None:
-    """Reports a name that is a length in one type and a number of features in another, and sizes out of range."""
-    item = declaration.item
-    binding = Binding(declaration, item.name_span, {}, ignore, lambda call, target: None, generic=True)
-    places: dict[Axis, dict[str, Span]] = {Axis.LENGTH: {}, Axis.FEATURE: {}}
-    for parameter in item.signature.inputs:
-        for axis, names in places.items():
-            for name in binding.sizes_by_axis(parameter, axis):
-                names.setdefault(name, parameter.type.span)
-        for size in binding.written_sizes(parameter.type) or ():
-            number = binding.evaluator.value(size, "int") if isinstance(size, Number | Unary) else None
+    for parameter in signature.inputs:
+        for written in binding.written_sizes(parameter.type) or ():
+            number = binding.evaluator.value(written, "int") if isinstance(written, Number | Unary) else None
             if isinstance(number, Dim) and number.constant is not None and not 0 < number.constant <= LARGEST_SIZE:
-                report(mistakes.size_out_of_range(size.span, unparse(size), number.constant, LARGEST_SIZE))
-    features = dict.fromkeys(TASK_SIZES, item.name_span) if item.word == "model" else {}
-    features.update(places[Axis.FEATURE])
-    for name, span in places[Axis.LENGTH].items():
-        if name in features:
-            report(mistakes.length_and_feature(span, name, features[name]))
+                report(mistakes.size_out_of_range(written.span, unparse(written), number.constant, LARGEST_SIZE))
+    of_task = dict.fromkeys(TASK_SIZES, item.name_span) if item.word == "model" else {}
+    places = {**of_task, **{name: parameter.type.span for name, parameter in features.items()}}
+    for name, parameter in lengths.items():
+        if name in places:
+            report(mistakes.length_and_feature(parameter.type.span, name, places[name]))
+    if isinstance(item, Extern):
+        _check_extern(declaration, item, binding, report)
 
 
-def _check_names_of_sizes(declaration: Declaration, item: Extern, report: Report) -> None:
-    """Reports names of the clause `sizes` that are sizes of the inputs. They would hide them in the other clauses."""
-    binding = Binding(declaration, item.name_span, {}, ignore, lambda call, target: None, generic=True)
-    inputs = {
-        name for parameter in item.signature.inputs for axis in Axis for name in binding.sizes_by_axis(parameter, axis)
-    }
-    for size in item.sizes:
-        if size.name in {*inputs, POSITIONS}:
-            report(mistakes.reserved_size(size.span, size.name))
-
-
-def _check_extern(declaration: Declaration, item: Extern, report: Report) -> None:
+def _check_extern(declaration: Declaration, item: Extern, binding: Binding, report: Report) -> None:
     if item.word == "block" and (not _CLASS.fullmatch(item.python) or ".py:" in item.python):
         report(mistakes.no_class(item.python_span or item.name_span, item.python))
     inputs = {parameter.name for parameter in item.signature.inputs}
@@ -104,20 +86,12 @@ def _check_extern(declaration: Declaration, item: Extern, report: Report) -> Non
                 )
     for caveat in item.caveats:
         if caveat.kind not in CAVEATS:
-            report(mistakes.unknown_caveat(caveat.span, caveat.kind))
+            report(mistakes.unknown_caveat(caveat.span, caveat.kind, CAVEATS[:3]))
         if item.pure and caveat.kind in ("random", "training"):
-            report(mistakes.pure_but_random(caveat.span, item.name, item.pure_span or item.name_span))
-    binding = Binding(declaration, item.name_span, {}, report, lambda call, target: None, generic=True)
-    sizes: set[str] = set()
-    for parameter in item.signature.inputs:
-        for axis in Axis:
-            for name in binding.sizes_by_axis(parameter, axis):
-                sizes.add(name)
-                if name not in binding.sizes:
-                    binding.bind_size(name, Bound(Dim.of(name), parameter.span), axis)
-        binding.written_sizes(parameter.type)
-        if parameter.type.name == "data":
-            binding.family = ("seq", (Dim.of("n"),))
+            report(mistakes.pure_but_random(caveat.span, item.name, item.pure_span))
+    binding.bind_names()
+    if any(parameter.type.name == "data" for parameter in item.signature.inputs):
+        binding.family = ("seq", (Dim.of("n"),))
     # What a condition names must be there, and no length.
     conditions = [*item.signature.where, *(caveat.test for caveat in item.caveats if caveat.test is not None)]
     for reads in item.reads:

@@ -11,7 +11,7 @@ from archlang.elaborate.expressions import Expressions
 from archlang.elaborate.frame import Frame
 from archlang.elaborate.loops import Loops
 from archlang.elaborate.region_builder import Flow, named
-from archlang.elaborate.static_arguments import missing_static
+from archlang.elaborate.static_arguments import first_missing_static
 from archlang.graph import operations
 from archlang.graph.graph import ONE_NUMBER
 from archlang.names import mistakes as name_mistakes
@@ -54,7 +54,9 @@ class Statements:
         """Elaborates statements in order. Reports those after a `return`."""
         for statement in statements:
             if frame.returned is not None and not isinstance(statement, Missing):
-                self._report(name_mistakes.unreachable(statement.span, frame.returned[1], statements[-1].span))
+                self._report(
+                    name_mistakes.unreachable(statement.span, frame.returned[1], statement.span.to(statements[-1].span))
+                )
                 return
             self._statement(statement, frame)
 
@@ -142,7 +144,7 @@ class Statements:
         callee = let.value.callee if isinstance(let.value, Call) else let.value
         if isinstance(callee, Name) and frame.file.find(callee.text) is None:
             return False
-        mistake = missing_static(block, let.value.span)
+        mistake = first_missing_static(block, let.value.span)
         if mistake is not None:
             self._report(mistake)
         return mistake is not None
@@ -232,12 +234,10 @@ class Statements:
 
 
 def _differ_in_length(value: Type, state: Type) -> bool:
-    """Whether two sequences differ at most in their lengths."""
     return value.name == state.name == "seq" and value.feature == state.feature
 
 
 def _bound_twice(statement: Assign, frame: Frame) -> Callable[[Span, str, Span], Diagnostic]:
-    """Returns the diagnostic of a statement whose name is bound already."""
     is_outside = statement.name not in frame.bound and frame.word in ("repeat", "stack", "halting")
     return name_mistakes.bound_in_loop if is_outside else name_mistakes.bound_twice
 

@@ -5,9 +5,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
 from archlang.diagnostics import Diagnostic, Report
+from archlang.diagnostics.effort import spend
 from archlang.diagnostics.names import did_you_mean
 from archlang.graph.operations import LOSSES
-from archlang.names import static_mistakes
+from archlang.names import mistakes as name_mistakes
 from archlang.names.compared_symbols import listed_symbols
 from archlang.names.evaluate import Evaluator
 from archlang.names.resolve import Declaration, ResolvedFile
@@ -62,14 +63,14 @@ def settle(
         are_in_place &= argument.name is None or (position < len(free) and free[position].name == argument.name)
         if argument.name is None:
             if position >= len(free):
-                report(static_mistakes.too_many_statics(argument.span, item.name, len(free), item.name_span))
+                report(name_mistakes.too_many_statics(argument.span, item.name, len(free), item.name_span))
                 break
             parameter = free[position]
             if not are_in_place:
                 meant = argument.value.text if isinstance(argument.value, tree.Name) else None
                 unset = {each.name for each in free} - {each.name for each in arguments}
                 name = meant if meant in unset else next((each.name for each in free if each.name in unset), None)
-                report(static_mistakes.static_without_name(argument.span, name))
+                report(name_mistakes.static_without_name(argument.span, name))
                 if name is not None:
                     statics[name] = Bound(None, argument.span)
                 break
@@ -78,7 +79,7 @@ def settle(
         else:
             beside = {each.name for each in arguments if _are_beside(each, argument)}
             report(
-                static_mistakes.unknown_static(
+                name_mistakes.unknown_static(
                     argument.span,
                     argument.name,
                     item.name,
@@ -92,13 +93,13 @@ def settle(
                 statics.setdefault(meant, Bound(None, argument.span))
             continue
         if parameter.name in first:
-            report(static_mistakes.static_set_twice(argument.span, parameter.name, first[parameter.name]))
+            report(name_mistakes.static_set_twice(argument.span, parameter.name, first[parameter.name]))
             continue
         first[parameter.name] = argument.span
         named = _named_alone(argument, parameters, evaluator)
         if named is not None and not _may_be_word(argument.value, parameter, declaration):
             kind = parameter_kind(named, declaration.file)
-            report(static_mistakes.name_without_value(argument.span, named.name, item.name, kind))
+            report(name_mistakes.name_without_value(argument.span, named.name, item.name, kind))
             statics.setdefault(named.name, Bound(None, argument.span))
             continue
         report_value = report
@@ -110,9 +111,18 @@ def settle(
     return statics
 
 
+def configured(
+    target: Declaration | BlockValue, statics: Sequence[tree.StaticArgument], evaluator: Evaluator, report: Report
+) -> BlockValue:
+    """Returns a block with these statics settled."""
+    block = target if isinstance(target, BlockValue) else BlockValue(target)
+    spend(len(block.declaration.item.signature.statics))
+    return BlockValue(block.declaration, settle(block.declaration, block.settled, statics, evaluator, report))
+
+
 def _report_by_place(report: Report, name: str, item: tree.Definition | tree.Extern, mistake: Diagnostic) -> None:
     names = [parameter.name for parameter in item.signature.statics]
-    report(static_mistakes.by_place(mistake, name, item.name, names))
+    report(name_mistakes.by_place(mistake, name, item.name, names))
 
 
 def _named_alone(
@@ -161,27 +171,27 @@ def _weight(name: str, item: tree.Definition | tree.Extern) -> str | None:
     return f"{LOSSES}{loss}" if is_weight else None
 
 
-def missing_static(block: BlockValue, place: Span) -> Diagnostic | None:
+def first_missing_static(block: BlockValue, place: Span) -> Diagnostic | None:
     """Returns the mistake of the first static that a block requires, and that is not set; None if there is none."""
-    declaration = block.declaration
-    signature = declaration.item.signature
-    for parameter in signature.statics if declaration.item.is_whole else ():
-        kind = parameter_kind(parameter, declaration.file)
-        is_read = kind is not None or parameter.kind is None
-        if parameter.default is None and is_read and parameter.name not in block.settled:
-            is_result_size = is_features_of_result(signature, parameter.name)
-            return static_mistakes.missing_static(
-                place, parameter.name, kind or "static", declaration.name, parameter.span, is_result_size
-            )
-    return None
+    item = block.declaration.item
+    required = (each for each in item.signature.statics if each.default is None and each.name not in block.settled)
+    mistakes = (missing_static(block.declaration, each, place) for each in required if item.is_whole)
+    return next((mistake for mistake in mistakes if mistake is not None), None)
 
 
-def is_features_of_result(signature: tree.Signature, name: str) -> bool:
-    """Whether a static is the number of features of the declared result."""
-    match signature.result:
+def missing_static(declaration: Declaration, parameter: tree.StaticParameter, place: Span) -> Diagnostic | None:
+    """Returns the mistake of a required static that is not set; None if its kind is unknown, which is reported."""
+    kind = parameter_kind(parameter, declaration.file)
+    if kind is None and parameter.kind is not None:
+        return None
+    match declaration.item.signature.result:
         case tree.TypeName(dimensions=(*_, tree.Name(parts=(last,)))):
-            return last == name
-    return False
+            is_result_size = last == parameter.name
+        case _:
+            is_result_size = False
+    return name_mistakes.missing_static(
+        place, parameter.name, kind or "static", declaration.name, parameter.span, is_result_size
+    )
 
 
 def static_value(
@@ -198,7 +208,7 @@ def static_value(
         return None  # which is reported where the static is declared
     converted = coerce(value, kind)
     if converted is MISFIT:
-        report(static_mistakes.wrong_kind(expression.span, parameter.name, kind, describe(value), parameter.span))
+        report(name_mistakes.wrong_kind(expression.span, parameter.name, kind, describe(value), parameter.span))
         return None
     # A name is a static of the block around, whose path is resolved.
     if kind == "file" and isinstance(converted, str) and converted and not isinstance(expression, tree.Name):
@@ -213,7 +223,7 @@ def _absolute_path(name: str, path: str, span: Span, file: ResolvedFile, report:
         return os.path.abspath(os.path.expanduser(path))
     real = file.readable.find(os.path.join(os.path.dirname(span.source.path), path))
     if real is None:
-        report(static_mistakes.file_outside(span, name, path))
+        report(name_mistakes.file_outside(span, name, path))
     return real
 
 

@@ -33,12 +33,8 @@ def hides_a_module(path: Path) -> ExportError:
     return ExportError(message, f"choose another name, such as {path.stem}_model{path.suffix}")
 
 
-def file_exists(path: Path) -> ExportError:
-    return ExportError(f"{path} exists", "choose another file, or add `--force` to overwrite it")
-
-
-def not_written(path: Path, reason: str) -> ExportError:
-    return ExportError(f"{path} cannot be written: {reason}", "free some space or choose another file")
+file_exists = ExportError.wording("{path} exists", "choose another file, or add `--force` to overwrite it")
+not_written = ExportError.wording("{path} cannot be written: {reason}", "free some space or choose another file")
 
 
 def not_exportable(block: str, span: Span | None, reason: str, remedy: str) -> ExportError:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 
 from archlang.diagnostics import Diagnostic
-from archlang.names import static_mistakes
+from archlang.names import mistakes
 from archlang.syntax.tree import Binary, Definition, ListOf, Name, Signature
 from archlang.syntax.walk import walk
 
@@ -22,7 +22,7 @@ def unlisted_symbols(definition: Definition) -> Iterator[Diagnostic]:
             allowed = listed[static.text]
             for symbol in operand.items if isinstance(operand, ListOf) else (operand,):
                 if isinstance(symbol, Name) and symbol.text not in statics and symbol.text not in allowed:
-                    yield static_mistakes.unlisted_symbol(symbol.span, symbol.text, static.text, allowed)
+                    yield mistakes.unlisted_symbol(symbol.span, symbol.text, static.text, allowed)
 
 
 def listed_symbols(signature: Signature) -> Mapping[str, tuple[str, ...]]:

@@ -1,11 +1,13 @@
 """Evaluates static expressions."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from operator import add, ge, gt, le, lt, mod, mul, sub, truediv
+from typing import Any  # numbers and sizes have no common type
 
-from archlang.diagnostics import Report
+from archlang.diagnostics import Diagnostic, Report
 from archlang.diagnostics.effort import spend
-from archlang.names import mistakes, static_mistakes
+from archlang.names import mistakes
 from archlang.names.resolve import Declaration, ResolvedFile
 from archlang.names.values import (
     BlockValue,
@@ -25,6 +27,10 @@ from archlang.types import Dim
 from archlang.types.statics import Interval, Symbol
 
 _LARGEST = 2**53
+_TOO_LARGE = "this number is too large", "use a number below 2^53"
+_BY_ZERO = "this divides by zero", "divide by another number"
+_ORDERS: Mapping[str, Callable[[Any, Any], bool]] = {"<": lt, "<=": le, ">": gt, ">=": ge}
+_ARITHMETIC: Mapping[str, Callable[[Any, Any], Any]] = {"+": add, "-": sub, "*": mul, "/": truediv, "%": mod}
 
 Lookup = Callable[[str], Bound | Data | Length | None]
 
@@ -41,7 +47,7 @@ class Evaluator:
     names: Callable[[], frozenset[str]]
     file: ResolvedFile
     report: Report
-    configure: Callable[[tree.Call, Declaration | BlockValue], Value]
+    configure: Callable[[tree.Call, Declaration | BlockValue], Value] = lambda call, target: None
     every_branch: bool = False
 
     def value(self, expression: tree.Expression, kind: str | None) -> Value:
@@ -66,8 +72,7 @@ class Evaluator:
                 holds = self.truth(operand)
                 return Unknown("bool") if holds is None else not holds
             case tree.Binary(operator="-", left=tree.Number(), right=tree.Number()) if kind == "range":
-                self.report(static_mistakes.range_with_minus(expression.span))
-                return None
+                return self._refused(mistakes.range_with_minus(expression.span))
             case tree.Binary():
                 return self._binary(expression)
             case tree.Conditional(then=then, test=test, otherwise=otherwise):
@@ -79,29 +84,33 @@ class Evaluator:
                     self.value(other, kind)
                 return self.value(chosen, kind)
             case tree.Call(callee=callee, arguments=None) if kind == "path":
-                self.report(static_mistakes.path_with_brackets(expression.span, callee.text))
-                return None
+                return self._refused(mistakes.path_with_brackets(expression.span, callee.text))
             case tree.Call(callee=callee, arguments=None):
                 return self._configured(expression, callee)
             case tree.Missing():
                 return None
-        self.report(static_mistakes.computed_at_run_time(expression.span, kind))
-        return None
+        return self._not_evaluable(expression, "this is computed at run time", mistakes.remedy_of_kind(kind))
 
     def truth(self, expression: tree.Expression) -> bool | None:
         """Returns whether a condition holds, or None if that is unknown or a mistake was reported."""
         value = self.value(expression, "bool")
         if isinstance(value, bool) or value is None or isinstance(value, Unknown):
             return value if isinstance(value, bool) else None
-        self.report(static_mistakes.wrong_kind(expression.span, "a condition", "bool", describe(value), None))
+        self.report(mistakes.wrong_kind(expression.span, "a condition", "bool", describe(value), None))
         return None
+
+    def _refused(self, mistake: Diagnostic) -> Value:
+        self.report(mistake)
+        return None
+
+    def _not_evaluable(self, node: tree.Node, reason: str, remedy: str) -> Value:
+        return self._refused(mistakes.not_evaluable(node.span, reason, remedy))
 
     def _number(self, number: int | float, node: tree.Node) -> Value:
         if isinstance(number, float):
             return number
         if abs(number) > _LARGEST:
-            self.report(static_mistakes.not_evaluable(node.span, "this number is too large", "use a number below 2^53"))
-            return None
+            return self._not_evaluable(node, *_TOO_LARGE)
         return Dim.of(number)
 
     def _name(self, name: tree.Name, kind: str | None) -> Value:
@@ -115,11 +124,9 @@ class Evaluator:
         if kind == "symbol" and not (isinstance(binding, Bound) and may_be_symbol(binding.value)):
             return Symbol(name.text)
         if isinstance(binding, Data):
-            self.report(static_mistakes.data_in_static(name.span, name.text, binding.span))
-            return None
+            return self._refused(mistakes.data_in_static(name.span, name.text, binding.span))
         if isinstance(binding, Length):
-            self.report(static_mistakes.length_in_static(name.span, name.text, binding.span))
-            return None
+            return self._refused(mistakes.length_in_static(name.span, name.text, binding.span))
         if binding is not None:
             if len(name.parts) == 1:
                 return binding.value
@@ -130,10 +137,8 @@ class Evaluator:
         if kind is None:
             return Symbol(name.text)
         if kind == "block":
-            self.report(mistakes.unknown_block(name.span, name.text, self.file.names()))
-        else:
-            self.report(static_mistakes.unknown_static_name(name.span, name.text, self.names(), kind))
-        return None
+            return self._refused(mistakes.unknown_block(name.span, name.text, self.file.names()))
+        return self._refused(mistakes.unknown_static_name(name.span, name.text, self.names(), kind))
 
     def _attribute(self, name: tree.Name, bound: Bound) -> Value:
         """Returns an attribute of an instance: a feature size, as in `table.vocab`, or a static, as in `table.d`."""
@@ -148,18 +153,15 @@ class Evaluator:
             if size is not None:
                 return size
             if not owner.features:
-                self.report(
-                    static_mistakes.not_evaluable(
+                return self._refused(
+                    mistakes.not_evaluable(
                         bound.span or name.span,
                         f"the sizes of `{owner.name}` are unknown before its first call",
                         f"apply `{owner.name}` to a value first",
                     )
                 )
-                return None
-            self.report(static_mistakes.unknown_static_name(name.span, name.text, owner.features))
-            return None
-        self.report(static_mistakes.unknown_static_name(name.span, name.text, self.names()))
-        return None
+            return self._refused(mistakes.unknown_static_name(name.span, name.text, owner.features))
+        return self._refused(mistakes.unknown_static_name(name.span, name.text, self.names()))
 
     def _configured(self, call: tree.Call, callee: tree.Name) -> Value:
         binding = self.lookup(callee.text)
@@ -168,17 +170,13 @@ class Evaluator:
                 return self.configure(call, binding.value)
             if isinstance(binding.value, Unknown) or binding.value is None:
                 return binding.value
-            self.report(mistakes.not_a_block(callee.span, callee.text, describe(binding.value)))
-            return None
+            return self._refused(mistakes.not_a_block(callee.span, callee.text, describe(binding.value)))
         declaration = self.file.find(callee.text)
-        if declaration is None:
-            is_of_value = len(callee.parts) > 1 and isinstance(self.lookup(callee.parts[0]), Data)
-            if is_of_value:
-                self.report(mistakes.size_of_value(callee.span, callee.text))
-            else:
-                self.report(mistakes.unknown_block(callee.span, callee.text, self.file.names()))
-            return None
-        return self.configure(call, declaration)
+        if declaration is not None:
+            return self.configure(call, declaration)
+        if len(callee.parts) > 1 and isinstance(self.lookup(callee.parts[0]), Data):
+            return self._refused(mistakes.size_of_value(callee.span, callee.parts[0], ".".join(callee.parts[1:])))
+        return self._refused(mistakes.unknown_block(callee.span, callee.text, self.file.names()))
 
     def _range(self, node: tree.Range, low: Value, high: Value) -> Value:
         if isinstance(low, Dim) and isinstance(high, Dim):
@@ -186,34 +184,23 @@ class Evaluator:
             if first is None or last is None:
                 return Unknown("range")
             if first > last:
-                self.report(
-                    static_mistakes.not_evaluable(
-                        node.span,
-                        f"the range `{first}..{last}` is empty",
-                        f"write the lower end first: `{last}..{first}`",
-                    )
+                return self._not_evaluable(
+                    node, f"the range `{first}..{last}` is empty", f"write the lower end first: `{last}..{first}`"
                 )
-                return None
             return Interval(first, last)
         if low is None or high is None:
             return None
         if isinstance(low, Unknown) or isinstance(high, Unknown):
             return Unknown("range")
         bad, end = (low, node.low) if not isinstance(low, Dim) else (high, node.high)
-        self.report(static_mistakes.wrong_kind(end.span, "a range", "int", describe(bad), None))
-        return None
+        return self._refused(mistakes.wrong_kind(end.span, "a range", "int", describe(bad), None))
 
     def _negative(self, value: Value, node: tree.Node) -> Value:
-        if isinstance(value, Dim):
-            return -value
-        if isinstance(value, float):
+        if isinstance(value, Dim | float):
             return -value
         if isinstance(value, Unknown) or value is None:
             return value
-        self.report(
-            static_mistakes.not_evaluable(node.span, f"`-` takes a number, not {describe(value)}", "write a number")
-        )
-        return None
+        return self._not_evaluable(node, f"`-` takes a number, not {describe(value)}", "write a number")
 
     def _binary(self, node: tree.Binary) -> Value:
         operator = node.operator
@@ -234,68 +221,39 @@ class Evaluator:
             return self._whole(node, left, right)
         first, second = as_float(left), as_float(right)
         if first is None or second is None:
-            bad = node.left if as_float(left) is None else node.right
-            value = left if as_float(left) is None else right
+            bad, value = (node.left, left) if first is None else (node.right, right)
             if isinstance(value, Dim):
                 return Unknown("float")
-            self.report(
-                static_mistakes.not_evaluable(
-                    bad.span, f"`{operator}` takes numbers, not {describe(value)}", "write a number"
-                )
-            )
-            return None
+            return self._not_evaluable(bad, f"`{operator}` takes numbers, not {describe(value)}", "write a number")
         return self._real(node, first, second)
 
     def _whole(self, node: tree.Binary, left: Dim, right: Dim) -> Value:
-        result: Value = None
-        a, b = left.constant, right.constant
-        match node.operator:
-            case "+":
-                result = left + right
-            case "-":
-                result = left - right
-            case "*":
-                spend(len(left.terms) * len(right.terms))
-                result = left * right
-            case "/" | "%" if b == 0:
-                self.report(static_mistakes.divides_by_zero(node.span))
-            case "/" | "%" if a is None or b is None:
+        if node.operator in _ORDERS:
+            difference = (left - right).constant
+            return Unknown("bool") if difference is None else _ORDERS[node.operator](difference, 0)
+        if node.operator in ("/", "%"):
+            a, b = left.constant, right.constant
+            if b == 0:
+                return self._not_evaluable(node, *_BY_ZERO)
+            if a is None or b is None:
                 return Unknown("int")
-            case "%" if a is not None and b is not None:
-                result = Dim.of(a % b)
-            case "/" if a is not None and b is not None:
-                result = Dim.of(a // b) if a % b == 0 else a / b
-            case _:
-                difference = (left - right).constant
-                if difference is None:
-                    return Unknown("bool")
-                return _order(node.operator, difference)
-        if isinstance(result, Dim) and result.is_unwieldy:
-            if result.constant is not None:
-                self.report(
-                    static_mistakes.not_evaluable(node.span, "this number is too large", "use a number below 2^53")
-                )
-            else:
-                self.report(static_mistakes.size_too_large(node.span))
-            return None
-        return result
+            if node.operator == "/" and a % b:
+                return a / b
+            result = Dim.of(a // b if node.operator == "/" else a % b)
+        else:
+            spend(len(left.terms) * len(right.terms) if node.operator == "*" else 0)
+            result = _ARITHMETIC[node.operator](left, right)
+        if result.is_unwieldy and result.constant is None:
+            return self._refused(mistakes.size_too_large(node.span))
+        return self._not_evaluable(node, *_TOO_LARGE) if result.is_unwieldy else result
 
     def _real(self, node: tree.Binary, left: float, right: float) -> Value:
-        match node.operator:
-            case "+":
-                return left + right
-            case "-":
-                return left - right
-            case "*":
-                return left * right
-            case "/" | "%" if right == 0:
-                self.report(static_mistakes.divides_by_zero(node.span))
-                return None
-            case "/":
-                return left / right
-            case "%":
-                return left % right
-        return _order(node.operator, left - right)
+        if node.operator in _ORDERS:
+            return _ORDERS[node.operator](left, right)
+        if node.operator in ("/", "%") and right == 0:
+            return self._not_evaluable(node, *_BY_ZERO)
+        value: float = _ARITHMETIC[node.operator](left, right)
+        return value
 
     def _compare_any(self, node: tree.Binary) -> Value:
         kind = "symbol" if self._is_symbol(node.left) or self._is_symbol(node.right) else None
@@ -309,15 +267,13 @@ class Evaluator:
         for value, other, side in ((left, right, node.right), (right, left, node.left)):
             texts = other if isinstance(other, tuple) else (other,)
             if isinstance(value, Symbol) and any(isinstance(text, str) for text in texts):
-                self.report(static_mistakes.string_for_symbol(side.span))
-                return None
+                return self._refused(mistakes.string_for_symbol(side.span))
         if self._compares_kinds(node.left, left, node.right, right) or (
             node.operator != "in" and self._compares_kinds(node.right, right, node.left, left)
         ):
             return None
         if _compared_kind(left) == _compared_kind(right) == "block":
-            self.report(static_mistakes.blocks_compared(node.span))
-            return None
+            return self._refused(mistakes.blocks_compared(node.span))
         if isinstance(left, Unknown) or isinstance(right, Unknown):
             return Unknown("bool")
         if node.operator != "in":
@@ -332,12 +288,9 @@ class Evaluator:
             if True in matches:
                 return True
             return Unknown("bool") if None in matches else False
-        self.report(
-            static_mistakes.not_evaluable(
-                node.right.span, f"`in` takes a list or a range, not {describe(right)}", "write `[a, b]` or `1..5`"
-            )
+        return self._not_evaluable(
+            node.right, f"`in` takes a list or a range, not {describe(right)}", "write `[a, b]` or `1..5`"
         )
-        return None
 
     def _compares_kinds(self, static: tree.Expression, value: Value, operand: tree.Expression, compared: Value) -> bool:
         """Returns whether a static is compared with a value of another kind, which no value of it equals; reports
@@ -352,9 +305,9 @@ class Evaluator:
             if _compared_kind(item) in (None, kind):
                 continue
             if isinstance(item, Symbol) and isinstance(expression, tree.Name):
-                self.report(static_mistakes.unknown_static_name(expression.span, expression.text, self.names(), kind))
+                self.report(mistakes.unknown_static_name(expression.span, expression.text, self.names(), kind))
             else:
-                self.report(static_mistakes.wrong_kind(expression.span, static.text, kind, describe(item), None))
+                self.report(mistakes.wrong_kind(expression.span, static.text, kind, describe(item), None))
             return True
         return False
 
@@ -378,17 +331,6 @@ def _is_within(value: Value, interval: Interval) -> bool | Unknown:
             answers = [_is_within(item, interval) for item in value]
             return False if False in answers else next((each for each in answers if isinstance(each, Unknown)), True)
     return False
-
-
-def _order(operator: str, difference: float) -> bool:
-    match operator:
-        case "<":
-            return difference < 0
-        case "<=":
-            return difference <= 0
-        case ">":
-            return difference > 0
-    return difference >= 0
 
 
 def _compared_kind(value: Value) -> str | None:

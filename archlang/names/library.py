@@ -23,7 +23,6 @@ def _program(path: Path) -> Program:
 
 @cache
 def _index(folder: Path) -> Mapping[str, Path]:
-    """Returns the file that defines each name of a folder, without parsing the files."""
     files = sorted(folder.glob("*.arch"))
     return {name: file for file in files for name in _HEADS.findall(file.read_text(encoding="utf-8"))}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
@@ -31,12 +31,12 @@ class ResolvedFile:
     whose files it may name."""
 
     program: tree.Program
-    own: Mapping[str, Declaration] = field(default_factory=dict)
-    used: Mapping[str, Declaration] = field(default_factory=dict)
+    own: dict[str, Declaration] = field(default_factory=dict)
+    used: dict[str, Declaration] = field(default_factory=dict)
     readable: ReadableFolders = field(default_factory=ReadableFolders)
-    used_tables: Mapping[str, tuple[ResolvedFile, tree.Table]] = field(default_factory=dict)
+    used_tables: dict[str, tuple[ResolvedFile, tree.Table]] = field(default_factory=dict)
     """the tables of the files that it uses, each with its file"""
-    uses: Sequence[tuple[tree.Use, frozenset[str]]] = ()
+    uses: list[tuple[tree.Use, frozenset[str]]] = field(default_factory=list)
     """its `use` lines, each with the names that it brings in"""
 
     def find(self, name: str) -> Declaration | None:
@@ -175,7 +175,7 @@ class Loader:
         self._readable = ReadableFolders.of_program(source.path, self.allow)
         key = _place(Path(source.path))
         self._open[key] = source.path
-        resolved = self._resolved_program(source, *self.parse(source))
+        resolved = self._resolve(*self.parse(source))
         del self._open[key]
         return resolved
 
@@ -196,20 +196,11 @@ class Loader:
         """Returns the real path of each path that the program names; None for one that it may not name."""
         return self._readable.asked
 
-    def _parse(self, source: Source) -> ResolvedFile:
-        return self._resolved_program(source, *self.parse_file(source))
-
-    def _resolved_program(
-        self, source: Source, program: tree.Program, diagnostics: Iterable[Diagnostic]
-    ) -> ResolvedFile:
-        self.diagnostics.extend(diagnostics)
-        return self._resolve(program, Path(source.path))
-
     def _load(self, key: Path, shown: str, read_source: Callable[[], Source]) -> ResolvedFile:
         if key not in self._resolved:
             source = read_source()
             self._open[key] = shown
-            self._resolved[key] = self._parse(source)
+            self._resolved[key] = self._resolve(*self.parse_file(source))
             del self._open[key]
         return self._resolved[key]
 
@@ -240,18 +231,15 @@ class Loader:
             _shipped[path] = resolved
         return _shipped[path]
 
-    def _resolve(self, program: tree.Program, path: Path) -> ResolvedFile:
-        own: dict[str, Declaration] = {}
-        used: dict[str, Declaration] = {}
-        used_tables: dict[str, tuple[ResolvedFile, tree.Table]] = {}
-        uses: list[tuple[tree.Use, frozenset[str]]] = []
-        resolved = ResolvedFile(program, own, used, self._readable, used_tables, uses)
+    def _resolve(self, program: tree.Program, diagnostics: Iterable[Diagnostic]) -> ResolvedFile:
+        self.diagnostics.extend(diagnostics)
+        resolved = ResolvedFile(program, readable=self._readable)
         first: dict[tuple[str, str], tree.Definition | tree.Extern | tree.Recipe | tree.Table] = {}
         for item in program.items:
             if isinstance(item, tree.Use):
                 self._uses += 1
                 if self._uses <= MOST_USES:
-                    self._use(item, path, used, used_tables, uses)
+                    self._use(item, resolved)
                 elif self._uses == MOST_USES + 1:
                     self.diagnostics.append(mistakes.too_many_uses(item.path_span, MOST_USES))
                 continue
@@ -265,20 +253,14 @@ class Loader:
                     self.diagnostics.append(twice)
                 continue
             if isinstance(item, tree.Definition) or (isinstance(item, tree.Extern) and item.word == "block"):
-                own[item.name] = Declaration(item, resolved)
+                resolved.own[item.name] = Declaration(item, resolved)
         self.diagnostics.extend(_block_cycles(resolved))
         return resolved
 
-    def _use(
-        self,
-        use: tree.Use,
-        path: Path,
-        used: dict[str, Declaration],
-        used_tables: dict[str, tuple[ResolvedFile, tree.Table]],
-        uses: list[tuple[tree.Use, frozenset[str]]],
-    ) -> None:
+    def _use(self, use: tree.Use, user: ResolvedFile) -> None:
+        """Adds what a `use` line brings in to the file that has it."""
         if use.is_file:
-            target = path.parent / use.path
+            target = Path(user.program.source.path).parent / use.path
             shown = str(target)
         else:
             library_file = library.library_file(use.path)
@@ -299,7 +281,9 @@ class Loader:
         if key in self._open:
             open_files = list(self._open)
             cycle = [self._open[file] for file in open_files[open_files.index(key) :]]
-            self.diagnostics.append(mistakes.import_cycle(use.path_span, [*cycle, cycle[0]]))
+            self.diagnostics.append(
+                mistakes.import_cycle(use.path_span, [*cycle, cycle[0]], use.span if len(cycle) == 1 else None)
+            )
             return
         # The functions of `os.path` accept any name; a name that is too long is a missing file.
         if use.is_file and str(key) not in self.unsaved and not os.path.isfile(key):
@@ -312,10 +296,10 @@ class Loader:
             return
         prefix = f"{use.alias}." if use.alias else ""
         for name, declaration in resolved.own.items():
-            used[prefix + name] = declaration
+            user.used[prefix + name] = declaration
         for name, table in resolved.tables.items():
-            used_tables[prefix + name] = resolved, table
-        uses.append((use, frozenset(prefix + name for name in (*resolved.own, *resolved.tables))))
+            user.used_tables[prefix + name] = resolved, table
+        user.uses.append((use, frozenset(prefix + name for name in (*resolved.own, *resolved.tables))))
 
 
 def _place(path: Path) -> Path:

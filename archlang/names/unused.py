@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from archlang.diagnostics import Diagnostic
-from archlang.names import mistakes, static_mistakes
+from archlang.names import mistakes
 from archlang.names.resolve import ResolvedFile
 from archlang.syntax.tree import (
     Assign,
@@ -53,7 +53,7 @@ def unused_names(definition: Definition) -> Iterator[Diagnostic]:
     mentioned.update(updates.keys())
     for static in definition.signature.statics:
         if static.name not in mentioned and not static.name.startswith("_"):
-            yield static_mistakes.unused_static(static.span, static.name)
+            yield mistakes.unused_static(static.span, static.name)
     for binder in binders:
         if isinstance(binder, Assign | Let):
             if binder.name not in mentioned and not binder.name.startswith("_"):
@@ -72,7 +72,7 @@ def unused_uses(resolved: ResolvedFile) -> Iterator[Diagnostic]:
     for use, names in resolved.uses:
         # A comment that names it counts, too.
         if words.isdisjoint(names):
-            yield mistakes.unused_use(use.span, use.path_span)
+            yield mistakes.unused_use(use.path_span, use.path, use.span)
 
 
 _WORD = re.compile(r"[A-Za-z_][\w.]*")

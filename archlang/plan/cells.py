@@ -10,7 +10,7 @@ from archlang.plan import mistakes
 from archlang.plan.measures import is_group
 from archlang.plan.model_graphs import ModelGraphs
 from archlang.plan.plan import Plan, PublishedResult
-from archlang.plan.planner import Bindings, Planner
+from archlang.plan.planner import Planner, joined_recipe
 from archlang.plan.table import CellOption, TableCell, TableColumn, TablePlan, TableRow
 from archlang.plugins import NO_PLUGINS, Plugins
 from archlang.source import on_command_line
@@ -22,8 +22,8 @@ from archlang.types.statics import StaticValue
 @dataclass
 class CellPlanner:
     """Plans cells of tables over the recipes of a file. `overrides` are settings of every recipe; `seeds`, if any,
-    replace those that the recipes vary. Mistakes go to `report`. `plugins` are those of the plans. `bindings` are those
-    of the recipes, by the identity of their trees."""
+    replace those that the recipes vary. Mistakes go to `report`. `plugins` are those of the plans. `planners` are those
+    of the recipes, by the identity of their trees; more are added."""
 
     file: ResolvedFile
     report: Report
@@ -31,9 +31,8 @@ class CellPlanner:
     seeds: Sequence[int] = ()
     plugins: Plugins = NO_PLUGINS
     model_graphs: ModelGraphs = field(default_factory=ModelGraphs)
-    bindings: Mapping[int, Bindings] = field(default_factory=dict)
+    planners: dict[int, Planner] = field(default_factory=dict)
     _of_used_files: dict[int, "CellPlanner"] = field(default_factory=dict, init=False, repr=False)
-    _planners: dict[str, Planner] = field(default_factory=dict, init=False, repr=False)
     _plans: dict[tuple[str, tuple[tuple[str, str], ...]], tuple[Plan, ...]] = field(
         default_factory=dict, init=False, repr=False
     )
@@ -59,7 +58,7 @@ class CellPlanner:
             return TableCell(row, column, plans, _claim(plans[0], column, of_rows)) if plans else None
         options = tuple(
             CellOption(_title(point), self._plans_of_each_seed(row.recipe, (*at, *point)))
-            for point in self._points(row.recipe, best_of)
+            for point in self.points(row.recipe, best_of)
         )
         if not options or not all(option.plans for option in options):
             return None
@@ -72,12 +71,11 @@ class CellPlanner:
         plans = tuple(plan for plans in zip(*(option.plans for option in options), strict=True) for plan in plans)
         return TableCell(row, column, plans, claim, options)
 
-    def _points(self, recipe: str, paths: Sequence[str]) -> Iterator[tuple[Setting, ...]]:
+    def points(self, recipe: str, paths: Sequence[str]) -> Iterator[tuple[Setting, ...]]:
         """Every combination of the values that a recipe gives to varied statics."""
         planner = self.planner(recipe)
         varied = [] if planner is None else [static for static in planner.varied if static.path.text in paths]
-        for indices in product(*(range(len(static.values)) for static in varied)):
-            yield tuple(static.setting(index) for static, index in zip(varied, indices, strict=True))
+        yield from product(*(static.settings for static in varied))
 
     def of(self, file: ResolvedFile) -> "CellPlanner":
         """The planner of the cells of a file, with the same settings."""
@@ -117,19 +115,16 @@ class CellPlanner:
 
     def planner(self, name: str) -> Planner | None:
         """The planner of a recipe; None, and a report, if the file has no recipe of this name."""
-        if name not in self._planners:
-            recipe = self.file.recipes.get(name)
-            if recipe is None:
-                path = self.file.program.source.path
-                self.report(mistakes.unknown_recipe(on_command_line(name), name, self.file.recipes, path))
-                return None
-            bindings = self.bindings.get(id(recipe))
-            planner = Planner.of(
-                recipe, self.file, self.report, self.overrides, self.plugins, self.model_graphs, bindings
-            )
+        recipe = self.file.recipes.get(name)
+        if recipe is None:
+            path = self.file.program.source.path
+            self.report(mistakes.unknown_recipe(on_command_line(name), name, self.file.recipes, path))
+            return None
+        if id(recipe) not in self.planners:
+            joined = joined_recipe(recipe, self.file, self.report)
+            planner = self.planners[id(recipe)] = Planner(joined, self.overrides, self.plugins, self.model_graphs)
             planner.check_paths()
-            self._planners[name] = planner
-        return self._planners[name]
+        return self.planners[id(recipe)]
 
     def _plans_of_each_seed(self, recipe: str, at: Sequence[Setting]) -> tuple[Plan, ...]:
         key = recipe, settings_text(at)
@@ -159,7 +154,6 @@ def settings_text(settings: Sequence[Setting]) -> tuple[tuple[str, str], ...]:
 
 
 def _title(point: Sequence[Setting]) -> str:
-    """Settings as a short text, such as `scaling = none`."""
     return ", ".join(f"{setting.path.parts[-1]} = {expression_text(setting.value)}" for setting in point)
 
 
@@ -196,10 +190,8 @@ def plan_derived_table(cells: CellPlanner, names: Sequence[str] = ()) -> TablePl
         planner = cells.planner(name)
         if planner is None:
             return None
-        varied = [static for static in planner.varied if static.path.text != "seed"]
-        for indices in product(*(range(len(static.values)) for static in varied)):
-            point = tuple(static.setting(index) for static, index in zip(varied, indices, strict=True))
-            shown = ", ".join(f"{setting.path.parts[-1]} = {expression_text(setting.value)}" for setting in point)
+        for point in cells.points(name, [static.path.text for static in planner.varied if static.path.text != "seed"]):
+            shown = _title(point)
             rows.append((TableRow(f"{name}, {shown}" if shown else name, name), point))
     columns = _claimed_columns(cells, names)
     planned = [cells.cell(row, column, point, has_claims_of_rows=True) for row, point in rows for column in columns]

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 
-from archlang.diagnostics import Diagnostic, ProgramError
+from archlang.diagnostics import Diagnostic, ProgramError, Report
 from archlang.diagnostics.effort import TooMuchWork, limited, spend
 from archlang.diagnostics.log import DiagnosticLog
 from archlang.elaborate.context import IN_CALL
@@ -18,12 +18,11 @@ from archlang.names.resolve import Declaration, Loader, ResolvedFile
 from archlang.names.unused import unused_uses
 from archlang.plan.cells import CellPlanner
 from archlang.plan.checked_bodies import CheckedBodies
-from archlang.plan.inheritance import repeats_mistake_of_base
 from archlang.plan.model_graphs import ModelGraphs
-from archlang.plan.planner import Bindings, Planner
+from archlang.plan.planner import Planner, joined_recipe
 from archlang.plan.recipe import is_complete_optimizer
 from archlang.plan.search import check_search, check_search_points
-from archlang.plan.written_table import check_cells, check_table, repeats_mistake_of_averaged
+from archlang.plan.written_table import WrittenTable, averages
 from archlang.source import Source, Span
 from archlang.syntax.tree import Definition, Extern, Name, Recipe, Table, Use
 
@@ -40,8 +39,11 @@ _OF_MISSING_STATEMENTS = frozenset({"E0216", "E0220", "E0222", "E0223", "E0224"}
 # What a missing line of a recipe or a table may set, be or name.
 _OF_MISSING_LINES = frozenset({"E0302", "E0601", "E0610", "E0632", "E0635"})
 
+# What a recipe and a table take from others.
+_OF_SOURCES = frozenset({"E0601", "E0618", "E0635"})
+
 Item = Definition | Extern | Recipe | Table
-Check = Callable[[], None]
+Check = Callable[[], object]
 
 
 def check(path: str | Path, allow: Iterable[str | Path] = ()) -> tuple[Diagnostic, ...]:
@@ -93,26 +95,15 @@ def _check(resolved: ResolvedFile, diagnostics: Sequence[Diagnostic], bodies: Ch
     return tuple(
         diagnostic
         for diagnostic in mistakes
-        if not _may_be_used(diagnostic, mistakes, resolved)
-        and not _is_repeated_by_call(diagnostic, mistakes)
+        if not _is_repeated_by_call(diagnostic, mistakes)
         and (
             diagnostic in diagnostics
             or not (
                 _follows(diagnostic, diagnostics, resolved)
                 or follows(diagnostic, doubtful, mistakes)
-                or repeats_mistake_of_base(diagnostic, mistakes, resolved.recipes)
-                or repeats_mistake_of_averaged(diagnostic, mistakes, resolved)
+                or _follows_from_source(diagnostic, mistakes, resolved)
             )
         )
-    )
-
-
-def _may_be_used(diagnostic: Diagnostic, mistakes: Sequence[Diagnostic], resolved: ResolvedFile) -> bool:
-    """Whether a name without a use may be meant where its block has an error."""
-    return diagnostic.code == "W0201" and any(
-        mistake.is_error and each.item.span.contains(mistake.span) and each.item.span.contains(diagnostic.span)
-        for each in resolved.own.values()
-        for mistake in mistakes
     )
 
 
@@ -173,9 +164,23 @@ def _is_outside_of_items(mistake: Diagnostic, resolved: ResolvedFile) -> bool:
 
 
 def _is_syntax_of_line(mistake: Diagnostic, place: Span) -> bool:
-    """Whether a mistake is one of syntax, in the line of a place."""
     span = mistake.span
     return mistake.code.startswith("E01") and span.source is place.source and span.line == place.line
+
+
+def _follows_from_source(diagnostic: Diagnostic, mistakes: Sequence[Diagnostic], resolved: ResolvedFile) -> bool:
+    """Whether a recipe lacks a line, or what a task accepts, or a table a column, because a recipe or a table from
+    which it takes them has a mistake."""
+    if diagnostic.code not in _OF_SOURCES:
+        return False
+    reached: list[Item | Use] = [item for item in resolved.program.items if item.span.contains(diagnostic.span)]
+    for item in reached:
+        sources = [resolved.recipes.get(item.base or "")] if isinstance(item, Recipe) else []
+        tables = [resolved.find_table(each.metric.text) for each in averages(item)] if isinstance(item, Table) else []
+        for source in (*sources, *(table for _, table in filter(None, tables))):
+            if source is not None and all(source is not other for other in reached):
+                reached.append(source)
+    return any(mistake.is_error and item.span.contains(mistake.span) for mistake in mistakes for item in reached[1:])
 
 
 def _check_file(resolved: ResolvedFile, report: DiagnosticLog, bodies: CheckedBodies) -> None:
@@ -226,23 +231,22 @@ def _checks(
         elif isinstance(item, Extern) and item.word == "settings":
             yield item, partial(_refuse_training_settings, item, report)
     model_graphs = ModelGraphs()
-    bindings: dict[int, Bindings] = {}
+    planners: dict[int, Planner] = {}
     for recipe in [item for item in items if isinstance(item, Recipe)]:
         if bodies.is_sound(recipe, resolved):
             continue
-        of_recipe = bindings[id(recipe)] = Bindings()
-        make_planner = partial(Planner.of, recipe, resolved, report, model_graphs=model_graphs, bindings=of_recipe)
+        make_planner = partial(_planner, recipe, resolved, report, model_graphs, planners)
         yield recipe, partial(_check_recipe, make_planner, points)
-    cells = CellPlanner(resolved, report, model_graphs=model_graphs, bindings=bindings)
+    cells = CellPlanner(resolved, report, model_graphs=model_graphs, planners=planners)
     for table in [item for item in items if isinstance(item, Table)]:
         if bodies.is_sound(table, resolved):
             continue
-        yield table, partial(check_table, cells, table)
-        points.append(partial(check_cells, cells, table))
+        written = WrittenTable(cells, table)
+        yield table, written.check
+        points.append(written.check_cells)
 
 
 def _own_declarations(resolved: ResolvedFile) -> Sequence[Declaration]:
-    """Returns the blocks and models of a file, also the second ones of a name."""
     items = [item for item in resolved.program.items if isinstance(item, Definition | Extern)]
     declared = {id(declaration.item): declaration for declaration in resolved.own.values()}
     blocks = [item for item in items if isinstance(item, Definition) or item.word == "block"]
@@ -252,16 +256,18 @@ def _own_declarations(resolved: ResolvedFile) -> Sequence[Declaration]:
 
 def _check_optimizer(item: Extern, resolved: ResolvedFile, report: DiagnosticLog) -> None:
     if not _is_shipped(item) and not is_complete_optimizer(item):
-        report(incomplete_optimizer(item.name_span, item.name, _python_of_optimizer(item)))
+        module = f"mine:{item.name.capitalize()}"
+        report(incomplete_optimizer(item.name_span, item.name, module, _clause_of_python(item)))
         return
     check_signature(Declaration(library.with_settings(item), resolved), report)
 
 
-def _python_of_optimizer(item: Extern) -> Span | None:
-    """Returns the place of the class of an optimizer that would be complete with the training settings."""
-    settings = Name(parts=("training",), span=item.span)
-    is_complete = not item.includes and is_complete_optimizer(replace(item, includes=(settings,)))
-    return item.python_span if is_complete else None
+def _clause_of_python(item: Extern) -> Span | None:
+    """Returns the place of `python` of an optimizer that would be complete with the training settings."""
+    settings, span = Name(parts=("training",), span=item.span), item.python_span
+    if item.includes or span is None or not is_complete_optimizer(replace(item, includes=(settings,))):
+        return None
+    return Span(span.source, span.source.text.rfind("python", 0, span.start), span.end)
 
 
 def _refuse_training_settings(item: Extern, report: DiagnosticLog) -> None:
@@ -271,6 +277,13 @@ def _refuse_training_settings(item: Extern, report: DiagnosticLog) -> None:
 
 def _is_shipped(item: Extern) -> bool:
     return Path(item.span.source.path).is_relative_to(library.PACKAGE)
+
+
+def _planner(
+    recipe: Recipe, resolved: ResolvedFile, report: Report, model_graphs: ModelGraphs, planners: dict[int, Planner]
+) -> Planner:
+    planner = planners[id(recipe)] = Planner(joined_recipe(recipe, resolved, report), model_graphs=model_graphs)
+    return planner
 
 
 def _check_recipe(make_planner: Callable[[], Planner], points: list[Check]) -> None:
@@ -319,7 +332,6 @@ def follows(diagnostic: Diagnostic, doubtful: Sequence[Item], mistakes: Iterable
 
 
 def _words(item: Item) -> set[str]:
-    """Returns the words of an item without the name that it defines."""
     text, name = item.span.text, item.name_span
     words = re.findall(r"\w+", text[: name.start - item.span.start] + text[name.end - item.span.start :])
     spend(len(words) // 20)

@@ -4,7 +4,8 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from archlang.diagnostics import Diagnostic, Report, ignore
+from archlang.diagnostics import Diagnostic, Report
+from archlang.diagnostics.effort import Memo
 from archlang.elaborate.elaborator import elaborate
 from archlang.names.resolve import Declaration, ResolvedFile
 from archlang.names.unused import unused_names
@@ -20,20 +21,23 @@ _WORD = re.compile(r"[A-Za-z_]\w*")
 # Values, blocks and statics without a definition.
 _UNKNOWN_NAMES = ("E0201", "E0202", "E0313")
 
-# After so many files, each the program at another time, the bodies of the earlier ones are forgotten.
-_MOST_FILES = 20
+# A key-stroke adds few bodies, and a body few kilobytes.
+_MOST_BODIES = 5_000
 
 # The texts of a body and of the blocks that it may use, and the number of what `use` lines bring in.
 _Key = tuple[str, tuple[str, ...], int]
+# The types of the values of a body, by the start and the end of their places, counted from the start of the block.
+_Types = Mapping[tuple[int, int], Type]
 
 
 @dataclass(frozen=True)
-class CheckedBody:
-    """The results of the check of a body. `types` are those of its values, by the start and the end of their places,
-    counted from the start of the block."""
+class _Texts:
+    """The texts of the blocks and models of a file by name, and of all items, and the number of what `use` lines bring
+    in."""
 
-    types: Mapping[tuple[int, int], Type]
-    has_mistakes: bool
+    blocks: Mapping[str, str]
+    items: Mapping[str, str]
+    context: int
 
 
 @dataclass
@@ -41,39 +45,24 @@ class CheckedBodies:
     """The checked bodies of the last texts of a file. A body without mistakes is not checked again as long as its text,
     and the texts of the blocks that it uses, stay."""
 
-    _bodies: dict[_Key, CheckedBody] = field(default_factory=dict)
-    _words: dict[str, frozenset[str]] = field(default_factory=dict)
+    _bodies: Memo[_Types] = field(default_factory=lambda: Memo(_MOST_BODIES))
+    _words: Memo[frozenset[str]] = field(default_factory=lambda: Memo(_MOST_BODIES))
+    _files: Memo[_Texts] = field(default_factory=lambda: Memo(20))
     _contexts: dict[tuple[str, ...], int] = field(default_factory=dict)
-    _files: dict[int, tuple[ResolvedFile, Mapping[str, str], int]] = field(default_factory=dict)
-    _items: dict[int, Mapping[str, str]] = field(default_factory=dict)
     _sound: frozenset[_Key] = frozenset()
 
-    def check(self, declaration: Declaration, report: Report) -> None:
-        """Reports the mistakes in the body of a block or model."""
-        body = self._bodies.get(key := self._key(declaration))
-        if body is None or body.has_mistakes:
-            self._bodies[key] = self._elaborate(declaration, report)
+    def check(self, declaration: Declaration, report: Report) -> _Types:
+        """Reports the mistakes in the body of a block or model. Returns the types of its values, by their places from
+        its start."""
+        mistakes: list[Diagnostic] = []
 
-    def types(self, declaration: Declaration) -> Mapping[tuple[int, int], Type]:
-        """Returns the types of the values in the body of a block or model, by their places from its start."""
-        body = self._bodies.get(key := self._key(declaration))
-        if body is None:
-            body = self._bodies[key] = self._elaborate(declaration, ignore)
-        return body.types
+        def note(diagnostic: Diagnostic) -> None:
+            mistakes.append(diagnostic)
+            report(diagnostic)
 
-    def forget_others(self, *files: ResolvedFile) -> None:
-        """Forgets the bodies that are in none of some files."""
-        keys = {self._key(each) for file in files for each in file.own.values() if isinstance(each.item, Definition)}
-        self._bodies = {key: body for key, body in self._bodies.items() if key in keys}
-        own = {_text(item) for file in files for item in file.program.items}
-        self._words = {text: words for text, words in self._words.items() if text in own}
-        self._files.clear()
-        self._items.clear()
-
-    def forget_if_many(self, *files: ResolvedFile) -> None:
-        """Forgets the bodies that are in none of some files, if there are those of many files."""
-        if len(self._files) > _MOST_FILES:
-            self.forget_others(*files)
+        item, texts = declaration.item, self._of(declaration.file)
+        key = _text(item), self._reached_texts(_text(item), texts.blocks, {item.name}), texts.context
+        return self._bodies.get(key, lambda: self._elaborate(declaration, note), lambda: not mistakes)
 
     def is_sound(self, item: Recipe | Table, file: ResolvedFile) -> bool:
         """Returns whether a recipe or a table, and all items that it names, are those of a file without mistakes."""
@@ -85,28 +74,16 @@ class CheckedBodies:
         self._sound = frozenset(self._key_of_plan(item, file) for item in items)
 
     def _key_of_plan(self, item: Recipe | Table, file: ResolvedFile) -> _Key:
-        _, _, context = self._of_file(file)
-        text = _text(item)
+        texts, text = self._of(file), _text(item)
         if isinstance(item, Recipe):  # its claims must agree with those of the tables' rows about it
             tables = (each for each in file.program.items if isinstance(each, Table))
             named = (table for table in tables if item.name in self._words_of(_text(table)))
             # A setting may have an effect only in a recipe based on it.
             derived = (each for each in file.program.items if isinstance(each, Recipe) and each.base == item.name)
             text = "".join([text, *(_text_about(table, item.name) for table in named), *map(_text, derived)])
-        return text, self._reached_texts(text, self._texts_of_items(file), set()), context
+        return text, self._reached_texts(text, texts.items, set()), texts.context
 
-    def _texts_of_items(self, file: ResolvedFile) -> Mapping[str, str]:
-        """Returns the texts of the items of a file by their names."""
-        self._of_file(file)  # keeps the id in use
-        if id(file) not in self._items:
-            texts: dict[str, str] = {}
-            for each in file.program.items:
-                if not isinstance(each, Use):  # a recipe may have the name of its model
-                    texts[each.name] = texts.get(each.name, "") + _text(each)
-            self._items[id(file)] = texts
-        return self._items[id(file)]
-
-    def _elaborate(self, declaration: Declaration, report: Report) -> CheckedBody:
+    def _elaborate(self, declaration: Declaration, report: Report) -> _Types:
         item = declaration.item
         assert isinstance(item, Definition)
         types: dict[tuple[int, int], Type] = {}
@@ -126,14 +103,10 @@ class CheckedBodies:
         if any(isinstance(node, If | Conditional) for node in walk(item)):
             for diagnostic in _unknown_names(declaration, ambient, {each.span for each in mistakes}):
                 note(diagnostic)
-        for diagnostic in unused_names(item):
-            note(diagnostic)
-        return CheckedBody(types, bool(mistakes))
-
-    def _key(self, declaration: Declaration) -> _Key:
-        _, texts, context = self._of_file(declaration.file)
-        own = _text(declaration.item)
-        return own, self._reached_texts(own, texts, {declaration.item.name}), context
+        if not any(each.is_error for each in mistakes):  # else a misspelt name may be meant
+            for diagnostic in unused_names(item):
+                report(diagnostic)
+        return types
 
     def _reached_texts(self, text: str, texts: Mapping[str, str], skipped: set[str]) -> tuple[str, ...]:
         return tuple(texts[name] for name in self._reached(text, texts, skipped))
@@ -147,18 +120,21 @@ class CheckedBodies:
                 pending.append(texts[name])
         return sorted(reached - skipped)
 
-    def _of_file(self, file: ResolvedFile) -> tuple[ResolvedFile, Mapping[str, str], int]:
-        if id(file) not in self._files:
+    def _of(self, file: ResolvedFile) -> _Texts:
+        def texts() -> _Texts:
             uses = [item.span.text for item in file.program.items if isinstance(item, Use)]
             context = self._contexts.setdefault((*uses, *_used_texts(file)), len(self._contexts))
-            texts = {name: _text(declaration.item) for name, declaration in file.own.items()}
-            self._files[id(file)] = file, texts, context
-        return self._files[id(file)]
+            items: dict[str, str] = {}
+            for each in file.program.items:
+                if not isinstance(each, Use):  # a recipe may have the name of its model
+                    items[each.name] = items.get(each.name, "") + _text(each)
+            blocks = {name: _text(declaration.item) for name, declaration in file.own.items()}
+            return _Texts(blocks, items, context)
+
+        return self._files.get(file, texts)
 
     def _words_of(self, text: str) -> frozenset[str]:
-        if text not in self._words:
-            self._words[text] = frozenset(_WORD.findall(text))
-        return self._words[text]
+        return self._words.get(text, lambda: frozenset(_WORD.findall(text)))
 
 
 def _unknown_names(declaration: Declaration, ambient: Mapping[str, Bound], reported: set[Span]) -> Iterator[Diagnostic]:

@@ -9,10 +9,11 @@ from archlang.elaborate.static_arguments import plain
 from archlang.names.evaluate import Evaluator
 from archlang.names.resolve import ResolvedFile
 from archlang.plan import mistakes
-from archlang.plan.measures import FRACTIONS, Measures, is_group
+from archlang.plan.measures import FRACTIONS, Measures, bad_metric, is_group
 from archlang.plan.plan import PublishedResult
 from archlang.plan.recipe import ResolvedRecipe, report_repeated
-from archlang.plan.table_parts import read_table
+from archlang.plan.variations import read_table
+from archlang.source import Span
 from archlang.syntax.expression_text import expression_text
 from archlang.syntax.tree import Claim, Expression, Name, Number, Range, Row, Setting, Unary
 from archlang.types import Dim
@@ -23,7 +24,7 @@ def check_claims(recipe: ResolvedRecipe, measures: Measures | None) -> None:
     """Reports claims of no metric or of one that no run measures, without a number, or at unknown statics."""
     for claim in recipe.parts.claims:
         if len(claim.metric.parts) != 2:
-            recipe.report(mistakes.bad_metric(claim.metric.span, claim.metric.text))
+            recipe.report(bad_metric(claim.metric))
         elif measures is not None:
             paths = [*(each.path.text for each in claim.at), *(each.path.text for each in recipe.parts.vary)]
             is_other_task = any(path.startswith("task.") for path in paths)
@@ -32,12 +33,7 @@ def check_claims(recipe: ResolvedRecipe, measures: Measures | None) -> None:
         if claim.metric.text.endswith(".loss") and (claim.index is not None or any(map(is_group, claim.at))):
             recipe.report(mistakes.measured_as_a_whole(claim.metric.span, claim.metric.text, "split"))
         report_repeated(claim.at, recipe.report)
-        for number in (claim.value, claim.deviation):
-            if number is not None and literal(number) is None:
-                recipe.report(mistakes.claim_without_number(number.span))
-        if claim.deviation is not None and (literal(claim.deviation) or 0) < 0:
-            recipe.report(mistakes.negative_deviation(claim.deviation.span))
-        check_fraction(claim.metric.text, (claim.value, claim.deviation), recipe.report)
+        check_numbers(claim.metric.text, (claim.value, claim.deviation), recipe.report)
         for setting in claim.at:
             if measures is not None and is_group(setting) and setting.path.parts[0] in measures.splits:
                 measures.check_group(setting.path, claim.metric.text, recipe.report)
@@ -45,18 +41,32 @@ def check_claims(recipe: ResolvedRecipe, measures: Measures | None) -> None:
                 recipe.has_static(setting.path, also=("test", "valid"))
 
 
-def check_fraction(metric: str, numbers: Sequence[Expression | None], report: Report, most: float = 1) -> None:
-    """Reports a number that is negative, or a number or its deviation that is larger than `most`, although the metric
-    is a fraction."""
-    if metric.rpartition(".")[2] not in FRACTIONS:
-        return
-    value = numbers[0]
-    if value is not None and (literal(value) or 0) < 0:
-        report(mistakes.negative_fraction(value.span, metric))
-        return
-    written = [number for number in numbers if isinstance(number, Number)]
-    if any(number.value > most for number in written):
-        report(mistakes.not_a_fraction([number.span for number in written], metric))
+def check_numbers(
+    metric: str,
+    numbers: tuple[Expression | None, Expression | None],
+    report: Report,
+    *,
+    most: float = 1,
+    of_row: bool = False,
+) -> bool:
+    """Reports what is no number in a claim, a negative deviation, and, if the metric is a fraction, a number that is
+    negative or larger than `most`. Returns whether both are numbers; a row may have `-` in place of one."""
+    value, deviation = numbers
+    wrong = [(number, False) for number in numbers if number is not None and literal(number) is None]
+    if deviation is not None and (literal(deviation) or 0) < 0:
+        wrong.append((deviation, True))
+    for number, is_negative in wrong:
+        span = number.span
+        last_line = span.text.rpartition("\n")[2].lstrip()  # a `-` before it is no number of its own
+        place = Span(span.source, span.end - len(last_line), span.end)
+        report(mistakes.bad_claim(place, of_row, is_negative))
+    if metric.rpartition(".")[2] in FRACTIONS:
+        written = [number for number in numbers if isinstance(number, Number)]
+        if value is not None and (literal(value) or 0) < 0:
+            report(mistakes.negative_fraction(value.span, metric))
+        elif any(number.value > most for number in written):
+            report(mistakes.not_a_fraction([number.span for number in written], metric))
+    return not wrong
 
 
 def check_agreement(recipe: ResolvedRecipe, of_tables: Iterable[Claim], point: Mapping[str, Setting]) -> None:
@@ -92,7 +102,6 @@ def _conditions(at: Iterable[Setting]) -> frozenset[tuple[str, str]]:
 
 
 def _are_equal(left: Claim, right: Claim) -> bool:
-    """Whether two claims have equal numbers, as far as both have them."""
     deviations = [claim.deviation and literal(claim.deviation) for claim in (left, right)]
     return literal(left.value) == literal(right.value) and (None in deviations or deviations[0] == deviations[1])
 

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from archlang.diagnostics import ProgramError, ignore
 from archlang.diagnostics.log import DiagnosticLog
+from archlang.elaborate.binding import sizes_of_task
 from archlang.elaborate.signature_check import load_file
 from archlang.names.resolve import Loader, ResolvedFile, load_command_line
 from archlang.plan import mistakes
@@ -15,11 +16,12 @@ from archlang.plan.cells import CellPlanner, plan_derived_table
 from archlang.plan.model_graphs import ModelGraphs
 from archlang.plan.overrides import parse_overrides, static_setting
 from archlang.plan.plan import BoundExtern, Plan
-from archlang.plan.planner import Planner
+from archlang.plan.planner import Planner, joined_recipe
 from archlang.plan.recipe import read_parts, resolve_recipe
 from archlang.plan.search import SearchPlan, plan_spaces
+from archlang.plan.statics import bind, bound_extern
 from archlang.plan.table import TablePlan
-from archlang.plan.written_table import plan_written_table
+from archlang.plan.written_table import WrittenTable
 from archlang.plugins import Plugins
 from archlang.source import Span, on_command_line
 from archlang.syntax.tree import Setting
@@ -89,9 +91,7 @@ def plan_table(
     Raises:
         ProgramError: the file has mistakes, no such table, or no recipe.
         PluginError: a plugin cannot be read."""
-    resolved, report = load_file(path, allow), DiagnosticLog()
-    cells = CellPlanner(resolved, report, parse_overrides(sets), seeds, plugins_of(resolved, plugins))
-    return _plan_table(cells, report, name, recipes)
+    return TablePlanner(sets or {}, seeds, allow, plugins).plan(path, name, recipes)
 
 
 @dataclass
@@ -100,9 +100,10 @@ class TablePlanner:
 
     sets: Mapping[str, str]
     seeds: Sequence[int]
-    allow: Iterable[Path]
+    allow: Iterable[str | Path]
+    plugins: Iterable[str | Path] = ()
     _model_graphs: ModelGraphs = field(default_factory=ModelGraphs, init=False, repr=False)
-    _cells: dict[Path, tuple[CellPlanner, DiagnosticLog]] = field(default_factory=dict, init=False, repr=False)
+    _cells: dict[str | Path, tuple[CellPlanner, DiagnosticLog]] = field(default_factory=dict, init=False, repr=False)
 
     def names(self, path: Path) -> tuple[str, ...]:
         """The names of a file's tables.
@@ -111,37 +112,31 @@ class TablePlanner:
             ProgramError: the file cannot be read, or has mistakes."""
         return tuple(self._of_file(path)[0].file.tables)
 
-    def plan(self, path: Path, name: str | None) -> TablePlan:
+    def plan(self, path: str | Path, name: str | None, recipes: Sequence[str] = ()) -> TablePlan:
         """As `plan_table`."""
         cells, report = self._of_file(path)
         try:
-            return _plan_table(cells, report, name)
+            file = cells.file
+            if not file.recipes and not file.tables:
+                raise ProgramError([mistakes.no_recipe(_start(file))])
+            if name and name not in file.tables:
+                shown = file.program.source.path
+                raise ProgramError([mistakes.unknown_table(on_command_line(name), name, file.tables, shown)])
+            table = file.tables.get(name) if name else next(iter(file.tables.values()), None)
+            if recipes or table is None:
+                return _without_errors(plan_derived_table(cells, recipes), report)
+            return _without_errors(WrittenTable(cells, table).plan(), report)
         except Exception:
             del self._cells[path]  # the report of the next table begins without these errors
             raise
 
-    def _of_file(self, path: Path) -> tuple[CellPlanner, DiagnosticLog]:
+    def _of_file(self, path: str | Path) -> tuple[CellPlanner, DiagnosticLog]:
         if path not in self._cells:
-            report = DiagnosticLog()
-            resolved = load_file(path, self.allow)
-            self._cells[path] = (
-                CellPlanner(resolved, report, parse_overrides(self.sets), self.seeds, model_graphs=self._model_graphs),
-                report,
-            )
+            resolved, report = load_file(path, self.allow), DiagnosticLog()
+            plugins, overrides = plugins_of(resolved, self.plugins), parse_overrides(self.sets)
+            cells = CellPlanner(resolved, report, overrides, self.seeds, plugins, self._model_graphs)
+            self._cells[path] = cells, report
         return self._cells[path]
-
-
-def _plan_table(cells: CellPlanner, report: DiagnosticLog, name: str | None, recipes: Sequence[str] = ()) -> TablePlan:
-    resolved = cells.file
-    if not resolved.recipes and not resolved.tables:
-        raise ProgramError([mistakes.no_recipe(_start(resolved))])
-    if name and name not in resolved.tables:
-        path = resolved.program.source.path
-        raise ProgramError([mistakes.unknown_table(on_command_line(name), name, resolved.tables, path)])
-    table = resolved.tables.get(name) if name else next(iter(resolved.tables.values()), None)
-    if recipes or table is None:
-        return _without_errors(plan_derived_table(cells, recipes), report)
-    return _without_errors(plan_written_table(cells, table), report)
 
 
 def bind_task(
@@ -155,7 +150,7 @@ def bind_task(
         ProgramError: there is no such task, or it has no such statics."""
     resolved = _resolve_task(text, beside, allow)
     overrides = {f"task.{name.removeprefix('task.')}": text for name, text in (sets or {}).items()}
-    return _bind(resolved, "task", parse_overrides(overrides))
+    return _bind(resolved, "task", parse_overrides(overrides))[0]
 
 
 def task_sizes(text: str) -> dict[str, int]:
@@ -163,12 +158,10 @@ def task_sizes(text: str) -> dict[str, int]:
 
     Raises:
         ProgramError: there is no such task, or it has no such statics."""
-    planner, report = _planner_of_part(_resolve_task(text, None, ()), {})
-    return _without_errors(planner.sizes(), report)
+    return _bind(_resolve_task(text, None, ()), "task", {})[1]
 
 
 def _resolve_task(text: str, beside: str | Path | None, allow: Iterable[str | Path]) -> ResolvedFile:
-    """A file with a recipe that has the task only."""
     declaring = load_file(beside, allow) if beside is not None else None
     resolved = load_command_line(f"recipe shown {{\n    task {text}\n}}\n")
     if declaring is not None:
@@ -183,7 +176,7 @@ def check_shipped(word: str, extern: BoundExtern) -> BoundExtern:
 
     Raises:
         ProgramError: it has no such statics."""
-    return _bind(_recipe_of(word, extern), word, _recorded_settings(word, extern))
+    return _bind_again(word, extern, {})[0]
 
 
 def change_task(task: BoundExtern, sets: Mapping[str, str]) -> tuple[BoundExtern, Mapping[str, int]]:
@@ -191,35 +184,27 @@ def change_task(task: BoundExtern, sets: Mapping[str, str]) -> tuple[BoundExtern
 
     Raises:
         ProgramError: it has no such statics, or they contradict the others."""
-    settings = _recorded_settings("task", task) | parse_overrides(sets)
-    planner, report = _planner_of_part(_recipe_of("task", task), settings)
-    return _without_errors(planner.extern("task"), report), _without_errors(planner.sizes(), report)
+    return _bind_again("task", task, parse_overrides(sets))
 
 
-def _recipe_of(word: str, extern: BoundExtern) -> ResolvedFile:
-    """A file with a recipe that has a shipped task or optimizer only."""
-    return load_command_line(f"recipe shown {{\n    {word} {extern.name}\n}}\n")
+def _bind_again(
+    word: str, extern: BoundExtern, settings: Mapping[str, Setting]
+) -> tuple[BoundExtern, Mapping[str, int]]:
+    """A shipped task or optimizer as `_bind` returns it; `settings` replace its statics."""
+    recorded = {(path := f"{word}.{name}"): static_setting(path, value) for name, value in extern.statics.items()}
+    return _bind(load_command_line(f"recipe shown {{\n    {word} {extern.name}\n}}\n"), word, {**recorded, **settings})
 
 
-def _recorded_settings(word: str, extern: BoundExtern) -> dict[str, Setting]:
-    """The statics of a task or an optimizer as settings of its recipe."""
-    paths = {f"{word}.{name}": value for name, value in extern.statics.items()}
-    return {path: static_setting(path, value) for path, value in paths.items()}
-
-
-def _bind(resolved: ResolvedFile, word: str, settings: Mapping[str, Setting]) -> BoundExtern:
-    """The task or optimizer of the first recipe of a file, which has no other parts."""
-    planner, report = _planner_of_part(resolved, settings)
-    return _without_errors(planner.extern(word), report)
-
-
-def _planner_of_part(resolved: ResolvedFile, settings: Mapping[str, Setting]) -> tuple[Planner, DiagnosticLog]:
-    """The planner of the first recipe of a file, which may lack parts."""
+def _bind(resolved: ResolvedFile, word: str, settings: Mapping[str, Setting]) -> tuple[BoundExtern, dict[str, int]]:
+    """The task or optimizer of the first recipe of a file, which has no other parts, and the sizes that it gives."""
     report = DiagnosticLog()
     parts = read_parts(next(iter(resolved.recipes.values())), ignore)
-    planner = Planner(resolve_recipe(resolved, parts, report), settings)
+    recipe = resolve_recipe(resolved, parts, report)
     report.stop_at_errors()
-    return planner, report
+    for setting in settings.values():
+        recipe.has_static(setting.path)
+    binding = _without_errors(bind(recipe, word, settings), report)
+    return bound_extern(binding), sizes_of_task(binding)
 
 
 def recipe_names(path: str | Path) -> tuple[str, ...]:
@@ -228,22 +213,6 @@ def recipe_names(path: str | Path) -> tuple[str, ...]:
     Raises:
         ProgramError: the file cannot be read."""
     return tuple(Loader().load(path).recipes)
-
-
-def table_names(path: str | Path) -> tuple[str, ...]:
-    """The names of a file's tables.
-
-    Raises:
-        ProgramError: the file cannot be read."""
-    return tuple(Loader().load(path).tables)
-
-
-def has_recipe(path: str | Path) -> bool:
-    """Whether a file has a recipe; False if the file cannot be read."""
-    try:
-        return bool(recipe_names(path))
-    except ProgramError:
-        return False
 
 
 def plugins_of(resolved: ResolvedFile, paths: Iterable[str | Path]) -> Plugins:
@@ -265,7 +234,7 @@ def _planner(
             raise ProgramError([mistakes.unknown_recipe(on_command_line(name), name, resolved.recipes, path)])
         raise ProgramError([mistakes.no_recipe(_start(resolved))])
     report = DiagnosticLog()
-    planner = Planner.of(recipe, resolved, report, parse_overrides(sets), plugins_of(resolved, plugins))
+    planner = Planner(joined_recipe(recipe, resolved, report), parse_overrides(sets), plugins_of(resolved, plugins))
     report.stop_at_errors()
     planner.check_paths()
     return planner, report

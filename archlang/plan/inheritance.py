@@ -1,28 +1,17 @@
 """A recipe `b from a` with everything that it takes from its base."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from archlang.diagnostics import Diagnostic, Report
 from archlang.diagnostics.effort import spend
 from archlang.plan import mistakes
-from archlang.syntax.tree import AtTest, Call, Choice, Claim, Missing, Recipe, Search, StaticArgument, Variation, Vary
+from archlang.plan.recipe import call_of
+from archlang.syntax.tree import AtTest, Choice, Claim, Missing, Recipe, Search, StaticArgument, Variation, Vary
 
 Part = Choice | AtTest | Vary | Search | Claim | Missing
 # The order in which a recipe's lines stand.
 _ORDER = ("task", "model", "train", AtTest, Vary, Search, Claim, Missing)
-
-# The mistakes that a recipe can share with its base: a missing line, and a value that a task refuses.
-_SHARED = ("E0601", "E0618")
-
-
-@dataclass(frozen=True)
-class InheritedRecipe:
-    """A recipe with the lines of its bases. `is_sound` is False if a base is unknown or has a syntax mistake, which was
-    reported."""
-
-    recipe: Recipe
-    is_sound: bool
 
 
 def with_base(
@@ -32,9 +21,9 @@ def with_base(
     other_items: Mapping[str, str],
     static_names: Callable[[Choice], Sequence[str] | None],
     report: Report,
-) -> InheritedRecipe:
-    """Returns a recipe with the lines that it takes from its base, and without `from`; reports an unknown base, and
-    recipes that are based on each other.
+) -> tuple[Recipe, bool]:
+    """Returns a recipe with the lines that it takes from its base, and without `from`, and whether its bases are known
+    and without syntax mistakes; reports an unknown base, and recipes that are based on each other.
 
     A line `task`, `model` or `train` that names the same as the base's takes the statics that it does not set. Another
     line replaces every line of its kind, except that `vary` keeps the base's seeds if it has none. A static that a line
@@ -45,22 +34,21 @@ def with_base(
         known: Recipes with the lines of their bases, and the steps of joining them, by name; more are added.
         other_items: What the other items of the file are, as `a model`, by their names.
         static_names: Returns the names of the statics of a line's task, model or optimizer; None if it is unknown."""
-    chain = [recipe]
-    places = {recipe.name: 0}
     if not recipe.name:
-        return InheritedRecipe(recipe, False)
+        return recipe, False
+    chain, places = [recipe], {recipe.name: 0}
     while (name := chain[-1].base) is not None and name not in known:
         spend()
-        if not name:
-            return InheritedRecipe(replace(recipe, base=None), False)
-        span = chain[-1].base_span or chain[-1].name_span
         base = recipes.get(name)
-        if base is None:
-            report(mistakes.unknown_base(span, name, other_items.get(name), set(recipes) - {recipe.name}))
-            return InheritedRecipe(replace(recipe, base=None), False)
-        if name in places:
-            report(_cycle(chain[places[name] :]))
-            return InheritedRecipe(replace(recipe, base=None), False)
+        if base is None or name in places:
+            span, kind = chain[-1].base_span or chain[-1].name_span, other_items.get(name)
+            if base is not None:
+                report(_cycle(chain[places[name] :]))
+            elif kind is not None:
+                report(mistakes.not_a_recipe(span, name, kind))
+            elif name:
+                report(mistakes.unknown_recipe(span, name, set(recipes) - {recipe.name}, None))
+            return replace(recipe, base=None), False
         places[name] = len(chain)
         chain.append(base)
     joined, steps = known[name] if name is not None else (chain.pop(), 0)
@@ -72,31 +60,7 @@ def with_base(
             known[link.name] = joined, steps
     spend(steps)
     # The joined lines keep whether each line of the bases could be read.
-    return InheritedRecipe(replace(recipe, base=None, parts=joined.parts), joined.is_whole)
-
-
-def repeats_mistake_of_base(
-    diagnostic: Diagnostic, diagnostics: Sequence[Diagnostic], recipes: Mapping[str, Recipe]
-) -> bool:
-    """Returns whether a recipe lacks what its base lacks, or a task refuses what it takes from its base; the mistake is
-    reported at the base too."""
-    if diagnostic.code not in _SHARED:
-        return False
-    text = _shared_text(diagnostic)
-    shared = [other.span for other in diagnostics if other.code == diagnostic.code and _shared_text(other) == text]
-    recipe = next((recipe for recipe in recipes.values() if recipe.span.contains(diagnostic.span)), None)
-    seen: set[str] = set()
-    while recipe is not None and recipe.name not in seen:
-        seen.add(recipe.name)
-        recipe = recipes.get(recipe.base or "")
-        if recipe is not None and recipe.name not in seen and any(recipe.span.contains(span) for span in shared):
-            return True
-    return False
-
-
-def _shared_text(diagnostic: Diagnostic) -> str:
-    """Returns what a mistake says without the name of its recipe."""
-    return diagnostic.label if diagnostic.code == "E0601" else diagnostic.message
+    return replace(recipe, base=None, parts=joined.parts), joined.is_whole
 
 
 def _joined(
@@ -136,7 +100,7 @@ def _without(part: Part, paths: Set[str]) -> Iterator[Part]:
 
 def _paths(choice: Choice, names: Sequence[str]) -> Iterator[str]:
     """Yields the paths of the statics that a line sets, as `task.order`."""
-    return (f"{choice.word}.{static.name}" for static in _named(_statics(choice), names) or ())
+    return (f"{choice.word}.{static.name}" for static in _named(call_of(choice).statics, names) or ())
 
 
 def _cycle(cycle: Sequence[Recipe]) -> Diagnostic:
@@ -148,7 +112,6 @@ def _cycle(cycle: Sequence[Recipe]) -> Diagnostic:
 
 
 def _seeds(parts: Sequence[Part]) -> tuple[Variation, ...]:
-    """What the lines `vary` say about seeds."""
     variations = (variation for part in parts if isinstance(part, Vary) for variation in part.variations)
     return tuple(variation for variation in variations if variation.path.text == "seed")
 
@@ -160,17 +123,16 @@ def _kind(part: Part) -> str | type[Part]:
 def _with_statics(base: Choice, own: Choice, names: Sequence[str] | None) -> Choice:
     """A line with the statics of the base's line that it does not set, if both name the same task, model or
     optimizer."""
-    base_statics = _statics(base)
-    if _callee(base) != _callee(own) or names is None or not base_statics:
+    base_statics = call_of(base).statics
+    if call_of(base).callee.text != call_of(own).callee.text or names is None or not base_statics:
         return own
-    by_name = [_named(statics, names) for statics in (base_statics, _statics(own))]
+    by_name = [_named(statics, names) for statics in (base_statics, call_of(own).statics)]
     if None in by_name:
         return own  # more statics than there are, which is reported
     inherited, own_statics = ([] if statics is None else statics for statics in by_name)
     own_names = {static.name for static in own_statics}
     statics = (*(static for static in inherited if static.name not in own_names), *own_statics)
-    call = own.value if isinstance(own.value, Call) else Call(callee=own.value, span=own.value.span)
-    return replace(own, value=replace(call, statics=statics))
+    return replace(own, value=replace(call_of(own), statics=statics))
 
 
 def _named(statics: Sequence[StaticArgument], names: Sequence[str]) -> list[StaticArgument] | None:
@@ -181,11 +143,3 @@ def _named(statics: Sequence[StaticArgument], names: Sequence[str]) -> list[Stat
             return None
         named.append(static if static.name is not None else replace(static, name=names[index]))
     return named
-
-
-def _statics(choice: Choice) -> Sequence[StaticArgument]:
-    return choice.value.statics if isinstance(choice.value, Call) else ()
-
-
-def _callee(choice: Choice) -> str:
-    return choice.value.callee.text if isinstance(choice.value, Call) else choice.value.text

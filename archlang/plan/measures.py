@@ -26,6 +26,11 @@ FRACTIONS = frozenset(
 )
 
 
+def bad_metric(metric: Name) -> Diagnostic:
+    """The diagnostic of a name that is not a split and a metric; one alone may be a metric."""
+    return mistakes.bad_metric(metric.span, metric.text, None if len(metric.parts) > 1 else metric.span)
+
+
 def is_group(setting: Setting) -> bool:
     """Whether a setting names a group of a split, such as `test.ignore`, and not a static of the recipe."""
     return setting.path.parts[0] not in ("task", "model", "train", "seed")
@@ -64,7 +69,7 @@ class Measures:
         task, and metrics of the user's own with the name of another one. `span` is the place of a setting without
         one."""
         if TRAIN in self.empty:
-            report(mistakes.empty_split(span, self.task, TRAIN))
+            report(mistakes.empty_split(span, self.task, TRAIN, None))
         self._check_loss(train, span, report)
         for name in self.taken:
             report(mistakes.metric_twice(train["metrics"].span or span, name))
@@ -81,22 +86,26 @@ class Measures:
         """Reports a metric of a split, such as `valid.accuracy`, that a run does not measure, or cannot select by."""
         split, _, metric = text.partition(".")
         metrics = self.selecting if selects else self.metrics
+        usual = metrics[min(1, len(metrics) - 1)] if metrics else ""  # after the loss, the task's first metric
         possible = tuple(name for name in self.splits if selects or name != TRAIN)
         if split == RUN and not selects:
             if metric not in RUN_METRICS:
                 report(mistakes.unknown_run_metric(span, metric, RUN_METRICS))
         elif self.splits and split not in self.splits:
             written = metric or split  # without a point, the split is a metric
-            known = written if written in metrics else metrics[min(1, len(metrics) - 1)] if metrics else written
-            report(mistakes.unknown_split(span, self.task, split, possible or self.splits, known, selects))
+            known = written if written in metrics else usual or written
+            splits = possible or self.splits
+            example = f"{'valid' if 'valid' in splits else splits[-1]}.{known}"
+            report(mistakes.unknown_split(span, self.task, split, splits, example, selects))
         elif split == TRAIN and not selects:
-            report(mistakes.train_not_measured(span, metric, possible))
+            report(mistakes.train_not_measured(span, possible, f"{possible[-1] if possible else 'test'}.{metric}"))
         elif split in self.empty:
             others = [f"{name}.{metric}" for name in possible if selects and name not in (*self.empty, TRAIN)]
-            report(mistakes.empty_split(span, self.task, split, others))
+            report(mistakes.empty_split(span, self.task, split, next(iter(others), None)))
         elif metric not in metrics:
             is_late = metric in self.metrics
-            report(mistakes.unknown_metric(span, self.task, split, metric, metrics, is_late, selects))
+            example = f"{split}.{usual}"
+            report(mistakes.unknown_metric(span, self.task, metric, metrics, example, is_late, selects))
 
     def check_group(self, path: Name, metric: str, report: Report, statics: Collection[str] = ()) -> None:
         """Reports a path, such as `test.length`, that is no group of the split of a metric, such as `test.accuracy`.

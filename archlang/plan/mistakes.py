@@ -4,10 +4,9 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
 from archlang.diagnostics import Diagnostic, Edit, Label
-from archlang.diagnostics.edits import insertion, static_set, without_item
+from archlang.diagnostics.edits import insertion, static_set
 from archlang.diagnostics.messages import Message, Messages
-from archlang.diagnostics.names import did_you_mean, listed, misspelt, plural
-from archlang.diagnostics.percent import share_of
+from archlang.diagnostics.names import did_you_mean, listed, misspelt, plural, share_of
 from archlang.graph.causality import Reason
 from archlang.source import Span
 
@@ -55,64 +54,6 @@ _PAST_REMEDY = {
 }
 
 
-def part_missing(span: Span, recipe: str, part: str, example: str, item: Span, line: str | None) -> Diagnostic:
-    """`item` is the recipe, and `line` what it lacks; None if several lines are possible."""
-    message = f"the recipe `{recipe}` has no `{part}`"
-    diagnostic = Diagnostic("E0601", message, span, f"no `{part}`", remedy=f"add a line such as `{example}`")
-    return diagnostic if line is None else diagnostic.with_edits(_last_line(item, line))
-
-
-def _last_line(item: Span, line: str) -> Edit:
-    """Returns the edit that adds a line at the end of a recipe or a table."""
-    source, place = item.source, item.end - 1
-    start, _ = source.line_bounds(source.position(place)[0])
-    if source.text[start:place].strip():
-        return insertion(source, place, f"{line} ")
-    return insertion(source, start, f"    {line}\n")
-
-
-def bad_metric(span: Span, name: str) -> Diagnostic:
-    message = f"`{name}` is not a metric of a split"
-    remedy = "write the split and the metric: `test.accuracy`"
-    diagnostic = Diagnostic("E0605", message, span, "not a metric", remedy=remedy)
-    return diagnostic if "." in name else diagnostic.with_edits(insertion(span.source, span.start, "test."))
-
-
-def unknown_split(
-    span: Span, task: str, split: str, possible: tuple[str, ...], metric: str, selects: bool
-) -> Diagnostic:
-    """`metric` is one of the task, to write after a split. `selects`: the metric is that of `train.select`, which the
-    recipe may have left to its default."""
-    message = f"`{task}` has no split `{split}`" + (", by which `train.select` chooses the weights" if selects else "")
-    chosen = "valid" if "valid" in possible else possible[-1]
-    example = f"{chosen}.{metric}"
-    remedy = f"set `select = {example}` in `train`" if selects else f"write a metric of its splits, such as `{example}`"
-    diagnostic = Diagnostic("E0605", message, span, f"its splits are {listed(possible)}", remedy=remedy)
-    return misspelt(diagnostic, split, possible)
-
-
-def train_not_measured(span: Span, metric: str, possible: Sequence[str]) -> Diagnostic:
-    """`possible` are the measured splits; empty if they are unknown."""
-    message = "a run is not measured on the split `train`"
-    label = f"the measured splits are {listed(possible)}" if possible else "not measured"
-    remedy = f"write another split, such as `{possible[-1] if possible else 'test'}.{metric}`"
-    return Diagnostic("E0605", message, span, label, remedy=remedy)
-
-
-def unknown_metric(
-    span: Span, task: str, split: str, metric: str, possible: tuple[str, ...], is_late: bool, selects: bool
-) -> Diagnostic:
-    """`is_late`: the metric is measured only at the end of a run, so it cannot select. `selects`: the metric is that of
-    `train.select`, which the recipe may have left to its default."""
-    message = f"`{metric}` is measured only at the end of a run" if is_late else f"`{task}` has no metric `{metric}`"
-    if selects and not is_late:
-        message += ", by which `train.select` chooses the weights"
-    example = f"{split}.{possible[1] if len(possible) > 1 else possible[0]}"  # after the loss, the task's first metric
-    remedy = f"set `select = {example}` in `train`" if selects else f"write one of its metrics, such as `{example}`"
-    diagnostic = Diagnostic("E0605", message, span, f"the metrics are {listed(possible)}", remedy=remedy)
-    return misspelt(diagnostic, metric, possible)
-
-
 def absent_group(span: Span, task: str, split: str, group: str, values: Collection[int], is_share: bool) -> Diagnostic:
     """`values` are those of the group in the split, in per cent if `is_share`."""
     ordered = sorted(set(values))
@@ -131,31 +72,6 @@ def absent_group(span: Span, task: str, split: str, group: str, values: Collecti
     return Diagnostic("E0312", message, span, label, remedy=remedy)
 
 
-def function_without_file(span: Span, setting: str, name: str, shipped: Sequence[str]) -> Diagnostic:
-    message = f"`{setting}` names a function in a file of your own, and `{name}` names no file"
-    remedy = f"write the file before the function, as in `mine.{name}`, or delete it for what the task has"
-    diagnostic = Diagnostic("E0623", message, span, "no file", remedy=remedy)
-    return misspelt(diagnostic, name, shipped) if span.text == name else diagnostic
-
-
-def empty_split(span: Span, task: str, split: str, selecting: Sequence[str] = ()) -> Diagnostic:
-    """`selecting` are the metrics by which `train.select` could choose the weights instead."""
-    message = f"the split `{split}` of `{task}` has no items"
-    remedy = f"set `select = {selecting[0]}` in `train`" if selecting else "choose another split"
-    return Diagnostic("E0625", message, span, "an empty split", remedy=f"{remedy}, or a larger size of the split")
-
-
-def claim_without_number(span: Span, *, of_row: bool = False) -> Diagnostic:
-    remedy = f"write {_EXAMPLE_OF_ROW if of_row else _EXAMPLE_OF_CLAIM}"
-    last_line = span.text.rpartition("\n")[2].lstrip()  # a `-` before it is no number of its own
-    span = Span(span.source, span.end - len(last_line), span.end)
-    return Diagnostic("E0606", "the value of a claim is not a number", span, "not a number", remedy=remedy)
-
-
-_EXAMPLE_OF_CLAIM = '`claim test.accuracy = 0.84 ± 0.01 from "…"`'
-_EXAMPLE_OF_ROW = "`claims 0.84 ± 0.01, …`, a number for each column, and `-` for a cell without one"
-
-
 def not_a_fraction(numbers: Sequence[Span], metric: str) -> Diagnostic:
     """`numbers` are the places of a number that is larger than 1, or whose deviation is, and of its deviation."""
     span = numbers[0].to(numbers[-1])
@@ -169,13 +85,6 @@ def not_a_fraction(numbers: Sequence[Span], metric: str) -> Diagnostic:
     return diagnostic.with_edits(*(Edit(number, share) for number, share in zip(numbers, shares, strict=True)))
 
 
-def negative_deviation(span: Span, *, of_row: bool = False) -> Diagnostic:
-    remedy = f"write {_EXAMPLE_OF_ROW if of_row else _EXAMPLE_OF_CLAIM}"
-    last_line = span.text.rpartition("\n")[2].lstrip()  # a `-` before it is no number of its own
-    span = Span(span.source, span.end - len(last_line), span.end)
-    return Diagnostic("E0606", "the deviation of a claim is negative", span, "less than 0", remedy=remedy)
-
-
 def nothing_to_search(span: Span, path: str, ends: tuple[Span, Span] | None = None) -> Diagnostic:
     """`ends` are the places of the ends of a range that would be right if they were exchanged."""
     message = f"this is not a search space for `{path}`"
@@ -185,46 +94,6 @@ def nothing_to_search(span: Span, path: str, ends: tuple[Span, Span] | None = No
         return diagnostic
     low, high = ends
     return diagnostic.with_edits(Edit(low, high.text), Edit(high, low.text), is_safe=True)
-
-
-def endless_patience(span: Span, patience: int, evaluations: int, has_steps: bool) -> Diagnostic:
-    number = f"{evaluations} evaluation" if evaluations == 1 else f"{evaluations} evaluations"
-    message = f"`patience = {patience}` never ends a run early: a run has {number}, the last of them at its end"
-    remedy = "evaluate more often, with a smaller `every`, or set a smaller `patience`"
-    if not has_steps:
-        remedy = "set a smaller `patience`, or more epochs"
-    return Diagnostic("W0205", message, span, "not exhausted before the end", remedy=remedy)
-
-
-def empty_table(span: Span, name: str, part: str, example: str, table: Span) -> Diagnostic:
-    message = f"the table `{name}` has no {part}"
-    diagnostic = Diagnostic("E0610", message, span, f"no `{part}`", remedy=f"add a line such as `{example}`")
-    return diagnostic.with_edits(_last_line(table, example)) if part == "column" else diagnostic
-
-
-def row_contradicts_column(row: str, row_span: Span, column: str, column_span: Span, path: str) -> Diagnostic:
-    message = f"the row “{row}” and the column “{column}” set `{path}` to different values"
-    labels = (Label(row_span, f"the row “{row}”"),)
-    remedy = f"set `{path}` in the row or in the column"
-    diagnostic = Diagnostic("E0616", message, column_span, f"the column “{column}”", labels, remedy)
-    return diagnostic.with_edits(without_item(column_span))
-
-
-def unknown_base(span: Span, name: str, kind: str | None, possible: Iterable[str]) -> Diagnostic:
-    """`kind` is what the name stands for, as `a model`; None if it stands for nothing."""
-    if kind is None:
-        return _rows.unknown_recipe(span, name, possible, None)
-    message = f"`{name}` is {kind}, and a recipe takes its lines from another recipe"
-    return Diagnostic("E0604", message, span, "not a recipe", remedy="name a recipe of this file after `from`")
-
-
-def static_lost(span: Span, recipe: str, path: str, line: str, inherited: Span) -> Diagnostic:
-    """`span` is the recipe's own task, model or optimizer, and `inherited` the path in the line `line` of its base."""
-    word, _, name = path.partition(".")
-    message = f"the recipe `{recipe}` takes `{path}` from its base, and its `{word}` has no such static"
-    labels = (Label(inherited, f"`{recipe}` takes this line"),)
-    remedy = f"write a line `{line}` without `{path}` in `{recipe}`, or another `{word}`"
-    return Diagnostic("E0312", message, span, f"no static `{name}`", labels, remedy)
 
 
 def wrong_number_of_claims(
@@ -242,15 +111,6 @@ def wrong_number_of_claims(
     return diagnostic.with_edits(insertion(last.source, last.end, ", -" * (columns - count)))
 
 
-def not_varied(span: Span, path: str, recipe: str, possible: Iterable[str]) -> Diagnostic:
-    possible = tuple(possible)
-    message = f"the recipe `{recipe}` does not vary `{path}`, so there is no best value of it"
-    if path == "seed":
-        message = "a cell is the mean over the seeds, so there is no best seed"
-    varied = f"it varies {listed(possible)}" if possible else f"add a line such as `vary {path} in […]`"
-    return misspelt(Diagnostic("E0633", message, span, "not varied", remedy=varied), path, possible)
-
-
 def no_averaged_row(span: Span, table: str, title: str, possible: Sequence[str]) -> Diagnostic:
     near = did_you_mean(title, possible)
     titles = ", ".join(f"“{name}”" for name in sorted({*possible}))
@@ -262,26 +122,9 @@ def no_averaged_row(span: Span, table: str, title: str, possible: Sequence[str])
     return diagnostic.with_edits(Edit(Span(span.source, start, start + len(title)), near))
 
 
-def average_of_metrics(span: Span, table: str, metrics: Sequence[str]) -> Diagnostic:
-    message = f"the table `{table}` has columns of several metrics: {', '.join(f'`{metric}`' for metric in metrics)}"
-    remedy = "average a table whose columns have one metric, or, by `at`, only its columns with one"
-    return Diagnostic("E0639", message, span, "several metrics", remedy=remedy)
-
-
 def no_such_column(span: Span, table: str, possible: Sequence[str]) -> Diagnostic:
     message = f"no column of the table `{table}` has these settings"
     remedy = f"its columns have {listed(possible)}" if possible else "delete what follows `at`: its columns have none"
     diagnostic = Diagnostic("E0635", message, span, "in no column", remedy=remedy)
     path, paths = span.text.partition("=")[0].strip(), {setting.partition(" = ")[0] for setting in possible}
     return diagnostic if path in paths else misspelt(diagnostic, path, paths)
-
-
-def not_at_test(span: Span, path: str) -> Diagnostic:
-    message = f"`{path}` has no effect at test: `test` sets statics of the model"
-    word, _, name = path.partition(".")
-    remedy = {
-        "seed": "delete it, or write the seeds after `vary`",
-        "task": f"delete it, or set `{name}` in the line `task`; the task's statics say what its splits hold",
-        "train": f"delete it, or set `{name}` in the line `train`",
-    }[word]
-    return Diagnostic("E0638", message, span, "no effect", remedy=remedy).with_edits(without_item(span))

@@ -18,7 +18,6 @@ from archlang.names import mistakes as name_mistakes
 from archlang.names.resolve import ResolvedFile
 from archlang.plan import mistakes
 from archlang.plan.claims import check_agreement, check_claimed_groups, check_claims, published_results, row_claims
-from archlang.plan.grid import spread
 from archlang.plan.inheritance import with_base
 from archlang.plan.measures import Measures
 from archlang.plan.model_graphs import ModelGraphs, have_same_weights
@@ -34,8 +33,8 @@ from archlang.plan.rules import (
     check_seeds,
     loss_names,
 )
-from archlang.plan.statics import bind, bound_extern, given_statics, given_weights, model_statics
-from archlang.plan.variations import VariedStatic, check_variations, values_by_path, varied_statics
+from archlang.plan.statics import bind, bound_extern, given_statics, model_statics
+from archlang.plan.variations import VariedStatic, check_variations, spread, values_by_path, varied_statics
 from archlang.plugins import NO_PLUGINS, Plugins
 from archlang.source import Span
 from archlang.syntax.tree import Claim, Recipe, Setting
@@ -47,43 +46,26 @@ if TYPE_CHECKING:
 _MOST_POINTS_OF_CLAIM = 16
 
 
-@dataclass(frozen=True)
-class Bindings:
-    """The bindings of the lines `task` and `train` of a recipe, and what runs with them measure."""
-
-    bound: Memo[tuple[Binding | None, object]] = field(default_factory=Memo)
-    measured: Memo[Measures | None] = field(default_factory=Memo)
+def joined_recipe(recipe: Recipe, resolved: ResolvedFile, report: Report) -> ResolvedRecipe:
+    """A recipe of a file with the lines of its base; reports missing, repeated and unknown parts."""
+    joined, is_sound = with_base(
+        recipe, resolved.recipes, resolved.inherited, resolved.other_items, partial(static_names, resolved), report
+    )
+    return resolve_recipe(resolved, read_parts(joined, report, is_sound), report)
 
 
 @dataclass(frozen=True)
 class Planner:
     """Plans the points of one recipe. `overrides` are settings of the command line by their dotted paths; they replace
     those of the recipe and of `vary`. Mistakes go to the recipe's `report`. `plugins` are those of the plans. Planners
-    of a file may share `model_graphs`, and those of one recipe that report to one log may share `bindings`."""
+    of a file may share `model_graphs`. A planner keeps what it has bound and measured."""
 
     recipe: ResolvedRecipe
     overrides: Mapping[str, Setting] = field(default_factory=dict)
     plugins: Plugins = NO_PLUGINS
     model_graphs: ModelGraphs = field(default_factory=ModelGraphs)
-    bindings: Bindings = field(default_factory=Bindings, repr=False)
-
-    @staticmethod
-    def of(
-        recipe: Recipe,
-        resolved: ResolvedFile,
-        report: Report,
-        overrides: Mapping[str, Setting] | None = None,
-        plugins: Plugins = NO_PLUGINS,
-        model_graphs: ModelGraphs | None = None,
-        bindings: Bindings | None = None,
-    ) -> Planner:
-        """The planner of a recipe of a file; reports missing, repeated and unknown parts."""
-        inherited = with_base(
-            recipe, resolved.recipes, resolved.inherited, resolved.other_items, partial(static_names, resolved), report
-        )
-        resolved_recipe = resolve_recipe(resolved, read_parts(inherited.recipe, report, inherited.is_sound), report)
-        graphs = model_graphs or ModelGraphs()
-        return Planner(resolved_recipe, overrides or {}, plugins, graphs, bindings or Bindings())
+    _bound: Memo[tuple[Binding | None, object]] = field(default_factory=Memo, init=False, repr=False)
+    _measured: Memo[Measures | None] = field(default_factory=Memo, init=False, repr=False)
 
     # Checking
 
@@ -109,8 +91,9 @@ class Planner:
         for setting in self.overrides.values():
             self.recipe.has_static(setting.path)
         for setting in self.recipe.parts.at_test:
-            if setting.path.parts[0] in ("seed", "task", "train"):
-                self.recipe.report(mistakes.not_at_test(setting.span, setting.path.text))
+            word, _, name = setting.path.text.partition(".")
+            if word in ("seed", "task", "train"):
+                self.recipe.report(mistakes.not_at_test(setting.span, setting.path.text, word, name))
             else:
                 self.recipe.has_static(setting.path)
         report_repeated(self.recipe.parts.at_test, self.recipe.report)
@@ -124,9 +107,8 @@ class Planner:
         checked = 1
         with suppress(TooMuchWork):
             for place in islice(spread(sizes), 1, None):
-                self.plan(
-                    {static.path.text: static.setting(index) for static, index in zip(varied, place, strict=True)}
-                )
+                settings = [static.settings[index] for static, index in zip(varied, place, strict=True)]
+                self.plan({setting.path.text: setting for setting in settings})
                 checked += 1
         if checked < prod(sizes):
             span = varied[0].path.span
@@ -141,7 +123,7 @@ class Planner:
 
     def first_point(self) -> dict[str, Setting]:
         """The first value of each static that the recipe varies."""
-        return {static.path.text: static.setting(0) for static in self.varied if static.values}
+        return {static.path.text: static.settings[0] for static in self.varied if static.values}
 
     def plan(self, point: Mapping[str, Setting]) -> Plan | None:
         """The plan of a point, settings by their dotted paths; None, and a report, if it has a mistake."""
@@ -153,7 +135,6 @@ class Planner:
                 given_statics(recipe, word, settings)
             return None
         task, train = self._bind("task", settings), self._bind("train", settings)
-        weights = given_weights(recipe, settings)
         sizes = sizes_of_task(task)
         statics = given_statics(recipe, "model", settings)
         graph = at_test = recipe_graph(recipe, task, sizes, statics, self.model_graphs, settings)
@@ -164,13 +145,13 @@ class Planner:
             if graph is not None and at_test is not None and not have_same_weights(graph, at_test):
                 first = recipe.parts.at_test[0]
                 recipe.report(name_mistakes.test_changes_weights(first.span, first.path.text))
-        measures = None if task is None or train is None else self._measures(task, train)
-        seed = self._seed(settings)
+        measures = self.measures(settings)
+        seed = check_seed(recipe, settings["seed"].value) if "seed" in settings else 1
         model = recipe.declarations["model"]
         if graph is None or at_test is None or task is None or train is None or model is None:
             return None
-        bound_task, optimizer = bound_extern(task), bound_extern(train, weights)
-        TrainSettings(train, weights, optimizer, graph, model.name, recipe.report).check()
+        bound_task, optimizer = bound_extern(task), bound_extern(train)
+        TrainSettings(train, optimizer, graph, model.name, recipe.report).check()
         by_path: dict[str, StaticValue] = {f"task.{name}": value for name, value in bound_task.statics.items()}
         by_path |= {f"model.{name}": value for name, value in model_statics(model, statics, sizes).items()}
         by_path |= {f"train.{name}": value for name, value in optimizer.statics.items()}
@@ -180,23 +161,12 @@ class Planner:
             by_path, self._values_by_path, self._claims, self.plugins, recipe.file.sources[1:], measures,
         )  # fmt: skip
 
-    def extern(self, word: str) -> BoundExtern | None:
-        """The recipe's `task`, or the optimizer of `train`, alone; None, and a report, if the recipe names none."""
-        self.check_paths()
-        binding = bind(self.recipe, word, self.overrides)
-        weights = given_weights(self.recipe, self.overrides) if word == "train" else {}
-        return None if binding is None else bound_extern(binding, weights)
-
-    def sizes(self) -> dict[str, int]:
-        """The sizes that the recipe's `task` gives its models; empty, and a report, if the recipe names none."""
-        return sizes_of_task(bind(self.recipe, "task", self.overrides))
-
     def _bind(self, word: str, settings: Mapping[str, Setting]) -> Binding | None:
         """The binding of the line `task` or `train`; points with the same settings of the line share it."""
         own = {path: setting for path, setting in settings.items() if path.startswith(f"{word}.")}
         key = word, *((path, id(setting.value)) for path, setting in own.items())
         # With `own`, which keeps the ids in use.
-        return self.bindings.bound.get(key, lambda: (bind(self.recipe, word, own), own))[0]
+        return self._bound.get(key, lambda: (bind(self.recipe, word, own), own))[0]
 
     def losses(self, settings: Mapping[str, Setting]) -> tuple[str, ...]:
         """The names of the auxiliary losses of a point's model; empty if it has a mistake."""
@@ -205,13 +175,12 @@ class Planner:
         return loss_names(graph) if graph is not None else ()
 
     def measures(self, settings: Mapping[str, Setting]) -> Measures | None:
-        """What a run of a point measures, settings by their dotted paths; None if that is unknown."""
+        """What a run of a point measures, settings by their dotted paths; None if that is unknown. Reports a
+        `train.select` that names none of it."""
         task, train = self._bind("task", settings), self._bind("train", settings)
-        return None if task is None or train is None else self._measures(task, train)
-
-    def _measures(self, task: Binding, train: Binding) -> Measures | None:
-        """What a run of a point measures, with bindings of `_bind`; reports a `train.select` that names none of it."""
-        return self.bindings.measured.get((id(task), id(train)), lambda: self._measures_of(task, train))
+        if task is None or train is None:
+            return None
+        return self._measured.get((id(task), id(train)), lambda: self._measures_of(task, train))
 
     def _measures_of(self, task: Binding, train: Binding) -> Measures | None:
         choices = self.recipe.parts.choices
@@ -232,19 +201,13 @@ class Planner:
         if prod(len(static.values) for static in free) > _MOST_POINTS_OF_CLAIM:
             return ()
         points = []
-        for values in product(*([static.setting(place) for place in range(len(static.values))] for static in free)):
+        for values in product(*(static.settings for static in free)):
             point = {**settings, **{setting.path.text: setting for setting in values}}
             measures = self.measures(point)
             if measures is None:
                 return ()
             points.append(measures)
         return points
-
-    def _seed(self, settings: Mapping[str, Setting]) -> int:
-        setting = settings.get("seed")
-        if setting is None:
-            return 1
-        return check_seed(self.recipe, setting.value)
 
     @cached_property
     def _values_by_path(self) -> Mapping[str, tuple[StaticValue, ...]]:
@@ -316,6 +279,5 @@ def _taken(own: Sequence[str], others: Sequence[str]) -> tuple[str, ...]:
 
 
 def _own_metrics(names: StaticValue) -> tuple[str, ...]:
-    """The names of the functions that `train.metrics` lists, each after its file."""
     listed = names if isinstance(names, tuple) else ()
     return tuple(name.text.rpartition(".")[2] for name in listed if isinstance(name, Symbol) and "." in name.text)

@@ -1,15 +1,15 @@
 """A recipe with the declarations of its task, model and optimizer."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from archlang.diagnostics import Diagnostic, Report
+from archlang.diagnostics import Report, ignore
 from archlang.diagnostics.effort import spend
-from archlang.elaborate.static_arguments import settle, static_value
+from archlang.elaborate.static_arguments import configured, plain, static_value
 from archlang.graph.operations import LOSSES
-from archlang.names import library, static_mistakes
+from archlang.names import library
 from archlang.names import mistakes as name_mistakes
 from archlang.names.evaluate import Evaluator
 from archlang.names.resolve import Declaration, ResolvedFile, prelude
@@ -33,6 +33,7 @@ from archlang.syntax.tree import (
     Variation,
     Vary,
 )
+from archlang.types.statics import StaticValue
 
 _EXAMPLES = {"task": "task ctl", "model": "model gut", "train": "train adamw[lr = 3e-4, steps = 1000]"}
 _MODEL = re.compile(r"^model\s+(\w+)", re.MULTILINE)
@@ -129,16 +130,18 @@ class ResolvedRecipe:
         """An evaluator of expressions that stand in the recipe."""
 
         def configure(call: Call, target: Declaration | BlockValue) -> Value:
-            block = target if isinstance(target, BlockValue) else BlockValue(target)
-            spend(len(block.declaration.item.signature.statics))
-            settled = settle(block.declaration, block.settled, call.statics, self.evaluator(), self.report)
-            return BlockValue(block.declaration, settled)
+            return configured(target, call.statics, self.evaluator(), self.report)
 
         return Evaluator(lambda name: None, frozenset, self.file, self.report, configure)
 
     def value(self, parameter: StaticParameter, expression: Expression) -> Value:
         """The value of an expression that the recipe gives to one of its `parameters`."""
         return static_value(parameter, expression, self.evaluator(), self.file, self.report)
+
+    def static(self, path: str, expression: Expression) -> StaticValue | None:
+        """The value of an expression at a path as Python receives it; None for an unknown path, and after a mistake."""
+        parameter = self.parameter(path)
+        return None if parameter is None else plain(self.value(parameter, expression))
 
     def has_static(self, path: Name, also: Iterable[str] = ()) -> bool:
         """Returns whether a path names a static of the recipe; reports an unknown one. Paths that begin with a word of
@@ -151,7 +154,11 @@ class ResolvedRecipe:
         choice, inherited = self.parts.choices.get(word), self._inherited_paths.get(path.text)
         if choice is not None and inherited is not None and self.parts.recipe.span.contains(choice.span):
             line, span = inherited
-            self.report(mistakes.static_lost(choice.value.span, self.name, path.text, line, span))
+            self.report(
+                mistakes.static_lost(
+                    choice.value.span, self.name, path.text, line, span, word, path.text.partition(".")[2]
+                )
+            )
         else:
             self.report(name_mistakes.unknown_path(path.span, path.text, self.parameters))
         return False
@@ -175,47 +182,49 @@ def report_repeated(settings: Iterable[Setting | Variation | Sought | Name], rep
     for setting in settings:
         path = setting if isinstance(setting, Name) else setting.path
         if first.setdefault(path.text, setting.span) is not setting.span:
-            report(static_mistakes.static_set_twice(setting.span, path.text, first[path.text]))
+            report(name_mistakes.static_set_twice(setting.span, path.text, first[path.text]))
 
 
 def resolve_recipe(resolved: ResolvedFile, parts: RecipeParts, report: Report) -> ResolvedRecipe:
     """Finds the task, the model and the optimizer that a recipe names, and reports unknown ones."""
     declarations = {
-        "task": _find_task(resolved, parts.choices.get("task"), report),
-        "train": _find_optimizer(resolved, parts.choices.get("train"), report),
-        "model": _find_model(resolved, parts.choices.get("model"), report),
-    }  # fmt: skip
+        word: None if (choice := parts.choices.get(word)) is None else _find(resolved, choice, report)
+        for word in ("task", "train", "model")
+    }
     return ResolvedRecipe(resolved, parts, declarations, report)
 
 
 def static_names(resolved: ResolvedFile, choice: Choice) -> list[str] | None:
     """The names of the statics of a line's task, model or optimizer; None if it is unknown."""
-    find = {"task": _find_task, "train": _find_optimizer, "model": _find_model}[choice.word]
-    declaration = find(resolved, choice, None)
+    declaration = _find(resolved, choice, ignore)
     return None if declaration is None else [static.name for static in declaration.item.signature.statics]
 
 
-def _find_task(resolved: ResolvedFile, choice: Choice | None, report: Report | None) -> Declaration | None:
-    """A task of the file, or a shipped one."""
-    if choice is not None and (item := resolved.tasks.get(_callee(choice).text)) is not None:
+def _find(resolved: ResolvedFile, choice: Choice, report: Report) -> Declaration | None:
+    """What a line `task`, `model` or `train` names, of the file or shipped; None, and a report, if it is unknown."""
+    name, is_task = call_of(choice).callee, choice.word == "task"
+    if choice.word == "model":
+        declaration = resolved.find(name.text)
+        if declaration is not None and _is_model(declaration):
+            return declaration if declaration.item.is_whole else None
+        models = [name for name, candidate in {**resolved.used, **resolved.own}.items() if _is_model(candidate)]
+        report(name_mistakes.unknown_model(name.span, name.text, models, is_block=declaration is not None))
+        return None
+    own = resolved.tasks if is_task else resolved.optimizers
+    if (item := own.get(name.text)) is not None:
         # archlang's own signatures check the statics of its tasks; a program's signature could let any value through.
-        if item.python.startswith("archlang."):
-            if report is not None:
-                report(name_mistakes.class_of_archlang(item.name_span, item.name, item.python))
+        if is_task and item.python.startswith("archlang."):
+            report(name_mistakes.class_of_archlang(item.name_span, item.name, item.python))
             return None
-        return Declaration(item, resolved) if item.is_whole else None
-    names = library.task_names() | frozenset(resolved.tasks)
-    return _find_shipped(choice, library.task, name_mistakes.unknown_task, names, report)
-
-
-def _find_optimizer(resolved: ResolvedFile, choice: Choice | None, report: Report | None) -> Declaration | None:
-    """An optimizer of the file, with the training settings, or a shipped one."""
-    if choice is not None and (item := resolved.optimizers.get(_callee(choice).text)) is not None:
-        # `check` reports one without the settings.
-        is_usable = item.is_whole and is_complete_optimizer(item)
+        # `check` reports an optimizer without the settings.
+        is_usable = item.is_whole and (is_task or is_complete_optimizer(item))
         return Declaration(library.with_settings(item), resolved) if is_usable else None
-    names = library.optimizer_names() | frozenset(resolved.optimizers)
-    return _find_shipped(choice, library.optimizer, name_mistakes.unknown_optimizer, names, report)
+    shipped = library.task(name.text) if is_task else library.optimizer(name.text)
+    if shipped is None:
+        names = {*own, *(library.task_names() if is_task else library.optimizer_names())}
+        unknown = name_mistakes.unknown_task if is_task else name_mistakes.unknown_optimizer
+        report(unknown(name.span, name.text, names))
+    return None if shipped is None else prelude(shipped)
 
 
 def is_complete_optimizer(item: Extern) -> bool:
@@ -226,44 +235,13 @@ def is_complete_optimizer(item: Extern) -> bool:
     return includes == ["training"] and has_rate and not item.python.startswith("archlang.")
 
 
-def _find_shipped(
-    choice: Choice | None,
-    find: Callable[[str], Extern | None],
-    unknown: Callable[[Span, str, Iterable[str]], Diagnostic],
-    names: Iterable[str],
-    report: Report | None,
-) -> Declaration | None:
-    if choice is None:
-        return None
-    name = _callee(choice)
-    item = find(name.text)
-    if item is None:
-        if report is not None:
-            report(unknown(name.span, name.text, names))
-        return None
-    return prelude(item)
-
-
-def _find_model(resolved: ResolvedFile, choice: Choice | None, report: Report | None) -> Declaration | None:
-    if choice is None:
-        return None
-    name = _callee(choice)
-    declaration = resolved.find(name.text)
-    if declaration is not None and _is_model(declaration):
-        return declaration if declaration.item.is_whole else None
-    if report is None:
-        return None
-    models = [name for name, candidate in {**resolved.used, **resolved.own}.items() if _is_model(candidate)]
-    report(name_mistakes.unknown_model(name.span, name.text, models, is_block=declaration is not None))
-    return None
-
-
 def _is_model(declaration: Declaration) -> bool:
     return isinstance(declaration.item, Definition) and declaration.item.word == "model"
 
 
-def _callee(choice: Choice) -> Name:
-    return choice.value.callee if isinstance(choice.value, Call) else choice.value
+def call_of(choice: Choice) -> Call:
+    """What a line `task`, `model` or `train` names, with its statics."""
+    return choice.value if isinstance(choice.value, Call) else Call(callee=choice.value, span=choice.value.span)
 
 
 def weight_parameter(path: str) -> StaticParameter | None:

@@ -12,16 +12,16 @@ from archlang.graph.loop_layout import has_halting_positions, loop_of_results
 from archlang.graph.operations import LOSSES, Halting, Loss, Repeat
 from archlang.graph.prune import normalize
 from archlang.names.compared_symbols import listed_symbols
-from archlang.names.static_mistakes import symbol_not_listed
+from archlang.names.mistakes import symbol_not_listed
 from archlang.names.values import BlockValue, Bound, Value
 from archlang.plan import mistakes
 from archlang.plan.plan import BoundExtern
 from archlang.plan.recipe import SEED, ResolvedRecipe, is_weight, weight_parameter
 from archlang.plan.statics import given_statics
 from archlang.plan.trust import is_shipped
-from archlang.plan.variations import VariedStatic
+from archlang.plan.variations import VariedStatic, ends_or_items
 from archlang.source import Span
-from archlang.syntax.tree import Expression, ListOf, Name, Range, Recipe, Setting, Sought, Table, Variation
+from archlang.syntax.tree import Expression, Name, Recipe, Setting, Sought, Table, Variation
 from archlang.types import Dim
 from archlang.types.statics import StaticValue, Symbol
 
@@ -50,7 +50,6 @@ class TrainSettings:
     """The settings of a line `train`, with the weights of its auxiliary losses, beside the model that it trains."""
 
     train: Binding
-    weights: Mapping[str, Bound]
     optimizer: BoundExtern
     graph: Graph
     model: str
@@ -58,7 +57,7 @@ class TrainSettings:
 
     def check(self) -> None:
         """Reports settings that the model or the optimizer does not allow."""
-        for name, bound in self.weights.items():
+        for name, bound in self.train.statics.items():
             if is_weight(name):
                 self._require_loss(name.removeprefix(LOSSES), bound)
         self._check_supervision()
@@ -115,7 +114,6 @@ class TrainSettings:
             self.report(mistakes.endless_patience(span, patience, evaluations, bool(steps)))
 
     def _check_user_functions(self) -> None:
-        """Reports functions without the name of their file."""
         for setting, shipped in SHIPPED.items():
             bound = self._of(setting)
             for value in bound.value if isinstance(bound.value, tuple) else (bound.value,):
@@ -125,7 +123,6 @@ class TrainSettings:
                     self.report(mistakes.function_without_file(self._span(bound), setting, name, shipped))
 
     def _check_schedule(self) -> None:
-        """Reports the schedule that moves `beta1`, if an optimizer of the user's own has none."""
         schedule = self._of("schedule")
         if schedule.value == Symbol("onecycle") and not self.train.statics.keys() >= {"beta1", "beta2"}:
             self.report(mistakes.no_first_beta(self._span(schedule), self.optimizer.name))
@@ -200,15 +197,16 @@ def check_replaced_values(
             mistake = _symbol_not_listed(recipe, path, str(bound.value), bound.span)
             if mistake is not None:
                 recipe.report(mistake)
-    for claim in recipe.parts.claims:
-        for setting in claim.at:
-            path = setting.path.text
-            value = setting.value
-            mistake = _symbol_not_listed(recipe, path, value.text, value.span) if isinstance(value, Name) else None
-            if mistake is not None and path.startswith("model."):
-                recipe.report(mistake)
-            elif mistake is None and path in lists:
-                _check_is_varied(recipe, lists[path], values[path], value)
+    for setting in (setting for claim in recipe.parts.claims for setting in claim.at):
+        path, value = setting.path.text, setting.value
+        mistake = _symbol_not_listed(recipe, path, value.text, value.span) if isinstance(value, Name) else None
+        if mistake is not None and path.startswith("model."):
+            recipe.report(mistake)
+        elif (
+            mistake is None and path in lists
+            and len(values[path]) == len(lists[path].values) and recipe.static(path, value) not in (None, *values[path])
+        ):  # fmt: skip
+            recipe.report(mistakes.claim_at_other_value(value.span, path, lists[path].path.span))
 
 
 def _symbol_not_listed(recipe: ResolvedRecipe, path: str, symbol: str, span: Span) -> Diagnostic | None:
@@ -219,16 +217,6 @@ def _symbol_not_listed(recipe: ResolvedRecipe, path: str, symbol: str, span: Spa
     if declaration is None or allowed is None or symbol in allowed:
         return None
     return symbol_not_listed(span, symbol, name, declaration.name, allowed)
-
-
-def _check_is_varied(
-    recipe: ResolvedRecipe, static: VariedStatic, values: tuple[StaticValue, ...], value: Expression
-) -> None:
-    parameter = recipe.parameter(static.path.text)
-    assert parameter is not None, "unknown paths are left out"
-    claimed = plain(recipe.value(parameter, value))
-    if claimed is not None and len(values) == len(static.values) and claimed not in values:
-        recipe.report(mistakes.claim_at_other_value(value.span, static.path.text, static.path.span))
 
 
 _Values = Mapping[str, StaticValue]
@@ -302,11 +290,9 @@ def _alternatives(recipe: ResolvedRecipe) -> Iterator[tuple[Name, tuple[StaticVa
     """Yields the paths that this recipe varies or searches, each with its values, or both ends of their range."""
     for each in (*recipe.parts.vary, *recipe.parts.search):
         assert isinstance(each, Variation | Sought)
-        path, values, parameter = each.path, each.values, recipe.parameter(each.path.text)
-        ends = (values.low, values.high) if isinstance(values, Range) else ()
-        items = values.items if isinstance(values, ListOf) else ends
-        is_own = parameter is not None and recipe.parts.recipe.span.contains(path.span)
-        evaluated = [plain(recipe.value(parameter, item)) for item in items if is_own and parameter is not None]
+        path, items = each.path, ends_or_items(each.values)
+        is_own = recipe.parts.recipe.span.contains(path.span)
+        evaluated = [recipe.static(path.text, item) for item in items] if is_own else []
         yield path, tuple(value for value in evaluated if value is not None)
 
 

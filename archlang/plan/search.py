@@ -1,25 +1,22 @@
 """The search spaces of a recipe, and the plan of each of their points."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from archlang.diagnostics import Diagnostic
 from archlang.diagnostics.effort import TooMuchWork
-from archlang.elaborate.static_arguments import plain
 from archlang.plan import mistakes
-from archlang.plan.grid import spread
 from archlang.plan.inheritance import Part
 from archlang.plan.plan import Plan
 from archlang.plan.planner import Planner
-from archlang.plan.recipe import report_repeated
-from archlang.plan.variations import check_repeated_values
+from archlang.plan.recipe import call_of, report_repeated
+from archlang.plan.variations import check_repeated_values, ends_or_items, spread
 from archlang.source import Span
 from archlang.syntax import tree
 from archlang.syntax.expression_text import expression_text
 from archlang.syntax.printer import unparse
-from archlang.types.statics import StaticValue
 
 
 @dataclass(frozen=True)
@@ -101,7 +98,6 @@ class SearchPlan:
 
     @cached_property
     def _choices(self) -> dict[str, dict[str, tree.Expression]]:
-        """The expressions of each listed static by their texts."""
         return {
             sought.path.text: {expression_text(item): item for item in sought.values.items}
             for sought in self._planner.recipe.parts.search
@@ -116,7 +112,7 @@ class SearchPlan:
         }
         if not values:
             return choice
-        call = choice.value if isinstance(choice.value, tree.Call) else tree.Call(callee=choice.value, span=choice.span)
+        call = call_of(choice)
         parameters = self._planner.recipe.parameters
         names = [path.removeprefix(prefix) for path in parameters if path.startswith(prefix)]
         statics = []
@@ -138,7 +134,7 @@ def check_search(planner: Planner) -> None:
 def check_search_points(planner: Planner) -> None:
     """Checks the recipe at each choice and at both ends of each range within the step budget; a warning counts the
     values left out."""
-    values = [(sought.path, value) for sought in planner.recipe.parts.search for value in _values(sought)]
+    values = [(sought.path, value) for sought in planner.recipe.parts.search for value in ends_or_items(sought.values)]
     checked = 0
     with suppress(TooMuchWork):
         for (index,) in spread([len(values)]):
@@ -157,7 +153,7 @@ def plan_spaces(planner: Planner) -> SearchPlan | None:
         planner.recipe.report(mistakes.no_search(recipe.name_span, recipe.name))
         return None
     spaces = [_space(planner, sought) for sought in search]
-    plannable = [_try(planner, sought.path, value) for sought in search for value in _values(sought)]
+    plannable = [_try(planner, sought.path, value) for sought in search for value in ends_or_items(sought.values)]
     sound = tuple(space for space in spaces if space is not None)
     return SearchPlan(recipe.name, sound, planner) if len(sound) == len(spaces) and all(plannable) else None
 
@@ -189,33 +185,17 @@ def _space(planner: Planner, sought: tree.Sought) -> SearchSpace | None:
 
 def _end(planner: Planner, path: tree.Name, end: tree.Expression) -> int | float | None:
     """The number at an end of a range, of the static's kind; None, and a report, if it is no number."""
-    number = _value(planner, path, end) if isinstance(end, tree.Number | tree.Unary) else None
+    number = planner.recipe.static(path.text, end) if isinstance(end, tree.Number | tree.Unary) else None
     if isinstance(number, bool) or not isinstance(number, int | float):
         planner.recipe.report(mistakes.nothing_to_search(end.span, path.text))
         return None
     return number
 
 
-def _value(planner: Planner, path: tree.Name, expression: tree.Expression) -> StaticValue | None:
-    parameter = planner.recipe.parameter(path.text)
-    assert parameter is not None, "the path is known"
-    return plain(planner.recipe.value(parameter, expression))
-
-
 def _try(planner: Planner, path: tree.Name, value: tree.Expression) -> bool:
     """Returns whether the recipe has a plan with this value; reports its mistakes."""
     setting = tree.Setting(path=path, value=value, span=value.span)
     return planner.plan({**planner.first_point(), path.text: setting}) is not None
-
-
-def _values(sought: tree.Sought) -> Sequence[tree.Expression]:
-    """The values of a search space at which the recipe is checked."""
-    match sought.values:
-        case tree.ListOf(items=items):
-            return items
-        case tree.Range(low=low, high=high):
-            return (low, high)
-    return ()
 
 
 def _plain(value: tree.Expression) -> int | float | str | bool:

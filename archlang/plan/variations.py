@@ -1,15 +1,32 @@
-"""The values that a recipe's `vary` lists."""
+"""The values that `vary` of a recipe and `columns` of a table list, and the points that a check plans of them."""
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice, product
+from math import prod
+from random import Random
 
+from archlang.diagnostics import Report
 from archlang.diagnostics.effort import spend
-from archlang.elaborate.static_arguments import plain
 from archlang.names import mistakes as name_mistakes
 from archlang.plan import mistakes
 from archlang.plan.recipe import ResolvedRecipe, report_repeated
 from archlang.source import Span
 from archlang.syntax.expression_text import expression_text
-from archlang.syntax.tree import Expression, ListOf, Name, Number, Range, Setting
+from archlang.syntax.tree import (
+    Column,
+    Columns,
+    Expression,
+    ListOf,
+    Name,
+    Number,
+    Range,
+    Row,
+    Setting,
+    Table,
+    Variation,
+)
 from archlang.types.statics import Interval, StaticValue
 
 # A range after `vary` has at most this many values.
@@ -23,9 +40,9 @@ class VariedStatic:
     path: Name
     values: tuple[Expression, ...]
 
-    def setting(self, index: int) -> Setting:
-        value = self.values[index]
-        return Setting(path=self.path, value=value, span=value.span)
+    @cached_property
+    def settings(self) -> tuple[Setting, ...]:
+        return tuple(Setting(path=self.path, value=value, span=value.span) for value in self.values)
 
 
 def varied_statics(recipe: ResolvedRecipe) -> tuple[VariedStatic, ...]:
@@ -58,26 +75,27 @@ def check_variations(recipe: ResolvedRecipe) -> None:
 
 def check_repeated_values(recipe: ResolvedRecipe, path: Name, values: Expression) -> None:
     """Warns of values that the list of a `vary` or a `search` has twice."""
-    parameter = recipe.parameter(path.text)
     first: dict[str, Expression] = {}
-    for item in values.items if isinstance(values, ListOf) and parameter is not None else ():
+    for item in values.items if isinstance(values, ListOf) and recipe.parameter(path.text) is not None else ():
         spend()
         # Equal numbers may be written differently, as 1e-3 and 0.001.
-        value = None if parameter is None else plain(recipe.value(parameter, item))
+        value = recipe.static(path.text, item)
         text = expression_text(item) if value is None else str(value)
         if first.setdefault(text, item) is not item:
             recipe.report(mistakes.listed_twice(item.span, path.text, first[text].span))
 
 
+def ends_or_items(values: Expression) -> tuple[Expression, ...]:
+    """The items of a list, or both ends of a range."""
+    if isinstance(values, ListOf):
+        return values.items
+    return (values.low, values.high) if isinstance(values, Range) else ()
+
+
 def values_by_path(recipe: ResolvedRecipe, varied: tuple[VariedStatic, ...]) -> dict[str, tuple[StaticValue, ...]]:
     """The evaluated values of each varied static by its dotted path."""
-    values: dict[str, tuple[StaticValue, ...]] = {}
-    for static in varied:
-        parameter = recipe.parameter(static.path.text)
-        assert parameter is not None, "unknown paths are left out"
-        evaluated = [plain(recipe.value(parameter, expression)) for expression in static.values]
-        values[static.path.text] = tuple(value for value in evaluated if value is not None)
-    return values
+    values = {static.path.text: [recipe.static(static.path.text, each) for each in static.values] for static in varied}
+    return {path: tuple(value for value in evaluated if value is not None) for path, evaluated in values.items()}
 
 
 def _integers(recipe: ResolvedRecipe, interval: Interval, span: Span) -> tuple[Expression, ...]:
@@ -88,3 +106,83 @@ def _integers(recipe: ResolvedRecipe, interval: Interval, span: Span) -> tuple[E
     spend(min(count, MOST_VARIED))
     last = min(interval.high, interval.low + MOST_VARIED - 1)
     return tuple(Number(value=n, text=str(n), span=span) for n in range(interval.low, last + 1))
+
+
+@dataclass(frozen=True)
+class TableParts:
+    """The rows and columns of a table. `is_sound` is False if the values of its `columns` have a mistake, or a line
+    could not be read."""
+
+    table: Table
+    rows: tuple[Row, ...]
+    columns: tuple[Column, ...]
+    is_sound: bool
+
+
+def read_table(table: Table, report: Report) -> TableParts:
+    """Returns the rows and columns of a table; reports `columns` without values, and with too many."""
+    rows = tuple(part for part in table.parts if isinstance(part, Row))
+    columns: list[Column] = []
+    is_sound = table.is_whole
+    for part in table.parts:
+        if isinstance(part, Column):
+            columns.append(part)
+        elif isinstance(part, Columns):
+            values = [_values(place, report) for place in part.at]
+            count = prod(map(len, values))
+            if count > MOST_VARIED:
+                report(mistakes.too_many_varied(part.span, count, MOST_VARIED, "columns"))
+            is_sound &= 0 < count <= MOST_VARIED
+            if count <= MOST_VARIED:
+                columns += _spread(part, values)
+    return TableParts(table, rows, tuple(columns), is_sound)
+
+
+def _spread(part: Columns, values: Sequence[Sequence[Setting]]) -> Iterator[Column]:
+    varied = [isinstance(place, Variation) for place in part.at]
+    for at in product(*values):
+        spend()
+        shown = [expression_text(setting.value) for setting, is_shown in zip(at, varied, strict=True) if is_shown]
+        title = ", ".join([part.title] * bool(part.title) + shown)
+        yield Column(title=title, metric=part.metric, at=at, best_of=part.best_of, span=part.span)
+
+
+def _values(place: Setting | Variation, report: Report) -> Sequence[Setting]:
+    if isinstance(place, Setting):
+        return [place]
+    match place.values:
+        case ListOf(items=items):
+            values: Sequence[Expression] = items
+        case Range(low=Number(value=int(low)), high=Number(value=int(high)), span=span):
+            count = high - low + 1
+            if count > MOST_VARIED:
+                report(mistakes.too_many_varied(span, count, MOST_VARIED, "columns"))
+                return []
+            values = [Number(value=n, text=str(n), span=span) for n in range(low, high + 1)]
+        case _:
+            values = ()
+    if not values:
+        report(name_mistakes.nothing_to_vary(place.values.span, place.values.span.text.startswith("[")))
+    return [Setting(path=place.path, value=value, span=value.span) for value in values]
+
+
+# A check plans at most this many points of a recipe, values of a search, or cells of a table.
+MOST_POINTS = 256
+
+
+def spread(sizes: Sequence[int], most: int = MOST_POINTS) -> Iterator[tuple[int, ...]]:
+    """Yields distinct indices into a grid with these sizes, the first corner first. If the grid has more than `most`
+    points, yields a Latin hypercube sample of them: each index of each axis at least once, or as many as fit."""
+    if prod(sizes) <= most:
+        yield from product(*map(range, sizes))
+        return
+    axes = [_shuffled_indices(size, most, Random(axis)) for axis, size in enumerate(sizes)]
+    first = (0,) * len(sizes)
+    yield from islice(dict.fromkeys([first, *zip(*axes, strict=True)]), most)
+
+
+def _shuffled_indices(size: int, count: int, random: Random) -> list[int]:
+    """Returns `count` indices of an axis, evenly spaced from end to end, in random order."""
+    indices = [index * (size - 1) // (count - 1) if size > count else index % size for index in range(count)]
+    random.shuffle(indices)
+    return indices

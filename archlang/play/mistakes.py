@@ -1,7 +1,6 @@
 """Errors of the playground, worded for the person who asked for it."""
 
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 
 from archlang.diagnostics import ErrorWithRemedy, MachineError
 from archlang.diagnostics.names import suggest
@@ -27,9 +26,10 @@ def is_missing(field: str, kind: str) -> RequestError:
     return RequestError(f"the request has no {kind} `{field}`", "reload the page")
 
 
-def is_too_large(characters: int, most: int) -> RequestError:
-    message = f"the text has {characters:_} characters; at most {most:_} are checked"
-    return RequestError(message, "split the program into several files, and check them with `archlang check`")
+is_too_large = RequestError.wording(
+    "the text has {characters:_} characters; at most {most:_} are checked",
+    "split the program into several files, and check them with `archlang check`",
+)
 
 
 def unknown_method(name: str, methods: Iterable[str]) -> RequestError:
@@ -40,29 +40,21 @@ def unknown_program(name: str, names: Iterable[str]) -> RequestError:
     return RequestError(f"no program `{name}` is shipped", suggest(name, names, "choose one from the list"))
 
 
-def already_trains() -> RequestError:
-    return RequestError("another recipe is being trained", "stop it first")
-
-
-def no_number_of_steps(most: int) -> RequestError:
-    return RequestError("a recipe is trained for a whole number of steps", f"write a number from 1 to {most:,}")
-
-
-def no_training() -> RequestError:
-    return RequestError("nothing has been trained", "start a training first")
-
-
-def trains_elsewhere(name: str) -> RequestError:
-    remedy = f"run `archlang recipes {name} --copy .`, and then `archlang train`"
-    return RequestError("a program that uses files beside it is not trained here", remedy)
-
-
-def port_in_use(port: int, reason: str) -> MachineError:
-    return MachineError(f"port {port} cannot be used: {reason}", "choose another with `--port`, or leave it out")
-
-
-def npm_is_missing() -> PlayError:
-    return PlayError("`npm` is not installed; it fetches Pyodide", "install Node.js, which has it, and run this again")
+already_trains = RequestError.wording("another recipe is being trained", "stop it first")
+no_number_of_steps = RequestError.wording(
+    "a recipe is trained for a whole number of steps", "write a number from 1 to {most:,}"
+)
+no_training = RequestError.wording("nothing has been trained", "start a training first")
+trains_elsewhere = RequestError.wording(
+    "a program that uses files beside it is not trained here",
+    "run `archlang recipes {name} --copy .`, and then `archlang train`",
+)
+port_in_use = MachineError.wording(
+    "port {port} cannot be used: {reason}", "choose another with `--port`, or leave it out"
+)
+npm_is_missing = PlayError.wording(
+    "`npm` is not installed; it fetches Pyodide", "install Node.js, which has it, and run this again"
+)
 
 
 def npm_failed(package: str, output: str) -> PlayError:
@@ -71,14 +63,11 @@ def npm_failed(package: str, output: str) -> PlayError:
     return PlayError(f"npm cannot fetch {package}: {last[0]}", remedy)
 
 
-def other_package(package: str) -> PlayError:
-    message = f"the registry's {package} is not the package that archlang knows"
-    return PlayError(message, "configure npm's official registry; nothing was written")
-
-
-def is_no_folder(folder: Path) -> PlayError:
-    return PlayError(f"`{folder}` is no folder", "name a new folder")
-
-
-def holds_other_files(folder: Path) -> PlayError:
-    return PlayError(f"{folder} holds other files", "name a new folder, or one that holds an earlier build")
+other_package = PlayError.wording(
+    "the registry's {package} is not the package that archlang knows",
+    "configure npm's official registry; nothing was written",
+)
+is_no_folder = PlayError.wording("`{folder}` is no folder", "name a new folder")
+holds_other_files = PlayError.wording(
+    "{folder} holds other files", "name a new folder, or one that holds an earlier build"
+)

@@ -1,10 +1,8 @@
 """The wording of errors about run folders, checkpoints, trackers and missing packages."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from string import Formatter
 
 from archlang.diagnostics import ErrorWithRemedy, MachineError
 from archlang.files.mistakes import RefusedFile
@@ -19,61 +17,40 @@ class RunMachineError(RunError, MachineError):
     """The machine keeps a run from beginning, resuming or being read. The run itself may be intact."""
 
 
-@dataclass(frozen=True)
-class Wording:
-    """The message and the remedy of an error, with a named field for each of its facts. A call with the facts, in the
-    order in which the texts name them, returns the error. Several values are listed with commas."""
-
-    message: str
-    remedy: str
-    kind: type[RunError] = RunError
-
-    def __call__(self, *facts: object) -> RunError:
-        fields = (field for text in (self.message, self.remedy) for _, field, _, _ in Formatter().parse(text))
-        names = dict.fromkeys(field for field in fields if field is not None)
-        values = [
-            ", ".join(map(str, fact)) if isinstance(fact, Iterable) and not isinstance(fact, str) else fact
-            for fact in facts
-        ]
-        named = dict(zip(names, values, strict=True))
-        return self.kind(self.message.format(**named), self.remedy.format(**named))
-
-
 # The folder
 
-another_run = Wording("{folder} holds another run: {difference}", "name a new folder with `--out`; nothing was changed")
-in_use = Wording(
-    "another process is training in {folder}", "wait for it, or name a new folder with `--out`", RunMachineError
+another_run = RunError.wording(
+    "{folder} holds another run: {difference}", "name a new folder with `--out`; nothing was changed"
 )
-not_removed_in_use = Wording(
-    "another process is training in {folder}", "stop it first; nothing was removed", RunMachineError
+in_use = RunMachineError.wording(
+    "another process is training in {folder}", "wait for it, or name a new folder with `--out`"
 )
-not_a_run = Wording(
+not_removed_in_use = RunMachineError.wording(
+    "another process is training in {folder}", "stop it first; nothing was removed"
+)
+not_a_run = RunError.wording(
     "{folder} is not a run folder: it has no {missing}", "name a folder that `archlang train` has created"
 )
-not_a_folder = Wording("{path} is a file", "name a folder of runs")
-name_taken = Wording(
+not_a_folder = RunError.wording("{path} is a file", "name a folder of runs")
+name_taken = RunError.wording(
     "`{program}` uses the file `{name}`, whose name the run folder needs for its own record",
     "rename the file; nothing was changed",
 )
-not_written = Wording(
+not_written = RunError.wording(
     "{path} cannot be written: {reason}",
     "free space or choose another folder; files that were written before are intact",
 )
-not_read = Wording(
-    "{path} cannot be read: {reason}",
-    "check its owner, its permissions and the disk; nothing says that it is damaged",
-    RunMachineError,
+not_read = RunMachineError.wording(
+    "{path} cannot be read: {reason}", "check its owner, its permissions and the disk; nothing says that it is damaged"
 )
-no_memory_to_read = Wording(
+no_memory_to_read = RunMachineError.wording(
     "there is not enough memory to read {path}",
     "close other programs, or raise the limits on memory; it is not damaged",
-    RunMachineError,
 )
-not_removed = Wording("{path} cannot be removed: {reason}", "check its owner and permissions")
-damaged = Wording("{path} is damaged: {reason}", "restore it from a copy, or train again in a new folder")
-newer_format = Wording("{folder} has the format {version} of a newer archlang", "update archlang")
-lines_differ = Wording(
+not_removed = RunError.wording("{path} cannot be removed: {reason}", "check its owner and permissions")
+damaged = RunError.wording("{path} is damaged: {reason}", "restore it from a copy, or train again in a new folder")
+newer_format = RunError.wording("{folder} has the format {version} of a newer archlang", "update archlang")
+lines_differ = RunError.wording(
     "{path} is damaged: its lines up to the checkpoint of step {step} are not those that were written",
     "restore it from a copy; or remove the file, and the run resumes without its earlier curves",
 )
@@ -86,10 +63,10 @@ def not_empty(folder: Path) -> RunError:
 
 # Checkpoints
 
-not_resumable = Wording(
+not_resumable = RunError.wording(
     "{path} is damaged: {reason}", "restore it from a copy, or train again in a new folder; nothing was changed"
 )
-does_not_fit = Wording(
+does_not_fit = RunError.wording(
     "the weights in {folder} do not fit its model: {reason}",
     "evaluate or resume the run with the version of archlang in its versions.json",
 )
@@ -102,10 +79,12 @@ def no_intact_checkpoint(folder: Path, reason: str) -> RunError:
 
 # Trackers
 
-unknown_tracker = Wording(
+unknown_tracker = RunError.wording(
     "there is no tracker `{name}`", "the trackers are {possible}; TensorBoard curves need no flag"
 )
-tracker_fails = Wording("{name} does not start: {reason}", "see the setup of {name}, or leave out `--track {name}`")
+tracker_fails = RunError.wording(
+    "{name} does not start: {reason}", "see the setup of {name}, or leave out `--track {name}`"
+)
 
 
 @contextmanager

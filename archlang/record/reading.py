@@ -14,7 +14,7 @@ from pydantic import BaseModel, Discriminator, Tag, TypeAdapter, ValidationError
 from archlang.diagnostics import ProgramError
 from archlang.elaborate.binding import LARGEST_SIZE
 from archlang.elaborate.library_facts import with_library_facts
-from archlang.elaborate.model_size import MOST_LOOP_STEPS, MOST_OPERATIONS
+from archlang.elaborate.region_builder import MOST_LOOP_STEPS, MOST_OPERATIONS
 from archlang.files.folder import Folder
 from archlang.files.limits import LARGEST_GRAPH, LARGEST_JSON, LARGEST_LINES
 from archlang.graph.graph import Graph, Region

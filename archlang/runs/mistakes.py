@@ -6,19 +6,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from archlang.diagnostics.names import plural
-from archlang.record.mistakes import RunError, RunMachineError, Wording
+from archlang.record.mistakes import RunError, RunMachineError
 
 # Checkpoints and stored models
 
-without_task = Wording(
+without_task = RunError.wording(
     "{folder} was saved from a module, which knows neither its task nor the words of its tokens",
     "save the run (`archlang.save(archlang.load_run(…), …)`), or call the module",
 )
-stored_model_fails = Wording(
+stored_model_fails = RunError.wording(
     "the model of {path} cannot be computed: {reason}",
     "restore the file from a copy; if nothing has changed it, please report a bug of archlang",
 )
-unknown_checkpoint = Wording("`{checkpoint}` is not a checkpoint", "write best, last or a step")
+unknown_checkpoint = RunError.wording("`{checkpoint}` is not a checkpoint", "write best, last or a step")
 
 
 def no_checkpoint(folder: Path) -> RunError:
@@ -33,10 +33,10 @@ def no_such_checkpoint(folder: Path, step: int, possible: Iterable[int]) -> RunE
 
 # Seeds, splits and metrics
 
-seed_out_of_bounds = Wording("the seed is {seed}", "choose a seed between 0 and {highest}")
-no_such_split = Wording("the task `{task}` has no split `{split}`", "its splits are {possible}")
-empty_split = Wording("the split `{split}` of `{task}` has no items", "set a larger size of this split")
-statics_of_own_task = Wording(
+seed_out_of_bounds = RunError.wording("the seed is {seed}", "choose a seed between 0 and {highest}")
+no_such_split = RunError.wording("the task `{task}` has no split `{split}`", "its splits are {possible}")
+empty_split = RunError.wording("the split `{split}` of `{task}` has no items", "set a larger size of this split")
+statics_of_own_task = RunError.wording(
     "the task `{task}` is not one of archlang's, so its statics cannot change",
     "evaluate without `--set`, or on other items by `archlang predict`",
 )
@@ -66,15 +66,16 @@ def no_such_metric(task: str, metric: str, possible: Iterable[str]) -> RunError:
 
 # Engines and searches
 
-unknown_engine = Wording("there is no engine `{name}`", "the engines are {possible}")
-engine_option = Wording(
+unknown_engine = RunError.wording("there is no engine `{name}`", "the engines are {possible}")
+engine_option = RunError.wording(
     "the engine `{name}` does not take the option `{option}`", "see the options of engines in `archlang table --help`"
 )
-no_cluster = Wording("SLURM is not available: {reason}", "try `--engine-option cluster=local`, or `--engine local`")
-study_fails = Wording(
+no_cluster = RunError.wording(
+    "SLURM is not available: {reason}", "try `--engine-option cluster=local`, or `--engine local`"
+)
+study_fails = RunMachineError.wording(
     "{path} cannot be read or written: {reason}",
     "free space, or check the disk; then rerun the command: its trials resume",
-    RunMachineError,
 )
 
 
@@ -87,27 +88,27 @@ def other_study(folder: Path, recipe: str, own: str) -> RunError:
 
 # Inputs of a trained model
 
-no_tokens = Wording("the input has no tokens", "type tokens separated by spaces")
-not_tokens = Wording("`{field}` is neither a text nor token ids", "give a text, or a list of integers")
-not_a_token_id = Wording("{token} is not a token of `{field}`", "its tokens are 0 to {last}")
-length_missing = Wording(
+no_tokens = RunError.wording("the input has no tokens", "type tokens separated by spaces")
+not_tokens = RunError.wording("`{field}` is neither a text nor token ids", "give a text, or a list of integers")
+not_a_token_id = RunError.wording("{token} is not a token of `{field}`", "its tokens are 0 to {last}")
+length_missing = RunError.wording(
     "the answers of the model have no end",
     "give the number of tokens to write, `length=N` (`--length N` in the shell), or a value for each of {names}",
 )
-less_than_one = Wording("`{name}` is {size}", "give at least 1")
-no_such_field = Wording("the model has no field `{field}`", "its fields are {possible}")
-field_missing = Wording("the field `{field}` is missing", "the model reads {names}")
-some_with_answers = Wording(
+less_than_one = RunError.wording("`{name}` is {size}", "give at least 1")
+no_such_field = RunError.wording("the model has no field `{field}`", "its fields are {possible}")
+field_missing = RunError.wording("the field `{field}` is missing", "the model reads {names}")
+some_with_answers = RunError.wording(
     "some inputs have the field `{field}`, and others do not", "give it for all inputs, or for none"
 )
-spans_cannot_be_typed = Wording(
+spans_cannot_be_typed = RunError.wording(
     "the inputs of this task cannot be typed: a typed text does not mark where the answer may be",
     'choose an item of a split: `--split test --index 0`, `run.predict(run.samples("test"))`',
 )
-cannot_be_read = Wording(
+cannot_be_read = RunError.wording(
     "the model cannot read it: {reason}", "shorten the input, or see the sizes of the model's fields"
 )
-not_an_input_list = Wording("the inputs are a {kind}", "give a list of inputs, or samples of the task")
+not_an_input_list = RunError.wording("the inputs are a {kind}", "give a list of inputs, or samples of the task")
 
 
 def field_of_numbers(field: str, size: int) -> RunError:

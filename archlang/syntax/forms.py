@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from archlang.diagnostics import Diagnostic, Edit
-from archlang.diagnostics.names import did_you_mean, is_typing_error
-from archlang.diagnostics.percent import share_of
+from archlang.diagnostics.names import did_you_mean, is_typing_error, share_of
 from archlang.source import Span
 from archlang.syntax.character_mistakes import NO_POWER
 

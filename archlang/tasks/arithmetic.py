@@ -56,7 +56,7 @@ class Arithmetic(ShippedTask):
         # The shortest expression of a depth has 4 tokens more than the shortest one of the previous depth.
         self.check_ranges(("train", "valid", "test"), 1, (self.max_length - 1) // 4)
         if self.train.low == 1 and self.train_size < SINGLES:
-            raise mistakes.error("too_few_for_singles", self.name, self.train_size, SINGLES)
+            raise mistakes.too_few_for_singles(self.train_size, SINGLES, self.name)
 
     @property
     def vocabulary(self) -> tuple[str, ...]:

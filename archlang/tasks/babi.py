@@ -135,5 +135,5 @@ def _questions(number: int, part: str) -> list[Question]:
         # Raises KeyError for an unknown word here, so that the error names the file.
         LEXICON.encode([words for question in questions for words in (question.source, question.answer)])
     except (ValueError, KeyError) as error:
-        raise mistakes.error("damaged_file", "babi", member, error) from error
+        raise mistakes.damaged_file(member, "babi", error) from error
     return questions

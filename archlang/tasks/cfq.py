@@ -100,11 +100,11 @@ class Cfq(PairTask):
             try:
                 sources, targets, words = collect(objects(stream))
             except (ValueError, KeyError, TypeError) as error:
-                raise mistakes.error("damaged_file", "cfq", DATA, error) from error
+                raise mistakes.damaged_file(DATA, "cfq", error) from error
         if not words:
-            raise mistakes.error("damaged_file", "cfq", DATA, "it has no items")
+            raise mistakes.damaged_file(DATA, "cfq", "it has no items")
         if len(words) > self.word_limit:
-            raise mistakes.error("vocabulary_too_small", "cfq", "word_limit", self.word_limit, len(words))
+            raise mistakes.vocabulary_too_small("word_limit", self.word_limit, "cfq", len(words))
         return sources, targets, words
 
     @property
@@ -118,11 +118,8 @@ class Cfq(PairTask):
         sources, targets, _ = self._all
         indices = self._indices(split)
         if len(indices) and not 0 <= indices.min() <= indices.max() < len(sources):
-            raise mistakes.error(
-                "damaged_file",
-                "cfq",
-                self._member,
-                f"an index is not below {len(sources)}, the number of items in {DATA}",
+            raise mistakes.damaged_file(
+                self._member, "cfq", f"an index is not below {len(sources)}, the number of items in {DATA}"
             )
         target = targets.select(indices)
         return self.pairs(sources.select(indices), target, {"length": target.lengths // 10 * 10})
@@ -136,7 +133,7 @@ class Cfq(PairTask):
             try:
                 return np.asarray(json.load(stream)[INDICES[split]], dtype=np.int64).reshape(-1)
             except (ValueError, KeyError, TypeError) as error:
-                raise mistakes.error("damaged_file", "cfq", self._member, error) from error
+                raise mistakes.damaged_file(self._member, "cfq", error) from error
 
 
 def objects(stream: BinaryIO) -> Iterator[dict[str, Any]]:

@@ -62,7 +62,7 @@ class Cogs(PairTask):
         sides = (side for rows in self._rows.values() for row in rows for side in row[:2])
         words = sorted({word for side in sides for word in side})
         if len(words) != PUBLISHED_WORDS:
-            raise mistakes.error("vocabulary_not_published", "cogs", len(words), PUBLISHED_WORDS)
+            raise mistakes.vocabulary_not_published("cogs", len(words), PUBLISHED_WORDS)
         return Lexicon((*words, END, BEGIN))
 
     @property

@@ -68,7 +68,7 @@ class Ctl(ShippedTask):
     def check(self) -> None:
         singles = len(self._singles())
         if self.train_size < singles:
-            raise mistakes.error("too_few_for_singles", self.name, self.train_size, singles)
+            raise mistakes.too_few_for_singles(self.train_size, singles, self.name)
         composed = _from_two(self.train)
         available = {
             "train": singles + (self._available(composed, HELD_OUT, 1.0) if composed else 0),

@@ -53,7 +53,7 @@ class Dyck(ShippedTask):
     def check(self) -> None:
         for lengths in self.test:
             if not isinstance(lengths, Interval):
-                raise mistakes.error("not_of_kind", "test", lengths, "range such as 52..100")
+                raise mistakes.not_of_kind("test", lengths, "range such as 52..100")
         self.check_even(("train", "test"))
 
     @property

@@ -51,20 +51,18 @@ class FlipFlop(ShippedTask):
     def check(self) -> None:
         for static, values in (("test_length", self.test_length), ("test_ignore", self.test_ignore)):
             if len(set(values)) < len(values):
-                raise mistakes.error(
-                    "repeated_value", static, next(value for value in values if values.count(value) > 1)
-                )
+                raise mistakes.repeated_value(static, next(value for value in values if values.count(value) > 1))
         for length in self.test_length:
             if length % 2:
-                raise mistakes.error("odd_length", "test_length", length)
+                raise mistakes.odd_length("test_length", length)
         for static, ignores in (("ignore", (self.ignore,)), ("test_ignore", self.test_ignore)):
             for ignore in ignores:
                 if not isinstance(ignore, int | float):
-                    raise mistakes.error("not_of_kind", static, ignore, "number")
+                    raise mistakes.not_of_kind(static, ignore, "number")
                 if not 0 <= ignore <= 1:
                     raise mistakes.outside(self.name, static, ignore, 0, 1)
                 if abs(100 * ignore - round(100 * ignore)) > 1e-6:
-                    raise mistakes.error("not_whole_percent", static, ignore)
+                    raise mistakes.not_whole_percent(static, ignore)
         available = {
             split: min(_count(length, ignore) for ignore, length in self._cells(split)) * int(8 * (high - low)) // 8
             for split, (low, high) in SHARES.items()

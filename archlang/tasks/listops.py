@@ -155,11 +155,9 @@ class ListOps(ShippedTask):
             return
         for lengths in self.test_lengths:
             if not isinstance(lengths, Interval):
-                raise mistakes.error("not_of_kind", "test_lengths", lengths, "range such as 200..300")
+                raise mistakes.not_of_kind("test_lengths", lengths, "range such as 200..300")
             if lengths.low <= self.max_length:
-                raise mistakes.error(
-                    "ranges_overlap", self.name, "max_length", self.max_length, "test_lengths", lengths
-                )
+                raise mistakes.ranges_overlap("max_length", self.max_length, "test_lengths", lengths, self.name)
         if self.test_arguments and self.max_length >= ARGUMENT_LENGTHS.high:
             raise mistakes.outside(self.name, "max_length", self.max_length, 1, ARGUMENT_LENGTHS.high - 1)
 

@@ -98,11 +98,11 @@ class LraImage(ShippedTask):
         try:
             parts = [batch(files[name]) for name in names]
         except (KeyError, ValueError) as error:
-            raise mistakes.error("damaged_file", "cifar10", ARCHIVE, error) from error
+            raise mistakes.damaged_file(ARCHIVE, "cifar10", error) from error
         pixels = shades(np.concatenate([pictures for pictures, _ in parts]))
         classes = np.concatenate([classes for _, classes in parts])
         if len(classes) != PUBLISHED_BATCH * len(names):
-            raise mistakes.error("damaged_file", "cifar10", ARCHIVE, f"it has {len(classes)} pictures of {split}")
+            raise mistakes.damaged_file(ARCHIVE, "cifar10", f"it has {len(classes)} pictures of {split}")
         items = Split({"x": Ragged.table(pixels)}, classes, groups={"shown": classes})
         if split == "test":
             return items

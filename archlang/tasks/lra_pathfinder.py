@@ -100,11 +100,11 @@ class LraPathfinder(ShippedTask):
             try:
                 names += listed(store.lines("lra", member))
             except ValueError as error:
-                raise mistakes.error("damaged_file", "lra", member, error) from error
+                raise mistakes.damaged_file(member, "lra", error) from error
         try:
             return pictures(names, _content)
         except ValueError as error:
-            raise mistakes.error("damaged_file", "lra", FOLDER, error) from error
+            raise mistakes.damaged_file(FOLDER, "lra", error) from error
 
     def _published(self, split: str) -> tuple[Pixels, Integers]:
         pixels, joined = self._files

@@ -64,7 +64,7 @@ class LraRetrieval(ShippedTask):
         try:
             fields, labels = collect(read(store.lines("lra", member), self.length))
         except ValueError as error:
-            raise mistakes.error("damaged_file", "lra", member, error) from error
+            raise mistakes.damaged_file(member, "lra", error) from error
         return Split(fields, labels, groups={"together": labels})
 
 

@@ -55,8 +55,8 @@ class LraText(ShippedTask):
     def make(self, split: str, seed: int) -> Split:
         texts, labels = reviews(store.contents("imdb", ARCHIVE), split, self.length)
         if len(texts) != PUBLISHED_SIZE:
-            raise mistakes.error(
-                "damaged_file", "imdb", ARCHIVE, f"it has {len(texts)} reviews of {split}, expected {PUBLISHED_SIZE}"
+            raise mistakes.damaged_file(
+                ARCHIVE, "imdb", f"it has {len(texts)} reviews of {split}, expected {PUBLISHED_SIZE}"
             )
         positive = np.asarray(labels, dtype=np.int64)
         return Split({"x": Ragged.of_bytes(texts)}, positive, groups={"favour": positive})

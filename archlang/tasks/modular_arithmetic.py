@@ -34,7 +34,7 @@ class ModularArithmetic(ChomskyTask):
     def check(self) -> None:
         # After this reduction, lengths of train and test must still differ.
         if _odd(self.test.low) <= _odd(self.train.high) and _odd(self.train.low) <= _odd(self.test.high):
-            raise mistakes.error("ranges_overlap", self.name, "train", self.train, "test", self.test)
+            raise mistakes.ranges_overlap("train", self.train, "test", self.test, self.name)
 
     @property
     def class_names(self) -> tuple[str, ...]:

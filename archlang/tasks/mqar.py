@@ -43,7 +43,7 @@ class Mqar(ShippedTask):
     def check(self) -> None:
         if len(self.test_length) != len(self.test_pairs):
             counts = len(self.test_length), len(self.test_pairs)
-            raise mistakes.error("lists_differ", self.name, "test_length", counts[0], "test_pairs", counts[1])
+            raise mistakes.lists_differ("test_length", self.name, counts[0], "test_pairs", counts[1])
         for length, pairs in self._cells():
             # A pair takes at least four symbols: the key, the value, the repeated key, and one symbol after it.
             most = min(length // 4, self.words // 2 - 1)

@@ -105,7 +105,5 @@ def _pairs(file: str) -> Sentences:
         list[Words](map(split_sentence, store.lines("multi30k", f"{file}.{side}"))) for side in (SOURCE, TARGET)
     )
     if len(source) != len(target):
-        raise mistakes.error(
-            "uneven_files", "multi30k", f"{file}.{SOURCE}", len(source), f"{file}.{TARGET}", len(target)
-        )
+        raise mistakes.uneven_files(f"{file}.{SOURCE}", "multi30k", len(source), f"{file}.{TARGET}", len(target))
     return source, target

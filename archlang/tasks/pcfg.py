@@ -141,9 +141,7 @@ class Pcfg(PairTask):
             published_files.parse_lines("pcfg_set", f"{path}.{side}", _read) for side in ("src", "tgt")
         )
         if len(expressions) != len(values):
-            raise mistakes.error(
-                "uneven_files", "pcfg_set", f"{path}.src", len(expressions), f"{path}.tgt", len(values)
-            )
+            raise mistakes.uneven_files(f"{path}.src", "pcfg_set", len(expressions), f"{path}.tgt", len(values))
         return expressions, values
 
     def _path(self, split: str) -> str:

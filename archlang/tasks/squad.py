@@ -57,11 +57,11 @@ class WordPieces:
         try:
             content = read_named(path, _LARGEST_TOKENIZER)
         except OSError:
-            raise mistakes.error("no_file", task, path) from None
+            raise mistakes.no_file(path, task) from None
         self._tokenizer = _tokenizer(path, content)
         for special in ("[UNK]", *_PIECE_MARKS):
             if self._tokenizer.token_to_id(special) is None:
-                raise mistakes.error("no_tokenizer", path, f"it has no token {special}")
+                raise mistakes.no_tokenizer(path, f"it has no token {special}")
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -82,7 +82,7 @@ def _tokenizer(path: str, content: bytes) -> Tokenizer:
     try:
         tokenizer = Tokenizer.from_str(content.decode())
     except Exception as error:  # tokenizers has no class of its own for errors
-        raise mistakes.error("no_tokenizer", path, "tokenizers cannot read it") from error
+        raise mistakes.no_tokenizer(path, "tokenizers cannot read it") from error
     tokenizer.no_truncation()
     tokenizer.no_padding()
     tokenizer.encode_special_tokens = True  # `[SEP]` in a paragraph is text
@@ -210,7 +210,7 @@ class Squad(ShippedTask):
         if self._pieces is not None:
             pieces = self._pieces.texts
             if len(pieces) > self.word_limit:
-                raise mistakes.error("vocabulary_too_small", "squad", "word_limit", self.word_limit, len(pieces))
+                raise mistakes.vocabulary_too_small("word_limit", self.word_limit, "squad", len(pieces))
             return Lexicon(filled(pieces, self.word_limit))
         questions = self._questions("train")
         texts = dict.fromkeys(text for question in questions for text in (question.paragraph, question.question))
@@ -297,7 +297,7 @@ def _read_file(member: str) -> list[Question]:
         try:
             return list(read(json.load(stream)))
         except (ValueError, KeyError, TypeError, IndexError) as error:
-            raise mistakes.error("damaged_file", "squad", member, error) from error
+            raise mistakes.damaged_file(member, "squad", error) from error
 
 
 def _in_paragraph(x: Ragged, firsts: np.ndarray, lengths: np.ndarray) -> Ragged:

@@ -1,37 +1,36 @@
 """The wording of errors during training."""
 
-from archlang.record.mistakes import RunError, RunMachineError, Wording
+from archlang.record.mistakes import RunError, RunMachineError
 
 # Devices
 
-no_device = Wording(
-    "there is no device `{device}` here",
-    "use the device `cpu`, as by `--device cpu`, or a torch for your accelerator",
-    RunMachineError,
+no_device = RunMachineError.wording(
+    "there is no device `{device}` here", "use the device `cpu`, as by `--device cpu`, or a torch for your accelerator"
 )
-too_few_devices = Wording(
-    "there are not {devices} devices `{kind}` here", "there are {count}; give `--devices {count}`", RunMachineError
+too_few_devices = RunMachineError.wording(
+    "there are not {devices} devices `{kind}` here", "there are {count}; give `--devices {count}`"
 )
-unknown_device = Wording("`{device}` is not a device", "write auto, cpu, cuda, cuda:1 or mps")
-unknown_precision = Wording("there is no precision `{precision}`", "choose one of {precisions}")
-no_such_precision_here = Wording(
+unknown_device = RunError.wording("`{device}` is not a device", "write auto, cpu, cuda, cuda:1 or mps")
+unknown_precision = RunError.wording("there is no precision `{precision}`", "choose one of {precisions}")
+no_such_precision_here = RunError.wording(
     "the device `{device}` does not compute in precision {precision}", "use `--precision 32` or `bf16`"
 )
-model_too_large = Wording(
+model_too_large = RunMachineError.wording(
     "the model, its gradients and the state of the optimizer need {needed:,.1f} GB, and `{device}` has "
     "{available:,.1f} GB of free memory",
     "use smaller sizes, or a larger machine; nothing was written",
-    RunMachineError,
 )
-batch_too_small = Wording(
+batch_too_small = RunError.wording(
     "a batch of {batch} cannot be shared by {processes} processes", "raise `train.batch`, or use fewer devices"
 )
-no_graphs = Wording("this run cannot use CUDA graphs: {reason}", "omit `--graphs`")
-not_captured = Wording(
+no_graphs = RunError.wording("this run cannot use CUDA graphs: {reason}", "omit `--graphs`")
+not_captured = RunError.wording(
     "a step of this run cannot be captured as a CUDA graph: {reason}",
     "omit `--graphs`: the run resumes from its last checkpoint",
 )
-not_compiled = Wording("torch's compiler failed: {reason}", "omit `--compile`; on the CPU it needs a C++ compiler")
+not_compiled = RunError.wording(
+    "torch's compiler failed: {reason}", "omit `--compile`; on the CPU it needs a C++ compiler"
+)
 
 
 def out_of_memory(device: str, batch: int) -> RunMachineError:
@@ -42,18 +41,18 @@ def out_of_memory(device: str, batch: int) -> RunMachineError:
 
 # Losses
 
-no_halting_probabilities = Wording(
+no_halting_probabilities = RunError.wording(
     "`supervise = {supervise}` weighs steps, but `{block}` has no probabilities of halting",
     "set `remaining` in the tallies of its class, or supervise the last step",
 )
-positions_halt_separately = Wording(
+positions_halt_separately = RunError.wording(
     "`supervise = every` weighs the loss of an answer, but each position halts separately",
     "halt by a block that returns one probability for the sample, such as `global_halt`, or use `last` or `mean`",
 )
-not_deep_on_devices = Wording(
+not_deep_on_devices = RunError.wording(
     "`supervise = deep` keeps the states of a whole batch, and several devices would share it", "use one device"
 )
-no_stablemax = Wording(
+no_stablemax = RunError.wording(
     "`loss = stablemax` is a loss of classes, and the answers of this task are sets or numbers",
     "delete the setting `loss`",
 )
@@ -71,12 +70,14 @@ def not_finite(quantity: str, step: int, last_checkpoint: int | None, loss: str 
 
 # Optimizers and functions of the user's own
 
-no_weights = Wording("the model has no weights to train", "use a block with weights, such as `linear`")
-no_muon = Wording("torch {version} has no Muon", "install torch 2.9 or later, or use `adamw`")
-no_sign_sgd = Wording(
+no_weights = RunError.wording("the model has no weights to train", "use a block with weights, such as `linear`")
+no_muon = RunError.wording("torch {version} has no Muon", "install torch 2.9 or later, or use `adamw`")
+no_sign_sgd = RunError.wording(
     "`{optimizer}` moves all weights of a model, and cannot leave some to `sign_sgd`",
     "use another optimizer, such as `adamw`, or delete `sign_sgd`",
 )
-no_function = Wording("`{setting} = {name}` names no file", "write the file before the function, as in `mine.{name}`")
-metric_twice = Wording("`{metric}` is a metric of {task} already", "rename the function")
-same_metrics = Wording("`metrics` has two functions `{metric}`", "leave out or rename one")
+no_function = RunError.wording(
+    "`{setting} = {name}` names no file", "write the file before the function, as in `mine.{name}`"
+)
+metric_twice = RunError.wording("`{metric}` is a metric of {task} already", "rename the function")
+same_metrics = RunError.wording("`metrics` has two functions `{metric}`", "leave out or rename one")

@@ -118,7 +118,6 @@ class Horizon:
         return within(depth) if self._is_of_chunk(depth) else self
 
     def _is_of_chunk(self, depth: int) -> bool:
-        """Returns whether the horizon is relative to the current chunk of the scan."""
         return self.is_of_position or (self.reach is not Reach.NOTHING and self.scan == depth + 1)
 
     def __str__(self) -> str:

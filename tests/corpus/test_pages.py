@@ -58,7 +58,7 @@ def test_every_code_of_the_compiler_has_a_page() -> None:
     source = Path(archlang.__file__).parent
     codes = {
         code
-        for file in (*source.rglob("*mistakes.py"), *source.rglob("messages.txt"))
+        for file in (*source.rglob("*mistakes.py"), *source.rglob("messages.txt"), source / "diagnostics" / "log.py")
         for code in re.findall(r"\b([EW]\d{4})\b", file.read_text(encoding="utf-8"))
     }
     assert codes == {page.stem for page in PAGES}

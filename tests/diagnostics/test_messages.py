@@ -1,6 +1,7 @@
 """Rows of messages fit their calls: mypy does not see them."""
 
 import ast
+import importlib
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import archlang
+from archlang.diagnostics.diagnostic import Wording
 from archlang.diagnostics.messages import Message, Messages, read_messages
 from archlang.source import Source, Span
 
@@ -57,6 +59,24 @@ def test_each_call_of_a_row_has_its_facts() -> None:
                 assert sorted(map(str, given)) == sorted(message.facts), f"{file}:{call.lineno}"
                 used.add(message)
     assert len(used) > 90
+
+
+def test_each_wording_is_used_with_its_facts() -> None:
+    modules = {f"archlang.{'.'.join(file.relative_to(ROOT).parts[:-1])}.mistakes" for file in ROOT.rglob("mistakes.py")}
+    wordings = {
+        (module, name): value
+        for module in modules
+        for name, value in vars(importlib.import_module(module)).items()
+        if isinstance(value, Wording)
+    }
+    files = [file for folder in (ROOT, ROOT / "cli") for file in sorted(folder.rglob("*.py"))]
+    for file in files:
+        for module, name, call in calls(file):
+            if (module, name) in wordings:
+                assert len(call.args) == len(wordings[module, name].facts), f"{file}:{call.lineno}"
+    sources = "\n".join(file.read_text(encoding="utf-8") for file in files if file.name != "mistakes.py")
+    assert {name for _, name in wordings} <= {*re.findall(r"\w+", sources)}
+    assert len(wordings) > 90
 
 
 def test_a_row_is_a_diagnostic() -> None:

@@ -1,6 +1,6 @@
 """A document knows the diagnostics, names and types of a text that is being written."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -10,13 +10,13 @@ from archlang.editor.completion import completions
 from archlang.editor.document import Document
 from archlang.names.resolve import Declaration
 from archlang.plan import check as plan_check
-from archlang.plan.cells import CellPlanner
-from archlang.plan.checked_bodies import CheckedBodies, CheckedBody
+from archlang.plan.checked_bodies import CheckedBodies
 from archlang.plan.planner import Planner
-from archlang.plan.written_table import check_table
+from archlang.plan.written_table import WrittenTable
 from archlang.source import Source
 from archlang.syntax.parser import parse_tolerantly
-from archlang.syntax.tree import Definition, Missing, Program, Recipe, Table
+from archlang.syntax.tree import Definition, Missing, Program, Recipe
+from archlang.types import Type
 from benchmarks.editor import texts
 
 HALF_WRITTEN = """block b(h: seq[n, d]) -> seq[n, d] {
@@ -117,7 +117,7 @@ def recorded_checks(bodies: CheckedBodies, monkeypatch: pytest.MonkeyPatch) -> l
     checked: list[str] = []
     elaborate = bodies._elaborate
 
-    def check(declaration: Declaration, report: Report) -> CheckedBody:
+    def check(declaration: Declaration, report: Report) -> Mapping[tuple[int, int], Type]:
         checked.append(declaration.name)
         return elaborate(declaration, report)
 
@@ -170,18 +170,19 @@ def test_only_recipes_and_tables_that_name_what_has_changed_are_checked(
     names: list[str] = []
     check_recipe = plan_check._check_recipe
 
-    def recipe(make_planner: Callable[[], Planner], points: list[Callable[[], None]]) -> None:
+    def recipe(make_planner: Callable[[], Planner], points: list[Callable[[], object]]) -> None:
         names.append(make_planner().recipe.name)
         check_recipe(make_planner, points)
 
-    def table(cells: CellPlanner, item: Table) -> None:
-        names.append(item.name)
-        check_table(cells, item)
+    class Written(WrittenTable):
+        def check(self) -> bool:
+            names.append(self._table.name)
+            return super().check()
 
     text = PLANS.replace(before, after, 1)
     expected = Document("m.arch", text).diagnostics
     monkeypatch.setattr(plan_check, "_check_recipe", recipe)
-    monkeypatch.setattr(plan_check, "check_table", table)
+    monkeypatch.setattr(plan_check, "WrittenTable", Written)
     assert Document("m.arch", text, bodies=bodies).diagnostics == expected
     assert names == checked
 
@@ -267,13 +268,3 @@ def test_completion_checks_only_the_block_around_it(monkeypatch: pytest.MonkeyPa
     offered = completions(Document("m.arch", text, bodies=bodies), offset)
     assert next(each.detail for each in offered if each.word == "a") == "seq[n, d]"
     assert checked == ["layer7"]
-
-
-def test_checked_bodies_of_earlier_texts_are_forgotten() -> None:
-    text, bodies = texts(200)["200 lines"], CheckedBodies()
-    for number in range(100):
-        assert Document("m.arch", f"{text}# {number}\n", bodies=bodies).diagnostics == ()
-        changed = text.replace("repeat 2", f"repeat {number + 3}", 1)
-        assert Document("m.arch", changed, bodies=bodies).diagnostics == ()
-    assert len(bodies._files) < 30
-    assert len(bodies._bodies) < 50

@@ -9,7 +9,7 @@ from archlang.elaborate import calls
 from archlang.graph.graph import Graph
 from archlang.names.resolve import load_command_line
 from archlang.plan.check import check_text
-from archlang.plan.model_graph import model_graph
+from archlang.plan.model_graphs import model_graph
 
 _TWO = """
 model two(x: tokens[n]) -> logits[classes] {

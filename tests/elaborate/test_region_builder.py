@@ -1,7 +1,6 @@
 """Regions capture the values that they use from outside."""
 
-from archlang.elaborate.model_size import ModelSize
-from archlang.elaborate.region_builder import RegionBuilder
+from archlang.elaborate.region_builder import ModelSize, RegionBuilder
 from archlang.graph.operations import Arithmetic
 from archlang.source import Source, Span
 from archlang.types import Type

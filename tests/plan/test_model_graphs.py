@@ -8,7 +8,7 @@ from archlang.diagnostics.log import DiagnosticLog
 from archlang.graph.graph import Graph
 from archlang.names.resolve import load_file
 from archlang.plan.model_graphs import ModelGraphs
-from archlang.plan.planner import Planner
+from archlang.plan.planner import Planner, joined_recipe
 
 MODEL = """
 block twice[rate: float = 0.1](h: seq[n, d]) -> seq[n, d] {
@@ -34,7 +34,10 @@ def graphs(tmp_path: Path, *models: str) -> list[Graph]:
     recipes = [RECIPE.format(name=f"r{i}", model=model, steps=i + 1) for i, model in enumerate(models)]
     file.write_text(MODEL + "".join(recipes))
     resolved = load_file(file)
-    planners = [Planner.of(recipe, resolved, report, model_graphs=model_graphs) for recipe in resolved.recipes.values()]
+    planners = [
+        Planner(joined_recipe(recipe, resolved, report), model_graphs=model_graphs)
+        for recipe in resolved.recipes.values()
+    ]
     plans = [planner.plan({}) for planner in planners]
     report.stop_at_errors()
     return [plan.graph for plan in plans if plan is not None]

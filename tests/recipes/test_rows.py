@@ -12,7 +12,7 @@ from archlang.plan.from_file import plan_first_point, plan_table
 from archlang.plan.measures import is_group
 from archlang.plan.plan import Plan
 from archlang.plan.table import TablePlan
-from archlang.plan.table_parts import read_table
+from archlang.plan.variations import read_table
 from archlang.runs import training
 from archlang.runs.points import folder_name
 from archlang.runs.progress import NoProgress

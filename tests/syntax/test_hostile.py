@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from archlang.diagnostics import ProgramError
-from archlang.diagnostics.render import plain, to_json, to_sarif
+from archlang.diagnostics.exchange import to_json, to_sarif
+from archlang.diagnostics.render import plain
 from archlang.source import Source
 from archlang.syntax.parser import parse_setting, parse_tolerantly, read
 from archlang.syntax.printer import format_program

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from archlang.diagnostics import Diagnostic, ProgramError
-from archlang.diagnostics.render import plain, to_json, to_sarif
+from archlang.diagnostics.exchange import to_json, to_sarif
+from archlang.diagnostics.render import plain
 from archlang.syntax.reading import LARGEST, read
 
 

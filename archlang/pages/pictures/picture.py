@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from archlang.diagnostics.percent import rounded
+from archlang.diagnostics.names import rounded
 from archlang.graph.graph import Graph, Input, Instance, Node, Region
 from archlang.graph.growth import growths
 from archlang.graph.loop_layout import loop_layout, takes_positions

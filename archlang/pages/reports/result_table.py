@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from archlang.diagnostics.percent import percent_of
+from archlang.diagnostics.names import percent_of
 from archlang.diagnostics.visible import visible
 from archlang.pages.reports.statistics import SOLVED, ClaimVerdict, SeedStatistics, judge, paired_test
 from archlang.plan.table import TableColumn, TableRow

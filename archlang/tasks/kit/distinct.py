@@ -130,7 +130,7 @@ class Search:
             return
         if self._found < max(self._size // 300, 1) and self.missing:
             drawn = self._size - self.missing
-            raise mistakes.error("items_too_rare", self._task, self._static, self._size, drawn, self._remedy)
+            raise mistakes.items_too_rare(self._static, self._size, self._task, drawn, self._remedy)
         self._batches = self._found = 0
 
     def pick(self, prints: Fingerprints) -> Integers:

@@ -108,9 +108,9 @@ class TextFileTask(FileTask):
         by_split, shares = self._read(self.path), {split: share for split, share in self._shares.items() if share}
         if "" not in by_split:
             if shares or self.valid or self.test:
-                raise mistakes.error("splits_twice", self.path)
+                raise mistakes.splits_twice(self.path)
             if "train" not in by_split:
-                raise mistakes.error("no_training_lines", self.path)
+                raise mistakes.no_training_lines(self.path)
             return by_split
         parts: dict[str, list[Line]] = {split: [] for split in ("train", *shares)}
         for line in by_split[""]:
@@ -195,7 +195,7 @@ class LabelledFileTask(TextFileTask):
             TaskError: there are more than `labels`."""
         texts = _ordered(label for line in self.lines("train") for label in line.cells[1])
         if len(texts) > self.labels:
-            raise mistakes.error("too_many_labels", self.name, self.labels, len(texts))
+            raise mistakes.too_many_labels(self.labels, self.name, len(texts))
         return texts
 
     def encode_labels(self, split: str, lines: Sequence[Line], problem: Callable[[Line], str]) -> list[list[int]]:
@@ -209,7 +209,7 @@ class LabelledFileTask(TextFileTask):
             if not reason and (unknown := sorted(set(line.cells[1]) - numbers.keys())):
                 reason = f"the label `{unknown[0]}` is none of those of training: {listed(numbers)}"
             if reason:
-                raise mistakes.error("bad_line", self.path_of(split), line.number, reason)
+                raise mistakes.bad_line(line.number, self.path_of(split), reason)
         return [[numbers[label] for label in line.cells[1]] for line in lines]
 
 
@@ -275,12 +275,12 @@ class PuzzleFileTask(FileTask):
             if not reason and not rating.strip().isdecimal():
                 reason = "the rating is not a whole number"
             if reason:
-                raise mistakes.error("bad_line", path, number, reason)
+                raise mistakes.bad_line(number, path, reason)
             puzzles.append(puzzle.encode())
             solutions.append(solution.encode())
             ratings.append(int(rating))
         if not puzzles:
-            raise mistakes.error("no_rows", path, split)
+            raise mistakes.no_rows(path, split)
         codes = np.zeros(256, dtype=np.uint8)
         codes[list(characters.encode())] = list(numbers.values())
         grids = (np.frombuffer(b"".join(rows), dtype=np.uint8).reshape(len(rows), -1) for rows in (puzzles, solutions))

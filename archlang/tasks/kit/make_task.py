@@ -33,7 +33,7 @@ def make_task(name: str, python: str, statics: Mapping[str, StaticValue], plugin
         return own
     plugin_class = plugins.load(python, f"the task `{name}`")
     if not isinstance(plugin_class, type):
-        raise mistakes.error("no_class", name, python)
+        raise mistakes.no_class(name, python)
     try:
         task: Task = plugin_class(**{key: python_value(value) for key, value in statics.items()})
     except BaseException as error:  # whatever the class does
@@ -42,7 +42,7 @@ def make_task(name: str, python: str, statics: Mapping[str, StaticValue], plugin
         raise mistakes.constructor_fails(name, python, error) from error
     missing = [part for part in _PARTS if getattr_static(task, part, _MISSING) is _MISSING]
     if missing:
-        raise mistakes.error("incomplete", name, python, missing)
+        raise mistakes.incomplete(python, name, missing)
     _check_parts(name, python, task)
     return task
 
@@ -68,7 +68,7 @@ def check_vocabulary(task: Task, name: str, gives: Mapping[str, int]) -> None:
     Raises:
         TaskError: the sizes differ."""
     if "vocab" in gives and gives["vocab"] != len(task.vocabulary):
-        raise mistakes.error("vocabulary_differs", name, gives["vocab"], len(task.vocabulary))
+        raise mistakes.vocabulary_differs(name, gives["vocab"], len(task.vocabulary))
 
 
 def _own_class(name: str, python: str) -> Any:  # Any: a class that is both a `Task` and a `ShippedTask`
@@ -83,7 +83,7 @@ def _own_class(name: str, python: str) -> Any:  # Any: a class that is both a `T
         or task_class.__module__ != module_name
         or not issubclass(task_class, ShippedTask)
     ):
-        raise mistakes.error("no_class", name, python)
+        raise mistakes.no_class(name, python)
     return task_class
 
 
@@ -105,7 +105,7 @@ def _check_parts(name: str, python: str, task: Task) -> None:
         faults.append((bool(unknown), f"`in_distribution` names the split `{', '.join(unknown)}`, which it has not"))
     for is_wrong, fault in faults:
         if is_wrong:
-            raise mistakes.error("wrong_part", name, python, fault)
+            raise mistakes.wrong_part(python, name, fault)
 
 
 def _are_texts(value: object) -> bool:
@@ -130,7 +130,7 @@ def checked(name: str, task: Task, split: str, generated: Split) -> Split:
         TaskError: a class of the user's own has generated something else."""
     if not type(task).__module__.startswith(_LIBRARY):
         for fault in _faults(task, generated):
-            raise mistakes.error("wrong_split", name, f"{type(task).__name__}.generate", split, fault)
+            raise mistakes.wrong_split(f"{type(task).__name__}.generate", name, split, fault)
     return generated
 
 

@@ -1,12 +1,8 @@
 """The errors of tasks: their statics, their files, and users' own classes."""
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 from archlang.diagnostics import ErrorWithRemedy
-
-_TABLE = Path(__file__).with_name("mistakes.tsv").read_text(encoding="utf-8").splitlines()[1:]
-_ROWS = {name: (facts.split(), message, remedy) for name, facts, message, remedy in (row.split("\t") for row in _TABLE)}
 
 
 class TaskError(ErrorWithRemedy):
@@ -17,12 +13,107 @@ class CacheWarning(UserWarning):
     """The cache of generated splits failed; the returned split is correct."""
 
 
-def error(name: str, *facts: object) -> TaskError:
-    """Returns the error of a row of `mistakes.tsv`, which names these facts. A list of texts is written with commas."""
-    fields, message, remedy = _ROWS[name]
-    texts = (", ".join(fact) if isinstance(fact, list | tuple) else fact for fact in facts)
-    named = dict(zip(fields, texts, strict=True))
-    return TaskError(message.format(**named), remedy.format(**named))
+unknown_split = TaskError.wording("{task} has no split `{split}`", "its splits are {possible}")
+negative_seed = TaskError.wording("the seed is {seed}", "choose a seed of 0 or more")
+ranges_overlap = TaskError.wording(
+    "{first} = {first_range} and {second} = {second_range} of {task} overlap, so splits could share items",
+    "choose disjoint ranges",
+)
+range_out_of_bounds = TaskError.wording(
+    "{static} = {interval} is out of bounds for {task}", "choose a range inside {low}..{high}"
+)
+no_even_number = TaskError.wording("{static} = {interval} has no even number", "choose a range with an even number")
+too_few_for_singles = TaskError.wording(
+    "train_size = {size} is less than the {required} single applications that {task} always trains on",
+    "write train_size = {required} or more, or begin `train` at 2",
+)
+items_too_rare = TaskError.wording(
+    "{static} = {size} is more than {task} can draw: it stopped at {drawn} distinct items",
+    "choose a smaller {static}, or {remedy}",
+)
+odd_length = TaskError.wording(
+    "{static} has the odd length {length}, and a flip-flop sequence consists of pairs", "choose an even length"
+)
+not_whole_percent = TaskError.wording(
+    "{static} has {value}, and results are reported by whole per cent", "round it to two decimals"
+)
+repeated_value = TaskError.wording("{static} names {value} twice", "name each value once")
+not_of_kind = TaskError.wording("{static} has {value}, which is not a {kind}", "write a {kind}")
+lists_differ = TaskError.wording(
+    "{first} of {task} has {first_count} values, and {second} has {second_count}",
+    "write the same number of values in both",
+)
+vocabulary_too_small = TaskError.wording(
+    "{static} = {size} is too small for {task}, whose files have {required} different words",
+    "write {static} = {required} or more",
+)
+vocabulary_not_published = TaskError.wording(
+    "the files of {task} have {size} different words, and the published files have {published}",
+    "fetch the files again; the task `file` reads other files of the same format",
+)
+damaged_file = TaskError.wording(
+    "{member} of {dataset} is malformed ({reason})",
+    "remove the file, and fetch it again with `archlang data get {dataset}`",
+)
+uneven_files = TaskError.wording(
+    "{first} of {dataset} has {first_count} lines and {second} has {second_count}; expected one line in {second} for "
+    "each line in {first}",
+    "remove both files, and fetch them again with `archlang data get {dataset}`",
+)
+no_class = TaskError.wording(
+    "the task `{task}` names `{python}`, which is not the class of a task", "correct `python` of its signature"
+)
+incomplete = TaskError.wording(
+    "the class `{python}` of the task `{task}` lacks {missing}",
+    "see `archlang.tasks.kit.task.Task` for the attributes of a task",
+)
+wrong_part = TaskError.wording(
+    "the class `{python}` of the task `{task}` cannot be used: {fault}",
+    "see `archlang.tasks.kit.task.Task` for the attributes of a task",
+)
+wrong_split = TaskError.wording(
+    "`{generator}` of the task `{task}` returns no {split} split: {fault}",
+    "correct the class; `archlang.tasks.kit.split.Split` says what a split holds",
+)
+vocabulary_differs = TaskError.wording(
+    "the signature of `{task}` gives vocab = {stated}, and its class has {size} tokens", "write `gives vocab = {size}`"
+)
+no_file = TaskError.wording(
+    "{path} is missing, or is not a regular file",
+    "put the file of `{task}` there; a path is relative to the folder of the program",
+)
+no_tokenizer = TaskError.wording(
+    "{path} is no tokenizer of BERT: {reason}",
+    "name the `tokenizer.json` of a BERT, such as that of google-bert/bert-base-uncased",
+)
+unreadable_file = TaskError.wording(
+    "{path} cannot be read or decompressed", "check its permissions, and whether it is complete"
+)
+unknown_form = TaskError.wording(
+    "{path} is neither CSV, TSV nor JSONL, from which `{task}` reads its columns",
+    "save it as .csv, .tsv or .jsonl, optionally followed by .gz or .xz",
+)
+no_column = TaskError.wording(
+    "line {number} of {path}: the header has no column `{column}`",
+    "name the columns of the file in the recipe, as `archlang tasks {task}` describes",
+)
+no_rows = TaskError.wording(
+    "{path} has no row for the split `{split}`", "choose a smaller train_size, or 0 for {split}_size"
+)
+bad_line = TaskError.wording(
+    "line {number} of {path}: {reason}", "correct the line; `archlang tasks file` describes the format"
+)
+splits_twice = TaskError.wording(
+    "{path} has a column `split`, and the recipe names further files or shares",
+    "remove them from the recipe, or the column from the file",
+)
+no_training_lines = TaskError.wording(
+    "no line of {path} is in the split `train`", "write `train` in the column `split` of the training lines"
+)
+too_many_labels = TaskError.wording(
+    "labels = {size} is too small for {task}, whose training split has {required} different labels",
+    "write labels = {required} or more",
+)
 
 
 def outside(task: str, static: str, value: int | float, low: int | float, high: int | float | None) -> TaskError:

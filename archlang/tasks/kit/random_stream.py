@@ -19,7 +19,7 @@ class RandomStream:
     def __init__(self, *key: str | int) -> None:
         for part in key:
             if isinstance(part, int) and part < 0:
-                raise mistakes.error("negative_seed", part)
+                raise mistakes.negative_seed(part)
         # As text: SeedSequence gives a list of numbers and the same list with a zero appended the same state.
         self._bits = np.random.PCG64(np.random.SeedSequence(int.from_bytes(json.dumps(key).encode(), "little")))
 

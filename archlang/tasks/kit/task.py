@@ -11,7 +11,8 @@ import numpy as np
 from archlang.diagnostics import Diagnostic
 from archlang.elaborate.binding import Binding, sizes_of_task
 from archlang.elaborate.static_arguments import evaluated, plain
-from archlang.names import library, static_mistakes
+from archlang.names import library
+from archlang.names import mistakes as name_mistakes
 from archlang.names.resolve import prelude
 from archlang.names.values import MISFIT, Bound, coerce
 from archlang.tasks.kit import mistakes
@@ -278,13 +279,13 @@ class ShippedTask(ABC):
         bounds = {}
         for name, static in statics.items():
             if name not in parameters:
-                _refuse(static_mistakes.unknown_static(item.span, name, self.name, parameters, item.name_span))
+                _refuse(name_mistakes.unknown_static(item.span, name, self.name, parameters, item.name_span))
             kind = parameters[name].kind or ""
             value = coerce(evaluated(static, kind), kind)
             if value is MISFIT:
-                _refuse(static_mistakes.wrong_kind(item.span, name, kind, f"`{static}`", None))
+                _refuse(name_mistakes.wrong_kind(item.span, name, kind, f"`{static}`", None))
             bounds[name] = Bound(value, None)
-        binding = Binding(prelude(item), item.span, bounds, _refuse, lambda call, target: None)
+        binding = Binding(prelude(item), item.span, bounds, _refuse)
         for name in parameters:
             bound = binding.lookup(name)
             assert isinstance(bound, Bound)
@@ -301,14 +302,14 @@ class ShippedTask(ABC):
         for (first, part), (second, other) in combinations(parts, 2):
             (low, high), (other_low, other_high) = _ends(part), _ends(other)
             if low <= other_high and other_low <= high:
-                raise mistakes.error("ranges_overlap", self.name, first, part, second, other)
+                raise mistakes.ranges_overlap(first, part, second, other, self.name)
 
     def check_ranges(self, statics: Iterable[str], low: int, high: int) -> None:
         """Raises TaskError if a range leaves `low`..`high`."""
         for static in statics:
             interval = getattr(self, static)
             if not low <= interval.low <= interval.high <= high:
-                raise mistakes.error("range_out_of_bounds", self.name, static, interval, low, high)
+                raise mistakes.range_out_of_bounds(static, interval, self.name, low, high)
 
     def check_even(self, statics: Iterable[str]) -> None:
         """Raises TaskError if a range has no even number."""
@@ -316,7 +317,7 @@ class ShippedTask(ABC):
             value = getattr(self, static)
             for interval in value if isinstance(value, tuple) else (value,):
                 if interval.low == interval.high and interval.low % 2:
-                    raise mistakes.error("no_even_number", static, interval)
+                    raise mistakes.no_even_number(static, interval)
 
     def check_available(self, available: Mapping[str, int], remedy: str) -> None:
         """Raises TaskError, which names all of them, if splits are larger than the numbers of items that there are;
@@ -341,7 +342,7 @@ class ShippedTask(ABC):
     def generate(self, split: str, seed: int) -> Split:
         """Returns a split, as `Task.generate` says."""
         if split not in self.split_names():
-            raise mistakes.error("unknown_split", self.name, split, self.split_names())
+            raise mistakes.unknown_split(self.name, split, self.split_names())
         return self.make(split, seed)
 
     def spell(self, tokens: Iterable[int]) -> str:

@@ -68,15 +68,15 @@ def _read_lines(
     by_split: dict[str, list[Line]] = {}
     for number, split, cells in rows_of(task, path, [column for column, _ in columns], header):
         if split not in (None, *SPLITS):
-            raise mistakes.error("bad_line", path, number, f"`{SPLIT}` is none of {', '.join(SPLITS)}")
+            raise mistakes.bad_line(number, path, f"`{SPLIT}` is none of {', '.join(SPLITS)}")
         words = []
         for (column, cut), cell in zip(columns, cells, strict=True):
             words.append(cut(cell) if isinstance(cell, str) else cell)
             if not words[-1]:
-                raise mistakes.error("bad_line", path, number, f"`{column}` is empty")
+                raise mistakes.bad_line(number, path, f"`{column}` is empty")
         by_split.setdefault(str(split or ""), []).append(Line(number, tuple(words)))
     if not by_split:
-        raise mistakes.error("bad_line", path, 1, "expected a line of data")
+        raise mistakes.bad_line(1, path, "expected a line of data")
     return by_split
 
 
@@ -84,7 +84,7 @@ def check_forms(task: str, paths: Sequence[str], columns: int) -> None:
     """Raises TaskError if the name of a file says that it cannot be read with so many columns."""
     for path in paths:
         if (form := _form(path)[0]) not in FORMS or (form == ".txt" and columns > 1):
-            raise mistakes.error("unknown_form", task, path)
+            raise mistakes.unknown_form(path, task)
 
 
 def _form(path: str) -> tuple[str, str]:
@@ -122,7 +122,7 @@ def _csv(task: str, path: str, ending: str) -> Iterator[tuple[int, list[str]]]:
                 yield number, cells
             number = reader.line_num + 1
     except csv.Error:
-        raise mistakes.error("bad_line", path, number, "it is not a row of CSV") from None
+        raise mistakes.bad_line(number, path, "it is not a row of CSV") from None
 
 
 def _table(
@@ -132,20 +132,20 @@ def _table(
     if header:
         first = next(records, None)
         if first is None:
-            raise mistakes.error("bad_line", path, 1, "the file is empty; expected a header")
+            raise mistakes.bad_line(1, path, "the file is empty; expected a header")
         names, width = [name.strip() for name in first[1]], len(first[1])
         for column in columns:
             if column not in names:
-                raise mistakes.error("no_column", task, path, first[0], column)
+                raise mistakes.no_column(first[0], path, column, task)
         for column in (*columns, SPLIT):
             if names.count(column) > 1:
-                raise mistakes.error("bad_line", path, first[0], f"the header has several columns `{column}`")
+                raise mistakes.bad_line(first[0], path, f"the header has several columns `{column}`")
         split_index = names.index(SPLIT) if SPLIT in names else None
     indices = [names.index(column) for column in columns]
     for number, cells in records:
         width = width or max(len(cells), len(columns))
         if len(cells) != width:
-            raise mistakes.error("bad_line", path, number, f"expected {plural(width, 'column')}, found {len(cells)}")
+            raise mistakes.bad_line(number, path, f"expected {plural(width, 'column')}, found {len(cells)}")
         yield number, None if split_index is None else cells[split_index], [cells[index] for index in indices]
 
 
@@ -159,11 +159,11 @@ def _jsonl(
         except (ValueError, RecursionError):
             item = None
         if not isinstance(item, dict):
-            raise mistakes.error("bad_line", path, number, "expected a JSON object, with each name once")
+            raise mistakes.bad_line(number, path, "expected a JSON object, with each name once")
         if has_split is None:
             has_split = SPLIT in item
         if has_split != (SPLIT in item):
-            raise mistakes.error("bad_line", path, number, f"either every line has a `{SPLIT}`, or no line has it")
+            raise mistakes.bad_line(number, path, f"either every line has a `{SPLIT}`, or no line has it")
         yield number, item.get(SPLIT), [_cell(path, number, item, column) for column in columns]
 
 
@@ -181,14 +181,14 @@ def _object(pairs: Sequence[tuple[str, object]]) -> dict[str, object]:
 def _cell(path: str, number: int, item: Mapping[str, object], column: str) -> Cell:
     match item.get(column):
         case None:
-            raise mistakes.error("bad_line", path, number, f"`{column}` is missing")
+            raise mistakes.bad_line(number, path, f"`{column}` is missing")
         case str(text):
             return text
         case bool() | int() | float() as value:
             return (json.dumps(value),)
         case list(words) if all(isinstance(word, str | int) for word in words):
             return tuple(str(word) for word in words)
-    raise mistakes.error("bad_line", path, number, f"`{column}` is neither a text, nor a number, nor a list of words")
+    raise mistakes.bad_line(number, path, f"`{column}` is neither a text, nor a number, nor a list of words")
 
 
 def _lines(task: str, path: str, ending: str) -> Iterator[tuple[int, str]]:
@@ -199,7 +199,7 @@ def _lines(task: str, path: str, ending: str) -> Iterator[tuple[int, str]]:
                 # Only line feeds end lines; str.splitlines would also break at U+2028 and others.
                 yield number, line.decode("utf-8-sig" if number == 1 else "utf-8")
             except UnicodeDecodeError as error:
-                raise mistakes.error("bad_line", path, number, "it is not UTF-8 text") from error
+                raise mistakes.bad_line(number, path, "it is not UTF-8 text") from error
 
 
 @contextmanager
@@ -210,5 +210,5 @@ def _naming_file(task: str, path: str) -> Iterator[None]:
             yield
     except DataError as error:
         if isinstance(error.__cause__, FileNotFoundError | NotADirectoryError | IsADirectoryError | RefusedFile):
-            raise mistakes.error("no_file", task, path) from None
-        raise mistakes.error("unreadable_file", path) from error
+            raise mistakes.no_file(path, task) from None
+        raise mistakes.unreadable_file(path) from error

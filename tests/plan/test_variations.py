@@ -4,7 +4,7 @@ from itertools import product
 
 import pytest
 
-from archlang.plan.grid import spread
+from archlang.plan.variations import spread
 
 
 @pytest.mark.parametrize("sizes", [[], [1], [3], [2, 3], [4, 4], [2, 2, 2, 2]])
