@@ -220,9 +220,9 @@ class Header:
         if not self._stack.accepts(tokens[0].type, settles=True) and self._feed.mistakes:
             self._feed.silence(tokens[0])  # it may belong to an item whose header is missing
         size = len(self._stack.values)
-        if not self._feed.feed(tokens, ("PYTHON", "LBRACE", "$END")):
-            if not (self._is_extern and self._feed.put_rest(tokens)):
-                self._feed.put_missing_line(size, tokens, self._is_extern)
+        is_read = self._feed.feed(tokens, ("PYTHON", "LBRACE", "$END"))
+        if not is_read and not (self._is_extern and self._feed.put_rest(tokens)):
+            self._feed.put_missing_line(size, tokens, self._is_extern)
 
     def _complete_bracket(self, place: int) -> None:
         bracket = self._stack.bracket_around()
