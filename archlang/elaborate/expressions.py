@@ -12,20 +12,7 @@ from archlang.graph.operations import Arithmetic, Literal
 from archlang.names import mistakes as name_mistakes
 from archlang.names.values import Bound, InstanceValue, Unknown, describe
 from archlang.source import Span
-from archlang.syntax.tree import (
-    Binary,
-    Call,
-    Conditional,
-    Expression,
-    ListOf,
-    Missing,
-    Name,
-    Number,
-    Pipe,
-    StaticArgument,
-    StaticParameter,
-    Unary,
-)
+from archlang.syntax import tree
 from archlang.types import ISOLATED, Dim
 
 # Ids and lists of parts.
@@ -41,22 +28,22 @@ class Expressions:
         self._report = context.report
         self._calls = calls
 
-    def value(self, expression: Expression, frame: Frame) -> Flow | None:
+    def value(self, expression: tree.Expression, frame: Frame) -> Flow | None:
         """Returns the value of an expression that flows; None after a mistake."""
         value = self._value(expression, frame)
         self._context.observe(expression.span, value)
         return value
 
-    def _value(self, expression: Expression, frame: Frame) -> Flow | None:
+    def _value(self, expression: tree.Expression, frame: Frame) -> Flow | None:
         match expression:
-            case Name():
+            case tree.Name():
                 return self._name(expression, frame)
-            case Number():
+            case tree.Number():
                 return self._number(expression.value, expression.span, frame)
-            case Missing():
+            case tree.Missing():
                 self._context.is_whole = False
                 return None
-            case Call(callee=callee, statics=statics, arguments=None):
+            case tree.Call(callee=callee, statics=statics, arguments=None):
                 is_bound, bound = frame.find(callee.text)
                 if is_bound and not isinstance(bound, InstanceValue):
                     self._report(mistakes.value_with_brackets(expression.span, callee.text))
@@ -73,36 +60,36 @@ class Expressions:
                     end = None if _takes_inputs(callee, frame) else place
                     self._report(mistakes.not_applied(expression.span, callee.text, end))
                 return None
-            case Call(callee=callee, statics=statics, arguments=arguments):
+            case tree.Call(callee=callee, statics=statics, arguments=arguments):
                 if self._is_block_among(expression, frame, is_piped=False):
                     return None
                 values = [(self._argument(argument, callee, frame), argument.span) for argument in arguments or ()]
                 return self._calls.apply(callee, statics, values, expression.span, frame)
-            case Pipe(value=value, stage=stage):
+            case tree.Pipe(value=value, stage=stage):
                 first = (self.value(value, frame), value.span)
-                call = stage if isinstance(stage, Call) else Call(callee=stage, span=stage.span)
+                call = stage if isinstance(stage, tree.Call) else tree.Call(callee=stage, span=stage.span)
                 if self._is_block_among(call, frame, is_piped=True):
                     return None
                 rest = [(self.value(argument, frame), argument.span) for argument in call.arguments or ()]
                 result = self._calls.apply(call.callee, call.statics, [first, *rest], stage.span, frame)
                 self._context.observe(stage.span, result)
                 return result
-            case Unary(operator="-", operand=operand):
+            case tree.Unary(operator="-", operand=operand):
                 negated = self.value(operand, frame)
                 if negated is None or not self._data(negated, operand.span, "negation"):
                     return None
                 return frame.builder.add_node(Arithmetic.NEGATE, [negated], [negated.type], expression.span)[0]
-            case Binary(operator=operator) if operator in _OPERATIONS:
+            case tree.Binary(operator=operator) if operator in _OPERATIONS:
                 return self._arithmetic(expression, frame)
-            case Binary(operator=operator) | Unary(operator=operator):
+            case tree.Binary(operator=operator) | tree.Unary(operator=operator):
                 self._report(mistakes.bad_operator(expression.span, operator))
                 return None
-            case Conditional(then=then, test=test, otherwise=otherwise):
+            case tree.Conditional(then=then, test=test, otherwise=otherwise):
                 truth = self._context.evaluator(frame).truth(test)
                 if truth is None:
                     self._context.require_known(test, frame)
                 return self.value(otherwise if truth is False else then, frame)
-        if isinstance(expression, ListOf):
+        if isinstance(expression, tree.ListOf):
             self._report(mistakes.list_as_value(expression.span))
             return None
         static = self._context.evaluator(frame).value(expression, None)
@@ -110,10 +97,10 @@ class Expressions:
             self._report(mistakes.static_as_value(expression.span, describe(static)))
         return None
 
-    def _is_block_among(self, call: Call, frame: Frame, *, is_piped: bool) -> bool:
+    def _is_block_among(self, call: tree.Call, frame: Frame, *, is_piped: bool) -> bool:
         """Returns whether one of the inputs of a call is a block that a static without a value takes; reports it."""
         inputs = call.arguments or ()
-        blocks = [each for each in inputs if isinstance(each, Name) and _is_block(each, frame)]
+        blocks = [each for each in inputs if isinstance(each, tree.Name) and _is_block(each, frame)]
         required = _required(call.callee, call.statics, frame)
         if len(blocks) != 1 or len(required) != 1 or required[0].kind != "block":
             return False
@@ -121,12 +108,12 @@ class Expressions:
         self._report(mistakes.block_among_inputs(call.callee.span, blocks[0].span, required[0].name, is_only))
         return True
 
-    def _argument(self, argument: Expression, callee: Name, frame: Frame) -> Flow | None:
-        if isinstance(argument, ListOf) and not self._calls.is_known(callee, frame):
+    def _argument(self, argument: tree.Expression, callee: tree.Name, frame: Frame) -> Flow | None:
+        if isinstance(argument, tree.ListOf) and not self._calls.is_known(callee, frame):
             return None  # a block of another library may take lists
         return self.value(argument, frame)
 
-    def _name(self, name: Name, frame: Frame) -> Flow | None:
+    def _name(self, name: tree.Name, frame: Frame) -> Flow | None:
         is_bound, value = frame.find(name.text)
         if isinstance(value, InstanceValue):
             self._report(mistakes.not_applied(name.span, name.text, None))
@@ -165,7 +152,7 @@ class Expressions:
             return False
         return True
 
-    def _arithmetic(self, expression: Binary, frame: Frame) -> Flow | None:
+    def _arithmetic(self, expression: tree.Binary, frame: Frame) -> Flow | None:
         left, right = self.value(expression.left, frame), self.value(expression.right, frame)
         if left is None or right is None:
             return None
@@ -181,13 +168,13 @@ class Expressions:
         return frame.builder.add_node(_OPERATIONS[expression.operator], [left, right], [kind], expression.span)[0]
 
 
-def _inputs_in_brackets(call: Call, frame: Frame) -> list[Span]:
+def _inputs_in_brackets(call: tree.Call, frame: Frame) -> list[Span]:
     """Returns the places of the last statics of a call that are values."""
     inputs: list[Span] = []
     for static in reversed(call.statics):
         value = static.value
-        is_bound = isinstance(value, Name) and frame.find(value.text)[0]
-        is_applied = isinstance(value, Pipe) or (isinstance(value, Call) and value.arguments is not None)
+        is_bound = isinstance(value, tree.Name) and frame.find(value.text)[0]
+        is_applied = isinstance(value, tree.Pipe) or (isinstance(value, tree.Call) and value.arguments is not None)
         if static.name is not None or not (is_bound or is_applied):
             break
         inputs.insert(0, value.span)
@@ -198,17 +185,19 @@ def _is_list(bound: object) -> bool:
     return isinstance(bound, Bound) and isinstance(bound.value, tuple)
 
 
-def _takes_inputs(callee: Name, frame: Frame) -> bool:
+def _takes_inputs(callee: tree.Name, frame: Frame) -> bool:
     declaration = frame.file.find(callee.text)
     return declaration is None or bool(declaration.item.signature.inputs)
 
 
-def _is_block(name: Name, frame: Frame) -> bool:
+def _is_block(name: tree.Name, frame: Frame) -> bool:
     is_bound, value = frame.find(name.text)
     return isinstance(value, InstanceValue) if is_bound else frame.file.find(name.text) is not None
 
 
-def _required(callee: Name, given: Sequence[StaticArgument], frame: Frame) -> tuple[StaticParameter, ...]:
+def _required(
+    callee: tree.Name, given: Sequence[tree.StaticArgument], frame: Frame
+) -> tuple[tree.StaticParameter, ...]:
     """Returns the statics of a block without a default that a call does not give."""
     declaration = frame.file.find(callee.text)
     parameters = () if declaration is None else declaration.item.signature.statics

@@ -16,30 +16,13 @@ from archlang.graph.growth import Growth, own_length
 from archlang.names import mistakes as name_mistakes
 from archlang.names.values import InstanceValue, Unknown, describe
 from archlang.source import Span
-from archlang.syntax.tree import (
-    Assign,
-    Body,
-    Call,
-    Experts,
-    Expression,
-    Extern,
-    Halting,
-    If,
-    Let,
-    Name,
-    Repeat,
-    Scan,
-    Stack,
-    Statement,
-    Unclear,
-    Update,
-)
+from archlang.syntax import tree
 from archlang.types import Dim, Type
 
 MOST_STEPS_OF_A_LOOP = 10_000
 # The result of a block that draws the number of steps of a loop.
 ONE_NUMBER = Type("seq", (Dim.of(1), Dim.of(1)))
-_Loop = Repeat | Stack | Halting | Scan | Experts
+_Loop = tree.Repeat | tree.Stack | tree.Halting | tree.Scan | tree.Experts
 
 
 class Loops:
@@ -50,7 +33,7 @@ class Loops:
         context: Context,
         calls: Calls,
         expressions: Expressions,
-        run: Callable[[Sequence[Statement], Frame], None],
+        run: Callable[[Sequence[tree.Statement], Frame], None],
     ) -> None:
         self._context = context
         self._report = context.report
@@ -58,10 +41,10 @@ class Loops:
         self._expressions = expressions
         self._run = run
 
-    def repeat(self, statement: Repeat | Stack, frame: Frame) -> None:
+    def repeat(self, statement: tree.Repeat | tree.Stack, frame: Frame) -> None:
         """Elaborates `repeat` and `stack`."""
         word, by, truncated = "stack", None, None
-        if isinstance(statement, Repeat):
+        if isinstance(statement, tree.Repeat):
             word, by, truncated = "repeat", statement.drawn, statement.truncated
         count = self._steps(statement, word, frame, least=int(by is not None))
         gradient_steps = None if truncated is None else self._count(truncated, "truncated", frame)
@@ -70,7 +53,7 @@ class Loops:
         drawn = None if by is None else self._drawn(by, frame)
         states = updated_names(statement.body)
         paths, stack_path = frame.paths, ""
-        if isinstance(statement, Stack):
+        if isinstance(statement, tree.Stack):
             stack_path = frame.paths.unused("stack")
             paths = InstancePaths(f"{stack_path}.*.")
             self._context.size.add_stack(stack_path, _head(statement), count)
@@ -93,7 +76,7 @@ class Loops:
             flows = self._add(operation, initial, types, statement, inner, values)
         self._leave(statement, frame, states, flows)
 
-    def _drawn(self, by: Name | Call, frame: Frame) -> str | None:
+    def _drawn(self, by: tree.Name | tree.Call, frame: Frame) -> str | None:
         """Returns the path of the instance that draws the number of steps of a loop; None after a mistake."""
         return self._instance(
             by, [], frame, mistakes.draws_no_number,
@@ -102,23 +85,23 @@ class Loops:
 
     def _instance(
         self,
-        by: Name | Call,
+        by: tree.Name | tree.Call,
         arguments: Sequence[tuple[Flow | None, Span]],
         frame: Frame,
         mistake: Callable[[Span, str], Diagnostic],
-        may_be: Callable[[Extern], bool],
+        may_be: Callable[[tree.Extern], bool],
         is_result: Callable[[Type], bool],
     ) -> str | None:
         """Returns the path of the instance of an extern block that a loop applies by itself, such as the one that it
         halts by; None after a mistake. `mistake` is that of another block."""
-        callee, statics = (by.callee, by.statics) if isinstance(by, Call) else (by, ())
+        callee, statics = (by.callee, by.statics) if isinstance(by, tree.Call) else (by, ())
         target = self._calls.target(callee, frame)
         if target is None:
             return None
         shared = target if isinstance(target, InstanceValue) else None
         block = self._calls.settled(target, statics, callee, frame)
         item = block.declaration.item
-        if not isinstance(item, Extern) or not may_be(item):
+        if not isinstance(item, tree.Extern) or not may_be(item):
             self._report(mistake(by.span, item.name))
             return None
         inputs = [(value, place) for value, place in arguments if value is not None]
@@ -135,7 +118,9 @@ class Loops:
             return None
         return path if self._calls.register(instance, shared) else None
 
-    def _steps(self, statement: Repeat | Stack | Halting, word: str, frame: Frame, least: int = 0) -> int | None:
+    def _steps(
+        self, statement: tree.Repeat | tree.Stack | tree.Halting, word: str, frame: Frame, least: int = 0
+    ) -> int | None:
         """Returns the number of steps of a loop, at least one if it emits; None if it is unknown."""
         count = self._count(statement.count, word, frame, least)
         if statement.target is not None and count == 0:
@@ -143,7 +128,7 @@ class Loops:
             return 1
         return count
 
-    def _count(self, expression: Expression, word: str, frame: Frame, least: int = 0) -> int | None:
+    def _count(self, expression: tree.Expression, word: str, frame: Frame, least: int = 0) -> int | None:
         value = self._context.evaluator(frame).value(expression, "int")
         number = value.constant if isinstance(value, Dim) else None
         if value is not None and (isinstance(value, Unknown) or (isinstance(value, Dim) and number is None)):
@@ -153,7 +138,7 @@ class Loops:
             return None
         return number
 
-    def halting(self, statement: Halting, frame: Frame) -> None:
+    def halting(self, statement: tree.Halting, frame: Frame) -> None:
         """Elaborates `repeat … halting`."""
         limit = self._steps(statement, "repeat", frame)
         if statement.truncated is not None:
@@ -192,7 +177,7 @@ class Loops:
             flows = self._add(operation, initial, types, statement, inner, values)
         self._leave(statement, frame, states, flows)
 
-    def scan(self, statement: Scan, frame: Frame) -> None:
+    def scan(self, statement: tree.Scan, frame: Frame) -> None:
         """Elaborates `scan`."""
         parts = self._expressions.value(statement.over, frame)
         if parts is not None and parts.type.name not in ("chunks", "seq"):
@@ -279,7 +264,7 @@ class Loops:
         values = [binding.sizes[name].value for name in binding.lengths if name in binding.sizes]
         return {name for value in values if isinstance(value, Dim) for name in value.names}
 
-    def _before(self, statement: Scan, part: Type | None, inner: Frame) -> int | None:
+    def _before(self, statement: tree.Scan, part: Type | None, inner: Frame) -> int | None:
         """Binds the name of the positions before a part, if the statement has one. Returns how many they are at most, 0
         for all; None if it has none."""
         if statement.before is None:
@@ -331,7 +316,7 @@ class Loops:
         inner.growing = lengths
         return initial
 
-    def experts(self, statement: Experts, frame: Frame) -> None:
+    def experts(self, statement: tree.Experts, frame: Frame) -> None:
         """Elaborates `experts`."""
         values, weights = self._expressions.value(statement.over, frame), self._expressions.value(statement.by, frame)
         if values is not None and values.type.name not in ("seq", "vec"):
@@ -409,7 +394,7 @@ class Loops:
         result, span = inner.emitted
         if result is None:
             return None
-        if isinstance(statement, Scan | Experts):
+        if isinstance(statement, tree.Scan | tree.Experts):
             if part is not None and (result.type.name != part.name or result.type.lengths != part.lengths):
                 self._report(mistakes.emitted_off_axis(span, result.type, part))
                 return None
@@ -477,38 +462,38 @@ def _may_be_state(value: Flow, word: str) -> bool:
     return value.type.name != "chunks" and (value.type != NUMBER or word in ("repeat", "stack"))
 
 
-def _head(statement: Statement) -> Span:
+def _head(statement: tree.Statement) -> Span:
     """The first line of a statement, up to its `{`: loops are long."""
     text = statement.span.text
     length = next((index for index, character in enumerate(text) if character in "{\n"), len(text))
     return Span(statement.span.source, statement.span.start, statement.span.start + len(text[:length].rstrip()))
 
 
-def _bound_names(body: Body) -> set[str]:
-    return {each.name for each in body.statements if isinstance(each, Assign)}
+def _bound_names(body: tree.Body) -> set[str]:
+    return {each.name for each in body.statements if isinstance(each, tree.Assign)}
 
 
-def updated_names(body: Body) -> dict[str, Span]:
+def updated_names(body: tree.Body) -> dict[str, Span]:
     """Returns the names that a loop's body updates and does not bind, each with its first `<-`."""
     updated: dict[str, Span] = {}
     bound: set[str] = set()
 
-    def visit(statements: Sequence[Statement]) -> None:
+    def visit(statements: Sequence[tree.Statement]) -> None:
         for statement in statements:
             match statement:
-                case Update(name=name, name_span=span):
+                case tree.Update(name=name, name_span=span):
                     updated.setdefault(name, span)
-                case Assign(name=name) | Let(name=name):
+                case tree.Assign(name=name) | tree.Let(name=name):
                     bound.add(name)
-                case If(then=then, otherwise=otherwise):
+                case tree.If(then=then, otherwise=otherwise):
                     visit(then.statements)
                     visit(() if otherwise is None else otherwise.statements)
-                case Unclear(body=inner):
+                case tree.Unclear(body=inner):
                     visit(inner.statements)
-                case Repeat() | Stack() | Halting() | Scan() | Experts():
+                case tree.Repeat() | tree.Stack() | tree.Halting() | tree.Scan() | tree.Experts():
                     bound.update(filter(None, [statement.target]))
-                    own = [statement.variable] if isinstance(statement, Scan | Experts) else []
-                    own += [statement.before] if isinstance(statement, Scan) and statement.before else []
+                    own = [statement.variable] if isinstance(statement, tree.Scan | tree.Experts) else []
+                    own += [statement.before] if isinstance(statement, tree.Scan) and statement.before else []
                     for name, span in updated_names(statement.body).items():
                         if name not in own:
                             updated.setdefault(name, span)

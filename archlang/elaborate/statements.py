@@ -17,26 +17,7 @@ from archlang.graph.graph import ONE_NUMBER
 from archlang.names import mistakes as name_mistakes
 from archlang.names.values import BlockValue, Bound, InstanceValue, Unknown
 from archlang.source import Span
-from archlang.syntax.tree import (
-    Assign,
-    Call,
-    Emit,
-    Experts,
-    Expression,
-    Halting,
-    If,
-    Let,
-    Loss,
-    Missing,
-    Name,
-    Repeat,
-    Return,
-    Scan,
-    Stack,
-    Statement,
-    Unclear,
-    Update,
-)
+from archlang.syntax import tree
 from archlang.syntax.walk import walk
 from archlang.types import Type
 
@@ -50,41 +31,41 @@ class Statements:
         self._expressions = Expressions(context, calls)
         self._loops = Loops(context, calls, self._expressions, self.run)
 
-    def run(self, statements: Sequence[Statement], frame: Frame) -> None:
+    def run(self, statements: Sequence[tree.Statement], frame: Frame) -> None:
         """Elaborates statements in order. Reports those after a `return`."""
         for statement in statements:
-            if frame.returned is not None and not isinstance(statement, Missing):
+            if frame.returned is not None and not isinstance(statement, tree.Missing):
                 self._report(
                     name_mistakes.unreachable(statement.span, frame.returned[1], statement.span.to(statements[-1].span))
                 )
                 return
             self._statement(statement, frame)
 
-    def _statement(self, statement: Statement, frame: Frame) -> None:
+    def _statement(self, statement: tree.Statement, frame: Frame) -> None:
         match statement:
-            case Let():
+            case tree.Let():
                 self._let(statement, frame)
-            case Assign(value=Call(arguments=None) as block) if self._is_let(block.callee, statement, frame):
+            case tree.Assign(value=tree.Call(arguments=None) as block) if self._is_let(block.callee, statement, frame):
                 self._report(mistakes.block_without_let(block.span, statement.name, statement.span))
                 name, place = statement.name, statement.name_span
-                self._let(Let(name=name, value=block, name_span=place, span=statement.span), frame)
-            case Assign():
+                self._let(tree.Let(name=name, value=block, name_span=place, span=statement.span), frame)
+            case tree.Assign():
                 value = self._expressions.value(statement.value, frame)
                 if self._context.declare(frame, statement.name, statement.name_span, _bound_twice(statement, frame)):
                     frame.names[statement.name] = named(value, statement.name)
                 self._context.observe(statement.name_span, value)
-            case Update():
+            case tree.Update():
                 self._update(statement, frame)
-            case Loss():
+            case tree.Loss():
                 self._loss(statement, frame)
-            case Return():
+            case tree.Return():
                 value = self._expressions.value(statement.value, frame)
                 if frame.outer is not None:
                     self._report(name_mistakes.return_in_loop(statement.span))
                     frame.root.misplaced = True
                 else:
                     frame.returned = (value, statement.span)
-            case Emit():
+            case tree.Emit():
                 value = self._expressions.value(statement.value, frame)
                 if not frame.word:
                     self._report(name_mistakes.emit_outside_loop(statement.span))
@@ -92,32 +73,34 @@ class Statements:
                     self._report(name_mistakes.emit_twice(statement.span, frame.emitted[1]))
                 else:
                     frame.emitted = (value, statement.value.span)
-            case If():
+            case tree.If():
                 self._if(statement, frame)
-            case Repeat() | Stack():
+            case tree.Repeat() | tree.Stack():
                 self._loops.repeat(statement, frame)
-            case Halting():
+            case tree.Halting():
                 self._loops.halting(statement, frame)
-            case Scan():
+            case tree.Scan():
                 self._loops.scan(statement, frame)
-            case Experts():
+            case tree.Experts():
                 self._loops.experts(statement, frame)
-            case Missing():
+            case tree.Missing():
                 self._context.is_whole = False
-            case Unclear(body=body):
+            case tree.Unclear(body=body):
                 self._context.is_whole = False
                 self.run(body.statements, frame)
 
-    def _is_let(self, callee: Name, statement: Assign, frame: Frame) -> bool:
+    def _is_let(self, callee: tree.Name, statement: tree.Assign, frame: Frame) -> bool:
         """Returns whether a statement binds a name, which the body then applies, to a block that takes inputs."""
         declaration = None if frame.find(callee.text)[0] else frame.file.find(callee.text)
         if declaration is None or not declaration.item.signature.inputs:
             return False
         return statement.name in frame.root.applied
 
-    def _let(self, statement: Let, frame: Frame) -> None:
-        is_applied = isinstance(statement.value, Call) and statement.value.arguments is not None
-        if is_applied or (isinstance(statement.value, Name) and isinstance(frame.find(statement.value.text)[1], Flow)):
+    def _let(self, statement: tree.Let, frame: Frame) -> None:
+        is_applied = isinstance(statement.value, tree.Call) and statement.value.arguments is not None
+        if is_applied or (
+            isinstance(statement.value, tree.Name) and isinstance(frame.find(statement.value.text)[1], Flow)
+        ):
             let = Span(statement.span.source, statement.span.start, statement.name_span.end)
             is_value = statement.name not in frame.root.applied
             inputs = None if is_value else _inputs(statement.value)
@@ -138,18 +121,18 @@ class Statements:
         if self._context.declare(frame, statement.name, statement.name_span):
             frame.names[statement.name] = instance
 
-    def _lacks_static(self, block: BlockValue, let: Let, frame: Frame) -> bool:
+    def _lacks_static(self, block: BlockValue, let: tree.Let, frame: Frame) -> bool:
         """Reports the first static that an instance requires and that is not set. What a static of the block around
         is, only its calls know."""
-        callee = let.value.callee if isinstance(let.value, Call) else let.value
-        if isinstance(callee, Name) and frame.file.find(callee.text) is None:
+        callee = let.value.callee if isinstance(let.value, tree.Call) else let.value
+        if isinstance(callee, tree.Name) and frame.file.find(callee.text) is None:
             return False
         mistake = first_missing_static(block, let.value.span)
         if mistake is not None:
             self._report(mistake)
         return mistake is not None
 
-    def _update(self, statement: Update, frame: Frame) -> None:
+    def _update(self, statement: tree.Update, frame: Frame) -> None:
         value = self._expressions.value(statement.value, frame)
         name, span = statement.name, statement.name_span
         if name == frame.mixture:
@@ -179,7 +162,7 @@ class Statements:
             is_kept = isinstance(state, Flow) and name not in frame.growing
             frame.names[name] = replace(state, span=span) if is_kept and isinstance(state, Flow) else None
 
-    def _loss(self, statement: Loss, frame: Frame) -> None:
+    def _loss(self, statement: tree.Loss, frame: Frame) -> None:
         value = self._expressions.value(statement.value, frame)
         if value is None:
             return
@@ -188,7 +171,7 @@ class Statements:
             return
         frame.builder.add_node(operations.Loss(statement.name), [value], [], statement.span)
 
-    def _if(self, statement: If, frame: Frame) -> None:
+    def _if(self, statement: tree.If, frame: Frame) -> None:
         truth = self._context.evaluator(frame).truth(statement.test)
         if self._context.takes_every_branch:
             self._either(statement, frame)
@@ -203,13 +186,13 @@ class Statements:
             self._context.require_known(statement.test, frame)
             self._both(statement, frame)
 
-    def _either(self, statement: If, frame: Frame) -> None:
+    def _either(self, statement: tree.If, frame: Frame) -> None:
         """Elaborates both branches, where nothing is known of the test: other branches may bind the names that they
         use."""
         self._context.doubt(frame)
         self._both(statement, frame)
 
-    def _both(self, statement: If, frame: Frame) -> None:
+    def _both(self, statement: tree.If, frame: Frame) -> None:
         """Elaborates both branches, as the test is unknown. The names that both bind stay bound; all names, if the test
         has a mistake."""
         before, bound, returned = dict(frame.names), dict(frame.bound), frame.returned
@@ -226,25 +209,25 @@ class Statements:
             frame.names = {**dict.fromkeys(then), **before, **frame.names}
             frame.returned = frame.returned and (None, frame.returned[1])
 
-    def _is_mistaken(self, test: Expression, frame: Frame) -> bool:
+    def _is_mistaken(self, test: tree.Expression, frame: Frame) -> bool:
         """Whether a condition could not be read, or depends on a static with a mistake."""
-        bounds = [frame.lookup(node.parts[0]) for node in walk(test) if isinstance(node, Name)]
+        bounds = [frame.lookup(node.parts[0]) for node in walk(test) if isinstance(node, tree.Name)]
         is_mistaken = any(isinstance(bound, Bound) and bound.value is None for bound in bounds)
-        return isinstance(test, Missing) or is_mistaken
+        return isinstance(test, tree.Missing) or is_mistaken
 
 
 def _differ_in_length(value: Type, state: Type) -> bool:
     return value.name == state.name == "seq" and value.feature == state.feature
 
 
-def _bound_twice(statement: Assign, frame: Frame) -> Callable[[Span, str, Span], Diagnostic]:
+def _bound_twice(statement: tree.Assign, frame: Frame) -> Callable[[Span, str, Span], Diagnostic]:
     is_outside = statement.name not in frame.bound and frame.word in ("repeat", "stack", "halting")
     return name_mistakes.bound_in_loop if is_outside else name_mistakes.bound_twice
 
 
-def _inputs(call: Expression) -> Span | None:
+def _inputs(call: tree.Expression) -> Span | None:
     """Returns the place of the inputs of a call, with their parentheses; None for a name."""
-    if not isinstance(call, Call):
+    if not isinstance(call, tree.Call):
         return None
     before = call.statics[-1].span if call.statics else call.callee.span
     opener = before.source.text.index("(", before.end)

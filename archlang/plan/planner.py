@@ -16,7 +16,7 @@ from archlang.elaborate.binding import Binding, sizes_of_task
 from archlang.elaborate.static_arguments import plain
 from archlang.names import mistakes as name_mistakes
 from archlang.names.resolve import ResolvedFile
-from archlang.plan import mistakes
+from archlang.plan import mistakes, rules
 from archlang.plan.claims import check_agreement, check_claimed_groups, check_claims, published_results, row_claims
 from archlang.plan.inheritance import with_base
 from archlang.plan.measures import Measures
@@ -24,15 +24,6 @@ from archlang.plan.model_graphs import ModelGraphs, have_same_weights
 from archlang.plan.plan import BoundExtern, Plan, PublishedResult
 from archlang.plan.recipe import ResolvedRecipe, read_parts, report_repeated, resolve_recipe, static_names
 from archlang.plan.recipe_graph import recipe_graph
-from archlang.plan.rules import (
-    TrainSettings,
-    check_claimed,
-    check_idle_settings,
-    check_replaced_values,
-    check_seed,
-    check_seeds,
-    loss_names,
-)
 from archlang.plan.statics import bind, bound_extern, given_statics, model_statics
 from archlang.plan.variations import VariedStatic, check_variations, spread, values_by_path, varied_statics
 from archlang.plugins import NO_PLUGINS, Plugins
@@ -78,13 +69,13 @@ class Planner:
         if plan is not None and plan.measures is not None:
             check_claimed_groups(self.recipe, self._measures_at)
         check_agreement(self.recipe, self._claims_of_tables, point)
-        check_replaced_values(self.recipe, self.varied, self._values_by_path)
+        rules.check_replaced_values(self.recipe, self.varied, self._values_by_path)
         if plan is not None:
             train = self._bind("train", {**point, **self.overrides})
             assert train is not None, "a plan has an optimizer"
-            check_idle_settings(self.recipe, train, plan.graph, self.overrides)
+            rules.check_idle_settings(self.recipe, train, plan.graph, self.overrides)
             paths = (setting.path for claim in self.recipe.parts.claims for setting in claim.at)
-            check_claimed(paths, plan.graph, plan.model, self.recipe.report)
+            rules.check_claimed(paths, plan.graph, plan.model, self.recipe.report)
 
     def check_paths(self) -> None:
         """Checks the paths of the overrides, of `test` and of `vary`."""
@@ -98,7 +89,7 @@ class Planner:
                 self.recipe.has_static(setting.path)
         report_repeated(self.recipe.parts.at_test, self.recipe.report)
         check_variations(self.recipe)
-        check_seeds(self.recipe, self.varied)
+        rules.check_seeds(self.recipe, self.varied)
 
     def check_points(self) -> None:
         """Checks the other points of `vary` within the step budget; a warning counts those left out."""
@@ -146,12 +137,12 @@ class Planner:
                 first = recipe.parts.at_test[0]
                 recipe.report(name_mistakes.test_changes_weights(first.span, first.path.text))
         measures = self.measures(settings)
-        seed = check_seed(recipe, settings["seed"].value) if "seed" in settings else 1
+        seed = rules.check_seed(recipe, settings["seed"].value) if "seed" in settings else 1
         model = recipe.declarations["model"]
         if graph is None or at_test is None or task is None or train is None or model is None:
             return None
         bound_task, optimizer = bound_extern(task), bound_extern(train)
-        TrainSettings(train, optimizer, graph, model.name, recipe.report).check()
+        rules.TrainSettings(train, optimizer, graph, model.name, recipe.report).check()
         by_path: dict[str, StaticValue] = {f"task.{name}": value for name, value in bound_task.statics.items()}
         by_path |= {f"model.{name}": value for name, value in model_statics(model, statics, sizes).items()}
         by_path |= {f"train.{name}": value for name, value in optimizer.statics.items()}
@@ -172,7 +163,7 @@ class Planner:
         """The names of the auxiliary losses of a point's model; empty if it has a mistake."""
         task, statics = self._bind("task", settings), given_statics(self.recipe, "model", settings)
         graph = recipe_graph(self.recipe, task, sizes_of_task(task), statics, self.model_graphs)
-        return loss_names(graph) if graph is not None else ()
+        return rules.loss_names(graph) if graph is not None else ()
 
     def measures(self, settings: Mapping[str, Setting]) -> Measures | None:
         """What a run of a point measures, settings by their dotted paths; None if that is unknown. Reports a

@@ -16,23 +16,7 @@ from archlang.names.resolve import Declaration, ResolvedFile, prelude
 from archlang.names.values import BlockValue, Value
 from archlang.plan import mistakes
 from archlang.source import Span
-from archlang.syntax.tree import (
-    AtTest,
-    Call,
-    Choice,
-    Claim,
-    Definition,
-    Expression,
-    Extern,
-    Name,
-    Recipe,
-    Search,
-    Setting,
-    Sought,
-    StaticParameter,
-    Variation,
-    Vary,
-)
+from archlang.syntax import tree
 from archlang.types.statics import StaticValue
 
 _EXAMPLES = {"task": "task ctl", "model": "model gut", "train": "train adamw[lr = 3e-4, steps = 1000]"}
@@ -44,37 +28,37 @@ class RecipeParts:
     """The lines of a recipe. `choices` has the lines `task`, `model` and `train` by their first word. `is_whole` is
     False if the recipe has further lines: of an unknown base, or lines that could not be read."""
 
-    recipe: Recipe
-    choices: Mapping[str, Choice]
-    at_test: tuple[Setting, ...]
-    vary: tuple[Variation, ...]
-    search: tuple[Sought, ...]
-    claims: tuple[Claim, ...]
+    recipe: tree.Recipe
+    choices: Mapping[str, tree.Choice]
+    at_test: tuple[tree.Setting, ...]
+    vary: tuple[tree.Variation, ...]
+    search: tuple[tree.Sought, ...]
+    claims: tuple[tree.Claim, ...]
     is_whole: bool
 
 
-def read_parts(recipe: Recipe, report: Report, is_whole: bool = True) -> RecipeParts:
+def read_parts(recipe: tree.Recipe, report: Report, is_whole: bool = True) -> RecipeParts:
     """Returns the lines of a recipe; reports repeated `task`, `model` and `train`, and missing ones if it is whole."""
-    choices: dict[str, Choice] = {}
+    choices: dict[str, tree.Choice] = {}
     repeated: set[str] = set()
-    at_test: list[Setting] = []
-    vary: list[Variation] = []
-    search: list[Sought] = []
-    claims: list[Claim] = []
+    at_test: list[tree.Setting] = []
+    vary: list[tree.Variation] = []
+    search: list[tree.Sought] = []
+    claims: list[tree.Claim] = []
     for part in recipe.parts:
         match part:
-            case Choice(word=word):
+            case tree.Choice(word=word):
                 if word in choices:
                     report(mistakes.part_twice(part.span, word, choices[word].span))
                     repeated.add(word)
                 choices.setdefault(word, part)
-            case AtTest(settings=settings):
+            case tree.AtTest(settings=settings):
                 at_test.extend(settings)
-            case Vary(variations=variations):
+            case tree.Vary(variations=variations):
                 vary.extend(variations)
-            case Search(sought=sought):
+            case tree.Search(sought=sought):
                 search.extend(sought)
-            case Claim():
+            case tree.Claim():
                 claims.append(part)
     is_whole &= recipe.is_whole
     for word, example in _EXAMPLES.items():
@@ -86,7 +70,7 @@ def read_parts(recipe: Recipe, report: Report, is_whole: bool = True) -> RecipeP
     return RecipeParts(recipe, choices, tuple(at_test), tuple(vary), tuple(search), tuple(claims), is_whole)
 
 
-def _missing_line(recipe: Recipe, word: str) -> str | None:
+def _missing_line(recipe: tree.Recipe, word: str) -> str | None:
     """Returns the line that a recipe without one lacks; None if several are possible."""
     if word == "model":
         models = _MODEL.findall(recipe.span.source.text)
@@ -94,7 +78,7 @@ def _missing_line(recipe: Recipe, word: str) -> str | None:
     return _EXAMPLES[word] if word == "train" else None
 
 
-SEED = StaticParameter(name="seed", kind="int", span=None)  # type: ignore[arg-type]  # no program declares it
+SEED = tree.StaticParameter(name="seed", kind="int", span=None)  # type: ignore[arg-type]  # no program declares it
 
 
 @dataclass(frozen=True)
@@ -112,7 +96,7 @@ class ResolvedRecipe:
         return self.parts.recipe.name
 
     @cached_property
-    def parameters(self) -> Mapping[str, StaticParameter]:
+    def parameters(self) -> Mapping[str, tree.StaticParameter]:
         """Every static of the recipe by its dotted path, such as `model.d`, and `seed`."""
         statics = {
             f"{word}.{parameter.name}": parameter
@@ -122,28 +106,28 @@ class ResolvedRecipe:
         }
         return {**statics, "seed": SEED}
 
-    def parameter(self, path: str) -> StaticParameter | None:
+    def parameter(self, path: str) -> tree.StaticParameter | None:
         """The static of a dotted path, or the weight of an auxiliary loss; None for an unknown path."""
         return self.parameters.get(path) or weight_parameter(path)
 
     def evaluator(self) -> Evaluator:
         """An evaluator of expressions that stand in the recipe."""
 
-        def configure(call: Call, target: Declaration | BlockValue) -> Value:
+        def configure(call: tree.Call, target: Declaration | BlockValue) -> Value:
             return configured(target, call.statics, self.evaluator(), self.report)
 
         return Evaluator(lambda name: None, frozenset, self.file, self.report, configure)
 
-    def value(self, parameter: StaticParameter, expression: Expression) -> Value:
+    def value(self, parameter: tree.StaticParameter, expression: tree.Expression) -> Value:
         """The value of an expression that the recipe gives to one of its `parameters`."""
         return static_value(parameter, expression, self.evaluator(), self.file, self.report)
 
-    def static(self, path: str, expression: Expression) -> StaticValue | None:
+    def static(self, path: str, expression: tree.Expression) -> StaticValue | None:
         """The value of an expression at a path as Python receives it; None for an unknown path, and after a mistake."""
         parameter = self.parameter(path)
         return None if parameter is None else plain(self.value(parameter, expression))
 
-    def has_static(self, path: Name, also: Iterable[str] = ()) -> bool:
+    def has_static(self, path: tree.Name, also: Iterable[str] = ()) -> bool:
         """Returns whether a path names a static of the recipe; reports an unknown one. Paths that begin with a word of
         `also`, or belong to an unknown task, model or optimizer, count as known."""
         spend()
@@ -176,11 +160,13 @@ class ResolvedRecipe:
         }
 
 
-def report_repeated(settings: Iterable[Setting | Variation | Sought | Name], report: Report) -> None:
+def report_repeated(
+    settings: Iterable[tree.Setting | tree.Variation | tree.Sought | tree.Name], report: Report
+) -> None:
     """Reports the settings whose paths, and the paths that, occur a second time."""
     first: dict[str, Span] = {}
     for setting in settings:
-        path = setting if isinstance(setting, Name) else setting.path
+        path = setting if isinstance(setting, tree.Name) else setting.path
         if first.setdefault(path.text, setting.span) is not setting.span:
             report(name_mistakes.static_set_twice(setting.span, path.text, first[path.text]))
 
@@ -194,13 +180,13 @@ def resolve_recipe(resolved: ResolvedFile, parts: RecipeParts, report: Report) -
     return ResolvedRecipe(resolved, parts, declarations, report)
 
 
-def static_names(resolved: ResolvedFile, choice: Choice) -> list[str] | None:
+def static_names(resolved: ResolvedFile, choice: tree.Choice) -> list[str] | None:
     """The names of the statics of a line's task, model or optimizer; None if it is unknown."""
     declaration = _find(resolved, choice, ignore)
     return None if declaration is None else [static.name for static in declaration.item.signature.statics]
 
 
-def _find(resolved: ResolvedFile, choice: Choice, report: Report) -> Declaration | None:
+def _find(resolved: ResolvedFile, choice: tree.Choice, report: Report) -> Declaration | None:
     """What a line `task`, `model` or `train` names, of the file or shipped; None, and a report, if it is unknown."""
     name, is_task = call_of(choice).callee, choice.word == "task"
     if choice.word == "model":
@@ -227,7 +213,7 @@ def _find(resolved: ResolvedFile, choice: Choice, report: Report) -> Declaration
     return None if shipped is None else prelude(shipped)
 
 
-def is_complete_optimizer(item: Extern) -> bool:
+def is_complete_optimizer(item: tree.Extern) -> bool:
     """Whether an optimizer of a program includes the training settings, has a learning rate and names a class outside
     archlang."""
     has_rate = any((static.name, static.kind) == ("lr", "float") for static in item.signature.statics)
@@ -236,20 +222,22 @@ def is_complete_optimizer(item: Extern) -> bool:
 
 
 def _is_model(declaration: Declaration) -> bool:
-    return isinstance(declaration.item, Definition) and declaration.item.word == "model"
+    return isinstance(declaration.item, tree.Definition) and declaration.item.word == "model"
 
 
-def call_of(choice: Choice) -> Call:
+def call_of(choice: tree.Choice) -> tree.Call:
     """What a line `task`, `model` or `train` names, with its statics."""
-    return choice.value if isinstance(choice.value, Call) else Call(callee=choice.value, span=choice.value.span)
+    return (
+        choice.value if isinstance(choice.value, tree.Call) else tree.Call(callee=choice.value, span=choice.value.span)
+    )
 
 
-def weight_parameter(path: str) -> StaticParameter | None:
+def weight_parameter(path: str) -> tree.StaticParameter | None:
     """Returns the static of a path such as `train.losses.balance`; None for a path of another form."""
     name = path.removeprefix("train.")
     if name == path or not is_weight(name):
         return None
-    return StaticParameter(name=name, kind="float", span=None)  # type: ignore[arg-type]  # no program declares it
+    return tree.StaticParameter(name=name, kind="float", span=None)  # type: ignore[arg-type]  # no program declares it
 
 
 def is_weight(name: str) -> bool:

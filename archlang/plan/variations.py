@@ -13,20 +13,8 @@ from archlang.names import mistakes as name_mistakes
 from archlang.plan import mistakes
 from archlang.plan.recipe import ResolvedRecipe, report_repeated
 from archlang.source import Span
+from archlang.syntax import tree
 from archlang.syntax.expression_text import expression_text
-from archlang.syntax.tree import (
-    Column,
-    Columns,
-    Expression,
-    ListOf,
-    Name,
-    Number,
-    Range,
-    Row,
-    Setting,
-    Table,
-    Variation,
-)
 from archlang.types.statics import Interval, StaticValue
 
 # A range after `vary` has at most this many values.
@@ -37,12 +25,12 @@ MOST_VARIED = 10_000
 class VariedStatic:
     """A static that a recipe varies, with its values in the order of the recipe."""
 
-    path: Name
-    values: tuple[Expression, ...]
+    path: tree.Name
+    values: tuple[tree.Expression, ...]
 
     @cached_property
-    def settings(self) -> tuple[Setting, ...]:
-        return tuple(Setting(path=self.path, value=value, span=value.span) for value in self.values)
+    def settings(self) -> tuple[tree.Setting, ...]:
+        return tuple(tree.Setting(path=self.path, value=value, span=value.span) for value in self.values)
 
 
 def varied_statics(recipe: ResolvedRecipe) -> tuple[VariedStatic, ...]:
@@ -52,9 +40,9 @@ def varied_statics(recipe: ResolvedRecipe) -> tuple[VariedStatic, ...]:
         path, values = variation.path, variation.values
         if recipe.parameter(path.text) is None or path.text in varied:
             continue
-        if isinstance(values, ListOf):
+        if isinstance(values, tree.ListOf):
             varied[path.text] = VariedStatic(path, values.items)
-        elif isinstance(values, Range):
+        elif isinstance(values, tree.Range):
             interval = recipe.evaluator().value(values, "range")
             if isinstance(interval, Interval):
                 varied[path.text] = VariedStatic(path, _integers(recipe, interval, values.span))
@@ -66,17 +54,17 @@ def check_variations(recipe: ResolvedRecipe) -> None:
     report_repeated(recipe.parts.vary, recipe.report)
     for variation in recipe.parts.vary:
         path, values = variation.path, variation.values
-        if (recipe.has_static(path) and not isinstance(values, ListOf | Range)) or (
-            isinstance(values, ListOf) and not values.items
+        if (recipe.has_static(path) and not isinstance(values, tree.ListOf | tree.Range)) or (
+            isinstance(values, tree.ListOf) and not values.items
         ):
             recipe.report(name_mistakes.nothing_to_vary(values.span, values.span.text.startswith("[")))
         check_repeated_values(recipe, path, values)
 
 
-def check_repeated_values(recipe: ResolvedRecipe, path: Name, values: Expression) -> None:
+def check_repeated_values(recipe: ResolvedRecipe, path: tree.Name, values: tree.Expression) -> None:
     """Warns of values that the list of a `vary` or a `search` has twice."""
-    first: dict[str, Expression] = {}
-    for item in values.items if isinstance(values, ListOf) and recipe.parameter(path.text) is not None else ():
+    first: dict[str, tree.Expression] = {}
+    for item in values.items if isinstance(values, tree.ListOf) and recipe.parameter(path.text) is not None else ():
         spend()
         # Equal numbers may be written differently, as 1e-3 and 0.001.
         value = recipe.static(path.text, item)
@@ -85,11 +73,11 @@ def check_repeated_values(recipe: ResolvedRecipe, path: Name, values: Expression
             recipe.report(mistakes.listed_twice(item.span, path.text, first[text].span))
 
 
-def ends_or_items(values: Expression) -> tuple[Expression, ...]:
+def ends_or_items(values: tree.Expression) -> tuple[tree.Expression, ...]:
     """The items of a list, or both ends of a range."""
-    if isinstance(values, ListOf):
+    if isinstance(values, tree.ListOf):
         return values.items
-    return (values.low, values.high) if isinstance(values, Range) else ()
+    return (values.low, values.high) if isinstance(values, tree.Range) else ()
 
 
 def values_by_path(recipe: ResolvedRecipe, varied: tuple[VariedStatic, ...]) -> dict[str, tuple[StaticValue, ...]]:
@@ -98,14 +86,14 @@ def values_by_path(recipe: ResolvedRecipe, varied: tuple[VariedStatic, ...]) -> 
     return {path: tuple(value for value in evaluated if value is not None) for path, evaluated in values.items()}
 
 
-def _integers(recipe: ResolvedRecipe, interval: Interval, span: Span) -> tuple[Expression, ...]:
+def _integers(recipe: ResolvedRecipe, interval: Interval, span: Span) -> tuple[tree.Expression, ...]:
     """The integers of a range, at most `MOST_VARIED`."""
     count = interval.high - interval.low + 1
     if count > MOST_VARIED:
         recipe.report(mistakes.too_many_varied(span, count, MOST_VARIED, "vary"))
     spend(min(count, MOST_VARIED))
     last = min(interval.high, interval.low + MOST_VARIED - 1)
-    return tuple(Number(value=n, text=str(n), span=span) for n in range(interval.low, last + 1))
+    return tuple(tree.Number(value=n, text=str(n), span=span) for n in range(interval.low, last + 1))
 
 
 @dataclass(frozen=True)
@@ -113,21 +101,21 @@ class TableParts:
     """The rows and columns of a table. `is_sound` is False if the values of its `columns` have a mistake, or a line
     could not be read."""
 
-    table: Table
-    rows: tuple[Row, ...]
-    columns: tuple[Column, ...]
+    table: tree.Table
+    rows: tuple[tree.Row, ...]
+    columns: tuple[tree.Column, ...]
     is_sound: bool
 
 
-def read_table(table: Table, report: Report) -> TableParts:
+def read_table(table: tree.Table, report: Report) -> TableParts:
     """Returns the rows and columns of a table; reports `columns` without values, and with too many."""
-    rows = tuple(part for part in table.parts if isinstance(part, Row))
-    columns: list[Column] = []
+    rows = tuple(part for part in table.parts if isinstance(part, tree.Row))
+    columns: list[tree.Column] = []
     is_sound = table.is_whole
     for part in table.parts:
-        if isinstance(part, Column):
+        if isinstance(part, tree.Column):
             columns.append(part)
-        elif isinstance(part, Columns):
+        elif isinstance(part, tree.Columns):
             values = [_values(place, report) for place in part.at]
             count = prod(map(len, values))
             if count > MOST_VARIED:
@@ -138,32 +126,32 @@ def read_table(table: Table, report: Report) -> TableParts:
     return TableParts(table, rows, tuple(columns), is_sound)
 
 
-def _spread(part: Columns, values: Sequence[Sequence[Setting]]) -> Iterator[Column]:
-    varied = [isinstance(place, Variation) for place in part.at]
+def _spread(part: tree.Columns, values: Sequence[Sequence[tree.Setting]]) -> Iterator[tree.Column]:
+    varied = [isinstance(place, tree.Variation) for place in part.at]
     for at in product(*values):
         spend()
         shown = [expression_text(setting.value) for setting, is_shown in zip(at, varied, strict=True) if is_shown]
         title = ", ".join([part.title] * bool(part.title) + shown)
-        yield Column(title=title, metric=part.metric, at=at, best_of=part.best_of, span=part.span)
+        yield tree.Column(title=title, metric=part.metric, at=at, best_of=part.best_of, span=part.span)
 
 
-def _values(place: Setting | Variation, report: Report) -> Sequence[Setting]:
-    if isinstance(place, Setting):
+def _values(place: tree.Setting | tree.Variation, report: Report) -> Sequence[tree.Setting]:
+    if isinstance(place, tree.Setting):
         return [place]
     match place.values:
-        case ListOf(items=items):
-            values: Sequence[Expression] = items
-        case Range(low=Number(value=int(low)), high=Number(value=int(high)), span=span):
+        case tree.ListOf(items=items):
+            values: Sequence[tree.Expression] = items
+        case tree.Range(low=tree.Number(value=int(low)), high=tree.Number(value=int(high)), span=span):
             count = high - low + 1
             if count > MOST_VARIED:
                 report(mistakes.too_many_varied(span, count, MOST_VARIED, "columns"))
                 return []
-            values = [Number(value=n, text=str(n), span=span) for n in range(low, high + 1)]
+            values = [tree.Number(value=n, text=str(n), span=span) for n in range(low, high + 1)]
         case _:
             values = ()
     if not values:
         report(name_mistakes.nothing_to_vary(place.values.span, place.values.span.text.startswith("[")))
-    return [Setting(path=place.path, value=value, span=value.span) for value in values]
+    return [tree.Setting(path=place.path, value=value, span=value.span) for value in values]
 
 
 # A check plans at most this many points of a recipe, values of a search, or cells of a table.
