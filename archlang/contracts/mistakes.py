@@ -48,9 +48,9 @@ class Verdict:
 # Blocks that cannot be tested
 
 
-def no_blocks(path: object) -> ContractError:
-    message = f"`{path}` has no `extern block`"
-    return ContractError(message, "name a program with extern blocks, or omit the file to test the library")
+no_blocks = ContractError.wording(
+    "`{path}` has no `extern block`", "name a program with extern blocks, or omit the file to test the library"
+)
 
 
 def unknown_block(name: str, where: str, possible: Collection[str]) -> ContractError:

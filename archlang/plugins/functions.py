@@ -32,7 +32,7 @@ class PluginFunction:
         path = plugins.require(python, user).path
         function = plugins.load(python, user)
         if not callable(function):
-            raise mistakes.not_callable(user, shown_path(path), python.partition(":")[2])
+            raise mistakes.not_callable(user, python.partition(":")[2], shown_path(path))
         return PluginFunction(user, path, function)
 
     def __call__(self, *arguments: object, **named: object) -> Any:  # Any: see above

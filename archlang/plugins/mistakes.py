@@ -27,21 +27,17 @@ def not_trusted(user: str, python: str, path: object) -> PluginError:
     return PluginError(message, remedy)
 
 
-def not_a_list(paths: object) -> PluginError:
-    return PluginError(f"`plugins` is {paths!r}", 'pass a list of Python files, as in `plugins=["mine.py"]`')
-
-
-def not_a_file(path: object) -> PluginError:
-    return PluginError(f"{path} is not a Python file", "write the path relative to the current folder after `--plugin`")
-
-
-def not_read(path: object, reason: str) -> PluginError:
-    return PluginError(f"{path} cannot be read: {reason}", "check its owner, its permissions and its encoding")
-
-
-def share_name(first: str, second: str) -> PluginError:
-    message = f"the plugins {first} and {second} have the same name"
-    return PluginError(message, "rename one: `python` names a plugin by its file name")
+not_a_list = PluginError.wording("`plugins` is {paths!r}", 'pass a list of Python files, as in `plugins=["mine.py"]`')
+not_a_file = PluginError.wording(
+    "{path} is not a Python file", "write the path relative to the current folder after `--plugin`"
+)
+not_read = PluginError.wording("{path} cannot be read: {reason}", "check its owner, its permissions and its encoding")
+share_name = PluginError.wording(
+    "the plugins {first} and {second} have the same name", "rename one: `python` names a plugin by its file name"
+)
+not_callable = PluginError.wording(
+    "{user} names `{name}` of {path}, which is not a function or a class", "define a function"
+)
 
 
 def without_name(user: str, path: str, name: str, possible: Sequence[str]) -> PluginError:
@@ -55,10 +51,6 @@ def fails(path: str, line: int | None, reason: BaseException) -> PluginError:
     calls = [str(note) for note in getattr(reason, "__notes__", ())]
     remedy = f"correct the file; it was called at {calls[0]}" if calls else "correct the file"
     return PluginError(f"{place} fails: {type(reason).__name__}{': ' if text else ''}{text}", remedy)
-
-
-def not_callable(user: str, path: str, name: str) -> PluginError:
-    return PluginError(f"{user} names `{name}` of {path}, which is not a function or a class", "define a function")
 
 
 def wrong_result(path: str, line: int | None, user: str, problem: str, remedy: str) -> PluginError:
