@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 
 from archlang.editor.completion import completions
 from archlang.editor.corrections import corrections
-from archlang.editor.document import Document, Memory
+from archlang.editor.document import Document
 from archlang.editor.formatting import formatted
 from archlang.editor.hover import hints, hover
 from archlang.editor.outline import folds, outline
@@ -22,6 +22,7 @@ from archlang.editor.symbols import Names
 from archlang.editor.workspace import collect_rarely
 from archlang.names.library import BLOCKS
 from archlang.names.shipped import recipe_files
+from archlang.plan.checked_bodies import CheckedBodies
 
 LINES = 5_000
 _BLOCK = """## Layer {number}.
@@ -65,8 +66,8 @@ def texts(lines: int = LINES) -> dict[str, str]:
 
 def measure(text: str, change: str, answer: Answer, rounds: int) -> float:
     """Returns the median CPU milliseconds of an answer, each after a change of the text."""
-    memory, times = Memory(), []
-    before = Document("program.arch", text, memory=memory)
+    bodies, times = CheckedBodies(), []
+    before = Document("program.arch", text, bodies=bodies)
     assert before.diagnostics is not None
     assert before.types is not None
     place = max(text.rfind(sign, 0, len(text) // 2) for sign in "([")
@@ -74,7 +75,7 @@ def measure(text: str, change: str, answer: Answer, rounds: int) -> float:
     for round_ in range(rounds):
         inserted = change if round_ % 2 == 0 else ""
         changed = text[:place] + inserted + text[place:]
-        document = Document("program.arch", changed, memory=memory)
+        document = Document("program.arch", changed, bodies=bodies)
         start = time.process_time()
         answer(document, place + len(inserted) + 1)
         times.append(1000 * (time.process_time() - start))

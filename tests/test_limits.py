@@ -20,7 +20,7 @@ from archlang.plan import check as check_module
 from archlang.plan import variations
 from archlang.plan.check import MOST_STEPS, MOST_STEPS_WITH_POINTS, check, check_text
 from archlang.plan.variations import MOST_POINTS, MOST_VARIED
-from archlang.syntax.builders import DEEPEST
+from archlang.syntax.builder import DEEPEST
 from archlang.syntax.reading import LARGEST
 from archlang.syntax.tokens import LONGEST_WORD, MOST_WORDS
 from archlang.types.dimension import MOST_FACTORS, MOST_TERMS

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from itertools import groupby
 
 from archlang.cli.library import declared_facts, fact_lines
-from archlang.editor.documentation import paragraphs
+from archlang.editor.hover import paragraphs
 from archlang.names import library
 from archlang.names.library import PACKAGE
 from archlang.syntax.printer import signature_text

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from enum import Enum
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from archlang.editor.completion_options import Completion, allowed_values, blocks, named_items, of_item
 from archlang.editor.document import Document
-from archlang.editor.expression_places import Names, enclosing, names_at
-from archlang.editor.names_in_scope import item_around, lengths, loops_around, names_in_scope, static_kind
+from archlang.editor.names_in_scope import item_around, lengths, names_in_scope, static_kind
 from archlang.editor.open_brackets import loop_start, open_brackets
 from archlang.elaborate.binding import SIZES_OF_TYPES, TASK_SIZES
 from archlang.elaborate.calls import gives_probabilities
@@ -22,8 +22,8 @@ from archlang.names.values import KINDS
 from archlang.source import Span
 from archlang.syntax.grammar import spellings
 from archlang.syntax.stack import Prefix, read_prefix
+from archlang.syntax.tokens import CLAUSE_WORDS, ITEM_WORDS, STATEMENT_WORDS
 from archlang.syntax.tree import Definition, Extern, StaticParameter
-from archlang.syntax.words import CLAUSE_WORDS, ITEM_WORDS, STATEMENT_WORDS
 from archlang.types.causality import MANNERS
 
 if TYPE_CHECKING:
@@ -131,13 +131,9 @@ class _Place:
 
     @cached_property
     def _loop(self) -> Span | None:
-        """The innermost loop around the place, up to the place if nothing closes it; None outside of loops."""
-        document, offset = self.document, self.offset
-        loops = loops_around(document, offset)
-        start = loop_start(document.text, offset)
-        if start is None or (loops and loops[-1].span.start >= start):
-            return loops[-1].span if loops else None
-        return Span(document.source, start, offset)
+        """The innermost loop around the place, up to the place; None outside of loops."""
+        start = loop_start(self.document.text, self.offset)
+        return None if start is None else Span(self.document.source, start, self.offset)
 
     @cached_property
     def _accepted(self) -> list[str]:
@@ -309,3 +305,86 @@ def _draws(item: Extern) -> bool:
     """Whether an `extern block` draws the number of steps of a loop."""
     result = item.signature.result
     return not item.signature.inputs and result is not None and result.span.text == "seq[1, 1]"
+
+
+# What an expression may name, by the tokens before it
+
+Pending = Sequence["Token | str"]
+
+
+class Names(Enum):
+    """The names that can stand at a place."""
+
+    NONE = "none"
+    VALUES = "values, and what computes them"
+    STATICS = "statics and sizes"
+    DIMENSIONS = "sizes, lengths included"
+    COSTS = "sizes, lengths included, and the number of positions"
+    STAGES = "blocks and their instances"
+    BLOCKS = "blocks"
+    HALTING = "blocks that decide when a loop halts"
+    DRAWING = "blocks that draw a number of steps"
+
+
+_STATIC = ("WHERE", "IF", "WHEN", "REPEAT", "STACK", "TRUNCATED", "INTO", "GIVES", "SIZES")
+_VALUE = ("RETURN", "EMIT", "UPDATE", "LOSS", "LBRACE")
+_NAMES = ("NAME", "DOTTED")
+
+
+def names_at(pending: Pending) -> Names:
+    """Returns what an expression after some tokens may name; `pending` are those of the rules that are not complete."""
+    skipped = 0  # `when` of conditionals whose `else` follows
+    for index in range(len(pending) - 1, -1, -1):
+        terminal, before = _terminal(pending, index), _terminal(pending, index - 1)
+        if terminal == "ELSE":
+            skipped += 1
+        elif terminal == "WHEN" and skipped:
+            skipped -= 1
+        elif terminal == "LPAR" and before in ("name", "statics"):
+            return Names.VALUES
+        elif terminal == "LSQB" and before in ("AFTER", "name", *_NAMES):
+            is_type = before in _NAMES and _terminal(pending, index - 2) in ("COLON", "ARROW", "ELSE")
+            return Names.DIMENSIONS if is_type else Names.STATICS
+        elif terminal == "IN" and _is_loop(pending, index):
+            return Names.VALUES
+        elif terminal in _SINGLE:
+            return _SINGLE[terminal]
+        elif terminal == "BY":
+            return _after_by(pending, index)
+    return Names.NONE
+
+
+def enclosing(pending: Pending, terminals: Sequence[str]) -> str:
+    """Returns the innermost of some terminals that the rules which are not complete contain, empty if there is none."""
+    for index in range(len(pending) - 1, -1, -1):
+        if (terminal := _terminal(pending, index)) in terminals:
+            return terminal
+    return ""
+
+
+def _is_loop(pending: Pending, index: int) -> bool:
+    """Whether the `in` at an index is that of a loop: a variable, and what is before it, stand between."""
+    return any(_terminal(pending, index - distance) in ("SCAN", "EXPERTS") for distance in (2, 3))
+
+
+def _after_by(pending: Pending, index: int) -> Names:
+    if _terminal(pending, index - 1) == "DRAWN":
+        return Names.DRAWING
+    return Names.HALTING if any(_terminal(pending, index - at) == "HALTING" for at in (2, 4)) else Names.VALUES
+
+
+def _terminal(pending: Pending, index: int) -> str:
+    symbol = pending[index] if index >= 0 else ""
+    return getattr(symbol, "type", str(symbol))
+
+
+_SINGLE = {
+    **dict.fromkeys(_STATIC, Names.STATICS),
+    **dict.fromkeys(_VALUE, Names.VALUES),
+    "PIPE": Names.STAGES,
+    "LET": Names.BLOCKS,
+    "COSTS": Names.COSTS,
+    "MAPS": Names.STATICS,
+    "RECORDS": Names.STATICS,
+    "READS": Names.STATICS,
+}

@@ -4,19 +4,17 @@ import os
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from archlang.diagnostics import Diagnostic, ignore
 from archlang.diagnostics.effort import TooMuchWork, limited
-from archlang.editor.parsed_files import ParsedFiles
-from archlang.editor.pieces import Pieces
-from archlang.editor.printed_items import PrintedItems
 from archlang.elaborate.signature_check import check_signature
 from archlang.graph.graph import Graph
 from archlang.names.resolve import Declaration, Loader, ResolvedFile
 from archlang.plan.check import MOST_STEPS, check_loaded
 from archlang.plan.checked_bodies import CheckedBodies
 from archlang.source import Source, Span
+from archlang.syntax.parser import parse_tolerantly
 from archlang.syntax.tree import Definition, Item, Program
 from archlang.types import Type
 
@@ -24,27 +22,22 @@ from archlang.types import Type
 _NOT_ELABORATED = frozenset({"E0210", "E0425"})
 
 
-@dataclass
-class Memory:
-    """What is known of the last text of a file, so that its next text takes less time."""
-
-    pieces: Pieces = field(default_factory=Pieces)
-    bodies: CheckedBodies = field(default_factory=CheckedBodies)
-    printed: PrintedItems = field(default_factory=PrintedItems)
-    used: ParsedFiles = field(default_factory=ParsedFiles)
+@lru_cache(maxsize=200)
+def _parse_once(source: Source) -> tuple[Program, tuple[Diagnostic, ...]]:
+    """Parses a text of a file that a program uses, which rarely changes while the program is written."""
+    return parse_tolerantly(source)
 
 
 @dataclass(frozen=True, eq=False)
 class Document:
     """The text of a file, which need not be saved. `unsaved` are the texts of other files, by their real paths.
 
-    With the `memory` of the document of an earlier text, only what has changed is parsed and checked. The earlier
-    document is not valid any more."""
+    With the `bodies` of the document of an earlier text, only what has changed is checked."""
 
     path: str
     text: str
     unsaved: Mapping[str, str] = field(default_factory=dict)
-    memory: Memory = field(default_factory=Memory, repr=False)
+    bodies: CheckedBodies = field(default_factory=CheckedBodies, repr=False)
     # Whether the text is being written; that of another file was parsed where a file uses it.
     is_open: bool = True
     # The graphs of its parts, or why they have none, as `graph_of` has computed them.
@@ -62,7 +55,7 @@ class Document:
     def diagnostics(self) -> tuple[Diagnostic, ...]:
         """All mistakes of the file, by place."""
         loader, resolved = self._loaded
-        return check_loaded(loader, resolved, self.memory.bodies)
+        return check_loaded(loader, resolved, self.bodies)
 
     @property
     def program(self) -> Program:
@@ -86,13 +79,9 @@ class Document:
 
     @cached_property
     def _loaded(self) -> tuple[Loader, ResolvedFile]:
-        memory = self.memory
-        loader = Loader(unsaved=self.unsaved, parse=self._parse, parse_file=memory.used.parse)
+        parse = parse_tolerantly if self.is_open else _parse_once
+        loader = Loader(unsaved=self.unsaved, parse=parse, parse_file=_parse_once)
         return loader, loader.load_source(self.source)
-
-    def _parse(self, source: Source) -> tuple[Program, tuple[Diagnostic, ...]]:
-        parsed = None if self.is_open else self.memory.used.parse(source)
-        return parsed if parsed is not None and not parsed[1] else self.memory.pieces.parse(source)
 
     @cached_property
     def types(self) -> Mapping[tuple[int, int], Type]:
@@ -116,7 +105,7 @@ class Document:
         if not isinstance(declaration.item, Definition) or not self._has_types:
             return {}
         place = declaration.item.span.start
-        types = self.memory.bodies.check(declaration, ignore)
+        types = self.bodies.check(declaration, ignore)
         return {(place + start, place + end): kind for (start, end), kind in types.items()}
 
     @cached_property

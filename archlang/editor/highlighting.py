@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 
 from archlang import syntax
-from archlang.syntax.words import RESERVED
+from archlang.syntax.tokens import RESERVED
 from archlang.types.type import CONSTRUCTORS
 
 _GRAMMAR = Path(syntax.__file__).with_name("arch.lark").read_text(encoding="utf-8")

@@ -1,7 +1,9 @@
 """What is under the cursor, in Markdown: types, signatures and documentation, costs and dependences."""
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from archlang.diagnostics import codes
 from archlang.editor.details import (
@@ -14,15 +16,13 @@ from archlang.editor.details import (
     value_details,
 )
 from archlang.editor.document import Document
-from archlang.editor.documentation import paragraphs
-from archlang.editor.instances import block_of, let_text
 from archlang.editor.open_brackets import callee_at, callee_before, open_brackets
 from archlang.editor.symbols import Item, Names, Symbol
 from archlang.names import library
 from archlang.source import Span
 from archlang.syntax.comments import sentences
 from archlang.syntax.printer import signature_text, unparse
-from archlang.syntax.tree import Extern, Name, Recipe, Table, Use
+from archlang.syntax.tree import Call, Expression, Extern, Let, Name, Node, Pipe, Recipe, Table, Use
 from archlang.syntax.walk import walk
 from archlang.types import Type
 
@@ -174,3 +174,87 @@ def _type_at(document: Document, span: Span) -> Type | None:
 
 def _declaration(symbol: Symbol) -> str:
     return unparse(symbol.static) if symbol.static is not None else f"{symbol.kind} {symbol.name}"
+
+
+# The last words before the lines of a program; other indented lines are equations and tables.
+_EXAMPLE = "Example:"
+_CODE = re.compile(r"(`[^`]+`)")
+# What Markdown would read as a link, as emphasis, or, at the beginning of a line, as a heading or a quotation.
+_SIGN = re.compile(r"[\\`*\[\]]|(?<!\w)_|_(?!\w)|^[ \t]*[#>]", re.MULTILINE)
+_FENCE = re.compile(r"`{3,}")
+
+
+def paragraphs(documentation: Iterable[str]) -> Iterator[str]:
+    """Yields the parts of a documentation in Markdown, with the indented lines as code."""
+    language = "text"
+    for is_code, group in groupby(documentation, lambda line: not line or line.startswith("    ")):
+        text = "\n".join(line.removeprefix("    ") for line in group).strip("\n")
+        if is_code and text:
+            fence = "`" * max(2, *map(len, ["", *_FENCE.findall(text)])) + "`"
+            yield f"{fence}{language}\n{text}\n{fence}"
+        elif text:
+            yield "".join(part if place % 2 else _plain(part) for place, part in enumerate(_CODE.split(text)))
+            language = "arch" if text.endswith(_EXAMPLE) else "text"
+
+
+def _plain(text: str) -> str:
+    """Returns the Markdown of a text without markup."""
+    escaped = _SIGN.sub(lambda sign: f"{sign[0][:-1]}\\{sign[0][-1]}", text)
+    return escaped.replace("&", "&amp;").replace("<", "&lt;")
+
+
+def let_text(document: Document, symbol: Symbol) -> str:
+    """Returns the `let` of an instance and the types of its calls, one on each line."""
+    let = _let(document, symbol)
+    if let is None:
+        return f"let {symbol.name}"
+    lines = [f"let {let.name} = {unparse(let.value)}", *_types_of_calls(document, symbol)]
+    return "\n".join(dict.fromkeys(lines))
+
+
+def block_of(document: Document, symbol: Symbol) -> Symbol | None:
+    """Returns the block, or the static, whose instance a symbol names; None if it has no meaning."""
+    let = _let(document, symbol)
+    if let is None:
+        return None
+    callee = _callee(let.value)
+    place = Names(document).at(callee.span.end)
+    return None if place is None or place.symbol == symbol else place.symbol
+
+
+def _let(document: Document, symbol: Symbol) -> Let | None:
+    nodes = _nodes_around(document, symbol)
+    return next((node for node in nodes if isinstance(node, Let) and node.name_span == symbol.span), None)
+
+
+def _types_of_calls(document: Document, symbol: Symbol) -> Iterator[str]:
+    """Yields the types of each call's arguments and result, if all are known."""
+    for arguments, call in _calls(_nodes_around(document, symbol), symbol.name):
+        types = [document.types.get((node.span.start, node.span.end)) for node in (*arguments, call)]
+        if all(kind is not None for kind in types):
+            yield f"{symbol.name}({', '.join(map(str, types[:-1]))}) -> {types[-1]}"
+
+
+def _calls(nodes: Iterable[Node], name: str) -> Iterator[tuple[Sequence[Expression], Node]]:
+    """Yields the arguments of each call of a name, and its place: in a pipe, the first argument is before the stage."""
+    stages: set[int] = set()
+    for node in nodes:
+        match node:
+            case Pipe(value=value, stage=stage):
+                stages.add(id(stage))
+                if _callee(stage).text == name:
+                    rest = stage.arguments if isinstance(stage, Call) else None
+                    yield (value, *(rest or ())), stage
+            case Call(callee=callee, arguments=tuple(arguments)) if callee.text == name and id(node) not in stages:
+                yield arguments, node
+
+
+def _nodes_around(document: Document, symbol: Symbol) -> Iterator[Node]:
+    """Yields the nodes of the item that contains the definition of a symbol."""
+    for item in document.program.items:
+        if item.span.start <= symbol.span.start < item.span.end:
+            yield from walk(item)
+
+
+def _callee(value: Name | Call) -> Name:
+    return value.callee if isinstance(value, Call) else value

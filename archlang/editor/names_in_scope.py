@@ -9,11 +9,9 @@ from archlang.elaborate.binding import Binding
 from archlang.elaborate.static_arguments import parameter_kind
 from archlang.names.resolve import Declaration, ResolvedFile
 from archlang.source import Span
-from archlang.syntax.tree import Assign, Definition, Experts, Extern, Halting, Item, Let, Repeat, Scan, Stack
+from archlang.syntax.tree import Assign, Definition, Experts, Extern, Halting, Item, Let, Loop, Scan
 from archlang.syntax.walk import walk
 from archlang.types import Axis
-
-_LOOPS = Repeat | Stack | Halting | Scan | Experts
 
 
 def item_around(document: Document, offset: int) -> Item | None:
@@ -67,13 +65,6 @@ def lengths_of(item: Definition | Extern, file: ResolvedFile) -> Collection[str]
     return binding.named_sizes(Axis.LENGTH)
 
 
-def loops_around(document: Document, offset: int) -> list[Repeat | Stack | Halting | Scan | Experts]:
-    """Returns the loops whose bodies contain an offset, outer before inner."""
-    item = item_around(document, offset)
-    loops = (node for node in walk(item) if isinstance(node, _LOOPS)) if item is not None else ()
-    return [loop for loop in loops if _is_in_body(loop, offset)]
-
-
 def _hidden(item: Item, offset: int) -> Iterator[Span]:
     """Yields the places of names that an offset cannot use: those that the statements around it bind, and those that
     only the bodies of other loops know."""
@@ -81,7 +72,7 @@ def _hidden(item: Item, offset: int) -> Iterator[Span]:
         is_around = node.span.start <= offset and not node.span.source.text[node.span.end : offset].strip(" \t")
         if isinstance(node, Assign | Let) and is_around:
             yield node.name_span
-        if not isinstance(node, _LOOPS):
+        if not isinstance(node, Loop):
             continue
         if node.target_span is not None and is_around:
             yield node.target_span
@@ -90,7 +81,7 @@ def _hidden(item: Item, offset: int) -> Iterator[Span]:
             yield from _names_of_head(node)
 
 
-def _names_of_head(loop: _LOOPS) -> Iterator[Span]:
+def _names_of_head(loop: Loop) -> Iterator[Span]:
     """Yields the names that the head of a loop binds for its body."""
     if isinstance(loop, Scan | Experts):
         yield loop.variable_span
@@ -100,6 +91,6 @@ def _names_of_head(loop: _LOOPS) -> Iterator[Span]:
         yield loop.mixture_span
 
 
-def _is_in_body(loop: _LOOPS, offset: int) -> bool:
+def _is_in_body(loop: Loop, offset: int) -> bool:
     span = loop.body.span
     return span.start < offset and (offset < span.end or not span.text.endswith("}"))

@@ -5,14 +5,22 @@ import re
 from archlang.diagnostics import Edit, ErrorWithRemedy
 from archlang.editor.document import Document
 from archlang.editor.open_brackets import callee_at
-from archlang.editor.rename_conflicts import attribute_of_any, contains, other_meaning, python_use, use_of_name
+from archlang.editor.rename_conflicts import (
+    LOCAL,
+    OF_FILE,
+    attribute_of_any,
+    contains,
+    hidden_word,
+    other_meaning,
+    python_use,
+    use_of_name,
+)
 from archlang.editor.symbols import INSTANCES, Names, Occurrence, Symbol
-from archlang.editor.unread_names import LOCAL, OF_FILE, unread_choice, unread_names, unread_with_name
 from archlang.editor.workspace import Workspace
 from archlang.elaborate.binding import TASK_SIZES
 from archlang.source import Span
+from archlang.syntax.tokens import ITEM_WORDS, RESERVED
 from archlang.syntax.tree import Definition, Extern
-from archlang.syntax.words import ITEM_WORDS, RESERVED
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _PATH = re.compile(r"[\w.]+$")
@@ -29,16 +37,12 @@ def definition(document: Document, offset: int) -> Span | None:
 
 
 def references(workspace: Workspace, document: Document, offset: int) -> tuple[Span, ...]:
-    """Returns the places that mean what the name at an offset means, in the files of its folder and the open ones, and
-    the words of unread lines that can only mean it."""
+    """Returns the places that mean what the name at an offset means, in the files of its folder and the open ones."""
     place = Names(document).at(offset)
     if place is None:
         return ()
-    spans: list[Span] = []
-    for names in _documents(workspace, document, place.symbol, place.symbol.name):
-        unread = (word.span for word in unread_names(names, place.symbol) if word.is_sure)
-        spans += sorted([*names.of(place.symbol), *unread], key=lambda span: span.start)
-    return tuple(spans)
+    documents = _documents(workspace, document, place.symbol, place.symbol.name)
+    return tuple(span for names in documents for span in names.of(place.symbol))
 
 
 def renamable(document: Document, offset: int) -> Span:
@@ -68,10 +72,10 @@ def rename(workspace: Workspace, document: Document, offset: int, name: str) -> 
             kind, owner = ("loss", "block") if place.symbol.kind == "loss" else ("static", "model")
             message = f"`{_path_around(other)}` at {_where(other)} also names a {kind} of another {owner}"
             raise ErrorWithRemedy(message, f"rename both {kind}s by hand")
+        _refuse_unread(names, place.symbol, name, spans)
         if (attribute := attribute_of_any(names, place.symbol)) is not None:
             message = f"`{_path_around(attribute)}` at {_where(attribute)} may name it, by the block that is passed"
             raise ErrorWithRemedy(message, "rename it by hand")
-        _refuse_unread(names, place.symbol, name, spans)
         edits += [Edit(span, name) for span in spans]
     return tuple(edits)
 
@@ -82,19 +86,13 @@ def _refuse_unread(names: Names, symbol: Symbol, name: str, spans: tuple[Span, .
 
     Raises:
         ErrorWithRemedy: there is such text."""
-    unread = next(unread_names(names, symbol), None)
-    if unread is not None:
-        where = f"{unread.mistake.source.path}:{unread.mistake.line}"
-        use = "" if unread.mistake == unread.span else f" at {unread.span.source.path}:{unread.span.line}"
-        raise ErrorWithRemedy(f"{where} cannot be read, and may use `{symbol.name}`{use}", "correct that line first")
-    mistake = unread_choice(names.document, spans) if symbol.kind == "static" else None
-    if mistake is not None:
-        message = f"{mistake.source.path}:{mistake.line} cannot be read, and may choose whose static `{symbol.name}` is"
-        raise ErrorWithRemedy(message, "correct that line first")
-    taken = unread_with_name(names, symbol, name) if spans else None
-    if taken is not None:
-        where = f"{taken.source.path}:{taken.line}"
-        raise ErrorWithRemedy(f"{where} cannot be read, and may use `{name}`", "correct that line first")
+    for word in (symbol.name, name) if spans else (symbol.name,):
+        if (hidden := hidden_word(names, symbol, word)) is not None:
+            span, mistake = hidden
+            use = "" if mistake.line == span.line else f" at {_where(span)}"
+            raise ErrorWithRemedy(
+                f"{_where(mistake)} cannot be read, and may use `{word}`{use}", "correct that line first"
+            )
 
 
 def _where(span: Span) -> str:

@@ -11,8 +11,8 @@ from archlang.editor.completion_options import Completion, choices, of_item, of_
 from archlang.editor.document import Document
 from archlang.editor.recipe_facts import RecipeFacts, recipes_of
 from archlang.syntax.stack import read_prefix
+from archlang.syntax.tokens import PART_WORDS, TABLE_WORDS
 from archlang.syntax.tree import Column, Columns, Recipe, Table
-from archlang.syntax.words import PART_WORDS, TABLE_WORDS
 
 if TYPE_CHECKING:
     from lark import Token

@@ -1,17 +1,23 @@
-"""Why a name cannot be changed, or not to some name: Python needs it, or the new one already has a meaning."""
+"""Why a name cannot be changed, or not to some name: Python needs it, unread text may have it, or the new one already
+has a meaning."""
 
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Iterable
 
 from archlang.editor.document import Document
 from archlang.editor.names_in_scope import lengths_of
 from archlang.editor.symbols import Item, Names, Symbol
-from archlang.editor.unread_names import LOCAL, OF_FILE
 from archlang.elaborate.binding import TASK_SIZES
-from archlang.graph.operations import LOSSES
 from archlang.names.resolve import Declaration
 from archlang.source import Span
-from archlang.syntax.tree import Call, Definition, Extern, Let, Name, Node, Recipe, StaticArgument, Table
+from archlang.syntax.tokens import pieces
+from archlang.syntax.tree import Call, Extern, Name, Node, StaticArgument
 from archlang.syntax.walk import walk
+
+# The kinds of names that only the item knows which binds them.
+LOCAL = ("value", "instance", "input", "size")
+# The kinds of names that only their own file knows.
+OF_FILE = ("recipe", "alias")
 
 
 def python_use(document: Document, symbol: Symbol) -> str | None:
@@ -43,13 +49,50 @@ def use_of_name(names: Names, name: str, symbol: Symbol, spans: Iterable[Span]) 
         return symbol.span
     if is_local and not items:
         return None
-    is_loss = symbol.kind == "loss"  # auxiliary losses and other names do not hide each other
+    is_loss = symbol.kind == "loss"  # losses and other names do not hide each other
     named = [place for place in names.occurrences if place.symbol.name == name]
     places = [place.span for place in named if (place.symbol.kind == "loss") is is_loss]
     if symbol.kind not in OF_FILE and not is_loss:
         nodes = (node for item in items for node in walk(item))
         places += [node.span for node in nodes if isinstance(node, Name) and node.parts[0] == name]
     return next((span for span in places if not is_local or any(contains(item.span, span) for item in items)), None)
+
+
+def hidden_word(names: Names, symbol: Symbol, name: str) -> tuple[Span, Span] | None:
+    """Returns a word of a document that is spelled as a name and has no meaning, and a mistake of syntax that may hide
+    its meaning: that it names a symbol, or, of the symbol's new name, something else. None if there is no such word."""
+    document = names.document
+    start, end = _place_of_item(document, symbol) if symbol.kind in LOCAL else (0, len(document.text))
+    mistakes = [span for span in document.syntax_mistakes if _may_hide(document, span, symbol, start, end)]
+    if not mistakes:
+        return None
+    meant = {place.span.start for place in names.occurrences}
+    for piece in pieces(document.text):
+        for word in re.finditer(rf"\b{re.escape(name)}\b", piece[0] if piece.lastgroup == "WORD" else ""):
+            place = piece.start() + word.start()
+            # A size of an instance, as in `table.vocab`, and an instance in a recipe are known everywhere.
+            is_elsewhere = symbol.kind == "instance" or (symbol.kind == "size" and word.start() > 0)
+            if place not in meant and (start <= place < end or is_elsewhere):
+                span = Span(document.source, place, place + len(name))
+                return span, next((each for each in mistakes if each.line == span.line), mistakes[0])
+    return None
+
+
+def _may_hide(document: Document, mistake: Span, symbol: Symbol, start: int, end: int) -> bool:
+    """Whether a mistake of syntax may hide the meaning of words of a document that name a symbol."""
+    is_own = mistake.source.path == document.path
+    if symbol.kind in (*LOCAL, *OF_FILE):
+        return is_own and (start <= mistake.start <= end or symbol.kind in ("size", "instance"))
+    is_of_item = any(contains(item.span, mistake) for item in document.program.items)
+    is_known = symbol.key[0] in (document.real_path, *document.used_paths)
+    return is_known or (is_own and not is_of_item)  # half a `use` line may name the file
+
+
+def _place_of_item(document: Document, symbol: Symbol) -> tuple[int, int]:
+    """Returns the start and the end of the item of a document that contains a definition, with the text after it."""
+    starts = [item.span.start for item in document.program.all_items]
+    places = zip(starts, [*starts[1:], len(document.text)], strict=True)
+    return next((place for place in places if place[0] <= symbol.span.start < place[1]), (0, 0))
 
 
 def _is_of_task(symbol: Symbol, items: Iterable[Node]) -> bool:
@@ -68,53 +111,31 @@ def other_meaning(names: Names, symbol: Symbol, spans: Iterable[Span]) -> Span |
 
 
 def attribute_of_any(names: Names, symbol: Symbol) -> Span | None:
-    """Returns a place that may name a static, a size or an auxiliary loss of a block by a static that is a block, such
-    as `table.width`, `mix[width = 4]` or `losses.balance`; None if there is none."""
-    document = names.document
-    if symbol.kind == "loss":
-        return next(_unresolved_losses(names, symbol.name), None)
-    if symbol.kind not in ("static", "size") or symbol.name not in document.text:
+    """Returns a place that may name a static, a size or a loss of a block which only a caller knows, such as
+    `table.width`, `mix[width = 4]` or `losses.balance`, or that calls a block which does; None if there is none."""
+    declaration = _declaration_around(names.document, symbol) if symbol.kind in ("static", "size") else None
+    if symbol.kind != "loss" and (declaration is None or declaration.item.word != "block"):
         return None
-    places = _attributes(document, symbol.name)
-    item = getattr(_declaration_around(document, symbol), "item", None)
-    is_block = isinstance(item, Definition) and item.word == "block"
-    return next(places, None) if is_block else None
-
-
-def _unresolved_losses(names: Names, name: str) -> Iterator[Span]:
-    """Yields the places of recipes and tables that name an auxiliary loss which no block of their models has."""
-    named = {place.span.start for place in names.occurrences}
+    meant = {place.span.start for place in names.occurrences}
     for item in names.document.program.items:
-        for node in walk(item) if isinstance(item, Recipe | Table) else ():
+        for node in walk(item):
             path = node.name if isinstance(node, StaticArgument) else node.text if isinstance(node, Name) else None
-            if path is not None and path.removeprefix("train.") == f"{LOSSES}{name}":
-                start = node.span.start + len(path) - len(name)
-                if start not in named:
-                    yield Span(node.span.source, start, start + len(name))
+            is_attribute = isinstance(node, StaticArgument) or "." in (path or "")
+            if path is not None and is_attribute and path.rpartition(".")[2] == symbol.name:
+                end = node.span.start + len(path)
+                if end - len(symbol.name) not in meant:
+                    return Span(node.span.source, end - len(symbol.name), end)
+            block = names.document.resolved.find(node.callee.text) if isinstance(node, Call) and node.statics else None
+            if block is not None and block.item is not item and _has_attribute(block.item, symbol.name):
+                return node.span
+    return None
 
 
-def _attributes(document: Document, name: str) -> Iterator[Span]:
-    """Yields the attributes of a name that the blocks of a document, and those that it calls with an instance, take of
-    their statics."""
-    for item in document.program.items:
-        if not isinstance(item, Definition):
-            continue
-        yield from _attributes_of_statics(item, name)
-        instances = {node.name for node in walk(item) if isinstance(node, Let)}
-        for node in walk(item) if instances else ():
-            if isinstance(node, Call) and any(each.value.span.text in instances for each in node.statics):
-                block = document.resolved.find(node.callee.text)
-                if block is not None and any(_attributes_of_statics(block.item, name)):
-                    yield node.callee.span
-
-
-def _attributes_of_statics(item: Item, name: str) -> Iterator[Span]:
+def _has_attribute(item: Item, name: str) -> bool:
+    """Whether a block names a static, or a size, of a block that is one of its own statics."""
     statics = {static.name for static in item.signature.statics}
-    for node in walk(item):
-        if isinstance(node, Name) and len(node.parts) == 2 and node.parts[1] == name and node.parts[0] in statics:
-            yield node.span
-        elif isinstance(node, Call) and node.callee.text in statics:
-            yield from (each.span for each in node.statics if each.name == name)
+    names = (node.parts for node in walk(item) if isinstance(node, Name) and len(node.parts) == 2)
+    return any(first in statics and last == name for first, last in names)
 
 
 def _declaration_around(document: Document, symbol: Symbol) -> Declaration | None:

@@ -9,7 +9,7 @@ from archlang.editor.symbols import Names, Occurrence
 from archlang.names import library
 from archlang.names.values import KINDS as KINDS_OF_STATICS
 from archlang.source import Span
-from archlang.syntax.words import RESERVED
+from archlang.syntax.tokens import RESERVED, pieces
 
 KINDS = (
     "keyword", "comment", "string", "number", "type", "function", "class", "interface", "event", "struct", "property",
@@ -17,10 +17,7 @@ KINDS = (
 )  # fmt: skip
 MODIFIERS = ("declaration", "defaultLibrary")
 
-_PIECE = re.compile(
-    r'(?P<comment>#[^\r\n]*)|(?P<string>"[^"\r\n]*")|(?P<number>(?<![\w.])\d[\d_]*(?:\.\d+)?(?:e[+-]?\d+)?)'
-    r"|(?P<word>[A-Za-z_]\w*)"
-)
+_WORD = re.compile(r"\w+")
 _KIND_OF_SYMBOL = {
     "block": "function",
     "model": "class",
@@ -36,6 +33,7 @@ _KIND_OF_SYMBOL = {
     "file": "namespace",
     "alias": "namespace",
 }
+_KINDS = {"COMMENT": "comment", "STRING": "string", "NUMBER": "number"}
 _KEYWORDS = frozenset((*CONTEXTUAL, *RESERVED))
 
 
@@ -55,12 +53,14 @@ def semantic_tokens(document: Document) -> tuple[Token, ...]:
     source, text = document.source, document.text
     named = {place.span.start: place for place in Names(document).occurrences}
     tokens = []
-    for piece in _PIECE.finditer(text):
-        place = named.get(piece.start())
-        if place is not None and place.span.end >= piece.end():
-            tokens.append(_of_name(place, Span(source, piece.start(), piece.end())))
-        elif (kind := _kind(piece, text)) is not None:
-            tokens.append(Token(Span(source, piece.start(), piece.end()), kind))
+    for piece in pieces(text):
+        words = _WORD.finditer(text, piece.start(), piece.end()) if piece.lastgroup == "WORD" else (piece,)
+        for word in words:
+            place, span = named.get(word.start()), Span(source, word.start(), word.end())
+            if place is not None and place.span.end >= span.end:
+                tokens.append(_of_name(place, span))
+            elif (kind := _KINDS.get(piece.lastgroup or "") or _kind_of_word(span)) is not None:
+                tokens.append(Token(span, kind))
     return tuple(tokens)
 
 
@@ -70,16 +70,11 @@ def _of_name(place: Occurrence, span: Span) -> Token:
     return Token(span, _KIND_OF_SYMBOL.get(symbol.kind, "variable"), symbol.span == place.span, is_of_library)
 
 
-def _kind(piece: re.Match[str], text: str) -> str | None:
-    if piece.lastgroup != "word":
-        return piece.lastgroup
-    word = piece[0]
-    before, after = (
-        text[max(piece.start() - 9, 0) : piece.start()].rstrip(" ")[-1:],
-        text[piece.end() : piece.end() + 1],
-    )
+def _kind_of_word(span: Span) -> str | None:
+    text, word = span.source.text, span.text
+    before, after = text[max(span.start - 9, 0) : span.start].rstrip(" ")[-1:], text[span.end : span.end + 1]
     if (word in TYPES and (after == "[" or before in (":", ">"))) or (word in KINDS_OF_STATICS and before == ":"):
         return "type"
     if word in _KEYWORDS:
         return "keyword"
-    return "enumMember" if before in ("=", ",", "[") else None
+    return "enumMember" if word.isidentifier() and before in ("=", ",", "[") else None

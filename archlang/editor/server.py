@@ -1,16 +1,20 @@
 """The language server: answers an editor over the Language Server Protocol. Needs the extra `lsp`."""
 
 import asyncio
+import logging
 import os
 import typing
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from lsprotocol import types as lsp
 from pygls import uris
+from pygls.exceptions import JsonRpcInvalidParams
 from pygls.lsp.server import LanguageServer
+from pygls.protocol import LanguageServerProtocol, lsp_method
 
 from archlang.diagnostics import Diagnostic, Edit, ErrorWithRemedy, ProgramError
 from archlang.editor import positions
@@ -22,7 +26,6 @@ from archlang.editor.graphs import graph_at
 from archlang.editor.hover import hints, hover
 from archlang.editor.navigation import definition, references, renamable, rename
 from archlang.editor.outline import Entry, folds, outline
-from archlang.editor.protocol import Protocol, Refused, Server, log_briefly
 from archlang.editor.semantic_tokens import KINDS, MODIFIERS, semantic_tokens
 from archlang.editor.signature_help import signature_help
 from archlang.editor.used_mistakes import shown_diagnostics
@@ -64,10 +67,29 @@ _COMPLETIONS = {
 Draw = Callable[[Graph], str]
 
 
+class Refused(JsonRpcInvalidParams):
+    """A request that cannot be fulfilled; the editor shows the reason."""
+
+
+class _Protocol(LanguageServerProtocol):
+    """Announces the columns of `positions`, which every editor knows; pygls announces those that the editor prefers."""
+
+    @lsp_method(lsp.INITIALIZE)
+    def lsp_initialize(self, params: lsp.InitializeParams) -> Generator[Any, Any, lsp.InitializeResult]:  # Any: pygls
+        if params.capabilities.general is not None:
+            params.capabilities.general.position_encodings = [lsp.PositionEncodingKind.Utf16]
+        return (yield from super().lsp_initialize(params))
+
+
+def _is_no_refusal(record: logging.LogRecord) -> bool:
+    return not (record.exc_info and isinstance(record.exc_info[1], Refused))  # the reason is in the answer
+
+
 def make_server(draw: Draw) -> LanguageServer:
     """Returns the server, which is not started. `draw` returns the picture of a graph as SVG."""
-    server = Server("archlang", f"v{package.VERSION}", protocol_cls=Protocol)
-    log_briefly()
+    server = LanguageServer("archlang", f"v{package.VERSION}", protocol_cls=_Protocol)
+    for name in ("pygls.protocol.json_rpc", "pygls.server"):
+        logging.getLogger(name).addFilter(_is_no_refusal)
     answers = _Answers(server, draw)
     for method, handler in (
         (lsp.INITIALIZED, answers.initialized),

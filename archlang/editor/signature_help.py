@@ -8,8 +8,8 @@ from archlang.editor.open_brackets import callee_before, is_own_bracket, open_br
 from archlang.editor.symbols import Item
 from archlang.syntax.comments import first_sentence
 from archlang.syntax.printer import unparse
+from archlang.syntax.tokens import pieces
 
-_PIECE = re.compile(r'"[^"\r\n]*"|#[^\r\n]*|[()\[\]{},]')
 _NAMED = re.compile(r"\s*([A-Za-z_]\w*)\s*=(?!=)")
 
 
@@ -95,7 +95,7 @@ def argument_number(item: Item, bracket: str, written: str, is_piped: bool = Fal
 def _arguments(written: str) -> list[str]:
     """Returns the arguments of an open bracket; the last is being written."""
     arguments, depth, start = [], 0, 0
-    for piece in _PIECE.finditer(written):
+    for piece in pieces(written):
         if piece[0] == "," and depth == 0:
             arguments.append(written[start : piece.start()])
             start = piece.end()

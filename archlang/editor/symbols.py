@@ -3,66 +3,21 @@
 import os
 import re
 from collections import ChainMap
-from collections.abc import Iterable, Mapping, MutableMapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from weakref import WeakKeyDictionary
 
 from archlang.editor.document import Document
-from archlang.editor.named_in_models import lets, losses
 from archlang.editor.recipe_choices import choices, chosen, recipes_of_rows, recipes_with
 from archlang.elaborate.static_arguments import parameter_kind
 from archlang.graph.operations import LOSSES
 from archlang.names import library
-from archlang.names.resolve import Declaration, ResolvedFile
+from archlang.names.resolve import Declaration, ResolvedFile, is_shipped
 from archlang.source import Source, Span
-from archlang.syntax.tree import (
-    Assign,
-    AtTest,
-    Call,
-    Choice,
-    Claim,
-    Column,
-    Columns,
-    Conditional,
-    ConditionalType,
-    Definition,
-    Experts,
-    Expression,
-    Extern,
-    Halting,
-    If,
-    InputParameter,
-    Let,
-    ListOf,
-    Loss,
-    MapName,
-    Missing,
-    Name,
-    Node,
-    Reads,
-    Recipe,
-    Record,
-    Repeat,
-    Row,
-    Scan,
-    Search,
-    Setting,
-    Signature,
-    Sought,
-    Stack,
-    Statement,
-    StaticArgument,
-    StaticParameter,
-    Table,
-    TypeName,
-    Unclear,
-    Update,
-    Use,
-    Variation,
-    Vary,
-)
+from archlang.syntax import tree
 from archlang.syntax.walk import children, walk
 
 
@@ -75,8 +30,8 @@ class Symbol:
     kind: str
     name: str
     span: Span
-    item: Definition | Extern | None = field(default=None, compare=False)
-    static: StaticParameter | None = field(default=None, compare=False)
+    item: tree.Definition | tree.Extern | None = field(default=None, compare=False)
+    static: tree.StaticParameter | None = field(default=None, compare=False)
 
     @property
     def key(self) -> tuple[str, int]:
@@ -118,7 +73,7 @@ class Names:
     def at(self, offset: int) -> Occurrence | None:
         """Returns the name at an offset, or that ends there; None if there is none."""
         items = [item for item in self.document.program.items if item.span.start <= offset <= item.span.end]
-        if any(isinstance(item, Recipe | Table) for item in items):  # these name the statics of each other
+        if any(isinstance(item, tree.Recipe | tree.Table) for item in items):  # these name the statics of each other
             occurrences: Sequence[Occurrence] = self.occurrences
         else:
             reader = _Reader(self.document)
@@ -127,7 +82,7 @@ class Names:
         places = [place for place in occurrences if place.span.start <= offset <= place.span.end]
         return max(places, key=lambda place: place.span.start, default=None)
 
-    def within(self, item: Definition | Extern) -> list[Occurrence]:
+    def within(self, item: tree.Definition | tree.Extern) -> list[Occurrence]:
         """Returns the places of a block, a model or an `extern` that name a symbol, in order."""
         reader = _Reader(self.document)
         reader.read([item])
@@ -143,9 +98,9 @@ class Names:
 _occurrences: WeakKeyDictionary[Document, tuple[Occurrence, ...]] = WeakKeyDictionary()
 
 Scope = MutableMapping[str, Symbol]
-Item = Definition | Extern
+Item = tree.Definition | tree.Extern
 Choices = Mapping[str, Item]
-# The training settings that name instances of the model, and one of its auxiliary losses.
+# The training settings that name instances of the model, and one of its losses.
 INSTANCES, LOSS = "sign_sgd", "halt"
 
 
@@ -163,24 +118,24 @@ class _Reader:
         self._tables: dict[str, Symbol] = {}
         self._aliases: dict[str, Symbol] = {}
 
-    def read(self, items: Iterable[Use | Item | Recipe | Table]) -> None:
+    def read(self, items: Iterable[tree.Use | Item | tree.Recipe | tree.Table]) -> None:
         """Collects the occurrences in some items of the document."""
         for item in self._document.program.items:
-            if isinstance(item, Recipe):
+            if isinstance(item, tree.Recipe):
                 self._recipes.setdefault(item.name, Symbol("recipe", item.name, item.name_span))
-            elif isinstance(item, Table):
+            elif isinstance(item, tree.Table):
                 self._tables.setdefault(item.name, Symbol("table", item.name, item.name_span))
-            elif isinstance(item, Use) and item.alias and item.alias_span:
+            elif isinstance(item, tree.Use) and item.alias and item.alias_span:
                 self._aliases.setdefault(item.alias, Symbol("alias", item.alias, item.alias_span))
         for item in items:
             match item:
-                case Use():
+                case tree.Use():
                     self._use(item)
-                case Definition() | Extern():
+                case tree.Definition() | tree.Extern():
                     self._item(item)
-                case Recipe():
+                case tree.Recipe():
                     self._recipe(item)
-                case Table():
+                case tree.Table():
                     self._table(item)
 
     # Scopes
@@ -188,7 +143,9 @@ class _Reader:
     def _add(self, span: Span, symbol: Symbol) -> None:
         self.occurrences.append(Occurrence(span, symbol))
 
-    def _define(self, kind: str, name: str, span: Span, scope: Scope, static: StaticParameter | None = None) -> None:
+    def _define(
+        self, kind: str, name: str, span: Span, scope: Scope, static: tree.StaticParameter | None = None
+    ) -> None:
         """Defines a name; both branches of an `if` may bind the same one."""
         own = scope.maps[0] if isinstance(scope, ChainMap) else scope
         symbol = own.get(name)
@@ -200,14 +157,14 @@ class _Reader:
         if name in scope:
             self._add(span, scope[name])
 
-    def _word(self, name: str | None, node: Node, scope: Scope) -> None:
+    def _word(self, name: str | None, node: tree.Node, scope: Scope) -> None:
         """Refers to a name that a node holds as text."""
         match = re.search(rf"\b{re.escape(name)}\b(?!\s*:)", node.span.text) if name else None
         if name and match:
             start = node.span.start + match.start()
             self._refer(name, Span(node.span.source, start, start + len(name)), scope)
 
-    def _name(self, name: Name, scope: Scope, kind: str | None = None) -> Declaration | None:
+    def _name(self, name: tree.Name, scope: Scope, kind: str | None = None) -> Declaration | None:
         """Refers to a name in an expression, of a static of a kind; returns the block that it names."""
         first = name.parts[0]
         if first in scope and self._may_refer(name, scope[first], kind):
@@ -220,7 +177,7 @@ class _Reader:
         self._add_item(name, declaration.item)
         return declaration
 
-    def _may_refer(self, name: Name, symbol: Symbol, kind: str | None) -> bool:
+    def _may_refer(self, name: tree.Name, symbol: Symbol, kind: str | None) -> bool:
         """Whether a name in the value of a static of a kind means a symbol in scope: another name of a symbol, a path
         or a file is the value itself."""
         if kind not in ("symbol", "path", "file"):
@@ -228,7 +185,7 @@ class _Reader:
         own_kind = parameter_kind(symbol.static, self._resolved) if symbol.static is not None else ""
         return own_kind in (kind, None) and kind != "path" and (kind == "symbol" or len(name.parts) == 1)
 
-    def _attribute(self, name: Name, owner: Symbol) -> None:
+    def _attribute(self, name: tree.Name, owner: Symbol) -> None:
         """Refers to the static, or the size, of the block whose instance a name begins with, as in `table.vocab`."""
         block = self._blocks.get(owner)
         if block is not None and len(name.parts) == 2:
@@ -236,18 +193,18 @@ class _Reader:
             _Reader(self._document)._signature(block.signature, scope)
             self._refer(name.parts[1], _tail(name), scope)
 
-    def _add_item(self, name: Name, item: Item) -> None:
+    def _add_item(self, name: tree.Name, item: Item) -> None:
         """Refers to an item, and to the alias of its file if the name begins with one."""
         self._alias(name)
         self._add(_tail(name), _symbol(item))
 
-    def _alias(self, name: Name) -> None:
+    def _alias(self, name: tree.Name) -> None:
         if len(name.parts) > 1:
             self._refer(name.parts[0], _head(name.span, name.parts[0]), self._aliases)
 
     # Items
 
-    def _use(self, use: Use) -> None:
+    def _use(self, use: tree.Use) -> None:
         if use.is_file:
             path = os.path.normpath(os.path.join(os.path.dirname(self._document.path), use.path))
         else:
@@ -262,7 +219,7 @@ class _Reader:
         scope: Scope = ChainMap()
         self._losses = ChainMap()
         self._signature(item.signature, scope)
-        if isinstance(item, Definition):
+        if isinstance(item, tree.Definition):
             self._statements(item.body.statements, scope)
             return
         for size in item.sizes:
@@ -271,34 +228,34 @@ class _Reader:
             if part is not item.signature:
                 self._clause(part, scope)
 
-    def _clause(self, part: Node, scope: Scope) -> None:
+    def _clause(self, part: tree.Node, scope: Scope) -> None:
         match part:
-            case Reads(input=name, manner=manner):
+            case tree.Reads(input=name, manner=manner):
                 self._word(name, part, scope)
                 for node in walk(manner):
-                    if isinstance(node, Conditional):
+                    if isinstance(node, tree.Conditional):
                         self._expression(node.test, scope)
-            case StaticArgument(value=value):
+            case tree.StaticArgument(value=value):
                 self._expression(value, scope)
-            case MapName(input=name):
+            case tree.MapName(input=name):
                 self._word_last(name, part, scope)
-            case Record(input=name, test=test):
+            case tree.Record(input=name, test=test):
                 self._word_last(name, part, scope)
                 if test is not None:
                     self._expression(test, scope)
-            case Name() | Call():
+            case tree.Name() | tree.Call():
                 self._expression(part, scope)
             case _:
                 for child in children(part):
                     self._clause(child, scope)
 
-    def _word_last(self, name: str | None, node: Node, scope: Scope) -> None:
+    def _word_last(self, name: str | None, node: tree.Node, scope: Scope) -> None:
         """Refers to a name after the first word of a node, as in `query(q)`."""
         if name and (match := re.search(rf"[(=]\s*({re.escape(name)})\b", node.span.text)):
             start = node.span.start + match.start(1)
             self._refer(name, Span(node.span.source, start, start + len(name)), scope)
 
-    def _signature(self, signature: Signature, scope: Scope) -> None:
+    def _signature(self, signature: tree.Signature, scope: Scope) -> None:
         for static in signature.statics:
             self._define("static", static.name, _head(static.span, static.name), scope, static)
             if static.default is not None:
@@ -310,26 +267,26 @@ class _Reader:
             self._default(parameter, scope)
         if signature.result is not None:
             for node in walk(signature.result):
-                if isinstance(node, TypeName):
+                if isinstance(node, tree.TypeName):
                     self._sizes(node, scope)
-                elif isinstance(node, ConditionalType):
+                elif isinstance(node, tree.ConditionalType):
                     self._expression(node.test, scope)
         for condition in signature.where:
             self._expression(condition, scope)
 
-    def _sizes(self, kind: TypeName, scope: Scope) -> None:
+    def _sizes(self, kind: tree.TypeName, scope: Scope) -> None:
         """The sizes of a type; the first mention of a size defines it."""
         for dimension in kind.dimensions:
-            callees = [node.callee for node in walk(dimension) if isinstance(node, Call)]
+            callees = [node.callee for node in walk(dimension) if isinstance(node, tree.Call)]
             for node in walk(dimension):
-                if not isinstance(node, Name) or any(node is callee for callee in callees):
+                if not isinstance(node, tree.Name) or any(node is callee for callee in callees):
                     continue  # `sum` in `data[sum(d)]`
                 if node.parts[0] in scope:
                     self._name(node, scope)
                 else:
                     self._define("size", node.text, node.span, scope)
 
-    def _default(self, parameter: InputParameter, scope: Scope) -> None:
+    def _default(self, parameter: tree.InputParameter, scope: Scope) -> None:
         if parameter.default:
             start = parameter.span.end - len(parameter.default)
             if parameter.span.source.text[start : parameter.span.end] == parameter.default:
@@ -337,19 +294,19 @@ class _Reader:
 
     # Expressions and statements
 
-    def _expression(self, node: Node, scope: Scope, kind: str | None = None) -> None:
+    def _expression(self, node: tree.Node, scope: Scope, kind: str | None = None) -> None:
         """Refers to the names of an expression; `kind` is that of the static that it sets, None for other values."""
         match node:
-            case Name():
+            case tree.Name():
                 self._name(node, scope, kind)
-            case Conditional(then=then, test=test, otherwise=otherwise):
+            case tree.Conditional(then=then, test=test, otherwise=otherwise):
                 self._expression(then, scope, kind)
                 self._expression(test, scope)
                 self._expression(otherwise, scope, kind)
-            case ListOf(items=items):
+            case tree.ListOf(items=items):
                 for item in items:
                     self._expression(item, scope, kind)
-            case Call(callee=callee, statics=statics, arguments=arguments):
+            case tree.Call(callee=callee, statics=statics, arguments=arguments):
                 self._statics(self._name(callee, scope), statics, scope)
                 for argument in arguments or ():
                     self._expression(argument, scope)
@@ -357,7 +314,7 @@ class _Reader:
                 for child in children(node):
                     self._expression(child, scope)
 
-    def _statics(self, block: Declaration | None, statics: Iterable[StaticArgument], scope: Scope) -> None:
+    def _statics(self, block: Declaration | None, statics: Iterable[tree.StaticArgument], scope: Scope) -> None:
         parameters = block.item.signature.statics if block is not None else ()
         for place, argument in enumerate(statics):
             static = next((each for each in parameters if each.name == argument.name), None)
@@ -368,89 +325,89 @@ class _Reader:
             kind = parameter_kind(static, block.file) if static is not None and block is not None else None
             self._expression(argument.value, scope, kind)
 
-    def _statements(self, statements: Sequence[Statement], scope: Scope) -> None:
+    def _statements(self, statements: Sequence[tree.Statement], scope: Scope) -> None:
         for statement in statements:
             self._statement(statement, scope)
 
-    def _statement(self, statement: Statement, scope: Scope) -> None:
+    def _statement(self, statement: tree.Statement, scope: Scope) -> None:
         assert isinstance(scope, ChainMap)
         match statement:
-            case If(test=test, then=then, otherwise=otherwise):
+            case tree.If(test=test, then=then, otherwise=otherwise):
                 self._expression(test, scope)
                 self._statements(then.statements, scope)
                 if otherwise is not None:
                     self._statements(otherwise.statements, scope)
                 return
-            case Repeat() | Stack() | Halting() | Scan() | Experts():
+            case tree.Repeat() | tree.Stack() | tree.Halting() | tree.Scan() | tree.Experts():
                 inner = scope.new_child()
                 self._loop_head(statement, scope, inner)
                 self._statements(statement.body.statements, inner)
                 if statement.target is not None and statement.target_span is not None:
                     self._define("value", statement.target, statement.target_span, scope)
                 return
-            case Unclear(body=body):
+            case tree.Unclear(body=body):
                 self._statements(body.statements, scope.new_child())
                 return
-            case Missing():
+            case tree.Missing():
                 return
-        if isinstance(statement, Let):
+        if isinstance(statement, tree.Let):
             self._let(statement, scope)
             return
         self._expression(statement.value, scope)
-        if isinstance(statement, Update):
+        if isinstance(statement, tree.Update):
             self._refer(statement.name, statement.name_span, scope)
-        elif isinstance(statement, Assign):
+        elif isinstance(statement, tree.Assign):
             self._define("value", statement.name, statement.name_span, scope)
-        elif isinstance(statement, Loss):
+        elif isinstance(statement, tree.Loss):
             self._define("loss", statement.name, statement.name_span, self._losses)
 
-    def _let(self, let: Let, scope: Scope) -> None:
-        callee = let.value.callee if isinstance(let.value, Call) else let.value
-        is_block = isinstance(callee, Name) and callee.parts[0] not in scope  # it may be `Missing`
+    def _let(self, let: tree.Let, scope: Scope) -> None:
+        callee = let.value.callee if isinstance(let.value, tree.Call) else let.value
+        is_block = isinstance(callee, tree.Name) and callee.parts[0] not in scope  # it may be `Missing`
         block = self._resolved.find(callee.text) if is_block else None
         self._expression(let.value, scope)
         self._define("instance", let.name, let.name_span, scope)
         if block is not None:
             self._blocks[scope[let.name]] = block.item
 
-    def _loop_head(self, loop: Repeat | Stack | Halting | Scan | Experts, scope: Scope, inner: Scope) -> None:
+    def _loop_head(self, loop: tree.Loop, scope: Scope, inner: Scope) -> None:
         for child in children(loop):
             if child is not loop.body:
                 self._expression(child, scope)
-        if isinstance(loop, Halting):
+        if isinstance(loop, tree.Halting):
             self._refer(loop.state, loop.state_span, scope)
             if loop.mixture and loop.mixture_span:
                 self._define("value", loop.mixture, loop.mixture_span, inner)
-        if isinstance(loop, Scan | Experts):
+        if isinstance(loop, tree.Scan | tree.Experts):
             self._define("value", loop.variable, loop.variable_span, inner)
-        if isinstance(loop, Scan) and loop.before and loop.before_span:
+        if isinstance(loop, tree.Scan) and loop.before and loop.before_span:
             self._define("value", loop.before, loop.before_span, inner)
 
     # Recipes and tables
 
-    def _recipe(self, recipe: Recipe) -> None:
+    def _recipe(self, recipe: tree.Recipe) -> None:
         self._add(recipe.name_span, self._recipes[recipe.name])
         if recipe.base and recipe.base_span:
             self._refer(recipe.base, recipe.base_span, self._recipes)
         items = self._choices(self._resolved, recipe.name)
         for part in recipe.parts:
             match part:
-                case Choice():
+                case tree.Choice():
                     self._choice(part, items)
-                case AtTest(settings=settings) | Claim(at=settings):
+                case tree.AtTest(settings=settings) | tree.Claim(at=settings):
                     self._settings_of(recipe, part, settings)
-                case Vary(variations=variations):
+                case tree.Vary(variations=variations):
                     self._settings_of(recipe, part, variations)
-                case Search(sought=sought):
+                case tree.Search(sought=sought):
                     self._settings_of(recipe, part, sought)
 
-    def _choice(self, choice: Choice, items: Choices) -> None:
+    def _choice(self, choice: tree.Choice, items: Choices) -> None:
         value = choice.value
-        name = value.callee if isinstance(value, Call) else value
+        name = value.callee if isinstance(value, tree.Call) else value
         item = chosen(self._resolved, choice.word, name.text)
         if item is not None:
             self._add_item(name, item)
-        if isinstance(value, Call):
+        if isinstance(value, tree.Call):
             item = item or items.get(choice.word)
             self._statics(Declaration(item, self._resolved) if item is not None else None, value.statics, ChainMap())
             for static in value.statics:
@@ -460,31 +417,35 @@ class _Reader:
                     start = static.span.start + len(LOSSES)
                     self._loss(loss, Span(static.span.source, start, start + len(loss)), (items,))
 
-    def _settings_of(self, recipe: Recipe, line: Node, settings: Iterable[Setting | Variation | Sought]) -> None:
+    def _settings_of(
+        self, recipe: tree.Recipe, line: tree.Node, settings: Iterable[tree.Setting | tree.Variation | tree.Sought]
+    ) -> None:
         """Refers to the statics that a line of a recipe sets, for each recipe that has the line."""
         for setting in settings:
             names = recipes_with(self._resolved, recipe, line, setting.path)
             self._settings([setting], [self._choices(self._resolved, name) for name in names])
 
-    def _settings(self, settings: Iterable[Setting | Variation | Sought], items: Sequence[Choices]) -> None:
+    def _settings(
+        self, settings: Iterable[tree.Setting | tree.Variation | tree.Sought], items: Sequence[Choices]
+    ) -> None:
         """Refers to the statics that settings name of what one or more recipes choose."""
         for setting in settings:
             statics = self._path(setting.path, items)
-            value: Expression = setting.value if isinstance(setting, Setting) else setting.values
+            value: tree.Expression = setting.value if isinstance(setting, tree.Setting) else setting.values
             self._expression(value, ChainMap(), statics[0].kind if statics else None)
             self._named_in_models(setting.path.parts[-1], value, items)
 
-    def _named_in_models(self, setting: str, value: Expression, items: Sequence[Choices]) -> None:
-        """Refers to the instances or to the auxiliary loss of models that a training setting names."""
+    def _named_in_models(self, setting: str, value: tree.Expression, items: Sequence[Choices]) -> None:
+        """Refers to the instances or to the loss of models that a training setting names."""
         for node in walk(value) if setting in (INSTANCES, LOSS) else ():
-            if isinstance(node, Name) and setting == LOSS:
+            if isinstance(node, tree.Name) and setting == LOSS:
                 self._loss(node.text, node.span, items)
-            elif isinstance(node, Name):
+            elif isinstance(node, tree.Name):
                 for let in lets(node.text, self._models(items)):
                     self._add(node.span, Symbol("instance", let.name, let.name_span))
 
     def _loss(self, name: str, span: Span, items: Sequence[Choices]) -> None:
-        """Refers to the auxiliary losses of a name of models."""
+        """Refers to the losses of a name of models."""
         for loss in losses(name, self._models(items)):
             self._add(span, Symbol("loss", name, loss.name_span))
 
@@ -493,7 +454,7 @@ class _Reader:
         named = [*self._resolved.own.values(), *self._resolved.used.values()]
         return [each for each in named if any(each.item is model for model in models)]
 
-    def _path(self, path: Name, items: Sequence[Choices]) -> list[StaticParameter]:
+    def _path(self, path: tree.Name, items: Sequence[Choices]) -> list[tree.StaticParameter]:
         """Refers to each static that a path names, and returns them."""
         if path.text.startswith(f"train.{LOSSES}"):
             self._loss(path.parts[-1], _tail(path), items)
@@ -506,20 +467,22 @@ class _Reader:
             self._add(_tail(path), _static_symbol(static))
         return statics
 
-    def _table(self, table: Table) -> None:
+    def _table(self, table: tree.Table) -> None:
         self._add(table.name_span, self._tables[table.name])
         items = self._choices_of_rows(self._resolved, table)
         for part in table.parts:
             match part:
-                case Row(recipe=str(recipe), recipe_span=Span() as span, at=at, best_of=paths):
+                case tree.Row(recipe=str(recipe), recipe_span=Span() as span, at=at, best_of=paths):
                     self._refer(recipe, span, self._recipes)
                     self._places(at, paths, (self._choices(self._resolved, recipe),))
-                case Column(average=True, metric=metric, at=at):
+                case tree.Column(average=True, metric=metric, at=at):
                     self._average(metric, at)
-                case Column(at=at, best_of=paths) | Columns(at=at, best_of=paths):
+                case tree.Column(at=at, best_of=paths) | tree.Columns(at=at, best_of=paths):
                     self._places(at, paths, items)
 
-    def _places(self, at: Iterable[Setting | Variation], best_of: Iterable[Name], items: Sequence[Choices]) -> None:
+    def _places(
+        self, at: Iterable[tree.Setting | tree.Variation], best_of: Iterable[tree.Name], items: Sequence[Choices]
+    ) -> None:
         self._settings(at, items)
         for path in best_of:
             self._path(path, items)
@@ -530,10 +493,10 @@ class _Reader:
             self._chosen[key] = choices(file, recipe)
         return self._chosen[key]
 
-    def _choices_of_rows(self, file: ResolvedFile, table: Table) -> list[Choices]:
+    def _choices_of_rows(self, file: ResolvedFile, table: tree.Table) -> list[Choices]:
         return [self._choices(file, recipe) for recipe in recipes_of_rows(table)]
 
-    def _average(self, name: Name, at: Iterable[Setting]) -> None:
+    def _average(self, name: tree.Name, at: Iterable[tree.Setting]) -> None:
         """Refers to a table that is averaged, of this file or of one that it uses, and to the statics of its rows."""
         averaged = self._resolved.find_table(name.text)
         if averaged is not None:
@@ -547,7 +510,7 @@ def _symbol(item: Item) -> Symbol:
     return Symbol(item.word, item.name, item.name_span, item)
 
 
-def _static_symbol(static: StaticParameter) -> Symbol:
+def _static_symbol(static: tree.StaticParameter) -> Symbol:
     return Symbol("static", static.name, _head(static.span, static.name), static=static)
 
 
@@ -555,5 +518,34 @@ def _head(span: Span, name: str) -> Span:
     return Span(span.source, span.start, span.start + len(name))
 
 
-def _tail(name: Name) -> Span:
+def _tail(name: tree.Name) -> Span:
     return Span(name.span.source, name.span.end - len(name.parts[-1]), name.span.end)
+
+
+def lets(name: str, models: Iterable[Declaration]) -> Iterator[tree.Let]:
+    """Yields the `let` of each instance of a name in some models and the blocks that they use, without shipped ones."""
+    for declaration in _definitions(models):
+        if not is_shipped(declaration.file):
+            yield from (node for node in walk(declaration.item) if isinstance(node, tree.Let) and node.name == name)
+
+
+def losses(name: str, models: Iterable[Declaration]) -> Iterator[tree.Loss]:
+    """Yields the first auxiliary loss of a name in each of some models and the blocks that they use."""
+    for declaration in _definitions(models):
+        named = (node for node in walk(declaration.item) if isinstance(node, tree.Loss) and node.name == name)
+        yield from islice(named, 1)
+
+
+def _definitions(models: Iterable[Declaration]) -> Iterator[Declaration]:
+    """Yields some models and the blocks that they use, each once."""
+    declarations = [*models]
+    seen = {id(each.item) for each in declarations}
+    for declaration in declarations:
+        if not isinstance(declaration.item, tree.Definition):
+            continue
+        yield declaration
+        for node in walk(declaration.item):
+            used = declaration.file.find(node.text) if isinstance(node, tree.Name) else None
+            if used is not None and id(used.item) not in seen:
+                seen.add(id(used.item))
+                declarations.append(used)

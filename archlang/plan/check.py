@@ -230,7 +230,7 @@ def _checks(
             yield item, partial(_check_optimizer, item, resolved, report)
         elif isinstance(item, Extern) and item.word == "settings":
             yield item, partial(_refuse_training_settings, item, report)
-    model_graphs = bodies.model_graphs
+    model_graphs = ModelGraphs()
     planners: dict[int, Planner] = {}
     for recipe in [item for item in items if isinstance(item, Recipe)]:
         if bodies.is_sound(recipe, resolved):

@@ -1,9 +1,8 @@
 """The items of a file that have been checked, so that after a change only others are checked again."""
 
 import re
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 
 from archlang.diagnostics import Diagnostic, Report
 from archlang.diagnostics.effort import Memo
@@ -11,10 +10,9 @@ from archlang.elaborate.elaborator import elaborate
 from archlang.names.resolve import Declaration, ResolvedFile
 from archlang.names.unused import unused_names
 from archlang.names.values import Bound
-from archlang.plan.model_graphs import ModelGraphs
 from archlang.plan.statics import model_sizes
 from archlang.source import Span
-from archlang.syntax.tree import Conditional, Definition, Extern, If, Item, Recipe, Row, Table, Use
+from archlang.syntax.tree import Conditional, Definition, If, Item, Recipe, Row, Table, Use
 from archlang.syntax.walk import walk
 from archlang.types import Type
 
@@ -50,14 +48,8 @@ class CheckedBodies:
     _bodies: Memo[_Types] = field(default_factory=lambda: Memo(_MOST_BODIES))
     _words: Memo[frozenset[str]] = field(default_factory=lambda: Memo(_MOST_BODIES))
     _files: Memo[_Texts] = field(default_factory=lambda: Memo(20))
-    _definitions: Memo[Hashable] = field(default_factory=lambda: Memo(500))
     _contexts: dict[tuple[str, ...], int] = field(default_factory=dict)
     _sound: frozenset[_Key] = frozenset()
-
-    @cached_property
-    def model_graphs(self) -> ModelGraphs:
-        """The graphs of the models of the last texts."""
-        return ModelGraphs(self._trees)
 
     def check(self, declaration: Declaration, report: Report) -> _Types:
         """Reports the mistakes in the body of a block or model. Returns the types of its values, by their places from
@@ -116,17 +108,6 @@ class CheckedBodies:
                 report(diagnostic)
         return types
 
-    def _trees(self, model: Declaration) -> Hashable:
-        """Returns the trees of a model or block, and of the blocks of its file that it may use, and the number of what
-        `use` lines bring in."""
-
-        def trees() -> Hashable:
-            file, texts = model.file, self._of(model.file)
-            names = self._reached(model.item.span.text, texts.blocks, {model.item.name})
-            return tuple(_Tree(file.own[name].item) for name in (model.item.name, *names)), texts.context
-
-        return self._definitions.get(model, trees)
-
     def _reached_texts(self, text: str, texts: Mapping[str, str], skipped: set[str]) -> tuple[str, ...]:
         return tuple(texts[name] for name in self._reached(text, texts, skipped))
 
@@ -154,19 +135,6 @@ class CheckedBodies:
 
     def _words_of(self, text: str) -> frozenset[str]:
         return self._words.get(text, lambda: frozenset(_WORD.findall(text)))
-
-
-@dataclass(frozen=True, eq=False)
-class _Tree:
-    """A tree, which equals no other one, also if that has the same text."""
-
-    item: Definition | Extern
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Tree) and self.item is other.item
-
-    def __hash__(self) -> int:
-        return id(self.item)
 
 
 def _unknown_names(declaration: Declaration, ambient: Mapping[str, Bound], reported: set[Span]) -> Iterator[Diagnostic]:

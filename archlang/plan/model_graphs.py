@@ -1,6 +1,6 @@
 """The graphs of the models of a file, shared by all points of recipes with equal statics and sizes of their model."""
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 
 from archlang.diagnostics import Diagnostic, ProgramError, Report
@@ -31,18 +31,10 @@ _Texts = frozenset[tuple[str, type, str, Hashable]]
 _MOST_GRAPHS = 500
 
 
-def _itself(model: Declaration) -> Hashable:
-    return model
-
-
 @dataclass
 class ModelGraphs:
-    """Elaborates models, those without mistakes once for equal statics and sizes.
+    """Elaborates models, those without mistakes once for equal statics and sizes."""
 
-    `definition` returns what the graphs of a model depend on, besides statics and sizes. Two texts of a file may share
-    graphs if it holds the trees of a model and of its blocks: the graphs have the places of these trees."""
-
-    definition: Callable[[Declaration], Hashable] = _itself
     _elaborated: Memo[_Elaborated] = field(default_factory=lambda: Memo(_MOST_GRAPHS), init=False, repr=False)
     _leaks: Memo[tuple[Leak | None, Graph]] = field(default_factory=lambda: Memo(_MOST_GRAPHS), init=False, repr=False)
     _weights: Memo[tuple[bool, Graph]] = field(default_factory=lambda: Memo(_MOST_GRAPHS), init=False, repr=False)
@@ -66,7 +58,7 @@ class ModelGraphs:
             report(diagnostic)
 
         return self._elaborated.get(
-            (self.definition(model), self._texts(bounds), may_be_unknown),
+            (model, self._texts(bounds), may_be_unknown),
             lambda: elaborate(model, statics, sizes, span, note, may_be_unknown=may_be_unknown),
             # A diagnostic may name the place of the recipe.
             lambda: not diagnostics and all(_is_its_text(bound.value) for bound in bounds.values()),
@@ -90,12 +82,8 @@ class ModelGraphs:
         if not isinstance(value, BlockValue):
             return None
         declaration = value.declaration
-        definition = _library_definition if is_shipped(declaration.file) else self.definition
-        return definition(declaration), self._texts(value.settled)
-
-
-def _library_definition(declaration: Declaration) -> Hashable:
-    return declaration.file.program.source.path, declaration.name
+        of_library = (declaration.file.program.source.path, declaration.name)
+        return of_library if is_shipped(declaration.file) else declaration, self._texts(value.settled)
 
 
 def _is_its_text(value: Value) -> bool:

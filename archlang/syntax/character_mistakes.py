@@ -1,7 +1,6 @@
 """Diagnostics of characters that no word or sign of the language has."""
 
 import re
-from collections.abc import Mapping
 
 from archlang.diagnostics import Diagnostic, Edit
 from archlang.source import Span
@@ -9,52 +8,31 @@ from archlang.syntax.mistakes import quoted
 
 NO_POWER = "write a product, as `h * h`; `exp(p * log(h))` is the power p of a positive `h`"
 _LONGEST = 40
-_INSTEAD: Mapping[str, str] = {
-    ";": "delete it: statements need no separator",
-    "'": 'write strings in double quotes: `"…"`',
-    "`": 'write strings in double quotes: `"…"`',
-    "“": 'write straight quotes: `"…"`',
-    "”": 'write straight quotes: `"…"`',
-    "„": 'write straight quotes: `"…"`',
-    "‘": 'write straight quotes: `"…"`',
-    "’": 'write straight quotes: `"…"`',
-    "−": "write `-`",
-    "–": "write `-`",
-    "—": "write `-`",
-    "→": "write `->`",
-    "←": "write `<-`",
-    "×": "write `*`",
-    "·": "write `*`",
-    "÷": "write `/`",
-    "≤": "write `<=`",
-    "≥": "write `>=`",
-    "≠": "write `!=`",
-    "…": "write `..` in a range, and `...` after the type of a variadic input",
-    "@": "write `linear[d](h)` for a product with weights; `scores` and `weigh` multiply sequences",
-    "&": "write `and`",
-    "|": "write `or`, or `|>` for a pipe",
-    "!": "write `not`, or `!=` for a comparison",
-    "^": NO_POWER,
-    ".": "write `0.5` with a digit before the point, and a dotted name without spaces",
-    "\\": "delete it: a statement can span several lines",
-    "?": "write `a when condition else b` for a choice",
-}
-
-
-# What replaces a character wherever it stands; an empty text deletes it.
-_REPLACEMENTS: Mapping[str, str] = {
-    **dict.fromkeys(";\\", ""),
-    **dict.fromkeys("'`“”„‘’", '"'),
-    **dict.fromkeys("−–—", "-"),
-    **dict.fromkeys("×·", "*"),
-    "→": "->",
-    "←": "<-",
-    "÷": "/",
-    "≤": "<=",
-    "≥": ">=",
-    "≠": "!=",
-    "\u00a0": " ",
-}
+# Characters, what to do about them, and what replaces them wherever they stand; an empty text deletes them.
+_SIGNS: tuple[tuple[str, str, str | None], ...] = (
+    (";", "delete it: statements need no separator", ""),
+    ("'`", 'write strings in double quotes: `"…"`', '"'),
+    ("“”„‘’", 'write straight quotes: `"…"`', '"'),
+    ("−–—", "write `-`", "-"),
+    ("→", "write `->`", "->"),
+    ("←", "write `<-`", "<-"),
+    ("×·", "write `*`", "*"),
+    ("÷", "write `/`", "/"),
+    ("≤", "write `<=`", "<="),
+    ("≥", "write `>=`", ">="),
+    ("≠", "write `!=`", "!="),
+    ("…", "write `..` in a range, and `...` after the type of a variadic input", None),
+    ("@", "write `linear[d](h)` for a product with weights; `scores` and `weigh` multiply sequences", None),
+    ("&", "write `and`", None),
+    ("|", "write `or`, or `|>` for a pipe", None),
+    ("!", "write `not`, or `!=` for a comparison", None),
+    ("^", NO_POWER, None),
+    (".", "write `0.5` with a digit before the point, and a dotted name without spaces", None),
+    ("\\", "delete it: a statement can span several lines", ""),
+    ("?", "write `a when condition else b` for a choice", None),
+    ("\u00a0", "delete it, or move it into a string or a comment", " "),
+)
+_OF_SIGN = {sign: (remedy, replacement) for signs, remedy, replacement in _SIGNS for sign in signs}
 # Letters of other alphabets that look like Latin ones, and letters and digits of full width.
 _LATIN = {
     **str.maketrans("аеорсухіјѕԁһАВЕКМНОРСТХІЈЅ", "aeopcyxijsdhABEKMHOPCTXIJS"),
@@ -87,8 +65,8 @@ def unknown_character(span: Span) -> Diagnostic:
     elif text == "." and (number := _number_at(span)) is not None:
         edit, is_safe = number, number.span.text[0] == "."
         remedy = f"write `{number.text}`" + ("" if is_safe else ", or delete the point")
-    elif text[0] in _INSTEAD:
-        remedy = _INSTEAD[text[0]]
+    elif text[0] in _OF_SIGN:
+        remedy = _OF_SIGN[text[0]][0]
     elif (latin := text.translate(_LATIN)).isascii() and latin.isidentifier():
         alike = next(character for character in text if not character.isascii())
         remedy, edit = f"write `{latin}`: `{alike}` is a letter of another alphabet", Edit(span, latin)
@@ -103,7 +81,7 @@ def unknown_character(span: Span) -> Diagnostic:
         is_safe = string is not None
     diagnostic = Diagnostic("E0102", message, span, "unknown character", remedy=remedy)
     if edit is None:
-        replacement = _REPLACEMENTS.get(text, None if text.isprintable() else "")
+        _, replacement = _OF_SIGN.get(text, ("", None if text.isprintable() else ""))
         edit = None if replacement is None else Edit(span, replacement)
     return diagnostic if edit is None else diagnostic.with_edits(edit, is_safe=is_safe)
 

@@ -1,9 +1,15 @@
 """Assigns each comment of a file to a statement, an item or a closing brace."""
 
+from __future__ import annotations
+
 import re
 from bisect import bisect_left
 from collections.abc import Sequence
 from itertools import takewhile
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from lark import Token
 
 _SENTENCE = re.compile(r".*?[.?!](?= [A-Z`]|$)")
 _LONE_RETURN = re.compile(r"\r(?!\n)")
@@ -14,16 +20,11 @@ _BLANK = _SPACE + "\n"
 class Comments:
     """The comments of one text, in order. Each comment is taken once, by the node that it belongs to."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, comments: Sequence[Token]) -> None:
         self._text = _LONE_RETURN.sub("\n", text)  # also a line end
-        self._starts: list[int] = []
-        self._lines: list[str] = []
-        self._taken: list[bool] = []
-
-    def add(self, start: int, line: str) -> None:
-        self._starts.append(start)
-        self._lines.append(line)
-        self._taken.append(False)
+        self._starts = [comment.start_pos or 0 for comment in comments]
+        self._lines = [str(comment) for comment in comments]
+        self._taken = [False] * len(comments)
 
     def above(self, start: int) -> tuple[tuple[str, ...], bool]:
         """Takes the comment lines directly above `start`, with `""` for the empty lines between, and returns whether an

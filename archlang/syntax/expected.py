@@ -7,32 +7,22 @@ ITEM = "an item (`use`, `block`, `model`, `extern`, `recipe` or `table`)"
 
 # Groups of terminals with a phrase for the group. Where the grammar accepts every terminal of the first set, the phrase
 # replaces all terminals of both sets.
-_GROUPS: tuple[tuple[str, frozenset[str], frozenset[str]], ...] = (
-    (
-        "a value",
-        frozenset(("NUMBER", "STRING", "NAME")),
-        frozenset(("NUMBER", "STRING", "NAME", "DOTTED", "TRUE", "FALSE", "NOT", "MINUS", "LSQB", "LPAR"))
-        | {"SCAN", "EXPERTS", "REPEAT", "STACK"},
-    ),
-    (
-        "a statement",
-        frozenset(("LET", "RETURN")),
-        frozenset(("LET", "LOSS", "RETURN", "EMIT", "IF", "REPEAT", "STACK", "SCAN", "NAME")),
-    ),
-    (ITEM, frozenset(("USE", "EXTERN")), frozenset(("USE", "BLOCK", "MODEL", "EXTERN", "RECIPE", "TABLE", "$END"))),
-    (
-        "a part of a recipe (`task`, `model`, `train`, `test`, `vary`, `search` or `claim`)",
-        frozenset(("VARY", "CLAIM")),
-        frozenset(("TASK", "MODEL", "TRAIN", "TEST", "VARY", "SEARCH", "CLAIM")),
-    ),
-    (
-        "a part of a table (`row`, `column` or `columns`)",
-        frozenset(("ROW", "COLUMN")),
-        frozenset(("ROW", "COLUMN", "COLUMNS")),
-    ),
-    ("a name", frozenset(("NAME",)), frozenset(("NAME", "DOTTED"))),
-    ("a number", frozenset(("NUMBER",)), frozenset()),
-    ("a string", frozenset(("STRING",)), frozenset()),
+_GROUPS = tuple(
+    (phrase, frozenset(signs.split()), frozenset(group.split()))
+    for phrase, signs, group in (
+        ("a value", "NUMBER STRING NAME", "DOTTED TRUE FALSE NOT MINUS LSQB LPAR SCAN EXPERTS REPEAT STACK"),
+        ("a statement", "LET RETURN", "LOSS EMIT IF REPEAT STACK SCAN NAME"),
+        (ITEM, "USE EXTERN", "BLOCK MODEL RECIPE TABLE $END"),
+        (
+            "a part of a recipe (`task`, `model`, `train`, `test`, `vary`, `search` or `claim`)",
+            "VARY CLAIM",
+            "TASK MODEL TRAIN TEST SEARCH",
+        ),
+        ("a part of a table (`row`, `column` or `columns`)", "ROW COLUMN", "COLUMNS"),
+        ("a name", "NAME", "DOTTED"),
+        ("a number", "NUMBER", ""),
+        ("a string", "STRING", ""),
+    )
 )
 # What a name is after a terminal.
 _NAMED = {

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from archlang.diagnostics import Diagnostic
 from archlang.diagnostics.edits import insertion
-from archlang.diagnostics.names import did_you_mean, is_typing_error, meant_names, misspelt
+from archlang.diagnostics.names import did_you_mean, meant_names, misspelt
 from archlang.source import Span
 from archlang.syntax import mistakes
 from archlang.syntax.character_mistakes import unknown_character
@@ -16,7 +16,8 @@ from archlang.syntax.grammar import spellings
 from archlang.syntax.mistakes import quoted
 from archlang.syntax.place import Place
 from archlang.syntax.stack import terminal
-from archlang.syntax.words import BINDERS, CLOSERS, OPENERS, PART_WORDS, RECIPE_WORDS, RESERVED, STATEMENT_WORDS
+from archlang.syntax.tokens import BINDERS, CLOSERS, OPENERS, PART_WORDS, RECIPE_WORDS, RESERVED, STATEMENT_WORDS
+from archlang.syntax.units import closers
 
 if TYPE_CHECKING:
     from lark import Token
@@ -30,6 +31,7 @@ _AFTER_PIPE = frozenset((*"+-*/%", "==", "!=", "<", "<=", ">", ">=", "and", "or"
 _NO_BLOCKS = (
     *RESERVED, "scan", "experts", "after", "carry", "growing", "halting", "as", "by", "drawn", "truncated", "lambda",
 )  # fmt: skip
+_BEFORE_CALLS = ("=", "<-", "return", "emit", "(", ",", "|>", "+", "-", "*", "/")
 
 
 def explain(place: Place) -> Diagnostic:
@@ -44,7 +46,7 @@ def explain(place: Place) -> Diagnostic:
         return unapplied
     form = (
         _of_line(place)
-        or _of_words(place)
+        or _misspelt_keyword(place)
         or _call_as_statement(place)
         or meant_form(place, message, label)
         or _of_brackets(place)
@@ -72,23 +74,20 @@ def _unknown(place: Place) -> Diagnostic:
     return form or unknown_character(span)
 
 
-def _of_words(place: Place) -> Diagnostic | None:
-    """Words that are misspelt, run together, or none of the language."""
-    first = place.before[0] if place.before else None
-    binds = set(place.expected.phrases) <= {"`=`", "`<-`"}
-    if first is not None and binds and len(place.before) == 1 and not place.is_in_recipe:
-        name, words = place.span(first), (*STATEMENT_WORDS, "else")
-        near, keyword = did_you_mean(first, words), mistakes.keyword_without_space(name, words)
-        if keyword is not None and (near is None or not is_typing_error(first, near, words)):
-            return mistakes.keywords_without_space(name, keyword)
-        if near is not None and place.token_text not in ("(", ","):
-            return mistakes.misspelt_keyword(name, first, words)
-    is_on_line = place.token is not None and (not place.before or place.before[-1].line == place.token.line)
-    if is_on_line and place.token_text.replace(".", "").isidentifier():
-        keyword = mistakes.keyword_without_space(place.token_span, place.expected.words)
-        if keyword is not None:
-            return mistakes.keywords_without_space(place.token_span, keyword)
-    return None
+def _misspelt_keyword(place: Place) -> Diagnostic | None:
+    first = place.before[0] if len(place.before) == 1 else None
+    binds = set(place.expected.phrases) <= {"`=`", "`<-`"} and place.token_text not in ("(", ",")
+    words = (*STATEMENT_WORDS, "else")
+    is_near = first is not None and (first.startswith(("return", "emit")) or did_you_mean(first, words) is not None)
+    if first is None or not is_near or not binds or place.is_in_recipe:
+        return None
+    message, span = f"no statement begins with {quoted(first)}", place.span(first)
+    for keyword in ("return", "emit"):
+        if first.startswith(keyword):  # the rest is a value, without a space before it
+            remedy = f"write `{keyword} {first.removeprefix(keyword)}`"
+            diagnostic = Diagnostic("E0101", message, span, "a space is missing", remedy=remedy)
+            return diagnostic.with_edits(insertion(place.source, span.start + len(keyword), " "))
+    return misspelt(Diagnostic("E0101", message, span, "unknown keyword"), first, words)
 
 
 def _of_line(place: Place) -> Diagnostic | None:
@@ -166,49 +165,24 @@ def open_brackets(tokens: list[Token]) -> list[Token]:
 
 def _unapplied(place: Place) -> Diagnostic | None:
     """A name after a block, as in `y = norm h`."""
-    token = place.token
-    if token is None or token.type != "NAME" or place.is_in_recipe or place.around == "[" or len(place.before) < 2:
+    token, code = place.token, place.before
+    if token is None or token.type != "NAME" or place.is_in_recipe or place.around == "[" or not code:
         return None
-    last, index = place.before[-1], len(place.before) - 1
-    if last == "]":
-        depth = 0
-        while index >= 0:
-            depth += (place.before[index] == "]") - (place.before[index] == "[")
-            if depth == 0:
-                break
-            index -= 1
-        index -= 1
-    name = place.before[index] if index >= 0 else None
-    if (
-        name is None
-        or index == 0
-        or name.type not in ("NAME", "DOTTED")
-        or name in _NO_BLOCKS
-        or token.line != name.line
-    ):
+    index = len(code) - 1
+    if code[-1] == "]":
+        index = next((opener for opener, closer in closers(code).items() if closer == index), 0) - 1
+    name = code[index]
+    is_called = name.type in ("NAME", "DOTTED") and name not in _NO_BLOCKS and not place.is_bound(name)
+    if index < 1 or not is_called or token.line != name.line or code[index - 1] not in _BEFORE_CALLS:
         return None
-    if place.is_bound(name) or place.before[index - 1] not in (
-        "=",
-        "<-",
-        "return",
-        "emit",
-        "(",
-        ",",
-        "|>",
-        "+",
-        "-",
-        "*",
-        "/",
-    ):
-        return None
-    opened, closer = open_brackets(place.before), ""
+    opened, closer = open_brackets(code), ""
     for each in place.rest:
         if each in ("(", "["):
             opened.append(each)
         elif each in (")", "]") and (not opened or opened.pop() != CLOSERS[each]):
             closer = str(each)
             break
-    block = Span(place.source, name.start_pos or 0, last.end_pos or 0)
+    block = Span(place.source, name.start_pos or 0, code[-1].end_pos or 0)
     return mistakes.application_without_brackets(block, place.token_span, closer)
 
 
@@ -258,7 +232,9 @@ def explain_end(place: Place, phrases: tuple[str, ...]) -> Diagnostic:
     if place.token is None and end >= len(place.source.text.rstrip()):
         return mistakes.unexpected_end(Span(place.source, end, end), place.expected)
     return (
-        _of_words(place) or (_unapplied(place.back()) if "`<-`" in wanted.phrases else None) or _at_end(place, wanted)
+        _misspelt_keyword(place)
+        or (_unapplied(place.back()) if "`<-`" in wanted.phrases else None)
+        or _at_end(place, wanted)
     )
 
 

@@ -9,13 +9,13 @@ from archlang.diagnostics import Diagnostic
 from archlang.diagnostics.log import MOST_ERRORS
 from archlang.source import Source, Span
 from archlang.syntax import mistakes
-from archlang.syntax.builders import DEEPEST, LineTaken, TooDeep, TreeBuilder
+from archlang.syntax.builder import DEEPEST, LineTaken, TooDeep, TreeBuilder
 from archlang.syntax.explain import explain, explain_end, open_brackets
 from archlang.syntax.grammar import kinds
 from archlang.syntax.place import Place
 from archlang.syntax.stack import Stack, terminal
+from archlang.syntax.tokens import CLAUSE_WORDS
 from archlang.syntax.units import OddBrace
-from archlang.syntax.words import CLAUSE_WORDS
 
 if TYPE_CHECKING:
     from lark import Token
@@ -27,13 +27,10 @@ _CLAUSES_OF_PARTS = ("claims", "best", "from", "at")
 class Feed:
     """The tokens of an item, and the stack of the parser that reads them. A line has one mistake."""
 
-    def __init__(
-        self, source: Source, tokens: list[Token], builder: TreeBuilder, is_last: bool, start: str = "start"
-    ) -> None:
+    def __init__(self, source: Source, tokens: list[Token], builder: TreeBuilder, start: str = "start") -> None:
         self.mistakes: list[Diagnostic] = []
         self.stack = Stack(builder, start)
         self._builder = builder
-        self._is_last = is_last
         self._source = source
         self._tokens = tokens
         self._starts = [token.start_pos or 0 for token in tokens]

@@ -6,8 +6,8 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
+from archlang.syntax.tokens import CLAUSE_WORDS, CLOSERS, OPENERS
 from archlang.syntax.units import is_first, is_word
-from archlang.syntax.words import CLAUSE_WORDS, CLOSERS, OPENERS
 
 if TYPE_CHECKING:
     from lark import Token
@@ -203,7 +203,7 @@ class Header:
         self._stack.put(closer, OPENERS[bracket], start, end)
 
     def _read_result(self, tokens: list[Token], place: int) -> None:
-        self._complete_parameters(place)
+        self._complete_bracket(place)
         if not self._stack.accepts("ARROW", settles=True):
             self._feed.report_unexpected(tokens, 0)
             return
@@ -227,14 +227,6 @@ class Header:
             if not (self._is_extern and self._feed.put_rest(tokens)):
                 self._feed.put_missing_line(size, tokens, self._is_extern)
 
-    def _complete_parameters(self, place: int) -> None:
-        """Closes the bracket that is open; unread inputs may stand before the result of a header with a mistake."""
-        self._complete_bracket(place)
-        if self._feed.mistakes and self._stack.accepts("LPAR"):
-            self._stack.put("LPAR", "(", place, place)
-            self._put_parameter("(", place)
-            self._close_bracket(place, place)
-
     def _complete_bracket(self, place: int) -> None:
         bracket = self._stack.bracket_around()
         if bracket:
@@ -250,7 +242,7 @@ class Header:
                 self._feed.report_incomplete(
                     [each for each in self._tokens if (each.start_pos or 0) < place] or self._tokens[:1]
                 )
-            self._complete_parameters(place)
+            self._complete_bracket(place)
             if self._stack.accepts("ARROW"):
                 self._put_result(place)
 

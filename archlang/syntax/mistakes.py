@@ -1,21 +1,16 @@
 """Diagnostics of the text itself: unmatched brackets, words in the wrong place, lines that end too early, and files."""
 
 import re
-from collections.abc import Iterable
 from dataclasses import replace
 
 from archlang.diagnostics import Diagnostic, Edit, Label
 from archlang.diagnostics.edits import insertion, without
-from archlang.diagnostics.names import is_typing_error, misspelt
+from archlang.diagnostics.names import is_typing_error
 from archlang.source import Span
 from archlang.syntax.expected import ITEM, Expected
-from archlang.syntax.words import CLAUSE_WORDS, ITEM_WORDS, PART_WORDS
+from archlang.syntax.tokens import CLAUSE_WORDS, ITEM_WORDS, PART_WORDS
 
 _LONGEST = 40
-# Keywords that follow others, as in `best of`.
-_SECOND_WORDS = ("of", "median", "task", "block", "optimizer", "settings", "gradients", "on", "evenly", "by")
-# What follows a name within a line, where another name or a string does not.
-_ENDS_NAME = re.compile(r"[ \t]*+(?!(?!(?:in|at|best|claims|from)\b)[\w\"])")
 _CLASS = 'end the item with its class, as in `python "file:Class"`'
 # A sign that a value follows, at the end of a text.
 _BEFORE_VALUE = re.compile(r"(?:\.\.|\|>|[-+*/%=])\Z")
@@ -33,40 +28,9 @@ def unexpected(token: str, expected: Expected) -> tuple[str, str]:
     return f"expected {expected}, found {quoted(token)}", f"expected {expected}" if is_one else "not expected here"
 
 
-def keyword_without_space(span: Span, words: Iterable[str]) -> str | None:
-    """Returns the keyword with which a word begins that lacks a space, as `from` in `fromtrial {`; None if another word
-    or a string follows, before which the word may be a misspelt keyword."""
-    for word in sorted(words, key=len, reverse=True):
-        rest = span.text.removeprefix(word)
-        if (
-            rest not in ("", span.text)
-            and not rest.startswith(".")
-            and (rest in _SECOND_WORDS or _ENDS_NAME.match(span.source.text, span.end))
-        ):
-            return word
-    return None
-
-
-def keywords_without_space(span: Span, keyword: str) -> Diagnostic:
-    rest = span.text.removeprefix(keyword)
-    message = f"a space is missing in {quoted(span.text)}"
-    diagnostic = Diagnostic("E0101", message, span, "two words", remedy=f"write `{keyword} {rest}`")
-    # One letter more may also be a typing error.
-    return diagnostic.with_edits(insertion(span.source, span.start + len(keyword), " "), is_safe=len(rest) > 1)
-
-
 def empty_text(span: Span, what: str) -> Diagnostic:
     message = f"{what} is empty"
     return Diagnostic("E0101", message, span, "nothing is written", remedy="write it between the quotes")
-
-
-def misspelt_keyword(span: Span, word: str, possible: Iterable[str]) -> Diagnostic:
-    message = f"no statement begins with {quoted(word)}"
-    for keyword in ("return", "emit"):
-        if word.startswith(keyword):
-            # The rest is a value, without a space before it.
-            return keywords_without_space(span, keyword)
-    return misspelt(Diagnostic("E0101", message, span, "unknown keyword"), word, possible)
 
 
 def value_missing(sign: Span, following: Span | None) -> Diagnostic:
@@ -247,13 +211,6 @@ def if_missing(header: Span, word: Span) -> Diagnostic:
     if word.text in ("fi", "iff", "i") and word.text != header.text:
         return replace(diagnostic, remedy="did you mean `if`?").with_edits(Edit(word, "if"))
     return diagnostic.with_edits(insertion(header.source, header.start, "if "))
-
-
-def else_missing(closer: Span) -> Diagnostic:
-    """`closer` is the `}` of an `if`; the lines after it are indented deeper."""
-    message = "the lines after this `}` are indented as a body, which has no header"
-    diagnostic = Diagnostic("E0101", message, closer, "expected `} else {`", remedy="write `} else {`")
-    return diagnostic.with_edits(Edit(closer, "} else {"))
 
 
 def colon_for_brace(colon: Span) -> Diagnostic:

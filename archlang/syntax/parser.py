@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
 
 from archlang.diagnostics import Diagnostic
 from archlang.diagnostics.log import MOST_ERRORS, DiagnosticLog
 from archlang.source import Source, Span
 from archlang.source.source import SETTING
 from archlang.syntax import mistakes, units
-from archlang.syntax.builders import DEEPEST, LineTaken, TooDeep, TreeBuilder
+from archlang.syntax.builder import DEEPEST, LineTaken, TooDeep, TreeBuilder
 from archlang.syntax.character_mistakes import unknown_character
 from archlang.syntax.comments import Comments
 from archlang.syntax.reading import LARGEST, read
 from archlang.syntax.recovery import Recovery
 from archlang.syntax.stack import Stack
-from archlang.syntax.tokens import LONGEST_WORD, MOST_WORDS, tokens
+from archlang.syntax.tokens import CLOSERS, LONGEST_WORD, MOST_WORDS, OPENERS, tokens
 from archlang.syntax.tree import Item, Name, Node, Program, Setting
-from archlang.syntax.words import CLOSERS, OPENERS
 
 if TYPE_CHECKING:
     from lark import Token
@@ -27,17 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["parse", "parse_setting", "parse_tolerantly", "read"]
 
 
-@dataclass(frozen=True)
-class ParsedItem:
-    """What an item of a text was parsed to: nodes, its mistakes, and the comments after it."""
-
-    nodes: tuple[Node, ...]
-    mistakes: tuple[Diagnostic, ...]
-    closing: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class TextItem:
+class TextItem(NamedTuple):
     """The tokens of an item, and the comments that belong to it. After the last item, the text ends."""
 
     tokens: list[Token]
@@ -64,21 +53,16 @@ def parse_tolerantly(source: Source) -> tuple[Program, tuple[Diagnostic, ...]]:
     excess, code, comments = read_tokens(source)
     if excess is not None:
         return Program(items=(), source=source), (excess,)
-    whole = parse_sound(source, code, comments)
-    if whole is not None:
-        return join(source, [whole])
-    return join(source, (parse_item(source, item) for item in split(code, comments)))
-
-
-def join(source: Source, parsed: Iterable[ParsedItem]) -> tuple[Program, tuple[Diagnostic, ...]]:
-    """Returns the program of some items, and their mistakes: up to the last item whose mistakes are shown."""
+    sound = _parse_sound(source, code, comments)
+    if sound is not None:
+        return Program.of(sound[0], source, closing=sound[1]), ()
     nodes: list[Node] = []
     found: list[Diagnostic] = []
     closing: tuple[str, ...] = ()
-    for each in parsed:
-        nodes += each.nodes
-        found += each.mistakes
-        closing = each.closing
+    for item in split(code, comments):
+        parsed, errors, closing = _parse_item(source, item)
+        nodes += parsed
+        found += errors
         if len(found) > MOST_ERRORS:
             break
     return Program.of(nodes, source, closing), tuple(found)
@@ -111,18 +95,11 @@ def split(code: list[Token], comments: list[Token]) -> Iterator[TextItem]:
         yield TextItem(item, comments[start:place], is_last)
 
 
-def _builder(source: Source, lines: list[Token]) -> TreeBuilder:
-    comments = Comments(source.text)
-    for line in lines:
-        comments.add(line.start_pos or 0, str(line))
-    return TreeBuilder(source, comments)
-
-
-def parse_sound(source: Source, code: list[Token], comments: list[Token]) -> ParsedItem | None:
-    """Parses tokens; returns None if they have a mistake."""
+def _parse_sound(source: Source, code: list[Token], comments: list[Token]) -> tuple[list[Node], tuple[str, ...]] | None:
+    """Returns the items of tokens, and the comments that belong to no node; None if the tokens have a mistake."""
     from lark import UnexpectedToken
 
-    builder = _builder(source, comments)
+    builder = TreeBuilder(source, Comments(source.text, comments))
     stack, depth = Stack(builder), 0
     try:
         for token in code:
@@ -133,28 +110,23 @@ def parse_sound(source: Source, code: list[Token], comments: list[Token]) -> Par
         nodes = stack.end()
     except (UnexpectedToken, TooDeep, LineTaken):
         return None
-    return None if builder.mistakes else ParsedItem(tuple(nodes), (), builder.closing())
+    return None if builder.mistakes else (nodes, builder.closing())
 
 
-def parse_item(source: Source, item: TextItem) -> ParsedItem:
-    """Parses one item of a text."""
-    sound = parse_sound(source, item.tokens, item.comments)
+def _parse_item(source: Source, item: TextItem) -> tuple[Iterable[Node], Iterable[Diagnostic], tuple[str, ...]]:
+    """Returns the nodes of one item of a text, its mistakes, and, of the last one, the comments after it."""
+    sound = _parse_sound(source, item.tokens, item.comments)
     if sound is not None:
-        return sound if item.is_last else replace(sound, closing=())
+        return sound[0], (), sound[1] if item.is_last else ()
     found = [*_of_characters(source, item.tokens)]
     if (deep := _too_deep(source, item.tokens)) is not None:
-        return ParsedItem((), (*found, deep))
-    builder = _builder(source, item.comments)
-    recovery = Recovery(source, item.tokens, builder, item.is_last)
-    nodes = recovery.read()
+        return (), (*found, deep), ()
+    builder = TreeBuilder(source, Comments(source.text, item.comments))
+    recovery = Recovery(source, item.tokens, builder)
+    nodes = [replace(node, is_whole=False) if isinstance(node, Item) else node for node in recovery.read()]
     found += recovery.mistakes + builder.mistakes
     ordered = sorted(set(found), key=lambda mistake: (mistake.span.start, mistake.code))
-    closing = builder.closing() if item.is_last else ()
-    return ParsedItem(tuple(_broken(node) for node in nodes), tuple(ordered), closing)
-
-
-def _broken(node: Node) -> Node:
-    return replace(node, is_whole=False) if isinstance(node, Item) else node
+    return nodes, ordered, builder.closing() if item.is_last else ()
 
 
 def _of_characters(source: Source, code: list[Token]) -> Iterator[Diagnostic]:
@@ -192,8 +164,8 @@ def _parse_setting(name: str, text: str) -> tuple[Setting | None, Diagnostic | N
         return None, mistakes.brace_in_setting(Span(source, brace.start_pos or 0, brace.end_pos or 0))
     if (wrong := next(_of_characters(source, value), None) or _too_deep(source, value)) is not None:
         return None, wrong
-    builder = _builder(source, comments)
-    recovery = Recovery(source, value, builder, is_last=True, start="expression")
+    builder = TreeBuilder(source, Comments(source.text, comments))
+    recovery = Recovery(source, value, builder, start="expression")
     node = recovery.read_expression()
     if node is None or recovery.mistakes or builder.mistakes:
         return None, (*recovery.mistakes, *builder.mistakes)[0]

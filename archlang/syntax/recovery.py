@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from typing import TYPE_CHECKING, Any
 
 from archlang.diagnostics.names import did_you_mean
 from archlang.source import Span
 from archlang.syntax import mistakes
-from archlang.syntax.builders import DEEPEST, TooDeep
+from archlang.syntax.builder import DEEPEST, TooDeep
 from archlang.syntax.expected import Expected
 from archlang.syntax.explain import explain
 from archlang.syntax.feed import Feed
 from archlang.syntax.headers import Header
 from archlang.syntax.place import Place
 from archlang.syntax.stack import Stack, terminal
+from archlang.syntax.tokens import BINDERS, ITEM_WORDS, PART_WORDS, RESERVED, TABLE_WORDS
 from archlang.syntax.units import Unit, cut, is_word
-from archlang.syntax.words import BINDERS, ITEM_WORDS, PART_WORDS, RESERVED, TABLE_WORDS
 
 if TYPE_CHECKING:
     from lark import Token
@@ -56,8 +55,6 @@ class Recovery(Feed):
         elif self._is_recipe:
             self._read_recipe_header(header.tokens, word)
         else:
-            if word == "extern" and (len(header.tokens) < 2 or header.tokens[1] not in _EXTERNS):
-                self._complete_extern(header.tokens)
             Header(self, header.tokens, word != "extern").read()
         if word in ITEM_WORDS[1:] and word != "extern":
             self._read_item_body(header, others)
@@ -99,22 +96,6 @@ class Recovery(Feed):
         header.tokens = [word, *header.tokens[1:]] if header.tokens else [word]
         return near
 
-    def _complete_extern(self, tokens: list[Token]) -> None:
-        """Puts the kind of an extern that is missing or misspelt."""
-        from lark import Token
-
-        following = tokens[1] if len(tokens) > 1 and tokens[1].line == tokens[0].line else None
-        if following is None:
-            self.report_incomplete(tokens[:1], ("`block`", "`task`", "`optimizer`", "`settings`"))
-        else:
-            self.stack.feed(tokens[0])
-            self.report_unexpected(tokens, 1)
-            self.stack.cut(0)
-        near = did_you_mean(following, _EXTERNS) if following is not None and is_word(following) else None
-        kind = near or ("task" if any(token in ("gives", "causal") for token in tokens) else "block")
-        end = tokens[0].end_pos
-        tokens[1 : 2 if near else 1] = [Token(kind.upper(), kind, end, tokens[0].line, 0, None, None, end)]
-
     def _read_recipe_header(self, tokens: list[Token], word: str) -> None:
         if self.feed(tokens, ("LBRACE",)):
             return
@@ -151,57 +132,36 @@ class Recovery(Feed):
         assert opener is not None, "the unit has a body"
         assert closer is not None, "each body is closed"
         self.stack.put("LBRACE", "{", opener.start_pos or 0, opener.end_pos or 0)
-        index = start = 0
-        while index < len(unit.body):
-            each, following = unit.body[index], unit.body[index + 1 :]
-            index += 1
+        start = 0
+        for index, each in enumerate(unit.body):
             if self._is_recipe:
                 self._read_part(each)
                 continue
             if not _is_else(each):
                 start = len(self.stack.values)
-            index += self._read_statement(each, following, start)
+            self._read_statement(each, any(map(_is_else, unit.body[index + 1 : index + 2])), start)
         written = ([token for token in other.tokens if token] for other in others or ())
         if after := next(filter(None, written), None):
-            self._report_after_item(after)  # lines whose header may be missing
+            # Lines whose header may be missing.
+            place = Place(self._source, [], after[0], after, None, Stack(self._builder), is_in_recipe=False)
+            self._report(explain(place))
         if not closer and self.stack.accepts("MISSING_LINE"):
             self.stack.put("MISSING_LINE", "", closer.start_pos or 0, closer.start_pos or 0)
         self.stack.put("RBRACE", "}", closer.start_pos or 0, closer.end_pos or 0)
 
-    def _report_after_item(self, tokens: list[Token]) -> None:
-        outside = Stack(self._builder)
-        self._report(explain(Place(self._source, [], tokens[0], tokens, None, outside, is_in_recipe=False)))
-
-    def _read_statement(self, unit: Unit, following: list[Unit], start: int) -> int:
-        """Reads a statement that begins at a size of the stack. Returns how many of the following units it has read."""
+    def _read_statement(self, unit: Unit, is_followed: bool, start: int) -> None:
+        """Reads a statement that begins at a size of the stack; one that `is_followed` by an `else` is no whole one."""
         size = len(self.stack.values)
         tokens = unit.tokens
         if unit.opener is None:
             if not self.feed(tokens, _LINE) and not self.put_rest(tokens):
                 self.stack.cut(size)
                 self._put_statement(tokens)
-            return 0
-        if (branches := self._value_of_branches(tokens, following)) is not None:
-            self.feed(tokens, ("LBRACE",))
-            self.stack.cut(size)
-            self._put_statement([*tokens, *filter(None, [unit.closer])])
-            return branches
-        is_followed = bool(following) and _is_else(following[0])
+            return
         self._read_header(unit, size, is_followed)
         self._read_body(unit)
         if not is_followed:
             self._settle(start, tokens or [unit.first])
-        return 0
-
-    def _value_of_branches(self, tokens: list[Token], following: list[Unit]) -> int | None:
-        """Returns the number of units that belong to an `if` in place of a value; None if there is no such `if`."""
-        place = 2 if tokens[1:2] in (["="], ["<-"]) else 1 if tokens[:1] in (["return"], ["emit"]) else 0
-        if not place or tokens[place : place + 1] != ["if"]:
-            return None
-        count = 0
-        while count < len(following) and _is_else(following[count]):
-            count += 1
-        return count
 
     def _read_header(self, unit: Unit, size: int, is_followed: bool) -> None:
         """Reads the header of a body in a body; an `if` or `else` that cannot be read stays one."""
@@ -211,8 +171,7 @@ class Recovery(Feed):
         is_branch = _is_else(unit) and self.stack.accepts("ELSE", settles=True)
         size = len(self.stack.values) if is_branch else size
         if not tokens:
-            before = self._tokens[max(0, bisect_left(self._starts, start) - 1)]
-            self._report(mistakes.else_missing(self.span(before)) if not opener else explain(self._place([opener], 0)))
+            self._report(explain(self._place([opener], 0)))
             if is_branch:
                 self.stack.put("ELSE", "else", start, start)
             else:
@@ -298,9 +257,6 @@ class Recovery(Feed):
             self.stack.cut(size)
             self.put_line(tokens)
             return True
-
-
-_EXTERNS = ("block", "task", "optimizer", "settings")
 
 
 def _is_else(unit: Unit) -> bool:

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from archlang.source import Source
-from archlang.syntax.builders import TreeBuilder
+from archlang.syntax.builder import TreeBuilder
 from archlang.syntax.grammar import Callbacks, grammar, kinds
-from archlang.syntax.tokens import tokens
-from archlang.syntax.words import RESERVED
+from archlang.syntax.tokens import RESERVED, tokens
 
 if TYPE_CHECKING:
     from lark import Token

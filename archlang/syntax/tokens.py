@@ -13,6 +13,23 @@ from archlang.syntax.grammar import grammar, kinds, spellings
 if TYPE_CHECKING:
     from lark import Token
 
+# Words of the language, by where they stand.
+ITEM_WORDS = ("use", "block", "model", "extern", "recipe", "table")
+CHOICE_WORDS = ("task", "model", "train")
+RECIPE_WORDS = (*CHOICE_WORDS, "test", "vary", "search", "claim")
+TABLE_WORDS = ("row", "column", "columns")
+PART_WORDS = (*RECIPE_WORDS, *TABLE_WORDS)
+CLAUSE_WORDS = (
+    *("where", "reads", "depends", "random", "stops", "sizes", "costs", "maps", "records", "cuts", "gives", "pure"),
+    *("causal", "with", "python"),
+)
+STATEMENT_WORDS = ("let", "loss", "return", "emit", "if", "repeat", "stack")
+# Words that cannot be names.
+RESERVED = ("let", "return", "emit", "if", "repeat", "stack", "else", "in", "when", "and", "or", "not", "true", "false")
+BINDERS = ("=", "<-")
+OPENERS = {"(": ")", "[": "]", "{": "}"}
+CLOSERS = {")": "(", "]": "[", "}": "{"}
+
 # Names, numbers, strings, signs and comments of a file. The longest shipped file has 2_600.
 MOST_WORDS = 30_000
 # Characters of a name, a number or a string.

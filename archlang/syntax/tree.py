@@ -4,21 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import dataclass_transform
 
 from archlang.source import Source, Span
 
 
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(field,))
 @dataclass(frozen=True, kw_only=True)
 class Node:
-    """A node of the tree."""
+    """A node of the tree. Each subclass is a dataclass like this one."""
 
     span: Span = field(compare=False, repr=False)
+
+    def __init_subclass__(cls) -> None:
+        dataclass(frozen=True, kw_only=True)(cls)
 
 
 # Expressions. One grammar serves statics (in brackets) and data (in parentheses and bodies).
 
 
-@dataclass(frozen=True, kw_only=True)
 class Number(Node):
     """`14`, `30_000`, `1.5e-4`: the value and the text in the program."""
 
@@ -26,17 +30,14 @@ class Number(Node):
     text: str = field(compare=False)
 
 
-@dataclass(frozen=True, kw_only=True)
 class Boolean(Node):
     value: bool
 
 
-@dataclass(frozen=True, kw_only=True)
 class String(Node):
     value: str
 
 
-@dataclass(frozen=True, kw_only=True)
 class Name(Node):
     """`h`, `mine.layer`, `valid.accuracy`: one or more identifiers joined by dots."""
 
@@ -47,12 +48,10 @@ class Name(Node):
         return ".".join(self.parts)
 
 
-@dataclass(frozen=True, kw_only=True)
 class ListOf(Node):
     items: tuple[Expression, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
 class Range(Node):
     """`low..high`, both included."""
 
@@ -60,7 +59,6 @@ class Range(Node):
     high: Expression
 
 
-@dataclass(frozen=True, kw_only=True)
 class Unary(Node):
     """`-x` or `not x`."""
 
@@ -68,7 +66,6 @@ class Unary(Node):
     operand: Expression
 
 
-@dataclass(frozen=True, kw_only=True)
 class Binary(Node):
     """`+ - * / %`, `== != < <= > >= in`, `and or`; `operator_span` is the place of the operator."""
 
@@ -78,7 +75,6 @@ class Binary(Node):
     right: Expression
 
 
-@dataclass(frozen=True, kw_only=True)
 class Conditional(Node):
     """`then when test else otherwise`; `test` is static."""
 
@@ -87,7 +83,6 @@ class Conditional(Node):
     otherwise: Expression
 
 
-@dataclass(frozen=True, kw_only=True)
 class Commented(Node):
     """`leading` are the comment lines above, `trailing` is the comment at the end of the line, and `blank` says that an
     empty line precedes. They do not affect equality."""
@@ -97,15 +92,13 @@ class Commented(Node):
     blank: bool = field(default=False, compare=False, repr=False)
 
 
-@dataclass(frozen=True, kw_only=True)
 class StaticArgument(Commented):
     """`14` or `heads = 4` between brackets. Only those of a line of a recipe have comments."""
 
-    name: str | None
+    name: str | None = None
     value: Expression
 
 
-@dataclass(frozen=True, kw_only=True)
 class Call(Node):
     """`callee[statics](arguments)`; without parentheses (`arguments` is None), a block with statics. `closing` are
     comment lines before the bracket that closes the statics of a line of a recipe."""
@@ -116,7 +109,6 @@ class Call(Node):
     closing: tuple[str, ...] = field(default=(), compare=False)
 
 
-@dataclass(frozen=True, kw_only=True)
 class Pipe(Node):
     """`value |> stage`; a Call as the stage takes the value before its own arguments."""
 
@@ -124,7 +116,6 @@ class Pipe(Node):
     stage: Name | Call
 
 
-@dataclass(frozen=True, kw_only=True)
 class Missing(Commented):
     """A text that cannot be read, in place of a value, a statement, or a line of a recipe or a table. It is empty at
     the end of a body that is not closed."""
@@ -140,7 +131,6 @@ Expression = Number | Boolean | String | Name | ListOf | Range | Unary | Binary 
 # Types and signatures.
 
 
-@dataclass(frozen=True, kw_only=True)
 class TypeName(Node):
     """`seq[n, d]`, `prob`."""
 
@@ -148,7 +138,6 @@ class TypeName(Node):
     dimensions: tuple[Expression, ...] = ()
 
 
-@dataclass(frozen=True, kw_only=True)
 class ConditionalType(Node):
     """`then when test else otherwise`."""
 
@@ -160,7 +149,6 @@ class ConditionalType(Node):
 TypeExpression = TypeName | ConditionalType
 
 
-@dataclass(frozen=True, kw_only=True)
 class StaticParameter(Commented):
     """`heads: int = 4`; `kind` is None if the program gives only a default."""
 
@@ -169,7 +157,6 @@ class StaticParameter(Commented):
     default: Expression | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
 class InputParameter(Node):
     """`kv: seq[m, e] = q`, whose default is another input; `xs: data[d]...`, which takes one or more values."""
 
@@ -179,7 +166,6 @@ class InputParameter(Node):
     variadic: bool = False
 
 
-@dataclass(frozen=True, kw_only=True)
 class Reads(Node):
     """`kv causal when causal else full`: the positions of an input that position i of the result may depend on.
     `manner` is a Name, such as `causal`, or a Conditional of such names."""
@@ -188,7 +174,6 @@ class Reads(Node):
     manner: Expression
 
 
-@dataclass(frozen=True, kw_only=True)
 class Caveat(Node):
     """`depends on padding when balanced`: a rule for blocks that this block breaks, always or where `test` holds.
     `kind` is `padding` or `batch` (on which the result of a sample depends), `random`, `training` (random in training
@@ -198,7 +183,6 @@ class Caveat(Node):
     test: Expression | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
 class Cost(Node):
     """`parameters = d * d when gated`: a term of a cost; the terms of a `quantity` add up."""
 
@@ -207,7 +191,6 @@ class Cost(Node):
     test: Expression | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
 class MapName(Node):
     """`query(q)`: a linear map that a block applies to one of its inputs before anything else."""
 
@@ -215,7 +198,6 @@ class MapName(Node):
     input: str
 
 
-@dataclass(frozen=True, kw_only=True)
 class Maps(Node):
     """`key(kv), value(kv) = width when position != absolute`: linear maps of one `width` that may be joined."""
 
@@ -224,7 +206,6 @@ class Maps(Node):
     test: Expression | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
 class Record(Node):
     """`gate = g when gated`: a kind of value that a recording keeps, and the `input` that holds the value."""
 
@@ -233,7 +214,6 @@ class Record(Node):
     test: Expression | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
 class Cut(Node):
     """`cuts evenly into count when count > 0`: a block cuts a sequence into equally long parts; without `parts`, into
     as few as their largest size allows."""
@@ -242,7 +222,6 @@ class Cut(Node):
     test: Expression | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
 class Signature(Node):
     """`unread` are the parts that could not be read: `statics`, `inputs` and `result`. Of such statics and inputs, some
     are missing. `closing` are comment lines before the bracket that closes the statics."""
@@ -263,7 +242,6 @@ class Signature(Node):
 # Statements.
 
 
-@dataclass(frozen=True, kw_only=True)
 class Body(Node):
     """The statements between braces; `closing` are comment lines before the closing brace."""
 
@@ -271,7 +249,6 @@ class Body(Node):
     closing: tuple[str, ...] = field(default=(), compare=False)
 
 
-@dataclass(frozen=True, kw_only=True)
 class Let(Commented):
     """`let f = feedforward[512]`: names an instance, whose calls share weights."""
 
@@ -280,7 +257,6 @@ class Let(Commented):
     value: Name | Call
 
 
-@dataclass(frozen=True, kw_only=True)
 class Assign(Commented):
     """`a = norm(h)`: binds a new name."""
 
@@ -289,7 +265,6 @@ class Assign(Commented):
     value: Expression
 
 
-@dataclass(frozen=True, kw_only=True)
 class Update(Commented):
     """`h <- …`: updates a state that is bound outside this loop."""
 
@@ -298,7 +273,6 @@ class Update(Commented):
     value: Expression
 
 
-@dataclass(frozen=True, kw_only=True)
 class Loss(Commented):
     """`loss balance = e`: training adds the value to the loss, under this name."""
 
@@ -307,17 +281,14 @@ class Loss(Commented):
     value: Expression
 
 
-@dataclass(frozen=True, kw_only=True)
 class Return(Commented):
     value: Expression
 
 
-@dataclass(frozen=True, kw_only=True)
 class Emit(Commented):
     value: Expression
 
 
-@dataclass(frozen=True, kw_only=True)
 class If(Commented):
     """`if test { … } else { … }` with a static `test`. For `else if`, `otherwise` contains one If."""
 
@@ -326,7 +297,6 @@ class If(Commented):
     otherwise: Body | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
 class Repeat(Commented):
     """`y = repeat 14 truncated 2 { … emit e }`: all steps share their weights. `target` is the `y`, and `truncated` the
     number of the last steps through which gradients flow; both can be None. `repeat 14 drawn by uniform_steps[8, 20]`
@@ -340,7 +310,6 @@ class Repeat(Commented):
     body: Body
 
 
-@dataclass(frozen=True, kw_only=True)
 class Stack(Commented):
     """`y = stack 6 { … emit e }`: each step has its own weights. `target` is the `y`, or None."""
 
@@ -350,7 +319,6 @@ class Stack(Commented):
     body: Body
 
 
-@dataclass(frozen=True, kw_only=True)
 class Halting(Commented):
     """`y = repeat 20 halting h as s by token_halt[0.999] { … emit e }`. `target` is the `y` and `mixture` the `s`, or
     None. `truncated` is an expression that this loop cannot have."""
@@ -367,14 +335,13 @@ class Halting(Commented):
     body: Body
 
 
-@dataclass(frozen=True, kw_only=True)
 class Scan(Commented):
     """`y = scan c after b[3] in chunks[10](h) carry m, k growing truncated 4 { … emit c }`. `target` is the `y`, or
     None; `truncated` is the number of parts after which the gradient of the carried states is cut, or None. `before`
     names the positions before the part; `reach` is how many they are at most, or None for all. `growing` has
     the names of the carried states that grow."""
 
-    target: str | None
+    target: str | None = None
     target_span: Span | None = field(default=None, compare=False, repr=False)
     variable: str
     variable_span: Span = field(compare=False, repr=False)
@@ -388,7 +355,6 @@ class Scan(Commented):
     body: Body
 
 
-@dataclass(frozen=True, kw_only=True)
 class Experts(Commented):
     """`y = experts v in h by w { … emit e }`; `target` is the `y`, and `variable` the `v`."""
 
@@ -401,7 +367,6 @@ class Experts(Commented):
     body: Body
 
 
-@dataclass(frozen=True, kw_only=True)
 class Unclear(Commented):
     """A body whose `header`, such as that of a loop, cannot be read."""
 
@@ -409,6 +374,7 @@ class Unclear(Commented):
     body: Body
 
 
+Loop = Repeat | Stack | Halting | Scan | Experts
 Statement = (
     Let | Assign | Update | Loss | Return | Emit | If | Repeat | Stack | Halting | Scan | Experts | Missing | Unclear
 )
@@ -417,7 +383,6 @@ Statement = (
 # Items.
 
 
-@dataclass(frozen=True, kw_only=True)
 class Item(Commented):
     """An item of a file. `documentation` are its `##` lines without the marks; `apart` says that an empty line follows
     them. `is_whole` is False if its text has syntax mistakes."""
@@ -427,7 +392,6 @@ class Item(Commented):
     is_whole: bool = field(default=True, compare=False, repr=False)
 
 
-@dataclass(frozen=True, kw_only=True)
 class Use(Item):
     """`use archlang.attention` (`path` dotted) or `use "./mine.arch" as mine` (`is_file`)."""
 
@@ -438,7 +402,6 @@ class Use(Item):
     alias_span: Span | None = field(default=None, compare=False, repr=False)
 
 
-@dataclass(frozen=True, kw_only=True)
 class Definition(Item):
     """`block …` or `model …` with a body; `word` is the keyword."""
 
@@ -449,7 +412,6 @@ class Definition(Item):
     body: Body
 
 
-@dataclass(frozen=True, kw_only=True)
 class Extern(Item):
     """`extern block …`, `extern task …`, `extern optimizer …`: the signature of a Python class; or
     `extern settings …`, whose statics and conditions an optimizer includes by `with`.
@@ -480,12 +442,10 @@ class Extern(Item):
     python_span: Span = field(compare=False, repr=False)
 
 
-@dataclass(frozen=True, kw_only=True)
 class RecipePart(Commented):
     pass
 
 
-@dataclass(frozen=True, kw_only=True)
 class Choice(RecipePart):
     """`task ctl[…]`, `model ndr[…]`, `train adamw[…]`; `word` is the keyword."""
 
@@ -493,7 +453,6 @@ class Choice(RecipePart):
     value: Name | Call
 
 
-@dataclass(frozen=True, kw_only=True)
 class Setting(Node):
     """`model.steps = 24`."""
 
@@ -501,14 +460,12 @@ class Setting(Node):
     value: Expression
 
 
-@dataclass(frozen=True, kw_only=True)
 class AtTest(RecipePart):
     """`test model.steps = 24, …`: statics that differ at test time."""
 
     settings: tuple[Setting, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
 class Variation(Node):
     """`seed in 1..5`, `model.gated in [true, false]`."""
 
@@ -516,12 +473,10 @@ class Variation(Node):
     values: Expression
 
 
-@dataclass(frozen=True, kw_only=True)
 class Vary(RecipePart):
     variations: tuple[Variation, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
 class Sought(Node):
     """`train.lr in 1e-4..1e-2 log`, `model.heads in [1, 2, 4]`: where `tune` looks for a static."""
 
@@ -530,12 +485,10 @@ class Sought(Node):
     log: bool = False
 
 
-@dataclass(frozen=True, kw_only=True)
 class Search(RecipePart):
     sought: tuple[Sought, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
 class Claim(RecipePart):
     """`claim test.accuracy[20] = 0.84 ± 0.01 at task.order = forward from "PANM, Table 7"`; `claim median …` claims the
     median over seeds, another claim the mean."""
@@ -549,7 +502,6 @@ class Claim(RecipePart):
     origin: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
 class Recipe(Item):
     """`recipe trial { … }`, or `recipe wide from trial { … }`, which takes what it does not say from its `base`."""
 
@@ -561,7 +513,6 @@ class Recipe(Item):
     closing: tuple[str, ...] = field(default=(), compare=False)
 
 
-@dataclass(frozen=True, kw_only=True)
 class CellNumber(Node):
     """`0.84 ± 0.01` of a row's claims; `-`, a cell without a number, has no value."""
 
@@ -569,7 +520,6 @@ class CellNumber(Node):
     deviation: Expression | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
 class Published(Node):
     """`claims 1.00 ± 0.00, -, 0.13 ± 0.01 from "NDR, Table 1"`: the published numbers of a row in the order of the
     columns, medians after `claims median`. Without an origin, they are from the table's."""
@@ -579,7 +529,6 @@ class Published(Node):
     origin: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
 class Row(RecipePart):
     """`row "NDR" ndr at model.steps = 14 best of model.scaling claims …`: a recipe, statics of it, varied statics whose
     best value counts, and published numbers. `row "DNC" absent "why"` and `row "Prior work" claims …` have no
@@ -594,7 +543,6 @@ class Row(RecipePart):
     published: Published | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
 class Column(RecipePart):
     """`column "Longer" test.accuracy[10] at task.order = forward best of model.scaling`: a metric, statics of the
     recipes, and varied statics whose best value counts. `column "Copy" average of copy at test.length = 20` is an
@@ -609,7 +557,6 @@ class Column(RecipePart):
     best_of: tuple[Name, ...] = ()
 
 
-@dataclass(frozen=True, kw_only=True)
 class Columns(RecipePart):
     """`columns "Longer" test.accuracy at task.order in [forward, backward]`: a column for each combination of
     the values after `in`, which stand in its title, as in “Longer, forward”."""
@@ -620,7 +567,6 @@ class Columns(RecipePart):
     best_of: tuple[Name, ...] = ()
 
 
-@dataclass(frozen=True, kw_only=True)
 class Table(Item):
     """`table results from "NDR, Table 1" { row … column … }`: recipes beside one another; `origin` is the source of the
     rows' claims."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
-from archlang.syntax.words import BINDERS, CLOSERS, ITEM_WORDS, OPENERS, PART_WORDS, RESERVED, STATEMENT_WORDS
+from archlang.syntax.tokens import BINDERS, CLOSERS, ITEM_WORDS, OPENERS, PART_WORDS, RESERVED, STATEMENT_WORDS
 
 if TYPE_CHECKING:
     from lark import Token
@@ -79,7 +79,7 @@ def begins_statement(tokens: Sequence[Token], index: int) -> bool:
 
 def items(tokens: list[Token]) -> Iterator[list[Token]]:
     """Yields the tokens of each item, and of what stands before the first one."""
-    heads = _closers(tokens)
+    heads = closers(tokens)
     start, depth, has_body = 0, 0, False
     for index, token in enumerate(tokens):
         is_complete = has_body and depth == 0 and is_word(token) and is_first(tokens, index)
@@ -118,7 +118,7 @@ def _begins_item(tokens: list[Token], start: int, index: int, depth: int, heads:
     return depth == 0 or (token.column == 1 and has_name)
 
 
-def _closers(tokens: list[Token]) -> dict[int, int]:
+def closers(tokens: list[Token]) -> dict[int, int]:
     """Returns the index of the bracket that closes each other one."""
     opened: list[int] = []
     pairs: dict[int, int] = {}
@@ -145,7 +145,6 @@ def _braces(tokens: list[Token]) -> tuple[int, int]:
 class _Open:
     brace: Token
     indent: int
-    is_if: bool
     body: int | None = None
 
 
@@ -169,9 +168,9 @@ class _Layout:
                 around = self._open[-1].body if self._open else 1
                 if token in ("}", "else") or line <= (around or line) or _begins_line_of_body(self._tokens, index):
                     statement = line
-            if self._is_colon(index):
+            if _ends_header(self._tokens, index):
                 self._odd.append(OddBrace(token))
-                self._open.append(_Open(token, line, is_if=False))
+                self._open.append(_Open(token, line))
                 self._balanced.append(_empty("LBRACE", token, is_written=True))
                 continue
             if (
@@ -182,7 +181,7 @@ class _Layout:
             ):
                 self._close_missing(token)
             if token == "{":
-                self._open.append(_Open(token, statement, self._is_if(index)))
+                self._open.append(_Open(token, statement))
             if token == "}":
                 self._close(index, token, line)
                 if is_first(self._tokens, index):
@@ -193,9 +192,6 @@ class _Layout:
         while self._open:
             self._close_missing(None)
         return self._balanced, self._odd
-
-    def _is_colon(self, index: int) -> bool:
-        return _ends_header(self._tokens, index)
 
     def _begin_line(self, index: int, token: Token, column: int) -> None:
         if token in CLOSERS or not is_word(token):
@@ -221,11 +217,6 @@ class _Layout:
         else:
             self._odd.append(OddBrace(token))
 
-    def _is_if(self, index: int) -> bool:
-        """Returns whether a `{` is that of an `if` on its line."""
-        line, before = self._tokens[index].line, reversed(self._tokens[:index])
-        return any(token == "if" for token in takewhile(lambda token: token.line == line and token != "{", before))
-
     def _goes_on(self, index: int, indent: int) -> bool:
         """Returns whether the body that is `indent`ed goes on after a `}`."""
         line, brace = self._tokens[index].line, self._open[-1].brace
@@ -238,18 +229,8 @@ class _Layout:
             return False  # the header of the lines after it is missing
         if self._tokens[index + 1].line == line:
             return False
-        if self._open[-1].is_if and not self._is_before_else(index):
-            return False  # the `else` is missing
         column = following.column or 1
         return column > indent or (following == "}" and column == indent)
-
-    def _is_before_else(self, index: int) -> bool:
-        """Returns whether the next `}` of the same indentation stands before an `else`."""
-        column = self._tokens[index].column or 0
-        for place in range(index + 1, len(self._tokens)):
-            if is_first(self._tokens, place) and (self._tokens[place].column or 0) <= column:
-                return self._tokens[place] == "}" and self._tokens[place + 1 : place + 2] == ["else"]
-        return False
 
     def _open_missing(self, column: int) -> bool:
         """Adds the `{` of the last line with an indentation, if a body follows it; returns whether it did."""
@@ -257,7 +238,7 @@ class _Layout:
         if header is None and self._open:
             return False
         header = header or 0
-        tokens, pairs, index = self._balanced, _closers(self._balanced[header:]), header
+        tokens, pairs, index = self._balanced, closers(self._balanced[header:]), header
         while index < len(tokens):
             if is_first(tokens, index) and (tokens[index].column or 0) > column and _begins_line_of_body(tokens, index):
                 tokens.insert(index, _empty("LBRACE", tokens[max(0, index - 1)]))
@@ -325,8 +306,6 @@ class _Cutter:
         self._place = 0
         # The column of each line.
         self._columns = {token.line: token.column or 0 for token in reversed(tokens)}
-        # The other ones of braces that begin no body.
-        self._skipped: set[int] = set()
 
     def read(self) -> list[Unit]:
         """Returns the header of the item with its body, and what follows it."""
@@ -375,10 +354,7 @@ class _Cutter:
                 parens.append(token)
             elif token in (")", "]") and parens:
                 parens.pop()
-            elif token.type == "LBRACE" and is_recipe:
-                self._skipped.add(self._closers[place])
-            if place not in self._skipped:
-                current.append(token)
+            current.append(token)
             self._place += 1
         return [*units, Unit(current)] if current else units
 

@@ -8,7 +8,7 @@ from pygments.token import Comment, Error, Keyword, Name, Number, String, _Token
 from archlang.editor.highlighting import CONTEXTUAL
 from archlang.editor.pygments_lexer import ArchLexer
 from archlang.syntax.grammar import spellings
-from archlang.syntax.words import RESERVED
+from archlang.syntax.tokens import RESERVED
 from tests.editor.parsed_words import shipped_files, words
 from tests.syntax.conftest import EVERYTHING
 

@@ -2,20 +2,18 @@
 
 import random
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from archlang.diagnostics import Diagnostic
-from archlang.editor.document import Document, Memory
+from archlang.editor.document import Document
 from archlang.elaborate import calls
-from archlang.elaborate.elaborator import elaborate
 from archlang.names.library import BLOCKS, PACKAGE
-from archlang.names.resolve import Declaration
 from archlang.names.shipped import recipe_files
-from archlang.plan import model_graphs
+from archlang.plan.checked_bodies import CheckedBodies
 from archlang.source import Span
 from tests.semantics.generator import program
 from tests.semantics.mutations import mutated
@@ -51,8 +49,8 @@ def new_process() -> Iterator[None]:
         yield
 
 
-def assert_as_in_a_new_process(path: str, text: str, memory: Memory) -> None:
-    kept = facts(Document(path, text, memory=memory).diagnostics)
+def assert_as_in_a_new_process(path: str, text: str, bodies: CheckedBodies) -> None:
+    kept = facts(Document(path, text, bodies=bodies).diagnostics)
     with new_process():
         assert kept == facts(Document(path, text).diagnostics), text
 
@@ -77,13 +75,13 @@ def changed(text: str, chance: random.Random) -> str:
 
 def assert_changes_keep_no_mistake(file: Path, seed: int, changes: int) -> None:
     """Changes a shipped program again and again, sometimes back to what it was."""
-    first, chance, memory = file.read_text(encoding="utf-8"), random.Random(seed), Memory()
+    first, chance, bodies = file.read_text(encoding="utf-8"), random.Random(seed), CheckedBodies()
     text = first
-    assert_as_in_a_new_process(str(file), text, memory)
+    assert_as_in_a_new_process(str(file), text, bodies)
     for _ in range(changes):
         text = first if chance.random() < 0.3 else changed(chance.choice((first, text)), chance)
-        document = Document(str(file), text, memory=memory)
-        assert_as_in_a_new_process(str(file), text, memory)
+        document = Document(str(file), text, bodies=bodies)
+        assert_as_in_a_new_process(str(file), text, bodies)
         if chance.random() < 0.8:
             assert document.types is not None  # forgets what is in no text
 
@@ -105,11 +103,11 @@ def test_each_program_changed_many_times_has_the_diagnostics_of_a_new_process(fi
 
 @pytest.mark.parametrize("first", range(0, 30, 10))
 def test_random_programs_with_mistakes_have_the_diagnostics_of_a_new_process(first: int) -> None:
-    memory = Memory()
+    bodies = CheckedBodies()
     for seed in range(first, first + 10):
         text, chance = program(seed), random.Random(seed)
         for _ in range(3):
-            assert_as_in_a_new_process("random.arch", text, memory)
+            assert_as_in_a_new_process("random.arch", text, bodies)
             text = mutated(text, chance)
 
 
@@ -143,75 +141,18 @@ def test_the_text_of_a_used_file_beside_the_shipped_programs_counts(
 
 
 def assert_a_used_file_counts(folder: Path, text: str, used: str, changed_used: str) -> None:
-    memory, path = Memory(), str(folder / "user.arch")
+    bodies, path = CheckedBodies(), str(folder / "user.arch")
     for used_text, is_sound in ((used, True), (changed_used, False), (used, True)):
         (folder / "used.arch").write_text(used_text, encoding="utf-8")
-        assert_as_in_a_new_process(path, text, memory)
-        assert (Document(path, text, memory=memory).diagnostics == ()) is is_sound
-
-
-LEAKING = """block mixed[heads = 1](h: seq[n, d]) -> seq[n, d] {
-    return h + attention[heads](norm(h))
-}
-
-model m[d = 8](x: tokens[n]) -> logits[n, vocab] {
-    return embed[d](x) |> mixed |> linear[vocab]
-}
-
-recipe r {
-    task  flipflop
-    model m
-    train adamw[steps = 10]
-    vary  model.d in [8, 16]
-}
-"""
-
-
-@pytest.fixture
-def elaborated(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The names of the models of recipes that are elaborated."""
-    names: list[str] = []
-    unrecorded: Callable[..., object] = elaborate
-
-    def record(model: Declaration, *arguments: object, **named: object) -> object:
-        names.append(model.name)
-        return unrecorded(model, *arguments, **named)
-
-    monkeypatch.setattr(model_graphs, "elaborate", record)
-    return names
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "count"),
-    [
-        ("recipe r", "# More.\nrecipe r", 0),
-        ("model m[", "block new(h: seq[n, d]) -> seq[n, d] {\n    return h\n}\n\nmodel m[", 0),
-        ("block mixed", 'use "./other.arch"\n\nblock mixed', 2),
-        ("heads = 1", "heads = 2", 2),
-        ("return embed", "return  embed", 2),
-        ("block mixed", "block norm(h: seq[n, d]) -> seq[n, d] {\n    return h\n}\n\nblock mixed", 2),
-        ("[8, 16]", "[8, 16, 32]", 1),
-    ],
-)
-def test_a_model_is_elaborated_again_only_if_it_or_its_blocks_have_changed(
-    tmp_path: Path, elaborated: list[str], before: str, after: str, count: int
-) -> None:
-    (tmp_path / "other.arch").write_text("block other(h: seq[n, d]) -> seq[n, d] {\n    return h\n}\n")
-    memory, path = Memory(), str(tmp_path / "m.arch")
-    assert [each.code for each in Document(path, LEAKING, memory=memory).diagnostics] == ["E0501"]
-    elaborated.clear()
-    text = LEAKING.replace(before, after, 1)
-    document = Document(path, text, memory=memory)
-    assert [each.code for each in document.diagnostics] == ["E0501"]
-    assert len(elaborated) == count
-    assert_as_in_a_new_process(path, text, memory)
+        assert_as_in_a_new_process(path, text, bodies)
+        assert (Document(path, text, bodies=bodies).diagnostics == ()) is is_sound
 
 
 def test_what_is_not_reported_beside_an_unread_condition_is_reported_without_it() -> None:
-    memory = Memory()
+    bodies = CheckedBodies()
     for condition in ("d ==", "true"):
         for call in ("attention[heads = 3](h)", "linear[0](h)", "feedforward[0](h)"):
             body = f"    y = h\n    if {condition} {{ z = {call} }}\n    return y\n"
             text = f"model m(h: seq[n, 8]) -> seq[n, 8] {{\n{body}}}\n"
-            assert_as_in_a_new_process("m.arch", text, memory)
+            assert_as_in_a_new_process("m.arch", text, bodies)
             assert Document("m.arch", text).diagnostics

@@ -57,7 +57,7 @@ def test_grammar_has_no_conflicts(caplog: pytest.LogCaptureFixture) -> None:
 
 
 def test_every_rule_has_a_builder() -> None:
-    from archlang.syntax.builders import TreeBuilder
+    from archlang.syntax.builder import TreeBuilder
 
     names = {rule.alias or rule.origin.name for rule in lark.Lark(TEXT, **module._OPTIONS).rules}
     # Rules with a question mark that never have more than one part keep it as it is.
@@ -76,7 +76,7 @@ def test_every_rule_has_a_builder() -> None:
     }
     passed_on |= {"disjunction", "conjunction", "negation", "comparison", "sum", "product", "negative"}
     passed_on |= {"static_argument", "spread"}
-    built = set(TreeBuilder(Source("empty.arch", ""), Comments("")).rules)
+    built = set(TreeBuilder(Source("empty.arch", ""), Comments("", [])).rules)
     assert {name for name in names if not name.startswith("__")} - built <= passed_on
     assert built <= names
 

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from archlang.source import Source, Span
 from archlang.syntax import tree
+from archlang.syntax.layout import WIDTH
 from archlang.syntax.parser import parse, read
 from archlang.syntax.printer import format_program, unparse
-from archlang.syntax.wrap import WIDTH
 
 
 def program(text: str) -> tree.Program:

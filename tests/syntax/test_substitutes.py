@@ -100,14 +100,7 @@ def test_a_value_on_the_next_line_that_is_no_loop_is_the_value() -> None:
 
 
 @pytest.mark.parametrize("before", ["y =", "y <-", "return", "emit"])
-@pytest.mark.parametrize(
-    "bodies",
-    [
-        "{ h }",
-        "{ relu(h) } else { h }",
-        "{\n        relu(h)  # {\n    } else if b {\n        h\n    } else {\n        norm(h)\n    }",
-    ],
-)
+@pytest.mark.parametrize("bodies", ["{ h }", "{ relu(h) } else { h }"])
 def test_an_if_with_bodies_in_place_of_a_value_is_one_mistake(before: str, bodies: str) -> None:
     statements, (mistake,) = read(f"    z = h\n    {before} if a {bodies}\n")
     assert (mistake.message, mistake.span.text) == ("`if` with a body is a statement, not a value", "if")

@@ -2,7 +2,6 @@
 
 import pytest
 
-from archlang.editor.pieces import Pieces
 from archlang.source import Source
 from archlang.syntax.parser import parse_tolerantly, read_tokens, split
 
@@ -57,19 +56,8 @@ NAMED_AS_ITEMS = (
 def test_a_name_that_is_the_word_of_an_item_can_begin_a_line(body: str) -> None:
     text = BEFORE + BODY.format(body) + AFTER
     program, diagnostics = parse_tolerantly(Source("p.arch", text))
-    pieces = Pieces()
     assert diagnostics == ()
-    assert (program.items, diagnostics) == _parsed(pieces, text)
-    for line in filter(None, text.splitlines()):
-        _, after = text.split(line, 1)
-        for changed in (text.replace(line, line + " ", 1), text.replace(line, "", 1), after, text):
-            changed_program, changed_diagnostics = parse_tolerantly(Source("p.arch", changed))
-            assert (changed_program.items, changed_diagnostics) == _parsed(pieces, changed)
-
-
-def _parsed(pieces: Pieces, text: str) -> tuple[object, object]:
-    program, diagnostics = pieces.parse(Source("p.arch", text))
-    return program.items, diagnostics
+    assert [type(item).__name__ for item in program.items] == ["Definition"] * 3
 
 
 def test_a_text_is_divided_at_the_heads_of_items_alone() -> None:

@@ -1,0 +1,482 @@
+"""Builds the tree of a program: when the parser completes a rule, its parts become the fields of a node."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import MISSING, replace
+from functools import partial
+from itertools import pairwise
+from typing import Any, NamedTuple, TypeVar
+
+from archlang.diagnostics import Diagnostic
+from archlang.source import Source, Span
+from archlang.syntax import mistakes, tree
+from archlang.syntax.comments import Comments
+from archlang.syntax.tokens import ITEM_WORDS, PART_WORDS
+from archlang.syntax.walk import children
+
+# The tokens and nodes of a rule, with None for each optional part that is missing. The grammar, not Python, says which
+# part has which type.
+Parts = list[Any]  # Any: see above
+N = TypeVar("N", bound=tree.Node)
+S = TypeVar("S", bound=tree.Commented)
+ItemT = TypeVar("ItemT", bound=tree.Item)
+
+# The deepest tree that the later stages, which are recursive, accept.
+DEEPEST = 64
+
+# The node of each rule, and the field of each part of the rule in order: `_` is a part without a field, and a field
+# with `*` before it has the nodes of several parts.
+_VALUES: dict[str, tuple[type[tree.Node], str]] = {
+    "pipe": (tree.Pipe, "value _ stage"),
+    "conditional": (tree.Conditional, "then _ test _ otherwise"),
+    "binary": (tree.Binary, "left operator right"),
+    "range": (tree.Range, "low _ high"),
+    "string": (tree.String, "value"),
+    "list_of": (tree.ListOf, "*items"),
+    "call": (tree.Call, "callee statics arguments"),
+    "configuration": (tree.Call, "callee statics"),
+    "positional_static": (tree.StaticArgument, "value"),
+    "named_static": (tree.StaticArgument, "name _ value"),
+    "missing": (tree.Missing, "_"),
+    "plain_type": (tree.TypeName, "name dimensions"),
+    "conditional_type": (tree.ConditionalType, "then _ test _ otherwise"),
+    "kind_parameter": (tree.StaticParameter, "name _ kind _ default"),
+    "default_parameter": (tree.StaticParameter, "name _ default"),
+    "input": (tree.InputParameter, "name _ type variadic _ default"),
+    "read": (tree.Reads, "input manner"),
+    "whole_cost": (tree.Cost, "quantity _ value"),
+    "added_cost": (tree.Cost, "quantity _ value _ test"),
+    "whole_map": (tree.Maps, "*names _ width"),
+    "added_map": (tree.Maps, "*names _ width _ test"),
+    "map_name": (tree.MapName, "name _ input _"),
+    "record": (tree.Record, "kind _ input _ test"),
+    "setting": (tree.Setting, "path _ value"),
+    "variation": (tree.Variation, "path _ values"),
+    "sought": (tree.Sought, "path _ values log"),
+    "published": (tree.Published, "_ median *cells _ origin"),
+    "number_of_cell": (tree.CellNumber, "value _ deviation"),
+    "no_number": (tree.CellNumber, "_"),
+}
+# Those that take the comments above, in and beside them.
+_LINES: dict[str, tuple[type[tree.Commented], str]] = {
+    "let": (tree.Let, "_ name _ value"),
+    "assign": (tree.Assign, "name _ value"),
+    "update": (tree.Update, "name _ value"),
+    "loss": (tree.Loss, "_ name _ value"),
+    "return_": (tree.Return, "_ value"),
+    "emit": (tree.Emit, "_ value"),
+    "if_": (tree.If, "_ test then _ otherwise"),
+    "repeat": (tree.Repeat, "target _ _ count _ _ drawn _ truncated body"),
+    "stack": (tree.Stack, "target _ _ count body"),
+    "halting": (tree.Halting, "target _ _ count _ state _ mixture _ by _ truncated body"),
+    "scan": (tree.Scan, "target _ _ variable _ before _ reach _ _ over carry _ truncated body"),
+    "experts": (tree.Experts, "target _ _ variable _ over _ by body"),
+    "unclear": (tree.Unclear, "header body"),
+    "missing_line": (tree.Missing, "_"),
+    "at_test": (tree.AtTest, "_ settings"),
+    "vary": (tree.Vary, "_ *variations"),
+    "search": (tree.Search, "_ *sought"),
+    "claim": (tree.Claim, "_ median metric _ index _ _ value _ deviation _ at *_ origin"),
+    "row": (tree.Row, "_ title recipe _ at best_of published"),
+    "absent_row": (tree.Row, "_ title _ why published"),
+    "published_row": (tree.Row, "_ title published"),
+    "column": (tree.Column, "_ title metric _ index _ _ at best_of"),
+    "average_column": (tree.Column, "_ title average _ metric _ at"),
+    "columns": (tree.Columns, "_ title metric _ *at best_of"),
+}
+# Nodes that can contain their own kind: each is a level.
+_Level = (
+    tree.Pipe | tree.Conditional | tree.Binary | tree.Range | tree.Unary | tree.ListOf | tree.Call
+    | tree.ConditionalType | tree.Body | tree.If | tree.Loop | tree.Unclear
+)  # fmt: skip
+_SETTINGS = (tree.Setting, tree.Variation, tree.Sought)
+_TABLE_LINES = (tree.Row, tree.Column, tree.Columns)
+_GROUPS = ("static_parameters", "inputs", "dimensions", "statics", "arguments", "best_of")
+_CLAUSES = ("where", "reads", "gives", "includes", "pure", "causal", "sizes", "costs", "maps", "records")
+_LARGEST = 2**63
+
+_COMMA = re.compile(r"\s*,")
+_PART_ON_NEW_LINE = re.compile(rf"[\r\n][ \t]*({'|'.join(PART_WORDS)})\Z")
+# A line with a clause that has the form of a value, after a line that ends before a value.
+_TAKEN_CLAUSE = re.compile(
+    r"""
+    (?: [-+*/%=<>] | \breads[ \t]+\w+ | \b(?: where | not | into | on | records | and | or | when ) )
+    [ \t]*+ (?: \#[^\r\n]*+ )?+ [\r\n]\s*+ (?: \#[^\r\n]*+ \s*+ )*+
+    (?: random (?= (?: \s+in\s+training )? (?: \s+when\b | [ \t]*(?:\#|[\r\n]|\Z) ) )
+      | pure (?= [ \t]*(?:\#|[\r\n]|\Z) ) )
+    """,
+    re.VERBOSE,
+)
+
+
+class TooDeep(Exception):
+    """A node is more than `DEEPEST` levels deep."""
+
+    def __init__(self, span: Span) -> None:
+        self.span = span
+
+
+class LineTaken(Exception):
+    """The value of a line without one is the first word of the next line."""
+
+
+class Group(NamedTuple):
+    """The nodes of a list, with the offsets of its ends, such as its brackets. `growing` are the names of the states of
+    a scan that grow."""
+
+    nodes: tuple[Any, ...]  # Any: of the type that the rule has
+    start: int
+    end: int
+    growing: frozenset[str] = frozenset()
+
+
+class Clause(NamedTuple):
+    """A clause of a signature: the field of its parts, such as `reads`, and the parts."""
+
+    field: str
+    nodes: tuple[Any, ...]  # Any: as above
+    span: Span
+
+
+def _nodes_of(parts: Sequence[object]) -> tuple[Any, ...]:  # Any: as above
+    return tuple(part for part in parts if isinstance(part, tree.Node))
+
+
+def _place(part: Any) -> tuple[int, int]:  # Any: a token, a node, a group or a clause
+    if isinstance(part, Group):
+        return part.start, part.end
+    span = getattr(part, "span", None)
+    return (part.start_pos, part.end_pos) if span is None else (span.start, span.end)
+
+
+def _with_fields(fields: str, parts: Parts) -> Iterator[tuple[str, Any]]:
+    """Yields each field of a rule with its part, or with the nodes of its parts."""
+    before, star, after = fields.partition("*")
+    names = before.split()
+    yield from zip(names, parts, strict=not star)
+    if star:
+        name, *others = after.split()
+        end = len(parts) - len(others)
+        yield name, _nodes_of(parts[len(names) : end])
+        yield from zip(others, parts[end:], strict=True)
+
+
+class TreeBuilder:
+    """Builds the tree of one text. When a rule is complete, the parser calls its function in `rules` with its parts."""
+
+    def __init__(self, source: Source, comments: Comments) -> None:
+        self.mistakes: list[Diagnostic] = []
+        self._source = source
+        self._comments = comments
+        # Holds the nodes too, so that no later node reuses an id.
+        self._depths: dict[int, tuple[int, tree.Node]] = {}
+        self.rules: Mapping[str, Callable[[Parts], object]] = {
+            **{rule: partial(self._node, kind, fields) for rule, (kind, fields) in _VALUES.items()},
+            **{rule: partial(self._line, kind, fields) for rule, (kind, fields) in _LINES.items()},
+            **{rule: partial(self._clause, rule) for rule in _CLAUSES},
+            **dict.fromkeys(_GROUPS, self._group),
+            **dict.fromkeys(("extern_block", "extern_task", "extern_optimizer", "extern_settings"), self._extern),
+            "start": lambda parts: parts,
+            "use": self._use,
+            "definition": self._definition,
+            "recipe": partial(self._listing, tree.Recipe, "base"),
+            "table": partial(self._listing, tree.Table, "origin"),
+            "depends": partial(self._clause_of, "caveats", tree.Caveat, "_ _ kind _ test"),
+            "random": self._random,
+            "stops": partial(self._clause_of, "caveats", tree.Caveat, "_ kind _ test"),
+            "cuts": partial(self._clause_of, "cuts", tree.Cut, "_ _ _ parts _ test"),
+            "body": self._body,
+            "else_if": self._else_if,
+            "carry": self._carry,
+            "choice": self._choice,
+            "settings": self._settings,
+            "unary": self._unary,
+            "number": self._number,
+            "boolean": lambda parts: tree.Boolean(value=parts[0] == "true", span=self._span(parts)),
+            "group": self._in_parentheses,
+            "name": lambda parts: tree.Name(parts=tuple(parts[0].split(".")), span=self._span(parts)),
+        }
+
+    def closing(self) -> tuple[str, ...]:
+        """Returns the comments that belong to no node."""
+        return self._comments.within(0, len(self._source.text))
+
+    def _span(self, parts: Sequence[object]) -> Span:
+        present = [part for part in parts if part is not None]
+        return Span(self._source, _place(present[0])[0], _place(present[-1])[1])
+
+    # Nodes
+
+    def _node(self, kind: type[N], fields: str, parts: Parts) -> N:
+        """Raises:
+        TooDeep: the node is more than `DEEPEST` levels deep.
+        LineTaken: the value of a setting ends with the first word of a line of a recipe or a table."""
+        span = self._span(parts)
+        if kind in _SETTINGS and _PART_ON_NEW_LINE.search(span.text):
+            raise LineTaken
+        return self._nested(kind(**self._fields(kind, fields, parts), span=span))
+
+    def _fields(self, kind: type[tree.Node], fields: str, parts: Parts) -> dict[str, Any]:  # Any: of each field
+        """Returns the fields of a node: a token is a text with its place, or says that something holds."""
+        declared, values = kind.__dataclass_fields__, dict[str, Any]()
+        for name, part in _with_fields(fields, parts):
+            if name == "_" or (part is None and declared[name].default is not MISSING):
+                continue
+            values[name] = part
+            if isinstance(part, Group):
+                values[name] = part.nodes
+                if part.growing:
+                    values["growing"] = part.growing
+            elif isinstance(part, str):
+                text = part[1:-1] if self._is_string(part) else str(part)
+                values[name] = True if declared[name].default is False else text
+                if f"{name}_span" in declared:
+                    values[f"{name}_span"] = self._span([part])
+        return values
+
+    def _nested(self, node: N) -> N:
+        depth = isinstance(node, _Level) + max(map(self._depth, children(node)), default=0)
+        if depth > DEEPEST:
+            raise TooDeep(node.span)
+        self._depths[id(node)] = depth, node
+        return node
+
+    def _depth(self, node: tree.Node) -> int:
+        return self._depths[id(node)][0] if id(node) in self._depths else 0
+
+    def _is_string(self, token: Any) -> bool:  # Any: a token
+        return bool(token.type == "STRING")
+
+    def _unary(self, parts: Parts) -> tree.Unary:
+        node = self._node(tree.Unary, "operator operand", parts)
+        if node.operator == "-" and self._source.text.endswith("-", 0, node.span.start):
+            self.mistakes.append(mistakes.doubled_minus(node.span))
+        return node
+
+    def _number(self, parts: Parts) -> tree.Number:
+        text, span = str(parts[0]), self._span(parts)
+        value: int | float = 0
+        digits = text.replace("_", "")
+        if set("eE.").isdisjoint(digits):
+            # `int` refuses texts of thousands of digits.
+            digits = digits.lstrip("0") or "0"
+            value = int(digits) if len(digits) < 20 else _LARGEST
+            in_range = value < _LARGEST
+        else:
+            value = float(digits)
+            mantissa = digits.lower().partition("e")[0]
+            in_range = math.isfinite(value) and (value != 0 or not mantissa.strip("0."))
+        if not in_range:
+            self.mistakes.append(mistakes.number_out_of_range(span))
+        return tree.Number(value=value, text=text, span=span)
+
+    def _in_parentheses(self, parts: Parts) -> tree.Node:
+        node: tree.Node = replace(parts[1], span=self._span(parts))
+        self._depths[id(node)] = self._depth(parts[1]), node
+        return node
+
+    # Lists
+
+    def _group(self, parts: Parts) -> Group:
+        return Group(_nodes_of(parts), _place(parts[0])[0], _place(parts[-1])[1])
+
+    def _settings(self, parts: Parts) -> Group:
+        first, *others = parts
+        nodes = first.nodes if isinstance(first, Group) else (first,)
+        return Group((*nodes, *_nodes_of(others)), _place(first)[0], _place(parts[-1])[1])
+
+    def _carry(self, parts: Parts) -> Group:
+        growing = frozenset(name.text for name, word in pairwise(parts) if isinstance(word, str) and word == "growing")
+        names = _nodes_of(parts)
+        return Group(names, _place(parts[0])[0], self._span(parts).end, growing)
+
+    # Signatures
+
+    def _clause(self, field: str, parts: Parts) -> Clause:
+        """Raises:
+        LineTaken: the clause breaks off before a line that is another clause, which was read as a value."""
+        span = self._span(parts)
+        if _TAKEN_CLAUSE.search(span.source.text, span.start, span.end):
+            raise LineTaken
+        return Clause(field, _nodes_of(parts), span)
+
+    def _clause_of(self, field: str, kind: type[tree.Node], fields: str, parts: Parts) -> Clause:
+        clause = self._clause(field, parts)
+        return clause._replace(nodes=(kind(**self._fields(kind, fields, parts), span=clause.span),))
+
+    def _random(self, parts: Parts) -> Clause:
+        is_in_training = parts[2] is not None
+        return self._clause_of("caveats", tree.Caveat, f"{'_ _ kind' if is_in_training else 'kind _ _'} _ test", parts)
+
+    def _signature(self, parts: Parts) -> tree.Signature:
+        """`parts` are the name, the statics, the inputs and the result of a signature, and clauses."""
+        name, statics, inputs, result, *clauses = parts
+        where = tuple(node for clause in clauses if clause.field == "where" for node in clause.nodes)
+        # Error recovery gives what it could not read an empty name.
+        parameters = () if statics is None else statics.nodes
+        fields = () if inputs is None else inputs.nodes
+        unread = {
+            # Further statics may follow a value that breaks off.
+            "statics": not name or any(not each.name or isinstance(each.default, tree.Missing) for each in parameters),
+            "inputs": not name or any(not field.name for field in fields),
+            "result": isinstance(result, tree.TypeName) and not result.name,
+        }
+        named = self._with_comments(tuple(parameter for parameter in parameters if parameter.name))
+        return tree.Signature(
+            statics=named,
+            closing=() if statics is None else self._before_bracket(named, statics.end),
+            inputs=tuple(field for field in fields if field.name),
+            result=None if unread["result"] else result,
+            where=where,
+            unread=frozenset(part for part, is_unread in unread.items() if is_unread),
+            span=self._span([name, statics, inputs, result, *where]),
+        )
+
+    # Items
+
+    def _use(self, parts: Parts) -> tree.Use:
+        """Raises:
+        LineTaken: the path is the first word of the next item."""
+        if parts[1] in ITEM_WORDS and "\n" in self._span(parts).text:
+            raise LineTaken
+        return self._item(tree.Use, "_ path _ alias", parts, is_file=self._is_string(parts[1]))
+
+    def _definition(self, parts: Parts) -> tree.Definition:
+        _, name, statics, inputs, _, result, where, _ = parts
+        signature = self._signature([name, statics, inputs, result, *([where] if where else [])])
+        return self._item(tree.Definition, "word name _ _ _ _ _ body", parts, signature=signature)
+
+    def _extern(self, parts: Parts) -> tree.Extern:
+        _, word, name, statics, *rest = parts
+        inputs, result = (rest[0], rest[2]) if word in ("block", "task") else (None, None)
+        clauses = [part for part in rest if isinstance(part, Clause)]
+        places = {clause.field: clause.span for clause in clauses}
+        lists: dict[str, tuple[Any, ...]] = dict.fromkeys(places.keys() - {"where", "pure", "causal"}, ())
+        for clause in clauses:
+            if clause.field in lists:
+                lists[clause.field] += clause.nodes
+        python = rest[-1] if word != "settings" else None
+        return self._item(
+            tree.Extern,
+            "_ word name *_",
+            parts,
+            signature=self._signature([name, statics, inputs, result, *clauses]),
+            **lists,
+            pure="pure" in places,
+            pure_span=places.get("pure"),
+            causal="causal" in places,
+            unread=tuple(part for part in rest if isinstance(part, tree.Missing)),
+            python="" if python is None else python[1:-1],
+            python_span=self._span([name if python is None else python]),
+        )
+
+    def _listing(self, kind: type[ItemT], origin: str, parts: Parts) -> ItemT:
+        """Builds a recipe or a table."""
+        opener, *lines = parts[4:]
+        closing = self._comments.within(opener.end_pos, self._span(parts).end, follows=len(lines) > 1)
+        return self._item(kind, f"_ name _ {origin} _ *parts _", parts, closing=closing)
+
+    def _item(self, kind: type[ItemT], fields: str, parts: Parts, **more: Any) -> ItemT:  # Any: further fields
+        """Builds an item, with its `##` lines apart from the other comments."""
+        span = self._span(parts)
+        comments = self._comments_of(span, moved=False)
+        lines = list(comments["leading"])
+        apart = bool(lines) and lines[-1] == ""
+        block = len(lines) - apart
+        while block > 0 and lines[block - 1] != "":
+            block -= 1
+        group = lines[block : len(lines) - apart]
+        docs = [line for line in group if line.startswith("##")]
+        apart = apart and bool(docs) and len(docs) == len(group)
+        if not docs or (lines[-1] == "" and not apart):
+            docs, rest = [], lines
+        else:
+            rest = lines[:block] + [line for line in group if not line.startswith("##")]
+        # Comments from inside the item move above it, where `##` would make them documentation.
+        moved = [f"# {line.lstrip('# ')}".rstrip() if line.startswith("##") else line for line in self._moved(span)]
+        if moved:
+            rest += moved + ([""] if apart else [])
+        documentation = tuple(line[2:].removeprefix(" ") for line in docs)
+        comments = {**comments, "leading": tuple(rest), "documentation": documentation, "apart": apart}
+        return kind(**self._fields(kind, fields, parts), **more, span=span, **comments)
+
+    # Lines
+
+    def _line(self, kind: type[N], fields: str, parts: Parts) -> N:
+        """Builds a statement, or a line of a recipe or a table, with its comments.
+
+        Raises:
+            TooDeep: the node is more than `DEEPEST` levels deep.
+            LineTaken: the line lacks something, for which the name of the next line was taken."""
+        if self._has_taken_name(kind, parts):
+            raise LineTaken
+        if kind in _TABLE_LINES:
+            self._report_empty_text(parts)
+        span, values = self._span(parts), self._fields(kind, fields, parts)
+        node = kind(**values, span=span, **self._comments_of(span))
+        return self._nested(node) if isinstance(node, _Level) else node
+
+    def _has_taken_name(self, kind: type[tree.Node], parts: Parts) -> bool:
+        """Whether the name of a statement stands on another line than the keyword beside it."""
+        if kind in (tree.Let, tree.Loss):
+            word, name, _, value = parts
+            is_bound = kind is tree.Loss or getattr(value, "arguments", None) is not None
+        else:
+            name, _, word = parts[:3] if issubclass(kind, tree.Loop) else (None, None, None)
+            is_bound = name is not None
+        return is_bound and self._span([name]).line != self._span([word]).line
+
+    def _report_empty_text(self, parts: Parts) -> None:
+        """Reports an empty title, or an empty reason why a row is absent."""
+        whats = (f"the title of a `{parts[0]}`", "the reason after `absent`")
+        texts = [part for part in parts[1:4] if isinstance(part, str) and self._is_string(part)]
+        for text, what in zip(texts, whats, strict=False):
+            if not text[1:-1].strip():
+                self.mistakes.append(mistakes.empty_text(self._span([text]), what))
+
+    def _body(self, parts: Parts) -> tree.Body:
+        statements, span = _nodes_of(parts), self._span(parts)
+        closing = self._comments.within(span.start, span.end, bool(statements))
+        return self._nested(tree.Body(statements=statements, closing=closing, span=span))
+
+    def _else_if(self, parts: Parts) -> tree.Body:
+        # Its comments stay for the `if` that it belongs to.
+        node = self._node(tree.If, "_ test then _ otherwise", parts)
+        return self._nested(tree.Body(statements=(node,), span=node.span))
+
+    def _choice(self, parts: Parts) -> tree.Choice:
+        word, value = parts
+        if isinstance(value, tree.Call):
+            statics = self._with_comments(value.statics)
+            value = replace(value, statics=statics, closing=self._before_bracket(statics, value.span.end))
+        return self._line(tree.Choice, "word value", [word, value])
+
+    # Comments
+
+    def _comments_of(self, span: Span, moved: bool = True) -> dict[str, Any]:  # Any: the fields of `Commented`
+        """Takes the comments above, beside and, if `moved`, inside a span."""
+        leading, blank = self._comments.above(span.start)
+        if moved:
+            leading += self._moved(span)
+        return {"leading": leading, "trailing": self._comments.beside(span.end), "blank": blank}
+
+    def _moved(self, span: Span) -> tuple[str, ...]:
+        """Takes the comments inside a span that belong to no node of their own."""
+        return tuple(line for line in self._comments.within(span.start, span.end) if line)
+
+    def _with_comments(self, statics: tuple[S, ...]) -> tuple[S, ...]:
+        """Returns statics with the comments above and beside them, where a `,` may stand between."""
+        commented = []
+        for static in statics:
+            leading, _ = self._comments.above(static.span.start)
+            comma = _COMMA.match(self._source.text, static.span.end)
+            trailing = self._comments.beside(static.span.end if comma is None else comma.end())
+            commented.append(replace(static, leading=leading, trailing=trailing) if leading or trailing else static)
+        return tuple(commented)
+
+    def _before_bracket(self, statics: tuple[S, ...], end: int) -> tuple[str, ...]:
+        """Takes the comments after the last static, before the bracket that closes them at `end`."""
+        return tuple(filter(None, self._comments.within(statics[-1].span.end, end))) if statics else ()
