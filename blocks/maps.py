@@ -138,13 +138,13 @@ class Weigh(nn.Module):
         softmax: SoftmaxKeys,
         q: Float[Tensor, "b n d"],
         k: Float[Tensor, "b m e"],
-        v: Float[Tensor, "b m f"],
+        v: Float[Tensor, "b m _f"],
         bias: Float[Tensor, "b n m _h"] | None,
         *,
         first_row: int,
         mask_m: Bool[Tensor, "b m"] | None = None,
         **_: Mask,
-    ) -> Float[Tensor, "b n f"]:
+    ) -> Float[Tensor, "b n _f"]:
         """Returns what this block computes of the softmax of the scores, to which `bias` is added."""
         query, key = split_heads(q, scores.heads), split_heads(k, scores.key_heads)
         n, m = query.shape[2], key.shape[2]
@@ -292,7 +292,7 @@ class Distances(nn.Module):
     def forward(
         self, q: Float[Tensor, "b n d"], k: Float[Tensor, "b m e"], *, first_row: int = 0, **_: Mask
     ) -> Float[Tensor, "b n m 1"]:
-        return backward_distances(q, k, first_row).to(q.dtype).expand(len(q), -1, -1)[..., None]
+        return backward_distances(q, k, first_row).to(q.dtype).expand(q.shape[0], -1, -1)[..., None]
 
 
 class AlibiBias(nn.Module):
@@ -310,7 +310,7 @@ class AlibiBias(nn.Module):
     ) -> Float[Tensor, "b n m h"]:
         slopes = torch.tensor(self.slopes, dtype=q.dtype, device=q.device)
         bias = -slopes[:, None, None] * backward_distances(q, k, first_row).abs()
-        return heads_last(bias.expand(len(q), -1, -1, -1))
+        return heads_last(bias.expand(q.shape[0], -1, -1, -1))
 
 
 class RelativeBias(nn.Module):
@@ -327,7 +327,7 @@ class RelativeBias(nn.Module):
         self, q: Float[Tensor, "b n d"], k: Float[Tensor, "b m e"], *, first_row: int = 0, **_: Mask
     ) -> Float[Tensor, "b n m h"]:
         places = backward_distances(q, k, first_row).clamp(-self.span, self.span) + self.span
-        return heads_last(self.bias.to(q.dtype).T[:, places].expand(len(q), -1, -1, -1))
+        return heads_last(self.bias.to(q.dtype).T[:, places].expand(q.shape[0], -1, -1, -1))
 
 
 class Interpolate(nn.Module):
