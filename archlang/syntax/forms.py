@@ -110,6 +110,12 @@ def _signature(header: str) -> str:
 
 FORMS: tuple[Form, ...] = (
     # Lines of recipes and tables.
+    Form(_table('row "A" r at 8'), r'^(?:row|columns?)\b.*\bat\s+¦(?P<number>[0-9][\w.]*)',
+         "name a static, as in `at model.steps = 8`, or write `claims {number}` for a published result",
+         label="a number", message="expected a static after `at`, found `{number}`"),
+    Form(_table('row "A" r 0.5'), r'^row\s+"[^"]*"\s+\w+\s+¦(?P<number>[0-9][\w.]*)', "write `claims {number}`",
+         {"number": "claims {number}"}, message="expected `claims` before the number `{number}`",
+         label="a published result"),
     Form(_table('row r "B"'), rf'^(?P<line>row|column)[ \t]+¦(?P<both>(?P<name>{_PATH})[ \t]+(?P<title>"[^"\r\n]*"))',
          "write the title first: `{line} {title} {name}`", {"both": "{title} {name}"},
          message="the title of a `{line}` is a string in quotes, found `{name}`", label="expected the title"),
@@ -291,6 +297,8 @@ FORMS: tuple[Form, ...] = (
          "bind the name in both bodies, as in `if … {{ {bound} = … }} else {{ {bound} = … }}`, or write "
          "`a when condition else b`", message="`if` with a body is a statement, not a value",
          label="in place of a value", compute=lambda match: {"bound": match["name"] or "y"}),
+    Form(_block("z = scan c in h carry a truncated 2, b { emit c }"), r"(?P<clause>truncated\s+[\w.]+)\s*¦,",
+         "write `{clause}` after the last name of `carry`"),
     Form(_block("return repeat 3 { h <- norm(h) }"), r"¦(?P<word>repeat|stack)\b",
          "write the loop before this line, as in `y = {word} n {{ … emit h }}`, and use its result here",
          expected="a value"),

@@ -220,8 +220,11 @@ class Recovery(Feed):
 
     def _read_part(self, unit: Unit) -> None:
         size = len(self.stack.values)
-        if not self.feed(unit.tokens, _LINE) and not self.put_rest(unit.tokens):
-            self.put_missing_line(size, unit.tokens)
+        tokens = unit.tokens
+        if len(tokens) > 1 and tokens[-1] == "}":
+            tokens = tokens[:-1]  # it belongs to a brace that has been reported
+        if not self.feed(tokens, _LINE) and not self.put_rest(tokens):
+            self.put_missing_line(size, tokens)
 
     def _put_statement(self, tokens: list[Token]) -> None:
         """Puts a statement without its value, so that its name is known, or a line."""

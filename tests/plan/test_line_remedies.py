@@ -106,7 +106,7 @@ SETTINGS = TWICE[: TWICE.rindex("recipe")]
         (PART, "declare a static for each part of `r` that the program reads: only Python reads its parts"),
         (TRUNCATED, "write `truncated 2` after the last name of `carry`"),
         (TOKENS, "turn tokens into vectors with `embed[d]`, and scan these"),
-        (SCAN, "write the loop before this line, as in `y = scan v in h { … emit v }`, and use its result here"),
+        (SCAN, "write the loop before this line, as in `y = scan v in h … { … emit v }`, and use its result here"),
         (TWICE, "or delete it; a recipe that changes parts of `r` is `recipe other from r { … }`"),
         (SETTINGS.replace("adamw[", "sgd[schedule = onecycle, "), "change one of these values"),
         (SETTINGS.replace("adamw[", "adamw[halt = foo, "), "change one of these values"),
