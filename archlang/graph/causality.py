@@ -172,7 +172,9 @@ class _Analysis:
         self._types.update((value.id, value.type) for value in region.inputs)
         for node in region.nodes:
             arguments = [self.horizons[source] for source in node.inputs]
-            if not node.regions and self._results.get(node.id, (None,))[0] == arguments:
+            # The horizon of a loop covers all of its results, so that of one part may change without it.
+            is_part = isinstance(node.operation, Part)
+            if not (node.regions or is_part) and self._results.get(node.id, (None,))[0] == arguments:
                 continue
             match node.operation:
                 case Part(index=index):

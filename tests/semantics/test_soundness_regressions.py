@@ -46,6 +46,9 @@ EITHER = {
     "scan over its memory, which was the chunk": "y = scan c in chunks[4](h) { q = c"
     " z = scan k in chunks[2](q) carry q { q <- q + 1 emit attention[1](k, c) } emit attention[1](c, z) + q }"
     " return linear[vocab](y)",
+    "what a scan emits of a memory that the step before has moved": "m = learned[1, d, init = normal]()"
+    " stack 2 { y = scan c in h + attention[1](h, m) carry m { m <- m + expand(c) emit c }"
+    " h <- attention[1, causal = true](y) } return linear[vocab](h)",
     "scan over another sequence": "m = learned[4, d, init = normal]()"
     " y = scan c in chunks[2](m) { emit attention[1](c, h) }"
     " return linear[vocab](attention[1, causal = true](h, y))",
