@@ -61,7 +61,8 @@ def test_a_table_runs_unfinished_points_and_prints_them_beside_the_claim(archlan
     assert (folder / "table.md").read_text().startswith("|  | Longer | Five |")
     again = table(archlang, "--seeds", "2", "--json")
     assert "4 of 4 runs are done" in again.err
-    assert len(re.findall(r"^done: .*, [\d.]+ s; [1-4] of 4 in \d+ s(, about \d+ (?:s|min) left)?$", result.out, re.M)) == 4
+    done = r"^done: .*, [\d.]+ s; [1-4] of 4 in \d+ s(, about \d+ (?:s|min) left)?$"
+    assert len(re.findall(done, result.out, re.M)) == 4
     cells = json.loads(again.out)["cells"]
     assert [cell["seeds"] for cell in cells] == [2, 2, 2, 2, 0, 0]
     assert cells[0]["verdict"] in ("below", "reproduced")
