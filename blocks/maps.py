@@ -30,7 +30,7 @@ def allowed_keys(
     """Returns the entries whose column is real and, if `causal`, not after their row; None if all are. The first row
     is that of the position `first_row`."""
     allowed = None if mask_m is None else mask_m[:, None, None]
-    if not causal:
+    if not hides_keys(causal, x.shape[3], first_row):
         return allowed
     earlier = torch.ones(x.shape[2:], dtype=torch.bool, device=x.device).tril(first_row)
     return earlier if allowed is None else earlier & allowed
@@ -40,7 +40,7 @@ def only(
     x: Float[Tensor, "b h n m"], causal: bool, mask_m: Bool[Tensor, "b m"] | None, first_row: int
 ) -> Float[Tensor, "b h n m"]:
     """Returns x with 0 at all other entries than the allowed ones."""
-    if causal:
+    if hides_keys(causal, x.shape[3], first_row):
         x = x.tril(first_row)  # takes less time than a mask
     return x if mask_m is None else x.masked_fill(~mask_m[:, None, None], 0.0)
 

@@ -97,7 +97,9 @@ def _damaged(name: str, damage: str, command: str, bench: Bench) -> Verdict:
         before = case.record()
         end = bench.shop.wait(case, bench.shop.start(case, *_commands(case)[command]), _SECONDS)
         verdict = bench.judge_look(case, end, contents(bench.finished.outside))
-        if verdict.outcome == EQUAL and command.startswith("train") and (difference := bench.difference(case, name)):
+        # With another text, such as the metric of a claim, a run may rightly say something else.
+        goes_on = verdict.outcome == EQUAL and command.startswith("train") and damage != "code in a text"
+        if goes_on and (difference := bench.difference(case, name)):
             return Verdict(FAULT, f"went on with {difference}")
         if verdict.outcome == REFUSED and case.record() != before:
             return Verdict(FAULT, "refused, and changed the run")
