@@ -161,9 +161,9 @@ def _joined(inner: Collection[fx.Node], members: Mapping[fx.Node, _Member]) -> l
 
 
 def _in_circles(graph: fx.Graph, group: _Group) -> set[fx.Node]:
-    """Returns the maps of a group that several of its nodes read, if another value that depends on the group is an
-    argument of it."""
-    own, after = group.nodes(), set[fx.Node]()
+    """Returns the maps of a group that several of its nodes read, if a result of it, or another value that depends on
+    it, is an argument of it: the results need all rows."""
+    own, after = group.nodes(), set(group.results)
     for node in graph.nodes:
         sources = node.all_input_nodes
         if node in own:

@@ -28,9 +28,9 @@ class Slice:
     rows: int | None
     columns: int | None
 
-    def part(self, value: Tensor | None, first: int, end: int) -> Tensor | None:
-        if value is None:
-            return None
+    def part(self, value: Any, first: int, end: int) -> Any:  # Any: a tensor, a mask or None for one, or a number
+        if not isinstance(value, Tensor):
+            return value
         if self.columns is not None:
             value = value.narrow(self.columns, 0, min(end, value.shape[self.columns]))
         return value if self.rows is None else value.narrow(self.rows, first, end - first)
@@ -53,7 +53,7 @@ class Rows:
     def function(self, name: str) -> Callable[..., tuple[Tensor, ...]]:
         """Returns the function of this name that torch.fx can call."""
 
-        def rows(owner: nn.Module, *values: Tensor | None) -> tuple[Tensor, ...]:
+        def rows(owner: nn.Module, *values: Any) -> tuple[Tensor, ...]:  # Any: tensors, None for a mask, numbers
             return self(owner, values)
 
         rows.__name__ = rows.__qualname__ = name
@@ -67,7 +67,7 @@ class Rows:
         body = self.body if self.fused is None else self.fused
         block = _BLOCK_ON_GPU if self._sample(values).is_cuda else _BLOCK
         is_whole = self.fused is not None and not self.is_biased
-        if is_whole and not any(value is not None and value.dtype == torch.bool for value in values):
+        if is_whole and not any(isinstance(value, Tensor) and value.dtype == torch.bool for value in values):
             return body(owner, 0, *values)
         if entries <= block or n < 2:
             return body(owner, 0, *values)
@@ -85,7 +85,7 @@ class Rows:
 
     def _sample(self, values: Sequence[Any]) -> Tensor:
         sample: Tensor = next(
-            value for value, part in zip(values, self.slices, strict=True) if part.rows and value is not None
+            value for value, part in zip(values, self.slices, strict=True) if part.rows and isinstance(value, Tensor)
         )
         return sample
 
@@ -94,9 +94,11 @@ class Rows:
         rows = self._sample(values)
         columns = 1
         for value, part in zip(values, self.slices, strict=True):
-            if value is not None and part.rows is None and value.dim() > 1:
+            if not isinstance(value, Tensor):
+                continue
+            if part.rows is None and value.dim() > 1:
                 columns = max(columns, value.shape[1])
-            elif part.rows and value is not None and value.dim() == 4:
+            elif part.rows and value.dim() == 4:
                 columns = max(columns, value.shape[2])
         return rows.shape[1], prod((rows.shape[0], rows.shape[1], columns, self.width))
 
