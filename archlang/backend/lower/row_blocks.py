@@ -391,6 +391,8 @@ class _Body:
             if len(inner) != 1:
                 return None
             added += [operand for operand in operands if operand is not inner[0]]
+            if any(kind is None or kind.name != "map" for kind in map(self._kind, added)):
+                return None  # numbers and vectors
             first = inner[0]
         if second is None or not isinstance(first, fx.Node):
             return None

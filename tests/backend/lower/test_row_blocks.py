@@ -48,6 +48,8 @@ BODIES = {
     "a map read twice, one after the other": "a = softmax_keys[causal = true](scores[2](h, h))\n"
         "y = weigh[causal = true](a, weigh[causal = true](a, weigh[causal = true](a, h)))",
     "keys that a map has made": "a = sigmoid(scores[2](h, h))\nu = weigh(a, h)\ny = weigh(a * scores[2](h, u), h)",
+    "a number and a vector added to scores": "y0 = weigh(softmax_keys(scores[2](h, k) + (1 - 1 / 4)), k)\n"
+        "y = y0 + weigh(softmax_keys(scores[2](h, k) + mean(linear[2](h))), k)",
     "numbers": "y = weigh(softmax_keys((1 / 4) * scores(h, k) * -1 + -2), k) + weigh(-0.5 * scores(h, k), k)",
     "a map whose transpose is read too": "s = scores(h, h)\ny = weigh(softmax_keys(s + transpose_map(s)), h)",
     "rows that other rows change": "y = weigh(softmax_keys(convolve_map[2](scores[2](h, h))), h)",
