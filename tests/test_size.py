@@ -23,10 +23,10 @@ BUDGETS = {
     "editor play": (4_830, 4_400),
     "pages": (3_915, 3_700),
     "cli": (3_456, 3_500),
-    "": (18_357, 16_500),
+    "": (18_358, 16_500),
 }
-TOTAL = 65_657  # the aim is 61,000
-TESTS = 59_159  # the aim is 55,000
+TOTAL = 65_658  # the aim is 61,000
+TESTS = 59_169  # the aim is 55,000
 MEDIAN_FILE = 130  # the aim is 120
 IMPORTS = 66  # lines of imports in 1,000 lines; the aim is 60
 PATTERNS_OF_SYNTAX = 17  # regular expressions over the text of a program, which its tokens would answer
