@@ -57,15 +57,6 @@ class _Group:
         return {*self.maps, *self.results}
 
 
-@dataclass(frozen=True, eq=False)
-class FusedRows:
-    """The function that a group becomes: the name in the code that calls it, its body, and its runtime."""
-
-    name: str
-    body: fx.Graph
-    runtime: Rows
-
-
 def fuse_rows(
     graph: fx.Graph,
     nodes: Mapping[str, Node],
@@ -290,8 +281,7 @@ class _Body:
                 return Slice(1, None) if index == operands else Slice(None, 1 if column in self._limited else None)
             if kind is None or kind.name != "map":
                 return Slice(None, None)
-        if kind is None:
-            return Slice(None, None)
+        assert kind is not None, "an argument of a block that computes by rows is a value of the region"
         if index in member.rows:
             columns = kind.lengths[1] if kind.name == "map" else None
             return Slice(1, 2 if columns in self._limited else None)
@@ -309,7 +299,7 @@ class _Body:
     def _take(self, value: fx.Node, part: Slice) -> fx.Node:
         """Returns the argument of the body that has a part of a value."""
         if (value, part) not in self._taken:
-            name = f"{value.name}_rows" if part.rows else value.name
+            name = f"{value.name}_rows" if part.rows is not None else value.name
             self._taken[value, part] = self.graph.create_node("placeholder", name, (), {}, name)
             self.sources.append(value)
             self.slices.append(part)
