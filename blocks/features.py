@@ -20,6 +20,8 @@ class SliceFeatures(nn.Module):
 class RepeatFeatures(nn.Module):
     """y_{c · times + j} = x_c, j < times"""
 
+    in_scans = "repeated"
+
     def __init__(self, *, times: int, d: int) -> None:
         super().__init__()
         self.times = times
@@ -41,6 +43,8 @@ class TileFeatures(nn.Module):
 
 class HeadColumns(nn.Module):
     """y_{i, h} = x_{h · d / heads + i}"""
+
+    in_scans = "columns"
 
     def __init__(self, *, heads: int, d: int) -> None:
         super().__init__()

@@ -52,8 +52,12 @@ def _is_free(
     """Whether a value depends only on free nodes, and each sample of it on the same sample of them."""
     if any(source not in free_nodes for source in node.all_input_nodes):
         return False
-    if node.op == "call_function":
-        return True
+    return node.op == "call_function" or is_per_sample(node, loop, code, instances)
+
+
+def is_per_sample(node: fx.Node, loop: LoweredLoop | None, code: Code, instances: Mapping[str, Instance]) -> bool:
+    """Returns whether each sample of what a module computes depends on the same sample of its arguments only. `loop` is
+    the loop that it runs, if it is one."""
     origin = code.nodes[node.name]
     inside = [origin, *(inner for region in origin.regions for inner in region.walk())]
     if loop is not None and any(isinstance(inner.operation, Halting | Scan) for inner in inside):

@@ -69,6 +69,10 @@ class LoweredLoop:
     has_depth: bool
     split: SplitCode | None = None
     """the body in two functions, if the first of them can run earlier"""
+    parallel: Code | None = None
+    """the body for all positions at once, if the states of a scan are affine in themselves"""
+    one_by_one: str = ""
+    """why a scan has no such body"""
 
     @property
     def extras(self) -> tuple[str, ...]:
@@ -79,8 +83,9 @@ class LoweredLoop:
         return (PONDER, *((DEPTH,) if self.has_depth else ()), *losses)
 
     def codes(self) -> tuple[Code, ...]:
-        """Returns the body and, if it is split, its two functions."""
-        return (self.body,) if self.split is None else (self.body, self.split.head, self.split.rest)
+        """Returns the body and its other forms."""
+        halves = () if self.split is None else (self.split.head, self.split.rest)
+        return (self.body, *halves, *(() if self.parallel is None else (self.parallel,)))
 
 
 def compile_graph(

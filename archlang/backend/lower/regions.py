@@ -25,6 +25,7 @@ from archlang.backend.lower.lengths import (
     summands,
 )
 from archlang.backend.lower.names import Names, attribute_name, relative_path
+from archlang.backend.lower.parallel_scans import parallel_scan
 from archlang.backend.origin import Origin
 from archlang.backend.runtime.inputs import Field
 from archlang.backend.runtime.loops import DEPTH, PONDER
@@ -365,6 +366,8 @@ class _Writer:
         loop = LoweredLoop(name, node, self._scope, code, self._is_outermost)
         if isinstance(node.operation, operations.Scan) and "batch_chunks" not in self._without:
             split_scan(loop, self._instances, "rows" not in self._without)
+        if isinstance(node.operation, operations.Scan) and "parallel_scans" not in self._without:
+            parallel_scan(loop, self._instances, "rows" not in self._without)
         self._loops.append(loop)
         types = [self._types.get(source, NUMBER) for source in node.inputs]
         states_end = shape.outer + shape.states
