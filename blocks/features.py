@@ -8,6 +8,8 @@ from torch import Tensor, nn
 class SliceFeatures(nn.Module):
     """y_c = x_{start + c}, c < width"""
 
+    in_scans = "part"
+
     def __init__(self, *, start: int, width: int, d: int) -> None:
         super().__init__()
         self.start = start

@@ -25,7 +25,7 @@ import torch
 from torch import fx
 
 from archlang.backend.lower.chunk_batching import is_per_sample
-from archlang.backend.lower.code import Code, LoweredLoop, compile_graph
+from archlang.backend.lower.code import Code, LoweredLoop, Setting, compile_graph
 from archlang.backend.lower.row_blocks import library_class
 from archlang.backend.runtime import parallel_scans as runtime
 from archlang.graph.graph import Instance, Node
@@ -40,21 +40,19 @@ class NotParallel(Exception):
     """A scan cannot be computed at once, for a reason."""
 
 
-def parallel_scan(scan: LoweredLoop, instances: Mapping[str, Instance], by_rows: bool) -> None:
-    """Gives a scan a body for all positions, if it has one, or the reason why it has none. With `by_rows`, maps are
-    computed by rows."""
+def parallel_scan(scan: LoweredLoop, setting: Setting) -> None:
+    """Gives a scan a body for all positions, if it has one, or the reason why it has none."""
     try:
         _require_plain(scan)
         try:
-            graph, origins = _Body(scan, instances, True).write()
+            graph, origins = _Body(scan, setting.instances, True).write()
         except NotParallel as reason:
-            graph, origins = _written_whole(scan, instances, reason)
+            graph, origins = _written_whole(scan, setting.instances, reason)
     except NotParallel as reason:
         scan.one_by_one = str(reason)
         return
     code, name = scan.body, f"{scan.name}_parallel"
-    fused = instances if by_rows else None
-    scan.parallel = compile_graph(name, f"{code.title}_parallel", graph, origins, code.types, (), (), fused)
+    scan.parallel = compile_graph(name, f"{code.title}_parallel", graph, origins, code.types, (), (), setting)
 
 
 def _written_whole(

@@ -11,8 +11,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from archlang.kernels.elementwise_recurrence import elementwise_recurrence
-from archlang.kernels.linear_recurrence import linear_recurrence
+from archlang.backend.runtime.elementwise_recurrence import elementwise_recurrence
 
 # The least decay whose logarithm has a finite derivative in every precision.
 _LEAST_DECAY = 1e-30
@@ -150,6 +149,8 @@ def _in_chunks(
     queries: Sequence[tuple[bool, Tensor]],
     is_multiple: bool,
 ) -> tuple[Tensor, list[Tensor]]:
+    from archlang.backend.runtime.linear_recurrence import linear_recurrence  # it imports the compiler of torch
+
     log_decay = None
     if decay is not None:
         log_decay = (decay if decay.dtype == torch.float64 else decay.float()).log()

@@ -20,10 +20,10 @@ def elementwise_recurrence(
     n = a.shape[1]
     if n < 8 or bool((a.detach().abs() > 1).any()):
         return torch.stack(_in_order(a, c, state)[1:], 1)
-    size = isqrt(n - 1) + 1
+    size, batch = isqrt(n - 1) + 1, len(state)
     padding = -n % size
-    a = torch.cat((a, a.new_ones(a.shape[0], padding, *a.shape[2:])), 1).unflatten(1, (-1, size))
-    c = torch.cat((c, c.new_zeros(c.shape[0], padding, *c.shape[2:])), 1).unflatten(1, (-1, size))
+    a = torch.cat((a, a.new_ones(a.shape[0], padding, *a.shape[2:])), 1).reshape(batch, -1, size, *state.shape[1:])
+    c = torch.cat((c, c.new_zeros(c.shape[0], padding, *c.shape[2:])), 1).reshape(batch, -1, size, *state.shape[1:])
     product, sums = [a[:, :, 0]], [c[:, :, 0]]
     for factor, term in zip(a.unbind(2)[1:], c.unbind(2)[1:], strict=True):
         product.append(product[-1] * factor)
