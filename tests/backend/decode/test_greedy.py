@@ -37,6 +37,12 @@ DECODERS = {
     "attention, rotary": "z = y + attention[2, position = rotary, causal = true](y)",
     "attention, xpos": "z = y + attention[2, position = xpos, causal = true](y)",
     "attention, alibi": "z = y + attention[2, position = alibi, causal = true](y)",
+    "attention to a window":
+        "z = y + attention[4, rotary, true, kv_heads = 2, window = 3, qk_norm = true, gate = per_head](y)",
+    "attention to a window, with sinks and alibi":
+        "a = y + attention[2, alibi, true, window = 2, sinks = true, softcap = 3.0, bias = true](y)\n"
+        "b = a + attention[2, causal = true, window = 1](a)\n"
+        "z = b + attention[2, causal = true, window = 3](b, memory)",
     "causal cross attention, alibi": "z = y + attention[2, position = alibi, causal = true](y, memory)",
     "cross attention with places": "z = y + attention[2, position = xpos](y, memory)",
     "causal cross attention": "z = y + attention[2, causal = true](y, memory)",
