@@ -96,16 +96,20 @@ def visible(
     """Returns which of m keys each of n queries may attend to, or None if it is all keys: those at a distance below
     `window`, unless it is 0. The first query has the position `start`."""
     real = None if mask_m is None else mask_m[:, None, None, :]
-    causal, is_local = hides_keys(causal, m, start), hides_far_keys(window, n, m, start)
-    if not causal and not is_local:
+    if not hides_keys(causal, m, start) and not hides_far_keys(window, n, m, start):
         return real
 
     def visible_keys() -> Tensor:
-        near = torch.ones(n, m, dtype=torch.bool, device=device).tril(start if causal else start + window - 1)
-        near = near.triu(start - window + 1) if is_local else near
+        near = near_keys(n, m, causal, device, start, window)
         return near if real is None else near & real
 
     return cached_in_call(("visible", n, m, causal, device, start, window), visible_keys, mask_m)
+
+
+def near_keys(n: int, m: int, causal: bool, device: torch.device, start: int, window: int) -> Bool[Tensor, "n m"]:
+    """Returns which keys are not after each query, if `causal`, and at a distance below `window`, unless it is 0."""
+    near = torch.ones(n, m, dtype=torch.bool, device=device).tril(start if causal else start + window - 1)
+    return near.triu(start - window + 1) if window else near
 
 
 def hides_keys(causal: bool, m: int, start: int) -> bool:
@@ -123,6 +127,15 @@ def hides_far_keys(window: int, n: int, m: int, start: int) -> bool:
     if not window or is_exporting():
         return window > 0
     return bool(start + n > window or m - start > window)
+
+
+def softmax_with_sinks(
+    x: Float[Tensor, "b h n m"], sinks: Float[Tensor, "#b h"], allowed: Bool[Tensor, "..."] | None
+) -> Float[Tensor, "b h n m"]:
+    """Returns exp(x_ij) / (exp(sink) + Σ_l exp(x_il)) over the allowed entries."""
+    # A sink is a further key, whose weight is dropped.
+    x = torch.cat((x, sinks[..., None, None].to(x.dtype).expand(*x.shape[:3], 1)), -1)
+    return masked_softmax(x, None if allowed is None else F.pad(allowed, (0, 1), value=True))[..., :-1]
 
 
 def is_faster_plainly(query: Float[Tensor, "b h n c"], m: int) -> bool:
@@ -339,10 +352,7 @@ class Attention(KeyedAttention):
             logits = logits + self._bias(query, key.shape[2], start, slopes)
         if self.sinks is None:
             return masked_softmax(logits, allowed)
-        # A sink is a further key, whose value is 0.
-        sinks = self.sinks[first_head : first_head + query.shape[1], None, None].to(logits.dtype)
-        logits = torch.cat((logits, sinks.expand(*logits.shape[:3], 1)), -1)
-        return masked_softmax(logits, None if allowed is None else F.pad(allowed, (0, 1), value=True))[..., :-1]
+        return softmax_with_sinks(logits, self.sinks[None, first_head : first_head + query.shape[1]], allowed)
 
     def _bias(self, query: Float[Tensor, "b h n c"], m: int, start: int, slopes: list[float]) -> Float[Tensor, "h n m"]:
         """Returns what alibi adds to the logits of queries whose first has the position `start`."""

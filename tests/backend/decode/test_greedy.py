@@ -64,6 +64,10 @@ DECODERS = {
     "stack RNN": "z = stack_rnn[d, slots = 5, width = 3](y)",
     "attention written with maps": "s = scores[2](y, y) + alibi_bias[2](y, y)\n"
         "z = y + weigh[causal = true](softmax_keys[causal = true](s), y)",
+    "attention to a window, written with maps":
+        "a = softmax_keys[causal = true, window = 3](scores[4, softcap = 2.0](y, linear[8](y)))\n"
+        "b = sink_softmax_keys[causal = true, window = 2](scores[4](y, y), mean(learned[1, 4, init = normal]()))\n"
+        "z = y + weigh[causal = true, times = 2](a * b, linear[8](y))",
     "sums of maps": "s = cumulative_sum_keys[backward = true](lower_triangle(sigmoid(convolve_map[2](scores(y, y)))))\n"
         "repeat 2 { y <- norm(y + sum_keys[causal = true](interpolate(scores(y, memory), s))) }\nz = y",
     "maps of a memory": "s = scores(y, memory)\n"
