@@ -262,6 +262,7 @@ class Expressions:
             f"softmax_keys{hides}({scores})", f"softmax_keys{hides}({scores})", f"tanh({total})", f"sigmoid({within})",
             f"masked_softmax_keys{hides}({scores}, {chosen})", f"tanh({within})", f"softmax_keys{near}({scores})",
             f"interpolate(tanh({within}), {total})",
+            f"sink_softmax_keys{hides}({scores}, mean(learned[1, {heads}, init = normal]()))",
             *([] if hides else [f"softmax_queries({scores})"]),
         ]  # fmt: skip
         weights = chance.choice(options)
@@ -286,6 +287,7 @@ class Expressions:
             f"retention[2]({x}, {key}, {x})", f"linear_attention[2]({x}, {key}, {x}, {decay})",
             f"delta_rule[2]({x}, {key}, {x}, {beta})", f"gated_delta_rule[2]({x}, {key}, {x}, {beta}, {decay})",
             f"linear_recurrence[2]({x}, {key}, {x}, {rest})", f"rotary_positions[2]({x})",
+            f"rotary_positions_at[2, interleaved = true]({x}, linear[1]({value.text}))",
             f"linear[{width}](nondeterministic_stack[2, 2, 2]({x}))", f"linear[{width}](linear[2]({x}) * {vector})",
         ]  # fmt: skip
         if not self.style.causal:
