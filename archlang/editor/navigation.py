@@ -9,8 +9,7 @@ from archlang.diagnostics import Edit, ErrorWithRemedy
 from archlang.diagnostics.edits import apply_edits
 from archlang.editor.document import Document
 from archlang.editor.names_in_scope import lengths_of
-from archlang.editor.open_brackets import callee_at
-from archlang.editor.symbols import INSTANCES, Names, Occurrence, Symbol
+from archlang.editor.symbols import Names, Occurrence, Symbol
 from archlang.editor.workspace import Workspace
 from archlang.elaborate.binding import TASK_SIZES
 from archlang.names.resolve import Declaration
@@ -18,19 +17,17 @@ from archlang.source import Span
 from archlang.syntax.tokens import ITEM_WORDS, RESERVED, pieces
 from archlang.syntax.tree import Definition, Extern
 
+# The training setting that names instances of a model.
+_INSTANCES = "sign_sgd"
 # The kinds of names that only the item knows which binds them, or only their own file.
 _LOCAL = ("value", "instance", "input", "size", "recipe", "alias")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def definition(document: Document, offset: int) -> Span | None:
-    """Returns the place that defines the name at an offset; None if there is no name with a meaning. On a line that
-    cannot be read, the blocks that it calls have one."""
+    """Returns the place that defines the name at an offset; None if there is no name with a meaning."""
     place = Names(document).at(offset)
-    if place is None:
-        callee = callee_at(document, offset)
-        return None if callee is None else callee[1].name_span
-    return place.symbol.span
+    return None if place is None else place.symbol.span
 
 
 def references(workspace: Workspace, document: Document, offset: int) -> tuple[Span, ...]:
@@ -68,6 +65,9 @@ def rename(workspace: Workspace, document: Document, offset: int, name: str) -> 
         spans = names.of(symbol)
         for word in (symbol.name, name) if spans else (symbol.name,):
             _refuse_unread(names, word)
+        same = (each.span for each in names.occurrences if (each.symbol.kind, each.symbol.name) == ("loss", name))
+        if symbol.kind == "loss" and (other := next(same, None)) is not None:  # the two would be added up
+            raise ErrorWithRemedy(f"`{name}` already has a meaning at {_where(other)}", "choose another name")
         edits += [Edit(span, name) for span in spans]
     users = [
         each.document for each in documents if symbol.key[0] in (each.document.real_path, *each.document.used_paths)
@@ -148,7 +148,7 @@ def _documents(workspace: Workspace, document: Document, symbol: Symbol, name: s
     input or an alias; other files may know a size as an attribute, and an instance by a setting."""
     own_path, beside = document.real_path, workspace.documents_beside(document.path)
     if symbol.kind in ("instance", "size"):
-        text = INSTANCES if symbol.kind == "instance" else f".{symbol.name}"
+        text = _INSTANCES if symbol.kind == "instance" else f".{symbol.name}"
         return [Names(each) for each in beside if each.real_path == own_path or text in each.text]
     if symbol.kind in _LOCAL:
         return [Names(document)]
