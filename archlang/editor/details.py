@@ -1,9 +1,8 @@
 """Sentences about a name: what it costs, which positions it may depend on, and where a static gets its value."""
 
-import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import chain, islice
+from collections.abc import Iterator, Mapping
+from itertools import islice
 
 from archlang.editor.completion_options import allowed_values
 from archlang.editor.document import Document
@@ -20,7 +19,6 @@ from archlang.source import Span
 from archlang.syntax.tree import Definition, Recipe, Table
 from archlang.types.causality import Horizon, Reach
 
-Documents = Callable[[], Iterable[Document]]
 # Positions of the sample whose FLOPs are counted.
 LENGTH = 64
 _MOST_PLACES = 8
@@ -112,29 +110,19 @@ def item_details(document: Document, item: Item) -> Iterator[str]:
     yield from _depends({name: values.get(result) for name, values in _horizons(graph).items()})
 
 
-def static_details(document: Document, symbol: Symbol, item: Item | None, beside: Documents) -> Iterator[str]:
-    """Yields the words that a static of an item can be, where it is declared, and the recipes and tables that set it,
-    of the document and, for a static of a program, of the files beside it."""
+def static_details(document: Document, symbol: Symbol, item: Item | None) -> Iterator[str]:
+    """Yields the words that a static of an item can be, where it is declared, and the lines of the document's recipes
+    and tables that name it."""
     values = () if item is None or symbol.static is None else allowed_values(item, symbol.static)
     if values:
         yield f"Values: {', '.join(f'`{value}`' for value in values)}"
     yield f"Declared at `{symbol.span.source.path}:{symbol.span.line}`"
-    others = () if symbol.is_of_library else beside()
-    distinct = (other for other in others if other.real_path != document.real_path and symbol.name in other.text)
-    lines = (_settings(each, symbol, document) for each in chain((document,), distinct))
-    yield from islice(chain.from_iterable(lines), _MOST_PLACES)
-
-
-def _settings(document: Document, symbol: Symbol, shown_in: Document) -> Iterator[str]:
-    """Yields the lines of a document's recipes and tables that name a static."""
-    items = [item for item in document.program.items if isinstance(item, Recipe | Table)]
-    folder = os.path.dirname(shown_in.real_path)
-    place = "" if document is shown_in else f" of `{os.path.relpath(document.real_path, folder)}`"
-    for span in Names(document).of(symbol) if items else ():
-        for item in items:
-            if item.span.start <= span.start < item.span.end:
-                line = " ".join(document.source.line(span.line).split())
-                yield f"Line {span.line}{place}, `{item.name}`: `{line}`"
+    parts = [part for part in document.program.items if isinstance(part, Recipe | Table)]
+    places = Names(document).of(symbol) if parts else ()
+    named = ((span, part) for span in places for part in parts if part.span.start <= span.start < part.span.end)
+    for span, part in islice(named, _MOST_PLACES):
+        line = " ".join(document.source.line(span.line).split())
+        yield f"Line {span.line}, `{part.name}`: `{line}`"
 
 
 def recipe_details(document: Document, name: str) -> Iterator[str]:

@@ -214,7 +214,7 @@ class _Answers:
 
     def hover(self, parameters: lsp.HoverParams) -> lsp.Hover | None:
         document, offset = self._place(parameters)
-        description = hover(document, offset, partial(self._workspace.documents_beside, document.path))
+        description = hover(document, offset)
         if description is None:
             return None
         return lsp.Hover(lsp.MarkupContent(lsp.MarkupKind.Markdown, description.text), _range(description.span))

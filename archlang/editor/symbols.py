@@ -70,14 +70,7 @@ class Names:
 
     def at(self, offset: int) -> Occurrence | None:
         """Returns the name at an offset, or that ends there; None if there is none."""
-        items = [item for item in self.document.program.items if item.span.start <= offset <= item.span.end]
-        if any(isinstance(item, tree.Recipe | tree.Table) for item in items):  # these name the statics of each other
-            occurrences: Sequence[Occurrence] = self.occurrences
-        else:
-            reader = _Reader(self.document)
-            reader.read(items)
-            occurrences = reader.occurrences
-        places = [place for place in occurrences if place.span.start <= offset <= place.span.end]
+        places = [place for place in self.occurrences if place.span.start <= offset <= place.span.end]
         return max(places, key=lambda place: place.span.start, default=None)
 
     def within(self, item: tree.Definition | tree.Extern) -> list[Occurrence]:
