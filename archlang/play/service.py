@@ -14,7 +14,6 @@ from archlang.diagnostics import Diagnostic
 from archlang.editor.completion import completions
 from archlang.editor.corrections import Correction, all_corrected, corrections_of
 from archlang.editor.document import Document
-from archlang.editor.formatting import formatted
 from archlang.editor.graphs import SIZES, Part, graph_of, parts
 from archlang.editor.highlighting import rules
 from archlang.editor.hover import explanation, hover
@@ -227,7 +226,7 @@ class Service:
 
     def format(self, request: Request) -> Facts:
         """The formatted text; null if it has syntax errors."""
-        return {"text": formatted(self._program(request).document)}
+        return {"text": self._program(request).document.formatted}
 
     def correct(self, request: Request) -> Facts:
         """The text after all corrections that are sure; null if there are none."""
