@@ -41,16 +41,15 @@ class Watcher(Protocol):
 
     def waiting(self) -> None:
         """Another process is fetching the same file."""
+        return
 
     def moved(self, done: int, total: int | None) -> None:
         """`done` of `total` bytes have arrived."""
+        return
 
 
-class Silent:
+class Silent(Watcher):
     """Ignores progress."""
-
-    def waiting(self) -> None: ...
-    def moved(self, done: int, total: int | None) -> None: ...
 
 
 def fetch(file: OfficialFile, watcher: Watcher | None = None, *, sleep: Sleep = time.sleep) -> Arrived:
@@ -97,17 +96,13 @@ def _download(file: OfficialFile, place: Path, watcher: Watcher, sleep: Sleep) -
     """Fetches a file. The caller holds its lock."""
     part = _Part(file, place)
     with os_errors_as(mistakes.not_written, place):
-        resumed = part.begin()
+        part.begin()
     try:
         with os_errors_as(mistakes.not_written, place):
             part.download(watcher, sleep)
-            if resumed and not part.is_right():
-                # The bytes of an earlier attempt may be wrong: start over.
-                part.remove()
-                part.download(watcher, sleep)
             return place, part.finish()
     except mistakes.BrokenOffError:
-        if not part.begun():
+        if not part.here():
             part.remove()
         raise
     except mistakes.DataError:
@@ -122,8 +117,6 @@ class _Part:
         self._file = file
         self._place = place
         self._path = place.with_name(f".{place.name}.part")
-        # The ETag of the content: needed to resume files without a published digest.
-        self._origin = place.with_name(f".{place.name}.part.etag")
         self._stored = Stored(self._path, "" if file.stored == file.member else Path(file.stored).suffix)
 
     # The registry has the size of the decompressed content, so the size of a compressed file is unknown.
@@ -131,54 +124,34 @@ class _Part:
     def _size(self) -> int | None:
         return None if self._stored.ending else self._file.size
 
-    def _here(self) -> int:
+    def here(self) -> int:
+        """Returns the number of bytes that have arrived."""
         return self._path.stat().st_size if self._path.exists() else 0
 
-    def begun(self) -> bool:
-        """Returns whether any byte has arrived."""
-        return self._here() > 0
-
-    def begin(self) -> bool:
-        """Returns whether there is a download to resume.
-
-        Raises:
-            DataError: the disk has too little free space for the rest."""
-        if self._file.digest is None and not self._origin.exists():
-            self._path.unlink(missing_ok=True)
-        missing = (self._file.size or 0) - self._here()
+    def begin(self) -> None:
+        """Raises:
+        DataError: the disk has too little free space for the rest."""
+        missing = (self._file.size or 0) - self.here()
         free = shutil.disk_usage(self._place.parent).free
         if missing > free:
             raise mistakes.too_little_room(self._place, missing, free)
-        return self._path.exists()
 
     def remove(self) -> None:
         self._path.unlink(missing_ok=True)
-        self._origin.unlink(missing_ok=True)
-
-    def is_right(self) -> bool:
-        try:
-            self._digest()
-        except mistakes.DataError:
-            return False
-        return True
 
     def finish(self) -> Digest:
         """Verifies the download and moves it to its destination.
 
         Raises:
             DataError: its digest is wrong."""
-        digest = self._digest()
+        try:
+            digest = store.check(self._stored, self._file, anew=True)
+        except mistakes.DamagedError as error:
+            raise mistakes.other_content(self._file.url, self._place, error.actual, error.expected) from error
         self._path.replace(self._place)
-        self._origin.unlink(missing_ok=True)
         if self._file.digest is None:
             write_atomically(store.pin_of(self._place), f"{digest.value}  {self._place.name}\n")
         return digest
-
-    def _digest(self) -> Digest:
-        try:
-            return store.check(self._stored, self._file, anew=True)
-        except mistakes.DamagedError as error:
-            raise mistakes.other_content(self._file.url, self._place, error.actual, error.expected) from error
 
     # HTTP
 
@@ -191,14 +164,14 @@ class _Part:
         # Without any progress, one retry is enough: the server is probably unreachable.
         waits = list(_WAITS[:1])
         while True:
-            before = self._here()
+            before = self.here()
             reason = self._attempt(watcher)
             if reason is None:
                 return
-            if self._here() > before:
+            if self.here() > before:
                 waits = list(_WAITS)
             elif not waits:
-                raise mistakes.broken_off(self._file.url, self._place, reason, self._file.digest, self._here())
+                raise mistakes.broken_off(self._file.url, self._place, reason, self._file.digest, self.here())
             sleep(waits.pop(0))
 
     def _attempt(self, watcher: Watcher) -> str | None:
@@ -227,17 +200,15 @@ class _Part:
             if error.errno in _FULL:
                 raise mistakes.no_room_for(self._place, error.strerror) from error
             raise
-        if self._size is not None and self._here() < self._size:
-            return f"the connection ended after {self._here():,} of {self._size:,} bytes"
+        if self._size is not None and self.here() < self._size:
+            return f"the connection ended after {self.here():,} of {self._size:,} bytes"
         return None
 
     def _headers(self) -> dict[str, str]:
         # With compression in transit, a byte range would not mean a position in the file.
         headers = {"Accept-Encoding": "identity"}
-        if self._here():
-            headers["Range"] = f"bytes={self._here()}-"
-            if self._origin.exists():
-                headers["If-Range"] = self._origin.read_text(encoding="utf-8")
+        if self.here():
+            headers["Range"] = f"bytes={self.here()}-"
         return headers
 
     def _transfer(self, answer: Response, target: IO[bytes], watcher: Watcher) -> None:
@@ -248,9 +219,6 @@ class _Part:
             target.truncate(0)
         elif not answer.headers.get("Content-Range", "").startswith(f"bytes {target.tell()}-"):
             raise RequestException("the server sends a different range than requested", response=answer)
-        name = answer.headers.get("ETag", "")
-        if self._file.digest is None and name.startswith('"'):
-            write_atomically(self._origin, name, durable=False)
         expected = self._size or target.tell() + int(answer.headers.get("Content-Length", 0))
         for chunk in answer.iter_content(_CHUNK):
             target.write(chunk)

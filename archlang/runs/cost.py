@@ -14,12 +14,12 @@ from archlang.graph.summary import Summary, summarize
 from archlang.plan.plan import Plan
 from archlang.runs.evaluation import load_splits
 from archlang.runs.points import Point
-from archlang.runs.progress import NoProgress
 from archlang.runs.training import make_settings, train
 from archlang.train.data import Sampler
 from archlang.train.devices import select_device
 from archlang.train.settings import Settings
 from archlang.train.stop import Stop
+from archlang.train.trainer import NoProgress
 
 # The widths of batches vary; so many of them are counted.
 _COUNTED_BATCHES = 8

@@ -30,21 +30,6 @@ _MOST_GROUP_VALUES = 16
 _BAR_WIDTH = 40  # characters
 
 
-class NoProgress:
-    """Shows nothing."""
-
-    def due(self) -> bool:
-        return False
-
-    def step(
-        self, step: int, total: int, loss: float, rate: float, depth: float | None, spared: float | None = None
-    ) -> None:
-        pass
-
-    def scored(self, step: int, score: Score, since_best: int = 0) -> None:
-        pass
-
-
 class ProgressDisplay:
     """A bar with loss, accuracy, steps per second and the remaining time; plain lines if the output is no terminal."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
@@ -23,7 +23,7 @@ from archlang.record.run_folder import Record, recorded_threads
 from archlang.runs import mistakes
 from archlang.runs.evaluation import Result, conclude, describe_data, load_splits, warn_of_shared_rows
 from archlang.runs.inputs import InputFormat
-from archlang.runs.progress import NoProgress, ProgressDisplay
+from archlang.runs.progress import ProgressDisplay
 from archlang.tasks.kit.cache import ReadsUserFiles
 from archlang.tasks.kit.make_task import make_task
 from archlang.tasks.kit.split import Split
@@ -41,7 +41,7 @@ from archlang.train.settings import Settings
 from archlang.train.stacked import WEIGHTS_APART, StackedStep, StackingWarning
 from archlang.train.step import EagerStep
 from archlang.train.stop import Stop
-from archlang.train.trainer import CannotStack, Trainer, Watcher, train_all
+from archlang.train.trainer import CannotStack, NoProgress, Trainer, Watcher, train_all
 
 _WEIGHT_BYTES = 4
 # By optimizer, the numbers that it keeps for each weight; the momentum of rmsprop, sgd and muon is one more.
@@ -245,8 +245,8 @@ def _train_stacked(
                 runs[index] = run
             except ArchlangError as error:
                 ends[index] = error
-        for step, indices in common_steps(runs):
-            group = [runs[index] for index in indices]
+        if (step := _common_step(runs.values())) is not None:
+            group = list(runs.values())
             try:
                 if not is_stackable(first.train):
                     raise CannotStack(f"the optimizer `{first.train.name}` needs the weights of each seed alone")
@@ -258,8 +258,8 @@ def _train_stacked(
             except CannotStack as error:
                 message = f"`{first.model}` cannot train together: {error}; its seeds train one after another"
                 warnings.warn(message, StackingWarning, stacklevel=3)
-                continue
-            for index, run in zip(indices, group, strict=True):
+                return ends
+            for index, run in runs.items():
                 try:
                     ends[index] = conclude(plans[index], run, data, stop)
                 except ArchlangError as error:
@@ -267,19 +267,12 @@ def _train_stacked(
     return ends
 
 
-def common_steps(runs: Mapping[int, Trainer]) -> list[tuple[int, list[int]]]:
-    """Returns steps, and the indices of the runs that can resume there together.
-
-    All runs resume from the last step at which each has an intact checkpoint. If there is none, those whose newest
-    checkpoints are of the same step resume together. Runs without an intact checkpoint are left out."""
-    checkpoints = {index: run.checkpoints for index, run in runs.items()}
-    steps = {index: set(of_run.steps()) or {0} for index, of_run in checkpoints.items()}
-    for step in sorted(set.intersection(*steps.values()) if steps else (), reverse=True):
-        if all(not of_run.steps() or of_run.first_intact([step]) for of_run in checkpoints.values()):
-            return [(step, list(runs))] if len(runs) > 1 else []
-    by_newest: dict[int, list[int]] = {}
-    for index, of_run in checkpoints.items():
-        newest = of_run.latest()
-        if newest or not of_run.steps():
-            by_newest.setdefault(newest.step if newest else 0, []).append(index)
-    return [(step, indices) for step, indices in by_newest.items() if len(indices) > 1]
+def _common_step(runs: Collection[Trainer]) -> int | None:
+    """Returns the last step at which each of several runs has an intact checkpoint, or 0 if none has any; None if there
+    is no such step."""
+    checkpoints = [run.checkpoints for run in runs]
+    common = set.intersection(*(set(each.steps()) or {0} for each in checkpoints)) if len(runs) > 1 else ()
+    for step in sorted(common, reverse=True):
+        if all(not each.steps() or each.first_intact([step]) for each in checkpoints):
+            return step
+    return None

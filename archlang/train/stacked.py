@@ -76,8 +76,6 @@ class StackedStep:
             raise CannotStack("there is not enough memory for the weights of all seeds") from error
         self._optimizer = make_optimizer(nn.ParameterList(self._weights.values()))
         self._halting_loops = [list(halting_loops(module)) for module in self._modules]
-        # The runs that go through the model at a time; halved when the memory does not suffice.
-        self._runs_at_a_time = len(runs)
         # Whether training draws random numbers; None before the first step.
         self._draws: bool | None = None
         # The comparison is without dropout, and cuDNN has no gradients of recurrent layers outside of training.
@@ -130,7 +128,7 @@ class StackedStep:
             torch.manual_seed(hash((first.sampler.seed, number)) % 2**63)
         stacked_items = np.stack(items)
         losses = compute_within_memory(
-            partial(self._compute_gradients, stacked_items), partial(self._shrink, stacked_items.shape[1]),
+            partial(self._compute_gradients, stacked_items), partial(halve_micro, self._runs, len(items[0])),
             first.fabric.device,
         )  # fmt: skip
         norms = clip_gradients(list(self._weights.values()), first.settings, _clip_norm_of_each)
@@ -170,52 +168,39 @@ class StackedStep:
                 warnings.warn(_DRAWS_RANDOM_NUMBERS, StackingWarning, stacklevel=2)
         return losses
 
-    def _shrink(self, count: int) -> str | None:
-        """Halves the runs that go through the model at a time, and then the samples of one run."""
-        if self._runs_at_a_time == 1:
-            return halve_micro(self._runs, count)
-        before, self._runs_at_a_time = self._runs_at_a_time, (self._runs_at_a_time + 1) // 2
-        return f"{before} seeds at a time; continuing with {self._runs_at_a_time}"
-
     def _compute_parts(self, items: np.ndarray) -> Float[Tensor, " runs"]:
-        count, size = items.shape
-        micro, data = self._first.micro or size, self._first.data
+        size, data = items.shape[1], self._first.data
+        micro = self._first.micro or size
+        batch_weights = [max(data.loss_count(run_items), 1) for run_items in items]
         losses = []
-        for start in range(0, count, self._runs_at_a_time):
-            runs = slice(start, start + self._runs_at_a_time)
-            batch_weights = [max(data.loss_count(run_items), 1) for run_items in items[runs]]
-            part_losses = []
-            for first in range(0, size, micro):
-                part = items[runs, first : first + micro]
-                loss_shares = [
-                    data.loss_count(run_items) / weight for run_items, weight in zip(part, batch_weights, strict=True)
-                ]
-                part_losses.append(self._backward(runs, part, loss_shares, part.shape[1] / size))
-            losses.append(torch.stack(part_losses).sum(0))
-        return torch.cat(losses)
+        for start in range(0, size, micro):
+            part = items[:, start : start + micro]
+            loss_shares = [
+                data.loss_count(run_items) / weight for run_items, weight in zip(part, batch_weights, strict=True)
+            ]
+            losses.append(self._backward(part, loss_shares, part.shape[1] / size))
+        return torch.stack(losses).sum(0)
 
-    def _backward(
-        self, runs: slice, items: np.ndarray, loss_shares: Sequence[float], sample_share: float
-    ) -> Float[Tensor, " runs"]:
-        """Adds the gradients of a part of some runs' batches, each for its row of items, which has these shares of the
+    def _backward(self, items: np.ndarray, loss_shares: Sequence[float], sample_share: float) -> Float[Tensor, " runs"]:
+        """Adds the gradients of a part of the runs' batches, each for its row of items, which has these shares of the
         losses and of the samples of its batch. Returns the shares of the losses."""
         fabric = self._first.fabric
         with fabric.autocast():
-            results = self._compute(runs, items, "different")
+            results = self._compute(items, "different")
         losses = results["loss"]
         if sample_share < 1:
             losses = losses * torch.tensor(loss_shares, device=losses.device)
         auxiliary = _losses_of(results)
         fabric.backward(add_costs(losses, results["ponder"], auxiliary, self._first.settings, sample_share).sum())
         if "depth" in results:
-            for module, depth in zip(self._modules[runs], results["depth"], strict=True):
+            for module, depth in zip(self._modules, results["depth"], strict=True):
                 module.mean_depth = depth
-        for index, module in enumerate(self._modules[runs]):
+        for index, module in enumerate(self._modules):
             module.losses = {name: value[index] for name, value in auxiliary.items()}
         return losses.detach()
 
-    def _compute(self, runs: slice, items: np.ndarray, randomness: str) -> dict[str, Float[Tensor, " runs"]]:
-        """Returns `loss`, `ponder` and `losses.NAME` of some runs, each for its row of items, and `depth` if the model
+    def _compute(self, items: np.ndarray, randomness: str) -> dict[str, Float[Tensor, " runs"]]:
+        """Returns `loss`, `ponder` and `losses.NAME` of the runs, each for its row of items, and `depth` if the model
         has halting loops. All rows are padded to the widest item."""
         module, first = self._modules[0], self._first
         batch = first.data.batch(items.reshape(-1))
@@ -243,8 +228,6 @@ class StackedStep:
             return {**results, "ponder": module.ponder, "depth": module.mean_depth}
 
         weights = {**self._weights, **self._buffers}
-        if runs != slice(0, len(self._runs)):
-            weights = {name: value[runs] for name, value in weights.items()}
         depth, module.mean_depth = module.mean_depth, None
         try:
             with stacked_models(), warnings.catch_warnings():
@@ -291,7 +274,7 @@ class StackedStep:
         run, device = self._first, self._first.fabric.device
         names = [name for name, weight in self._weights.items() if weight.requires_grad]
         with fixed_randomness(device):
-            results = self._compute(slice(0, len(items)), items, "same")
+            results = self._compute(items, "same")
             objective = add_costs(results["loss"], results["ponder"], _losses_of(results), run.settings).sum()
             stacked_gradients = _gradients(objective, [self._weights[name] for name in names])
         for index, (module, run_items) in enumerate(zip(self._modules, items, strict=True)):

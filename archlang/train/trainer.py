@@ -49,11 +49,20 @@ _VALIDATION = ("iid", "valid")
 class Watcher(Protocol):
     """Shows the progress of a run. It is called for each logged step, and for other steps when it is `due`."""
 
-    def due(self) -> bool: ...
+    def due(self) -> bool:
+        return False
+
     def step(
         self, step: int, total: int, loss: float, rate: float, depth: float | None, spared: float | None = None
-    ) -> None: ...
-    def scored(self, step: int, score: Score, since_best: int = 0) -> None: ...
+    ) -> None:
+        return
+
+    def scored(self, step: int, score: Score, since_best: int = 0) -> None:
+        return
+
+
+class NoProgress(Watcher):
+    """Shows nothing."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,10 +15,10 @@ from archlang.plan.table import TablePlan
 from archlang.plan.variations import read_table
 from archlang.runs import training
 from archlang.runs.points import folder_name
-from archlang.runs.progress import NoProgress
 from archlang.runs.table import FinishedRun
 from archlang.syntax.expression_text import expression_text
 from archlang.syntax.tree import Row, Table
+from archlang.train.trainer import NoProgress
 from tests.extras import skip_without_extra
 from tests.recipes.papers import PROGRAMS
 from tests.recipes.published_samples import use_samples, word_pieces
