@@ -8,13 +8,11 @@ from archlang.editor.completion_options import allowed_values
 from archlang.editor.document import Document
 from archlang.editor.graphs import Part, concrete_graph, part_around
 from archlang.editor.recipe_choices import choices
-from archlang.editor.recipe_facts import recipes_of
 from archlang.editor.symbols import Item, Names, Symbol
 from archlang.graph.causality import horizons
 from archlang.graph.graph import Graph, Node
 from archlang.graph.operations import Apply, Call
 from archlang.graph.summary import summarize, weights
-from archlang.plan.measures import FRACTIONS, RUN
 from archlang.source import Span
 from archlang.syntax.tree import Definition, Recipe, Table
 from archlang.types.causality import Horizon, Reach
@@ -25,11 +23,6 @@ _MOST_PLACES = 8
 # The longest space around `<-` in an update.
 _LONGEST_UPDATE = 200
 _BINDER = re.compile(r"\s*(?:=|<-)\s*")
-_OF_RUN = {
-    "seconds": "the seconds of the training steps of the run",
-    "memory": "the most memory that the run took, in MiB",
-}
-
 _POSITIONS = {
     Reach.POINTWISE: "position i of `{}`",
     Reach.CAUSAL: "positions 0 to i of `{}`",
@@ -51,25 +44,6 @@ def call_details(document: Document, callee: Span) -> Iterator[str]:
         node, graph, words = min(calls, key=lambda call: call[0].span.end if call[0].span else 0)
         yield from _costs_of_call(node, graph, words)
         yield from _dependence(node, _horizons(graph))
-
-
-def metric_details(document: Document, item: Recipe | Table, metric: str) -> Iterator[str]:
-    """Yields what a metric of a recipe, or of the rows of a table, measures; nothing for another name."""
-    facts = recipes_of(document.resolved, item)
-    if metric not in (*facts.metrics, *facts.selecting_metrics):
-        return
-    split, _, name = metric.partition(".")
-    if split == RUN:
-        yield _OF_RUN[name]
-        return
-    task = facts.item("task") if isinstance(item, Recipe) else None  # the rows of a table may have several
-    yield f"of the split `{split}`" + (f" of `{task.name}`" if task is not None else "")
-    if name in FRACTIONS:
-        yield "a fraction from 0 to 1"
-    numbers = facts.group_numbers(metric)
-    if numbers and facts.breakdown:
-        shown = ", ".join(numbers[:_MOST_PLACES])
-        yield f"broken down by {facts.breakdown}: {shown}{', …' if len(numbers) > _MOST_PLACES else ''}"
 
 
 def value_details(document: Document, symbol: Symbol) -> Iterator[str]:

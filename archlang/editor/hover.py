@@ -6,14 +6,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from archlang.diagnostics import codes
-from archlang.editor.details import (
-    call_details,
-    item_details,
-    metric_details,
-    recipe_details,
-    static_details,
-    value_details,
-)
+from archlang.editor.details import call_details, item_details, recipe_details, static_details, value_details
 from archlang.editor.document import Document
 from archlang.editor.open_brackets import callee_before, open_brackets
 from archlang.editor.symbols import Item, Names, Symbol
@@ -21,7 +14,7 @@ from archlang.names import library
 from archlang.source import Span
 from archlang.syntax.comments import sentences
 from archlang.syntax.printer import signature_text, unparse
-from archlang.syntax.tree import Call, Extern, Let, Name, Node, Recipe, Table, Use
+from archlang.syntax.tree import Call, Extern, Let, Node, Use
 from archlang.syntax.walk import walk
 from archlang.types import Type
 
@@ -46,7 +39,7 @@ def hover(document: Document, offset: int) -> Hover | None:
     """Returns what is known about the name at an offset; None if there is no name, or none that has a meaning."""
     place = Names(document).at(offset)
     if place is None:
-        return _metric(document, offset)
+        return None
     symbol, kind = place.symbol, _type_at(document, place.span)
     if symbol.item is not None:
         is_call = kind is not None
@@ -91,18 +84,6 @@ def _about_static(item: Item | None, symbol: Symbol) -> str:
             if f"`{symbol.name}`" in sentence or f"`{symbol.name} =" in sentence:
                 return "\n\n" + next(iter(paragraphs([sentence])))
     return ""
-
-
-def _metric(document: Document, offset: int) -> Hover | None:
-    """Returns what the metric at an offset in a recipe or a table measures."""
-    for item in document.program.items:
-        if isinstance(item, Recipe | Table) and item.span.start <= offset <= item.span.end:
-            for node in walk(item):
-                if isinstance(node, Name) and node.span.start <= offset <= node.span.end:
-                    details = list(metric_details(document, item, node.text))
-                    text = f"```arch\n{node.text}\n```\n\nmetric{_listed(details)}"
-                    return Hover(node.span, text) if details else None
-    return None
 
 
 def _alias(document: Document, symbol: Symbol) -> str:

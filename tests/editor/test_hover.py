@@ -234,50 +234,6 @@ def test_a_recipe_says_what_it_trains_and_an_alias_which_file_it_names(tmp_path:
     assert alias.endswith(f"File: `{tmp_path}/lib.arch`")
 
 
-MEASURED = """recipe r {
-    task  ctl[test = 9..10]
-    model m
-    train adamw[steps = 1, select = valid.accuracy]
-    claim test.accuracy[10] = 1.0 from "a page"
-    claim run.seconds = 3.0 from "a page"
-}
-
-table t {
-    row    "R" r
-    column "Loss" iid.loss
-    columns "Longer" test.accuracy at model.d in [8, 16]
-}
-
-model m[d = 8](x: tokens[n]) -> logits[classes] {
-    return embed[d](x) |> last |> linear[classes]
-}
-"""
-
-
-@pytest.mark.parametrize(
-    ("place", "lines"),
-    [
-        (
-            "valid.accuracy",
-            ["of the split `valid` of `ctl`", "a fraction from 0 to 1", "broken down by length: 6, 7, 8"],
-        ),
-        (
-            "test.accuracy[10]",
-            ["of the split `test` of `ctl`", "a fraction from 0 to 1", "broken down by length: 9, 10"],
-        ),
-        ("test.accuracy at", ["of the split `test`", "a fraction from 0 to 1", "broken down by length: 9, 10"]),
-        ("iid.loss", ["of the split `iid`", "broken down by length: 2, 3, 4, 5"]),
-        ("run.seconds", ["the seconds of the training steps of the run"]),
-    ],
-)
-def test_a_metric_shows_what_it_measures(place: str, lines: list[str]) -> None:
-    description = hover(Document("r.arch", MEASURED), MEASURED.index(place) + 2)
-    assert description is not None
-    metric = place.partition("[")[0].split()[0]
-    assert description.span.text == metric
-    assert description.text == f"```arch\n{metric}\n```\n\nmetric\n\n" + "\n".join(f"- {line}." for line in lines)
-
-
 UPDATED = """block mix(h: seq[n, d]) -> seq[n, d] {
     a = norm(h)
     repeat 2 {
