@@ -5,7 +5,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
 
-from archlang.diagnostics import codes
 from archlang.editor.details import call_details, item_details, recipe_details, static_details, value_details
 from archlang.editor.document import Document
 from archlang.editor.open_brackets import callee_before, open_brackets
@@ -136,11 +135,6 @@ def hints(document: Document) -> tuple[Hint, ...]:
     }
     typed = ((span, document.types.get((span.start, span.end))) for span in sorted(bound, key=lambda span: span.start))
     return tuple(Hint(span.end, f": {kind}") for span, kind in typed if kind is not None)
-
-
-def explanation(code: str) -> str:
-    """Returns the page of a code of a diagnostic, in Markdown; empty if there is none."""
-    return codes.explain(code) if code in codes.titles() else ""
 
 
 def _type_at(document: Document, span: Span) -> Type | None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from archlang.editor.document import Document
-from archlang.editor.hover import explanation, hints, hover
+from archlang.editor.hover import hints, hover
 from tests.editor.conftest import at_cursor
 
 MODEL = """model m[d = 8](x: tokens[n]) -> logits[classes] {
@@ -140,11 +140,6 @@ def test_a_mistake_leaves_the_hover_without_costs() -> None:
     description = hover(Document("m.arch", text), text.index("embed"))
     assert description is not None
     assert "parameters and" not in description.text
-
-
-def test_a_code_has_its_page() -> None:
-    assert explanation("E0501").startswith("# E0501")
-    assert explanation("E9999") == ""
 
 
 LOOPS = """block b(h: seq[n, d], q: seq[k, d]) -> seq[n, d] {
