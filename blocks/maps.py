@@ -275,17 +275,19 @@ class SumKeys(nn.Module):
 
 
 class CumulativeSumKeys(nn.Module):
-    """y_ij = Σ_{l ≤ j} x_il, or over l ≥ j if `backward`, without l = j if `exclusive`; over real columns"""
+    """y_ij = Σ_{l ≤ j} x_il over real columns, or over l ≥ j if `backward`, without l = j if `exclusive`, with l ≤ i if
+    `causal`"""
 
-    def __init__(self, *, backward: bool, exclusive: bool, h: int) -> None:
+    def __init__(self, *, backward: bool, exclusive: bool, causal: bool, h: int) -> None:
         super().__init__()
         self.backward = backward
         self.exclusive = exclusive
+        self.causal = causal
 
     def forward(
         self, x: Float[Tensor, "b n m h"], *, first_row: int = 0, mask_m: Bool[Tensor, "b m"] | None = None, **_: Mask
     ) -> Float[Tensor, "b n m h"]:
-        x = only(heads_first(x), False, mask_m, 0)
+        x = only(heads_first(x), self.causal, mask_m, first_row)
         if self.exclusive:
             # Shifted, not y - x, which is inexact where x is large.
             x = F.pad(x, (0, 1))[..., 1:] if self.backward else F.pad(x, (1, 0))[..., :-1]

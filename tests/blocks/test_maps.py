@@ -166,15 +166,17 @@ def test_a_lower_triangle_is_zero_after_its_diagonal(diagonal: int, agree: Agree
 
 @pytest.mark.parametrize("backward", [False, True])
 @pytest.mark.parametrize("exclusive", [False, True])
-def test_sums_of_keys_so_far_begin_at_either_end(backward: bool, exclusive: bool, agree: Agree) -> None:
+@pytest.mark.parametrize("causal", [False, True])
+def test_sums_of_keys_so_far_begin_at_either_end(backward: bool, exclusive: bool, causal: bool, agree: Agree) -> None:
     def slow(x: Tensor, mask_m: Tensor) -> Tensor:
         def entry(b: int, i: int, j: int, h: int) -> Tensor:
-            summed = [key for key in range(LENGTHS[b]) if (key >= j if backward else key <= j)]
+            summed = [key for key in keys(b, i, causal) if (key >= j if backward else key <= j)]
             return sum((x[b, i, key, h] for key in summed if not (exclusive and key == j)), x.new_zeros(()))
 
         return entries(entry)
 
-    agree(CumulativeSumKeys(backward=backward, exclusive=exclusive, h=H), slow, normal(B, N, M, H), mask_m=MASK)
+    block = CumulativeSumKeys(backward=backward, exclusive=exclusive, causal=causal, h=H)
+    agree(block, slow, normal(B, N, M, H), mask_m=MASK)
 
 
 def test_a_convolution_is_the_identity_at_first_and_reads_earlier_queries_and_keys(agree: Agree) -> None:

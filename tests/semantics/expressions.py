@@ -256,6 +256,7 @@ class Expressions:
             scores = f"transpose_map({scores})"
         within = f"lower_triangle[{chance.choice(('0', '-1', '-2'))}]({scores})" if hides else scores
         sums = chance.choice(("", "exclusive = true", "backward = true", "backward = true, exclusive = true"))
+        sums += ", causal = true" if sums and hides else ""
         total = f"cumulative_sum_keys{f'[{sums}]' if sums else ''}({within})"
         chosen = f"top_k_keys[2{', causal = true' if hides else ''}]({scores})"
         options = [

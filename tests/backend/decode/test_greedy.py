@@ -81,7 +81,7 @@ DECODERS = {
         "lower_triangle[diagonal = -1](2 - distances(y, y)) * top_k_keys[2, causal = true](s))\n"
         "z = y + weigh[causal = true](a * b + a / (1 + cumulative_sum_keys(sigmoid(s))), norm(y))",
     "places along rows": "g = lower_triangle(sigmoid(scores(y, y)))\n"
-        "p = cumulative_sum_keys[backward = true, exclusive = true](g)\n"
+        "p = cumulative_sum_keys[backward = true, exclusive = true, causal = true](g)\n"
         "t = scores(y, learned[5, d, init = normal]())\ns = lower_triangle(scores(y, y) + interpolate(t, p))\n"
         "z = y + weigh[causal = true](s, y) / (1 + sum_keys[causal = true](abs(s)))",
     "a map that a loop and its transpose read": "s = lower_triangle(scores(y, y))\n"

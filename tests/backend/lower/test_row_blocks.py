@@ -45,6 +45,10 @@ BODIES = {
     "places along rows": "g = lower_triangle(sigmoid(scores(h, h)))\n"
         "p = cumulative_sum_keys[backward = true, exclusive = true](g)\nt = scores(h, learned[4, d, init = normal]())\n"
         + SOFTMAX.format("scores(h, h) + interpolate(t, p)"),
+    "places along rows, up to the query":
+        "p = cumulative_sum_keys[backward = true, causal = true](sigmoid(scores(h, h)))\n"
+        "t = scores(h, learned[4, d, init = normal]())\n"
+        + SOFTMAX.format("scores(h, h) + interpolate(t, p)"),
     "stick-breaking": "s = scores[2](h, h)\nr = lower_triangle[diagonal = -1](log(1.1 - sigmoid(s)))\n"
         "e = exp(cumulative_sum_keys[backward = true, exclusive = true](r))\n"
         "y = weigh(lower_triangle[diagonal = -1](sigmoid(s) * e), h)",
