@@ -9,6 +9,8 @@ from torch import Tensor, nn
 class Elementwise(nn.Module):
     """A function that ignores the number of features."""
 
+    in_scans = "elementwise"
+
     def __init__(self, *, d: int) -> None:
         super().__init__()
 
@@ -73,6 +75,8 @@ class Abs(Elementwise):
 class Log(nn.Module):
     """y = ln(max(x, floor))"""
 
+    in_scans = "elementwise"
+
     def __init__(self, *, floor: float, d: int) -> None:
         super().__init__()
         self.floor = floor
@@ -83,6 +87,8 @@ class Log(nn.Module):
 
 class Clamp(nn.Module):
     """y = min(max(x, low), high)"""
+
+    in_scans = "elementwise"
 
     def __init__(self, *, low: float, high: float, d: int) -> None:
         super().__init__()

@@ -4,6 +4,7 @@ from functools import partial
 from math import sqrt
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
@@ -26,6 +27,8 @@ _MOST_WEIGHTS = 1 << 20
 _LEAST_WEIGHTS = 1 << 13
 _FEW_KEYS = 16
 _FEW_KEYS_WITH_GRADIENTS = 32
+# Added to the mean square by which queries and keys are normalised, as in Qwen3 and Gemma 3.
+_EPSILON = 1e-6
 
 
 def split_heads(x: Float[Tensor, "b n hc"], heads: int) -> Float[Tensor, "b h n c"]:
@@ -43,6 +46,7 @@ class KeyedAttention(nn.Module):
     """Attention with linear maps for keys and values, which are cached during decoding."""
 
     heads: int
+    kv_heads: int = 0  # those of keys and values; 0 means `heads`
     key: nn.Linear
     value: nn.Linear
 
@@ -50,7 +54,8 @@ class KeyedAttention(nn.Module):
         self, linear: nn.Linear, name: str, x: Float[Tensor, "b n d"], products: Products, mask: Tensor | None = None
     ) -> Float[Tensor, "b h n c"]:
         """Returns a linear map of x, or its product of this name, split into heads."""
-        return split_heads(mapped(linear, name, x, products, mask), self.heads)
+        heads = self.heads if name == "query" else self.kv_heads or self.heads
+        return split_heads(mapped(linear, name, x, products, mask), heads)
 
     def _keys_and_values(
         self, kv: Float[Tensor, "b m e"], mask_m: Bool[Tensor, "b m"] | None, products: Products, start: int
@@ -80,19 +85,31 @@ def initialise_fused(key: nn.Linear, value: nn.Linear) -> None:
 
 
 def visible(
-    n: int, m: int, causal: bool, mask_m: Bool[Tensor, "b m"] | None, device: torch.device, start: int = 0
+    n: int,
+    m: int,
+    causal: bool,
+    mask_m: Bool[Tensor, "b m"] | None,
+    device: torch.device,
+    start: int = 0,
+    window: int = 0,
 ) -> Bool[Tensor, "..."] | None:
-    """Returns which of m keys each of n queries may attend to, or None if it is all keys. The first query has the
-    position `start`."""
+    """Returns which of m keys each of n queries may attend to, or None if it is all keys: those at a distance below
+    `window`, unless it is 0. The first query has the position `start`."""
     real = None if mask_m is None else mask_m[:, None, None, :]
-    if not hides_keys(causal, m, start):
+    if not hides_keys(causal, m, start) and not hides_far_keys(window, n, m, start):
         return real
 
     def visible_keys() -> Tensor:
-        earlier = torch.ones(n, m, dtype=torch.bool, device=device).tril(start)
-        return earlier if real is None else earlier & real
+        near = near_keys(n, m, causal, device, start, window)
+        return near if real is None else near & real
 
-    return cached_in_call(("visible", n, m, device, start), visible_keys, mask_m)
+    return cached_in_call(("visible", n, m, causal, device, start, window), visible_keys, mask_m)
+
+
+def near_keys(n: int, m: int, causal: bool, device: torch.device, start: int, window: int) -> Bool[Tensor, "n m"]:
+    """Returns which keys are not after each query, if `causal`, and at a distance below `window`, unless it is 0."""
+    near = torch.ones(n, m, dtype=torch.bool, device=device).tril(start if causal else start + window - 1)
+    return near.triu(start - window + 1) if window else near
 
 
 def hides_keys(causal: bool, m: int, start: int) -> bool:
@@ -102,6 +119,23 @@ def hides_keys(causal: bool, m: int, start: int) -> bool:
     if not is_exporting() and start + 1 >= m:
         return False
     return causal
+
+
+def hides_far_keys(window: int, n: int, m: int, start: int) -> bool:
+    """Returns whether any of m keys is `window` positions or more away from any of n queries from `start`; False if
+    `window` is 0."""
+    if not window or is_exporting():
+        return window > 0
+    return bool(start + n > window or m - start > window)
+
+
+def softmax_with_sinks(
+    x: Float[Tensor, "b h n m"], sinks: Float[Tensor, "#b h"], allowed: Bool[Tensor, "..."] | None
+) -> Float[Tensor, "b h n m"]:
+    """Returns exp(x_ij) / (exp(sink) + Σ_l exp(x_il)) over the allowed entries."""
+    # A sink is a further key, whose weight is dropped.
+    x = torch.cat((x, sinks[..., None, None].to(x.dtype).expand(*x.shape[:3], 1)), -1)
+    return masked_softmax(x, None if allowed is None else F.pad(allowed, (0, 1), value=True))[..., :-1]
 
 
 def is_faster_plainly(query: Float[Tensor, "b h n c"], m: int) -> bool:
@@ -150,15 +184,18 @@ class Attention(KeyedAttention):
 
         A_ij = softmax_j(q_i · k_j / sqrt(c)),    y_i = Wo concat_heads(Σ_j A_ij v_j)
 
-    q, k and v are linear in the inputs, without biases; c is the width of a head. With positions:
+    q, k and v are linear in the inputs; c is the width of a head. With positions:
         absolute    sinusoids are added to q and kv before the projections
         rotary      q_i <- R(i θ) q_i and k_j <- R(j θ) k_j, R rotates channels in pairs, θ_i = 10000^(-2i/c)
         xpos        rotary, then q_i <- ζ^(i/512) q_i and k_j <- ζ^(-j/512) k_j, ζ_i = (2i/c + 0.4) / 1.4
         alibi       A_ij^h = softmax_j(q_i · k_j / sqrt(c) - s_h (i - j)), s_h = 2^(-8h/H) for h = 1, …, H
 
+    Settings: the signature has their equations and sources. The logits are, in this order, scaled, capped, biased by
+    alibi and masked; queries and keys are normalised before they are rotated.
+
     Vaswani et al., "Attention is all you need", 2017, section 3.2; Su et al., "RoFormer", 2021; Sun et al., "A
     length-extrapolatable Transformer", 2023; Press, Smith, Lewis, "Train short, test long", 2022. The decay of xpos is
-    signed, as in Dynamic Halt: keys after the query are amplified. A query without keys has the result zero."""
+    signed, as in Dynamic Halt: keys after the query are amplified. A query without keys weighs none: A_i = 0."""
 
     def __init__(
         self,
@@ -172,19 +209,35 @@ class Attention(KeyedAttention):
         causal_rule: str,
         padded: str,
         init: str,
+        kv_heads: int,
+        window: int,
+        scale: float,
+        softcap: float,
+        qk_norm: bool,
+        sinks: bool,
+        bias: bool,
+        gate: str,
+        base: float,
         d: int,
         e: int,
-        base: float = 10000.0,
         decay_scale: float = 512.0,
         decay_floor: float = 0.4,
     ) -> None:
         super().__init__()
-        width = heads * (head_dim or d // heads)
-        self.query = nn.Linear(d, width, bias=False)
-        self.key = nn.Linear(e, width, bias=False)
-        self.value = nn.Linear(e, width, bias=False)
-        self.output = nn.Linear(width, d, bias=False)
+        size = head_dim or d // heads
+        self.query = nn.Linear(d, heads * size, bias=bias)
+        self.key = nn.Linear(e, kv_heads * size, bias=bias)
+        self.value = nn.Linear(e, kv_heads * size, bias=bias)
+        self.output = nn.Linear(heads * size, d, bias=bias)
+        self.gate = None if gate == "none" else nn.Linear(d, heads * (size if gate == "per_feature" else 1), bias=bias)
+        self.query_norm = nn.RMSNorm(size, _EPSILON) if qk_norm else None
+        self.key_norm = nn.RMSNorm(size, _EPSILON) if qk_norm else None
+        self.sinks = nn.Parameter(torch.zeros(heads)) if sinks else None
         self.heads = heads
+        self.kv_heads = kv_heads
+        self.window = window
+        self.scale = scale or None
+        self.softcap = softcap
         self.position = position
         self.slopes = alibi_slopes(heads) if position == "alibi" else None
         self.causal = causal
@@ -206,6 +259,11 @@ class Attention(KeyedAttention):
         elif init == "fused":
             nn.init.xavier_uniform_(self.query.weight)
             initialise_fused(self.key, self.value)
+        if self.gate is not None and init != "torch":
+            nn.init.xavier_uniform_(self.gate.weight)
+        for linear in (*projections, self.output, self.gate):
+            if linear is not None and linear.bias is not None and init != "torch":
+                nn.init.zeros_(linear.bias)
 
     def _project(
         self,
@@ -213,7 +271,7 @@ class Attention(KeyedAttention):
         kv: Float[Tensor, "b m e"],
         mask_m: Bool[Tensor, "b m"] | None,
         products: Products = NO_PRODUCTS,
-    ) -> tuple[Float[Tensor, "b h n c"], Float[Tensor, "b h m c"], Float[Tensor, "b h m c"]]:
+    ) -> tuple[Float[Tensor, "b h n c"], Float[Tensor, "b g m c"], Float[Tensor, "b g m c"]]:
         # Only differences of positions matter; the powers of ζ are smallest around 0.
         middle = kv.shape[1] // 2
         return self._queries(q, 0, middle, products), *self._keys_and_values(kv, mask_m, products, 0, middle)
@@ -225,7 +283,7 @@ class Attention(KeyedAttention):
         if self.position == "absolute":
             q = q + sinusoid(counted(q.shape[1], q, start), q.shape[2], self.base).to(q.dtype)
         query = self._heads_of(self.query, "query", q, products)
-        return self._encoded(query, start - middle, 1)
+        return self._encoded(_normed(query, self.query_norm), start - middle, 1)
 
     def _keys_and_values(
         self,
@@ -234,11 +292,11 @@ class Attention(KeyedAttention):
         products: Products,
         start: int,
         middle: int = 0,
-    ) -> tuple[Float[Tensor, "b h m c"], Float[Tensor, "b h m c"]]:
+    ) -> tuple[Float[Tensor, "b g m c"], Float[Tensor, "b g m c"]]:
         if self.position == "absolute":
             kv = kv + sinusoid(counted(kv.shape[1], kv, start), kv.shape[2], self.base).to(kv.dtype)
         key, value = super()._keys_and_values(kv, mask_m, products, start)
-        return self._encoded(key, start - middle, -1), value
+        return self._encoded(_normed(key, self.key_norm), start - middle, -1), value
 
     def _encoded(self, x: Float[Tensor, "b h n c"], start: int, sign: int) -> Float[Tensor, "b h n c"]:
         """Rotates queries (sign 1) or keys (sign -1) at the positions from `start`; with xpos, it scales them too."""
@@ -268,15 +326,33 @@ class Attention(KeyedAttention):
         """Returns A, without dropout."""
         query, key, _ = self._project(q, kv, mask_m)
         n, m = query.shape[2], key.shape[2]
-        return masked_softmax(
-            self._logits(query, key, self.slopes), visible(n, m, self._is_causal(n, m), mask_m, q.device)
-        )
+        allowed = visible(n, m, self._is_causal(n, m), mask_m, q.device, 0, self.window)
+        return self._weights(query, self._of_each_head(key), allowed)
 
-    def _logits(
-        self, query: Float[Tensor, "b h n c"], key: Float[Tensor, "b h m c"], slopes: list[float] | None, start: int = 0
+    def _of_each_head(self, x: Float[Tensor, "b g m c"]) -> Float[Tensor, "b h m c"]:
+        """Returns the keys or values that each head reads."""
+        return x if self.kv_heads == self.heads else x.repeat_interleave(self.heads // self.kv_heads, 1)
+
+    def _weights(
+        self,
+        query: Float[Tensor, "b h n c"],
+        key: Float[Tensor, "b h m c"],
+        allowed: Bool[Tensor, "..."] | None,
+        start: int = 0,
+        first_head: int = 0,
     ) -> Float[Tensor, "b h n m"]:
-        logits = query @ key.transpose(-1, -2) / sqrt(query.shape[-1])
-        return logits if slopes is None else logits + self._bias(query, key.shape[2], start, slopes)
+        """Returns A of the heads from `first_head`, without dropout, for queries whose first has the position
+        `start`."""
+        products = query @ key.transpose(-1, -2)
+        logits = products / sqrt(query.shape[-1]) if self.scale is None else products * self.scale
+        if self.softcap:
+            logits = self.softcap * torch.tanh(logits / self.softcap)
+        if self.slopes is not None:
+            slopes = self.slopes[first_head : first_head + query.shape[1]]
+            logits = logits + self._bias(query, key.shape[2], start, slopes)
+        if self.sinks is None:
+            return masked_softmax(logits, allowed)
+        return softmax_with_sinks(logits, self.sinks[None, first_head : first_head + query.shape[1]], allowed)
 
     def _bias(self, query: Float[Tensor, "b h n c"], m: int, start: int, slopes: list[float]) -> Float[Tensor, "h n m"]:
         """Returns what alibi adds to the logits of queries whose first has the position `start`."""
@@ -295,7 +371,7 @@ class Attention(KeyedAttention):
     ) -> Float[Tensor, "b n d"]:
         query, key, value = self._project(q, kv, mask_m, products)
         n, m = q.shape[1], kv.shape[1]
-        y = self._attend(query, key, value, self._is_causal(n, m), mask_m)
+        y = self._mixed(self._attend(query, key, value, self._is_causal(n, m), mask_m), q, products)
         if self.zero_padded and mask_n is not None:
             y = y.masked_fill(~mask_n[..., None], 0.0)
         return dropout(y, self.output_dropout, self.training)
@@ -316,34 +392,56 @@ class Attention(KeyedAttention):
     ) -> Float[Tensor, "b n d"]:
         start = cache.start
         key, value = self._cached(cache, kv, mask_m, products)
-        causal = self._is_causal(start + q.shape[1], key.shape[2])
-        return self._attend(self._queries(q, start, 0, products), key, value, causal, mask_m, start)
+        first_key = 0
+        if self.window and cache.grows[1]:
+            # The cache ends with the newest key, and later queries see no other keys than its last ones.
+            first_key = start + q.shape[1] - key.shape[2]
+            for name, kept in (("key", key), ("value", value)):
+                cache.tensors[name] = kept[:, :, max(0, kept.shape[2] - self.window + 1) :]
+            mask_m = None if mask_m is None else mask_m[:, first_key:]
+        causal = self._is_causal(start + q.shape[1], first_key + key.shape[2])
+        heads = self._attend(self._queries(q, start, 0, products), key, value, causal, mask_m, start - first_key)
+        return self._mixed(heads, q, products)
+
+    def _mixed(
+        self, heads: Float[Tensor, "b h n c"], q: Float[Tensor, "b n d"], products: Products
+    ) -> Float[Tensor, "b n d"]:
+        if self.gate is not None:
+            heads = heads * split_heads(mapped(self.gate, "gate", q, products).sigmoid(), self.heads)
+        y: Tensor = self.output(join_heads(heads))
+        return y
 
     def _attend(
         self,
         query: Float[Tensor, "b h n c"],
-        key: Float[Tensor, "b h m c"],
-        value: Float[Tensor, "b h m c"],
+        key: Float[Tensor, "b g m c"],
+        value: Float[Tensor, "b g m c"],
         causal: bool,
         mask_m: Bool[Tensor, "b m"] | None,
         start: int = 0,
-    ) -> Float[Tensor, "b n d"]:
-        m = key.shape[2]
+    ) -> Float[Tensor, "b h n c"]:
+        n, m = query.shape[2], key.shape[2]
         causal = hides_keys(causal, m, start)
         rate = self.dropout if self.training else 0.0
-        if (rate > 0 and is_drawn_here(query, query[..., 0].numel() * m)) or is_faster_plainly(query, m):
-            # On the CPU, torch's attention has no faster kernel for dropout.
-            allowed = visible(query.shape[2], m, causal, mask_m, query.device, start)
-            heads = self._attend_by_weights(query, key, value, self.slopes, allowed, start)
-        elif self.slopes is None and mask_m is None and not (causal and start):
-            attend = partial(scaled_dot_product_attention, dropout_p=rate, is_causal=causal)
-            heads = in_one_batch(attend, query, key, value)
-        else:
-            added, keyless = self._masks(query, m, causal, mask_m, start)
-            attend = partial(scaled_dot_product_attention, dropout_p=rate)
-            heads = in_one_batch(attend, query, key, value, added).masked_fill(keyless, 0.0)
-        y: Tensor = self.output(join_heads(heads))
-        return y
+        # On the CPU, torch's attention has no faster kernel for dropout.
+        if (
+            self.softcap
+            or self.sinks is not None
+            or (rate > 0 and is_drawn_here(query, query[..., 0].numel() * m))
+            or is_faster_plainly(query, m)
+        ):
+            allowed = visible(n, m, causal, mask_m, query.device, start, self.window)
+            return self._attend_by_weights(query, self._of_each_head(key), self._of_each_head(value), allowed, start)
+        attend = partial(
+            scaled_dot_product_attention, dropout_p=rate, scale=self.scale, enable_gqa=self.kv_heads < self.heads
+        )
+        is_local = hides_far_keys(self.window, n, m, start)
+        if self.slopes is None and mask_m is None and not (causal and start) and not is_local:
+            heads: Tensor = in_one_batch(partial(attend, is_causal=causal), query, key, value)
+            return heads
+        added, keyless = self._masks(query, m, causal, mask_m, start)
+        heads = in_one_batch(attend, query, key, value, added)
+        return heads.masked_fill(keyless, 0.0)
 
     def _masks(
         self, query: Float[Tensor, "b h n c"], m: int, causal: bool, mask_m: Bool[Tensor, "b m"] | None, start: int
@@ -351,54 +449,48 @@ class Attention(KeyedAttention):
         """Returns what is added to the logits, -inf for hidden keys, and which queries have no keys.
 
         Some kernels return NaN for a query without keys: none is hidden from it, and its result has to be masked."""
-        n, slopes = query.shape[2], self.slopes
+        b, _, n, _ = query.shape
+        slopes, window = self.slopes, self.window
 
         def masks() -> tuple[Tensor, Tensor]:
-            allowed = visible(n, m, causal, mask_m, query.device, start)
+            allowed = visible(n, m, causal, mask_m, query.device, start, window)
             if allowed is None:  # with alibi, where no key is hidden
                 allowed = query.new_ones(1, m, dtype=torch.bool)
             keyless = ~allowed.any(-1, keepdim=True)
             bias = query.new_zeros(()) if slopes is None else self._bias(query, m, start, slopes)
             added = bias.masked_fill(~(allowed | keyless), -torch.inf)
-            return added if slopes is None else added.expand(query.shape[0], -1, -1, -1), keyless
+            return added if added.dim() == 4 else added.expand(b, 1 if slopes is None else -1, -1, -1), keyless
 
-        return cached_in_call(
-            (
-                "masks",
-                causal,
-                (n, m, start) if causal or slopes else m,
-                slopes and (query.shape[0], *slopes),
-                query.dtype,
-                query.device,
-            ),
-            masks,
-            mask_m,
-        )
+        # Masks of one row, of real keys alone, serve for any number of queries.
+        rows = (n, m, start) if causal or slopes or window else m
+        key = ("masks", causal, window, rows, b, slopes and tuple(slopes), query.dtype, query.device)
+        return cached_in_call(key, masks, mask_m)
 
     def _attend_by_weights(
         self,
         query: Float[Tensor, "b h n c"],
         key: Float[Tensor, "b h m c"],
         value: Float[Tensor, "b h m c"],
-        slopes: list[float] | None,
         allowed: Bool[Tensor, "..."] | None,
         start: int,
+        first_head: int = 0,
     ) -> Float[Tensor, "b h n c"]:
         """Returns the heads, whose weights are computed for some samples or heads at a time."""
         b, h, n, _ = query.shape
-        m = key.shape[2]
-        if b * h * n * m > _MOST_WEIGHTS and b * h > 1:
+        if is_large_on_cpu(query, b * h * n * key.shape[2], _MOST_WEIGHTS + 1) and b * h > 1:
             axis = 0 if b > 1 else 1
             queries, keys, values = (x.chunk(2, axis) for x in (query, key, value))
             # Masks of all samples have no axis for them.
             halves = (allowed, allowed) if axis or allowed is None or allowed.dim() == 2 else allowed.chunk(2)
-            first = len(queries[0][0])
-            of_heads = (slopes, slopes) if slopes is None or not axis else (slopes[:first], slopes[first:])
+            first_heads = (first_head, first_head + axis * queries[0].shape[1])
             parts = [
-                self._attend_by_weights(q, k, v, own, half, start)
-                for q, k, v, own, half in zip(queries, keys, values, of_heads, halves, strict=True)
+                self._attend_by_weights(q, k, v, half, start, first)
+                for q, k, v, half, first in zip(queries, keys, values, halves, first_heads, strict=True)
             ]
             return torch.cat(parts, axis)
-        logits = self._logits(query, key, slopes, start)
-        weights = masked_softmax(logits, allowed)
+        weights = self._weights(query, key, allowed, start, first_head)
         return dropout(weights, self.dropout, self.training).to(value.dtype) @ value
+
+
+def _normed(x: Float[Tensor, "b h n c"], norm: nn.RMSNorm | None) -> Float[Tensor, "b h n c"]:
+    return x if norm is None else norm(x.to(norm.weight.dtype)).to(x.dtype)

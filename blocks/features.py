@@ -8,6 +8,8 @@ from torch import Tensor, nn
 class SliceFeatures(nn.Module):
     """y_c = x_{start + c}, c < width"""
 
+    in_scans = "part"
+
     def __init__(self, *, start: int, width: int, d: int) -> None:
         super().__init__()
         self.start = start
@@ -19,6 +21,8 @@ class SliceFeatures(nn.Module):
 
 class RepeatFeatures(nn.Module):
     """y_{c · times + j} = x_c, j < times"""
+
+    in_scans = "repeated"
 
     def __init__(self, *, times: int, d: int) -> None:
         super().__init__()
@@ -41,6 +45,8 @@ class TileFeatures(nn.Module):
 
 class HeadColumns(nn.Module):
     """y_{i, h} = x_{h · d / heads + i}"""
+
+    in_scans = "columns"
 
     def __init__(self, *, heads: int, d: int) -> None:
         super().__init__()

@@ -7,8 +7,8 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from archlang.backend.decode.block_cache import BlockCache
+from archlang.backend.runtime.linear_recurrence import Terms, linear_recurrence
 from archlang.blocks.attention import join_heads, split_heads
-from archlang.kernels.linear_recurrence import Terms, linear_recurrence
 
 
 class _FromZero(nn.Module):

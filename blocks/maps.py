@@ -1,5 +1,6 @@
 """Maps: values for each pair of a query, which is a row, and a key, which is a column."""
 
+from functools import partial
 from math import sqrt
 
 import torch
@@ -8,7 +9,16 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from archlang.backend.runtime.padded_division import Mask, real_only
-from archlang.blocks.attention import hides_keys, is_faster_plainly, join_heads, split_heads, visible
+from archlang.blocks.attention import (
+    hides_far_keys,
+    hides_keys,
+    is_faster_plainly,
+    join_heads,
+    near_keys,
+    softmax_with_sinks,
+    split_heads,
+    visible,
+)
 from archlang.blocks.positions import alibi_slopes
 from archlang.blocks.top_k import largest
 from archlang.kernels.masked_softmax import masked_softmax
@@ -25,15 +35,16 @@ def heads_last(x: Float[Tensor, "b h n m"]) -> Float[Tensor, "b n m h"]:
 
 
 def allowed_keys(
-    x: Float[Tensor, "b h n m"], causal: bool, mask_m: Bool[Tensor, "b m"] | None, first_row: int = 0
+    x: Float[Tensor, "b h n m"], causal: bool, mask_m: Bool[Tensor, "b m"] | None, first_row: int = 0, window: int = 0
 ) -> Bool[Tensor, "..."] | None:
-    """Returns the entries whose column is real and, if `causal`, not after their row; None if all are. The first row
-    is that of the position `first_row`."""
+    """Returns the entries whose column is real and, if `causal`, not after their row, and at a distance below `window`
+    unless it is 0; None if all are. The first row is that of the position `first_row`."""
+    n, m = x.shape[2:]
     allowed = None if mask_m is None else mask_m[:, None, None]
-    if not hides_keys(causal, x.shape[3], first_row):
+    if not hides_keys(causal, m, first_row) and not hides_far_keys(window, n, m, first_row):
         return allowed
-    earlier = torch.ones(x.shape[2:], dtype=torch.bool, device=x.device).tril(first_row)
-    return earlier if allowed is None else earlier & allowed
+    near = near_keys(n, m, causal, x.device, first_row, window)
+    return near if allowed is None else near & allowed
 
 
 def only(
@@ -46,19 +57,31 @@ def only(
 
 
 class Scores(nn.Module):
-    """y_ij^h = q_i^h · k_j^h / sqrt(d / heads)"""
+    """y_ij^h = q_i^h · k_j^g / sqrt(d / heads), for the g-th of fewer heads of keys, which adjacent heads share
 
-    def __init__(self, *, heads: int, d: int, e: int) -> None:
+    With `scale`, that is the factor; with `softcap`, softcap tanh(y_ij / softcap)."""
+
+    def __init__(self, *, heads: int, scale: float, softcap: float, d: int, e: int) -> None:
         super().__init__()
         self.heads = heads
-        self.key_heads = heads if e == d else 1
+        self.key_heads = e * heads // d
+        self.scale = scale or None
+        self.softcap = softcap
 
     def forward(
         self, q: Float[Tensor, "b n d"], k: Float[Tensor, "b m e"], *, first_row: int = 0, **_: Mask
     ) -> Float[Tensor, "b n m h"]:
         query, key = split_heads(q, self.heads), split_heads(k, self.key_heads)
-        products = query / sqrt(query.shape[-1]) @ key.transpose(-1, -2)
+        query = query / sqrt(query.shape[-1]) if self.scale is None else query * self.scale
+        products = query @ shared(key, self.heads).transpose(-1, -2)
+        if self.softcap:
+            products = self.softcap * torch.tanh(products / self.softcap)
         return heads_last(products)
+
+
+def shared(x: Float[Tensor, "b g m c"], heads: int) -> Float[Tensor, "b _h m c"]:
+    """Returns keys or values of each of the heads, adjacent ones of which share them; of one head, they broadcast."""
+    return x if x.shape[1] in (1, heads) else x.repeat_interleave(heads // x.shape[1], 1)
 
 
 class OuterSum(nn.Module):
@@ -74,17 +97,39 @@ class OuterSum(nn.Module):
 
 
 class SoftmaxKeys(nn.Module):
-    """y_ij = exp(x_ij) / Σ_l exp(x_il), over real columns, and over l ≤ i if `causal`"""
+    """y_ij = exp(x_ij) / Σ_l exp(x_il), over real columns, over l ≤ i if `causal`, and over |i - l| < `window`"""
 
-    def __init__(self, *, causal: bool, h: int) -> None:
+    def __init__(self, *, causal: bool, window: int, h: int) -> None:
         super().__init__()
         self.causal = causal
+        self.window = window
 
     def forward(
         self, x: Float[Tensor, "b n m h"], *, first_row: int = 0, mask_m: Bool[Tensor, "b m"] | None = None, **_: Mask
     ) -> Float[Tensor, "b n m h"]:
         x = heads_first(x)
-        return heads_last(masked_softmax(x, allowed_keys(x, self.causal, mask_m, first_row)))
+        return heads_last(masked_softmax(x, allowed_keys(x, self.causal, mask_m, first_row, self.window)))
+
+
+class SinkSoftmaxKeys(nn.Module):
+    """y_ij = exp(x_ij) / (exp(sink) + Σ_l exp(x_il)), over the columns of `SoftmaxKeys`"""
+
+    def __init__(self, *, causal: bool, window: int, h: int) -> None:
+        super().__init__()
+        self.causal = causal
+        self.window = window
+
+    def forward(
+        self,
+        x: Float[Tensor, "b n m h"],
+        sinks: Float[Tensor, "b h"],
+        *,
+        first_row: int = 0,
+        mask_m: Bool[Tensor, "b m"] | None = None,
+        **_: Mask,
+    ) -> Float[Tensor, "b n m h"]:
+        x = heads_first(x)
+        return heads_last(softmax_with_sinks(x, sinks, allowed_keys(x, self.causal, mask_m, first_row, self.window)))
 
 
 class MaskedSoftmaxKeys(nn.Module):
@@ -122,14 +167,16 @@ class SoftmaxQueries(nn.Module):
 
 
 class Weigh(nn.Module):
-    """y_i = concat_h(Σ_j a_ij^h v_j^h), over real positions, and over j ≤ i if `causal`"""
+    """y_i = concat_h(Σ_j a_ij^h v_j^g), over real positions, and over j ≤ i if `causal`; `times` adjacent heads share
+    the values of one"""
 
     fuses = (Scores, SoftmaxKeys)
 
-    def __init__(self, *, causal: bool, h: int, d: int) -> None:
+    def __init__(self, *, causal: bool, times: int, h: int, d: int) -> None:
         super().__init__()
         self.causal = causal
         self.heads = h
+        self.value_heads = h // times
 
     def fused(
         self,
@@ -143,29 +190,29 @@ class Weigh(nn.Module):
         first_row: int,
         mask_m: Bool[Tensor, "b m"] | None = None,
         **_: Mask,
-    ) -> Float[Tensor, "b n _f"]:
+    ) -> Float[Tensor, "b n _y"]:
         """Returns what this block computes of the softmax of the scores, to which `bias` is added."""
         query, key = split_heads(q, scores.heads), split_heads(k, scores.key_heads)
         n, m = query.shape[2], key.shape[2]
-        if (self.causal and not softmax.causal) or is_faster_plainly(query, m):
+        if (self.causal and not softmax.causal) or scores.softcap or is_faster_plainly(query, m):
             x = scores(q, k)
             a = softmax(x if bias is None else x + bias, first_row=first_row, mask_m=mask_m)
             return self.forward(a, v, first_row=first_row, mask_m=mask_m)
-        value = split_heads(real_only(v, mask_m), self.heads)
-        query, key = query.expand(-1, self.heads, -1, -1), key.expand(-1, self.heads, -1, -1)
+        value = shared(split_heads(real_only(v, mask_m), self.value_heads), self.heads).expand(-1, self.heads, -1, -1)
+        query, key = query.expand(-1, self.heads, -1, -1), shared(key, self.heads).expand(-1, self.heads, -1, -1)
+        attend = partial(scaled_dot_product_attention, query, key, value, scale=scores.scale)
         causal = hides_keys(softmax.causal, m, first_row)
-        if bias is None and mask_m is None and not (causal and first_row):
-            return join_heads(scaled_dot_product_attention(query, key, value, is_causal=causal))
-        allowed = visible(n, m, causal, mask_m, q.device, first_row)
+        is_local = hides_far_keys(softmax.window, n, m, first_row)
+        if bias is None and mask_m is None and not (causal and first_row) and not is_local:
+            return join_heads(attend(is_causal=causal))
+        allowed = visible(n, m, causal, mask_m, q.device, first_row, softmax.window)
         added = None if bias is None else heads_first(bias).to(query.dtype).expand(-1, self.heads, -1, -1)
         if allowed is None:
-            return join_heads(scaled_dot_product_attention(query, key, value, added))
+            return join_heads(attend(added))
         # Some kernels return NaN for a query without keys: none is hidden from it, and its result is zero.
         keyless = ~allowed.any(-1, keepdim=True)
         read = allowed | keyless
-        heads = scaled_dot_product_attention(
-            query, key, value, read if added is None else added.masked_fill(~read, -torch.inf)
-        )
+        heads = attend(read if added is None else added.masked_fill(~read, -torch.inf))
         return join_heads(heads.masked_fill(keyless, 0.0))
 
     def weights(
@@ -187,9 +234,10 @@ class Weigh(nn.Module):
         first_row: int = 0,
         mask_m: Bool[Tensor, "b m"] | None = None,
         **_: Mask,
-    ) -> Float[Tensor, "b n d"]:
+    ) -> Float[Tensor, "b n _y"]:
         weights = self.weights(a, v, first_row=first_row, mask_m=mask_m)
-        return join_heads(weights.to(v.dtype) @ split_heads(real_only(v, mask_m), a.shape[3]))
+        value = shared(split_heads(real_only(v, mask_m), self.value_heads), self.heads)
+        return join_heads(weights.to(v.dtype) @ value)
 
 
 class LowerTriangle(nn.Module):
@@ -227,17 +275,19 @@ class SumKeys(nn.Module):
 
 
 class CumulativeSumKeys(nn.Module):
-    """y_ij = Σ_{l ≤ j} x_il, or over l ≥ j if `backward`, without l = j if `exclusive`; over real columns"""
+    """y_ij = Σ_{l ≤ j} x_il over real columns, or over l ≥ j if `backward`, without l = j if `exclusive`, with l ≤ i if
+    `causal`"""
 
-    def __init__(self, *, backward: bool, exclusive: bool, h: int) -> None:
+    def __init__(self, *, backward: bool, exclusive: bool, causal: bool, h: int) -> None:
         super().__init__()
         self.backward = backward
         self.exclusive = exclusive
+        self.causal = causal
 
     def forward(
         self, x: Float[Tensor, "b n m h"], *, first_row: int = 0, mask_m: Bool[Tensor, "b m"] | None = None, **_: Mask
     ) -> Float[Tensor, "b n m h"]:
-        x = only(heads_first(x), False, mask_m, 0)
+        x = only(heads_first(x), self.causal, mask_m, first_row)
         if self.exclusive:
             # Shifted, not y - x, which is inexact where x is large.
             x = F.pad(x, (0, 1))[..., 1:] if self.backward else F.pad(x, (1, 0))[..., :-1]

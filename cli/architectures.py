@@ -91,7 +91,7 @@ def _print_passes(graph: Graph, excluded: tuple[str, ...]) -> None:
             before = sum(1 for _ in graph.region.walk())
             graph = step.run(graph)
             done = f"{before} nodes to {sum(1 for _ in graph.region.walk())}"
-        console.out.print(f"{step.name:<14}{step.effect}: {done}")
+        console.out.print(f"{step.name:<16}{step.effect}: {done}")
 
 
 def viz(

@@ -5,13 +5,18 @@ import re
 import shlex
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
 
 import archlang
 from archlang.cli.main import main
+from archlang.contracts.cases import feature_names
+from archlang.names.resolve import Loader
 from archlang.plan.check import check, check_text
 from archlang.plan.from_file import plan_recipe
+from archlang.syntax.tree import Definition
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -40,6 +45,32 @@ LONG = re.compile(r"archlang (train|table) (?!.*(--set train\.steps=|--steps|--d
 @pytest.mark.parametrize("text", [pytest.param(text, id=name) for name, text in examples("arch")])
 def test_a_program_on_a_page_has_no_mistake(text: str) -> None:
     assert check_text(text) == ()
+
+
+SIZES = {"vocab": 32, "words": 7, "classes": 5}
+
+
+@pytest.mark.parametrize("text", [pytest.param(text, id=name) for name, text in examples("arch")])
+def test_each_block_and_model_on_a_page_runs(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "page.arch"
+    path.write_text(text, encoding="utf-8")
+    for name, declaration in Loader().load(path).own.items():
+        if not isinstance(declaration.item, Definition):
+            continue
+        required = [static.name for static in declaration.item.signature.statics if static.default is None]
+        statics: dict[str, Any] = {
+            **dict.fromkeys(feature_names(declaration), 8),
+            **dict.fromkeys(required, 2),
+            **SIZES,
+        }
+        module = archlang.load(path, name, **statics).eval()
+        fields = []
+        for field in module.program.inputs:
+            shape = [2, *(size if isinstance(size, int) else 6 for size in field.sizes)]
+            fields.append(torch.rand(shape) if field.vocabulary is None else torch.randint(field.vocabulary, shape))
+        result = module(*fields)
+        assert len(result) == 2
+        assert result.isfinite().all()
 
 
 @pytest.mark.parametrize("text", [pytest.param(text, id=name) for name, text in examples("python")])

@@ -8,6 +8,7 @@ from archlang.backend import mistakes
 from archlang.backend.lower.code import Code, LoweredLoop
 from archlang.backend.lower.names import relative_path
 from archlang.backend.lower.regions import PythonProgram
+from archlang.backend.runtime.bound import bound
 from archlang.backend.runtime.experts import Experts
 from archlang.backend.runtime.halting import HaltingBlock
 from archlang.backend.runtime.loops import Halting, Repeat, SplitBody, Stack, Step, StepModules, resolve
@@ -44,10 +45,10 @@ def _runtime(owner: nn.Module, loop: LoweredLoop, graph: Graph) -> Repeat | Stac
     node = loop.node
     split = None
     if loop.split is not None:
-        split = SplitBody(loop.split.head.function, loop.split.rest.function, loop.split.reads)
+        split = SplitBody(loop.split.head.function, bound(loop.split.rest.function), loop.split.reads)
     common: dict[str, Any] = {  # Any: arguments of different types
         "owner": owner,
-        "body": loop.body.function,
+        "body": bound(loop.body.function),
         "extras": loop.body.extras,
         "split": split,
     }
@@ -66,9 +67,9 @@ def _runtime(owner: nn.Module, loop: LoweredLoop, graph: Graph) -> Repeat | Stac
                 GrowingState(index, growth.each.constant or 0, growth.per_position)
                 for index, growth in growths(node).items()
             ]
-            return scan(
-                **common, carried=carried, emits=emits, truncated=truncated, before=before, growing=tuple(growing)
-            )
+            common |= {"carried": carried, "emits": emits, "truncated": truncated, "before": before}
+            parallel = None if loop.parallel is None else loop.parallel.function
+            return scan(**common, growing=tuple(growing), parallel=parallel)
     assert isinstance(node.operation, operations.Halting)
     instance = graph.instances[node.operation.instance]
     path = relative_path(instance.path, loop.scope)

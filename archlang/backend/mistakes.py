@@ -158,44 +158,30 @@ def not_a_token(token: object, model: str, field: str, vocabulary: int) -> Value
     return ValueError(message)
 
 
-def not_lengths(value: object, model: str, field: str) -> TypeError:
-    message = f"`{model}` takes the lengths of `{field}` as a tensor or a list of integers, and got {_kind(value)}"
-    return TypeError(message)
+def not_lengths(value: object, model: str, argument: str) -> TypeError:
+    return TypeError(f"`{model}` takes {argument} as a tensor or a list of integers, and got {_kind(value)}")
 
 
 def field_without_positions(model: str, field: str, kind: Type) -> TypeError:
     return TypeError(f"`{field}` of `{model}` has no positions, and so no lengths: it is {kind}")
 
 
-def wrong_lengths(model: str, field: str, batch: int, shape: tuple[int, ...]) -> ValueError:
-    return ValueError(
-        f"`{model}` takes a length for each of {plural(batch, 'sample')} of `{field}`, and got lengths of the shape "
-        f"{[*shape]}"
-    )
+def wrong_lengths(model: str, argument: str, batch: int, shape: tuple[int, ...]) -> ValueError:
+    samples = plural(batch, "sample")
+    return ValueError(f"`{model}` takes {argument} as one for each of {samples}, and got the shape {[*shape]}")
 
 
-def wrong_length(length: object, model: str, field: str, least: int, padded: int) -> ValueError:
-    expected = f"be {padded}, which it is in every sample" if least == padded > 0 else f"lie between 0 and {padded}"
-    return ValueError(f"{length} is not a length of `{field}` of `{model}`: it must {expected}")
+def wrong_length(length: object, model: str, argument: str, least: int, most: int | None) -> ValueError:
+    expected = "be 0 or more" if most is None else f"lie between 0 and {most}"
+    if least == most:
+        expected = f"be {most}, as in every sample"
+    return ValueError(f"{argument} of `{model}` contain {length}, and must {expected}")
 
 
 def different_lengths(_: object, model: str, length: str, first: str, field: str) -> ValueError:
     return ValueError(
         f"`{first}` and `{field}` of `{model}` both have the length {length}, but their lengths differ in a sample"
     )
-
-
-def not_answer_lengths(value: object, model: str) -> TypeError:
-    return TypeError(f"`{model}` takes answer_lengths as a tensor or a list of integers, and got {_kind(value)}")
-
-
-def wrong_answer_lengths(model: str, batch: int, shape: tuple[int, ...]) -> ValueError:
-    message = f"`{model}` takes an answer length for each of {plural(batch, 'sample')}, and got the shape {[*shape]}"
-    return ValueError(message)
-
-
-def negative_answer_length(length: object, model: str) -> ValueError:
-    return ValueError(f"{length} is not a length of an answer of `{model}`: it must be 0 or more")
 
 
 def empty_begin(model: str, field: str) -> ValueError:

@@ -14,11 +14,12 @@ from archlang.elaborate.region_builder import Flow, ModelSize, RegionBuilder
 from archlang.elaborate.static_arguments import parameter_kind
 from archlang.graph.graph import Instance
 from archlang.names import library
+from archlang.names.compared_symbols import listed_symbols
 from archlang.names.resolve import Declaration, prelude
 from archlang.names.values import BlockValue, Bound, InstanceValue, Value
 from archlang.plugins import NO_PLUGINS, Plugins
 from archlang.syntax.printer import unparse
-from archlang.syntax.tree import Binary, Extern, ListOf, Name, Number, StaticParameter
+from archlang.syntax.tree import Extern, Name, Number, StaticParameter
 from archlang.syntax.walk import walk
 from archlang.types import CONSTRUCTORS, FEATURED, Axis, Dim, Type
 from archlang.types.statics import StaticValue, Symbol
@@ -179,7 +180,7 @@ class _Search:
             case "bool":
                 yield from (True, False)
             case "symbol":
-                yield from map(Symbol, _listed(self.declaration, parameter.name))
+                yield from map(Symbol, listed_symbols(self.declaration.item.signature).get(parameter.name, ()))
             case "int":
                 yield from (Dim.of(count) for count in _OTHER_COUNTS)
             case "float":
@@ -267,17 +268,6 @@ def feature_names(declaration: Declaration) -> list[str]:
     binding = Binding(declaration, declaration.span, {}, lambda problem: None, generic=True)
     inputs = declaration.item.signature.inputs
     return list(dict.fromkeys(name for input_ in inputs for name in binding.sizes_by_axis(input_, Axis.FEATURE)))
-
-
-def _listed(declaration: Declaration, static: str) -> list[str]:
-    """Returns the words that `where` allows for a static, as in `init in [xavier, torch]`."""
-    words: dict[str, None] = {}
-    for condition in declaration.item.signature.where:
-        for node in walk(condition):
-            match node:
-                case Binary(operator="in", left=Name(text=text), right=ListOf(items=items)) if text == static:
-                    words.update((item.text, None) for item in items if isinstance(item, Name))
-    return list(words)
 
 
 def _source_text(value: Value) -> str:

@@ -7,7 +7,8 @@ import torch
 from torch import Tensor, nn
 
 from archlang.contracts import mistakes, samples
-from archlang.contracts.mistakes import Skipped
+from archlang.contracts.cases import Case
+from archlang.contracts.mistakes import Broken, Facts, Skipped
 from archlang.contracts.results import changed, difference
 from archlang.contracts.subject import Subject
 from archlang.graph.facts import LinearMap
@@ -29,9 +30,7 @@ def costs(subject: Subject) -> None:
     if parameters is not None and "parameters" in stated:
         counted = sum(weights.numel() for weights in subject.block.parameters())
         if counted != parameters:
-            raise mistakes.wrong_cost(
-                case, "parameters", parameters, f"the block has {counted} parameters", subject.facts()
-            )
+            raise _wrong_cost(case, "parameters", parameters, f"the block has {counted} parameters", subject.facts())
     elif nonzero is None:
         raise Skipped("states no `parameters`")
     if nonzero is not None:
@@ -40,7 +39,13 @@ def costs(subject: Subject) -> None:
             counted = int((field.value != 0).sum(-1).max())
             if counted > nonzero:
                 reason = f"{counted} features of a position of the result differ from 0"
-                raise mistakes.wrong_cost(case, "nonzero", nonzero, reason, subject.facts([sample], sample.sizes))
+                raise _wrong_cost(case, "nonzero", nonzero, reason, subject.facts([sample], sample.sizes))
+
+
+def _wrong_cost(case: Case, quantity: str, stated: int, counted: str, facts: Facts) -> Broken:
+    clause = next(cost.span for cost in case.item.costs if cost.quantity == quantity)
+    values = {"clause": clause, "quantity": quantity, "stated": stated, "counted": counted}
+    return mistakes.broken("wrong_cost", case, facts, **values)
 
 
 def maps(subject: Subject) -> None:
@@ -55,7 +60,7 @@ def maps(subject: Subject) -> None:
     for linear in case.instance.maps:
         reason = _misfit(getattr(subject.block, linear.name, None), linear)
         if reason:
-            raise mistakes.wrong_map(case, linear.name, reason, subject.facts())
+            raise _wrong_map(case, linear.name, reason, subject.facts())
     sample = subject.sample(subject.sizes()[-1])
     facts = subject.facts([sample], sample.sizes)
     with torch.no_grad():
@@ -63,7 +68,11 @@ def maps(subject: Subject) -> None:
     change = changed(subject.evaluate(sample), joined)
     if change:
         names = ", ".join(linear.name for linear in case.instance.maps)
-        raise mistakes.wrong_map(case, names, f"is misapplied: {change} with its product precomputed", facts)
+        raise _wrong_map(case, names, f"is misapplied: {change} with its product precomputed", facts)
+
+
+def _wrong_map(case: Case, name: str, reason: str, facts: Facts) -> Broken:
+    return mistakes.broken("wrong_map", case, facts, clause=case.item.maps[0].span, name=name, reason=reason)
 
 
 def _misfit(part: object, linear: LinearMap) -> str:
@@ -96,13 +105,20 @@ def records(subject: Subject) -> None:
             with torch.no_grad():
                 weights = block.weights(*arguments, **options)
         except Exception as error:  # the block may raise any error
-            raise mistakes.record_raises(case, error, options, facts) from error
+            takes = " and ".join(["the inputs", *(f"`{name}`" for name in options)])
+            remedy = f"write a method that takes {takes}, or delete the clause"
+            raise _wrong_record(case, f"raises {mistakes.raised(error)}", remedy, facts) from error
         sizes = [arguments[0].shape[1], arguments[-1].shape[1]]
         if not isinstance(weights, Tensor) or weights.dim() != 4 or [*weights.shape[2:]] != sizes:
             actual = list(weights.shape) if isinstance(weights, Tensor) else f"a {type(weights).__name__}"
             reason = f"returns {actual}, but attention has the shape [1, h, {sizes[0]}, {sizes[1]}]"
             remedy = "return a weight for each sample, head, query and key"
-            raise mistakes.wrong_record(case, reason, remedy, facts)
+            raise _wrong_record(case, reason, remedy, facts)
+
+
+def _wrong_record(case: Case, reason: str, remedy: str, facts: Facts) -> Broken:
+    clause = next(record.span for record in case.item.records if record.kind == "attention")
+    return mistakes.broken("wrong_record", case, facts, clause=clause, reason=reason, remedy=remedy)
 
 
 def halting(subject: Subject) -> None:
@@ -123,12 +139,11 @@ def halting(subject: Subject) -> None:
         for name in ("accepted", "live"):
             now: Tensor = getattr(after, name)
             if (now & ~before.live).any():
-                reason = f"step {step} sets `{name}` at a position that was not live"
-                raise mistakes.accepts_after_halting(case, reason, facts)
+                raise mistakes.broken("accepts_after_halting", case, facts, step=step, field=name)
         halted = ~before.live.reshape(len(batch), -1).any(1)
         for name in _CONSTANT:
             if getattr(before, name) is None or getattr(after, name) is None:
                 continue
             gap = difference(getattr(before, name)[halted], getattr(after, name)[halted])
             if gap:
-                raise mistakes.changes_after_halting(case, name, gap, {**facts, "step": str(step)})
+                raise mistakes.broken("changes_after_halting", case, {**facts, "step": str(step)}, name=name, gap=gap)

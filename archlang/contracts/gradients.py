@@ -66,7 +66,7 @@ def _compare(subject: Subject, batch: Sequence[Sample]) -> None:
         actual = float((gradient * direction).sum())
         if not abs(actual - expected) <= _TOLERANCE * (1 + abs(expected)):
             reason = f"is {actual:.4g} along a random direction, but finite differences yield {expected:.4g}"
-            raise mistakes.wrong_gradient(subject.case, _short(name), reason, facts)
+            raise mistakes.broken("wrong_gradient", subject.case, facts, name=_short(name), reason=reason)
 
 
 def _require_finite(subject: Subject, batch: Sequence[Sample]) -> None:
@@ -81,7 +81,7 @@ def _require_finite(subject: Subject, batch: Sequence[Sample]) -> None:
         if not gradient.isfinite().all():
             facts = subject.facts(batch, samples.longest(batch))
             reason = "contains NaN or infinity"
-            raise mistakes.wrong_gradient(subject.case, _short(name), reason, facts)
+            raise mistakes.broken("wrong_gradient", subject.case, facts, name=_short(name), reason=reason)
 
 
 def _leaves(subject: Subject, batch: Sequence[Sample]) -> list[tuple[str, Tensor]]:

@@ -57,7 +57,7 @@ def _require_same(subject: Subject, sample: Sample, alone: Fields, padded: Field
     change = changed(alone, padded)
     if change:
         facts = subject.facts([sample], sizes)
-        raise mistakes.reads_padding(subject.case, f"{change} {why}", facts)
+        raise mistakes.broken("reads_padding", subject.case, facts, change=f"{change} {why}")
 
 
 def batch(subject: Subject) -> None:
@@ -79,15 +79,15 @@ def batch(subject: Subject) -> None:
             change = changed(subject.evaluate(sample, padded, masked=bool(names), training=training), in_batch)
             if change:
                 why = f"sample {row}: {change} in a batch" + ", in training" * training
-                raise mistakes.mixes_samples(subject.case, why, facts)
+                raise mistakes.broken("mixes_samples", subject.case, facts, change=why)
             if not finite(in_batch):
-                raise mistakes.not_finite(subject.case, f"of sample {row}", facts)
+                raise mistakes.broken("not_finite", subject.case, facts, where=f"of sample {row}")
     for sizes in _empty(names):
         empty = [subject.sample(sizes, salt) for salt in range(2)]
         for masked in (False, True):
             if not all(map(finite, subject.evaluate_all(empty, masked=masked))):
                 facts = subject.facts(empty, sizes)
-                raise mistakes.not_finite(subject.case, "of a batch without positions", facts)
+                raise mistakes.broken("not_finite", subject.case, facts, where="of a batch without positions")
 
 
 def _empty(names: Sequence[str]) -> Iterator[dict[str, int]]:
@@ -116,10 +116,10 @@ def pure(subject: Subject) -> None:
     block: nn.Module = subject.block
     saved = next(iter(block.state_dict()), None)
     if saved is not None:
-        raise mistakes.impure(case, f"saves `{saved}`", subject.facts())
+        raise mistakes.broken("impure", case, subject.facts(), reason=f"saves `{saved}`")
     weight = next((name for name, _ in block.named_parameters()), None)
     if weight is not None:
-        raise mistakes.impure(case, f"has the weight `{weight}`", subject.facts())
+        raise mistakes.broken("impure", case, subject.facts(), reason=f"has the weight `{weight}`")
     sample = subject.sample(subject.sizes()[-1])
     facts = subject.facts([sample], sample.sizes)
     evaluated = subject.evaluate(sample)
@@ -129,7 +129,7 @@ def pure(subject: Subject) -> None:
     finally:
         subject.root.eval()
     if change:
-        raise mistakes.impure(case, f"{change} in training", facts)
+        raise mistakes.broken("impure", case, facts, reason=f"{change} in training")
 
 
 def saving(subject: Subject) -> None:
@@ -160,4 +160,4 @@ def _require_same_result(subject: Subject, root: nn.Module, name: str) -> None:
 
 def _unsaved(subject: Subject, copied: str, reason: str) -> Broken:
     facts = subject.facts([subject.sample(subject.sizes()[-1])], subject.sizes()[-1])
-    return mistakes.unsaved(subject.case, copied, reason, facts)
+    return mistakes.broken("unsaved", subject.case, facts, copy=copied, reason=reason)

@@ -30,12 +30,12 @@ def random(subject: Subject) -> None:
                 results.append(subject.run(root, batch))
         allowed = "random" in subject.caveats or (when == "training" and "training" in subject.caveats)
         if _has_drawn(subject.seed) and not allowed:
-            raise mistakes.draws(subject.case, when, clause, facts)
+            raise mistakes.broken("draws", subject.case, facts, when=when, clause=clause)
         first, second, third = results
         if change := _change(first, second):
-            raise mistakes.remembers(subject.case, change, when, facts)
+            raise mistakes.broken("remembers", subject.case, facts, change=change, when=when)
         if _change(second, third):
-            raise mistakes.draws_elsewhere(subject.case, when, facts)
+            raise mistakes.broken("draws_elsewhere", subject.case, facts, when=when)
 
 
 @contextmanager
@@ -78,10 +78,11 @@ def seeds(subject: Subject) -> None:
     for name, weight in weights[0].items():
         if difference(weight, weights[1][name]):
             reason = f"two constructions with the same torch seed differ in `{name.removeprefix(f'{BLOCK}.')}`"
-            raise mistakes.unseeded(subject.case, reason, subject.facts())
+            raise mistakes.broken("unseeded", subject.case, subject.facts(), reason=reason)
     if changed(*results):
         reason = "two constructions with the same torch seed return different results"
-        raise mistakes.unseeded(subject.case, reason, subject.facts())
+        raise mistakes.broken("unseeded", subject.case, subject.facts(), reason=reason)
     subject.construct(subject.seed + 1)
     if torch.equal(ends[0], torch.get_rng_state()):
-        raise mistakes.unseeded(subject.case, "its constructor seeds torch's generator", subject.facts())
+        reason = "its constructor seeds torch's generator"
+        raise mistakes.broken("unseeded", subject.case, subject.facts(), reason=reason)

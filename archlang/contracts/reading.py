@@ -11,7 +11,6 @@ from archlang.contracts.mistakes import Skipped
 from archlang.contracts.results import difference
 from archlang.contracts.samples import Sample, random_value
 from archlang.contracts.subject import Fields, Subject
-from archlang.source import Span
 from archlang.types import Type
 
 # A position of a sequence, or an entry of a map: its row and its column.
@@ -120,8 +119,10 @@ def _compare(
                 change = f"{mistakes.changed(None if place is None else place[0], gap, name)} with {cause}"
                 facts = subject.facts([sample], sample.sizes)
                 manner = subject.case.instance.reads[argument]
-                span = _clause(subject, input_name)
-                raise mistakes.misread(subject.case, input_name, manner, span, change, facts)
+                item = subject.case.item
+                clause = next((read.span for read in item.reads if read.input == input_name), item.name_span)
+                values = {"name": input_name, "manner": manner, "clause": clause, "change": change}
+                raise mistakes.broken("misread", subject.case, facts, **values)
 
 
 def _may_change(manners: Sequence[str], place: _Place | None, position: _Place | None, count: int) -> bool:
@@ -134,8 +135,3 @@ def _may_change(manners: Sequence[str], place: _Place | None, position: _Place |
 
 def _shown(place: _Place) -> str:
     return f"position {place[0]}" if len(place) == 1 else f"entry ({place[0]}, {place[1]})"
-
-
-def _clause(subject: Subject, name: str) -> Span:
-    item = subject.case.item
-    return next((clause.span for clause in item.reads if clause.input == name), item.name_span)

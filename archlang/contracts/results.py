@@ -17,7 +17,7 @@ def result(subject: Subject) -> None:
     Raises:
         Broken: the block raises an error, or its result differs from its signature."""
     if subject.case.result.name in ("prob", "probs") and not subject.halts:
-        raise mistakes.no_halting_block(subject.case, subject.facts())
+        raise mistakes.broken("no_halting_block", subject.case, subject.facts())
     for sizes in subject.sizes():
         for count in _BATCHES:
             subject.evaluate_all([subject.sample(sizes, salt) for salt in range(count)])
@@ -39,9 +39,11 @@ def numbers(subject: Subject) -> None:
             results = subject.run(root, batch, dtype=torch.float32)
         dtypes = {field.value.dtype for fields in results for field in fields.values()} - {torch.float32}
         if not (is_half or subject.halts) and any(dtype.is_floating_point for dtype in dtypes):
-            raise mistakes.wrong_precision(subject.case, dtypes.pop(), facts)
+            raise mistakes.broken(
+                "wrong_precision", subject.case, facts, actual=str(dtypes.pop()).removeprefix("torch.")
+            )
         if not all(map(finite, results)):
-            raise mistakes.not_finite(subject.case, f"in {name}", facts)
+            raise mistakes.broken("not_finite", subject.case, facts, where=f"in {name}")
 
 
 def finite(fields: Fields) -> bool:

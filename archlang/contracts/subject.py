@@ -84,7 +84,7 @@ class Subject:
         except BuildError as error:
             raise mistakes.not_built(self.case, error, self.facts()) from error
         if any(map(is_lazy, (*root.parameters(), *root.buffers()))):
-            raise mistakes.without_shape(self.case, self.facts())
+            raise mistakes.broken("without_shape", self.case, self.facts())
         return root
 
     @cached_property
@@ -173,7 +173,7 @@ class Subject:
             raise mistakes.raises(self.case, "its forward", error, self.facts(batch, padded)) from error
         for index, (value, old) in enumerate(zip(values, before, strict=True)):
             if not torch.equal(value.nan_to_num(), old.nan_to_num()):
-                raise mistakes.changes_input(case, case.input_name(index), self.facts(batch, padded))
+                raise mistakes.broken("changes_input", case, self.facts(batch, padded), name=case.input_name(index))
         if isinstance(block, HaltingBlock):
             return [self._fields_of_tally(tallies[-1], row, sample) for row, sample in enumerate(batch)]
         return self._fields(result, batch, padded)
@@ -212,9 +212,7 @@ class Subject:
             value = self._joined(result, facts)
             expected = (len(batch), samples.length(kind.dims[0], padded), value.shape[2])
             if tuple(value.shape) != expected:
-                raise mistakes.wrong_shape(
-                    self.case, f"{expected[1]} positions in its parts", f"{value.shape[1]}", facts
-                )
+                raise self._wrong_shape(f"{expected[1]} positions in its parts", str(value.shape[1]), facts)
         else:
             value = self._tensor(result, grows, batch, padded, facts)
         results: list[Fields] = []
@@ -231,14 +229,14 @@ class Subject:
         real: object = None
         if grows:
             if not (isinstance(result, tuple) and len(result) == 2):
-                raise mistakes.wrong_shape(self.case, "(result, mask)", _described(result), facts)
+                raise self._wrong_shape("(result, mask)", _described(result), facts)
             result, real = result
         expected = (len(batch), *samples.shape(kind, padded))
         if not isinstance(result, Tensor) or tuple(result.shape) != expected:
-            raise mistakes.wrong_shape(self.case, f"a tensor {list(expected)}", _described(result), facts)
+            raise self._wrong_shape(f"a tensor {list(expected)}", _described(result), facts)
         if result.is_floating_point() is (kind.name == "tokens"):
             expected_kind = "integers" if kind.name == "tokens" else "floating-point numbers"
-            raise mistakes.wrong_shape(self.case, expected_kind, str(result.dtype), facts)
+            raise self._wrong_shape(expected_kind, str(result.dtype), facts)
         if grows:
             self._check_mask(real, batch, padded, facts)
         return result
@@ -252,16 +250,23 @@ class Subject:
         if real is None:
             real = torch.ones_like(expected)
         if not isinstance(real, Tensor) or real.dtype is not torch.bool or real.shape != expected.shape:
-            raise mistakes.wrong_shape(self.case, f"a mask {list(expected.shape)}", _described(real), facts)
+            raise self._wrong_shape(f"a mask {list(expected.shape)}", _described(real), facts)
         if not torch.equal(real, expected):
             row = int((real != expected).any(1).nonzero()[0, 0])
             places = real[row].nonzero()[:, 0].tolist()
-            raise mistakes.wrong_length(self.case, row, str(size), int(expected[row].sum()), places, facts)
+            where = f"at the positions {', '.join(map(str, places))}" if places else "nowhere"
+            count = int(expected[row].sum())
+            raise mistakes.broken(
+                "wrong_length", self.case, facts, row=row, size=str(size), expected=count, places=where
+            )
+
+    def _wrong_shape(self, expected: str, actual: str, facts: Mapping[str, str]) -> Broken:
+        return mistakes.broken("wrong_shape", self.case, facts, expected=expected, actual=actual)
 
     def _joined(self, result: object, facts: Mapping[str, str]) -> Tensor:
         """Concatenates `chunks` along the positions, and appends the index of the part to the features."""
         if not isinstance(result, list) or not all(isinstance(part, tuple) and len(part) == 2 for part in result):
-            raise mistakes.wrong_shape(self.case, "a list of parts with their masks", _described(result), facts)
+            raise self._wrong_shape("a list of parts with their masks", _described(result), facts)
         numbered = [
             torch.cat((part, part.new_full((*part.shape[:2], 1), float(index))), dim=2)
             for index, (part, _) in enumerate(result)
@@ -347,7 +352,7 @@ def _check_tally(case: Case, tally: Tally, state: Tensor, facts: Mapping[str, st
         value: Tensor = getattr(tally, name)
         if list(value.shape) != size or _kind(value) != kind:
             actual = f"{_kind(value)} {list(value.shape)}"
-            raise mistakes.wrong_tally(case, name, f"{kind} {size}", actual, facts)
+            raise mistakes.broken("wrong_tally", case, facts, name=name, expected=f"{kind} {size}", actual=actual)
 
 
 def _kind(value: Tensor) -> str:

@@ -16,7 +16,7 @@ from archlang.editor.details import (
     value_details,
 )
 from archlang.editor.document import Document
-from archlang.editor.open_brackets import callee_at, callee_before, open_brackets
+from archlang.editor.open_brackets import callee_before, open_brackets
 from archlang.editor.symbols import Item, Names, Symbol
 from archlang.names import library
 from archlang.source import Span
@@ -45,12 +45,10 @@ class Hint:
 
 def hover(document: Document, offset: int, beside: Documents = tuple) -> Hover | None:
     """Returns what is known about the name at an offset; None if there is no name, or none that has a meaning. `beside`
-    lists the files whose recipes may set a static of the document. On a line that cannot be read, the blocks that it
-    calls are known."""
+    lists the files whose recipes may set a static of the document."""
     place = Names(document).at(offset)
     if place is None:
-        callee = callee_at(document, offset)
-        return _metric(document, offset) if callee is None else Hover(callee[0], describe(callee[1]))
+        return _metric(document, offset)
     symbol, kind = place.symbol, _type_at(document, place.span)
     if symbol.item is not None:
         is_call = kind is not None

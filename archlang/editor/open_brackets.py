@@ -6,7 +6,6 @@ from archlang.editor.document import Document
 from archlang.editor.recipe_choices import chosen
 from archlang.editor.symbols import Item
 from archlang.names import library
-from archlang.source import Span
 
 # A line that begins a part of a recipe, or a statement, ends the brackets before it, which are half written.
 _PIECE = re.compile(
@@ -21,7 +20,6 @@ _ITEM = re.compile(r"(?:use|block|extern|recipe|table)\b|model\s+\w+\s*[\[(]")
 _CALLEE = re.compile(r"([A-Za-z_][A-Za-z0-9_.]*)\s*$")
 # An item before the brackets of its signature.
 _HEADER = re.compile(r"(?:extern\s+)?\w+\s+\w+\s*")
-_NAME = re.compile(r'"[^"\r\n]*"|#[^\r\n]*|(?P<name>[A-Za-z_][\w.]*)(?P<opener>[ \t]*[\[(])?')
 _LOOP = re.compile(r"\b(?:repeat|stack|scan|experts)\b[^{}\n]*$")
 _LET = r"\blet\s+{}\s*=\s*([A-Za-z_][\w.]*)"
 
@@ -63,21 +61,6 @@ def loop_start(text: str, offset: int) -> int | None:
         line = text.rfind("\n", 0, place) + 1
         if bracket == "{" and _LOOP.search(text[line:place]):
             return line
-    return None
-
-
-def callee_at(document: Document, offset: int) -> tuple[Span, Item] | None:
-    """Returns the name at an offset before a bracket, and the block, task or optimizer that it names, if there is any;
-    the line need not be complete."""
-    text = document.text
-    start = text.rfind("\n", 0, offset) + 1
-    for piece in _NAME.finditer(text, start):
-        end = piece.end("name")
-        if piece.start() > offset:
-            return None
-        if piece["opener"] and piece.start() <= offset <= end and not is_own_bracket(text, end):
-            item = item_named(document, piece["name"], text[start : piece.start()], end)
-            return None if item is None else (Span(document.source, piece.start(), end), item)
     return None
 
 

@@ -4,10 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from archlang.names import library
 from archlang.names.resolve import ResolvedFile
-from archlang.syntax.tree import AtTest, Call, Choice, Definition, Extern, Name, Node, Recipe, Row, Search, Table, Vary
-
-# The lines that a recipe takes from its base if it has none of their kind.
-_TAKEN = AtTest | Vary | Search
+from archlang.syntax.tree import Call, Choice, Definition, Extern, Recipe, Row, Table
 
 
 def chosen(file: ResolvedFile, word: str, name: str) -> Definition | Extern | None:
@@ -33,32 +30,6 @@ def choices(file: ResolvedFile, name: str) -> Mapping[str, Definition | Extern]:
                 if item is not None:
                     items[part.word] = item
     return items
-
-
-def recipes_with(file: ResolvedFile, recipe: Recipe, line: Node, path: Name) -> list[str]:
-    """Returns the names of the recipes that have what a line of a recipe says about a static: the recipe itself, and
-    those that take the line from it."""
-    names = [recipe.name]
-    if isinstance(line, _TAKEN):
-        for name in names:
-            for other in file.recipes.values():
-                has_own = any(isinstance(part, type(line)) for part in other.parts)
-                is_set = not isinstance(line, AtTest) and _sets(file, other, path)
-                if other.base == name and other.name not in names and not has_own and not is_set:
-                    names.append(other.name)
-    return names
-
-
-def _sets(file: ResolvedFile, recipe: Recipe, path: Name) -> bool:
-    """Whether a line `task`, `model` or `train` of a recipe sets the static that a path names."""
-    for part in recipe.parts:
-        if isinstance(part, Choice) and part.word == path.parts[0] and isinstance(part.value, Call):
-            item = chosen(file, part.word, part.value.callee.text)
-            names = [static.name for static in item.signature.statics] if item is not None else []
-            given = [each.name or "".join(names[place : place + 1]) for place, each in enumerate(part.value.statics)]
-            if path.parts[-1] in given:
-                return True
-    return False
 
 
 def recipes_of_rows(table: Table) -> tuple[str, ...]:

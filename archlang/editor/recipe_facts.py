@@ -1,7 +1,7 @@
 """The statics, metrics and groups that one recipe has, or that several recipes have in common."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 
@@ -11,7 +11,7 @@ from archlang.graph.operations import LOSSES
 from archlang.names.resolve import ResolvedFile
 from archlang.plan.measures import RUN, RUN_METRICS, TRAIN, Measures
 from archlang.plan.planner import Planner, joined_recipe
-from archlang.syntax.tree import Call, Choice, Recipe, Row, StaticParameter, Table
+from archlang.syntax.tree import Recipe, Row, StaticParameter, Table
 
 # The largest number of groups of a metric that are listed.
 _MOST_GROUPS = 100
@@ -41,7 +41,7 @@ class RecipeFacts:
         """The metrics of the splits and of the run."""
         of_splits = _common(
             [f"{split}.{metric}" for split in _splits(measures) if split != TRAIN for metric in measures.metrics]
-            for measures in self._named_measures
+            for measures in self._measures
         )
         return (*of_splits, *(f"{RUN}.{metric}" for metric in RUN_METRICS))
 
@@ -50,7 +50,7 @@ class RecipeFacts:
         """The metrics that choose the weights of a run."""
         return _common(
             [f"{split}.{metric}" for split in _splits(measures) for metric in measures.selecting]
-            for measures in self._named_measures
+            for measures in self._measures
         )
 
     def groups(self, split: str) -> tuple[str, ...]:
@@ -88,14 +88,8 @@ class RecipeFacts:
 
     @cached_property
     def _measures(self) -> tuple[Measures, ...]:
-        return _measures(self._planners)
-
-    @cached_property
-    def _named_measures(self) -> tuple[Measures, ...]:
-        """As `_measures`; of a task that refuses its statics, with their defaults, on which few names depend."""
-        if self._measures:
-            return self._measures
-        return _measures(Planner(joined_recipe(_with_defaults(recipe), self.file, _ignore)) for recipe in self.recipes)
+        measured = (planner.measures(planner.first_point()) for planner in self._planners)
+        return tuple(measures for measures in measured if measures is not None)
 
 
 def recipes_of(file: ResolvedFile, item: Recipe | Table | None) -> RecipeFacts:
@@ -106,22 +100,6 @@ def recipes_of(file: ResolvedFile, item: Recipe | Table | None) -> RecipeFacts:
     names = [part.recipe or "" for part in item.parts if isinstance(part, Row)] if item is not None else []
     recipes = [file.recipes[name] for name in dict.fromkeys(names) if name in file.recipes]
     return RecipeFacts(recipes or tuple(file.recipes.values()), file)
-
-
-def _measures(planners: Iterable[Planner]) -> tuple[Measures, ...]:
-    measured = (planner.measures(planner.first_point()) for planner in planners)
-    return tuple(measures for measures in measured if measures is not None)
-
-
-def _with_defaults(recipe: Recipe) -> Recipe:
-    """Returns a recipe whose line `task` sets no statics."""
-    parts = (
-        replace(part, value=part.value.callee)
-        if isinstance(part, Choice) and part.word == "task" and isinstance(part.value, Call)
-        else part
-        for part in recipe.parts
-    )
-    return replace(recipe, parts=tuple(parts))
 
 
 def _common(names: Iterable[Iterable[str]]) -> tuple[str, ...]:

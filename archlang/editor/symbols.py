@@ -3,19 +3,17 @@
 import os
 import re
 from collections import ChainMap
-from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import islice
 from pathlib import Path
 from weakref import WeakKeyDictionary
 
 from archlang.editor.document import Document
-from archlang.editor.recipe_choices import choices, chosen, recipes_of_rows, recipes_with
+from archlang.editor.recipe_choices import choices, chosen, recipes_of_rows
 from archlang.elaborate.static_arguments import parameter_kind
-from archlang.graph.operations import LOSSES
 from archlang.names import library
-from archlang.names.resolve import Declaration, ResolvedFile, is_shipped
+from archlang.names.resolve import Declaration, ResolvedFile
 from archlang.source import Source, Span
 from archlang.syntax import tree
 from archlang.syntax.walk import children, walk
@@ -100,8 +98,6 @@ _occurrences: WeakKeyDictionary[Document, tuple[Occurrence, ...]] = WeakKeyDicti
 Scope = MutableMapping[str, Symbol]
 Item = tree.Definition | tree.Extern
 Choices = Mapping[str, Item]
-# The training settings that name instances of the model, and one of its losses.
-INSTANCES, LOSS = "sign_sgd", "halt"
 
 
 class _Reader:
@@ -395,11 +391,11 @@ class _Reader:
                 case tree.Choice():
                     self._choice(part, items)
                 case tree.AtTest(settings=settings) | tree.Claim(at=settings):
-                    self._settings_of(recipe, part, settings)
+                    self._settings(settings, [items])
                 case tree.Vary(variations=variations):
-                    self._settings_of(recipe, part, variations)
+                    self._settings(variations, [items])
                 case tree.Search(sought=sought):
-                    self._settings_of(recipe, part, sought)
+                    self._settings(sought, [items])
 
     def _choice(self, choice: tree.Choice, items: Choices) -> None:
         value = choice.value
@@ -410,20 +406,6 @@ class _Reader:
         if isinstance(value, tree.Call):
             item = item or items.get(choice.word)
             self._statics(Declaration(item, self._resolved) if item is not None else None, value.statics, ChainMap())
-            for static in value.statics:
-                self._named_in_models(static.name or "", static.value, (items,))
-                if choice.word == "train" and static.name and static.name.startswith(LOSSES):
-                    loss = static.name.removeprefix(LOSSES)
-                    start = static.span.start + len(LOSSES)
-                    self._loss(loss, Span(static.span.source, start, start + len(loss)), (items,))
-
-    def _settings_of(
-        self, recipe: tree.Recipe, line: tree.Node, settings: Iterable[tree.Setting | tree.Variation | tree.Sought]
-    ) -> None:
-        """Refers to the statics that a line of a recipe sets, for each recipe that has the line."""
-        for setting in settings:
-            names = recipes_with(self._resolved, recipe, line, setting.path)
-            self._settings([setting], [self._choices(self._resolved, name) for name in names])
 
     def _settings(
         self, settings: Iterable[tree.Setting | tree.Variation | tree.Sought], items: Sequence[Choices]
@@ -433,31 +415,9 @@ class _Reader:
             statics = self._path(setting.path, items)
             value: tree.Expression = setting.value if isinstance(setting, tree.Setting) else setting.values
             self._expression(value, ChainMap(), statics[0].kind if statics else None)
-            self._named_in_models(setting.path.parts[-1], value, items)
-
-    def _named_in_models(self, setting: str, value: tree.Expression, items: Sequence[Choices]) -> None:
-        """Refers to the instances or to the loss of models that a training setting names."""
-        for node in walk(value) if setting in (INSTANCES, LOSS) else ():
-            if isinstance(node, tree.Name) and setting == LOSS:
-                self._loss(node.text, node.span, items)
-            elif isinstance(node, tree.Name):
-                for let in lets(node.text, self._models(items)):
-                    self._add(node.span, Symbol("instance", let.name, let.name_span))
-
-    def _loss(self, name: str, span: Span, items: Sequence[Choices]) -> None:
-        """Refers to the losses of a name of models."""
-        for loss in losses(name, self._models(items)):
-            self._add(span, Symbol("loss", name, loss.name_span))
-
-    def _models(self, items: Sequence[Choices]) -> list[Declaration]:
-        models = [each["model"] for each in items if "model" in each]
-        named = [*self._resolved.own.values(), *self._resolved.used.values()]
-        return [each for each in named if any(each.item is model for model in models)]
 
     def _path(self, path: tree.Name, items: Sequence[Choices]) -> list[tree.StaticParameter]:
         """Refers to each static that a path names, and returns them."""
-        if path.text.startswith(f"train.{LOSSES}"):
-            self._loss(path.parts[-1], _tail(path), items)
         if len(path.parts) != 2:
             return []
         word, name = path.parts
@@ -520,32 +480,3 @@ def _head(span: Span, name: str) -> Span:
 
 def _tail(name: tree.Name) -> Span:
     return Span(name.span.source, name.span.end - len(name.parts[-1]), name.span.end)
-
-
-def lets(name: str, models: Iterable[Declaration]) -> Iterator[tree.Let]:
-    """Yields the `let` of each instance of a name in some models and the blocks that they use, without shipped ones."""
-    for declaration in _definitions(models):
-        if not is_shipped(declaration.file):
-            yield from (node for node in walk(declaration.item) if isinstance(node, tree.Let) and node.name == name)
-
-
-def losses(name: str, models: Iterable[Declaration]) -> Iterator[tree.Loss]:
-    """Yields the first auxiliary loss of a name in each of some models and the blocks that they use."""
-    for declaration in _definitions(models):
-        named = (node for node in walk(declaration.item) if isinstance(node, tree.Loss) and node.name == name)
-        yield from islice(named, 1)
-
-
-def _definitions(models: Iterable[Declaration]) -> Iterator[Declaration]:
-    """Yields some models and the blocks that they use, each once."""
-    declarations = [*models]
-    seen = {id(each.item) for each in declarations}
-    for declaration in declarations:
-        if not isinstance(declaration.item, tree.Definition):
-            continue
-        yield declaration
-        for node in walk(declaration.item):
-            used = declaration.file.find(node.text) if isinstance(node, tree.Name) else None
-            if used is not None and id(used.item) not in seen:
-                seen.add(id(used.item))
-                declarations.append(used)

@@ -272,17 +272,14 @@ class _Build(Transformer[Token, Graph]):
 
     # The clauses of an instance: the name and the value of a field.
 
-    def lengths(self, names: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
-        return "lengths", names
+    def field(self, name: Token, names: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
+        return str(name), names
+
+    def field_of_parts(self, name: Token, *parts: LinearMap | Record) -> tuple[str, tuple[LinearMap | Record, ...]]:
+        return str(name), parts
 
     def axes(self, *names: tuple[str, ...]) -> tuple[str, tuple[tuple[str, ...], ...]]:
         return "axes", names
-
-    def reads(self, names: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
-        return "reads", names
-
-    def caveats(self, names: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
-        return "caveats", names
 
     def costs(self, costs: Mapping[str, Dim]) -> tuple[str, Costs]:
         counts = {name: costs[name].constant for name in ("parameters", "nonzero") if name in costs}
@@ -290,14 +287,8 @@ class _Build(Transformer[Token, Graph]):
             counts.get("parameters"), costs.get("flops"), costs.get("activations"), counts.get("nonzero")
         )
 
-    def maps(self, *maps: LinearMap) -> tuple[str, tuple[LinearMap, ...]]:
-        return "maps", maps
-
     def linear_map(self, name: Token, place: Token, width: Token) -> LinearMap:
         return LinearMap(str(name), int(place), int(width))
-
-    def records(self, *records: Record) -> tuple[str, tuple[Record, ...]]:
-        return "records", records
 
     def record(self, kind: Token, place: Token | None) -> Record:
         return Record(str(kind), None if place is None else int(place))
@@ -338,9 +329,6 @@ class _Build(Transformer[Token, Graph]):
         instance: Mapping[str, StaticValue] = {"instance": path[1:]} if path else {}
         operation = _operation(str(mnemonic), {**instance, **(attributes or {})})
         return Node(str(identity), operation, inputs, types, self._span(meta), str(name or ""), regions)
-
-    def body(self, region: Region) -> Region:
-        return region
 
     def ids(self, *ids: Token | None) -> tuple[str, ...]:
         return tuple(str(identity) for identity in ids if identity)

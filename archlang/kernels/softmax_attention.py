@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -18,32 +19,36 @@ from archlang.kernels.derivatives import plain_gradients
 
 def scaled_dot_product_attention(
     query: Float[Tensor, "b h n c"],
-    key: Float[Tensor, "b h m c"],
-    value: Float[Tensor, "b h m c"],
+    key: Float[Tensor, "b g m c"],
+    value: Float[Tensor, "b g m c"],
     attn_mask: Shaped[Tensor, "..."] | None = None,
     dropout_p: float = 0.0,
     is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
 ) -> Float[Tensor, "b h n c"]:
     """Returns softmax attention, as `torch.nn.functional.scaled_dot_product_attention` does.
 
     The plain form, whose memory is quadratic in the length, computes second derivatives and the transforms of
     torch.func."""
-    options = (attn_mask, dropout_p, is_causal)
+    attend = partial(
+        F.scaled_dot_product_attention, dropout_p=dropout_p, is_causal=is_causal, scale=scale, enable_gqa=enable_gqa
+    )
     # torch.compile traces torch's own operation.
     if not torch.compiler.is_compiling() and needs_plain_form():
-        return _plainly(query, key, value, *options)
-    result = F.scaled_dot_product_attention(query, key, value, *options)
+        return _plainly(attend, query, key, value, attn_mask)
+    result = attend(query, key, value, attn_mask)
     if torch.compiler.is_compiling() or not _is_fused(result):
         return result
-    fused: Tensor = _Fused.apply(result, query, key, value, *options)
+    fused: Tensor = _Fused.apply(result, query, key, value, attn_mask, attend, dropout_p)
     return fused
 
 
 def _plainly(
-    query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None, dropout_p: float, is_causal: bool
+    attend: Callable[..., Tensor], query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None
 ) -> Tensor:
     with sdpa_kernel(SDPBackend.MATH):
-        return F.scaled_dot_product_attention(query, key, value, attn_mask, dropout_p, is_causal)
+        return attend(query, key, value, attn_mask)
 
 
 def _is_fused(result: Tensor) -> bool:
@@ -62,11 +67,11 @@ class _Fused(torch.autograd.Function):
         key: Tensor,
         value: Tensor,
         attn_mask: Tensor | None,
+        attend: Callable[..., Tensor],
         dropout_p: float,
-        is_causal: bool,
     ) -> Tensor:
         ctx.save_for_backward(query, key, value, attn_mask)
-        ctx.dropout_p, ctx.is_causal = dropout_p, is_causal
+        ctx.attend, ctx.dropout_p = attend, dropout_p
         return result.view_as(result)
 
     @staticmethod
@@ -76,6 +81,6 @@ class _Fused(torch.autograd.Function):
         if ctx.dropout_p:
             raise mistakes.dropout_drawn_again()
         query, key, value, attn_mask = ctx.saved_tensors
-        plain = partial(_plainly, attn_mask=attn_mask, dropout_p=0.0, is_causal=ctx.is_causal)
+        plain = partial(_plainly, ctx.attend, attn_mask=attn_mask)
         gradients = plain_gradients(plain, (query, key, value), ctx.needs_input_grad[1:4], (gradient,))
         return None, *gradients, None, None, None

@@ -3,7 +3,6 @@
 import math
 import sys
 from collections.abc import Callable
-from functools import partial
 from math import sqrt
 from typing import Any
 
@@ -17,10 +16,43 @@ from archlang.blocks.attention import Attention
 from archlang.kernels import dropout as kernel
 from tests.closeness import close
 
-attention = partial(
-    Attention, heads=2, position="none", causal=False, dropout=0.0, output_dropout=0.0, head_dim=0,
-    causal_rule="always", padded="zero", init="xavier", d=8, e=8,
-)  # fmt: skip
+
+def attention(**statics: Any) -> Attention:
+    defaults: dict[str, Any] = {
+        "heads": 2, "position": "none", "causal": False, "dropout": 0.0, "output_dropout": 0.0, "head_dim": 0,
+        "causal_rule": "always", "padded": "zero", "init": "xavier", "window": 0, "scale": 0.0, "softcap": 0.0,
+        "qk_norm": False, "sinks": False, "bias": False, "gate": "none", "base": 1e4, "d": 8, "e": 8,
+    }  # fmt: skip
+    statics = defaults | statics
+    return Attention(**{"kv_heads": statics["heads"]} | statics)
+
+
+SETTINGS: dict[str, dict[str, Any]] = {
+    "fewer keys": {"heads": 4, "kv_heads": 2},
+    "one key": {"heads": 4, "kv_heads": 1, "position": "alibi"},
+    "window": {"window": 2},
+    "window of one": {"window": 1, "position": "rotary"},
+    "scale": {"scale": 0.3},
+    "soft cap": {"softcap": 0.5, "position": "alibi"},
+    "normalised": {"qk_norm": True, "position": "rotary", "base": 50.0},
+    "sinks": {"sinks": True, "window": 3},
+    "bias": {"bias": True},
+    "gate of heads": {"gate": "per_head"},
+    "gate of features": {"gate": "per_feature", "bias": True},
+    "all": {
+        "heads": 6, "kv_heads": 2, "head_dim": 4, "window": 3, "scale": 0.4, "softcap": 2.0, "qk_norm": True,
+        "sinks": True, "bias": True, "gate": "per_feature", "position": "xpos",
+    },
+}  # fmt: skip
+
+
+def with_settings(causal: bool, **settings: Any) -> Attention:
+    """A block whose weights that begin at 0 or 1 are drawn."""
+    block = attention(causal=causal or settings.get("position") == "alibi", **settings).double()
+    for name, weight in block.named_parameters():
+        if weight.dim() == 1:
+            torch.nn.init.normal_(weight, 1.0 if "norm" in name else 0.0, 0.5)
+    return block
 
 
 def sinusoids(length: int, d: int) -> Tensor:
@@ -32,12 +64,12 @@ def sinusoids(length: int, d: int) -> Tensor:
     return table
 
 
-def turned(vector: Tensor, place: int, xpos: bool, sign: int) -> Tensor:
+def turned(vector: Tensor, place: int, xpos: bool, sign: int, base: float = 1e4) -> Tensor:
     """Returns pairs of channels as complex numbers, rotated and, for xpos, scaled."""
     c = len(vector)
     parts = []
     for i in range(c // 2):
-        angle = place * 10000 ** (-2 * i / c)
+        angle = place * base ** (-2 * i / c)
         zeta = (2 * i + 0.4 * c) / (1.4 * c)
         size = zeta ** (sign * place / 512) if xpos else 1.0
         a, b = vector[2 * i], vector[2 * i + 1]
@@ -48,7 +80,21 @@ def turned(vector: Tensor, place: int, xpos: bool, sign: int) -> Tensor:
     return torch.stack(parts)
 
 
+def gates_of(block: Attention, x: Tensor, h: int, c: int) -> Tensor:
+    """The factors of the features of a head."""
+    if block.gate is None:
+        return x.new_ones(c)
+    per_head = block.gate.out_features // block.heads
+    return torch.sigmoid(block.gate(x)[h * per_head : (h + 1) * per_head]).expand(c)
+
+
+def normalised(x: Tensor, norm: torch.nn.RMSNorm | None) -> Tensor:
+    return x if norm is None else norm.weight * x / torch.sqrt((x * x).mean() + 1e-6)
+
+
 def slow_attention(block: Attention, c: int) -> Callable[..., Tensor]:
+    group = block.heads // block.kv_heads
+
     def slow(q: Tensor, kv: Tensor, mask_n: Tensor | None, mask_m: Tensor | None) -> Tensor:
         if block.position == "absolute":
             q, kv = q + sinusoids(q.shape[1], q.shape[2]), kv + sinusoids(kv.shape[1], kv.shape[2])
@@ -58,24 +104,30 @@ def slow_attention(block: Attention, c: int) -> Callable[..., Tensor]:
             for i in range(q.shape[1]):
                 heads = []
                 for h in range(block.heads):
-                    part = slice(h * c, (h + 1) * c)
-                    query = block.query.weight[part] @ q[b, i]
+                    part, own = (slice(head * c, (head + 1) * c) for head in (h, h // group))
+                    query = normalised(block.query(q[b, i])[part], block.query_norm)
                     logits, values = [], []
                     for j in range(kv.shape[1]):
                         if (mask_m is not None and not mask_m[b, j]) or (block.causal and j > i):
                             continue
-                        key = block.key.weight[part] @ kv[b, j]
+                        if block.window and abs(i - j) >= block.window:
+                            continue
+                        key = normalised(block.key(kv[b, j])[own], block.key_norm)
                         first, second = query, key
                         if block.position in ("rotary", "xpos"):
-                            first = turned(query, i, block.position == "xpos", 1)
-                            second = turned(key, j, block.position == "xpos", -1)
+                            first = turned(query, i, block.position == "xpos", 1, block.base)
+                            second = turned(key, j, block.position == "xpos", -1, block.base)
                         bias = 2 ** (-8 * (h + 1) / block.heads) * abs(i - j) if block.position == "alibi" else 0.0
-                        logits.append(first @ second / sqrt(c) - bias)
-                        values.append(block.value.weight[part] @ kv[b, j])
+                        logit = first @ second * (block.scale or 1 / sqrt(c))
+                        if block.softcap:
+                            logit = block.softcap * torch.tanh(logit / block.softcap)
+                        logits.append(logit - bias)
+                        values.append(block.value(kv[b, j])[own])
                     powers = [torch.exp(logit) for logit in logits]
-                    total = sum(powers, q.new_zeros(()))
-                    heads.append(sum((p / total * v for p, v in zip(powers, values, strict=True)), q.new_zeros(c)))
-                y = block.output.weight @ torch.cat(heads)
+                    total = sum(powers, q.new_zeros(()) if block.sinks is None else block.sinks[h].exp())
+                    mean = sum((p / total * v for p, v in zip(powers, values, strict=True)), q.new_zeros(c))
+                    heads.append(mean * gates_of(block, q[b, i], h, c))
+                y = block.output(torch.cat(heads))
                 rows.append(y if mask_n is None or mask_n[b, i] else torch.zeros_like(y))
             samples.append(torch.stack(rows))
         return torch.stack(samples)
@@ -99,16 +151,25 @@ def test_self_attention_is_the_softmax_over_real_keys(
     agree(block, slow, x, x.clone(), mask_n=mask, mask_m=mask)
 
 
-def test_cross_attention_reads_keys_of_another_width_and_length(agree: Callable[..., None]) -> None:
-    block = attention(e=6).double()
-    q, kv = torch.randn(3, 3, 8, dtype=torch.float64), torch.randn(3, 5, 6, dtype=torch.float64)
-    agree(block, slow_attention(block, 4), q, kv, mask_n=None, mask_m=REAL)
-
-
-@pytest.mark.parametrize("position", ["xpos", "alibi"])
+@pytest.mark.parametrize("name", SETTINGS)
 @pytest.mark.parametrize("causal", [False, True])
-def test_weights_returns_the_weights_that_forward_uses(causal: bool, position: str) -> None:
-    block = attention(causal=causal, position=position).double()
+@pytest.mark.parametrize("mask", [None, REAL], ids=["no mask", "ragged"])
+def test_settings_are_their_equations(name: str, causal: bool, mask: Tensor | None, agree: Callable[..., None]) -> None:
+    block = with_settings(causal, **SETTINGS[name])
+    x = torch.randn(3, 5, 8, dtype=torch.float64)
+    agree(block, slow_attention(block, block.query.out_features // block.heads), x, x.clone(), mask_n=mask, mask_m=mask)
+
+
+def test_cross_attention_reads_keys_of_another_width_and_length(agree: Callable[..., None]) -> None:
+    q, kv = torch.randn(3, 3, 8, dtype=torch.float64), torch.randn(3, 5, 6, dtype=torch.float64)
+    for block in (attention(e=6).double(), with_settings(False, e=6, kv_heads=1, window=2, gate="per_head")):
+        agree(block, slow_attention(block, 4), q, kv, mask_n=None, mask_m=REAL)
+
+
+@pytest.mark.parametrize("settings", [{"position": "xpos"}, {"position": "alibi"}, {"window": 3, "softcap": 1.0}])
+@pytest.mark.parametrize("causal", [False, True])
+def test_weights_returns_the_weights_that_forward_uses(causal: bool, settings: dict[str, Any]) -> None:
+    block = with_settings(causal, **settings)
     x = torch.randn(2, 5, 8, dtype=torch.float64)
     weights = block.weights(x, x, mask_m=REAL[:2])
     values = block.value(x).reshape(2, 5, 2, 4).transpose(1, 2)
@@ -172,12 +233,13 @@ def test_dropout_is_on_the_weights_and_output_dropout_on_the_result() -> None:
     assert outside(x, x).eq(0).float().mean().item() == pytest.approx(0.5, abs=0.05)
 
 
-@pytest.mark.parametrize(("position", "masked"), [("rotary", False), ("rotary", True), ("alibi", True)])
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("settings", [{"position": "rotary"}, {"position": "alibi"}, {"sinks": True, "window": 3}])
 def test_dropout_is_the_same_for_a_few_samples_and_heads_at_a_time(
-    position: str, masked: bool, monkeypatch: pytest.MonkeyPatch
+    settings: dict[str, Any], masked: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(kernel, "LEAST", 1)
-    block = attention(dropout=0.3, position=position, causal=True, heads=3, d=12, e=12).double()
+    block = with_settings(True, dropout=0.3, heads=3, d=12, e=12, **settings)
     x = torch.randn(3, 6, 12).double().requires_grad_()
     mask = torch.arange(6) < torch.tensor([6, 4, 2])[:, None] if masked else None
     results = []
@@ -189,13 +251,17 @@ def test_dropout_is_the_same_for_a_few_samples_and_heads_at_a_time(
     torch.testing.assert_close(results[0], results[1], rtol=1e-10, atol=1e-10)
 
 
-@pytest.mark.parametrize(("position", "causal"), [("none", False), ("rotary", True), ("alibi", True)])
+@pytest.mark.parametrize(
+    ("settings", "causal"),
+    [({}, False), ({"position": "rotary"}, True), ({"position": "alibi"}, True), ({"kv_heads": 1, "window": 3}, True),
+     ({"scale": 0.7, "window": 2}, False)],
+)  # fmt: skip
 @pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize("has_gradients", [False, True])
 def test_attention_to_few_keys_is_that_of_torch_s_kernel(
-    position: str, causal: bool, masked: bool, has_gradients: bool, monkeypatch: pytest.MonkeyPatch
+    settings: dict[str, Any], causal: bool, masked: bool, has_gradients: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    block = attention(position=position, causal=causal, heads=3, d=12, e=12).requires_grad_(has_gradients)
+    block = attention(causal=causal, heads=3, d=12, e=12, **settings).requires_grad_(has_gradients)
     x = torch.randn(3, 6, 12).requires_grad_(has_gradients)
     mask = torch.arange(6) < torch.tensor([6, 4, 0])[:, None] if masked else None
     results = []

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from archlang.backend.decode.block_cache import BlockCache
+from archlang.backend.runtime import linear_recurrence as kernel
 from archlang.blocks import linear_recurrence as blocks
-from archlang.kernels import linear_recurrence as kernel
 
 HEADS, D, E = 2, 6, 4
 K, V = D // HEADS, E // HEADS

@@ -19,6 +19,7 @@ from archlang.blocks.maps import (
     OuterSum,
     RelativeBias,
     Scores,
+    SinkSoftmaxKeys,
     SoftmaxKeys,
     SoftmaxQueries,
     SumKeys,
@@ -39,31 +40,35 @@ def normal(*shape: int) -> Tensor:
     return torch.randn(shape, dtype=torch.float64)
 
 
-def entries(entry: Callable[[int, int, int, int], Tensor], n: int = N, m: int = M) -> Tensor:
+def entries(entry: Callable[[int, int, int, int], Tensor], n: int = N, m: int = M, heads: int = H) -> Tensor:
     """Returns the map of `entry(sample, row, column, head)`."""
-    values = [entry(b, i, j, h) for b, i, j, h in product(range(B), range(n), range(m), range(H))]
-    return torch.stack(values).reshape(B, n, m, H)
+    values = [entry(b, i, j, h) for b, i, j, h in product(range(B), range(n), range(m), range(heads))]
+    return torch.stack(values).reshape(B, n, m, heads)
 
 
-def keys(sample: int, row: int, causal: bool) -> range:
+def keys(sample: int, row: int, causal: bool, window: int = 0) -> list[int]:
     """Returns the real keys of a row."""
-    return range(min(LENGTHS[sample], row + 1 if causal else M))
+    real = range(min(LENGTHS[sample], row + 1 if causal else M))
+    return [key for key in real if not window or abs(row - key) < window]
 
 
-@pytest.mark.parametrize("key_heads", [1, H])
-def test_scores_are_scaled_dot_products_of_heads(key_heads: int, agree: Agree) -> None:
+@pytest.mark.parametrize(("heads", "key_heads"), [(2, 1), (2, 2), (4, 2)])
+@pytest.mark.parametrize(("scale", "softcap"), [(0.0, 0.0), (0.3, 0.0), (0.0, 0.5)])
+def test_scores_are_scaled_dot_products_of_heads(
+    heads: int, key_heads: int, scale: float, softcap: float, agree: Agree
+) -> None:
+    c = 3
+
     def slow(q: Tensor, k: Tensor) -> Tensor:
-        c = D // H
-
         def entry(b: int, i: int, j: int, h: int) -> Tensor:
-            return sum(
-                (q[b, i, h * c + x] * k[b, j, (h * c if key_heads > 1 else 0) + x] for x in range(c)), torch.zeros(())
-            ) / sqrt(c)
+            own = h // (heads // key_heads) * c
+            y = sum((q[b, i, h * c + x] * k[b, j, own + x] for x in range(c)), torch.zeros(())) * (scale or 1 / sqrt(c))
+            return softcap * torch.tanh(y / softcap) if softcap else y
 
-        return entries(entry)
+        return entries(entry, heads=heads)
 
-    width = D // H * key_heads
-    agree(Scores(heads=H, d=D, e=width), slow, normal(B, N, D), normal(B, M, width))
+    block = Scores(heads=heads, scale=scale, softcap=softcap, d=heads * c, e=key_heads * c)
+    agree(block, slow, normal(B, N, heads * c), normal(B, M, key_heads * c))
 
 
 def test_an_outer_sum_has_a_value_of_each_row_and_column(agree: Agree) -> None:
@@ -73,17 +78,22 @@ def test_an_outer_sum_has_a_value_of_each_row_and_column(agree: Agree) -> None:
     agree(OuterSum(h=H), slow, normal(B, N, H), normal(B, M, H))
 
 
+@pytest.mark.parametrize("has_sinks", [False, True])
+@pytest.mark.parametrize("window", [0, 1, 2])
 @pytest.mark.parametrize("causal", [False, True])
-def test_a_softmax_over_keys_ignores_padding_and_if_causal_later_keys(causal: bool, agree: Agree) -> None:
-    def slow(x: Tensor, mask_m: Tensor) -> Tensor:
+def test_a_softmax_over_keys_ignores_padding_later_and_far_keys(
+    causal: bool, window: int, has_sinks: bool, agree: Agree
+) -> None:
+    def slow(x: Tensor, *sinks: Tensor, mask_m: Tensor) -> Tensor:
         def entry(b: int, i: int, j: int, h: int) -> Tensor:
-            real = keys(b, i, causal)
-            total = sum((x[b, i, key, h].exp() for key in real), torch.zeros(()))
+            real = keys(b, i, causal, window)
+            total = sum((x[b, i, key, h].exp() for key in real), sinks[0][b, h].exp() if sinks else torch.zeros(()))
             return x[b, i, j, h].exp() / total if j in real else x.new_zeros(())
 
         return entries(entry)
 
-    agree(SoftmaxKeys(causal=causal, h=H), slow, normal(B, N, M, H), mask_m=MASK)
+    block = (SinkSoftmaxKeys if has_sinks else SoftmaxKeys)(causal=causal, window=window, h=H)
+    agree(block, slow, normal(B, N, M, H), *([normal(B, H)] if has_sinks else []), mask_m=MASK)
 
 
 @pytest.mark.parametrize("causal", [False, True])
@@ -112,21 +122,26 @@ def test_a_softmax_over_queries_is_that_over_keys_of_the_transpose() -> None:
     x = normal(B, N, M, H)
     mask = torch.arange(N) < torch.tensor([4, 2])[:, None]
     transposed = TransposeMap(h=H)
-    expected = transposed(SoftmaxKeys(causal=False, h=H)(transposed(x), mask_m=mask))
+    expected = transposed(SoftmaxKeys(causal=False, window=0, h=H)(transposed(x), mask_m=mask))
     close(SoftmaxQueries(h=H)(x, mask_n=mask), expected)
     assert torch.equal(transposed(x)[1, 3, 2], x[1, 2, 3])
 
 
+@pytest.mark.parametrize(("heads", "times"), [(2, 1), (2, 2), (4, 2)])
 @pytest.mark.parametrize("causal", [False, True])
-def test_a_map_weighs_the_values_of_its_heads(causal: bool, agree: Agree) -> None:
+def test_a_map_weighs_the_values_of_its_heads(causal: bool, heads: int, times: int, agree: Agree) -> None:
+    c = 3
+
     def slow(a: Tensor, v: Tensor, mask_m: Tensor) -> Tensor:
         rows = [
-            sum((a[b, i, j, e // (D // H)] * v[b, j, e] for j in keys(b, i, causal)), a.new_zeros(()))
-            for b, i, e in product(range(B), range(N), range(D))
+            sum((a[b, i, j, h] * v[b, j, h // times * c + x] for j in keys(b, i, causal)), a.new_zeros(()))
+            for b, i, h, x in product(range(B), range(N), range(heads), range(c))
         ]
-        return torch.stack(rows).reshape(B, N, D)
+        return torch.stack(rows).reshape(B, N, heads * c)
 
-    agree(Weigh(causal=causal, h=H, d=D), slow, normal(B, N, M, H), normal(B, M, D), mask_m=MASK)
+    width = heads // times * c
+    block = Weigh(causal=causal, times=times, h=heads, d=width)
+    agree(block, slow, normal(B, N, M, heads), normal(B, M, width), mask_m=MASK)
 
 
 @pytest.mark.parametrize("causal", [False, True])
@@ -151,15 +166,17 @@ def test_a_lower_triangle_is_zero_after_its_diagonal(diagonal: int, agree: Agree
 
 @pytest.mark.parametrize("backward", [False, True])
 @pytest.mark.parametrize("exclusive", [False, True])
-def test_sums_of_keys_so_far_begin_at_either_end(backward: bool, exclusive: bool, agree: Agree) -> None:
+@pytest.mark.parametrize("causal", [False, True])
+def test_sums_of_keys_so_far_begin_at_either_end(backward: bool, exclusive: bool, causal: bool, agree: Agree) -> None:
     def slow(x: Tensor, mask_m: Tensor) -> Tensor:
         def entry(b: int, i: int, j: int, h: int) -> Tensor:
-            summed = [key for key in range(LENGTHS[b]) if (key >= j if backward else key <= j)]
+            summed = [key for key in keys(b, i, causal) if (key >= j if backward else key <= j)]
             return sum((x[b, i, key, h] for key in summed if not (exclusive and key == j)), x.new_zeros(()))
 
         return entries(entry)
 
-    agree(CumulativeSumKeys(backward=backward, exclusive=exclusive, h=H), slow, normal(B, N, M, H), mask_m=MASK)
+    block = CumulativeSumKeys(backward=backward, exclusive=exclusive, causal=causal, h=H)
+    agree(block, slow, normal(B, N, M, H), mask_m=MASK)
 
 
 def test_a_convolution_is_the_identity_at_first_and_reads_earlier_queries_and_keys(agree: Agree) -> None:

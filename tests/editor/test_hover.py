@@ -7,7 +7,6 @@ import pytest
 
 from archlang.editor.document import Document
 from archlang.editor.hover import explanation, hints, hover
-from archlang.editor.navigation import definition
 from archlang.editor.workspace import Workspace
 from tests.editor.conftest import at_cursor
 
@@ -262,25 +261,6 @@ def test_a_recipe_says_what_it_trains_and_an_alias_which_file_it_names(tmp_path:
     assert base.endswith("- Trains the model `m` on the task `ctl` with the optimizer `adamw`.")
     assert 'use "./lib.arch" as lib' in alias
     assert alias.endswith(f"File: `{tmp_path}/lib.arch`")
-
-
-@pytest.mark.parametrize(
-    "half", ["return em¦bed[d = ", "return h |> ¦embed[", "y = embed¦ (h", "y = f + linear(embed¦[d](h) +"]
-)
-def test_on_half_a_line_the_called_block_is_known(half: str) -> None:
-    document, offset = at_cursor(f"block b(h: tokens[n]) -> seq[n, 8] {{\n    {half}\n    return h\n}}\n")
-    description, defined = hover(document, offset), definition(document, offset)
-    assert description is not None
-    assert description.text.startswith("```arch\nblock embed[")
-    assert defined is not None
-    assert defined.text == "embed"
-    assert hover(document, document.text.index("return h\n") + 8) is not None
-
-
-@pytest.mark.parametrize("half", ["return hidd¦en[d = ", "# em¦bed(h)", 'y = "embed¦(h)" +', "em¦bed"])
-def test_on_half_a_line_other_words_are_unknown(half: str) -> None:
-    document, offset = at_cursor(f"block b(h: tokens[n]) -> seq[n, 8] {{\n    {half}\n    return h\n}}\n")
-    assert hover(document, offset) is None
 
 
 MEASURED = """recipe r {

@@ -187,17 +187,3 @@ def test_the_words_with_which_a_model_compares_a_static_are_offered() -> None:
     text = text.replace("    return", "    z = embed[1](x) when pool == newest else embed[2](x)\n    return")
     text = text.replace("model m\n", "model m[pool = ¦]\n")
     assert [each.word for each in completions(*at_cursor(text))][:2] == ["mean", "newest"]
-
-
-def test_metrics_are_offered_of_a_task_that_refuses_its_statics() -> None:
-    recipe = """recipe r {
-    task  flipflop[length = 16]
-    model gutlb
-    train adamw[steps = 1]
-    claim ¦
-}
-"""
-    document, offset = at_cursor(recipe)
-    complete, _ = at_cursor(recipe.replace("    claim ¦\n", "¦"))
-    assert "E0618" in {each.code for each in complete.diagnostics}
-    assert {"test.accuracy", "valid.loss", "run.seconds"} <= {each.word for each in completions(document, offset)}

@@ -149,8 +149,11 @@ ATTENTION = """model small(x: tokens[n]) -> logits[n, classes] {
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(
-    "block", ["attention[2]", "attention[2, causal = true, position = alibi]", "relative_attention[2, causal = true]"]
-)
+    "block",
+    ["attention[2]", "attention[2, causal = true, position = alibi]", "relative_attention[2, causal = true]",
+     "attention[2, causal = true, kv_heads = 1, window = 9, qk_norm = true, bias = true, gate = per_head]",
+     "attention[2, causal = true, kv_heads = 1, window = 9, sinks = true, softcap = 2.0]"],
+)  # fmt: skip
 def test_exported_attention_takes_sizes_for_which_a_module_has_other_kernels(
     compiled: Compiled, tmp_path: Path, block: str
 ) -> None:

@@ -126,7 +126,8 @@ def test_alibi(golden: Golden, folder: Path) -> None:
     # As a position of attention, whose linear maps are parts of the identity.
     block = Attention(
         heads=heads, position="alibi", causal=True, dropout=0.0, output_dropout=0.0, head_dim=0,
-        causal_rule="always", padded="zero", init="torch", d=width, e=2 * width,
+        causal_rule="always", padded="zero", init="torch", kv_heads=heads, window=0, scale=0.0, softcap=0.0,
+        qk_norm=False, sinks=False, bias=False, gate="none", base=1e4, d=width, e=2 * width,
     ).to(golden.dtype)  # fmt: skip
     identity = torch.eye(width, dtype=golden.dtype)
     with torch.no_grad():

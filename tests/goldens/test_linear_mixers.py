@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 import archlang
-from archlang.kernels import linear_recurrence as kernel
-from archlang.kernels.linear_recurrence import linear_recurrence
+from archlang.backend.runtime import linear_recurrence as kernel
+from archlang.backend.runtime.linear_recurrence import linear_recurrence
 from tests.goldens.golden import Golden, close, gradients_close
 
 TOLERANCE = 2e-5

@@ -37,8 +37,14 @@ def test_results_and_gradients_are_those_of_the_fused_kernel(mask: Tensor | None
 
 @pytest.mark.parametrize(("mask", "causal"), OPTIONS)
 def test_second_derivatives_are_those_of_numerical_differences(mask: Tensor | None, causal: bool) -> None:
+    query, key, value = inputs()
+    # Two heads of queries for one of keys.
+    leaves = torch.cat((query, 2 * query), 1).detach().requires_grad_(), key, value
     assert torch.autograd.gradgradcheck(
-        lambda query, key, value: scaled_dot_product_attention(query, key, value, mask, is_causal=causal), inputs()
+        lambda query, key, value: scaled_dot_product_attention(
+            query, key, value, mask, is_causal=causal, scale=0.3, enable_gqa=True
+        ),
+        leaves,
     )
 
 
@@ -67,7 +73,8 @@ def test_without_gradients_nothing_is_saved() -> None:
 def test_a_second_derivative_of_fused_dropout_is_an_error_with_a_remedy() -> None:
     query, key, value = inputs()
     # On the CPU, torch has no fused kernel with dropout.
-    result = softmax_attention._Fused.apply(query + key + value, query, key, value, None, 0.5, False)  # type: ignore[no-untyped-call]
+    attend = F.scaled_dot_product_attention
+    result = softmax_attention._Fused.apply(query + key + value, query, key, value, None, attend, 0.5)  # type: ignore[no-untyped-call]
     torch.autograd.grad(result.sum(), query, retain_graph=True)
     with pytest.raises(DerivativeError, match=r"dropout.*SDPBackend\.MATH"):
         torch.autograd.grad(result.sum(), query, create_graph=True)

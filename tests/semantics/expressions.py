@@ -21,6 +21,9 @@ ATTENTIONS = {
         "position = rotary",
         "position = xpos",
         "padded = computed",
+        "window = 2",
+        "softcap = 1.5, sinks = true",
+        "kv_heads = 1, qk_norm = true, gate = per_head, bias = true",
     ),
     "geometric_attention": ("normalised = true", "head_dim = 2"),
     "relative_attention": ("scale = learned", "head_dim = 2"),
@@ -247,17 +250,20 @@ class Expressions:
             keys = self.data(kind, depth - 1) if is_own else self.memory(depth - 1)
             keys = replace(keys, text=f"linear[{kind.width}]({keys.text})")
         hides = "[causal = true]" if is_own and (self.style.causal or chance.happens(0.3)) else ""
+        near = hides.replace("]", ", window = 2]") or "[window = 2]"
         scores = self.pairs(query.text, keys.text, heads, is_own, 2)
         if is_own and not hides and chance.happens(0.3):
             scores = f"transpose_map({scores})"
         within = f"lower_triangle[{chance.choice(('0', '-1', '-2'))}]({scores})" if hides else scores
         sums = chance.choice(("", "exclusive = true", "backward = true", "backward = true, exclusive = true"))
+        sums += ", causal = true" if sums and hides else ""
         total = f"cumulative_sum_keys{f'[{sums}]' if sums else ''}({within})"
         chosen = f"top_k_keys[2{', causal = true' if hides else ''}]({scores})"
         options = [
             f"softmax_keys{hides}({scores})", f"softmax_keys{hides}({scores})", f"tanh({total})", f"sigmoid({within})",
-            f"masked_softmax_keys{hides}({scores}, {chosen})", f"tanh({within})",
+            f"masked_softmax_keys{hides}({scores}, {chosen})", f"tanh({within})", f"softmax_keys{near}({scores})",
             f"interpolate(tanh({within}), {total})",
+            f"sink_softmax_keys{hides}({scores}, mean(learned[1, {heads}, init = normal]()))",
             *([] if hides else [f"softmax_queries({scores})"]),
         ]  # fmt: skip
         weights = chance.choice(options)
@@ -282,6 +288,7 @@ class Expressions:
             f"retention[2]({x}, {key}, {x})", f"linear_attention[2]({x}, {key}, {x}, {decay})",
             f"delta_rule[2]({x}, {key}, {x}, {beta})", f"gated_delta_rule[2]({x}, {key}, {x}, {beta}, {decay})",
             f"linear_recurrence[2]({x}, {key}, {x}, {rest})", f"rotary_positions[2]({x})",
+            f"rotary_positions_at[2, interleaved = true]({x}, linear[1]({value.text}))",
             f"linear[{width}](nondeterministic_stack[2, 2, 2]({x}))", f"linear[{width}](linear[2]({x}) * {vector})",
         ]  # fmt: skip
         if not self.style.causal:

@@ -98,7 +98,8 @@ class _Writer:
             block = chance.choice(("scores", "outer_sum", "alibi_bias[d]", "distances"))
             return f"{block}({queries}, {keys})"
         inner = self.pairs(queries, keys, is_square, depth - 1)
-        sums = f"cumulative_sum_keys[backward = {chance.choice(('true', 'false'))}]"
+        backward, causal = (chance.choice(("true", "false")) for _ in range(2))
+        sums = f"cumulative_sum_keys[backward = {backward}, causal = {causal}]"
         options = [
             f"softmax_keys{self.hides()}({inner})", f"softmax_keys{self.hides()}({inner})", f"tanh({inner})",
             f"lower_triangle[{chance.choice((-1, 0, 0, 1))}]({inner})", f"convolve_map[2]({inner})", f"{sums}({inner})",

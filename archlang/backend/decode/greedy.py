@@ -11,14 +11,7 @@ from torch import Tensor, nn
 from archlang.backend import mistakes
 from archlang.backend.decode.incremental import Extension
 from archlang.backend.lower.regions import PythonProgram
-from archlang.backend.runtime.inputs import (
-    Lengths,
-    check_fields,
-    check_lengths,
-    check_range,
-    integer_tensor,
-    pad_empty_axes,
-)
+from archlang.backend.runtime.inputs import Lengths, check_fields, check_lengths, pad_empty_axes, sample_lengths
 from archlang.backend.runtime.masks import code_inputs
 from archlang.graph.causality import horizon
 from archlang.graph.graph import Graph
@@ -94,7 +87,7 @@ def decode(
     if end is not None and not 0 <= end < vocabulary:
         raise mistakes.not_a_token(end, name, program.fields[target], vocabulary)
     if answer_lengths is not None:
-        answer_lengths = _answer_lengths(name, answer_lengths, tokens)
+        answer_lengths = sample_lengths(name, "answer_lengths", answer_lengths, tokens)
         steps = int(answer_lengths.max()) + (end is not None) if len(answer_lengths) else 0
     elif limit is not None:
         if limit < 0:
@@ -165,14 +158,6 @@ def _first_tokens(module: nn.Module, fields: Sequence[Tensor], begin: int | Tens
         return torch.full((len(fields[0]), 1), begin, device=fields[0].device)
     weights = next(module.parameters(), None)
     return torch.full((1, 1), begin, device=None if weights is None else weights.device)
-
-
-def _answer_lengths(model: str, lengths: Lengths, tokens: Int[Tensor, "b k"]) -> Int[Tensor, " b"]:
-    checked = integer_tensor(lengths, mistakes.not_answer_lengths, model)
-    if checked.shape != tokens.shape[:1]:
-        raise mistakes.wrong_answer_lengths(model, len(tokens), tuple(checked.shape))
-    check_range(checked, 0, torch.iinfo(checked.dtype).max, mistakes.negative_answer_length, model)
-    return checked.to(tokens.device)
 
 
 def _answers(

@@ -34,7 +34,7 @@ from archlang.graph.graph import Node
 from archlang.graph.loop_layout import loop_layout
 from archlang.graph.operations import Arithmetic, Product
 from archlang.types import Dim
-from archlang.types.causality import PAIRED, Horizon
+from archlang.types.causality import Horizon
 
 
 class Growth(Enum):
@@ -313,9 +313,8 @@ class _Walk:
                     takes_rows.add(node)
                 if by_start or set(instance.reads) != {"pointwise"}:
                     rows[node] = by_start
-            grows = origin.type.name == "map" and origin.type.lengths[:1] == (self._length,)
-            horizon = self._horizons[origin.id]
-            if grows and rows[node] and (horizon == PAIRED or not horizon.sees_future):
+            # A row may see later columns: what is computed from it, `is_kept`, does not.
+            if origin.type.name == "map" and origin.type.lengths[:1] == (self._length,) and rows[node]:
                 maps.add(node)
 
         def is_kept(node: fx.Node) -> bool:

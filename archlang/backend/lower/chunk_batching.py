@@ -13,17 +13,16 @@ from collections.abc import Collection, Mapping, Sequence
 
 from torch import fx
 
-from archlang.backend.lower.code import Code, LoweredLoop, SplitCode, compile_graph
+from archlang.backend.lower.code import Code, LoweredLoop, Setting, SplitCode, compile_graph
 from archlang.backend.lower.lengths import chunk_lengths, growing_lengths
 from archlang.graph.graph import Instance, Node
 from archlang.graph.loop_layout import loop_layout
 from archlang.graph.operations import Call, Halting, Scan
 
 
-def split_scan(scan: LoweredLoop, instances: Mapping[str, Instance], by_rows: bool) -> None:
-    """Splits the body of a scan if it calls a block on values that do not depend on the memory. With `by_rows`, maps
-    are computed by rows."""
-    name, code, shape = scan.name, scan.body, loop_layout(scan.node)
+def split_scan(scan: LoweredLoop, setting: Setting) -> None:
+    """Splits the body of a scan if it calls a block on values that do not depend on the memory."""
+    name, code, shape, instances = scan.name, scan.body, loop_layout(scan.node), setting.instances
     # The chunk, or the position, and what is before it, with their masks; then the memory.
     first = shape.inner + len(chunk_lengths(scan.node))
     carried = range(first, first + shape.states + len(growing_lengths(scan.node)))
@@ -37,9 +36,8 @@ def split_scan(scan: LoweredLoop, instances: Mapping[str, Instance], by_rows: bo
         # The results of the head are the values that the rest reads.
         read = {source for node in rest for source in node.all_input_nodes}
         passed = [node for node in head if node in read]
-        fused = instances if by_rows else None
-        reads, head_code = _write_head(name, code, head, passed, fused)
-        scan.split = SplitCode(head_code, _write_rest(name, code, rest, passed, fused), reads)
+        reads, head_code = _write_head(name, code, head, passed, setting)
+        scan.split = SplitCode(head_code, _write_rest(name, code, rest, passed, setting), reads)
 
 
 def _is_free(
@@ -52,8 +50,12 @@ def _is_free(
     """Whether a value depends only on free nodes, and each sample of it on the same sample of them."""
     if any(source not in free_nodes for source in node.all_input_nodes):
         return False
-    if node.op == "call_function":
-        return True
+    return node.op == "call_function" or is_per_sample(node, loop, code, instances)
+
+
+def is_per_sample(node: fx.Node, loop: LoweredLoop | None, code: Code, instances: Mapping[str, Instance]) -> bool:
+    """Returns whether each sample of what a module computes depends on the same sample of its arguments only. `loop` is
+    the loop that it runs, if it is one."""
     origin = code.nodes[node.name]
     inside = [origin, *(inner for region in origin.regions for inner in region.walk())]
     if loop is not None and any(isinstance(inner.operation, Halting | Scan) for inner in inside):
@@ -72,7 +74,7 @@ def _is_per_sample(node: Node, call: Call, instances: Mapping[str, Instance]) ->
 
 
 def _write_head(
-    name: str, code: Code, head: Sequence[fx.Node], passed: Sequence[fx.Node], instances: Mapping[str, Instance] | None
+    name: str, code: Code, head: Sequence[fx.Node], passed: Sequence[fx.Node], setting: Setting
 ) -> tuple[tuple[int, ...], Code]:
     """Returns the indices of the placeholders that the head reads, and its code, whose results are `passed`."""
     graph, origins, placeholders = fx.Graph(), dict[str, Node](), _placeholders(code)
@@ -82,12 +84,10 @@ def _write_head(
     for node in head:
         copies[node] = _copy(code, graph, node, copies, origins)
     graph.output(tuple(copies[node] for node in passed))
-    return reads, compile_graph(f"{name}_head", f"{code.title}_head", graph, origins, code.types, (), (), instances)
+    return reads, compile_graph(f"{name}_head", f"{code.title}_head", graph, origins, code.types, (), (), setting)
 
 
-def _write_rest(
-    name: str, code: Code, rest: Sequence[fx.Node], passed: Sequence[fx.Node], instances: Mapping[str, Instance] | None
-) -> Code:
+def _write_rest(name: str, code: Code, rest: Sequence[fx.Node], passed: Sequence[fx.Node], setting: Setting) -> Code:
     graph, origins = fx.Graph(), dict[str, Node]()
     copies = {placeholder: graph.node_copy(placeholder) for placeholder in _placeholders(code)}
     copies.update((node, graph.create_node("placeholder", node.name, (), {}, node.name)) for node in passed)
@@ -96,7 +96,7 @@ def _write_rest(
             graph.output(fx.node.map_arg(node.args[0], copies.__getitem__))
         else:
             copies[node] = _copy(code, graph, node, copies, origins)
-    return compile_graph(f"{name}_rest", f"{code.title}_rest", graph, origins, code.types, (), code.extras, instances)
+    return compile_graph(f"{name}_rest", f"{code.title}_rest", graph, origins, code.types, (), code.extras, setting)
 
 
 def _copy(

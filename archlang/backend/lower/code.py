@@ -13,6 +13,7 @@ from typing import Any
 from torch import fx
 
 from archlang.backend.lower.row_blocks import fuse_rows
+from archlang.backend.lower.slices import cut_once
 from archlang.backend.runtime.loops import DEPTH, PONDER
 from archlang.graph.graph import Instance, Node
 from archlang.graph.operations import LOSSES, Halting
@@ -69,6 +70,10 @@ class LoweredLoop:
     has_depth: bool
     split: SplitCode | None = None
     """the body in two functions, if the first of them can run earlier"""
+    parallel: Code | None = None
+    """the body for all positions at once, if the states of a scan are affine in themselves"""
+    one_by_one: str = ""
+    """why a scan has no such body"""
 
     @property
     def extras(self) -> tuple[str, ...]:
@@ -79,8 +84,17 @@ class LoweredLoop:
         return (PONDER, *((DEPTH,) if self.has_depth else ()), *losses)
 
     def codes(self) -> tuple[Code, ...]:
-        """Returns the body and, if it is split, its two functions."""
-        return (self.body,) if self.split is None else (self.body, self.split.head, self.split.rest)
+        """Returns the body and its other forms."""
+        halves = () if self.split is None else (self.split.head, self.split.rest)
+        return (self.body, *halves, *(() if self.parallel is None else (self.parallel,)))
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What the passes read: the instances of a model, and the names of passes to omit."""
+
+    instances: Mapping[str, Instance]
+    without: frozenset[str]
 
 
 def compile_graph(
@@ -91,17 +105,21 @@ def compile_graph(
     types: Mapping[str, Type],
     loops: tuple[LoweredLoop, ...],
     extras: tuple[str, ...],
-    instances: Mapping[str, Instance] | None,
+    setting: Setting | None,
 ) -> Code:
-    """Compiles a graph of torch.fx to a function. `nodes` and `types` are those of its values, by their names. With
-    `instances`, maps are computed by rows."""
+    """Compiles a graph of torch.fx to a function, after the passes of a setting. `nodes` and `types` are those of its
+    values, by their names."""
     rows: list[Code] = []
 
     def compile_rows(part: str, body: fx.Graph, origins: Mapping[str, Node]) -> Callable[..., Any]:
         rows.append(compile_graph(part, f"{title}.{part}", body, origins, {}, (), (), None))
         return rows[-1].function
 
-    fused = graph if instances is None else fuse_rows(graph, nodes, types, instances, compile_rows)
+    fused = graph
+    if setting is not None and "slices" not in setting.without:
+        fused = cut_once(fused, nodes, setting.instances)
+    if setting is not None and "rows" not in setting.without:
+        fused = fuse_rows(fused, nodes, types, setting.instances, compile_rows)
     python = fused.python_code("self")
     source = python.src.strip().replace("def forward(", f"def {name}(", 1) + "\n"
     source = re.sub(r"\barchlang_rows_of_\w+\(", r"\g<0>self, ", source)  # torch.fx has no value for the module

@@ -11,7 +11,7 @@ import torch
 from torch import fx
 
 from archlang.backend.lower.chunk_batching import split_scan
-from archlang.backend.lower.code import Code, LoweredLoop, compile_graph
+from archlang.backend.lower.code import Code, LoweredLoop, Setting, compile_graph
 from archlang.backend.lower.lengths import (
     chunk_lengths,
     counted_chunks,
@@ -25,6 +25,7 @@ from archlang.backend.lower.lengths import (
     summands,
 )
 from archlang.backend.lower.names import Names, attribute_name, relative_path
+from archlang.backend.lower.parallel_scans import parallel_scan
 from archlang.backend.origin import Origin
 from archlang.backend.runtime.inputs import Field
 from archlang.backend.runtime.loops import DEPTH, PONDER
@@ -157,7 +158,7 @@ class _Writer:
         self._region = region
         self._scope = scope
         self._is_outermost = is_outermost
-        self._without = without
+        self._setting = Setting(attributes.graph.instances, without)
         self._code = fx.Graph()
         self._values: dict[str, Value] = {}
         self._parts: dict[str, Sequence[Value]] = {}
@@ -216,9 +217,8 @@ class _Writer:
             for identity, value in self._values.items()
             if isinstance(value, fx.Node) and identity in self._types
         }
-        instances = None if "rows" in self._without else self._instances
         return compile_graph(
-            name, title, self._code, self._origins, types, tuple(self._loops), tuple(extras), instances
+            name, title, self._code, self._origins, types, tuple(self._loops), tuple(extras), self._setting
         )
 
     def _take_masks(self, lengths: Sequence[Dim]) -> None:
@@ -360,11 +360,13 @@ class _Writer:
         halts = isinstance(node.operation, operations.Halting)
         shape = loop_layout(node)
         captured = [value.name if isinstance(value, fx.Node) else "number" for value in inputs[shape.outer_captured :]]
-        writer = _Writer(self._attributes, body, scope, self._is_outermost and not halts, self._without)
+        writer = _Writer(self._attributes, body, scope, self._is_outermost and not halts, self._setting.without)
         code = writer.write(name, chunk, lengths, captured, growing)
         loop = LoweredLoop(name, node, self._scope, code, self._is_outermost)
-        if isinstance(node.operation, operations.Scan) and "batch_chunks" not in self._without:
-            split_scan(loop, self._instances, "rows" not in self._without)
+        if isinstance(node.operation, operations.Scan):
+            for name_of_pass, transform in (("batch_chunks", split_scan), ("parallel_scans", parallel_scan)):
+                if name_of_pass not in self._setting.without:
+                    transform(loop, self._setting)
         self._loops.append(loop)
         types = [self._types.get(source, NUMBER) for source in node.inputs]
         states_end = shape.outer + shape.states

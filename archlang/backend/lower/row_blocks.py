@@ -87,15 +87,17 @@ def _member(node: fx.Node, nodes: Mapping[str, Node], instances: Mapping[str, In
         return None
     if set(instance.reads) == {"pointwise"} and not instance.lengths:
         return _Member(node, origin, everything, instance=instance) if origin.type.name == "map" else None
-    block = _class(instance.python) if instance.python.startswith(_LIBRARY) else None
+    block = library_class(instance.python)
     if block is None or not (rows := row_arguments(instance, block)):
         return None
     return _Member(node, origin, rows, block, instance)
 
 
 @cache
-def _class(python: str) -> type[nn.Module] | None:
+def library_class(python: str) -> type[nn.Module] | None:
     """Returns a class of the library; None if it has none of the name, which is reported when a module is built."""
+    if not python.startswith(_LIBRARY):
+        return None
     module, _, name = python.partition(":")
     try:
         block: object = getattr(importlib.import_module(module), name)

@@ -179,32 +179,39 @@ def check_lengths(
 def _lengths(model: str, field: Field, value: Tensor, lengths: object) -> Tensor:
     if field.length is None:
         raise mistakes.field_without_positions(model, field.name, field.type)
-    tensor = integer_tensor(lengths, mistakes.not_lengths, model, field.name)
-    if tensor.shape != value.shape[:1]:
-        raise mistakes.wrong_lengths(model, field.name, len(value), tuple(tensor.shape))
     padded = value.shape[1]
     least = padded if isinstance(field.sizes[0], int) else 0
-    check_range(tensor, least, padded, mistakes.wrong_length, model, field.name, least, padded)
-    return tensor.to(value.device)
+    return sample_lengths(model, f"the lengths of `{field.name}`", lengths, value, least, padded)
 
 
-def integer_tensor(value: object, mistake: Callable[..., Exception], *facts: object) -> Tensor:
-    """Returns a tensor of integers, or a list of integers as a tensor.
+def sample_lengths(
+    model: str, argument: str, lengths: object, samples: Shaped[Tensor, "b *_"], least: int = 0, most: int | None = None
+) -> Int[Tensor, " b"]:
+    """Checks a length for each sample, from `least` to `most`. Returns them on the device of the samples.
 
     Raises:
-        Exception: `mistake(value, *facts)`, for another value."""
+        TypeError: they are no integers.
+        ValueError: there is another number of them, or one is too small or too large."""
+    tensor = _integer_tensor(lengths)
+    if tensor is None:
+        raise mistakes.not_lengths(lengths, model, argument)
+    if tensor.shape != samples.shape[:1]:
+        raise mistakes.wrong_lengths(model, argument, len(samples), tuple(tensor.shape))
+    largest = torch.iinfo(tensor.dtype).max if most is None else most
+    check_range(tensor, least, largest, mistakes.wrong_length, model, argument, least, most)
+    return tensor.to(samples.device)
+
+
+def _integer_tensor(value: object) -> Tensor | None:
+    """Returns a tensor of integers, or a list of integers as a tensor; None for another value."""
     if isinstance(value, Tensor):
-        if value.is_floating_point() or value.is_complex() or value.dtype == torch.bool:
-            raise mistake(value, *facts)
-        return value
-    if not isinstance(value, Sequence) or isinstance(value, str):
-        raise mistake(value, *facts)
+        return None if value.is_floating_point() or value.is_complex() or value.dtype == torch.bool else value
+    if not isinstance(value, Sequence) or isinstance(value, str) or any(isinstance(item, bool) for item in value):
+        return None
     try:
-        if any(isinstance(item, bool) for item in value):
-            raise mistake(value, *facts)
         return torch.tensor([operator.index(item) for item in value], dtype=torch.int64)
     except (TypeError, ValueError, RuntimeError):  # the last two: beyond 64 bits
-        raise mistake(value, *facts) from None
+        return None
 
 
 def _check_shared(model: str, fields: Sequence[Field], lengths: Mapping[str, Tensor]) -> None:

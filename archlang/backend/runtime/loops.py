@@ -71,6 +71,7 @@ class Loop(Attached):
     body: Body = field(repr=False)
     extras: tuple[str, ...]
     split: SplitBody | None = None
+    parallel: Body | None = None
 
 
 @dataclass(eq=False)

@@ -20,7 +20,7 @@ from archlang.backend.lower.lengths import chunk_lengths
 from archlang.backend.lower.names import module_path
 from archlang.backend.runtime.experts import Experts
 from archlang.backend.runtime.halting import Tally
-from archlang.backend.runtime.loops import Halting, ObservedLoop, Repeat, SplitBody, Stack
+from archlang.backend.runtime.loops import Halting, ObservedLoop, Repeat, Stack
 from archlang.backend.runtime.result_check import CallTypes, calls_of
 from archlang.backend.runtime.scans import ChunkScan, PositionScan, Scan
 from archlang.diagnostics.machine import is_out_of_memory
@@ -160,19 +160,15 @@ def _wrap_loops(owner: nn.Module, code: Code, record: Recording, types: Mapping[
         runtime = owner.__dict__[loop.name]
         if isinstance(runtime, Experts):
             continue  # its body runs on the chosen positions of all samples
-        undo.callback(_restore, owner, loop.name, runtime, runtime.body, runtime.split)
-        runtime.split = None  # heads run outside of turns
+        undo.callback(_restore, owner, loop.name, runtime, dict(vars(runtime)))
+        runtime.split = runtime.parallel = None  # these run outside of turns
         owner.__dict__[loop.name] = _RecordedLoop(loop, runtime, record, runtime.body, types)
         for runner in runtime.steps() if isinstance(runtime, Stack) else [owner]:
             _wrap_loops(runner, loop.body, record, types, undo)
 
 
-def _restore(
-    owner: nn.Module, name: str, runtime: Any, body: Callable[..., Any], split: SplitBody | None
-) -> None:  # Any: one of the loops
-    runtime.body, runtime.split = body, split
-    if isinstance(runtime, Halting):
-        runtime.watch = None
+def _restore(owner: nn.Module, name: str, runtime: Any, attributes: Mapping[str, Any]) -> None:  # Any: one of the loops
+    vars(runtime).update(attributes)
     owner.__dict__[name] = runtime
 
 

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
+from archlang.backend.runtime.bound import Bound, is_observed
 from archlang.backend.runtime.loops import resolve
 from archlang.backend.runtime.stacking import is_transformed
 
@@ -53,8 +54,8 @@ class Rows:
     def function(self, name: str) -> Callable[..., tuple[Tensor, ...]]:
         """Returns the function of this name that torch.fx can call."""
 
-        def rows(owner: nn.Module, *values: Any) -> tuple[Tensor, ...]:  # Any: tensors, None for a mask, numbers
-            return self(owner, values)
+        def rows(owner: nn.Module | Bound, *values: Any) -> tuple[Tensor, ...]:  # Any: tensors, None, numbers
+            return self(owner.__self__ if isinstance(owner, Bound) else owner, values)
 
         rows.__name__ = rows.__qualname__ = name
         rows.__module__ = "archlang"
@@ -104,7 +105,4 @@ class Rows:
 
     def _is_observed(self, owner: nn.Module) -> bool:
         """Whether anything observes the calls of a module, which then has to take all rows at once."""
-        return any(
-            module._forward_hooks or module._forward_pre_hooks or module._backward_hooks
-            for module in (resolve(owner, path.split(".")) for path in self.modules)
-        )
+        return any(is_observed(resolve(owner, path.split("."))) for path in self.modules)

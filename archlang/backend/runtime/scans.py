@@ -11,7 +11,9 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from archlang.backend.runtime.graph_loops import is_exporting, scan_steps
-from archlang.backend.runtime.loops import Costs, Loop, SplitBody, broadcast_mask, total_of
+from archlang.backend.runtime.loops import Body, Costs, Loop, SplitBody, broadcast_mask, total_of
+from archlang.backend.runtime.parallel_scans import Positions
+from archlang.backend.runtime.stacking import is_transformed
 
 # The most positions for which a head runs at once, unless a single chunk has more: this bounds the memory.
 _MOST_POSITIONS = 1 << 14
@@ -45,7 +47,8 @@ class Scan(Loop):
     carried states there. `carried` counts these states; with `emits`, the result includes what the steps emit. The
     gradient of the carried states is cut after every `truncated` parts, or nowhere. The body also takes the last
     `before` positions before the part, all of them if that is 0; none are taken if it is None. The masks of `growing`
-    states are behind the states, in the arguments and in those of the body."""
+    states are behind the states, in the arguments and in those of the body. `parallel` is the body for all positions at
+    once, if there is one: it takes `Positions` before the other values, and the positions along the batch."""
 
     carried: int
     emits: bool
@@ -256,6 +259,8 @@ class PositionScan(Scan):
             return self._outputs(results, means)
         if not length:  # a step that belongs to no sample
             sequence, mask = sequence.new_zeros(batch, 1, width), sequence.new_zeros(batch, 1, dtype=torch.bool)
+        if self.parallel is not None and length > 1 and not torch.compiler.is_compiling() and not is_transformed():
+            return self._at_once(self.parallel, sequence, values, mask)
         windows = self._before(sequence, mask, range(sequence.shape[1]))
         parts = [(position, *window) for position, window in zip(sequence.unbind(1), windows, strict=True)]
         results, emitted, extras = self._run(parts, [None] * len(parts) if mask is None else mask.unbind(1), values)
@@ -263,6 +268,22 @@ class PositionScan(Scan):
             for state in self.growing:
                 results[state.index] = values[state.index]
         return self._outputs([*results, *([torch.stack(emitted, 1)[:, :length]] if self.emits else [])], extras)
+
+    def _at_once(
+        self, body: Body, sequence: Float[Tensor, "b n d"], values: Sequence[Any], mask: Bool[Tensor, "b n"] | None
+    ) -> Any:  # Any: as in `_outputs`
+        """Runs the body for many positions at once."""
+        states, _, captured = self._arguments(values)
+        batch, length, _ = sequence.shape
+        size = max(2, _MOST_POSITIONS // batch)
+        emitted = []
+        for first in range(0, length, size):
+            part = sequence[:, first : first + size]
+            positions = Positions(batch, part.shape[1], None if mask is None else mask[:, first : first + size])
+            results = body(self.owner, positions, part.flatten(0, 1), *states, *captured)
+            states = results[: self.carried]
+            emitted += [positions.cut(result) for result in results[self.carried :]]
+        return self._outputs([*states, *([torch.cat(emitted, 1)] if self.emits else [])], ())
 
 
 def filled_parts(parts: Sequence[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:

@@ -95,7 +95,7 @@ class Forward:
                  if isinstance(node.operation, operations.OwnWeights)}  # fmt: skip
         self._taken = {*RESERVED, *HELPERS, *steps}
         self.helpers: dict[Name, None] = {}
-        self.function = self._function(lower(graph, {"batch_chunks", "rows"}))
+        self.function = self._function(lower(graph, {"batch_chunks", "parallel_scans", "rows", "slices"}))
 
     # Names
 

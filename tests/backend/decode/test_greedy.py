@@ -37,6 +37,12 @@ DECODERS = {
     "attention, rotary": "z = y + attention[2, position = rotary, causal = true](y)",
     "attention, xpos": "z = y + attention[2, position = xpos, causal = true](y)",
     "attention, alibi": "z = y + attention[2, position = alibi, causal = true](y)",
+    "attention to a window":
+        "z = y + attention[4, rotary, true, kv_heads = 2, window = 3, qk_norm = true, gate = per_head](y)",
+    "attention to a window, with sinks and alibi":
+        "a = y + attention[2, alibi, true, window = 2, sinks = true, softcap = 3.0, bias = true](y)\n"
+        "b = a + attention[2, causal = true, window = 1](a)\n"
+        "z = b + attention[2, causal = true, window = 3](b, memory)",
     "causal cross attention, alibi": "z = y + attention[2, position = alibi, causal = true](y, memory)",
     "cross attention with places": "z = y + attention[2, position = xpos](y, memory)",
     "causal cross attention": "z = y + attention[2, causal = true](y, memory)",
@@ -50,7 +56,8 @@ DECODERS = {
     "attention to the nearest, normalised": "z = y + geometric_attention[2, causal = true, normalised = true](y)",
     "cross attention to the nearest": "z = y + geometric_attention[2](y, memory)",
     "absolute positions": "z = absolute_positions(y)",
-    "rotary positions": "z = rotary_positions[1](y)",
+    "rotary positions": "z = rotary_positions[1, scaling = yarn, factor = 2.0, trained = 9](y)",
+    "rotary positions at computed ones": "z = rotary_positions_at[1](y, cumulative_sum(sigmoid(linear[1](y))))",
     "LSTM": "z = lstm[d, layers = 2](y)",
     "GRU": "z = gru[d](y, sum(memory))",
     "GRU from zero": "z = gru_from_zero[d](y)",
@@ -58,6 +65,10 @@ DECODERS = {
     "stack RNN": "z = stack_rnn[d, slots = 5, width = 3](y)",
     "attention written with maps": "s = scores[2](y, y) + alibi_bias[2](y, y)\n"
         "z = y + weigh[causal = true](softmax_keys[causal = true](s), y)",
+    "attention to a window, written with maps":
+        "a = softmax_keys[causal = true, window = 3](scores[4, softcap = 2.0](y, linear[8](y)))\n"
+        "b = sink_softmax_keys[causal = true, window = 2](scores[4](y, y), mean(learned[1, 4, init = normal]()))\n"
+        "z = y + weigh[causal = true, times = 2](a * b, linear[8](y))",
     "sums of maps": "s = cumulative_sum_keys[backward = true](lower_triangle(sigmoid(convolve_map[2](scores(y, y)))))\n"
         "repeat 2 { y <- norm(y + sum_keys[causal = true](interpolate(scores(y, memory), s))) }\nz = y",
     "maps of a memory": "s = scores(y, memory)\n"
@@ -70,7 +81,7 @@ DECODERS = {
         "lower_triangle[diagonal = -1](2 - distances(y, y)) * top_k_keys[2, causal = true](s))\n"
         "z = y + weigh[causal = true](a * b + a / (1 + cumulative_sum_keys(sigmoid(s))), norm(y))",
     "places along rows": "g = lower_triangle(sigmoid(scores(y, y)))\n"
-        "p = cumulative_sum_keys[backward = true, exclusive = true](g)\n"
+        "p = cumulative_sum_keys[backward = true, exclusive = true, causal = true](g)\n"
         "t = scores(y, learned[5, d, init = normal]())\ns = lower_triangle(scores(y, y) + interpolate(t, p))\n"
         "z = y + weigh[causal = true](s, y) / (1 + sum_keys[causal = true](abs(s)))",
     "a map that a loop and its transpose read": "s = lower_triangle(scores(y, y))\n"

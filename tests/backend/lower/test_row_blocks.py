@@ -26,6 +26,13 @@ BODIES = {
     "attention": SOFTMAX.format("scores[2](h, linear[d](h))"),
     "attention to all": "y = weigh(softmax_keys(scores[4](h, k)), k)",
     "attention with one head of keys": "y = weigh(softmax_keys(scores[4](h, linear[2](k))), k)",
+    "attention with fewer heads of keys, in a window":
+        "a = softmax_keys[causal = true, window = 3](scores[4, scale = 0.4](h, linear[4](h)))\n"
+        "y = weigh[causal = true, times = 2](a, linear[4](h))",
+    "attention in a window on both sides":
+        "y = weigh[times = 2](softmax_keys[window = 2](scores[2](h, k)), linear[4](k))",
+    "sinks": "a = sink_softmax_keys[causal = true, window = 4](scores[2, softcap = 2.0](h, h), mean(linear[2](h)))\n"
+        "y = weigh[causal = true](a, h)",
     "attention by distance": SOFTMAX.format("scores[2](h, h) + relative_bias[2, 3](h, h) + alibi_bias[2](h, h)"),
     "attention by distance, to all": "y = weigh(softmax_keys(relative_bias[2, 3](h, k) + scores[2](h, k)), k)",
     "values up to the query of weights of all": "y = weigh[causal = true](softmax_keys(scores[2](h, h)), h)",
@@ -37,6 +44,10 @@ BODIES = {
         "y = weigh(s, h) / (1 + sum_keys[causal = true](s))",
     "places along rows": "g = lower_triangle(sigmoid(scores(h, h)))\n"
         "p = cumulative_sum_keys[backward = true, exclusive = true](g)\nt = scores(h, learned[4, d, init = normal]())\n"
+        + SOFTMAX.format("scores(h, h) + interpolate(t, p)"),
+    "places along rows, up to the query":
+        "p = cumulative_sum_keys[backward = true, causal = true](sigmoid(scores(h, h)))\n"
+        "t = scores(h, learned[4, d, init = normal]())\n"
         + SOFTMAX.format("scores(h, h) + interpolate(t, p)"),
     "stick-breaking": "s = scores[2](h, h)\nr = lower_triangle[diagonal = -1](log(1.1 - sigmoid(s)))\n"
         "e = exp(cumulative_sum_keys[backward = true, exclusive = true](r))\n"

@@ -71,12 +71,12 @@ def test_a_wrong_field_is_refused(
 @pytest.mark.parametrize(
     ("lengths", "kind", "complaint"),
     [
-        ([100, 1], ValueError, "100 is not a length of `x` of `m`: it must lie between 0 and 4"),
-        ([-1, 1], ValueError, "-1 is not a length of `x`"),
-        (torch.tensor([1, 5]), ValueError, "5 is not a length of `x`"),
-        ([1], ValueError, r"a length for each of 2 samples of `x`, and got lengths of the shape \[1\]"),
-        (torch.tensor([[1], [2]]), ValueError, r"got lengths of the shape \[2, 1\]"),
-        (torch.tensor(3), ValueError, r"got lengths of the shape \[\]"),
+        ([100, 1], ValueError, "the lengths of `x` of `m` contain 100, and must lie between 0 and 4"),
+        ([-1, 1], ValueError, "the lengths of `x` of `m` contain -1"),
+        (torch.tensor([1, 5]), ValueError, "the lengths of `x` of `m` contain 5"),
+        ([1], ValueError, r"the lengths of `x` as one for each of 2 samples, and got the shape \[1\]"),
+        (torch.tensor([[1], [2]]), ValueError, r"got the shape \[2, 1\]"),
+        (torch.tensor(3), ValueError, r"got the shape \[\]"),
         ([1.0, 2.0], TypeError, "the lengths of `x` as a tensor or a list of integers, and got a list of float"),
         (torch.ones(2), TypeError, "and got a tensor of float32"),
         (torch.ones(2, dtype=torch.bool), TypeError, "and got a tensor of bool"),
@@ -106,7 +106,7 @@ def test_a_field_of_a_fixed_length_has_that_length_in_every_sample(compiled: Com
     module = compiled(FIXED)
     fields = torch.randn(2, 4, 3)
     assert torch.equal(module(fields, lengths=[4, 4]), module(fields))
-    with pytest.raises(ValueError, match="3 is not a length of `s` of `m`: it must be 4, which it is in every sample"):
+    with pytest.raises(ValueError, match="the lengths of `s` of `m` contain 3, and must be 4, as in every sample"):
         module(fields, lengths=[4, 3])
 
 
@@ -177,10 +177,10 @@ model m[d = 4](source: tokens[n], target: tokens[k]) -> logits[k, vocab] {
         ({"begin": torch.zeros(2, 1)}, TypeError, "takes `target`, .* as integers"),
         ({"end": -1}, ValueError, "-1 is not a token of `target` of `m`"),
         ({"limit": -1}, ValueError, "limit is -1, and must be 0 or more"),
-        ({"lengths": [5, 1]}, ValueError, "5 is not a length of `source`"),
+        ({"lengths": [5, 1]}, ValueError, "the lengths of `source` of `m` contain 5"),
         ({"lengths": {"target": [1, 1]}}, TypeError, "no field `target` to have lengths; it has `source`"),
-        ({"answer_lengths": [1]}, ValueError, r"an answer length for each of 2 samples, and got the shape \[1\]"),
-        ({"answer_lengths": [1, -2]}, ValueError, "-2 is not a length of an answer of `m`"),
+        ({"answer_lengths": [1]}, ValueError, r"answer_lengths as one for each of 2 samples, and got the shape \[1\]"),
+        ({"answer_lengths": [1, -2]}, ValueError, "answer_lengths of `m` contain -2, and must be 0 or more"),
         ({"answer_lengths": [1.0, 2.0]}, TypeError, "answer_lengths as a tensor or a list of integers"),
     ],
 )

@@ -5,9 +5,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from archlang.backend.runtime import linear_recurrence as kernel
+from archlang.backend.runtime.linear_recurrence import linear_recurrence
 from archlang.backend.runtime.stacking import stacked_models
-from archlang.kernels import linear_recurrence as kernel
-from archlang.kernels.linear_recurrence import linear_recurrence
 
 HALVED = 2
 Arguments = dict[str, Tensor]

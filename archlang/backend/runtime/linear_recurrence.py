@@ -96,7 +96,7 @@ def _of_samples(terms: Terms, state: Tensor | None, mask: Tensor | None) -> tupl
 
 
 # torch.compile would trace the steps of every number of chunks anew.
-_untraced = torch.compiler.disable(_of_samples)
+_untraced = torch.compiler.disable(_of_samples)  # type: ignore[no-untyped-call]  # torch's own
 
 
 def _position_by_position(terms: Terms, state: Tensor) -> tuple[Tensor, Tensor]:

@@ -1,0 +1,44 @@
+"""Modules as the compiled body of a loop calls them, looked up once in a call of the model."""
+
+from functools import partial
+from typing import Any
+
+import torch
+from torch import nn
+from torch.nn.modules.module import _has_any_global_hook
+
+from archlang.backend.runtime.call_cache import cached_in_call
+from archlang.backend.runtime.loops import Body, Group
+
+
+class Bound:
+    """Stands for a group of modules in compiled code. A module that nothing observes is its `forward`."""
+
+    def __init__(self, module: nn.Module) -> None:
+        self.__self__ = module
+
+    def __getattr__(self, name: str) -> Any:  # Any: a loop, or what computes a module
+        value = getattr(self.__self__, name)
+        if isinstance(value, Group):
+            value = Bound(value)
+        elif isinstance(value, nn.Module) and not value._modules and not is_observed(value):
+            value = value.forward
+        self.__dict__[name] = value
+        return value
+
+
+def is_observed(module: nn.Module) -> bool:
+    """Returns whether a call of a module does more than its `forward`."""
+    hooks = (module._forward_hooks, module._forward_pre_hooks, module._backward_hooks, module._backward_pre_hooks)
+    return any(hooks) or module._compiled_call_impl is not None or bool(_has_any_global_hook())  # type: ignore[no-untyped-call]  # torch's own
+
+
+def bound(body: Body) -> Body:
+    """Returns the body of a loop, which looks up modules once in a call of the model."""
+
+    def run(owner: nn.Module, *values: Any) -> tuple[Any, ...]:  # Any: as in `Body`
+        if torch.compiler.is_compiling():
+            return body(owner, *values)
+        return body(cached_in_call(("bound", id(owner)), partial(Bound, owner)), *values)
+
+    return run

@@ -1,0 +1,193 @@
+"""Recurrences over all positions of a scan at once: the runtime of what the pass `parallel_scans` makes of scans.
+
+Values of all positions are [p …], p = b n, with the positions of a sample one after the other. A coefficient is
+[p h r] or [p h 1]: a number for each row of a matrix in each of h groups of adjacent columns."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from archlang.backend.runtime.elementwise_recurrence import elementwise_recurrence
+
+# The least decay whose logarithm has a finite derivative in every precision.
+_LEAST_DECAY = 1e-30
+Coefficient = Float[Tensor, "p _h _r"]
+
+
+@dataclass(frozen=True, eq=False)
+class Positions:
+    """The samples and the positions of each that are computed at once. The mask is true at real positions."""
+
+    batch: int
+    length: int
+    mask: Bool[Tensor, "b n"] | None
+
+    def cut(self, value: Float[Tensor, "p *d"]) -> Float[Tensor, "b n *d"]:
+        return value.reshape(self.batch, self.length, *value.shape[1:])
+
+    def computed(self) -> Bool[Tensor, "b n"] | None:
+        """Returns where a recurrence moves: at the first position too, for samples that have none."""
+        if self.mask is None:
+            return None
+        return torch.cat((torch.ones_like(self.mask[:, :1]), self.mask[:, 1:]), 1)
+
+    def kept(self, last: Float[Tensor, "b *d"], state: Float[Tensor, "b *d"]) -> Float[Tensor, "b *d"]:
+        """Returns the last state, of samples that have a position."""
+        if self.mask is None:
+            return last
+        return last.where(self.mask.any(1).reshape(-1, *[1] * (last.dim() - 1)), state)
+
+    def filled(self, value: Float[Tensor, "b n *d"]) -> Float[Tensor, "p *d"]:
+        """Returns a value with that of the first position at padding: 0 times the gradient there must not be NaN."""
+        if self.mask is not None:
+            mask = self.mask.reshape(*self.mask.shape, *[1] * (value.dim() - 2))
+            value = value.where(mask, value[:, :1].detach())
+        return value.flatten(0, 1)
+
+
+def repeated(positions: Positions, value: Any) -> Any:  # Any: a tensor, or a mask or a number
+    """Returns a value from outside of the scan, for each position."""
+    return value.repeat_interleave(positions.length, 0) if isinstance(value, Tensor) else value
+
+
+def in_columns(value: Float[Tensor, "p _d"], heads: int) -> Coefficient:
+    """Returns the coefficient whose group h has the h-th part of the features as its rows."""
+    return value.reshape(len(value), heads, value.shape[1] // heads)
+
+
+def in_groups(value: Coefficient, times: int) -> Coefficient:
+    """Returns the coefficient of more groups: each group is split into some with the same numbers."""
+    return value[:, :, None].expand(-1, -1, times, -1).flatten(1, 2)
+
+
+def to_features(value: Coefficient | float, positions: Float[Tensor, "p _"], width: int) -> Float[Tensor, "p width"]:
+    """Returns a coefficient with one row as numbers of each feature."""
+    if not isinstance(value, Tensor):
+        return positions.new_full((len(positions), width), value)
+    return value.expand(-1, -1, width // value.shape[1]).flatten(1)
+
+
+def elementwise(
+    positions: Positions, state: Float[Tensor, "b *d"], a: Tensor | float, c: Tensor | float
+) -> tuple[Float[Tensor, "b *d"], Float[Tensor, "p *d"], Float[Tensor, "p *d"]]:
+    """Returns the state after the last position, and the states before and after each, by s_i = a_i s_{i-1} + c_i."""
+    factor, term = (_per_position(value, positions, state) for value in (a, c))
+    moves = positions.computed()
+    if moves is not None:
+        real = moves.reshape(*moves.shape, *[1] * (state.dim() - 1))
+        factor, term = factor.where(real, 1), term.where(real, 0)
+    after = elementwise_recurrence(factor, term, state)
+    before = torch.cat((state[:, None], after[:, :-1]), 1)
+    return positions.kept(after[:, -1], state), positions.filled(before), positions.filled(after)
+
+
+def _per_position(value: Tensor | float, positions: Positions, state: Tensor) -> Tensor:
+    shape = (positions.batch, positions.length, *state.shape[1:])
+    if not isinstance(value, Tensor):
+        return state.new_full((), value).expand(shape)
+    return positions.cut(value).expand(shape)
+
+
+def matrix(
+    positions: Positions,
+    state: Float[Tensor, "b r e"],
+    heads: int,
+    decay: Coefficient | float,
+    key: Coefficient | float | None,
+    value: Float[Tensor, "p e"] | None,
+    a: Coefficient | float | None,
+    b: Coefficient | float | None,
+    is_multiple: bool,
+    queries: Sequence[tuple[bool, Coefficient | float]],
+) -> tuple[Tensor, ...]:
+    """Returns the state after the last position, and for each query what it reads, [p e], by
+
+        S_i = diag(decay_i) S_{i-1} + b_i (S_{i-1}ᵀ a_i)ᵀ + key_i value_iᵀ,    o_i = S_iᵀ q_i
+
+    in each group of columns. A query with True reads the state before its position. With `is_multiple`, b is the
+    multiple of the key by a number of each group."""
+    rows, width = state.shape[1:]
+    groups = state.reshape(len(state), rows, heads, width // heads).transpose(1, 2)
+
+    def of_heads(coefficient: Coefficient | float | None, size: int | None = rows) -> Any:  # Any: a tensor, or None
+        if coefficient is None:
+            return None
+        if not isinstance(coefficient, Tensor):
+            return state.new_full((), coefficient).expand(positions.batch, heads, positions.length, size or 1)
+        numbers = positions.cut(coefficient).transpose(1, 2)
+        return numbers.expand(positions.batch, heads, positions.length, size or numbers.shape[-1])
+
+    if value is None:
+        key, value = 0.0, state.new_zeros(positions.batch * positions.length, width)
+    values = of_heads(in_columns(value, heads), width // heads)
+    decays = None
+    if isinstance(decay, Tensor):
+        decays = of_heads(decay, None)
+    elif decay != 1:
+        decays = state.new_full((), decay).expand(*values.shape[:3], 1)
+    is_regular = decays is None or bool((decays.detach() >= _LEAST_DECAY).all())
+    compute = _in_chunks if is_regular else _in_order
+    terms = (decays, of_heads(key), values, of_heads(a), of_heads(b, None if is_multiple else rows))
+    asked = [(is_before, of_heads(query)) for is_before, query in queries]
+    last, reads = compute(positions.computed(), groups, *terms, asked, is_multiple)
+    last = positions.kept(last.transpose(1, 2).flatten(2), state)
+    return last, *(positions.filled(read.transpose(1, 2).flatten(2)) for read in reads)
+
+
+def _in_chunks(
+    mask: Tensor | None,
+    state: Tensor,
+    decay: Tensor | None,
+    key: Tensor,
+    value: Tensor,
+    a: Tensor | None,
+    b: Tensor | None,
+    queries: Sequence[tuple[bool, Tensor]],
+    is_multiple: bool,
+) -> tuple[Tensor, list[Tensor]]:
+    from archlang.backend.runtime.linear_recurrence import linear_recurrence  # it imports the compiler of torch
+
+    log_decay = None
+    if decay is not None:
+        log_decay = (decay if decay.dtype == torch.float64 else decay.float()).log()
+    last, reads = None, []
+    for is_before, query in queries or [(False, key)]:
+        # What is read before a position is what is read after the one before it.
+        asked = torch.cat((query[:, :, 1:], query[:, :, :1]), 2) if is_before else query
+        read, last = linear_recurrence(asked, key, value, log_decay, a, b, state=state, mask=mask)
+        if is_before:
+            read = torch.cat((query[:, :, :1].to(state.dtype) @ state, read[:, :, :-1]), 2)
+        reads.append(read)
+    assert last is not None
+    return last.to(state.dtype), reads
+
+
+def _in_order(
+    mask: Tensor | None,
+    state: Tensor,
+    decay: Tensor | None,
+    key: Tensor,
+    value: Tensor,
+    a: Tensor | None,
+    b: Tensor | None,
+    queries: Sequence[tuple[bool, Tensor]],
+    is_multiple: bool,
+) -> tuple[Tensor, list[Tensor]]:
+    """One position after the other, for decays that are 0 or below."""
+    reads: list[list[Tensor]] = [[] for _ in queries]
+    for index in range(key.shape[2]):
+        before = state
+        state = before if decay is None else before * decay[:, :, index, :, None]
+        state = state + key[:, :, index, :, None] * value[:, :, index, None]
+        if a is not None and b is not None:
+            column = b[:, :, index] * key[:, :, index] if is_multiple else b[:, :, index]
+            state = state + column[..., None] * (a[:, :, index, None] @ before)
+        if mask is not None:
+            state = state.where(mask[:, index, None, None, None], before)
+        for (is_before, query), results in zip(queries, reads, strict=True):
+            results.append((query[:, :, index, None] @ (before if is_before else state))[:, :, 0])
+    return state, [torch.stack(results, 2) for results in reads]
