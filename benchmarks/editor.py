@@ -13,7 +13,6 @@ from collections.abc import Callable, Mapping
 from archlang.editor.completion import completions
 from archlang.editor.corrections import corrections
 from archlang.editor.document import Document
-from archlang.editor.formatting import formatted
 from archlang.editor.hover import hints, hover
 from archlang.editor.outline import folds, outline
 from archlang.editor.semantic_tokens import semantic_tokens
@@ -49,7 +48,7 @@ ANSWERS: Mapping[str, Answer] = {
     "inlay hints": lambda document, place: hints(document),
     "semantic tokens": lambda document, place: semantic_tokens(document),
     "outline and folds": lambda document, place: (outline(document), folds(document)),
-    "formatting": lambda document, place: formatted(document),
+    "formatting": lambda document, place: document.formatted,
 }
 
 

@@ -1,17 +1,17 @@
 """Words that an editor offers: the items that a file can name, and the values of a static."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import chain
 
 from archlang.editor.document import Document
 from archlang.editor.recipe_facts import RecipeFacts
 from archlang.editor.symbols import Item
 from archlang.names import library
+from archlang.names.compared_symbols import listed_symbols
 from archlang.plan.recipe import SEED
 from archlang.syntax.comments import first_sentence
 from archlang.syntax.printer import unparse
-from archlang.syntax.tree import Binary, Expression, ListOf, Name, Node, Recipe, StaticParameter
+from archlang.syntax.tree import Binary, ListOf, Name, Recipe, StaticParameter
 from archlang.syntax.walk import walk
 
 
@@ -69,7 +69,8 @@ def static_values(document: Document, item: Item, name: str, recipes: RecipeFact
     yield from (Completion(value, "word") for value in allowed_values(item, static))
     if static.kind == "block":
         yield from blocks(document)
-    if static.kind == "path" and recipes is not None and _is_dotted(static.default):
+    is_metric = isinstance(static.default, Name) and len(static.default.parts) > 1  # not the word of a function
+    if static.kind == "path" and recipes is not None and is_metric:
         yield from (Completion(metric, "metric") for metric in recipes.selecting_metrics)
 
 
@@ -78,31 +79,12 @@ def allowed_values(item: Item, static: StaticParameter) -> tuple[str, ...]:
     lists, else those with which its body compares it."""
     if static.kind == "bool" or unparse(static).endswith((" = true", " = false")):
         return ("true", "false")
-    listed = _compared(static, item.signature.where)
-    words = dict(listed)
-    if static.kind == "symbol":
-        if isinstance(static.default, Name):
-            words.setdefault(static.default.text)
-        words |= {} if listed else _compared(static, (item,))
+    if listed := listed_symbols(item.signature).get(static.name):
+        return listed
+    is_symbol = static.kind == "symbol"
+    words = {static.default.text: None} if is_symbol and isinstance(static.default, Name) else {}
+    for node in walk(item if is_symbol else item.signature):
+        if isinstance(node, Binary) and isinstance(node.left, Name) and node.left.text == static.name:
+            compared = node.right.items if isinstance(node.right, ListOf) else (node.right,)
+            words |= {each.text: None for each in compared if isinstance(each, Name)}
     return tuple(words)
-
-
-def _compared(static: StaticParameter, nodes: Iterable[Node]) -> dict[str, None]:
-    """Returns the words with which expressions compare a static."""
-    words: dict[str, None] = {}
-    for node in chain.from_iterable(map(walk, nodes)):
-        if isinstance(node, Binary) and _is_name(node.left, static.name):
-            if node.operator == "in" and isinstance(node.right, ListOf):
-                words |= {each.text: None for each in node.right.items if isinstance(each, Name)}
-            elif node.operator in ("==", "!=") and isinstance(node.right, Name):
-                words[node.right.text] = None
-    return words
-
-
-def _is_dotted(default: Expression | None) -> bool:
-    """Whether the default of a path is a metric of a split, not the word of a built-in function."""
-    return isinstance(default, Name) and len(default.parts) > 1
-
-
-def _is_name(expression: Expression, name: str) -> bool:
-    return isinstance(expression, Name) and expression.text == name

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from archlang.editor.completion_options import Completion, allowed_values, blocks, named_items, of_item
 from archlang.editor.document import Document
-from archlang.editor.names_in_scope import item_around, lengths, names_in_scope, static_kind
+from archlang.editor.names_in_scope import item_around, lengths, names_in_scope
 from archlang.editor.open_brackets import loop_start, open_brackets
 from archlang.elaborate.binding import SIZES_OF_TYPES, TASK_SIZES
 from archlang.elaborate.calls import gives_probabilities
@@ -246,7 +246,11 @@ class _Place:
         item = item_around(document, self.offset)
         types = document.types_of(item) if isinstance(item, Definition | Extern) else {}
         for symbol in names_in_scope(document, self.offset):
-            is_unfit = kinds is not None and symbol.static is not None and static_kind(document, symbol) not in kinds
+            is_unfit = (
+                kinds is not None
+                and symbol.static is not None
+                and parameter_kind(symbol.static, document.resolved) not in kinds
+            )
             if symbol.kind not in words or is_unfit or (outside is not None and outside.contains(symbol.span)):
                 continue
             if symbol.kind != "size" or symbol.name not in hidden:

@@ -1,37 +1,28 @@
 """Sentences about a name: what it costs, which positions it may depend on, and where a static gets its value."""
 
-import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import chain, islice
+from collections.abc import Iterator, Mapping
+from itertools import islice
 
 from archlang.editor.completion_options import allowed_values
 from archlang.editor.document import Document
 from archlang.editor.graphs import Part, concrete_graph, part_around
 from archlang.editor.recipe_choices import choices
-from archlang.editor.recipe_facts import recipes_of
 from archlang.editor.symbols import Item, Names, Symbol
 from archlang.graph.causality import horizons
 from archlang.graph.graph import Graph, Node
 from archlang.graph.operations import Apply, Call
 from archlang.graph.summary import summarize, weights
-from archlang.plan.measures import FRACTIONS, RUN
 from archlang.source import Span
 from archlang.syntax.tree import Definition, Recipe, Table
 from archlang.types.causality import Horizon, Reach
 
-Documents = Callable[[], Iterable[Document]]
 # Positions of the sample whose FLOPs are counted.
 LENGTH = 64
 _MOST_PLACES = 8
 # The longest space around `<-` in an update.
 _LONGEST_UPDATE = 200
 _BINDER = re.compile(r"\s*(?:=|<-)\s*")
-_OF_RUN = {
-    "seconds": "the seconds of the training steps of the run",
-    "memory": "the most memory that the run took, in MiB",
-}
-
 _POSITIONS = {
     Reach.POINTWISE: "position i of `{}`",
     Reach.CAUSAL: "positions 0 to i of `{}`",
@@ -53,25 +44,6 @@ def call_details(document: Document, callee: Span) -> Iterator[str]:
         node, graph, words = min(calls, key=lambda call: call[0].span.end if call[0].span else 0)
         yield from _costs_of_call(node, graph, words)
         yield from _dependence(node, _horizons(graph))
-
-
-def metric_details(document: Document, item: Recipe | Table, metric: str) -> Iterator[str]:
-    """Yields what a metric of a recipe, or of the rows of a table, measures; nothing for another name."""
-    facts = recipes_of(document.resolved, item)
-    if metric not in (*facts.metrics, *facts.selecting_metrics):
-        return
-    split, _, name = metric.partition(".")
-    if split == RUN:
-        yield _OF_RUN[name]
-        return
-    task = facts.item("task") if isinstance(item, Recipe) else None  # the rows of a table may have several
-    yield f"of the split `{split}`" + (f" of `{task.name}`" if task is not None else "")
-    if name in FRACTIONS:
-        yield "a fraction from 0 to 1"
-    numbers = facts.group_numbers(metric)
-    if numbers and facts.breakdown:
-        shown = ", ".join(numbers[:_MOST_PLACES])
-        yield f"broken down by {facts.breakdown}: {shown}{', …' if len(numbers) > _MOST_PLACES else ''}"
 
 
 def value_details(document: Document, symbol: Symbol) -> Iterator[str]:
@@ -112,29 +84,19 @@ def item_details(document: Document, item: Item) -> Iterator[str]:
     yield from _depends({name: values.get(result) for name, values in _horizons(graph).items()})
 
 
-def static_details(document: Document, symbol: Symbol, item: Item | None, beside: Documents) -> Iterator[str]:
-    """Yields the words that a static of an item can be, where it is declared, and the recipes and tables that set it,
-    of the document and, for a static of a program, of the files beside it."""
+def static_details(document: Document, symbol: Symbol, item: Item | None) -> Iterator[str]:
+    """Yields the words that a static of an item can be, where it is declared, and the lines of the document's recipes
+    and tables that name it."""
     values = () if item is None or symbol.static is None else allowed_values(item, symbol.static)
     if values:
         yield f"Values: {', '.join(f'`{value}`' for value in values)}"
     yield f"Declared at `{symbol.span.source.path}:{symbol.span.line}`"
-    others = () if symbol.is_of_library else beside()
-    distinct = (other for other in others if other.real_path != document.real_path and symbol.name in other.text)
-    lines = (_settings(each, symbol, document) for each in chain((document,), distinct))
-    yield from islice(chain.from_iterable(lines), _MOST_PLACES)
-
-
-def _settings(document: Document, symbol: Symbol, shown_in: Document) -> Iterator[str]:
-    """Yields the lines of a document's recipes and tables that name a static."""
-    items = [item for item in document.program.items if isinstance(item, Recipe | Table)]
-    folder = os.path.dirname(shown_in.real_path)
-    place = "" if document is shown_in else f" of `{os.path.relpath(document.real_path, folder)}`"
-    for span in Names(document).of(symbol) if items else ():
-        for item in items:
-            if item.span.start <= span.start < item.span.end:
-                line = " ".join(document.source.line(span.line).split())
-                yield f"Line {span.line}{place}, `{item.name}`: `{line}`"
+    parts = [part for part in document.program.items if isinstance(part, Recipe | Table)]
+    places = Names(document).of(symbol) if parts else ()
+    named = ((span, part) for span in places for part in parts if part.span.start <= span.start < part.span.end)
+    for span, part in islice(named, _MOST_PLACES):
+        line = " ".join(document.source.line(span.line).split())
+        yield f"Line {span.line}, `{part.name}`: `{line}`"
 
 
 def recipe_details(document: Document, name: str) -> Iterator[str]:

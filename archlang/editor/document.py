@@ -15,6 +15,8 @@ from archlang.plan.check import MOST_STEPS, check_loaded
 from archlang.plan.checked_bodies import CheckedBodies
 from archlang.source import Source, Span
 from archlang.syntax.parser import parse_tolerantly
+from archlang.syntax.printer import format_program
+from archlang.syntax.reading import BYTE_ORDER_MARK
 from archlang.syntax.tree import Definition, Item, Program
 from archlang.types import Type
 
@@ -107,6 +109,14 @@ class Document:
         place = declaration.item.span.start
         types = self.bodies.check(declaration, ignore)
         return {(place + start, place + end): kind for (start, end), kind in types.items()}
+
+    @property
+    def formatted(self) -> str | None:
+        """The formatted text; None if the text has syntax errors."""
+        program, diagnostics = parse_tolerantly(self.source)
+        if any(diagnostic.is_error for diagnostic in diagnostics):
+            return None
+        return BYTE_ORDER_MARK * self.text.startswith(BYTE_ORDER_MARK) + format_program(program)
 
     @cached_property
     def _has_types(self) -> bool:

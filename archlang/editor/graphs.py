@@ -9,6 +9,7 @@ from archlang.diagnostics import ProgramError
 from archlang.diagnostics.effort import TooMuchWork, limited
 from archlang.diagnostics.log import DiagnosticLog
 from archlang.editor.document import Document
+from archlang.editor.recipe_choices import choices
 from archlang.editor.symbols import Names
 from archlang.elaborate.elaborator import elaborate
 from archlang.graph.graph import Graph
@@ -16,7 +17,7 @@ from archlang.plan.check import MOST_STEPS
 from archlang.plan.from_file import UnreadLine, plan_first_point
 from archlang.plan.model_graphs import model_graph
 from archlang.plan.statics import model_sizes
-from archlang.syntax.tree import Choice, Definition, Recipe
+from archlang.syntax.tree import Definition, Recipe
 
 # The sizes that a task gives, where a model is shown without one.
 SIZES = MappingProxyType({"vocab": 32, "classes": 10})
@@ -126,7 +127,7 @@ def concrete_graph(document: Document, part: Part) -> tuple[Graph, str] | None:
 
 
 def _recipes_of(document: Document, model: str) -> Iterator[str]:
-    for recipe in document.resolved.recipes.values():
-        names = [part.value.span.text for part in recipe.parts if isinstance(part, Choice) and part.word == "model"]
-        if any(name.partition("[")[0].strip() == model for name in names):
-            yield recipe.name
+    own = document.resolved.own.get(model)
+    for name in document.resolved.recipes:
+        if own is not None and choices(document.resolved, name).get("model") is own.item:
+            yield name

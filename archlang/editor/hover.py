@@ -1,20 +1,11 @@
 """What is under the cursor, in Markdown: types, signatures and documentation, costs and dependences."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
 
-from archlang.diagnostics import codes
-from archlang.editor.details import (
-    Documents,
-    call_details,
-    item_details,
-    metric_details,
-    recipe_details,
-    static_details,
-    value_details,
-)
+from archlang.editor.details import call_details, item_details, recipe_details, static_details, value_details
 from archlang.editor.document import Document
 from archlang.editor.open_brackets import callee_before, open_brackets
 from archlang.editor.symbols import Item, Names, Symbol
@@ -22,7 +13,7 @@ from archlang.names import library
 from archlang.source import Span
 from archlang.syntax.comments import sentences
 from archlang.syntax.printer import signature_text, unparse
-from archlang.syntax.tree import Call, Expression, Extern, Let, Name, Node, Pipe, Recipe, Table, Use
+from archlang.syntax.tree import Call, Extern, Let, Node, Use
 from archlang.syntax.walk import walk
 from archlang.types import Type
 
@@ -43,12 +34,11 @@ class Hint:
     text: str
 
 
-def hover(document: Document, offset: int, beside: Documents = tuple) -> Hover | None:
-    """Returns what is known about the name at an offset; None if there is no name, or none that has a meaning. `beside`
-    lists the files whose recipes may set a static of the document."""
+def hover(document: Document, offset: int) -> Hover | None:
+    """Returns what is known about the name at an offset; None if there is no name, or none that has a meaning."""
     place = Names(document).at(offset)
     if place is None:
-        return _metric(document, offset)
+        return None
     symbol, kind = place.symbol, _type_at(document, place.span)
     if symbol.item is not None:
         is_call = kind is not None
@@ -71,7 +61,7 @@ def hover(document: Document, offset: int, beside: Documents = tuple) -> Hover |
         text = f"```arch\n{_declaration(symbol)}\n```\n\n{symbol.kind}"
         if symbol.static is not None:
             item = _item_around(document, offset)
-            text += _about_static(item, symbol) + _listed(static_details(document, symbol, item, beside))
+            text += _about_static(item, symbol) + _listed(static_details(document, symbol, item))
         elif symbol.kind == "recipe":
             text += _listed(recipe_details(document, symbol.name))
     return Hover(place.span, text)
@@ -93,18 +83,6 @@ def _about_static(item: Item | None, symbol: Symbol) -> str:
             if f"`{symbol.name}`" in sentence or f"`{symbol.name} =" in sentence:
                 return "\n\n" + next(iter(paragraphs([sentence])))
     return ""
-
-
-def _metric(document: Document, offset: int) -> Hover | None:
-    """Returns what the metric at an offset in a recipe or a table measures."""
-    for item in document.program.items:
-        if isinstance(item, Recipe | Table) and item.span.start <= offset <= item.span.end:
-            for node in walk(item):
-                if isinstance(node, Name) and node.span.start <= offset <= node.span.end:
-                    details = list(metric_details(document, item, node.text))
-                    text = f"```arch\n{node.text}\n```\n\nmetric{_listed(details)}"
-                    return Hover(node.span, text) if details else None
-    return None
 
 
 def _alias(document: Document, symbol: Symbol) -> str:
@@ -135,10 +113,15 @@ def describe(item: Item) -> str:
 
 def _instance(document: Document, symbol: Symbol) -> str:
     """Returns the definition of an instance, and the description of its block."""
-    text = f"```arch\n{let_text(document, symbol)}\n```"
-    block = block_of(document, symbol)
-    if block is None:
+    let = _let(document, symbol)
+    if let is None:
+        return f"```arch\nlet {symbol.name}\n```\n\ninstance"
+    text = f"```arch\nlet {let.name} = {unparse(let.value)}\n```"
+    callee = let.value.callee if isinstance(let.value, Call) else let.value
+    place = Names(document).at(callee.span.end)
+    if place is None or place.symbol == symbol:
         return f"{text}\n\ninstance"
+    block = place.symbol
     described = f"```arch\n{_declaration(block)}\n```" if block.item is None else describe(block.item)
     return f"{text}\n\ninstance of `{block.name}`\n\n{described}"
 
@@ -152,11 +135,6 @@ def hints(document: Document) -> tuple[Hint, ...]:
     }
     typed = ((span, document.types.get((span.start, span.end))) for span in sorted(bound, key=lambda span: span.start))
     return tuple(Hint(span.end, f": {kind}") for span, kind in typed if kind is not None)
-
-
-def explanation(code: str) -> str:
-    """Returns the page of a code of a diagnostic, in Markdown; empty if there is none."""
-    return codes.explain(code) if code in codes.titles() else ""
 
 
 def _type_at(document: Document, span: Span) -> Type | None:
@@ -201,50 +179,9 @@ def _plain(text: str) -> str:
     return escaped.replace("&", "&amp;").replace("<", "&lt;")
 
 
-def let_text(document: Document, symbol: Symbol) -> str:
-    """Returns the `let` of an instance and the types of its calls, one on each line."""
-    let = _let(document, symbol)
-    if let is None:
-        return f"let {symbol.name}"
-    lines = [f"let {let.name} = {unparse(let.value)}", *_types_of_calls(document, symbol)]
-    return "\n".join(dict.fromkeys(lines))
-
-
-def block_of(document: Document, symbol: Symbol) -> Symbol | None:
-    """Returns the block, or the static, whose instance a symbol names; None if it has no meaning."""
-    let = _let(document, symbol)
-    if let is None:
-        return None
-    callee = _callee(let.value)
-    place = Names(document).at(callee.span.end)
-    return None if place is None or place.symbol == symbol else place.symbol
-
-
 def _let(document: Document, symbol: Symbol) -> Let | None:
     nodes = _nodes_around(document, symbol)
     return next((node for node in nodes if isinstance(node, Let) and node.name_span == symbol.span), None)
-
-
-def _types_of_calls(document: Document, symbol: Symbol) -> Iterator[str]:
-    """Yields the types of each call's arguments and result, if all are known."""
-    for arguments, call in _calls(_nodes_around(document, symbol), symbol.name):
-        types = [document.types.get((node.span.start, node.span.end)) for node in (*arguments, call)]
-        if all(kind is not None for kind in types):
-            yield f"{symbol.name}({', '.join(map(str, types[:-1]))}) -> {types[-1]}"
-
-
-def _calls(nodes: Iterable[Node], name: str) -> Iterator[tuple[Sequence[Expression], Node]]:
-    """Yields the arguments of each call of a name, and its place: in a pipe, the first argument is before the stage."""
-    stages: set[int] = set()
-    for node in nodes:
-        match node:
-            case Pipe(value=value, stage=stage):
-                stages.add(id(stage))
-                if _callee(stage).text == name:
-                    rest = stage.arguments if isinstance(stage, Call) else None
-                    yield (value, *(rest or ())), stage
-            case Call(callee=callee, arguments=tuple(arguments)) if callee.text == name and id(node) not in stages:
-                yield arguments, node
 
 
 def _nodes_around(document: Document, symbol: Symbol) -> Iterator[Node]:
@@ -252,7 +189,3 @@ def _nodes_around(document: Document, symbol: Symbol) -> Iterator[Node]:
     for item in document.program.items:
         if item.span.start <= symbol.span.start < item.span.end:
             yield from walk(item)
-
-
-def _callee(value: Name | Call) -> Name:
-    return value.callee if isinstance(value, Call) else value

@@ -6,7 +6,6 @@ from archlang.editor.document import Document
 from archlang.editor.open_brackets import item_start, open_brackets
 from archlang.editor.symbols import Names, Symbol
 from archlang.elaborate.binding import Binding
-from archlang.elaborate.static_arguments import parameter_kind
 from archlang.names.resolve import Declaration, ResolvedFile
 from archlang.source import Span
 from archlang.syntax.tree import Assign, Definition, Experts, Extern, Halting, Item, Let, Loop, Scan
@@ -45,11 +44,6 @@ def names_in_scope(document: Document, offset: int) -> Iterator[Symbol]:
         is_name = symbol.kind in ("value", "instance", "input", "static", "size")
         if is_before and is_name and not any(span.contains(place.span) for span in hidden):
             yield symbol
-
-
-def static_kind(document: Document, symbol: Symbol) -> str | None:
-    """Returns the kind of a static, written or that of its default; None if it is unknown."""
-    return parameter_kind(symbol.static, document.resolved) if symbol.static is not None else None
 
 
 def lengths(document: Document, offset: int) -> Collection[str]:

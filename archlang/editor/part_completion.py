@@ -20,16 +20,9 @@ if TYPE_CHECKING:
 _PART = re.compile(rf"(?:^|(?<=[{{}}]))[ \t]*(?=(?:{'|'.join(PART_WORDS)})[ \t\"])", re.MULTILINE)
 # The keywords within a line, by their terminals.
 _CLAUSES = {
-    "FROM": "from",
-    "AT": "at",
+    **{word.upper(): word for word in ("from", "at", "of", "claims", "absent", "median", "log", "in")},
     "BEST": "best of",
-    "OF": "of",
-    "CLAIMS": "claims",
-    "ABSENT": "absent",
     "AVERAGE": "average of",
-    "MEDIAN": "median",
-    "LOG": "log",
-    "IN": "in",
 }
 _NAMES = ("NAME", "DOTTED")
 # The terminals before lists, all but the last of paths.

@@ -67,11 +67,6 @@ class RecipeFacts:
         return _common([str(number) for number in sorted(islice(each, _MOST_GROUPS))] for each in numbers)
 
     @property
-    def breakdown(self) -> str:
-        """The group by which metrics are broken down first, as by length; empty if it differs."""
-        return next(iter(_common([measures.breakdown] for measures in self._measures)), "")
-
-    @property
     def weights(self) -> tuple[str, ...]:
         """The statics of the line `train` that weigh the auxiliary losses of the models, such as `losses.balance`."""
         losses = (planner.losses(planner.first_point()) for planner in self._planners)

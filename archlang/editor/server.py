@@ -4,8 +4,9 @@ import asyncio
 import logging
 import os
 import typing
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Container, Generator, Iterable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,19 +17,17 @@ from pygls.exceptions import JsonRpcInvalidParams
 from pygls.lsp.server import LanguageServer
 from pygls.protocol import LanguageServerProtocol, lsp_method
 
-from archlang.diagnostics import Diagnostic, Edit, ErrorWithRemedy, ProgramError
+from archlang.diagnostics import Diagnostic, Edit, ErrorWithRemedy, Label, ProgramError
 from archlang.editor import positions
 from archlang.editor.completion import completions, word_start
 from archlang.editor.corrections import all_corrected, corrections
 from archlang.editor.document import Document
-from archlang.editor.formatting import formatted
 from archlang.editor.graphs import graph_at
 from archlang.editor.hover import hints, hover
 from archlang.editor.navigation import definition, references, renamable, rename
 from archlang.editor.outline import Entry, folds, outline
 from archlang.editor.semantic_tokens import KINDS, MODIFIERS, semantic_tokens
 from archlang.editor.signature_help import signature_help
-from archlang.editor.used_mistakes import shown_diagnostics
 from archlang.editor.workspace import Workspace
 from archlang.graph.graph import Graph
 from archlang.source import Source, Span, package
@@ -188,7 +187,7 @@ class _Answers:
         mistake in the other one."""
         mistakes: dict[str, list[Diagnostic]] = {path: [] for path in self._uris}
         for path in self._uris:
-            for each in shown_diagnostics(self._workspace.document(path), mistakes):
+            for each in _shown_diagnostics(self._workspace.document(path), mistakes):
                 mistakes[os.path.normpath(each.span.source.path)].append(each)
         for path, uri in list(self._uris.items()):
             places = {(each.code, each.span.start, each.message): each for each in mistakes[path]}
@@ -214,7 +213,7 @@ class _Answers:
 
     def hover(self, parameters: lsp.HoverParams) -> lsp.Hover | None:
         document, offset = self._place(parameters)
-        description = hover(document, offset, partial(self._workspace.documents_beside, document.path))
+        description = hover(document, offset)
         if description is None:
             return None
         return lsp.Hover(lsp.MarkupContent(lsp.MarkupKind.Markdown, description.text), _range(description.span))
@@ -234,7 +233,7 @@ class _Answers:
 
     def formatting(self, parameters: lsp.DocumentFormattingParams) -> list[lsp.TextEdit]:
         document = self._document(parameters.text_document)
-        text = formatted(document)
+        text = document.formatted
         if text is None or text == document.text:
             return []
         return [lsp.TextEdit(_range(Span(document.source, 0, len(document.text))), text)]
@@ -407,3 +406,36 @@ def _diagnostic(diagnostic: Diagnostic) -> lsp.Diagnostic:
         tags=tags,
         related_information=related,
     )
+
+
+# Mistakes of used files
+
+
+def _shown_diagnostics(document: Document, open_paths: Container[str]) -> Iterator[Diagnostic]:
+    """Yields the diagnostics of a document and of the open files that it uses. Those of other files become one at each
+    `use` line that leads to them."""
+    by_use: dict[Span, list[Diagnostic]] = {}
+    for each in document.diagnostics:
+        if os.path.normpath(each.span.source.path) in open_paths:
+            yield each
+        else:
+            by_use.setdefault(_use(document, each), []).append(each)
+    for use, mistakes in by_use.items():
+        yield _at_use(document, use, sorted(mistakes, key=lambda each: not each.is_error))
+
+
+def _use(document: Document, diagnostic: Diagnostic) -> Span:
+    """Returns the place of a document that leads to a mistake of another file: that of the last label, as `use` lines
+    follow the other labels; the start of the document if there is none."""
+    labels = [label.span for label in diagnostic.labels if label.span.source.path == document.path]
+    return labels[-1] if labels else Span(document.source, 0, 0)
+
+
+def _at_use(document: Document, use: Span, mistakes: list[Diagnostic]) -> Diagnostic:
+    first = mistakes[0]
+    file = os.path.relpath(first.span.source.path, os.path.dirname(document.path) or ".")
+    message = f"in `{file}`, line {first.span.line}: {first.message}"
+    if len(mistakes) > 1:
+        message = f"{len(mistakes)} errors of used files, the first {message}"
+    labels = tuple(Label(each.span, each.message) for each in mistakes)
+    return replace(first, message=message, span=use, label="used here", labels=labels, edits=(), alternatives=())

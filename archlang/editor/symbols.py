@@ -70,14 +70,7 @@ class Names:
 
     def at(self, offset: int) -> Occurrence | None:
         """Returns the name at an offset, or that ends there; None if there is none."""
-        items = [item for item in self.document.program.items if item.span.start <= offset <= item.span.end]
-        if any(isinstance(item, tree.Recipe | tree.Table) for item in items):  # these name the statics of each other
-            occurrences: Sequence[Occurrence] = self.occurrences
-        else:
-            reader = _Reader(self.document)
-            reader.read(items)
-            occurrences = reader.occurrences
-        places = [place for place in occurrences if place.span.start <= offset <= place.span.end]
+        places = [place for place in self.occurrences if place.span.start <= offset <= place.span.end]
         return max(places, key=lambda place: place.span.start, default=None)
 
     def within(self, item: tree.Definition | tree.Extern) -> list[Occurrence]:
@@ -153,11 +146,11 @@ class _Reader:
         if name in scope:
             self._add(span, scope[name])
 
-    def _word(self, name: str | None, node: tree.Node, scope: Scope) -> None:
-        """Refers to a name that a node holds as text."""
-        match = re.search(rf"\b{re.escape(name)}\b(?!\s*:)", node.span.text) if name else None
+    def _word(self, name: str | None, node: tree.Node, scope: Scope, behind: str = r"\b") -> None:
+        """Refers to a name that a node holds as text, behind a pattern."""
+        match = re.search(rf"{behind}({re.escape(name)})\b(?!\s*:)", node.span.text) if name else None
         if name and match:
-            start = node.span.start + match.start()
+            start = node.span.start + match.start(1)
             self._refer(name, Span(node.span.source, start, start + len(name)), scope)
 
     def _name(self, name: tree.Name, scope: Scope, kind: str | None = None) -> Declaration | None:
@@ -234,9 +227,9 @@ class _Reader:
             case tree.StaticArgument(value=value):
                 self._expression(value, scope)
             case tree.MapName(input=name):
-                self._word_last(name, part, scope)
+                self._word(name, part, scope, r"\(\s*")
             case tree.Record(input=name, test=test):
-                self._word_last(name, part, scope)
+                self._word(name, part, scope, r"=\s*")
                 if test is not None:
                     self._expression(test, scope)
             case tree.Name() | tree.Call():
@@ -244,12 +237,6 @@ class _Reader:
             case _:
                 for child in children(part):
                     self._clause(child, scope)
-
-    def _word_last(self, name: str | None, node: tree.Node, scope: Scope) -> None:
-        """Refers to a name after the first word of a node, as in `query(q)`."""
-        if name and (match := re.search(rf"[(=]\s*({re.escape(name)})\b", node.span.text)):
-            start = node.span.start + match.start(1)
-            self._refer(name, Span(node.span.source, start, start + len(name)), scope)
 
     def _signature(self, signature: tree.Signature, scope: Scope) -> None:
         for static in signature.statics:
@@ -260,7 +247,7 @@ class _Reader:
             self._define("input", parameter.name, _head(parameter.span, parameter.name), scope)
         for parameter in signature.inputs:
             self._sizes(parameter.type, scope)
-            self._default(parameter, scope)
+            self._word(parameter.default, parameter, scope, r"=\s*")
         if signature.result is not None:
             for node in walk(signature.result):
                 if isinstance(node, tree.TypeName):
@@ -281,12 +268,6 @@ class _Reader:
                     self._name(node, scope)
                 else:
                     self._define("size", node.text, node.span, scope)
-
-    def _default(self, parameter: tree.InputParameter, scope: Scope) -> None:
-        if parameter.default:
-            start = parameter.span.end - len(parameter.default)
-            if parameter.span.source.text[start : parameter.span.end] == parameter.default:
-                self._refer(parameter.default, Span(parameter.span.source, start, parameter.span.end), scope)
 
     # Expressions and statements
 

@@ -13,8 +13,18 @@ from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from archlang.backend.runtime.stacking import needs_plain_form
-from archlang.kernels import mistakes
+from archlang.diagnostics import ErrorWithRemedy
 from archlang.kernels.derivatives import plain_gradients
+
+
+class DerivativeError(ErrorWithRemedy):
+    """A derivative that a fast form does not have, nor its plain form."""
+
+
+_WITHOUT_KERNELS = (
+    "Put the call of the model into `with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):`, or "
+    "set the dropout of the attention to 0."
+)
 
 
 def scaled_dot_product_attention(
@@ -79,7 +89,8 @@ class _Fused(torch.autograd.Function):
         if not torch.is_grad_enabled():
             return gradient, None, None, None, None, None, None
         if ctx.dropout_p:
-            raise mistakes.dropout_drawn_again()
+            message = "a second derivative of attention needs the numbers that its dropout drew, which no kernel keeps"
+            raise DerivativeError(message, _WITHOUT_KERNELS)
         query, key, value, attn_mask = ctx.saved_tensors
         plain = partial(_plainly, ctx.attend, attn_mask=attn_mask)
         gradients = plain_gradients(plain, (query, key, value), ctx.needs_input_grad[1:4], (gradient,))

@@ -10,14 +10,13 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
 
-from archlang.diagnostics import Diagnostic
+from archlang.diagnostics import Diagnostic, codes
 from archlang.editor.completion import completions
 from archlang.editor.corrections import Correction, all_corrected, corrections_of
 from archlang.editor.document import Document
-from archlang.editor.formatting import formatted
 from archlang.editor.graphs import SIZES, Part, graph_of, parts
 from archlang.editor.highlighting import rules
-from archlang.editor.hover import explanation, hover
+from archlang.editor.hover import hover
 from archlang.editor.outline import folds
 from archlang.graph.graph import Graph
 from archlang.graph.summary import summarize
@@ -81,7 +80,7 @@ class Request:
         Raises:
             RequestError: it is missing, or it is no such number."""
         value = self.fields.get(name)
-        if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        if type(value) is not int or value < 0:
             raise is_missing(name, "number")
         return value
 
@@ -93,9 +92,8 @@ class Request:
         value = self.fields.get(name)
         if not isinstance(value, list) or len(value) > most:
             raise is_missing(name, "list of numbers")
-        for each in value:
-            if not isinstance(each, int) or isinstance(each, bool) or not 1 <= each <= largest:
-                raise is_missing(name, "list of numbers")
+        if not all(type(each) is int and 1 <= each <= largest for each in value):
+            raise is_missing(name, "list of numbers")
         return tuple(value)
 
 
@@ -227,7 +225,7 @@ class Service:
 
     def format(self, request: Request) -> Facts:
         """The formatted text; null if it has syntax errors."""
-        return {"text": formatted(self._program(request).document)}
+        return {"text": self._program(request).document.formatted}
 
     def correct(self, request: Request) -> Facts:
         """The text after all corrections that are sure; null if there are none."""
@@ -235,7 +233,8 @@ class Service:
 
     def explain(self, request: Request) -> Facts:
         """The page about the code of a mistake, in Markdown."""
-        return {"text": explanation(request.text("code"))}
+        code = request.text("code")
+        return {"text": codes.explain(code) if code in codes.titles() else ""}
 
     def train(self, request: Request) -> Facts:
         """Begins to train a recipe."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -149,14 +148,6 @@ class WithoutShape(nn.Module):
         return result
 
 
-class Divides(Toy):
-    """Returns NaN for a sample without positions."""
-
-    def forward(self, x: Tensor, mask_n: Mask = None) -> Tensor:
-        count = x.shape[1] if mask_n is None else mask_n.sum(1, keepdim=True)
-        return real(x, mask_n).sum(1) / torch.as_tensor(count)
-
-
 # Gradients
 
 
@@ -253,17 +244,6 @@ class StartsByNumpy(nn.Module):
         return x * self.gain.to(x.dtype)
 
 
-class StartsByPython(nn.Module):
-    """Loading a state dict replaces the drawn weight, so only the seeds test detects it."""
-
-    def __init__(self, *, d: int) -> None:
-        super().__init__()
-        self.gain = nn.Parameter(torch.full((d,), random.random()))
-
-    def forward(self, x: Tensor, mask_n: Mask = None) -> Tensor:
-        return x * self.gain
-
-
 class SeedsItself(nn.Module):
     def __init__(self, *, d: int) -> None:
         super().__init__()
@@ -277,17 +257,6 @@ class SeedsItself(nn.Module):
 # Saving and numbers
 
 
-class Hides(Toy):
-    """The state dict omits a number that the result depends on."""
-
-    def __init__(self, *, d: int) -> None:
-        super().__init__(d=d)
-        self.gain = float(torch.rand(()))
-
-    def forward(self, x: Tensor, mask_n: Mask = None) -> Tensor:
-        return x * self.gain
-
-
 class RefusesCopies(Toy):
     def __deepcopy__(self, memo: object) -> RefusesCopies:
         raise TypeError("no copies")
@@ -297,7 +266,6 @@ class RefusesCopies(Toy):
 
 
 Overflows = toy(lambda x, mask_n: x * 1e30 * 1e30 * 1e-30 * 1e-30)
-ChangesInput = toy(lambda x, mask_n: x.mul_(2))
 # Halting
 
 
@@ -341,9 +309,7 @@ def changed(change: Callable[[Tally, Tally], Tally]) -> type[HaltingBlock]:
     return Changed
 
 
-PonderOfPositions = changed(lambda before, after: replace(after, ponder=after.steps.float()))
 CountsInFloats = changed(lambda before, after: replace(after, steps=after.steps.float()))
-AcceptsAll = changed(lambda before, after: replace(after, accepted=torch.ones_like(after.live)))
 Revives = changed(lambda before, after: replace(after, live=after.live | ((after.steps == 2) & ~before.live)))
 LooksAside = changed(
     lambda before, after: replace(
@@ -356,5 +322,4 @@ KeepsHalving = changed(
         after, remaining=0.5 * (after.live.float() + 1 if before.remaining is None else before.remaining)
     )
 )
-PaysForever = changed(lambda before, after: replace(after, ponder=before.ponder + 1))
 PondersPadding = changed(lambda before, after: replace(after, ponder=after.ponder * after.live.shape[1]))

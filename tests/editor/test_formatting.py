@@ -1,18 +1,17 @@
 """The text of an editor is formatted as `archlang fmt` formats files."""
 
 from archlang.editor.document import Document
-from archlang.editor.formatting import formatted
 
 
 def test_a_text_is_formatted() -> None:
     text = "block b( h:seq[n,d] )->seq[n,d] {\nreturn norm( h )}"
-    assert formatted(Document("b.arch", text)) == "block b(h: seq[n, d]) -> seq[n, d] {\n    return norm(h)\n}\n"
+    assert Document("b.arch", text).formatted == "block b(h: seq[n, d]) -> seq[n, d] {\n    return norm(h)\n}\n"
 
 
 def test_a_text_with_syntax_errors_stays() -> None:
-    assert formatted(Document("b.arch", "block {")) is None
+    assert Document("b.arch", "block {").formatted is None
 
 
 def test_a_byte_order_mark_stays() -> None:
     text = "\ufeffblock b(h: seq[n, d]) -> seq[n, d] {\nreturn norm( h )}"
-    assert formatted(Document("b.arch", text)) == "\ufeffblock b(h: seq[n, d]) -> seq[n, d] {\n    return norm(h)\n}\n"
+    assert Document("b.arch", text).formatted == "\ufeffblock b(h: seq[n, d]) -> seq[n, d] {\n    return norm(h)\n}\n"

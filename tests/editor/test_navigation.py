@@ -230,17 +230,6 @@ def test_a_size_of_a_model_that_the_task_gives_cannot_be_renamed() -> None:
     assert renamable(Document("b.arch", text), text.index("n]")).text == "n"
 
 
-@pytest.mark.parametrize("name", ["recipes/ndr.arch", "blocks/concat.arch"])
-def test_the_name_at_a_place_is_one_of_all_names(name: str) -> None:
-    """Of blocks, only the one at the place is read."""
-    path = PACKAGE / name
-    names = Names(Document(str(path), path.read_text(encoding="utf-8")))
-    for place in names.occurrences:
-        occurrence = names.at(place.span.end)
-        assert occurrence is not None
-        assert (occurrence.span, occurrence.symbol.key) == (place.span, place.symbol.key)
-
-
 @pytest.mark.parametrize(
     "name", ["recipes/gutlb.arch", "blocks/concat.arch", "blocks/unembed.arch", "blocks/models/dynamic_halt.arch"]
 )

@@ -14,10 +14,11 @@ import pytest
 
 from archlang.plan.check import check
 from tests.corpus.test_edits import failing_program
-from tests.editor.test_server import MAIN, NAMED, TEN, USED
+from tests.editor.test_server import MAIN, NAMED, USED
 
 ROOT = Path(__file__).parents[2]
 SCRIPT = Path(__file__).with_name("neovim.lua")
+TEN = ("E0101", "E0102", "E0202", "E0212", "E0214", "E0224", "E0301", "E0306", "E0434", "E0502")
 pytestmark = pytest.mark.slow
 
 

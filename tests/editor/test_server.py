@@ -17,12 +17,10 @@ from archlang.editor.positions import offset
 from archlang.editor.server import GRAPH_COMMAND
 from archlang.source import Source, Span
 from benchmarks.editor import LINES, texts
-from tests.corpus.test_edits import failing_program
 
 USED = "block twice(h: seq[n, d]) -> seq[n, d] {\n    return norm(norm(h))\n}\n"
 MAIN = 'use "./used.arch"\n\nblock b(h: seq[n, d]) -> seq[n, d] {\n    a = twice(h)\n    return a + h\n}\n'
 NAMED = 'use "./used.arch" as mine\n\nblock c(h: seq[n, d]) -> seq[n, d] {\n    return mine.twice(mine.twice(h))\n}\n'
-TEN = ("E0101", "E0102", "E0202", "E0212", "E0214", "E0224", "E0301", "E0306", "E0434", "E0502")
 
 
 class Editor:
@@ -316,25 +314,6 @@ def test_a_refused_rename_says_why_and_leaves_no_traceback(tmp_path: Path) -> No
 
     with_editor(tmp_path, session)
     assert logged == b""
-
-
-@pytest.mark.slow
-def test_ten_mistakes_are_mended_by_accepting_the_offered_edit(tmp_path: Path) -> None:
-    async def session(editor: Editor) -> None:
-        for code in TEN:
-            name, text = f"{code}.arch", failing_program(code)
-            editor.open(name, text)
-            mistake = next(each for each in await editor.diagnostics(name) if each.code == code)
-            actions = await editor.client.text_document_code_action_async(
-                lsp.CodeActionParams(editor.document(name), mistake.range, lsp.CodeActionContext([mistake]))
-            )
-            action = next(each for each in actions or () if isinstance(each, lsp.CodeAction))
-            assert action.edit is not None
-            assert action.edit.changes is not None
-            editor.change(name, edited(text, action.edit.changes[editor.uri(name)]))
-            assert [each.message for each in await editor.diagnostics(name) if each.code != "W0201"] == []
-
-    with_editor(tmp_path, session)
 
 
 @pytest.mark.slow

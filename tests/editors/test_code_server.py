@@ -15,7 +15,8 @@ from archlang.plan.check import check
 from editors.code_server import PROGRAM, Window, served
 from tests.cli.conftest import MODEL, TINY
 from tests.corpus.test_edits import failing_program
-from tests.editor.test_server import MAIN, NAMED, TEN, USED
+from tests.editor.test_neovim import TEN
+from tests.editor.test_server import MAIN, NAMED, USED
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 SECONDS = 60

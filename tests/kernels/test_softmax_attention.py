@@ -8,8 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from archlang.kernels import softmax_attention
-from archlang.kernels.mistakes import DerivativeError
-from archlang.kernels.softmax_attention import scaled_dot_product_attention
+from archlang.kernels.softmax_attention import DerivativeError, scaled_dot_product_attention
 
 MASK = torch.tensor([[True] * 4, [True, True, False, False]])[:, None, None]
 OPTIONS: list[tuple[Tensor | None, bool]] = [(None, False), (None, True), (MASK, False)]

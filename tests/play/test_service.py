@@ -49,6 +49,7 @@ def test_a_mistake_has_its_place_its_code_and_its_remedy(service: Service) -> No
     assert edit["title"] == "Replace `embd` by `embed`"
     assert edit["changes"] == [{"from": mistake["from"], "to": mistake["to"], "text": "embed"}]
     assert "unknown block" in ask(service, "explain", code=mistake["code"])["text"]
+    assert ask(service, "explain", code="E9999")["text"] == ""
 
 
 def test_offsets_count_units_of_utf_16(service: Service) -> None:
