@@ -66,7 +66,7 @@ class KeyedAttention(nn.Module):
 
     def _cached(
         self, cache: BlockCache, kv: Float[Tensor, "b k e"], mask_m: Bool[Tensor, "b m"] | None, products: Products
-    ) -> tuple[Float[Tensor, "b h m c"], Float[Tensor, "b h m c"]]:
+    ) -> tuple[Float[Tensor, "b h _m c"], Float[Tensor, "b h _m c"]]:
         """Returns the keys and values of all positions; `kv` has the new ones if it grows."""
         if cache.grows[1] or not cache.start:
             new_mask = None if mask_m is None else mask_m[:, cache.start :]
@@ -384,7 +384,7 @@ class Attention(KeyedAttention):
         self,
         cache: BlockCache,
         q: Float[Tensor, "b n d"],
-        kv: Float[Tensor, "b m e"],
+        kv: Float[Tensor, "b k e"],
         *,
         mask_m: Bool[Tensor, "b m"] | None = None,
         products: Products = NO_PRODUCTS,
@@ -461,10 +461,20 @@ class Attention(KeyedAttention):
             added = bias.masked_fill(~(allowed | keyless), -torch.inf)
             return added if added.dim() == 4 else added.expand(b, 1 if slopes is None else -1, -1, -1), keyless
 
-        # Masks of one row, of real keys alone, serve for any number of queries.
-        rows = (n, m, start) if causal or slopes or window else m
-        key = ("masks", causal, window, rows, b, slopes and tuple(slopes), query.dtype, query.device)
-        return cached_in_call(key, masks, mask_m)
+        return cached_in_call(
+            (
+                "masks",
+                causal,
+                window,
+                (n, m, start) if causal or slopes or window else m,  # one row of real keys serves any number of queries
+                b,
+                slopes and tuple(slopes),
+                query.dtype,
+                query.device,
+            ),
+            masks,
+            mask_m,
+        )
 
     def _attend_by_weights(
         self,

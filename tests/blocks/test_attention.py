@@ -10,6 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from archlang.backend.decode.block_cache import BlockCache
 from archlang.backend.runtime.call_cache import call_scope
 from archlang.blocks import attention as blocks_attention
 from archlang.blocks.attention import Attention
@@ -158,6 +159,20 @@ def test_settings_are_their_equations(name: str, causal: bool, mask: Tensor | No
     block = with_settings(causal, **SETTINGS[name])
     x = torch.randn(3, 5, 8, dtype=torch.float64)
     agree(block, slow_attention(block, block.query.out_features // block.heads), x, x.clone(), mask_n=mask, mask_m=mask)
+
+
+@pytest.mark.parametrize("mask", [None, REAL[:2]], ids=["no mask", "ragged"])
+@pytest.mark.parametrize("window", [1, 3])
+def test_decoding_keeps_the_keys_of_a_window(window: int, mask: Tensor | None) -> None:
+    block = with_settings(True, window=window, position="alibi", heads=4, kv_heads=2)
+    x = torch.randn(2, 5, 8, dtype=torch.float64)
+    cache, rows = BlockCache((True, True)), []
+    for start, end in ((0, 2), (2, 3), (3, 5)):
+        part = x[:, start:end]
+        rows.append(block.extend(cache, part, part, mask_m=None if mask is None else mask[:, :end]))
+        cache.start = end
+        assert cache.tensors["key"].shape[2] == min(end, window - 1)
+    close(torch.cat(rows, 1), block(x, x, mask_m=mask))
 
 
 def test_cross_attention_reads_keys_of_another_width_and_length(agree: Callable[..., None]) -> None:
