@@ -432,15 +432,15 @@ class Attention(KeyedAttention):
         ):
             allowed = visible(n, m, causal, mask_m, query.device, start, self.window)
             return self._attend_by_weights(query, self._of_each_head(key), self._of_each_head(value), allowed, start)
-        attend = partial(
-            scaled_dot_product_attention, dropout_p=rate, scale=self.scale, enable_gqa=self.kv_heads < self.heads
-        )
+        attend = partial(scaled_dot_product_attention, dropout_p=rate, scale=self.scale)
         is_local = hides_far_keys(self.window, n, m, start)
         if self.slopes is None and mask_m is None and not (causal and start) and not is_local:
-            heads: Tensor = in_one_batch(partial(attend, is_causal=causal), query, key, value)
+            attend = partial(attend, is_causal=causal, enable_gqa=self.kv_heads < self.heads)
+            heads: Tensor = in_one_batch(attend, query, key, value)
             return heads
         added, keyless = self._masks(query, m, causal, mask_m, start)
-        heads = in_one_batch(attend, query, key, value, added)
+        # On a GPU, torch's only kernel that takes a mask has as many heads of keys as of queries.
+        heads = in_one_batch(attend, query, self._of_each_head(key), self._of_each_head(value), added)
         return heads.masked_fill(keyless, 0.0)
 
     def _masks(

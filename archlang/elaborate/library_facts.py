@@ -1,4 +1,4 @@
-"""Stored graphs are held to the signatures of the library's blocks, which also give facts that older graphs lack."""
+"""Stored graphs are held to the signatures of the library's blocks, which also give what older graphs lack."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import replace
 from archlang.diagnostics import Diagnostic
 from archlang.elaborate.binding import Binding
 from archlang.elaborate.facts import Facts
-from archlang.elaborate.static_arguments import evaluated, parameter_kind
+from archlang.elaborate.static_arguments import evaluated, parameter_kind, plain
 from archlang.graph.facts import UNKNOWN
 from archlang.graph.graph import Graph, Instance
 from archlang.names import library
@@ -18,7 +18,8 @@ from archlang.types.statics import InstanceOf, StaticValue
 
 
 def with_library_facts(graph: Graph) -> Graph:
-    """Returns a graph in which the library's instances without any fact have those of their signatures.
+    """Returns a graph in which the library's instances have the defaults of statics that they lack, and those without
+    any fact the facts of their signatures.
 
     Run folders of older versions hold such graphs.
 
@@ -48,6 +49,8 @@ def _checked(instance: Instance, graph: Graph) -> Instance:
     binding.finish()
     if problems:
         raise ValueError(f"@{instance.path}: {problems[0].message}")
+    defaults = {name: value for name, bound in binding.statics.items() if (value := plain(bound.value)) is not None}
+    instance = replace(instance, statics={**defaults, **instance.statics})
     is_known = instance.costs != UNKNOWN or instance.maps or instance.records or instance.even is not None
     if is_known or item.name != instance.block:
         return instance

@@ -78,21 +78,14 @@ def restriction_stacks() -> Iterator[list[str]]:
     """Lists the traceback of each restriction of a length that torch makes inside of the `with` block."""
     logger = logging.getLogger("torch.fx.experimental.symbolic_shapes")
     handler = _Restrictions()
-    level, propagates, disabled = logger.level, logger.propagate, logger.disabled
-    others = list(logger.handlers)
-    for other in others:
-        logger.removeHandler(other)
-    logger.addHandler(handler)
-    logger.propagate, logger.disabled = False, False
+    others, level, switches = logger.handlers, logger.level, (logger.propagate, logger.disabled)
+    logger.handlers, logger.propagate, logger.disabled = [handler], False, False
     logger.setLevel(logging.INFO)
     try:
         yield handler.stacks
     finally:
-        logger.removeHandler(handler)
-        for other in others:
-            logger.addHandler(other)
+        logger.handlers, (logger.propagate, logger.disabled) = others, switches
         logger.setLevel(level)
-        logger.propagate, logger.disabled = propagates, disabled
 
 
 class _Restrictions(logging.Handler):

@@ -7,7 +7,6 @@ from contextlib import contextmanager
 
 import numpy as np
 import torch
-from jaxtyping import Int
 from torch import Tensor, nn
 
 from archlang.backend.runtime.loops import drawn_loops, halting_loops
@@ -33,51 +32,7 @@ class CudaGraphWarning(UserWarning):
 
 
 class CudaGraphStep(EagerStep):
-    """Launches steps of frequent shapes as CUDA graphs. Other steps run eagerly, and so do batches in parts."""
-
-    def __init__(self, run: Trainer, capture: Capture) -> None:
-        """Prepares the run's optimizer; before the run begins or resumes."""
-        super().__init__(run)
-        make_capturable(run.optimizer, run.fabric.device, run.settings.moves_first_beta)
-        self._graphs: CudaGraphs | None = CudaGraphs(capture)
-        # The tensors that hold the auxiliary losses of each captured shape.
-        self._losses: dict[Shape, Mapping[str, Tensor]] = {}
-
-    def _train_on(self, items: np.ndarray) -> LossAndNorm:
-        launched = self._launch(items)
-        return super()._train_on(items) if launched is None else launched
-
-    def _launch(self, items: np.ndarray) -> LossAndNorm | None:
-        """Takes a step as a CUDA graph; returns None if the step must run eagerly."""
-        run, graphs = self.run, self._graphs
-        if graphs is None or len(items) > (run.micro or len(items)):
-            return None
-        widths = run.data.widths(items)
-        shape = (len(items), *widths)
-        if not graphs.is_due(shape):
-            return None
-
-        def step(placed_items: Tensor) -> LossAndNorm:
-            run.optimizer.zero_grad(set_to_none=True)
-            loss = self._backward(run.data.gather(placed_items, widths))
-            self._losses[shape] = run.module.losses
-            return loss, self._update()
-
-        launched = graphs.launch(shape, run.data.place(items), step)
-        if launched is not None:
-            run.module.losses = {name: loss.clone() for name, loss in self._losses[shape].items()}
-        return launched
-
-    def _shrink(self, count: int) -> str | None:
-        change = super()._shrink(count)
-        if change is not None:
-            # Frees the memory pool of the graphs before the step is computed again.
-            self._graphs = None
-        return change
-
-
-class CudaGraphs:
-    """The CUDA graphs of a run, one for each shape that its batches often have.
+    """Launches steps of frequent shapes as CUDA graphs. Other steps run eagerly, and so do batches in parts.
 
     The first steps of a shape run eagerly. They warm up what torch sets up at a first call, and create the optimizer's
     state of every weight that the shape updates: created in a graph, it would be zeroed at every launch. No step is
@@ -92,42 +47,63 @@ class CudaGraphs:
     Batches are not padded to common widths: pools of similar lengths have few shapes, and blocks that read where a
     sequence ends, or cut it into chunks, would see the padding."""
 
-    def __init__(self, capture: Capture) -> None:
+    def __init__(self, run: Trainer, capture: Capture) -> None:
+        """Prepares the run's optimizer; before the run begins or resumes."""
+        super().__init__(run)
+        make_capturable(run.optimizer, run.fabric.device, run.settings.moves_first_beta)
         self._capture = capture
         self._counts: Counter[Shape] = Counter()
-        self._graphs: dict[Shape, tuple[Tensor, Launch]] = {}
+        # By shape: the items that a graph reads, its launch, and the tensors that hold its auxiliary losses.
+        self._graphs: dict[Shape, tuple[Tensor, Launch, Mapping[str, Tensor]]] = {}
         self._most_graphs = _MOST_GRAPHS
 
-    def is_due(self, shape: Shape) -> bool:
-        """Counts a step of this shape. Returns whether it is to be launched as a graph."""
-        self._counts[shape] += 1
-        may_capture = self._counts[shape] >= _CAPTURED_AT and len(self._graphs) < self._most_graphs
-        return shape in self._graphs or may_capture
-
-    def launch(
-        self, shape: Shape, items: Int[Tensor, " b"], step: Callable[[Tensor], LossAndNorm]
-    ) -> LossAndNorm | None:
-        """Takes a step with these items. Returns None, without a step, if the memory does not suffice for its graph."""
-        if shape not in self._graphs:
-            graph_items = items.clone()
-            try:
-                self._graphs[shape] = graph_items, self._capture(lambda: step(graph_items))
-            except (RuntimeError, MemoryError) as error:
-                if not is_out_of_memory(error):
-                    # Where a capture fails, torch raises a second error at its end, which says less.
-                    raise mistakes.not_captured(first_line(_origin(error))) from error
-                self._most_graphs = len(self._graphs)
-                warnings.warn(
-                    f"not enough memory for more than {self._most_graphs} CUDA graphs; steps of other shapes run "
-                    "eagerly",
-                    CudaGraphWarning,
-                    stacklevel=2,
-                )
-                return None
-        graph_items, launch = self._graphs[shape]
-        graph_items.copy_(items)
+    def _train_on(self, items: np.ndarray) -> LossAndNorm:
+        run = self.run
+        shape = (len(items), *run.data.widths(items))
+        if len(items) > (run.micro or len(items)) or not self._is_captured(shape, items):
+            return super()._train_on(items)
+        graph_items, launch, losses = self._graphs[shape]
+        graph_items.copy_(run.data.place(items))
         loss, norm = launch()
+        run.module.losses = {name: own.clone() for name, own in losses.items()}
         return loss.clone(), None if norm is None else norm.clone()
+
+    def _is_captured(self, shape: Shape, items: np.ndarray) -> bool:
+        """Counts a step of this shape. Captures it if it is frequent and the memory suffices."""
+        run = self.run
+        self._counts[shape] += 1
+        if shape in self._graphs:
+            return True
+        if self._counts[shape] < _CAPTURED_AT or len(self._graphs) >= self._most_graphs:
+            return False
+        graph_items = run.data.place(items).clone()
+
+        def step() -> LossAndNorm:
+            run.optimizer.zero_grad(set_to_none=True)
+            loss = self._backward(run.data.gather(graph_items, shape[1:]))
+            return loss, self._update()
+
+        try:
+            self._graphs[shape] = graph_items, self._capture(step), run.module.losses
+        except (RuntimeError, MemoryError) as error:
+            if not is_out_of_memory(error):
+                # Where a capture fails, torch raises a second error at its end, which says less.
+                raise mistakes.not_captured(first_line(_origin(error))) from error
+            self._most_graphs = len(self._graphs)
+            warnings.warn(
+                f"not enough memory for more than {self._most_graphs} CUDA graphs; steps of other shapes run eagerly",
+                CudaGraphWarning,
+                stacklevel=2,
+            )
+        return shape in self._graphs
+
+    def _shrink(self, count: int) -> str | None:
+        change = super()._shrink(count)
+        if change is not None:
+            # Frees the memory pool of the graphs before the step is computed again.
+            self._graphs.clear()
+            self._most_graphs = 0
+        return change
 
 
 def make_capture(

@@ -108,11 +108,6 @@ def test_any_bytes_have_a_diagnostic(archlang: Command, folder: Path, content: b
     assert result.err.startswith("error[E01")
 
 
-def test_an_empty_program_is_a_program(archlang: Command, folder: Path) -> None:
-    (folder / "empty.arch").write_bytes(b"")
-    assert archlang("check", "empty.arch").code == 0
-
-
 @pytest.mark.parametrize("name", ["nothing.arch", "empty", "/dev/null", "x" * 300])
 def test_an_unreadable_path_is_an_error_with_a_remedy(archlang: Command, folder: Path, name: str) -> None:
     (folder / "empty").mkdir()

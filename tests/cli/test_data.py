@@ -93,12 +93,6 @@ def test_get_fetches_the_named_files_and_prints_their_paths(archlang: Command, n
     assert all(file["digest"].startswith("sha256:") for file in content)
 
 
-def test_get_of_an_unknown_set_suggests_a_similar_one(archlang: Command, net: list[str]) -> None:
-    result = archlang("data", "get", "scam")
-    assert (result.code, net) == (1, [])
-    assert "did you mean `scan`?" in result.err
-
-
 def test_verify_refuses_a_damaged_file_by_name_and_digest(archlang: Command, place: Path) -> None:
     put(place, "tasks_test_simple.txt.xz", lzma.compress(TEST))
     put(place, "tasks_train_simple.txt", CONTENT[:-1])

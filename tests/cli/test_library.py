@@ -40,18 +40,6 @@ def test_a_name_of_another_kind_names_the_command_that_shows_it(
     assert f"`archlang {owner} {name}`" in archlang(command, name).err
 
 
-def test_tasks_lists_every_task(archlang: Command) -> None:
-    result = archlang("tasks")
-    assert result.code == 0
-    assert {"ctl", "listops", "flipflop"} <= {line.split(" ")[0] for line in result.out.splitlines()}
-
-
-def test_a_first_sentence_of_two_lines_is_shown_whole(archlang: Command) -> None:
-    shown = {line.split(" ")[0]: line for line in archlang("tasks").out.splitlines()}
-    assert shown["cogs"].endswith("COGS: translate English sentences into logical forms.")
-    assert shown["logical_inference"].endswith(".")
-
-
 def test_one_block_is_shown_with_signature_documentation_and_source(archlang: Command) -> None:
     result = archlang("blocks", "geometric_attention")
     assert result.code == 0

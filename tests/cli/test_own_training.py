@@ -110,14 +110,6 @@ def test_a_mistake_in_the_metrics_is_refused(metrics: str, message: str, archlan
     assert not (folder / "run").exists()
 
 
-def test_an_optimizer_without_the_settings_of_training_is_refused(archlang: Command, folder: Path) -> None:
-    change(folder, "    with training\n", "", "training.arch")
-    result = archlang("check", "training.arch")
-    assert result.code == 1
-    assert "E0235" in result.err
-    assert "E0213" not in result.err
-
-
 @pytest.mark.parametrize("metric", ["accuracy", "exact_match", "loss"])
 def test_a_metric_does_not_hide_another_one(metric: str, archlang: Command, folder: Path) -> None:
     change(folder, "def near", f"def {metric}")

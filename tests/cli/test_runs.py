@@ -178,17 +178,6 @@ def test_a_run_that_the_machine_cannot_read_is_not_called_damaged(
     assert (result.code, "damaged" in result.out, "unreadable: runs/a" in result.out) == (0, False, True)
 
 
-def test_a_list_in_a_deleted_folder_is_of_the_machine(
-    archlang: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    gone = folder / "gone"
-    gone.mkdir()
-    monkeypatch.chdir(gone)
-    gone.rmdir()
-    result = archlang("runs", "list")
-    assert (result.code, "the current folder has been deleted" in result.err) == (71, True)
-
-
 @pytest.mark.parametrize("is_damaged", [False, True])
 def test_rm_leaves_a_run_that_is_training(archlang: Command, folder: Path, is_damaged: bool) -> None:
     fcntl = pytest.importorskip("fcntl", reason="the system has no locks on files")

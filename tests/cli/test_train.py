@@ -169,15 +169,6 @@ def test_a_usage_error_exits_with_2(arguments: tuple[str, ...], archlang: Comman
     assert [path.name for path in folder.iterdir()] == ["tiny.arch"]
 
 
-def test_the_folder_of_another_run_is_unchanged(archlang: Command, folder: Path) -> None:
-    archlang("train", "tiny.arch", "--out", "run", "--device", "cpu")
-    before = {path: path.read_bytes() for path in (folder / "run").rglob("*") if path.is_file()}
-    result = archlang("train", "tiny.arch", "--out", "run", "--device", "cpu", "--seed", "2")
-    assert result.code == 1
-    assert "run holds another run: its seed is `1`, not `2`" in result.err
-    assert before == {path: path.read_bytes() for path in (folder / "run").rglob("*") if path.is_file()}
-
-
 def test_a_file_without_the_selecting_split_names_one_that_it_has(archlang: Command, folder: Path) -> None:
     (folder / "moods.tsv").write_text("text\tlabel\na b\tgood\nb\tbad\n")
     (folder / "moods.arch").write_text(

@@ -134,24 +134,17 @@ def test_a_partial_download_of_another_content_is_deleted(server: Served, folder
 
 
 @pytest.mark.parametrize("size", [len(CONTENT), None])
+@pytest.mark.parametrize("content", [CONTENT[:-1] + b"x", CONTENT[:-10]], ids=["another byte", "truncated"])
 def test_wrong_content_is_refused_by_name_and_digest_and_deleted(
-    server: Served, folder: Path, size: int | None
+    server: Served, folder: Path, content: bytes, size: int | None
 ) -> None:
-    server.files["text"] = CONTENT[:-1] + b"x"
+    server.files["text"] = content
     wrong = hashlib.sha256(server.files["text"]).hexdigest()
     with pytest.raises(DataError) as error:
         fetch(server.file("text", DIGEST, size), sleep=at_once)
     for part in (f"{server.url}/text", f"sha256:{wrong}", DIGEST, "the download was deleted", str(folder / "words")):
         assert part in str(error.value)
     assert left(folder) == []
-
-
-def test_a_truncated_file_is_refused(server: Served, folder: Path) -> None:
-    server.files["text"] = CONTENT[:-10]
-    for size in (len(CONTENT), None):
-        with pytest.raises(DataError, match=f"is not the published text: expected the digest .*{DIGEST}, found"):
-            fetch(server.file("text", DIGEST, size), sleep=at_once)
-        assert left(folder) == []
 
 
 @pytest.mark.parametrize("status", [403, 404])

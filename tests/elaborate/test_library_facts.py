@@ -32,6 +32,15 @@ def test_a_graph_without_facts_gets_those_of_the_library(recipe: str) -> None:
     assert with_library_facts(without_facts(graph)) == graph
 
 
+def test_an_instance_gets_the_defaults_of_statics_that_its_version_lacked() -> None:
+    graph = plan_recipe(RECIPES / "mixed" / "halting_decoder.arch").graph
+    (path, instance), *_ = ((p, i) for p, i in graph.instances.items() if i.block == "attention")
+    older = replace(instance, statics={name: instance.statics[name] for name in ("heads", "position", "causal")})
+    filled = with_library_facts(replace(graph, instances={**graph.instances, path: older})).instances[path].statics
+    assert filled.keys() == instance.statics.keys()
+    assert filled["kv_heads"] == instance.statics["heads"]
+
+
 def test_instances_of_other_classes_keep_their_facts() -> None:
     graph = without_facts(plan_recipe(RECIPES / "ndr.arch").graph)
     own = replace(graph, instances={p: replace(i, python="mine:Block") for p, i in graph.instances.items()})

@@ -18,7 +18,7 @@ from archlang.record import run_folder
 from archlang.record.curves import Curves, TrackerWarning
 from archlang.record.mistakes import RunError
 from archlang.record.reading import read_plan
-from archlang.record.run_folder import Record, RecordWarning, read_history, this_process, with_resumption
+from archlang.record.run_folder import Record, RecordWarning, this_process, with_resumption
 from archlang.record.schemas import DataRecord, EvaluationTiming, StepMetrics, VersionsRecord
 from archlang.record.summaries import summarize
 from archlang.runs import evaluation, training
@@ -419,10 +419,6 @@ def test_resuming_with_another_torch_is_said_once_and_shown(
     assert begun_with.startswith(f"begun with archlang {NOW.archlang}, torch {NOW.torch}")
     assert resumed_with.startswith("resumed at step ")
     assert resumed_with.endswith(f"torch 9.9 instead of {NOW.torch}")
-
-
-def test_a_folder_without_versions_has_no_history(tmp_path: Path) -> None:
-    assert read_history(tmp_path) == ()
 
 
 def test_a_run_resumes_with_the_threads_that_it_began_with(

@@ -122,20 +122,6 @@ def test_finished_runs_are_not_repeated_and_have_values_or_a_damage(program: Pat
     assert "results.json is damaged" in cell.damaged[1]
 
 
-def test_a_point_after_its_deadline_does_not_begin(program: Path, tmp_path: Path) -> None:
-    table = plan_table(program, sets={"train.steps": "100000"})
-    runs = TableRuns(table, tmp_path / "runs", device="cpu")
-    (point,) = runs.points(deadline=0.0)
-    assert run_point(point).stopped
-    assert not point.folder.exists()
-
-
-def test_an_error_in_a_point_is_returned(program: Path, tmp_path: Path) -> None:
-    table = plan_table(program, sets={"train.lr": "1e30"})
-    (point,) = TableRuns(table, tmp_path / "runs", device="cpu").points()
-    assert "became NaN or infinite" in run_point(point).error
-
-
 def test_a_folder_of_runs_with_a_link_in_place_of_a_run_is_refused(tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
     make_folder(tmp_path / "table", ["first", "second"])

@@ -140,25 +140,6 @@ def test_a_killed_run_resumes_as_if_it_had_not_been_killed(
     assert contents(tmp_path / "killed") == contents(finished_run)
 
 
-def test_what_a_kill_during_the_first_checkpoint_leaves_is_removed(
-    train: Train, tmp_path: Path, finished_run: Path
-) -> None:
-    train_and_die(train, tmp_path / "killed", EagerStep, "take", 3)
-    leftover = tmp_path / "killed" / "checkpoints" / ".step-00000002.893b5ad2.part"
-    leftover.mkdir(parents=True)
-    (leftover / "weights.safetensors").write_text("half")
-    train(tmp_path / "killed")
-    assert not leftover.exists()
-    assert contents(tmp_path / "killed") == contents(finished_run)
-
-
-def test_a_run_that_is_killed_repeatedly_resumes(train: Train, tmp_path: Path, finished_run: Path) -> None:
-    for number in (25, 12, 3, 9, 2):
-        train_and_die(train, tmp_path / "killed", EagerStep, "take", number)
-    train(tmp_path / "killed")
-    assert contents(tmp_path / "killed") == contents(finished_run)
-
-
 @pytest.mark.parametrize("precision", ["32", "bf16"])
 def test_a_killed_run_with_noise_resumes_in_each_precision(precision: str, program: Path, tmp_path: Path) -> None:
     program.write_text(program.read_text().replace("dropout[0.1](feedforward[8](norm(h)))", "noise[0.5](norm(h))"))
@@ -350,31 +331,6 @@ def test_an_evaluation_needs_the_folder_alone_and_does_not_change_it(train: Trai
 def test_a_run_that_has_not_ended_can_be_evaluated(train: Train, tmp_path: Path) -> None:
     train_and_die(train, tmp_path / "run", EagerStep, "take", 15)
     assert evaluation.evaluate_run(tmp_path / "run", ["test"], device="cpu").step == 10
-
-
-def rename_embedding(run: Path) -> None:
-    graph = run / "graph_at_test.txt"
-    graph.write_text(graph.read_text().replace("@embed", "@embedding"))
-
-
-@pytest.mark.parametrize(
-    ("damage_folder", "complaint"),
-    [
-        (lambda run: (run / "run.json").unlink(), "is not a run folder"),
-        (lambda run: (run / "run.json").write_bytes(b"\xff"), "damaged"),
-        (lambda run: (run / "graph_at_test.txt").write_text("graph {"), "damaged"),
-        (lambda run: (run / "data.json").write_text("7"), "damaged"),
-        (lambda run: (run / "checkpoints").rename(run / "elsewhere"), "no checkpoint yet"),
-        (rename_embedding, "do not fit its model"),
-    ],
-    ids=["no run.json", "bytes", "graph", "data", "checkpoints", "weights"],
-)
-def test_a_damaged_run_folder_is_a_clear_error(
-    damage_folder: Callable[[Path], object], complaint: str, run: Path
-) -> None:
-    damage_folder(run)
-    with pytest.raises(RunError, match=complaint):
-        evaluation.evaluate_run(run, device="cpu")
 
 
 def test_changed_data_cause_a_warning(run: Path) -> None:

@@ -19,7 +19,7 @@ from archlang.plan.plan import BoundExtern, Plan
 from archlang.record.mistakes import RunError
 from archlang.runs import training
 from archlang.train import cuda_graph
-from archlang.train.cuda_graph import CudaGraphs, CudaGraphWarning, make_capture
+from archlang.train.cuda_graph import CudaGraphStep, CudaGraphWarning, make_capture
 from archlang.train.step import EagerStep, LossAndNorm, MemoryWarning
 from archlang.train.stop import Stop
 from tests.sampling import one_in
@@ -107,49 +107,6 @@ class Captures:
             return result
 
         return launch
-
-
-# Which shapes
-
-
-def double(items: Tensor) -> LossAndNorm:
-    return items.sum() * 2.0, None
-
-
-def launched_loss(graphs: CudaGraphs, shape: tuple[int, ...], items: Tensor) -> float | None:
-    result = graphs.launch(shape, items, double) if graphs.is_due(shape) else None
-    return None if result is None else float(result[0])
-
-
-def test_a_shape_is_captured_at_its_third_step() -> None:
-    captures = Captures()
-    graphs = CudaGraphs(captures)
-    items = {4: torch.arange(4), 5: torch.arange(5)}
-    losses = [launched_loss(graphs, (width,), items[width]) for width in (4, 5, 4, 4, 4, 5, 5)]
-    assert losses == [None, None, None, 12.0, 12.0, None, 20.0]
-    assert captures.launched == [0, 0, 1]
-
-
-def test_a_graph_reads_the_items_of_each_launch() -> None:
-    graphs = CudaGraphs(Captures())
-    losses = [launched_loss(graphs, (2,), torch.tensor([number, 1])) for number in range(5)]
-    assert losses == [None, None, 6.0, 8.0, 10.0]
-
-
-def test_the_next_step_does_not_overwrite_a_loss() -> None:
-    graphs = CudaGraphs(Captures())
-    results = [graphs.launch((1,), torch.tensor([number]), double) for number in range(3)]
-    assert [float(result[0]) for result in results if result is not None] == [0.0, 2.0, 4.0]
-
-
-def test_the_number_of_graphs_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cuda_graph, "_MOST_GRAPHS", 2)
-    captures = Captures()
-    graphs = CudaGraphs(captures)
-    for width in (1, 2, 3):
-        for _ in range(5):
-            launched_loss(graphs, (width,), torch.arange(width))
-    assert len(captures.recorded) == 2
 
 
 # Runs
@@ -455,17 +412,17 @@ def test_on_a_gpu_a_resumed_run_equals_an_uninterrupted_one(after: bool, program
 def test_the_host_does_not_wait_for_a_launched_step(
     program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    launch, launched = CudaGraphs.launch, list[bool]()
+    step, launched = CudaGraphStep._train_on, list[bool]()
 
-    def strict(self: CudaGraphs, shape: Any, items: Any, step: Any) -> Any:  # Any: as the graphs'
-        is_captured = shape in self._graphs
+    def strict(self: CudaGraphStep, items: Any) -> Any:  # Any: as the step's
+        is_captured = (len(items), *self.run.data.widths(items)) in self._graphs
         launched.append(is_captured)
         torch.cuda.set_sync_debug_mode("error" if is_captured else "default")
         try:
-            return launch(self, shape, items, step)
+            return step(self, items)
         finally:
             torch.cuda.set_sync_debug_mode("default")
 
-    monkeypatch.setattr(CudaGraphs, "launch", strict)
+    monkeypatch.setattr(CudaGraphStep, "_train_on", strict)
     train(plan_recipe(program), tmp_path / "run", device="cuda")
     assert sum(launched) > 20

@@ -15,11 +15,6 @@ from archlang.train.data import Data, Sampler, Sequences
 CPU = torch.device("cpu")
 
 
-def test_a_batch_is_padded_on_the_right() -> None:
-    sequences = Sequences.of(Ragged.of([[1, 2, 3], [], [4]]), CPU)
-    assert sequences.batch(torch.tensor([2, 0, 1]), 3).tolist() == [[4, 0, 0], [1, 2, 3], [0, 0, 0]]
-
-
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.lists(st.integers(1, 9), max_size=4), min_size=1, max_size=6), st.data())
 def test_a_batch_equals_rows_padded_one_by_one(rows: list[list[int]], data: st.DataObject) -> None:

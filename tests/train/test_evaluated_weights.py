@@ -9,7 +9,6 @@ from torch import nn
 
 from archlang.plan.from_file import plan_recipe
 from archlang.record.checkpoint import Checkpoints
-from archlang.record.mistakes import RunError
 from archlang.runs import evaluation, training
 from archlang.train.evaluated_weights import EvaluatedWeights
 from archlang.train.stacked import StackingWarning
@@ -109,12 +108,6 @@ def test_a_checkpoint_without_the_trained_weights_is_refused(tmp_path: Path) -> 
         evaluated.restore({"weight": torch.zeros(1, 2)}, 1)
     with pytest.raises(ValueError, match="the trained weight weight does not fit"):
         evaluated.restore({"weight": torch.zeros(2), "bias": torch.zeros(1)}, 1)
-
-
-def test_a_resumed_run_keeps_its_average(tmp_path: Path) -> None:
-    train(tmp_path, AVERAGED["ema"], "run", asks=10)
-    with pytest.raises(RunError, match="`train.ema` differs"):
-        train(tmp_path, AVERAGED["ema"], "run", {"train.ema": "0.0"})
 
 
 @pytest.mark.slow

@@ -2,7 +2,6 @@
 
 import math
 from math import log
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,13 +9,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from archlang.plan.from_file import plan_recipe
 from archlang.tasks.kit.ragged import Ragged
 from archlang.tasks.kit.split import Split
 from archlang.tasks.kit.task import LossRule
 from archlang.train.data import Batch, Data
 from archlang.train.loss import NO_SMOOTHING, Smoothing, best_span, forward, mean_loss, position_losses
-from archlang.train.settings import Settings
 from tests.closeness import close
 from tests.train.test_score import CPU, POINTERS, POSITIONS, SETS, SPANS
 
@@ -64,12 +61,6 @@ def test_each_other_class_has_the_same_weight(smoothing: float) -> None:
     (gradient,) = torch.autograd.grad(losses.sum(), logits, retain_graph=True)
     (expected_gradient,) = torch.autograd.grad(torch.stack(expected).sum(), logits)
     torch.testing.assert_close(gradient, expected_gradient, rtol=1e-10, atol=1e-10)
-
-
-def test_smoothing_is_a_static_of_training(program: Path) -> None:
-    smoothed = plan_recipe(program, sets={"train.label_smoothing": "0.1"}).train
-    assert Settings(smoothed.statics).label_smoothing == 0.1
-    assert Settings(plan_recipe(program).train.statics).label_smoothing == 0.0
 
 
 def test_scored_positions_are_smoothed() -> None:

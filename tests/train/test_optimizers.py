@@ -12,7 +12,6 @@ from torch.optim import Optimizer
 
 from archlang.compile import build
 from archlang.diagnostics import MachineError, ProgramError
-from archlang.names import library
 from archlang.plan.from_file import plan_recipe
 from archlang.plan.plan import BoundExtern
 from archlang.plugins import PluginError
@@ -48,9 +47,6 @@ WRITTEN: dict[str, tuple[type[Optimizer], dict[str, object]]] = {
 }  # fmt: skip
 
 
-OPTIMIZERS = sorted(library.optimizer_names())
-
-
 def bound(written: str, program: Path) -> BoundExtern:
     """The optimizer of a recipe's line `train`."""
     text = program.read_text()
@@ -64,11 +60,6 @@ def test_an_optimizer_gets_the_statics_of_its_recipe(written: str, program: Path
     optimizer = make_optimizer(bound(written, program), nn.Linear(2, 2))
     assert type(optimizer) is kind
     assert {name: optimizer.param_groups[0][name] for name in expected} == expected
-
-
-@pytest.mark.parametrize("name", OPTIMIZERS)
-def test_every_declared_optimizer_can_be_made(name: str, program: Path) -> None:
-    make_optimizer(bound(f"{name}[steps = 1]", program), nn.Linear(2, 2))
 
 
 def test_frozen_weights_are_not_in_the_optimizer(program: Path) -> None:
@@ -248,10 +239,3 @@ def test_an_optimizer_that_moves_all_weights_is_refused(program: Path) -> None:
     program.write_text(own + PROGRAM.replace("adamw", "mine"), encoding="utf-8")
     with pytest.raises(ProgramError, match="moves every weight"):
         plan_recipe(program)
-
-
-def test_one_cycle_moves_the_rate_of_signs_and_the_beta_of_the_others(program: Path, tmp_path: Path) -> None:
-    text = PROGRAM.replace("schedule = warmup", "schedule = onecycle")
-    program.write_text(text, encoding="utf-8")
-    outcome = training.train(plan_recipe(program), tmp_path / "run", device="cpu")
-    assert outcome is not None

@@ -18,6 +18,8 @@ from archlang.backend.runtime.stacking import is_transformed
 # The entries of a map in one block: a map of these fits into the cache of a processor's core.
 _BLOCK = 2**18
 _BLOCK_ON_GPU = 2**26
+# Products of fewer rows take more time for each.
+_LEAST_ROWS = 64
 # The entries of maps beyond which training computes them again in the backward pass, instead of keeping them.
 _KEPT = 2**25
 
@@ -35,6 +37,37 @@ class Slice:
         if self.columns is not None:
             value = value.narrow(self.columns, 0, min(end, value.shape[self.columns]))
         return value if self.rows is None else value.narrow(self.rows, first, end - first)
+
+    def cut(self, value: Any, first: int, end: int) -> tuple[Any, Any]:  # Any: as in `part`
+        """Returns the part, and the value to cut the next part from."""
+        if (self.rows, self.columns) == (None, None) or not isinstance(value, Tensor) or not value.requires_grad:
+            return self.part(value, first, end), value
+        cut: tuple[Tensor, Tensor] = _Cut.apply(value, self, first, end)  # type: ignore[no-untyped-call]  # torch's own
+        return cut
+
+
+class _Cut(torch.autograd.Function):
+    """A part of a value, and the value. The derivatives of all parts are added into one tensor, while those of slices
+    would each write a whole one."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, value: Tensor, part: Slice, first: int, end: int
+    ) -> tuple[Tensor, Tensor]:  # Any: torch's own
+        ctx.set_materialize_grads(False)
+        ctx.part, ctx.shape = (part, first, end), value.shape
+        return part.part(value, first, end), value.view_as(value)
+
+    @staticmethod
+    def backward(ctx: Any, of_part: Tensor | None, rest: Tensor | None) -> tuple[Tensor | None, None, None, None]:
+        if of_part is not None:
+            part, first, end = ctx.part
+            if rest is None:
+                rest = of_part.new_zeros(ctx.shape)
+            elif torch.is_grad_enabled():  # a second derivative needs it
+                rest = rest.clone()
+            part.part(rest, first, end).add_(of_part)
+        return rest, None, None, None
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,14 +103,15 @@ class Rows:
         is_whole = self.fused is not None and not self.is_biased
         if is_whole and not any(isinstance(value, Tensor) and value.dtype == torch.bool for value in values):
             return body(owner, 0, *values)
-        if entries <= block or n < 2:
+        if entries <= block or n <= _LEAST_ROWS:
             return body(owner, 0, *values)
-        size = max(1, min(n, block * n // entries))
+        size = min(n, max(_LEAST_ROWS, block * n // entries))
         keeps = entries <= _KEPT or not torch.is_grad_enabled()
         parts = []
         for first in range(0, n, size):
             end = min(n, first + size)
-            sliced = [part.part(value, first, end) for part, value in zip(self.slices, values, strict=True)]
+            cuts = [part.cut(value, first, end) for part, value in zip(self.slices, values, strict=True)]
+            sliced, values = zip(*cuts, strict=True)
             if keeps:
                 parts.append(body(owner, first, *sliced))
             else:

@@ -88,31 +88,50 @@ class _PanelDrawer:
     # Panels
 
     def attention(self, path: str, moments: list[Moment], _: _Series) -> Iterator[Heatmap]:
-        heads = moments[0].values.shape[1]
-        choices = ("max over heads", *(f"head {i}" for i in range(heads))) if heads > 1 else ("head 0",)
-        title, caption = f"Attention: {path}", "The weight of each key (column) for each query (row)."
+        caption = "The weight of each key (column) for each query (row)."
+        weights = [_array(moment.values[0]) for moment in moments]
+        yield self._weights(f"Attention: {path}", caption, ("query", "key"), "head", moments, weights)
+
+    def pointer(self, path: str, moments: list[Moment], _: _Series) -> Iterator[Heatmap]:
+        caption = "The trajectory of each pointer: its weight for each address at each step."
+        weights = [_array(moment.values[0]).transpose(1, 0, 2) for moment in moments]
+        yield self._weights(f"Pointers: {path}", caption, ("step", "address"), "pointer", moments, weights)
+
+    def _weights(
+        self,
+        title: str,
+        caption: str,
+        axes: tuple[str, str],
+        part: str,
+        moments: Sequence[Moment],
+        weights: Sequence[np.ndarray],
+    ) -> Heatmap:
+        """Returns a panel of the weights of several heads or pointers, and of their maximum.
+
+        Args:
+            axes: What rows and columns are.
+            part: `head` or `pointer`.
+            weights: For each moment, [parts, rows, columns]."""
+        names = tuple(f"{part} {i}" for i in range(len(weights[0])))
+        choices = (f"max over {part}s", *names) if len(names) > 1 else names
         # What a program weighs with may have any numbers.
-        ends = [
-            bound(moment.values) for moment in moments for bound in (torch.amin, torch.amax) if moment.values.numel()
-        ]
-        low, high = min(0.0, *map(float, ends)), max(1.0, *map(float, ends))
-        if _is_time(moments) and all(1 in moment.values.shape[2:] for moment in moments):
-            # A position reads all keys, or all queries read it.
-            is_read = all(moment.values.shape[2] == 1 for moment in moments)
-            lengths = [moment.lengths[int(is_read)] if moment.lengths[1:] else None for moment in moments]
-            weights = [_with_maximum(_array(moment.values[0]).reshape(heads, -1)) for moment in moments]
-            columns, frames = self.over_time(moments, weights, lengths)
-            kind = "key" if is_read else "query"
-            yield Heatmap(title, caption, "time", f"{kind}, {columns}", "weight", choices, frames, low, high)
-            return
-        frames, rows, columns = (), "", ""
-        for moment in moments:
-            queries, keys = moment.values.shape[2:]
-            rows, row_labels = self.axis(moment.lengths[0] if moment.lengths else None, queries, moment.turns)
-            columns, column_labels = self.axis(moment.lengths[1] if moment.lengths[1:] else None, keys, moment.turns)
-            values = _with_maximum(_array(moment.values[0]))
-            frames = (*frames, HeatmapFrame(_turn_label(moment.turns), row_labels, column_labels, values))
-        yield Heatmap(title, caption, f"query, {rows}", f"key, {columns}", "weight", choices, frames, low, high)
+        ends = [float(bound(own)) for own in weights if own.size for bound in (np.min, np.max)]
+        low, high = min([0.0, *ends]), max([1.0, *ends])
+        lengths = [(*moment.lengths, None, None)[:2] for moment in moments]
+        values = list(map(_with_maximum, weights))
+        if _is_time(moments) and all(1 in own.shape[1:] for own in weights):
+            # A position reads all columns, or all rows read it.
+            axis = int(all(own.shape[1] == 1 for own in weights))
+            lines = [own.reshape(len(choices), -1) for own in values]
+            what, over_time = self.over_time(moments, lines, [own[axis] for own in lengths])
+            return Heatmap(title, caption, "time", f"{axes[axis]}, {what}", "weight", choices, over_time, low, high)
+        frames, rows, columns = [], "", ""
+        for moment, own, (row_length, column_length) in zip(moments, values, lengths, strict=True):
+            rows, row_labels = self.axis(row_length, own.shape[1], moment.turns)
+            columns, column_labels = self.axis(column_length, own.shape[2], moment.turns)
+            frames.append(HeatmapFrame(_turn_label(moment.turns), row_labels, column_labels, own))
+        what_rows, what_columns = f"{axes[0]}, {rows}", f"{axes[1]}, {columns}"
+        return Heatmap(title, caption, what_rows, what_columns, "weight", choices, tuple(frames), low, high)
 
     def gate(self, path: str, moments: list[Moment], _: _Series) -> Iterator[Heatmap]:
         caption = "How far each column is updated, mean over channels: 0 copies it, 1 replaces it."
@@ -141,29 +160,6 @@ class _PanelDrawer:
         caption = "Which steps were taken (1) and which were skipped (0)."
         title = f"Steps taken: {path}"
         yield self._by_depth(title, caption, "taken", moments, lambda taken: _array(taken[0]), 1.0, skipped=0.0)
-
-    def pointer(self, path: str, moments: list[Moment], _: _Series) -> Iterator[Heatmap]:
-        title = f"Pointers: {path}"
-        caption = "The trajectory of each pointer: its weight for each address at each step."
-        if _is_time(moments) and all(moment.values.shape[1] == 1 for moment in moments):
-            names = tuple(f"pointer {i}" for i in range(moments[0].values.shape[2]))
-            over_time = [_with_maximum(_array(moment.values[0, 0])) for moment in moments]
-            columns, frames = self.over_time(moments, over_time, [moment.lengths[1] for moment in moments])
-            choices = ("max over pointers", *names) if len(names) > 1 else names
-            yield Heatmap(title, caption, "time", f"address, {columns}", "weight", choices, frames, high=1.0)
-            return
-        for moment in moments:
-            weights = _array(moment.values[0]).transpose(1, 0, 2)
-            pointers, steps, addresses = weights.shape
-            rows, row_labels = self.axis(moment.lengths[0], steps, moment.turns)
-            columns, column_labels = self.axis(moment.lengths[1], addresses, moment.turns)
-            names = tuple(f"pointer {i}" for i in range(pointers))
-            values = _with_maximum(weights)
-            frame = HeatmapFrame(_turn_label(moment.turns), row_labels, column_labels, values)
-            yield Heatmap(
-                title, caption, f"step, {rows}", f"address, {columns}", "weight",
-                ("max over pointers", *names) if pointers > 1 else names, (frame,), high=1.0,
-            )  # fmt: skip
 
     def memory(self, path: str, moments: list[Moment], _: _Series) -> Iterator[Heatmap]:
         if _is_time(moments):

@@ -112,7 +112,7 @@ def outcome(module: Architecture, padded: bool, length: int = 7) -> list[Tensor]
 def test_blocks_of_rows_give_the_numbers_and_gradients_of_whole_maps(
     body: str, block: int, kept: int, build: Build, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(row_blocks, "_BLOCK", block)
+    small_blocks(monkeypatch, block)
     monkeypatch.setattr(row_blocks, "_KEPT", kept)
     by_rows, whole = build(body)
     for padded in (False, True):
@@ -126,6 +126,12 @@ def test_maps_that_only_blocks_by_rows_read_become_one_call(name: str, body: str
     by_rows, whole = build(body)
     assert ("rows_of_" in print_torch(by_rows)) is (name not in WHOLE)
     assert "rows_of_" not in print_torch(whole)
+
+
+def small_blocks(monkeypatch: pytest.MonkeyPatch, entries: int) -> None:
+    """Makes blocks of this many entries of a map, of one row at least."""
+    monkeypatch.setattr(row_blocks, "_BLOCK", entries)
+    monkeypatch.setattr(row_blocks, "_LEAST_ROWS", 1)
 
 
 def saved(module: Architecture, length: int) -> int:
@@ -143,7 +149,7 @@ def saved(module: Architecture, length: int) -> int:
 
 @pytest.mark.parametrize("name", ["attention", "attention by distance", "a soft cap", "stick-breaking"])
 def test_training_keeps_no_map(name: str, build: Build, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(row_blocks, "_BLOCK", 128)
+    small_blocks(monkeypatch, 128)
     monkeypatch.setattr(row_blocks, "_KEPT", 0)
     by_rows, whole = build(BODIES[name])
     length = 100
@@ -152,7 +158,7 @@ def test_training_keeps_no_map(name: str, build: Build, monkeypatch: pytest.Monk
 
 
 def test_causal_rows_read_no_later_columns(build: Build, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(row_blocks, "_BLOCK", 1)
+    small_blocks(monkeypatch, 1)
     by_rows, _ = build(BODIES["a soft cap"])
     columns: list[int] = []
     original = type(by_rows.get_submodule("softmax_keys")).forward
@@ -167,7 +173,7 @@ def test_causal_rows_read_no_later_columns(build: Build, monkeypatch: pytest.Mon
 
 
 def test_a_hook_sees_all_rows_at_once(build: Build, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(row_blocks, "_BLOCK", 1)
+    small_blocks(monkeypatch, 1)
     by_rows, whole = build(BODIES["attention"])
     seen: list[Tensor] = []
     for module in (by_rows, whole):
@@ -177,7 +183,7 @@ def test_a_hook_sees_all_rows_at_once(build: Build, monkeypatch: pytest.MonkeyPa
 
 
 def test_second_derivatives_are_those_of_whole_maps(build: Build, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(row_blocks, "_BLOCK", 40)
+    small_blocks(monkeypatch, 40)
     second = []
     for module in build(BODIES["attention by distance"]):
         weight = module.get_parameter("linear.weight")

@@ -184,16 +184,6 @@ def test_a_damaged_line_of_metrics_jsonl_is_named(place: Path, tmp_path: Path) -
         RunReport.read(folder)
 
 
-@pytest.mark.parametrize(
-    "results", ['{"splits": 3}', '{"splits": {"test": {}}, "breakdown": "length"}', '{"claims": [1]}', "[]", "{"]
-)
-def test_damaged_results_raise(place: Path, tmp_path: Path, results: str) -> None:
-    folder = copied(place, tmp_path / "run", "metrics.jsonl")
-    (folder / "results.json").write_text(results)
-    with pytest.raises(RunError, match="is damaged"):
-        RunReport.read(folder)
-
-
 @pytest.mark.slow
 def test_the_page_of_a_table_shows_its_finished_runs(place: Path, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason="the extra `view` is not installed")

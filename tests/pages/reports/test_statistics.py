@@ -20,12 +20,6 @@ def test_mean_median_and_deviation_are_those_of_the_sample() -> None:
     assert result.seeds == 4
 
 
-def test_one_seed_has_neither_deviation_nor_interval() -> None:
-    result = SeedStatistics.of([0.7])
-    assert result is not None
-    assert (result.deviation, result.interval) == (None, None)
-
-
 def test_no_finite_value_has_no_statistics() -> None:
     assert SeedStatistics.of([]) is None
     assert SeedStatistics.of([math.nan]) is None
