@@ -13,7 +13,8 @@ from archlang.backend.runtime.call_cache import cached_in_call
 from archlang.backend.runtime.graph_loops import is_exporting
 from archlang.backend.runtime.joined_linear import NO_PRODUCTS, Products, mapped
 from archlang.backend.runtime.padded_division import Mask
-from archlang.backend.runtime.stacking import in_one_batch
+from archlang.backend.runtime.row_blocks import Range, Slice
+from archlang.backend.runtime.stacking import in_one_batch, is_plain
 from archlang.blocks.positions import alibi_slopes, counted, sinusoid
 from archlang.kernels.dropout import dropout, is_drawn_here
 from archlang.kernels.masked_softmax import masked_softmax
@@ -27,6 +28,9 @@ _MOST_WEIGHTS = 1 << 20
 _LEAST_WEIGHTS = 1 << 13
 _FEW_KEYS = 16
 _FEW_KEYS_WITH_GRADIENTS = 32
+# Windows are computed for so many queries at a time, at least.
+_LEAST_QUERIES = 64
+_NEAR_KEYS = Slice(None, 2)
 # Added to the mean square by which queries and keys are normalised, as in Qwen3 and Gemma 3.
 _EPSILON = 1e-6
 
@@ -422,6 +426,8 @@ class Attention(KeyedAttention):
     ) -> Float[Tensor, "b h n c"]:
         n, m = query.shape[2], key.shape[2]
         causal = hides_keys(causal, m, start)
+        if is_plain() and self.window and causal and n > 2 * max(self.window, _LEAST_QUERIES):
+            return self._attend_nearby(query, key, value, mask_m, start)
         rate = self.dropout if self.training else 0.0
         # On the CPU, torch's attention has no faster kernel for dropout.
         if (
@@ -442,6 +448,26 @@ class Attention(KeyedAttention):
         # On a GPU, torch's only kernel that takes a mask has as many heads of keys as of queries.
         heads = in_one_batch(attend, query, self._of_each_head(key), self._of_each_head(value), added)
         return heads.masked_fill(keyless, 0.0)
+
+    def _attend_nearby(
+        self,
+        query: Float[Tensor, "b h n c"],
+        key: Float[Tensor, "b g m c"],
+        value: Float[Tensor, "b g m c"],
+        mask_m: Bool[Tensor, "b m"] | None,
+        start: int,
+    ) -> Float[Tensor, "b h n c"]:
+        """Returns the heads, each block of queries with the keys that its windows have."""
+        heads, size, end = [], max(self.window, _LEAST_QUERIES), start
+        for queries in torch.split(query, size, 2):
+            first, end = end, end + queries.shape[2]
+            begin = max(0, first + 1 - self.window)
+            near = Range(first, end, begin)
+            keys, key = _NEAR_KEYS.cut(key, near)
+            values, value = _NEAR_KEYS.cut(value, near)
+            mask = None if mask_m is None else mask_m[:, begin:end]
+            heads.append(self._attend(queries, keys, values, True, mask, first - begin))
+        return torch.cat(heads, 2)
 
     def _masks(
         self, query: Float[Tensor, "b h n c"], m: int, causal: bool, mask_m: Bool[Tensor, "b m"] | None, start: int

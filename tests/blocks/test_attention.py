@@ -161,6 +161,17 @@ def test_settings_are_their_equations(name: str, causal: bool, mask: Tensor | No
     agree(block, slow_attention(block, block.query.out_features // block.heads), x, x.clone(), mask_n=mask, mask_m=mask)
 
 
+@pytest.mark.parametrize("name", [name for name, settings in SETTINGS.items() if "window" in settings])
+@pytest.mark.parametrize("mask", [None, REAL], ids=["no mask", "ragged"])
+def test_blocks_of_queries_read_the_keys_of_their_windows(
+    name: str, mask: Tensor | None, agree: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(blocks_attention, "_LEAST_QUERIES", 1)
+    block = with_settings(True, **SETTINGS[name] | {"window": min(2, SETTINGS[name]["window"])})
+    x = torch.randn(3, 5, 8, dtype=torch.float64)
+    agree(block, slow_attention(block, block.query.out_features // block.heads), x, x.clone(), mask_n=mask, mask_m=mask)
+
+
 @pytest.mark.parametrize("mask", [None, REAL[:2]], ids=["no mask", "ragged"])
 @pytest.mark.parametrize("window", [1, 3])
 def test_decoding_keeps_the_keys_of_a_window(window: int, mask: Tensor | None) -> None:

@@ -13,7 +13,7 @@ from torch.utils.checkpoint import checkpoint
 
 from archlang.backend.runtime.bound import Bound, is_observed
 from archlang.backend.runtime.loops import resolve
-from archlang.backend.runtime.stacking import is_transformed
+from archlang.backend.runtime.stacking import is_plain
 
 # The entries of a map in one block: a map of these fits into the cache of a processor's core.
 _BLOCK = 2**18
@@ -104,7 +104,7 @@ class Rows:
         return rows
 
     def __call__(self, owner: nn.Module, values: Sequence[Any]) -> tuple[Tensor, ...]:
-        if torch.compiler.is_compiling() or is_transformed() or self._is_observed(owner):
+        if not is_plain() or self._is_observed(owner):
             return self.body(owner, 0, *values)
         n, entries = self._sizes(values)
         reach = self._reach(owner)

@@ -13,7 +13,7 @@ from torch.nn.functional import pad
 from archlang.backend.runtime.graph_loops import is_exporting, scan_steps
 from archlang.backend.runtime.loops import Body, Costs, Loop, SplitBody, broadcast_mask, total_of
 from archlang.backend.runtime.parallel_scans import Positions
-from archlang.backend.runtime.stacking import is_transformed
+from archlang.backend.runtime.stacking import is_plain
 
 # The most positions for which a head runs at once, unless a single chunk has more: this bounds the memory.
 _MOST_POSITIONS = 1 << 14
@@ -259,7 +259,7 @@ class PositionScan(Scan):
             return self._outputs(results, means)
         if not length:  # a step that belongs to no sample
             sequence, mask = sequence.new_zeros(batch, 1, width), sequence.new_zeros(batch, 1, dtype=torch.bool)
-        if self.parallel is not None and length > 1 and not torch.compiler.is_compiling() and not is_transformed():
+        if self.parallel is not None and length > 1 and is_plain():
             return self._at_once(self.parallel, sequence, values, mask)
         windows = self._before(sequence, mask, range(sequence.shape[1]))
         parts = [(position, *window) for position, window in zip(sequence.unbind(1), windows, strict=True)]

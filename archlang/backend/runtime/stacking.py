@@ -64,6 +64,11 @@ def is_transformed() -> bool:
     return torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0
 
 
+def is_plain() -> bool:
+    """Returns whether Python runs the call, and nothing traces or transforms it."""
+    return not torch.compiler.is_compiling() and not is_transformed()
+
+
 def needs_plain_form() -> bool:
     """Returns whether only a plain form can compute the call. Stacked models are transformed too, but their fast forms
     run outside of vmap."""
