@@ -178,6 +178,12 @@ class Weigh(nn.Module):
         self.heads = h
         self.value_heads = h // times
 
+    def reach(self, scores: Scores, softmax: SoftmaxKeys) -> int | None:
+        """Returns how many keys up to its own position a query reads in `fused`, 0 for all; None if it holds maps."""
+        if scores.softcap or (self.causal and not softmax.causal):
+            return None
+        return softmax.window if softmax.causal else 0
+
     def fused(
         self,
         scores: Scores,
@@ -194,7 +200,7 @@ class Weigh(nn.Module):
         """Returns what this block computes of the softmax of the scores, to which `bias` is added."""
         query, key = split_heads(q, scores.heads), split_heads(k, scores.key_heads)
         n, m = query.shape[2], key.shape[2]
-        if (self.causal and not softmax.causal) or scores.softcap or is_faster_plainly(query, m):
+        if is_faster_plainly(query, m):
             x = scores(q, k)
             a = softmax(x if bias is None else x + bias, first_row=first_row, mask_m=mask_m)
             return self.forward(a, v, first_row=first_row, mask_m=mask_m)

@@ -96,7 +96,7 @@ def _download(file: OfficialFile, place: Path, watcher: Watcher, sleep: Sleep) -
     """Fetches a file. The caller holds its lock."""
     part = _Part(file, place)
     with os_errors_as(mistakes.not_written, place):
-        part.begin()
+        part.require_room()
     try:
         with os_errors_as(mistakes.not_written, place):
             part.download(watcher, sleep)
@@ -128,9 +128,10 @@ class _Part:
         """Returns the number of bytes that have arrived."""
         return self._path.stat().st_size if self._path.exists() else 0
 
-    def begin(self) -> None:
-        """Raises:
-        DataError: the disk has too little free space for the rest."""
+    def require_room(self) -> None:
+        """
+        Raises:
+            DataError: the disk has too little free space for the rest."""
         missing = (self._file.size or 0) - self.here()
         free = shutil.disk_usage(self._place.parent).free
         if missing > free:
@@ -179,10 +180,12 @@ class _Part:
         with needs_extra("data"):
             import requests
 
+        # With compression in transit, a byte range would not mean a position in the file.
+        headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={self.here()}-"} if self.here() else {})
         try:
             with (
                 self._path.open("ab") as target,
-                requests.get(self._file.url, headers=self._headers(), stream=True, timeout=_TIMEOUT) as answer,
+                requests.get(self._file.url, headers=headers, stream=True, timeout=_TIMEOUT) as answer,
             ):
                 answer.raise_for_status()
                 self._transfer(answer, target, watcher)
@@ -203,13 +206,6 @@ class _Part:
         if self._size is not None and self.here() < self._size:
             return f"the connection ended after {self.here():,} of {self._size:,} bytes"
         return None
-
-    def _headers(self) -> dict[str, str]:
-        # With compression in transit, a byte range would not mean a position in the file.
-        headers = {"Accept-Encoding": "identity"}
-        if self.here():
-            headers["Range"] = f"bytes={self.here()}-"
-        return headers
 
     def _transfer(self, answer: Response, target: IO[bytes], watcher: Watcher) -> None:
         from requests import RequestException

@@ -221,7 +221,8 @@ class _Fusion:
         )
         chain = body.fused()
         fused = None if chain is None else self._compiled(f"{name}_fused", chain, {})
-        runtime = Rows(function, fused, body.is_biased, tuple(body.slices), body.modules(), body.width())
+        slices, modules = tuple(body.slices), body.modules()
+        runtime = Rows(function, fused, body.chain, body.is_biased, slices, modules, body.width())
         arguments = tuple(self._copies[source] for source in body.sources)
         call = self._fused.create_node("call_function", runtime.function(name), arguments, {}, f"{name}_results")
         for index, node in enumerate(group.results):
@@ -243,6 +244,7 @@ class _Body:
         self._types = types
         self._first_row = self.graph.placeholder("first_row")
         self.is_biased = False
+        self.chain: tuple[str, ...] = ()
         self._taken: dict[tuple[fx.Node, Slice], fx.Node] = {}
         self._limited = self._limited_lengths()
 
@@ -363,7 +365,8 @@ class _Body:
 
     def fused(self) -> fx.Graph | None:
         """Returns a body in which the class of the last block computes a chain of blocks at once, if it states
-        `fuses`: the classes of the two blocks before it. Maps may be added to the result of the first."""
+        `fuses`: the classes of the two blocks before it. Maps may be added to the result of the first. `reach` of the
+        last block says whether its settings and theirs allow it."""
         last = self._members[self._group.results[0]]
         chain = getattr(last.block, "fuses", None)
         if chain is None or len(self._group.results) > 1:
@@ -416,6 +419,7 @@ class _Body:
             ):
                 copies[node] = graph.node_copy(node, copies.__getitem__)
         self.is_biased = bool(added)
+        self.chain = tuple(str(node.target) for node in (last, first, second))
         for node in added:
             source = copies[self.copies.get(node) or self._taken[node, self._slice_of(node)]]
             bias = source if bias is None else graph.call_function(operator.add, (bias, source))

@@ -31,19 +31,29 @@ class Slice:
     rows: int | None
     columns: int | None
 
-    def part(self, value: Any, first: int, end: int) -> Any:  # Any: a tensor, a mask or None for one, or a number
+    def part(self, value: Any, taken: Range) -> Any:  # Any: a tensor, a mask or None for one, or a number
         if not isinstance(value, Tensor):
             return value
         if self.columns is not None:
-            value = value.narrow(self.columns, 0, min(end, value.shape[self.columns]))
-        return value if self.rows is None else value.narrow(self.rows, first, end - first)
+            end = min(taken.end, value.shape[self.columns])
+            value = value.narrow(self.columns, taken.column, end - taken.column)
+        return value if self.rows is None else value.narrow(self.rows, taken.first, taken.end - taken.first)
 
-    def cut(self, value: Any, first: int, end: int) -> tuple[Any, Any]:  # Any: as in `part`
+    def cut(self, value: Any, taken: Range) -> tuple[Any, Any]:  # Any: as in `part`
         """Returns the part, and the value to cut the next part from."""
         if (self.rows, self.columns) == (None, None) or not isinstance(value, Tensor) or not value.requires_grad:
-            return self.part(value, first, end), value
-        cut: tuple[Tensor, Tensor] = _Cut.apply(value, self, first, end)  # type: ignore[no-untyped-call]  # torch's own
+            return self.part(value, taken), value
+        cut: tuple[Tensor, Tensor] = _Cut.apply(value, self, taken)  # type: ignore[no-untyped-call]  # torch's own
         return cut
+
+
+@dataclass(frozen=True)
+class Range:
+    """The rows of a block, from `first` to `end`, and the first column that they read, of those up to the row."""
+
+    first: int
+    end: int
+    column: int
 
 
 class _Cut(torch.autograd.Function):
@@ -51,34 +61,33 @@ class _Cut(torch.autograd.Function):
     would each write a whole one."""
 
     @staticmethod
-    def forward(
-        ctx: Any, value: Tensor, part: Slice, first: int, end: int
-    ) -> tuple[Tensor, Tensor]:  # Any: torch's own
+    def forward(ctx: Any, value: Tensor, part: Slice, taken: Range) -> tuple[Tensor, Tensor]:  # Any: torch's own
         ctx.set_materialize_grads(False)
-        ctx.part, ctx.shape = (part, first, end), value.shape
-        return part.part(value, first, end), value.view_as(value)
+        ctx.part, ctx.taken, ctx.shape = part, taken, value.shape
+        return part.part(value, taken), value.view_as(value)
 
     @staticmethod
-    def backward(ctx: Any, of_part: Tensor | None, rest: Tensor | None) -> tuple[Tensor | None, None, None, None]:
+    def backward(ctx: Any, of_part: Tensor | None, rest: Tensor | None) -> tuple[Tensor | None, None, None]:
         if of_part is not None:
-            part, first, end = ctx.part
             if rest is None:
                 rest = of_part.new_zeros(ctx.shape)
             elif torch.is_grad_enabled():  # a second derivative needs it
                 rest = rest.clone()
-            part.part(rest, first, end).add_(of_part)
-        return rest, None, None, None
+            ctx.part.part(rest, ctx.taken).add_(of_part)
+        return rest, None, None
 
 
 @dataclass(frozen=True, eq=False)
 class Rows:
     """A group of maps. `body` takes the module that runs it, the position of the first row and the slices of its
     arguments, and returns the rows of the results. `fused` does the same without holding maps, unless it is None;
-    `is_biased` says that it holds those that are added to scores. `modules` are those that the bodies call, and `width`
-    is the number of features of the widest map."""
+    `is_biased` says that it holds those that are added to scores, and `chain` has the blocks that it computes at once,
+    the last one first. `modules` are those that the bodies call, and `width` is the number of features of the widest
+    map."""
 
     body: Callable[..., tuple[Tensor, ...]]
     fused: Callable[..., tuple[Tensor, ...]] | None
+    chain: tuple[str, ...]
     is_biased: bool
     slices: tuple[Slice, ...]
     modules: tuple[str, ...]
@@ -98,25 +107,39 @@ class Rows:
         if torch.compiler.is_compiling() or is_transformed() or self._is_observed(owner):
             return self.body(owner, 0, *values)
         n, entries = self._sizes(values)
-        body = self.body if self.fused is None else self.fused
+        reach = self._reach(owner)
+        body = self.body if self.fused is None or reach is None else self.fused
         block = _BLOCK_ON_GPU if self._sample(values).is_cuda else _BLOCK
-        is_whole = self.fused is not None and not self.is_biased
+        is_whole = reach == 0 and not self.is_biased
         if is_whole and not any(isinstance(value, Tensor) and value.dtype == torch.bool for value in values):
             return body(owner, 0, *values)
         if entries <= block or n <= _LEAST_ROWS:
             return body(owner, 0, *values)
         size = min(n, max(_LEAST_ROWS, block * n // entries))
-        keeps = entries <= _KEPT or not torch.is_grad_enabled()
+        is_limited = reach and not self.is_biased and any(part.columns is not None for part in self.slices)
+        keeps = is_limited or entries <= _KEPT or not torch.is_grad_enabled()
         parts = []
         for first in range(0, n, size):
             end = min(n, first + size)
-            cuts = [part.cut(value, first, end) for part, value in zip(self.slices, values, strict=True)]
+            begin = max(0, first + 1 - reach) if reach and is_limited else 0
+            rows = Range(first, end, begin)
+            cuts = [part.cut(value, rows) for part, value in zip(self.slices, values, strict=True)]
             sliced, values = zip(*cuts, strict=True)
             if keeps:
-                parts.append(body(owner, first, *sliced))
+                parts.append(body(owner, first - begin, *sliced))
             else:
-                parts.append(checkpoint(body, owner, first, *sliced, use_reentrant=False, preserve_rng_state=False))
+                parts.append(
+                    checkpoint(body, owner, first - begin, *sliced, use_reentrant=False, preserve_rng_state=False)
+                )
         return tuple(torch.cat(blocks, 1) for blocks in zip(*parts, strict=True))
+
+    def _reach(self, owner: nn.Module) -> int | None:
+        """Returns how many keys up to its own position a row reads, 0 for all, if the chain is computed at once."""
+        if self.fused is None:
+            return None
+        last, *others = (resolve(owner, path.split(".")) for path in self.chain)
+        reach: int | None = last.reach(*others)
+        return reach
 
     def _sample(self, values: Sequence[Any]) -> Tensor:
         sample: Tensor = next(

@@ -36,6 +36,13 @@ BODIES = {
     "attention by distance": SOFTMAX.format("scores[2](h, h) + relative_bias[2, 3](h, h) + alibi_bias[2](h, h)"),
     "attention by distance, to all": "y = weigh(softmax_keys(relative_bias[2, 3](h, k) + scores[2](h, k)), k)",
     "values up to the query of weights of all": "y = weigh[causal = true](softmax_keys(scores[2](h, h)), h)",
+    "a window": "y = weigh[causal = true](softmax_keys[causal = true, window = 3](scores[2](h, h)), h)",
+    "a window of weights of all": "y = weigh(softmax_keys[causal = true, window = 3](scores[2](h, h)), h)",
+    "a window on both sides": "y = weigh(softmax_keys[window = 3](scores[2](h, h)), h)",
+    "a window by distance": "y = weigh[causal = true](softmax_keys[causal = true, window = 3](scores[2](h, h) "
+        "+ relative_bias[2, 3](h, h)), h)",
+    "scores with a soft cap":
+        "y = weigh[causal = true](softmax_keys[causal = true](scores[2, softcap = 3.0](h, h)), h)",
     "a soft cap": SOFTMAX.format("cap(scores[2](h, h))"),
     "kept scores": "s = scores[2](h, h)\n"
         "y = weigh(masked_softmax_keys[causal = true](s, top_k_keys[2, causal = true](s)), h)",
