@@ -11,7 +11,7 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from archlang.diagnostics import Report
-from archlang.diagnostics.effort import Memo, TooMuchWork, spend
+from archlang.diagnostics.effort import Memo, TooMuchWork, spend, unlimited
 from archlang.elaborate.binding import Binding, sizes_of_task
 from archlang.elaborate.static_arguments import plain
 from archlang.names import mistakes as name_mistakes
@@ -226,7 +226,8 @@ def task_measures(binding: Binding, task: BoundExtern, train: BoundExtern, span:
     if not is_own(task.python) or not _is_sound(binding, task):
         return None
     try:
-        instance = _instance(task.name, task.python, tuple(task.statics.items()))
+        with unlimited():  # it is kept in the process, and its work would count once only
+            instance = _instance(task.name, task.python, tuple(task.statics.items()))
     except TaskError as error:
         binding.report(mistakes.refused_by_task(span, error.message, error.remedy))
         return None
