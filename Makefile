@@ -9,7 +9,7 @@ test:
 	pytest
 
 # The tests of numbers with the kernels that other CPUs choose. Only a CPU that has AVX-512 can run those that use it.
-NUMERIC = tests/api tests/backend tests/blocks tests/elaborate tests/export tests/goldens tests/kernels tests/passes \
+NUMERIC = tests/api tests/backend tests/blocks tests/elaborate tests/export tests/goldens tests/graph/passes \
 	tests/semantics tests/train
 test-kernels:
 	ATEN_CPU_CAPABILITY=default MKL_ENABLE_INSTRUCTIONS=SSE4_2 ONEDNN_MAX_CPU_ISA=SSE41 pytest -n auto $(NUMERIC)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from archlang.diagnostics import ArchlangError, ProgramError
-from archlang.source.package import VERSION
+from archlang.disk.package import VERSION
+from archlang.errors import ArchlangError, ProgramError
 
 if TYPE_CHECKING:
     from archlang.api.loader import loader

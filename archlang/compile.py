@@ -13,15 +13,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from archlang.elaborate.signature_check import load_file
+from archlang.errors.source import Source
 from archlang.graph.graph import Graph
+from archlang.graph.passes import optimize
 from archlang.graph.prune import normalize
-from archlang.names.resolve import ResolvedFile
-from archlang.passes import optimize
 from archlang.plan.from_file import plan_first_point, plugins_of
 from archlang.plan.model_graphs import model_graph
 from archlang.plan.overrides import model_statics_of, static_from_python, static_text
 from archlang.plugins import NO_PLUGINS, Plugins
-from archlang.source import Source
+from archlang.resolve.resolve import ResolvedFile
 from archlang.types.statics import StaticValue
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from archlang.kernels.nearest_match import weights_of_long
-from archlang.kernels.plain_geometric import nearest_match
+from archlang.backend.kernels.nearest_match import weights_of_long
+from archlang.backend.kernels.plain_geometric import nearest_match
 from benchmarks.measure import Case, Group, Setting, Sides
 
 LENGTHS = (128, 512, 1024)

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 import archlang
 from archlang.backend import Architecture
-from archlang.names.library import library_file
+from archlang.resolve.library import library_file
 from benchmarks.comparison import ModelPair, cases_of, share_weights
 from benchmarks.halting import spread_depths
 from benchmarks.handwritten_halt import Bottleneck, Universal

@@ -24,12 +24,12 @@ from benchmarks.results_text import machine
 
 _ROOT = Path(__file__).parent.parent
 _TABLE = _ROOT / "recipes" / "papers" / "ndr" / "table1.arch"
-_KERNELS = ("tests/kernels/test_geometric.py", "tests/kernels/test_dropout.py")
+_KERNELS = ("tests/backend/kernels/test_geometric.py", "tests/backend/kernels/test_dropout.py")
 _GPU_TESTS = (
     "tests/blocks/test_geometric_attention.py",
     "tests/backend/runtime/test_inputs.py",
     "tests/train",
-    "tests/kernels",
+    "tests/backend/kernels",
 )
 # The parts of the time after which no check, and no measurement of speed, begins.
 _CHECKS, _SPEED = 0.3, 0.7

@@ -11,8 +11,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from archlang.backend.kernels.plain_geometric import nearest_match
 from archlang.blocks.geometric_attention import GeometricAttention
-from archlang.kernels.plain_geometric import nearest_match
 from benchmarks import dynamic_halt, ndr, panm, processes, seq2seq
 from benchmarks.comparison import ModelPairs, training_step
 from benchmarks.handwritten_ndr import GeometricAttention as ByHand

@@ -10,9 +10,9 @@ from unittest.mock import patch
 import torch
 from torch import Tensor
 
+from archlang.backend.kernels import dropout as kernel
 from archlang.compile import build
 from archlang.elaborate.signature_check import load_file
-from archlang.kernels import dropout as kernel
 from archlang.plan.from_file import plan_first_point
 from benchmarks.comparison import ModelPair, cases_of, train
 from benchmarks.measure import Case, Group, Setting, Sides

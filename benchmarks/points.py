@@ -7,9 +7,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from archlang.plan.from_file import plan_table
-from archlang.runs.engines import make_engine
-from archlang.runs.points import PointResult
-from archlang.runs.table import TableRuns
+from archlang.train.runs.engines import make_engine
+from archlang.train.runs.points import PointResult
+from archlang.train.runs.table import TableRuns
 from benchmarks.results_text import machine
 
 PROGRAM = """

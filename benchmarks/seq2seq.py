@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 import archlang
 from archlang.backend import Architecture
-from archlang.names.library import library_file
+from archlang.resolve.library import library_file
 from benchmarks.comparison import ModelPair, cases_of, share_weights
 from benchmarks.handwritten_seq2seq import Seq2seq
 from benchmarks.measure import Case, Group, Setting, Sides

@@ -8,10 +8,10 @@ from tempfile import TemporaryDirectory
 
 from archlang.backend.lower.regions import lower
 from archlang.compile import build
-from archlang.passes import optimize
+from archlang.errors.source import Source
+from archlang.graph.passes import optimize
 from archlang.plan.check import check
 from archlang.plan.from_file import plan_recipe
-from archlang.source import Source
 from archlang.syntax.parser import parse
 from benchmarks import processes
 from benchmarks.measure import PHASE, PROCESS, Case, Group, Setting, Sides

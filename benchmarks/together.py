@@ -15,7 +15,7 @@ import torch
 
 from archlang.plan.from_file import plan_recipe
 from archlang.plan.plan import Plan
-from archlang.runs import evaluation, training
+from archlang.train.runs import evaluation, training
 from archlang.train.stacked import StackingWarning
 from archlang.train.stop import Stop
 from benchmarks.results_text import machine

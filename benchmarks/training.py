@@ -16,9 +16,9 @@ import torch.nn.functional as F
 from archlang.compile import build
 from archlang.plan.from_file import plan_recipe
 from archlang.plan.plan import Plan
-from archlang.runs import training
 from archlang.tasks.kit.make_task import make_task
 from archlang.train.data import Data, Sampler
+from archlang.train.runs import training
 from archlang.train.settings import Settings
 from benchmarks.results_text import machine
 

@@ -9,6 +9,10 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from archlang.backend.decode.block_cache import BlockCache
+from archlang.backend.kernels.dropout import dropout, is_drawn_here
+from archlang.backend.kernels.masked_softmax import masked_softmax
+from archlang.backend.kernels.processor import is_large_on_cpu
+from archlang.backend.kernels.softmax_attention import scaled_dot_product_attention
 from archlang.backend.runtime.call_cache import cached_in_call
 from archlang.backend.runtime.graph_loops import is_exporting
 from archlang.backend.runtime.joined_linear import NO_PRODUCTS, Products, mapped
@@ -16,10 +20,6 @@ from archlang.backend.runtime.padded_division import Mask
 from archlang.backend.runtime.row_blocks import Range, Slice
 from archlang.backend.runtime.stacking import in_one_batch, is_plain
 from archlang.blocks.positions import alibi_slopes, counted, sinusoid
-from archlang.kernels.dropout import dropout, is_drawn_here
-from archlang.kernels.masked_softmax import masked_softmax
-from archlang.kernels.processor import is_large_on_cpu
-from archlang.kernels.softmax_attention import scaled_dot_product_attention
 
 # The number of weights that are computed at a time. The allocator returns the memory of large tensors to the system; to
 # get it again in each step takes as long as the products.

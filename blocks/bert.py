@@ -17,10 +17,10 @@ from torch.func import functional_call
 
 from archlang.backend.runtime.initial_weights import reads_initial_weights
 from archlang.backend.runtime.stacking import model_by_model
-from archlang.diagnostics import ErrorWithRemedy
-from archlang.diagnostics.machine import needs_extra
-from archlang.files.folder import Folder
-from archlang.files.mistakes import RefusedFile
+from archlang.disk.folder import Folder
+from archlang.disk.mistakes import RefusedFile
+from archlang.errors import ErrorWithRemedy
+from archlang.errors.machine import needs_extra
 
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
 _LARGEST_CONFIG = 1 << 20

@@ -3,7 +3,7 @@
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from archlang.kernels.dropout import dropout
+from archlang.backend.kernels.dropout import dropout
 
 
 class Dropout(nn.Module):

@@ -5,8 +5,8 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from archlang.backend.kernels.dropout import dropout
 from archlang.backend.runtime.padded_division import Mask
-from archlang.kernels.dropout import dropout
 
 
 class Embed(nn.Module):

@@ -8,8 +8,8 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from archlang.backend.kernels.dropout import dropout
 from archlang.backend.runtime.joined_linear import NO_PRODUCTS, Products, mapped
-from archlang.kernels.dropout import dropout
 
 ACTIVATIONS: Mapping[str, Callable[[Tensor], Tensor]] = {
     "relu": F.relu,

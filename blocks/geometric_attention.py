@@ -8,14 +8,14 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from archlang.backend.decode.block_cache import BlockCache
+from archlang.backend.kernels import nearest_match as kernel
+from archlang.backend.kernels.dropout import dropout
+from archlang.backend.kernels.plain_geometric import plain_weights
+from archlang.backend.kernels.processor import has_kernel
 from archlang.backend.runtime.joined_linear import NO_PRODUCTS, Products, mapped
 from archlang.backend.runtime.padded_division import Mask
 from archlang.backend.runtime.stacking import needs_plain_form
 from archlang.blocks.attention import KeyedAttention, join_heads
-from archlang.kernels import nearest_match as kernel
-from archlang.kernels.dropout import dropout
-from archlang.kernels.plain_geometric import plain_weights
-from archlang.kernels.processor import has_kernel
 
 
 class GeometricAttention(KeyedAttention):
@@ -114,7 +114,7 @@ class GeometricAttention(KeyedAttention):
         products: Products = NO_PRODUCTS,
     ) -> Float[Tensor, "b h n c"]:
         """Returns Σ_j A_ij v_j by the kernel for GPUs, which stores no matrix of scores."""
-        from archlang.kernels.geometric import geometric_attention
+        from archlang.backend.kernels.geometric import geometric_attention
 
         key = dropout(self._heads_of(self.key, "key", kv, products, mask_m), self.key_dropout, self.training)
         query = self._queries(q, products)

@@ -8,6 +8,8 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
+from archlang.backend.kernels.masked_softmax import masked_softmax
+from archlang.backend.kernels.softmax_attention import scaled_dot_product_attention
 from archlang.backend.runtime.padded_division import Mask, real_only
 from archlang.blocks.attention import (
     hides_far_keys,
@@ -21,8 +23,6 @@ from archlang.blocks.attention import (
 )
 from archlang.blocks.positions import alibi_slopes
 from archlang.blocks.top_k import largest
-from archlang.kernels.masked_softmax import masked_softmax
-from archlang.kernels.softmax_attention import scaled_dot_product_attention
 
 
 def heads_first(x: Float[Tensor, "b n m h"]) -> Float[Tensor, "b h n m"]:

@@ -3,9 +3,9 @@
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from archlang.backend.kernels.dropout import dropout
 from archlang.backend.runtime.joined_linear import NO_PRODUCTS, Products, mapped
 from archlang.blocks.feedforward import ACTIVATIONS
-from archlang.kernels.dropout import dropout
 
 
 class Mlp(nn.Module):

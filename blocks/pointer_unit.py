@@ -9,9 +9,9 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from archlang.backend.decode.block_cache import BlockCache
+from archlang.backend.kernels.masked_softmax import masked_softmax
 from archlang.backend.runtime.graph_loops import is_exporting, scan_steps
 from archlang.backend.runtime.padded_division import Mask
-from archlang.kernels.masked_softmax import masked_softmax
 
 
 class DotScore(nn.Module):

@@ -5,8 +5,8 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from archlang.backend.decode.block_cache import BlockCache
+from archlang.backend.kernels.dropout import dropout
 from archlang.backend.runtime.padded_division import Mask
-from archlang.kernels.dropout import dropout
 
 
 def sinusoid(positions: Float[Tensor, " n"], d: int, base: float = 10000.0) -> Float[Tensor, "n d"]:

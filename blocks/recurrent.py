@@ -8,12 +8,12 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from archlang.backend.decode.block_cache import BlockCache
+from archlang.backend.kernels.dropout import dropout
 from archlang.backend.runtime.graph_loops import is_exporting, scan_steps
 from archlang.backend.runtime.padded_division import Mask
 from archlang.backend.runtime.stacking import is_stacked, model_by_model
 from archlang.blocks.pointer_unit import gated
 from archlang.blocks.pooling import First, Last
-from archlang.kernels.dropout import dropout
 
 
 def reverse(x: Float[Tensor, "b n d"], mask: Bool[Tensor, "b n"] | None) -> Float[Tensor, "b n d"]:

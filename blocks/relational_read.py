@@ -8,9 +8,9 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from archlang.backend.decode.block_cache import BlockCache
+from archlang.backend.kernels.dropout import dropout
 from archlang.backend.runtime.padded_division import Mask, real_only
 from archlang.blocks.pointer_unit import over_slots, so_far
-from archlang.kernels.dropout import dropout
 
 
 class DotRead(nn.Module):

@@ -3,7 +3,7 @@
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from archlang.kernels.masked_softmax import masked_softmax
+from archlang.backend.kernels.masked_softmax import masked_softmax
 
 
 class Softmax(nn.Module):

@@ -40,7 +40,7 @@ def show(
     Example: archlang show recipes/gutlb.arch --torch
     """
     from archlang.compile import build, compile_named, load_named
-    from archlang.passes.pipeline import NAMES, optimize
+    from archlang.graph.passes.pipeline import NAMES, optimize
     from archlang.plugins import Plugins
 
     if tree + graph + torch + lowered + passes > 1:
@@ -80,7 +80,7 @@ def show(
 
 
 def _print_passes(graph: Graph, excluded: tuple[str, ...]) -> None:
-    from archlang.passes.pipeline import PASSES
+    from archlang.graph.passes.pipeline import PASSES
 
     for step in PASSES:
         if step.name in excluded:
@@ -111,9 +111,9 @@ def viz(
     Example: archlang viz recipes/gutlb.arch -o gutlb.html
     """
     from archlang.compile import compile_named
-    from archlang.pages.pictures.formats import FORMATS, print_tree, write_picture
-    from archlang.pages.pictures.picture import draw
     from archlang.plugins import Plugins
+    from archlang.reports.pictures.formats import FORMATS, print_tree, write_picture
+    from archlang.reports.pictures.picture import draw
 
     console.require_suffix(out, FORMATS, "a picture")
     Plugins.read(plugin or ())  # no Python is needed to draw
@@ -221,16 +221,16 @@ def diff(
     if before == after == arguments.STANDARD_INPUT:
         console.fail("both programs are `-`", "name a file for one of them", code=2)
     from archlang.compile import compile_named
-    from archlang.pages.pictures.changes import describe_changes
+    from archlang.reports.pictures.changes import describe_changes
 
     old = compile_named(text_or_path(before), model_before, None, {}, allow or ())
     new = compile_named(text_or_path(after), model, recipe, parse_sets(sets), allow or ())
     changes = describe_changes(old, new) or ("nothing changed",)
     console.out.write("\n".join(changes))
     if out is not None:
-        from archlang.pages.pictures.formats import write_picture
-        from archlang.pages.pictures.picture import draw
-        from archlang.pages.pictures.side_by_side import side_by_side
+        from archlang.reports.pictures.formats import write_picture
+        from archlang.reports.pictures.picture import draw
+        from archlang.reports.pictures.side_by_side import side_by_side
 
         write_picture(side_by_side(draw(old), draw(new), changes), out)
         console.out.write(str(out))

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from archlang.cli import completion, console
-from archlang.diagnostics.names import did_you_mean
-from archlang.names.shipped import recipe_files
+from archlang.errors.names import did_you_mean
+from archlang.resolve.shipped import recipe_files
 
 if TYPE_CHECKING:
-    from archlang.source import Source
+    from archlang.errors.source import Source
 
 STANDARD_INPUT = Path("-")
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}

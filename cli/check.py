@@ -18,11 +18,11 @@ import typer
 from archlang.cli import arguments, completion, console
 from archlang.cli.arguments import flag
 from archlang.cli.internal_errors import InternalErrors
-from archlang.diagnostics.names import plural
+from archlang.errors.names import plural
 
 if TYPE_CHECKING:
-    from archlang.diagnostics import Diagnostic
-    from archlang.source import Source
+    from archlang.errors import Diagnostic
+    from archlang.errors.source import Source
 
 # Between two looks of `watch` at the files; a file that stays the same for two looks is checked.
 _SECONDS = 0.1
@@ -84,7 +84,7 @@ def check(
     diagnostics = list(unique.values())
     errors = sum(diagnostic.is_error for diagnostic in diagnostics)
     if as_json or as_sarif:
-        from archlang.diagnostics import exchange
+        from archlang.errors import exchange
 
         console.out.write(exchange.to_json(diagnostics) if as_json else exchange.to_sarif(diagnostics))
     else:
@@ -104,7 +104,7 @@ def check(
 
 
 def _check_standard_input(allow: Iterable[Path]) -> tuple[Diagnostic, ...]:
-    from archlang.diagnostics import ProgramError
+    from archlang.errors import ProgramError
     from archlang.plan.check import check_text
 
     try:
@@ -116,7 +116,7 @@ def _check_standard_input(allow: Iterable[Path]) -> tuple[Diagnostic, ...]:
 
 def _correct(path: Path, allow: Iterable[Path], quiet: bool) -> int:
     """Makes the safe edits of a file. Returns how many mistakes are corrected."""
-    from archlang.diagnostics import ProgramError
+    from archlang.errors import ProgramError
     from archlang.plan.corrections import correct
     from archlang.syntax.reading import read
 
@@ -134,8 +134,8 @@ def _correct(path: Path, allow: Iterable[Path], quiet: bool) -> int:
 
 
 def _replace(path: Path, text: str) -> None:
-    from archlang.diagnostics import ErrorWithRemedy
-    from archlang.files.atomic import write_atomically
+    from archlang.disk.atomic import write_atomically
+    from archlang.errors import ErrorWithRemedy
     from archlang.syntax.reading import byte_order_mark
 
     try:
@@ -204,7 +204,7 @@ def fmt(
 
     Example: archlang fmt recipes/
     """
-    from archlang.diagnostics import ProgramError
+    from archlang.errors import ProgramError
     from archlang.syntax.parser import parse
     from archlang.syntax.printer import format_program
     from archlang.syntax.reading import read
@@ -263,8 +263,8 @@ def watch(file: Annotated[Path, arguments.program_argument("The program.")], all
 def _check_again(file: Path, allow: Iterable[Path], before: _States) -> _States:
     """Prints the mistakes of a program. Returns the states that the program and the files that it names had when they
     were read. `before` is the result of the check before."""
-    from archlang.names.resolve import Loader
     from archlang.plan.check import check_with
+    from archlang.resolve.resolve import Loader
 
     begun = time.time_ns()
     states = {path: _state(path) for path in (str(file), *before)}

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import typer
 
-from archlang.files.mistakes import RefusedFile
-from archlang.files.readable import read_named
-from archlang.names.shipped import recipe_files
+from archlang.disk.mistakes import RefusedFile
+from archlang.disk.readable import read_named
+from archlang.resolve.shipped import recipe_files
 
 KINDS = ("project", "recipe", "block", "task")  # that `archlang new` writes
 _RECIPE = re.compile(r"^recipe[ \t]+([A-Za-z_]\w*)", re.MULTILINE)
@@ -57,8 +57,8 @@ def recipes(context: typer.Context, incomplete: str) -> list[str]:
 
 def names(context: typer.Context, incomplete: str) -> list[str]:
     """What the command lists: blocks, tasks, optimizers, recipe files or codes of errors."""
-    from archlang.diagnostics import codes
-    from archlang.names import library
+    from archlang.errors import codes
+    from archlang.resolve import library
 
     listed: Mapping[str | None, Callable[[], Iterable[str]]] = {
         "blocks": library.blocks, "tasks": library.task_names, "optimizers": library.optimizer_names,

@@ -14,9 +14,9 @@ import typer
 from rich.filesize import decimal
 from rich.text import Text
 
-from archlang.diagnostics import Diagnostic
-from archlang.diagnostics.terminal import Terminal, text_column
-from archlang.diagnostics.visible import visible
+from archlang.errors import Diagnostic
+from archlang.errors.terminal import Terminal, text_column
+from archlang.errors.visible import visible
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -54,7 +54,7 @@ def require_suffix(path: Path | None, suffixes: Iterable[str], kind: str) -> Non
 
 def show(diagnostics: Iterable[Diagnostic]) -> None:
     """Prints diagnostics with excerpts of their source."""
-    from archlang.diagnostics import render
+    from archlang.errors import render
 
     for diagnostic in diagnostics:
         if err.is_terminal and not err.no_color:
@@ -105,7 +105,7 @@ def plain_warnings() -> Iterator[None]:
 
 def write_page(content: str, target: Path | None, folder: Path, name: str) -> None:
     """Writes a page to a file that the user has named, or by default into a folder, and prints where."""
-    from archlang.pages.files import write_file, write_inside
+    from archlang.reports.files import write_file, write_inside
 
     if target is None:
         target = write_inside(folder, name, content)

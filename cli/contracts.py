@@ -13,7 +13,7 @@ import typer
 
 from archlang.cli import arguments, console
 from archlang.cli.arguments import flag
-from archlang.diagnostics.names import plural
+from archlang.errors.names import plural
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -74,7 +74,7 @@ def hold_blocks(
 
 
 def _described(verdict: Verdict) -> dict[str, object]:
-    from archlang.diagnostics import exchange
+    from archlang.errors import exchange
 
     mistake = None if verdict.mistake is None else json.loads(exchange.to_json([verdict.mistake]))[0]
     outcome = "broken" if mistake else "skipped" if verdict.skipped else "kept"

@@ -11,7 +11,7 @@ import typer
 
 from archlang.cli import arguments, console
 from archlang.cli.arguments import AsJson, parse_sets, program_file, setting
-from archlang.diagnostics.terminal import Terminal, text_column
+from archlang.errors.terminal import Terminal, text_column
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -180,7 +180,7 @@ def show(
 
     Example: archlang data show "scan\[split = length]"
     """
-    from archlang.pages.reports.split_report import SplitReport, terminal_report
+    from archlang.reports.split_report import SplitReport, terminal_report
 
     if task.endswith(".arch"):
         console.fail(f"`{task}` is a program, not a task", f"write `archlang data show TASK --program {task}`", code=2)
@@ -233,7 +233,7 @@ def fetch_all(files: Sequence[OfficialFile], shown: Terminal) -> Iterator[tuple[
 def ask_for(plans: Iterable[Plan], yes: bool, shown: Terminal) -> None:
     """Fetches the missing files that the tasks of these plans read, if the user confirms it by `--yes` or on a
     terminal."""
-    from archlang.runs.required_data import missing_files
+    from archlang.train.runs.required_data import missing_files
 
     missing = missing_files(plans)
     if not missing:

@@ -12,12 +12,12 @@ from pathlib import Path
 import typer
 
 from archlang.cli import console
-from archlang.diagnostics import ArchlangError
-from archlang.diagnostics.bugs import REMEDY, keep_bug, kept_bug
-from archlang.diagnostics.machine import machine_error
-from archlang.files.mistakes import RefusedFile
+from archlang.disk import package
+from archlang.disk.mistakes import RefusedFile
+from archlang.errors import ArchlangError
+from archlang.errors.bugs import REMEDY, keep_bug, kept_bug
+from archlang.errors.machine import machine_error
 from archlang.plugins import failure_of
-from archlang.source import package
 
 # The exit code of a command with a bug of archlang.
 BUG = 70

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from archlang.cli import arguments, completion, console
-from archlang.diagnostics.names import suggest
+from archlang.errors.names import suggest
 
 if TYPE_CHECKING:
     from archlang.syntax.tree import Definition, Extern
@@ -32,7 +32,7 @@ def blocks(
 
     Example: archlang blocks geometric_attention
     """
-    from archlang.names import library
+    from archlang.resolve import library
 
     _list_or_show("block", library.blocks(), name, as_json)
 
@@ -42,7 +42,7 @@ def tasks(name: Annotated[str | None, _name("The name of a task.")] = None, as_j
 
     Example: archlang tasks ctl
     """
-    from archlang.names import library
+    from archlang.resolve import library
 
     _list_or_show("task", library.tasks(), name, as_json, declared_facts)
 
@@ -54,7 +54,7 @@ def optimizers(
 
     Example: archlang optimizers adamw
     """
-    from archlang.names import library
+    from archlang.resolve import library
 
     _list_or_show("optimizer", library.optimizers(), name, as_json)
 
@@ -83,7 +83,7 @@ def _list_or_show(
 
 def _elsewhere(name: str) -> str:
     """Returns the remedy for the name of an item of another kind; empty if there is none."""
-    from archlang.names import library
+    from archlang.resolve import library
 
     names = {"task": library.task_names(), "optimizer": library.optimizer_names(), "block": library.block_names()}
     kind = next((kind for kind, known in names.items() if name in known), None)
@@ -163,7 +163,7 @@ def recipes(
     """
     from rich.text import Text
 
-    from archlang.names.shipped import program_text, recipe_files, summary
+    from archlang.resolve.shipped import program_text, recipe_files, summary
 
     files = recipe_files()
     if name is not None and name not in files:
@@ -185,7 +185,7 @@ def recipes(
 
 
 def _copy(file: Path, text: str, folder: Path) -> None:
-    from archlang.pages.files import write_file
+    from archlang.reports.files import write_file
 
     target = folder / file.name
     if os.path.lexists(target):
@@ -203,7 +203,7 @@ def explain(code: Annotated[str | None, _name("A code such as E0401.")] = None) 
     """
     from rich.text import Text
 
-    from archlang.diagnostics import codes
+    from archlang.errors import codes
 
     titles = codes.titles()
     if code is None:

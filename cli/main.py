@@ -29,7 +29,7 @@ def _can_print() -> bool:
     """Imports what prints errors. Returns false if that fails, after an error that is printed without it."""
     try:
         import archlang.cli.console
-        import archlang.diagnostics.machine  # noqa: F401
+        import archlang.errors.machine  # noqa: F401
     except (ImportError, MemoryError, OSError) as error:
         sys.stderr.write(f"error: archlang cannot be imported: {type(error).__name__}: {error}\n")
         sys.stderr.write("  help: close other programs, or install archlang again, with pip\n")
@@ -39,7 +39,7 @@ def _can_print() -> bool:
 
 def _run() -> int:
     from archlang.cli import console
-    from archlang.diagnostics import ArchlangError
+    from archlang.errors import ArchlangError
     from archlang.train.stop import exit_code, terminating
 
     _open_streams()
@@ -86,9 +86,9 @@ def _run() -> int:
 def _report(error: BaseException) -> int:
     from archlang.cli import console
     from archlang.cli.internal_errors import report_bug
-    from archlang.diagnostics import ArchlangError, ErrorWithRemedy, ProgramError
-    from archlang.diagnostics.machine import is_caused_by_machine, machine_error
-    from archlang.files.mistakes import RefusedFile
+    from archlang.disk.mistakes import RefusedFile
+    from archlang.errors import ArchlangError, ErrorWithRemedy, ProgramError
+    from archlang.errors.machine import is_caused_by_machine, machine_error
     from archlang.plugins import failure_of
 
     if isinstance(error, ProgramError):

@@ -36,10 +36,10 @@ def new(
 
     Example: archlang new block my_block
     """
-    from archlang.names import library
-    from archlang.pages.files import write_file
+    from archlang.errors.source import Source
     from archlang.plan.check import check_text
-    from archlang.source import Source
+    from archlang.reports.files import write_file
+    from archlang.resolve import library
     from archlang.syntax.parser import parse
     from archlang.syntax.printer import format_program
 

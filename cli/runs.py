@@ -11,8 +11,8 @@ from archlang.cli import arguments, completion, console
 from archlang.cli.arguments import AsJson, Run, chosen_seeds, flag, output, parse_sets
 
 if TYPE_CHECKING:
-    from archlang.pages.reports.run_report import RunReport
-    from archlang.pages.reports.table_report import TableReport
+    from archlang.reports.run_report import RunReport
+    from archlang.reports.table_report import TableReport
 
 app = typer.Typer(name="runs", help="List, show, compare and remove run folders.", no_args_is_help=True)
 
@@ -29,9 +29,9 @@ def list_(
 
     Example: archlang runs list
     """
-    from archlang.diagnostics.visible import visible
-    from archlang.record.summaries import DamagedRun, find_runs
-    from archlang.runs.progress import first_metrics
+    from archlang.errors.visible import visible
+    from archlang.train.record.summaries import DamagedRun, find_runs
+    from archlang.train.runs.progress import first_metrics
 
     if folder != _FOLDER and not folder.exists():
         console.fail(f"there is no folder {folder}", "check the path")
@@ -58,8 +58,8 @@ def show(run: Run, as_json: AsJson = False) -> None:
 
     Example: archlang runs show runs/gutlb/2026-01-31_12-00-00
     """
-    from archlang.record.summaries import summarize
-    from archlang.runs.progress import TextTable, result_notes, result_table
+    from archlang.train.record.summaries import summarize
+    from archlang.train.runs.progress import TextTable, result_notes, result_table
 
     summary = summarize(run)
     if as_json:
@@ -89,7 +89,7 @@ def compare(runs: Runs, as_json: AsJson = False) -> None:
     """
     from rich.table import Table
 
-    from archlang.record.summaries import differences, summarize
+    from archlang.train.record.summaries import differences, summarize
 
     summaries = [summarize(run) for run in runs]
     differing = differences(summaries)
@@ -122,8 +122,8 @@ def page(
 
     Example: archlang runs page
     """
-    from archlang.pages.reports.runs_page import runs_page
-    from archlang.record.summaries import DamagedRun, find_runs
+    from archlang.reports.runs_page import runs_page
+    from archlang.train.record.summaries import DamagedRun, find_runs
 
     summaries = []
     for run in find_runs(folder):
@@ -144,7 +144,7 @@ def rm(
 
     Example: archlang runs rm runs/gutlb/2026-01-31_12-00-00
     """
-    from archlang.record.summaries import DamagedRun, open_for_removal, remove_run
+    from archlang.train.record.summaries import DamagedRun, open_for_removal, remove_run
 
     for run in [open_for_removal(folder) for folder in runs]:
         facts = run.reason if isinstance(run, DamagedRun) else f"{run.model}, step {run.step}, {console.size(run.size)}"
@@ -174,19 +174,19 @@ def report(
 
     Example: archlang report runs/ndr/2026-01-31_12-00-00
     """
-    from archlang.pages.reports.charts import charts_svg
+    from archlang.reports.charts import charts_svg
 
     results: RunReport | TableReport
     console.require_suffix(out, (".html", ".svg"), "a page or a picture")
     if path.suffix == ".arch":
-        from archlang.pages.reports.table_report import TableReport
         from archlang.plan.from_file import plan_table
+        from archlang.reports.table_report import TableReport
 
         plan = plan_table(path, name, parse_sets(sets), chosen_seeds(seeds), allow=allow or (), plugins=plugin or ())
         folder = runs or Path("runs") / "tables" / plan.name
         results = TableReport.read(plan, folder, parse_sets(sets))
     else:
-        from archlang.pages.reports.run_report import RunReport
+        from archlang.reports.run_report import RunReport
 
         folder = path
         results = RunReport.read(path)

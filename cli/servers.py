@@ -10,7 +10,7 @@ import typer
 
 from archlang.cli import console
 from archlang.cli.arguments import flag
-from archlang.diagnostics.machine import needs_extra
+from archlang.errors.machine import needs_extra
 
 if TYPE_CHECKING:
     from archlang.graph.graph import Graph
@@ -32,8 +32,8 @@ def lsp() -> None:
 
 
 def _draw(graph: Graph) -> str:
-    from archlang.pages.pictures.formats import print_svg
-    from archlang.pages.pictures.picture import draw
+    from archlang.reports.pictures.formats import print_svg
+    from archlang.reports.pictures.picture import draw
 
     return str(print_svg(draw(graph)))
 

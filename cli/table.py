@@ -15,17 +15,17 @@ from archlang.cli import arguments, console, table_previews
 from archlang.cli.arguments import chosen_seeds, deadline_of, flag, matching, output, parse_sets, program_argument
 from archlang.cli.data import ask_for
 from archlang.cli.table_previews import RUNS, duration
-from archlang.diagnostics.names import did_you_mean
+from archlang.errors.names import did_you_mean
 
 if TYPE_CHECKING:
-    from archlang.diagnostics.terminal import Terminal
+    from archlang.errors.terminal import Terminal
     from archlang.plan.table import TablePlan
-    from archlang.runs.points import Point
-    from archlang.runs.table import TableRuns
-    from archlang.runs.tune import Trial, Tuning
+    from archlang.train.runs.points import Point
+    from archlang.train.runs.table import TableRuns
+    from archlang.train.runs.tune import Trial, Tuning
     from archlang.train.stop import Stop
 
-# As in archlang.pages.reports.table_formats, which imports too much for `--help`.
+# As in archlang.reports.table_formats, which imports too much for `--help`.
 _FORMATS = ("terminal", "markdown", "latex", "csv", "json")
 _BY_SUFFIX = {".md": "markdown", ".tex": "latex", ".csv": "csv", ".json": "json"}
 _PICTURES = (".svg", ".png")
@@ -131,7 +131,7 @@ def table(
         console.fail("`--speed` is for an estimate", "add `--dry-run`", code=2)
     pairs = [_pair(plan, text) for text in compare or ()]
 
-    from archlang.runs.table import TableRuns
+    from archlang.train.runs.table import TableRuns
     from archlang.train.stop import Stop
 
     runs = TableRuns(plan, out or RUNS / plan.name, precision, device)
@@ -192,8 +192,8 @@ def _run(
     engine: tuple[str, int | None, dict[str, str]],
 ) -> bool:
     """Runs the unfinished points until `stop` is asked. Returns whether a point failed."""
-    from archlang.runs.engines import make_engine
-    from archlang.runs.points import JOBS, group_seeds, make_folder
+    from archlang.train.runs.engines import make_engine
+    from archlang.train.runs.points import JOBS, group_seeds, make_folder
 
     total = len(runs.plan.plans)
     if total > len(points):
@@ -254,9 +254,9 @@ class RunsDisplay:
 def _show_results(
     runs: TableRuns, pairs: list[tuple[str, str]], changed: dict[str, str], form: str, file: Path | None
 ) -> None:
-    from archlang.pages.files import write_file
-    from archlang.pages.reports.result_table import ResultTable
-    from archlang.pages.reports.table_formats import TEXT_FORMATS, terminal_table
+    from archlang.reports.files import write_file
+    from archlang.reports.result_table import ResultTable
+    from archlang.reports.table_formats import TEXT_FORMATS, terminal_table
 
     plan = runs.plan
     results = ResultTable.of(plan.name, plan.rows, plan.columns, runs.cell_results(), pairs, changed, runs.time_spent())
@@ -265,7 +265,7 @@ def _show_results(
     else:
         console.out.write(TEXT_FORMATS[form](results))
     if file is not None and file.suffix in _PICTURES:
-        from archlang.pages.reports.table_picture import write_table_picture
+        from archlang.reports.table_picture import write_table_picture
 
         write_table_picture(results, file)
     elif file is not None:
@@ -303,8 +303,8 @@ def tune(
 
     search = plan_search(file, recipe, parse_sets(sets), allow or (), plugin or ())
 
-    from archlang.runs.engines import make_engine
-    from archlang.runs.tune import Tuning
+    from archlang.train.runs.engines import make_engine
+    from archlang.train.runs.tune import Tuning
     from archlang.train.stop import Stop
 
     terminal = console.err if as_json else console.out
@@ -336,7 +336,7 @@ def tune(
 
 
 def _print_best(tuning: Tuning, ranked: list[Trial]) -> None:
-    from archlang.runs.progress import TextTable
+    from archlang.train.runs.progress import TextTable
 
     paths = [space.path for space in tuning.search.spaces]
     rows = [

@@ -15,16 +15,16 @@ import typer
 from archlang.cli import console
 from archlang.cli.arguments import arch_files
 from archlang.cli.internal_errors import InternalErrors
-from archlang.diagnostics import ErrorWithRemedy, ProgramError
-from archlang.diagnostics.names import PREFIXES, plural, rounded
+from archlang.errors import ErrorWithRemedy, ProgramError
+from archlang.errors.names import PREFIXES, plural, rounded
 
 if TYPE_CHECKING:
     from archlang.data.registry import OfficialFile
     from archlang.plan.from_file import TablePlanner
     from archlang.plan.table import TablePlan
-    from archlang.runs.cost import RunCost
-    from archlang.runs.points import Point
-    from archlang.runs.table import TableRuns
+    from archlang.train.runs.cost import RunCost
+    from archlang.train.runs.points import Point
+    from archlang.train.runs.table import TableRuns
 
 RUNS = Path("runs") / "tables"
 # A speed above 0, such as `20TFLOP/s`.
@@ -99,7 +99,7 @@ class TablesOf:
 
 def list_tables(tables: TablesOf, out: Path | None, form: str) -> None:
     """Prints what each table has."""
-    from archlang.pages.reports.table_list import TableSummary, total
+    from archlang.reports.table_list import TableSummary, total
 
     if form not in ("terminal", "json"):
         console.fail(f"`--list` has no format {form}", "write `--format terminal` or `--format json`", code=2)
@@ -120,8 +120,8 @@ def list_tables(tables: TablesOf, out: Path | None, form: str) -> None:
 
 def print_claims(tables: TablesOf, form: str) -> None:
     """Prints the published numbers of each table."""
-    from archlang.pages.reports.table_formats import markdown_text
-    from archlang.pages.reports.table_list import published_table
+    from archlang.reports.table_formats import markdown_text
+    from archlang.reports.table_list import published_table
 
     if form not in ("terminal", "markdown"):
         console.fail(f"`--claims` has no format {form}", "write `--format terminal` or `--format markdown`", code=2)
@@ -165,8 +165,8 @@ class _Kind:
 
 
 def _kinds(points: Sequence[Point]) -> list[_Kind]:
-    from archlang.runs.points import group_seeds
-    from archlang.runs.required_data import missing_files, missing_user_files
+    from archlang.train.runs.points import group_seeds
+    from archlang.train.runs.required_data import missing_files, missing_user_files
 
     return [
         _Kind((first, *first.other_seeds), missing_files([first.plan]), missing_user_files(first.plan))
@@ -182,7 +182,7 @@ def print_estimate(runs: TableRuns, workers: int | None, together: bool, speed: 
         RunError: a run cannot begin.
         TaskError: a task cannot be made."""
     from archlang.graph.text import print_graph
-    from archlang.runs.cost import estimate_cost, seconds_per_step
+    from archlang.train.runs.cost import estimate_cost, seconds_per_step
 
     points = runs.points()
     kinds = _kinds(points)
@@ -253,7 +253,7 @@ def _print_missing(kinds: Sequence[_Kind]) -> None:
 
 
 def _print_total(runs: TableRuns, points: Sequence[Point], estimated: int, total: float, workers: int | None) -> None:
-    from archlang.runs.engines import LocalEngine
+    from archlang.train.runs.engines import LocalEngine
 
     at_once = min(LocalEngine(workers).workers, max(len(points), 1))
     counts = f"{plural(len(points), 'run')} to train and {len(runs.plan.plans) - len(points)} done"

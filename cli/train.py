@@ -16,8 +16,8 @@ from archlang.cli.arguments import deadline_of, flag, output, parse_sets, progra
 from archlang.cli.data import ask_for
 
 if TYPE_CHECKING:
-    from archlang.record.schemas import Results
-    from archlang.runs.evaluation import Result
+    from archlang.train.record.schemas import Results
+    from archlang.train.runs.evaluation import Result
 
 
 def train(
@@ -73,7 +73,7 @@ def train(
         if recipe or sets or steps is not None or seed is not None or out is not None or precision != "32":
             message = "a resumed run keeps its settings: name no recipe, setting, precision or folder with `--resume`"
             console.fail(message, "leave the others out; to train with other settings, name the program", code=2)
-        from archlang.record.reading import read_plan
+        from archlang.train.record.reading import read_plan
 
         plan, precision = read_plan(resume, plugin or ())
         folder = resume
@@ -92,9 +92,9 @@ def train(
         terminal.print(f"training {plan.model} on {plan.task.name}, seed {plan.seed}, in {folder}")
     # Otherwise every process of a run prints torch's warning that all weights have gradients.
     os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
-    from archlang.runs import training
-    from archlang.runs.evaluation import explaining_stored_model
-    from archlang.runs.points import is_done
+    from archlang.train.runs import training
+    from archlang.train.runs.evaluation import explaining_stored_model
+    from archlang.train.runs.points import is_done
     from archlang.train.stop import Stop
 
     stop = Stop()
@@ -147,14 +147,14 @@ def _new_folder(parent: Path) -> Path:
 
 
 def _outcome_json(outcome: Result) -> dict[str, object]:
-    from archlang.record.schemas import json_value
+    from archlang.train.record.schemas import json_value
 
     facts: dict[str, object] = {"folder": str(outcome.folder), "step": outcome.step, "stopped": outcome.stopped}
     return facts if outcome.results is None else facts | json_value(outcome.results)
 
 
 def _print_results(folder: Path, results: Results, trained: Mapping[str, Sequence[int]]) -> None:
-    from archlang.runs.progress import claim_table, result_notes, result_table
+    from archlang.train.runs.progress import claim_table, result_notes, result_table
 
     console.out.print(result_table(results, trained).terminal(), soft_wrap=False)
     if results.claims:

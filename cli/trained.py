@@ -18,8 +18,8 @@ from archlang.cli import arguments, completion, console
 from archlang.cli.arguments import flag, output, parse_sets, program_argument, setting
 
 if TYPE_CHECKING:
-    from archlang.pages.inspection.inspection import Inspection
-    from archlang.runs.prediction import Prediction
+    from archlang.reports.inspection.inspection import Inspection
+    from archlang.train.runs.prediction import Prediction
 
 _MOST_ANSWERS = 12  # printed
 # Between two lines of progress, and the largest number of batches in memory.
@@ -51,9 +51,9 @@ def evaluate(
 
     Example: archlang eval runs/gutlb/2026-01-31_12-00-00 --set "task.test_length=[2048]"
     """
-    from archlang.record.schemas import json_value
-    from archlang.runs import evaluation
-    from archlang.runs.progress import result_notes, result_table
+    from archlang.train.record.schemas import json_value
+    from archlang.train.runs import evaluation
+    from archlang.train.runs.progress import result_notes, result_table
     from archlang.train.score import DEFAULT_ANSWERS
 
     changes = parse_sets(sets)
@@ -117,7 +117,7 @@ def predict(
     Example: archlang predict runs/ndr/2026-01-31_12-00-00 --input "10 a b" --input "11 b"
     """
     from archlang.api.run import explaining_input_format, load_run
-    from archlang.runs.prediction import predict_inputs
+    from archlang.train.runs.prediction import predict_inputs
 
     if bool(inputs) == bool(file):
         amount = "not both" if inputs else "and none are given"
@@ -229,10 +229,10 @@ def inspect(
 
     Example: archlang inspect runs/ndr/2026-01-31_12-00-00 --split test --index 7 -o seven.html
     """
-    from archlang.pages.inspection.inspect import inspect as inspect_batch
-    from archlang.pages.inspection.inspect import source_lines, split_item, typed_input
-    from archlang.record.reading import RECIPE, own_name
-    from archlang.runs.evaluation import explaining_stored_model, open_run
+    from archlang.reports.inspection.inspect import inspect as inspect_batch
+    from archlang.reports.inspection.inspect import source_lines, split_item, typed_input
+    from archlang.train.record.reading import RECIPE, own_name
+    from archlang.train.runs.evaluation import explaining_stored_model, open_run
 
     with console.plain_warnings():
         opened = open_run(run, device=device, plugins=plugin or ())
@@ -251,7 +251,7 @@ def inspect(
         return
     _print_inspection(inspection)
     if png is not None:
-        from archlang.pages.inspection.heatmap import save_panels
+        from archlang.reports.inspection.heatmap import save_panels
 
         for file in save_panels(inspection.panels, png):
             console.out.print(f"wrote {file}")

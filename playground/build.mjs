@@ -7,7 +7,7 @@ import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
 
 const here = dirname(fileURLToPath(import.meta.url));
-const assets = join(here, "..", "archlang", "pages", "assets");
+const assets = join(here, "..", "archlang", "reports", "assets");
 const sources = ["build.mjs", "package-lock.json", "package.json", ...readdirSync(join(here, "src")).sort().map((name) => `src/${name}`)];
 const digest = createHash("sha256");
 for (const name of sources) digest.update(`${name}\0`).update(readFileSync(join(here, name))).update("\0");

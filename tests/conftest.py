@@ -29,8 +29,10 @@ Becomes = Callable[[Callable[[Graph], Graph], str], None]
 
 pytest_plugins = ["tests.browser", "tests.tiny_run"]
 
+# Without the kernels: Triton cannot compile decorated functions.
+_CHECKED = ("architecture", "attach", "build", "decode", "lower", "runtime")
 # The hook must be installed before these packages are imported. It decorates with `jaxtyping.jaxtyped`.
-_hook = jaxtyping.install_import_hook(["archlang.blocks", "archlang.backend"], None)
+_hook = jaxtyping.install_import_hook(["archlang.blocks", *(f"archlang.backend.{name}" for name in _CHECKED)], None)
 jaxtyping.jaxtyped = lambda **_: shape_checks.checked  # type: ignore[assignment] # takes the keyword of the hook only
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 # Write compiled files, even where the user wants none: the workers and the processes that tests start share them.

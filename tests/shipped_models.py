@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from archlang.names.library import library_file
+from archlang.resolve.library import library_file
 
 if TYPE_CHECKING:
     from torch import Tensor

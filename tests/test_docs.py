@@ -13,9 +13,9 @@ import torch
 import archlang
 from archlang.cli.main import main
 from archlang.contracts.cases import feature_names
-from archlang.names.resolve import Loader
 from archlang.plan.check import check, check_text
 from archlang.plan.from_file import plan_recipe
+from archlang.resolve.resolve import Loader
 from archlang.syntax.tree import Definition
 
 ROOT = Path(__file__).parent.parent

@@ -33,26 +33,20 @@ import archlang
 from archlang.backend.architecture import Architecture
 from archlang.backend.lower.text import print_torch
 from archlang.compile import load_named
-from archlang.diagnostics import ArchlangError, ProgramError
-from archlang.diagnostics.exchange import to_json, to_sarif
-from archlang.diagnostics.render import plain
+from archlang.errors import ArchlangError, ProgramError
+from archlang.errors.exchange import to_json, to_sarif
+from archlang.errors.render import plain
+from archlang.errors.source import Source
 from archlang.export.plain.file import plain_text
 from archlang.graph.text import parse_graph, print_graph
-from archlang.pages.pictures.formats import print_mermaid, print_page, print_svg
-from archlang.pages.pictures.picture import draw
-from archlang.pages.reports.result_table import ResultTable
-from archlang.pages.reports.table_formats import csv_text, latex, markdown
 from archlang.plan.check import check_text
 from archlang.plan.from_file import plan_recipe
 from archlang.plan.plan import PublishedResult
 from archlang.plan.table import TableCell, TableColumn, TableRow
-from archlang.record.checkpoint import Checkpoints
-from archlang.record.reading import read_graph, read_metrics, read_plan, read_record, read_results
-from archlang.record.schemas import DataRecord, VersionsRecord
-from archlang.record.summaries import find_runs
-from archlang.runs.inputs import InputFormat
-from archlang.runs.table import CellResult
-from archlang.source import Source
+from archlang.reports.pictures.formats import print_mermaid, print_page, print_svg
+from archlang.reports.pictures.picture import draw
+from archlang.reports.result_table import ResultTable
+from archlang.reports.table_formats import csv_text, latex, markdown
 from archlang.syntax.parser import parse
 from archlang.syntax.printer import format_program
 from archlang.syntax.reading import decode
@@ -60,6 +54,12 @@ from archlang.tasks.file import File
 from archlang.tasks.file_language_model import FileLanguageModel
 from archlang.tasks.file_seq2seq import FileSeq2Seq
 from archlang.tasks.file_tagging import FileTagging
+from archlang.train.record.checkpoint import Checkpoints
+from archlang.train.record.reading import read_graph, read_metrics, read_plan, read_record, read_results
+from archlang.train.record.schemas import DataRecord, VersionsRecord
+from archlang.train.record.summaries import find_runs
+from archlang.train.runs.inputs import InputFormat
+from archlang.train.runs.table import CellResult
 from archlang.types.statics import Symbol
 from tests.tiny_run import TINY
 
@@ -115,7 +115,7 @@ def any_bytes(seed: bytes) -> st.SearchStrategy[bytes]:
 def programs() -> list[str]:
     """Every shipped program, and those of the pages of errors."""
     files = [*RECIPES.rglob("*.arch"), *(RECIPES.parent / "blocks" / "models").glob("*.arch")]
-    pages = (RECIPES.parent / "diagnostics" / "pages").glob("*.md")
+    pages = (RECIPES.parent / "errors" / "pages").glob("*.md")
     texts = [re.findall(r"^```arch\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL) for page in sorted(pages)]
     return [*(file.read_text() for file in sorted(files)), *chain.from_iterable(texts)]
 
@@ -361,7 +361,8 @@ def test_any_bytes_are_a_record_or_are_refused(finished_run: Path, amount: setti
 
 
 @pytest.mark.filterwarnings(
-    "ignore::archlang.record.checkpoint.CheckpointWarning", "ignore::archlang.record.run_folder.RecordWarning"
+    "ignore::archlang.train.record.checkpoint.CheckpointWarning",
+    "ignore::archlang.train.record.run_folder.RecordWarning",
 )
 @amounts(settings(SMALL, max_examples=5))
 def test_any_bytes_are_a_checkpoint_or_are_refused(finished_run: Path, amount: settings) -> None:

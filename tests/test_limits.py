@@ -8,18 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from archlang.diagnostics import Diagnostic
-from archlang.diagnostics.effort import Budget, limited
-from archlang.diagnostics.log import MOST_ERRORS, MOST_WARNINGS
 from archlang.elaborate.binding import LARGEST_SIZE
 from archlang.elaborate.calls import DEEPEST_CALL
 from archlang.elaborate.loops import MOST_STEPS_OF_A_LOOP
 from archlang.elaborate.region_builder import MOST_LOOP_STEPS, MOST_OPERATIONS, MOST_PARAMETERS
-from archlang.names.resolve import MOST_USES
+from archlang.errors import Diagnostic
+from archlang.errors.effort import Budget, limited
+from archlang.errors.log import MOST_ERRORS, MOST_WARNINGS
 from archlang.plan import check as check_module
 from archlang.plan import variations
 from archlang.plan.check import MOST_STEPS, MOST_STEPS_WITH_POINTS, check, check_text
 from archlang.plan.variations import MOST_POINTS, MOST_VARIED
+from archlang.resolve.resolve import MOST_USES
 from archlang.syntax.builder import DEEPEST
 from archlang.syntax.reading import LARGEST
 from archlang.syntax.tokens import LONGEST_WORD, MOST_WORDS

@@ -1,4 +1,4 @@
-"""Run folders are read and written through `archlang.files.folder` alone: no other code of runs opens files."""
+"""Run folders are read and written through `archlang.disk.folder` alone: no other code of runs opens files."""
 
 import ast
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ import pytest
 import archlang
 
 ROOT = Path(archlang.__file__).parent
-LAYERS = ("record", "train", "runs", "pages", "play", "api", "cli")
+LAYERS = ("train", "reports", "play", "api", "cli")
 # Methods of `Path`, and functions of modules, that touch files. `replace` with one argument is that of `Path`.
 METHODS = {
     "open", "read_text", "read_bytes", "write_text", "write_bytes", "mkdir", "rmdir", "unlink", "rename", "touch",
@@ -23,14 +23,14 @@ HARMLESS = {
     "os.fspath", "os.sep", "os.name", "os._exit", "os.devnull", "os.getcwd",
 }  # fmt: skip
 EXCEPTIONS = {
-    ("record/run_folder.py", "path.rmdir"): "removes the folders that a run created and that are still empty",
-    ("record/checkpoint.py", "safetensors.torch.load_file"): "gets a file that the door has opened",
-    ("runs/tune.py", "optuna.storages.RDBStorage"): "gets a file that the door has checked",
-    ("runs/engines.py", "submitit.AutoExecutor"): "gets a folder that the door has checked",
-    ("record/summaries.py", "folder.rglob"): "finds run folders below a folder that the user names",
-    ("runs/cost.py", "tempfile.TemporaryDirectory"): "a new folder of its own",
-    ("pages/html.py", "read_text"): "the templates of the package",
-    ("pages/pictures/formats.py", "Image.open"): "a picture in memory",
+    ("train/record/run_folder.py", "path.rmdir"): "removes the folders that a run created and that are still empty",
+    ("train/record/checkpoint.py", "safetensors.torch.load_file"): "gets a file that the door has opened",
+    ("train/runs/tune.py", "optuna.storages.RDBStorage"): "gets a file that the door has checked",
+    ("train/runs/engines.py", "submitit.AutoExecutor"): "gets a folder that the door has checked",
+    ("train/record/summaries.py", "folder.rglob"): "finds run folders below a folder that the user names",
+    ("train/runs/cost.py", "tempfile.TemporaryDirectory"): "a new folder of its own",
+    ("reports/html.py", "read_text"): "the templates of the package",
+    ("reports/pictures/formats.py", "Image.open"): "a picture in memory",
     ("api/run.py", "load_file"): "the compiler's, which reads programs",
     ("api/saving.py", "tempfile.TemporaryDirectory"): "a new folder of its own",
     ("play/service.py", "glob"): "lists the models of the library",

@@ -85,9 +85,9 @@ def test_every_file_that_is_read_at_run_time_is_installed(wheel: zipfile.ZipFile
         *(ROOT / "archlang").glob("*/*.lark"),
         *(ROOT / "archlang").glob("*/*.tsv"),
         *(ROOT / "cli" / "starters").glob("*/*.txt"),
-        *(ROOT / "archlang" / "diagnostics" / "pages").glob("*.md"),
-        *(ROOT / "archlang" / "pages" / "assets").iterdir(),
-        *(ROOT / "archlang" / "pages" / "templates").iterdir(),
+        *(ROOT / "archlang" / "errors" / "pages").glob("*.md"),
+        *(ROOT / "archlang" / "reports" / "assets").iterdir(),
+        *(ROOT / "archlang" / "reports" / "templates").iterdir(),
         ROOT / "archlang" / "py.typed",
     ]
     names = set()

@@ -30,7 +30,7 @@ def test_every_link_of_the_page_leads_to_a_file() -> None:
 
 
 def test_the_numbers_are_those_of_the_code() -> None:
-    from archlang.files import limits
+    from archlang.disk import limits
     from archlang.syntax.reading import LARGEST
 
     assert LARGEST == 1_000_000

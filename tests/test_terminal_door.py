@@ -1,4 +1,4 @@
-"""Nothing is printed around `archlang.diagnostics.terminal`, which shows every text as it is."""
+"""Nothing is printed around `archlang.errors.terminal`, which shows every text as it is."""
 
 import ast
 from collections.abc import Iterator
@@ -26,10 +26,10 @@ FORBIDDEN = {
 FORBIDDEN_MODULES = {"rich.console.Console", "rich.progress.TextColumn", "rich.markup", "rich.print", "rich.logging"}
 # Each exception has a reason.
 ALLOWED = {
-    ("diagnostics/terminal.py", "status"): "the door: the message is a Text",
-    ("diagnostics/terminal.py", "TextColumn"): "the door: without markup",
-    ("diagnostics/terminal.py", "rich.progress.TextColumn"): "the door: without markup",
-    ("diagnostics/terminal.py", "rich.console.Console"): "the door is a subclass",
+    ("errors/terminal.py", "status"): "the door: the message is a Text",
+    ("errors/terminal.py", "TextColumn"): "the door: without markup",
+    ("errors/terminal.py", "rich.progress.TextColumn"): "the door: without markup",
+    ("errors/terminal.py", "rich.console.Console"): "the door is a subclass",
     ("cli/console.py", "sys.stdout"): "sets the encoding",
     ("cli/console.py", "sys.stderr"): "sets the encoding",
     ("cli/console.py", "typer.confirm"): "the only question, of a visible text",

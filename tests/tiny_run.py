@@ -7,8 +7,8 @@ import pytest
 from torch import Tensor
 
 from archlang.plan.from_file import plan_recipe
-from archlang.record.checkpoint import Checkpoints
-from archlang.runs import evaluation, training
+from archlang.train.record.checkpoint import Checkpoints
+from archlang.train.runs import evaluation, training
 from archlang.train.stop import Stop
 
 TINY = """

@@ -7,7 +7,7 @@ from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 from mkdocs.utils import get_relative_url
 
-from archlang.diagnostics import ArchlangError
+from archlang.errors import ArchlangError
 from archlang.play.build import build
 from website.links import with_links
 from website.pages import ROOT, site

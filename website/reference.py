@@ -5,8 +5,8 @@ from itertools import groupby
 
 from archlang.cli.library import declared_facts, fact_lines
 from archlang.editor.hover import paragraphs
-from archlang.names import library
-from archlang.names.library import PACKAGE
+from archlang.resolve import library
+from archlang.resolve.library import PACKAGE
 from archlang.syntax.printer import signature_text
 from archlang.syntax.tree import Definition, Extern
 

@@ -4,7 +4,7 @@ import importlib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from archlang.names import library
+from archlang.resolve import library
 from archlang.syntax.printer import unparse
 from archlang.tasks.kit.metrics import MEANINGS
 from archlang.tasks.kit.task import Task

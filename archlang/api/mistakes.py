@@ -1,6 +1,6 @@
 """The wording of errors about saved models and the hub."""
 
-from archlang.record.mistakes import RunError
+from archlang.train.record.mistakes import RunError
 
 
 class SavedModelError(RunError):

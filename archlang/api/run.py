@@ -13,25 +13,25 @@ from typing import Any
 from archlang.api import mistakes
 from archlang.backend.architecture import Architecture
 from archlang.compile import add_origin
-from archlang.diagnostics import ProgramError
-from archlang.names.resolve import load_file
-from archlang.pages.inspection.inspect import inspect as inspect_batch
-from archlang.pages.inspection.inspect import item_batch, source_lines, typed_input
-from archlang.pages.inspection.inspection import Inspection
-from archlang.pages.pictures.formats import print_svg
-from archlang.pages.pictures.picture import draw
-from archlang.pages.reports.run_report import RunReport
+from archlang.errors import ProgramError
+from archlang.errors.source import Source
 from archlang.plan.plan import Plan
 from archlang.plugins import NO_PLUGINS
-from archlang.record import reading
-from archlang.record.reading import read_text
-from archlang.record.schemas import RUN, VOCABULARY, ModelRecord
-from archlang.runs.evaluation import OpenedRun, explaining_stored_model, open_run, trained_module
-from archlang.runs.inputs import FieldFormat, InputFormat, Item, pointing_fields
-from archlang.runs.prediction import DEFAULT_BATCH, Prediction, predict_inputs
-from archlang.source import Source
+from archlang.reports.inspection.inspect import inspect as inspect_batch
+from archlang.reports.inspection.inspect import item_batch, source_lines, typed_input
+from archlang.reports.inspection.inspection import Inspection
+from archlang.reports.pictures.formats import print_svg
+from archlang.reports.pictures.picture import draw
+from archlang.reports.run_report import RunReport
+from archlang.resolve.resolve import load_file
 from archlang.tasks.kit.split import Split
 from archlang.tasks.kit.task import Kind
+from archlang.train.record import reading
+from archlang.train.record.reading import read_text
+from archlang.train.record.schemas import RUN, VOCABULARY, ModelRecord
+from archlang.train.runs.evaluation import OpenedRun, explaining_stored_model, open_run, trained_module
+from archlang.train.runs.inputs import FieldFormat, InputFormat, Item, pointing_fields
+from archlang.train.runs.prediction import DEFAULT_BATCH, Prediction, predict_inputs
 from archlang.types.statics import StaticValue
 
 

@@ -14,17 +14,17 @@ from archlang.api import mistakes
 from archlang.api.run import Run, load_module, load_run
 from archlang.backend.architecture import Architecture
 from archlang.compile import load as compile_file
-from archlang.diagnostics.machine import first_line, needs_extra
-from archlang.files.folder import Folder
-from archlang.files.os_errors import os_errors_as
+from archlang.disk import package
+from archlang.disk.cache_folder import cache_folder
+from archlang.disk.folder import Folder
+from archlang.disk.os_errors import os_errors_as
+from archlang.errors.machine import first_line, needs_extra
 from archlang.graph.graph import Graph, Region
 from archlang.graph.text import print_graph
-from archlang.record import reading, schemas
-from archlang.record.checkpoint import saved_checkpoint
-from archlang.record.reading import read_text
-from archlang.record.run_folder import stored_files
-from archlang.source import package
-from archlang.source.cache_folder import cache_folder
+from archlang.train.record import reading, schemas
+from archlang.train.record.checkpoint import saved_checkpoint
+from archlang.train.record.reading import read_text
+from archlang.train.record.run_folder import stored_files
 
 
 def save(model: Architecture | Run, folder: str | Path) -> None:

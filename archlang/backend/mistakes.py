@@ -4,10 +4,10 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import torch
 
-from archlang.diagnostics import ArchlangError, ErrorWithRemedy
-from archlang.diagnostics.names import plural
+from archlang.errors import ArchlangError, ErrorWithRemedy
+from archlang.errors.names import plural
+from archlang.errors.source import Span
 from archlang.graph.graph import Instance
-from archlang.source import Span
 from archlang.types import Dim, Type
 
 

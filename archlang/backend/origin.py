@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from archlang.errors.source import Source
 from archlang.graph.graph import Graph
 from archlang.plugins import NO_PLUGINS, Plugins
-from archlang.source import Source
 from archlang.types.statics import StaticValue
 
 

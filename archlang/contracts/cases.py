@@ -7,17 +7,17 @@ from itertools import combinations, islice, product
 from typing import get_type_hints
 
 from archlang.backend.lower.instances import find_class
-from archlang.diagnostics import Diagnostic
 from archlang.elaborate.binding import Binding
 from archlang.elaborate.bound_call import BoundCall
 from archlang.elaborate.region_builder import Flow, ModelSize, RegionBuilder
 from archlang.elaborate.static_arguments import parameter_kind
+from archlang.errors import Diagnostic
 from archlang.graph.graph import Instance
-from archlang.names import library
-from archlang.names.compared_symbols import listed_symbols
-from archlang.names.resolve import Declaration, prelude
-from archlang.names.values import BlockValue, Bound, InstanceValue, Value
 from archlang.plugins import NO_PLUGINS, Plugins
+from archlang.resolve import library
+from archlang.resolve.compared_symbols import listed_symbols
+from archlang.resolve.resolve import Declaration, prelude
+from archlang.resolve.values import BlockValue, Bound, InstanceValue, Value
 from archlang.syntax.printer import unparse
 from archlang.syntax.tree import Extern, Name, Number, StaticParameter
 from archlang.syntax.walk import walk

@@ -11,7 +11,7 @@ from archlang.contracts.mistakes import Broken, Skipped
 from archlang.contracts.results import changed, finite
 from archlang.contracts.samples import Sample, Sizes
 from archlang.contracts.subject import Fields, Subject
-from archlang.diagnostics.machine import first_line
+from archlang.errors.machine import first_line
 
 _PADDING = 3
 # What an earlier part of a model may compute of padding.

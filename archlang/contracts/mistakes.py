@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 
 from archlang.backend.mistakes import BuildError
 from archlang.contracts.cases import Case
-from archlang.diagnostics import Diagnostic, ErrorWithRemedy, Label
-from archlang.diagnostics.messages import read_messages
-from archlang.diagnostics.names import listed, suggest
+from archlang.errors import Diagnostic, ErrorWithRemedy, Label
+from archlang.errors.messages import read_messages
+from archlang.errors.names import listed, suggest
 from archlang.plugins.plugins import failing_line
 
 Facts = Mapping[str, str]

@@ -16,11 +16,11 @@ from archlang.contracts.randomness import random, seeds
 from archlang.contracts.reading import reads
 from archlang.contracts.results import numbers, result
 from archlang.contracts.subject import Subject
-from archlang.diagnostics import ProgramError
-from archlang.names import library
-from archlang.names.resolve import Declaration, Loader, prelude
+from archlang.errors import ProgramError
 from archlang.plan.check import check
 from archlang.plugins import NO_PLUGINS, Plugins
+from archlang.resolve import library
+from archlang.resolve.resolve import Declaration, Loader, prelude
 from archlang.syntax.tree import Extern
 
 # Each returns, or raises `Broken` or `Skipped`. `result` comes first: if it is broken, the others are not tested.

@@ -19,10 +19,10 @@ from filelock import FileLock
 from archlang.data import mistakes
 from archlang.data.registry import Digest, Held
 from archlang.data.stored import Stored, digest_of
-from archlang.files.atomic import atomic_folder
-from archlang.files.limits import LARGEST_JSON
-from archlang.files.readable import read_named
-from archlang.source.cache_folder import cache_folder, own_cache
+from archlang.disk.atomic import atomic_folder
+from archlang.disk.cache_folder import cache_folder, own_cache
+from archlang.disk.limits import LARGEST_JSON
+from archlang.disk.readable import read_named
 
 _MANIFEST = "manifest.json"
 _CHUNK = 1 << 20

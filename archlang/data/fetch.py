@@ -18,9 +18,9 @@ from filelock import FileLock, Timeout
 from archlang.data import mistakes, store
 from archlang.data.registry import Digest, OfficialFile
 from archlang.data.stored import Stored
-from archlang.diagnostics.machine import needs_extra
-from archlang.files.atomic import write_atomically
-from archlang.files.os_errors import os_errors_as
+from archlang.disk.atomic import write_atomically
+from archlang.disk.os_errors import os_errors_as
+from archlang.errors.machine import needs_extra
 
 if TYPE_CHECKING:
     from requests import Response

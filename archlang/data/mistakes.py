@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from archlang.data.registry import Digest
-from archlang.diagnostics import ErrorWithRemedy, MachineError
-from archlang.diagnostics.names import listed, suggest
+from archlang.errors import ErrorWithRemedy, MachineError
+from archlang.errors.names import listed, suggest
 
 
 class DataError(ErrorWithRemedy):

@@ -16,7 +16,7 @@ from typing import BinaryIO
 from archlang.data import archives, mistakes
 from archlang.data.registry import DATASETS, Dataset, Digest, DigestRule, OfficialFile, official
 from archlang.data.stored import ENDINGS, Stored, digest_of
-from archlang.source.cache_folder import cache_folder
+from archlang.disk.cache_folder import cache_folder
 
 
 def folder() -> Path:

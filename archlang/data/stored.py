@@ -13,11 +13,11 @@ from typing import BinaryIO, cast
 
 from archlang.data import mistakes
 from archlang.data.registry import Digest, DigestRule, take
-from archlang.files.atomic import write_atomically
-from archlang.files.folder import open_path
-from archlang.files.os_errors import os_errors_as
-from archlang.files.readable import open_named, read_named
-from archlang.source.cache_folder import own_cache
+from archlang.disk.atomic import write_atomically
+from archlang.disk.cache_folder import own_cache
+from archlang.disk.folder import open_path
+from archlang.disk.os_errors import os_errors_as
+from archlang.disk.readable import open_named, read_named
 
 _OPENERS: Mapping[str, Callable[[str], object]] = {".xz": lzma.open, ".gz": gzip.open}
 ENDINGS = ("", *_OPENERS)

@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 
-from archlang.diagnostics.effort import TooMuchWork, limited
 from archlang.editor.completion_options import Completion, static_values
 from archlang.editor.definition_completion import definition_completions
 from archlang.editor.document import Document
@@ -15,8 +14,9 @@ from archlang.editor.recipe_facts import RecipeFacts, recipes_of
 from archlang.editor.signature_help import argument_number
 from archlang.editor.symbols import Item
 from archlang.elaborate.static_arguments import parameter_kind
-from archlang.names import library
+from archlang.errors.effort import TooMuchWork, limited
 from archlang.plan.check import MOST_STEPS
+from archlang.resolve import library
 from archlang.syntax.printer import unparse
 from archlang.syntax.tree import Choice, Name, Recipe, Table
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from archlang.editor.document import Document
 from archlang.editor.recipe_facts import RecipeFacts
 from archlang.editor.symbols import Item
-from archlang.names import library
-from archlang.names.compared_symbols import listed_symbols
 from archlang.plan.recipe import SEED
+from archlang.resolve import library
+from archlang.resolve.compared_symbols import listed_symbols
 from archlang.syntax.comments import first_sentence
 from archlang.syntax.printer import unparse
 from archlang.syntax.tree import Binary, ListOf, Name, Recipe, StaticParameter

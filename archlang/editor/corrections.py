@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from archlang.diagnostics import Diagnostic, Edit
-from archlang.diagnostics.edits import apply_edits
 from archlang.editor.document import Document
+from archlang.errors import Diagnostic, Edit
+from archlang.errors.edits import apply_edits
 from archlang.plan.corrections import correct, is_safe_in
 
 _LONGEST_TITLE = 80

@@ -9,11 +9,11 @@ from archlang.editor.document import Document
 from archlang.editor.graphs import Part, concrete_graph, part_around
 from archlang.editor.recipe_choices import choices
 from archlang.editor.symbols import Item, Names, Symbol
+from archlang.errors.source import Span
 from archlang.graph.causality import horizons
 from archlang.graph.graph import Graph, Node
 from archlang.graph.operations import Apply, Call
 from archlang.graph.summary import summarize, weights
-from archlang.source import Span
 from archlang.syntax.tree import Definition, Recipe, Table
 from archlang.types.causality import Horizon, Reach
 

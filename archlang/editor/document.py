@@ -6,14 +6,14 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 
-from archlang.diagnostics import Diagnostic, ignore
-from archlang.diagnostics.effort import TooMuchWork, limited
 from archlang.elaborate.signature_check import check_signature
+from archlang.errors import Diagnostic, ignore
+from archlang.errors.effort import TooMuchWork, limited
+from archlang.errors.source import Source, Span
 from archlang.graph.graph import Graph
-from archlang.names.resolve import Declaration, Loader, ResolvedFile
 from archlang.plan.check import MOST_STEPS, check_loaded
 from archlang.plan.checked_bodies import CheckedBodies
-from archlang.source import Source, Span
+from archlang.resolve.resolve import Declaration, Loader, ResolvedFile
 from archlang.syntax.parser import parse_tolerantly
 from archlang.syntax.printer import format_program
 from archlang.syntax.reading import BYTE_ORDER_MARK

@@ -5,13 +5,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from archlang.diagnostics import ProgramError
-from archlang.diagnostics.effort import TooMuchWork, limited
-from archlang.diagnostics.log import DiagnosticLog
 from archlang.editor.document import Document
 from archlang.editor.recipe_choices import choices
 from archlang.editor.symbols import Names
 from archlang.elaborate.elaborator import elaborate
+from archlang.errors import ProgramError
+from archlang.errors.effort import TooMuchWork, limited
+from archlang.errors.log import DiagnosticLog
 from archlang.graph.graph import Graph
 from archlang.plan.check import MOST_STEPS
 from archlang.plan.from_file import UnreadLine, plan_first_point

@@ -9,8 +9,8 @@ from archlang.editor.details import call_details, item_details, recipe_details, 
 from archlang.editor.document import Document
 from archlang.editor.open_brackets import callee_before, open_brackets
 from archlang.editor.symbols import Item, Names, Symbol
-from archlang.names import library
-from archlang.source import Span
+from archlang.errors.source import Span
+from archlang.resolve import library
 from archlang.syntax.comments import sentences
 from archlang.syntax.printer import signature_text, unparse
 from archlang.syntax.tree import Call, Extern, Let, Node, Use

@@ -6,8 +6,8 @@ from archlang.editor.document import Document
 from archlang.editor.open_brackets import item_start, open_brackets
 from archlang.editor.symbols import Names, Symbol
 from archlang.elaborate.binding import Binding
-from archlang.names.resolve import Declaration, ResolvedFile
-from archlang.source import Span
+from archlang.errors.source import Span
+from archlang.resolve.resolve import Declaration, ResolvedFile
 from archlang.syntax.tree import Assign, Definition, Experts, Extern, Halting, Item, Let, Loop, Scan
 from archlang.syntax.walk import walk
 from archlang.types import Axis

@@ -5,15 +5,15 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from archlang.diagnostics import Edit, ErrorWithRemedy
-from archlang.diagnostics.edits import apply_edits
 from archlang.editor.document import Document
 from archlang.editor.names_in_scope import lengths_of
 from archlang.editor.symbols import Names, Occurrence, Symbol
 from archlang.editor.workspace import Workspace
 from archlang.elaborate.binding import TASK_SIZES
-from archlang.names.resolve import Declaration
-from archlang.source import Span
+from archlang.errors import Edit, ErrorWithRemedy
+from archlang.errors.edits import apply_edits
+from archlang.errors.source import Span
+from archlang.resolve.resolve import Declaration
 from archlang.syntax.tokens import ITEM_WORDS, RESERVED, pieces
 from archlang.syntax.tree import Definition, Extern
 

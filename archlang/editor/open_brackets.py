@@ -5,7 +5,7 @@ import re
 from archlang.editor.document import Document
 from archlang.editor.recipe_choices import chosen
 from archlang.editor.symbols import Item
-from archlang.names import library
+from archlang.resolve import library
 
 # A line that begins a part of a recipe, or a statement, ends the brackets before it, which are half written.
 _PIECE = re.compile(

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from archlang.editor.document import Document
-from archlang.source import Span
+from archlang.errors.source import Span
 from archlang.syntax.tree import Definition, Extern, StaticParameter, Use
 from archlang.syntax.walk import walk
 

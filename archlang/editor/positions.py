@@ -1,6 +1,6 @@
 """Lines and columns as editors count them: from 0, and columns in units of UTF-16."""
 
-from archlang.source import Source, Span
+from archlang.errors.source import Source, Span
 
 Position = tuple[int, int]
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator, Mapping
 
-from archlang.names import library
-from archlang.names.resolve import ResolvedFile
+from archlang.resolve import library
+from archlang.resolve.resolve import ResolvedFile
 from archlang.syntax.tree import Call, Choice, Definition, Extern, Recipe, Row, Table
 
 

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 
-from archlang.diagnostics import Diagnostic
 from archlang.editor.symbols import Item
+from archlang.errors import Diagnostic
 from archlang.graph.operations import LOSSES
-from archlang.names.resolve import ResolvedFile
 from archlang.plan.measures import RUN, RUN_METRICS, TRAIN, Measures
 from archlang.plan.planner import Planner, joined_recipe
+from archlang.resolve.resolve import ResolvedFile
 from archlang.syntax.tree import Recipe, Row, StaticParameter, Table
 
 # The largest number of groups of a metric that are listed.

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from archlang.editor.document import Document
 from archlang.editor.highlighting import CONTEXTUAL, TYPES
 from archlang.editor.symbols import Names, Occurrence
-from archlang.names import library
-from archlang.names.values import KINDS as KINDS_OF_STATICS
-from archlang.source import Span
+from archlang.errors.source import Span
+from archlang.resolve import library
+from archlang.resolve.values import KINDS as KINDS_OF_STATICS
 from archlang.syntax.tokens import RESERVED, pieces
 
 KINDS = (

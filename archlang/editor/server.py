@@ -17,7 +17,7 @@ from pygls.exceptions import JsonRpcInvalidParams
 from pygls.lsp.server import LanguageServer
 from pygls.protocol import LanguageServerProtocol, lsp_method
 
-from archlang.diagnostics import Diagnostic, Edit, ErrorWithRemedy, Label, ProgramError
+from archlang.disk import package
 from archlang.editor import positions
 from archlang.editor.completion import completions, word_start
 from archlang.editor.corrections import all_corrected, corrections
@@ -29,8 +29,9 @@ from archlang.editor.outline import Entry, folds, outline
 from archlang.editor.semantic_tokens import KINDS, MODIFIERS, semantic_tokens
 from archlang.editor.signature_help import signature_help
 from archlang.editor.workspace import Workspace
+from archlang.errors import Diagnostic, Edit, ErrorWithRemedy, Label, ProgramError
+from archlang.errors.source import Source, Span
 from archlang.graph.graph import Graph
-from archlang.source import Source, Span, package
 
 GRAPH_COMMAND = "archlang.graph"
 # Seconds without a change before a text is checked.

@@ -5,8 +5,8 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from archlang.diagnostics import ProgramError
 from archlang.editor.document import Document
+from archlang.errors import ProgramError
 from archlang.plan.checked_bodies import CheckedBodies
 from archlang.syntax.reading import read
 

@@ -3,14 +3,14 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from archlang.diagnostics import Diagnostic, Report, ignore
 from archlang.elaborate import mistakes
 from archlang.elaborate.static_arguments import configured, missing_static, parameter_kind, static_value
-from archlang.names import mistakes as name_mistakes
-from archlang.names.evaluate import Evaluator
-from archlang.names.resolve import Declaration
-from archlang.names.values import BlockValue, Bound, Data, Length, Unknown, Value, describe, show
-from archlang.source import Span
+from archlang.errors import Diagnostic, Report, ignore
+from archlang.errors.source import Span
+from archlang.resolve import mistakes as name_mistakes
+from archlang.resolve.evaluate import Evaluator
+from archlang.resolve.resolve import Declaration
+from archlang.resolve.values import BlockValue, Bound, Data, Length, Unknown, Value, describe, show
 from archlang.syntax import tree
 from archlang.syntax.printer import unparse
 from archlang.syntax.walk import walk

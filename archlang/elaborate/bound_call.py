@@ -3,16 +3,16 @@
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
-from archlang.diagnostics import Report
-from archlang.diagnostics.effort import is_check
 from archlang.elaborate import mistakes
 from archlang.elaborate.binding import LARGEST_FLOAT, LARGEST_SIZE, Binding
 from archlang.elaborate.facts import Facts
 from archlang.elaborate.region_builder import Flow
 from archlang.elaborate.static_arguments import plain
+from archlang.errors import Report
+from archlang.errors.effort import is_check
+from archlang.errors.source import Span
 from archlang.graph.graph import Instance
-from archlang.names.values import BlockValue, Unknown
-from archlang.source import Span
+from archlang.resolve.values import BlockValue, Unknown
 from archlang.syntax.tree import Conditional, ConditionalType, Extern, Name
 from archlang.syntax.walk import walk
 from archlang.types import CONSTRUCTORS, Axis, Dim, Type

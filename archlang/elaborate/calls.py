@@ -3,22 +3,22 @@
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
 
-from archlang.diagnostics import Diagnostic
-from archlang.diagnostics.effort import Memo, is_check, spend, unlimited
-from archlang.diagnostics.names import plural
 from archlang.elaborate import mistakes
 from archlang.elaborate.bound_call import BoundCall
 from archlang.elaborate.context import Context
 from archlang.elaborate.frame import Frame, InstancePaths
 from archlang.elaborate.region_builder import Flow
 from archlang.elaborate.static_arguments import configured, first_missing_static
+from archlang.errors import Diagnostic
+from archlang.errors.effort import Memo, is_check, spend, unlimited
+from archlang.errors.names import plural
+from archlang.errors.source import Span
 from archlang.graph import operations
 from archlang.graph.graph import Instance, Region
-from archlang.names import library
-from archlang.names import mistakes as name_mistakes
-from archlang.names.resolve import Declaration
-from archlang.names.values import BlockValue, Bound, InstanceValue, Unknown, Value, describe, show
-from archlang.source import Span
+from archlang.resolve import library
+from archlang.resolve import mistakes as name_mistakes
+from archlang.resolve.resolve import Declaration
+from archlang.resolve.values import BlockValue, Bound, InstanceValue, Unknown, Value, describe, show
 from archlang.syntax.printer import unparse
 from archlang.syntax.tree import ConditionalType, Definition, Extern, InputParameter, Name, StaticArgument
 from archlang.types import Type

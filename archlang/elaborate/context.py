@@ -4,19 +4,19 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 
-from archlang.diagnostics import Diagnostic, Label, Report
-from archlang.diagnostics.effort import spend
 from archlang.elaborate import mistakes
 from archlang.elaborate.binding import Binding
 from archlang.elaborate.frame import Frame
 from archlang.elaborate.region_builder import Flow, ModelSize, RegionBuilder
 from archlang.elaborate.static_arguments import configured
+from archlang.errors import Diagnostic, Label, Report
+from archlang.errors.effort import spend
+from archlang.errors.source import Span
 from archlang.graph.graph import Instance
-from archlang.names.evaluate import Evaluator
-from archlang.names.mistakes import bound_twice
-from archlang.names.resolve import Declaration
-from archlang.names.values import BlockValue, Bound, InstanceValue, Unknown, Value
-from archlang.source import Span
+from archlang.resolve.evaluate import Evaluator
+from archlang.resolve.mistakes import bound_twice
+from archlang.resolve.resolve import Declaration
+from archlang.resolve.values import BlockValue, Bound, InstanceValue, Unknown, Value
 from archlang.syntax.tree import Assign, Call, Definition, Expression, Extern
 from archlang.syntax.walk import walk
 from archlang.types import Dim, Type

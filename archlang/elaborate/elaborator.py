@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 
-from archlang.diagnostics import Diagnostic, Report
 from archlang.elaborate import mistakes
 from archlang.elaborate.calls import Calls
 from archlang.elaborate.context import Context, Observe
@@ -10,12 +9,13 @@ from archlang.elaborate.frame import Frame, InstancePaths
 from archlang.elaborate.loops import updated_names
 from archlang.elaborate.region_builder import Flow, TooLarge
 from archlang.elaborate.statements import Statements
+from archlang.errors import Diagnostic, Report
+from archlang.errors.source import Span
 from archlang.graph.graph import Graph
-from archlang.names import mistakes as name_mistakes
-from archlang.names.compared_symbols import unlisted_symbols
-from archlang.names.resolve import Declaration
-from archlang.names.values import Bound
-from archlang.source import Span
+from archlang.resolve import mistakes as name_mistakes
+from archlang.resolve.compared_symbols import unlisted_symbols
+from archlang.resolve.resolve import Declaration
+from archlang.resolve.values import Bound
 from archlang.syntax.tree import Assign, Definition, Experts, Halting, Name, Repeat, Scan, Stack
 from archlang.types import Dim, Type
 

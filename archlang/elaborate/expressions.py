@@ -7,11 +7,11 @@ from archlang.elaborate.calls import Calls
 from archlang.elaborate.context import Context
 from archlang.elaborate.frame import Frame
 from archlang.elaborate.region_builder import Flow
+from archlang.errors.source import Span
 from archlang.graph.graph import NUMBER
 from archlang.graph.operations import Arithmetic, Literal
-from archlang.names import mistakes as name_mistakes
-from archlang.names.values import Bound, InstanceValue, Unknown, describe
-from archlang.source import Span
+from archlang.resolve import mistakes as name_mistakes
+from archlang.resolve.values import Bound, InstanceValue, Unknown, describe
 from archlang.syntax import tree
 from archlang.types import ISOLATED, Dim
 

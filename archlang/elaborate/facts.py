@@ -2,13 +2,13 @@
 
 from collections.abc import Collection, Iterable
 
-from archlang.diagnostics import Report, ignore
 from archlang.elaborate import mistakes
 from archlang.elaborate.binding import Binding
+from archlang.errors import Report, ignore
+from archlang.errors.source import Span
 from archlang.graph.facts import POSITIONS, QUANTITIES, RECORDS, Costs, LinearMap, Record
-from archlang.names.evaluate import Evaluator
-from archlang.names.values import Bound, Data, Length, Unknown, Value, describe
-from archlang.source import Span
+from archlang.resolve.evaluate import Evaluator
+from archlang.resolve.values import Bound, Data, Length, Unknown, Value, describe
 from archlang.syntax.printer import unparse
 from archlang.syntax.tree import Cost, Cut, Expression, Extern, Maps, TypeName
 from archlang.syntax.tree import Record as RecordClause

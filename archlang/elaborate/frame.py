@@ -8,9 +8,9 @@ from functools import cached_property
 
 from archlang.elaborate.binding import Binding
 from archlang.elaborate.region_builder import Flow, RegionBuilder
-from archlang.names.resolve import ResolvedFile
-from archlang.names.values import Bound, Data, InstanceValue, Length
-from archlang.source import Span
+from archlang.errors.source import Span
+from archlang.resolve.resolve import ResolvedFile
+from archlang.resolve.values import Bound, Data, InstanceValue, Length
 from archlang.syntax.tree import Call, Name, Pipe
 from archlang.syntax.walk import walk
 from archlang.types import Dim

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from archlang.diagnostics import Diagnostic
 from archlang.elaborate.binding import Binding
 from archlang.elaborate.facts import Facts
 from archlang.elaborate.static_arguments import evaluated, parameter_kind, plain
+from archlang.errors import Diagnostic
 from archlang.graph.facts import UNKNOWN
 from archlang.graph.graph import Graph, Instance
-from archlang.names import library
-from archlang.names.resolve import Declaration, prelude
-from archlang.names.values import MISFIT, BlockValue, Bound, InstanceValue, Unknown, Value, coerce
+from archlang.resolve import library
+from archlang.resolve.resolve import Declaration, prelude
+from archlang.resolve.values import MISFIT, BlockValue, Bound, InstanceValue, Unknown, Value, coerce
 from archlang.syntax.tree import Extern
 from archlang.types.statics import InstanceOf, StaticValue
 

@@ -2,20 +2,20 @@
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-from archlang.diagnostics import Diagnostic
-from archlang.diagnostics.names import meant_names
 from archlang.elaborate import mistakes
 from archlang.elaborate.calls import Calls, gives_probabilities
 from archlang.elaborate.context import Context
 from archlang.elaborate.expressions import Expressions
 from archlang.elaborate.frame import Frame, InstancePaths
 from archlang.elaborate.region_builder import Flow, RegionBuilder, named
+from archlang.errors import Diagnostic
+from archlang.errors.names import meant_names
+from archlang.errors.source import Span
 from archlang.graph import operations
 from archlang.graph.graph import NUMBER
 from archlang.graph.growth import Growth, own_length
-from archlang.names import mistakes as name_mistakes
-from archlang.names.values import InstanceValue, Unknown, describe
-from archlang.source import Span
+from archlang.resolve import mistakes as name_mistakes
+from archlang.resolve.values import InstanceValue, Unknown, describe
 from archlang.syntax import tree
 from archlang.types import Dim, Type
 

@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from archlang.diagnostics import Diagnostic, Edit, Label
-from archlang.diagnostics.edits import (
+from archlang.errors import Diagnostic, Edit, Label
+from archlang.errors.edits import (
     closing_bracket,
     insertion,
     is_in_signature,
@@ -16,9 +16,9 @@ from archlang.diagnostics.edits import (
     word_in,
     wrapped,
 )
-from archlang.diagnostics.messages import Message, Messages
-from archlang.diagnostics.names import listed, misspelt, plural
-from archlang.source import Span
+from archlang.errors.messages import Message, Messages
+from archlang.errors.names import listed, misspelt, plural
+from archlang.errors.source import Span
 from archlang.types import FEATURED, Dim, Type
 from archlang.types.causality import MANNERS
 

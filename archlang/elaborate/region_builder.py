@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
-from archlang.diagnostics import Diagnostic
-from archlang.diagnostics.effort import spend
 from archlang.elaborate import mistakes
+from archlang.errors import Diagnostic
+from archlang.errors.effort import spend
+from archlang.errors.source import Span
 from archlang.graph.graph import Input, Node, Region
 from archlang.graph.operations import Operation, Part
-from archlang.source import Span
 from archlang.types import Type
 
 MOST_OPERATIONS = 20_000

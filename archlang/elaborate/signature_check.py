@@ -4,18 +4,18 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from archlang.diagnostics import Report
-from archlang.diagnostics.log import DiagnosticLog
 from archlang.elaborate import mistakes
 from archlang.elaborate.binding import LARGEST_SIZE, TASK_SIZES, Binding
 from archlang.elaborate.facts import Facts
 from archlang.elaborate.static_arguments import parameter_kind
+from archlang.errors import Report
+from archlang.errors.log import DiagnosticLog
+from archlang.errors.source import Source, Span
 from archlang.graph.facts import POSITIONS
-from archlang.names import mistakes as name_mistakes
-from archlang.names import resolve
-from archlang.names.resolve import Declaration, ResolvedFile, is_shipped
-from archlang.names.values import KINDS
-from archlang.source import Source, Span
+from archlang.resolve import mistakes as name_mistakes
+from archlang.resolve import resolve
+from archlang.resolve.resolve import Declaration, ResolvedFile, is_shipped
+from archlang.resolve.values import KINDS
 from archlang.syntax.printer import unparse
 from archlang.syntax.tree import Conditional, Expression, Extern, Name, Number, TypeExpression, TypeName, Unary
 from archlang.syntax.walk import walk
@@ -120,8 +120,8 @@ def _types(written: TypeExpression) -> list[TypeName]:
 
 
 def load_file(path: str | Path | Source, allow: Iterable[str | Path] = ()) -> ResolvedFile:
-    """Loads a file as `load_file` of `archlang.names.resolve` does, and checks the signatures of its blocks and models,
-    and of those of the user's files that it uses.
+    """Loads a file as `load_file` of `archlang.resolve.resolve` does, and checks the signatures of its blocks and
+    models, and of those of the user's files that it uses.
 
     Raises:
         ProgramError: a file cannot be read or has mistakes, or a signature has."""

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from archlang.diagnostics import Diagnostic
 from archlang.elaborate import mistakes
 from archlang.elaborate.calls import Calls
 from archlang.elaborate.context import Context
@@ -12,11 +11,12 @@ from archlang.elaborate.frame import Frame
 from archlang.elaborate.loops import Loops
 from archlang.elaborate.region_builder import Flow, named
 from archlang.elaborate.static_arguments import first_missing_static
+from archlang.errors import Diagnostic
+from archlang.errors.source import Span
 from archlang.graph import operations
 from archlang.graph.graph import ONE_NUMBER
-from archlang.names import mistakes as name_mistakes
-from archlang.names.values import BlockValue, Bound, InstanceValue, Unknown
-from archlang.source import Span
+from archlang.resolve import mistakes as name_mistakes
+from archlang.resolve.values import BlockValue, Bound, InstanceValue, Unknown
 from archlang.syntax import tree
 from archlang.syntax.walk import walk
 from archlang.types import Type

@@ -4,16 +4,16 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
-from archlang.diagnostics import Diagnostic, Report
-from archlang.diagnostics.effort import spend
-from archlang.diagnostics.names import did_you_mean
+from archlang.errors import Diagnostic, Report
+from archlang.errors.effort import spend
+from archlang.errors.names import did_you_mean
+from archlang.errors.source import Span
 from archlang.graph.operations import LOSSES
-from archlang.names import mistakes as name_mistakes
-from archlang.names.compared_symbols import listed_symbols
-from archlang.names.evaluate import Evaluator
-from archlang.names.resolve import Declaration, ResolvedFile
-from archlang.names.values import KINDS, MISFIT, BlockValue, Bound, InstanceValue, Unknown, Value, coerce, describe
-from archlang.source import Span
+from archlang.resolve import mistakes as name_mistakes
+from archlang.resolve.compared_symbols import listed_symbols
+from archlang.resolve.evaluate import Evaluator
+from archlang.resolve.resolve import Declaration, ResolvedFile
+from archlang.resolve.values import KINDS, MISFIT, BlockValue, Bound, InstanceValue, Unknown, Value, coerce, describe
 from archlang.syntax import tree
 from archlang.types import Dim
 from archlang.types.statics import InstanceOf, Interval, StaticValue, Symbol

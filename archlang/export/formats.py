@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from archlang.backend.architecture import Architecture
+from archlang.disk.os_errors import os_errors_as
 from archlang.export import mistakes
 from archlang.export.onnx import export_onnx
 from archlang.export.plain.file import export_plain
 from archlang.export.traced import export_pt2
-from archlang.files.os_errors import os_errors_as
 
 # Each writes a module to a path, and returns the files that it wrote.
 FORMATS: Mapping[str, Callable[[Architecture, Path], list[Path]]] = {

@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from archlang.diagnostics import ErrorWithRemedy, MachineError
+from archlang.errors import ErrorWithRemedy, MachineError
 
 if TYPE_CHECKING:
-    from archlang.source import Span
+    from archlang.errors.source import Span
 
 
 # The characters of a message of torch that are shown.

@@ -12,10 +12,10 @@ from torch import fx
 
 from archlang.backend.architecture import Architecture
 from archlang.backend.error_notes import all_codes
-from archlang.diagnostics import ProgramError
+from archlang.errors import ProgramError
+from archlang.errors.source import Source, Span
 from archlang.graph.graph import Node
-from archlang.names import library
-from archlang.source import Source, Span
+from archlang.resolve import library
 from archlang.syntax.parser import parse
 from archlang.syntax.tree import Definition
 

@@ -1,4 +1,4 @@
-"""The typed graph."""
+"""The typed graph: its operations, verifier, text and causality. `passes` simplify it."""
 
 from archlang.graph.graph import Graph, Input, Instance, Node, Region
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from archlang.diagnostics.effort import spend
+from archlang.errors.effort import spend
 from archlang.graph.graph import Graph, Instance, Node, Region
 from archlang.graph.loop_layout import has_halting_positions, is_idle, loop_layout
 from archlang.graph.operations import Apply, Call, Experts, Halting, Part, Repeat, Scan, Stack

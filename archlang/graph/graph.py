@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+from archlang.errors.source import Span
 from archlang.graph.facts import UNKNOWN, Costs, LinearMap, Record
 from archlang.graph.operations import Call, Halting, Operation, Repeat
-from archlang.source import Span
 from archlang.types import Dim, Type
 from archlang.types.statics import StaticValue
 

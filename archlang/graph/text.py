@@ -11,7 +11,8 @@ from lark import Lark, Token, Transformer, v_args
 from lark.exceptions import UnexpectedInput, VisitError
 from lark.tree import Meta
 
-from archlang.files.limits import DEEPEST_GRAPH, LARGEST_GRAPH
+from archlang.disk.limits import DEEPEST_GRAPH, LARGEST_GRAPH
+from archlang.errors.source import Source, Span
 from archlang.graph.facts import QUANTITIES, Costs, LinearMap, Record
 from archlang.graph.graph import Graph, Input, Instance, Node, Region
 from archlang.graph.operations import (
@@ -29,7 +30,6 @@ from archlang.graph.operations import (
     Scan,
     Stack,
 )
-from archlang.source import Source, Span
 from archlang.types import Dim, Type
 from archlang.types.statics import InstanceOf, Interval, StaticValue, Symbol
 

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 
-from archlang.diagnostics import Report
-from archlang.names.resolve import ResolvedFile
+from archlang.errors import Report
+from archlang.errors.source import on_command_line
 from archlang.plan import mistakes
 from archlang.plan.measures import is_group
 from archlang.plan.model_graphs import ModelGraphs
@@ -13,7 +13,7 @@ from archlang.plan.plan import Plan, PublishedResult
 from archlang.plan.planner import Planner, joined_recipe
 from archlang.plan.table import CellOption, TableCell, TableColumn, TablePlan, TableRow
 from archlang.plugins import NO_PLUGINS, Plugins
-from archlang.source import on_command_line
+from archlang.resolve.resolve import ResolvedFile
 from archlang.syntax.expression_text import expression_text
 from archlang.syntax.tree import Setting
 from archlang.types.statics import StaticValue

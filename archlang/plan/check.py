@@ -7,15 +7,12 @@ from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 
-from archlang.diagnostics import Diagnostic, ProgramError, Report
-from archlang.diagnostics.effort import TooMuchWork, limited, spend
-from archlang.diagnostics.log import DiagnosticLog
 from archlang.elaborate.context import IN_CALL
 from archlang.elaborate.signature_check import check_signature
-from archlang.names import library
-from archlang.names.mistakes import declared_by_library_only, incomplete_optimizer, too_much_work
-from archlang.names.resolve import Declaration, Loader, ResolvedFile
-from archlang.names.unused import unused_uses
+from archlang.errors import Diagnostic, ProgramError, Report
+from archlang.errors.effort import TooMuchWork, limited, spend
+from archlang.errors.log import DiagnosticLog
+from archlang.errors.source import Source, Span
 from archlang.plan.cells import CellPlanner
 from archlang.plan.checked_bodies import CheckedBodies
 from archlang.plan.model_graphs import ModelGraphs
@@ -23,7 +20,10 @@ from archlang.plan.planner import Planner, joined_recipe
 from archlang.plan.recipe import is_complete_optimizer
 from archlang.plan.search import check_search, check_search_points
 from archlang.plan.written_table import WrittenTable, averages
-from archlang.source import Source, Span
+from archlang.resolve import library
+from archlang.resolve.mistakes import declared_by_library_only, incomplete_optimizer, too_much_work
+from archlang.resolve.resolve import Declaration, Loader, ResolvedFile
+from archlang.resolve.unused import unused_uses
 from archlang.syntax.tree import Definition, Extern, Name, Recipe, Table, Use
 
 # Step budgets of a check: for blocks, models and the first point of each recipe, and with all other points.

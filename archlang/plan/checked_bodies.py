@@ -4,14 +4,14 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from archlang.diagnostics import Diagnostic, Report
-from archlang.diagnostics.effort import Memo
 from archlang.elaborate.elaborator import elaborate
-from archlang.names.resolve import Declaration, ResolvedFile
-from archlang.names.unused import unused_names
-from archlang.names.values import Bound
+from archlang.errors import Diagnostic, Report
+from archlang.errors.effort import Memo
+from archlang.errors.source import Span
 from archlang.plan.statics import model_sizes
-from archlang.source import Span
+from archlang.resolve.resolve import Declaration, ResolvedFile
+from archlang.resolve.unused import unused_names
+from archlang.resolve.values import Bound
 from archlang.syntax.tree import Conditional, Definition, If, Item, Recipe, Row, Table, Use
 from archlang.syntax.walk import walk
 from archlang.types import Type

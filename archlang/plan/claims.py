@@ -3,17 +3,17 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from archlang.diagnostics import Report, ignore
-from archlang.diagnostics.effort import spend
 from archlang.elaborate.static_arguments import plain
-from archlang.names.evaluate import Evaluator
-from archlang.names.resolve import ResolvedFile
+from archlang.errors import Report, ignore
+from archlang.errors.effort import spend
+from archlang.errors.source import Span
 from archlang.plan import mistakes
 from archlang.plan.measures import FRACTIONS, Measures, bad_metric, is_group
 from archlang.plan.plan import PublishedResult
 from archlang.plan.recipe import ResolvedRecipe, report_repeated
 from archlang.plan.variations import read_table
-from archlang.source import Span
+from archlang.resolve.evaluate import Evaluator
+from archlang.resolve.resolve import ResolvedFile
 from archlang.syntax.expression_text import expression_text
 from archlang.syntax.tree import Claim, Expression, Name, Number, Range, Row, Setting, Unary
 from archlang.types import Dim

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
-from archlang.diagnostics import Diagnostic
-from archlang.diagnostics.edits import apply_edits
+from archlang.errors import Diagnostic
+from archlang.errors.edits import apply_edits
 from archlang.plan.check import check_text
 
 # A correction can uncover the next mistake, as a syntax error hides an unknown name behind it.

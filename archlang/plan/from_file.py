@@ -6,11 +6,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
 
-from archlang.diagnostics import ProgramError, ignore
-from archlang.diagnostics.log import DiagnosticLog
 from archlang.elaborate.binding import sizes_of_task
 from archlang.elaborate.signature_check import load_file
-from archlang.names.resolve import Loader, ResolvedFile, load_command_line
+from archlang.errors import ProgramError, ignore
+from archlang.errors.log import DiagnosticLog
+from archlang.errors.source import Span, on_command_line
 from archlang.plan import mistakes
 from archlang.plan.cells import CellPlanner, plan_derived_table
 from archlang.plan.model_graphs import ModelGraphs
@@ -23,7 +23,7 @@ from archlang.plan.statics import bind, bound_extern
 from archlang.plan.table import TablePlan
 from archlang.plan.written_table import WrittenTable
 from archlang.plugins import Plugins
-from archlang.source import Span, on_command_line
+from archlang.resolve.resolve import Loader, ResolvedFile, load_command_line
 from archlang.syntax.tree import Setting
 
 Planned = TypeVar("Planned")

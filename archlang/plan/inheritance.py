@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 
-from archlang.diagnostics import Diagnostic, Report
-from archlang.diagnostics.effort import spend
+from archlang.errors import Diagnostic, Report
+from archlang.errors.effort import spend
 from archlang.plan import mistakes
 from archlang.plan.recipe import call_of
 from archlang.syntax.tree import AtTest, Choice, Claim, Missing, Recipe, Search, StaticArgument, Variation, Vary

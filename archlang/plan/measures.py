@@ -3,13 +3,13 @@
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from archlang.diagnostics import Diagnostic, Report
-from archlang.diagnostics.names import did_you_mean
 from archlang.elaborate.static_arguments import plain
-from archlang.names import mistakes as name_mistakes
-from archlang.names.values import Bound
+from archlang.errors import Diagnostic, Report
+from archlang.errors.names import did_you_mean
+from archlang.errors.source import Span
 from archlang.plan import mistakes
-from archlang.source import Span
+from archlang.resolve import mistakes as name_mistakes
+from archlang.resolve.values import Bound
 from archlang.syntax.tree import Name, Setting
 from archlang.types.statics import StaticValue, Symbol
 

@@ -3,12 +3,12 @@
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
-from archlang.diagnostics import Diagnostic, Edit, Label
-from archlang.diagnostics.edits import insertion, static_set
-from archlang.diagnostics.messages import Message, Messages
-from archlang.diagnostics.names import did_you_mean, listed, misspelt, plural, share_of
+from archlang.errors import Diagnostic, Edit, Label
+from archlang.errors.edits import insertion, static_set
+from archlang.errors.messages import Message, Messages
+from archlang.errors.names import did_you_mean, listed, misspelt, plural, share_of
+from archlang.errors.source import Span
 from archlang.graph.causality import Reason
-from archlang.source import Span
 
 _rows = Messages("archlang.plan")
 

@@ -3,22 +3,22 @@
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 
-from archlang.diagnostics import Diagnostic, ProgramError, Report
-from archlang.diagnostics.effort import Memo
-from archlang.diagnostics.log import DiagnosticLog
 from archlang.elaborate import mistakes as elaborate_mistakes
 from archlang.elaborate.binding import TASK_SIZES
 from archlang.elaborate.elaborator import elaborate
 from archlang.elaborate.static_arguments import evaluated, parameter_kind
+from archlang.errors import Diagnostic, ProgramError, Report
+from archlang.errors.effort import Memo
+from archlang.errors.log import DiagnosticLog
+from archlang.errors.source import Span, on_command_line
 from archlang.graph import operations
 from archlang.graph.causality import Leak, find_leak
 from archlang.graph.graph import Graph, Instance
 from archlang.graph.prune import normalize
-from archlang.names import mistakes as name_mistakes
-from archlang.names.resolve import Declaration, ResolvedFile, is_shipped
-from archlang.names.values import BlockValue, Bound, InstanceValue, Unknown, Value, show
 from archlang.plan.statics import model_sizes
-from archlang.source import Span, on_command_line
+from archlang.resolve import mistakes as name_mistakes
+from archlang.resolve.resolve import Declaration, ResolvedFile, is_shipped
+from archlang.resolve.values import BlockValue, Bound, InstanceValue, Unknown, Value, show
 from archlang.syntax.tree import Definition, Name
 from archlang.syntax.walk import walk
 from archlang.types import Type

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from archlang.diagnostics import ProgramError
+from archlang.errors import ProgramError
 from archlang.syntax.parser import parse_setting
 from archlang.syntax.tree import Boolean, ListOf, Number, Setting, String
 from archlang.types.statics import Interval, StaticValue, Symbol

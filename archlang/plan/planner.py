@@ -10,12 +10,11 @@ from itertools import islice, product
 from math import prod
 from typing import TYPE_CHECKING
 
-from archlang.diagnostics import Report
-from archlang.diagnostics.effort import Memo, TooMuchWork, spend, unlimited
 from archlang.elaborate.binding import Binding, sizes_of_task
 from archlang.elaborate.static_arguments import plain
-from archlang.names import mistakes as name_mistakes
-from archlang.names.resolve import ResolvedFile
+from archlang.errors import Report
+from archlang.errors.effort import Memo, TooMuchWork, spend, unlimited
+from archlang.errors.source import Span
 from archlang.plan import mistakes, rules
 from archlang.plan.claims import check_agreement, check_claimed_groups, check_claims, published_results, row_claims
 from archlang.plan.inheritance import with_base
@@ -27,7 +26,8 @@ from archlang.plan.recipe_graph import recipe_graph
 from archlang.plan.statics import bind, bound_extern, given_statics, model_statics
 from archlang.plan.variations import VariedStatic, check_variations, spread, values_by_path, varied_statics
 from archlang.plugins import NO_PLUGINS, Plugins
-from archlang.source import Span
+from archlang.resolve import mistakes as name_mistakes
+from archlang.resolve.resolve import ResolvedFile
 from archlang.syntax.tree import Claim, Recipe, Setting
 from archlang.types.statics import StaticValue, Symbol
 

@@ -5,17 +5,17 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from archlang.diagnostics import Report, ignore
-from archlang.diagnostics.effort import spend
 from archlang.elaborate.static_arguments import configured, plain, static_value
+from archlang.errors import Report, ignore
+from archlang.errors.effort import spend
+from archlang.errors.source import Span
 from archlang.graph.operations import LOSSES
-from archlang.names import library
-from archlang.names import mistakes as name_mistakes
-from archlang.names.evaluate import Evaluator
-from archlang.names.resolve import Declaration, ResolvedFile, prelude
-from archlang.names.values import BlockValue, Value
 from archlang.plan import mistakes
-from archlang.source import Span
+from archlang.resolve import library
+from archlang.resolve import mistakes as name_mistakes
+from archlang.resolve.evaluate import Evaluator
+from archlang.resolve.resolve import Declaration, ResolvedFile, prelude
+from archlang.resolve.values import BlockValue, Value
 from archlang.syntax import tree
 from archlang.types.statics import StaticValue
 

@@ -4,20 +4,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
-from archlang.diagnostics import Diagnostic, Label, Report
 from archlang.elaborate import mistakes as elaborate_mistakes
 from archlang.elaborate.binding import TASK_SIZES, Binding
+from archlang.errors import Diagnostic, Label, Report
+from archlang.errors.source import Span
 from archlang.graph import operations
 from archlang.graph.graph import Graph, Instance, Node
 from archlang.graph.inline import inline
 from archlang.graph.prune import without_losses
-from archlang.names.resolve import Declaration
-from archlang.names.values import Bound
 from archlang.plan import mistakes
 from archlang.plan.model_graphs import ModelGraphs
 from archlang.plan.recipe import ResolvedRecipe
 from archlang.plan.statics import model_sizes
-from archlang.source import Span
+from archlang.resolve.resolve import Declaration
+from archlang.resolve.values import Bound
 from archlang.syntax.expression_text import expression_text
 from archlang.syntax.printer import unparse
 from archlang.syntax.tree import Expression, Extern, InputParameter, Name, Setting, TypeName

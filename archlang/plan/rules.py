@@ -4,23 +4,23 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from archlang.diagnostics import Diagnostic, Report
 from archlang.elaborate.binding import Binding
 from archlang.elaborate.static_arguments import plain
+from archlang.errors import Diagnostic, Report
+from archlang.errors.source import Span
 from archlang.graph.graph import NUMBER, Graph
 from archlang.graph.loop_layout import has_halting_positions, loop_of_results
 from archlang.graph.operations import LOSSES, Halting, Loss, Repeat
 from archlang.graph.prune import normalize
-from archlang.names.compared_symbols import listed_symbols
-from archlang.names.mistakes import symbol_not_listed
-from archlang.names.values import BlockValue, Bound, Value
 from archlang.plan import mistakes
 from archlang.plan.plan import BoundExtern
 from archlang.plan.recipe import SEED, ResolvedRecipe, is_weight, weight_parameter
 from archlang.plan.statics import given_statics
 from archlang.plan.trust import is_shipped
 from archlang.plan.variations import VariedStatic, ends_or_items
-from archlang.source import Span
+from archlang.resolve.compared_symbols import listed_symbols
+from archlang.resolve.mistakes import symbol_not_listed
+from archlang.resolve.values import BlockValue, Bound, Value
 from archlang.syntax.tree import Expression, Name, Recipe, Setting, Sought, Table, Variation
 from archlang.types import Dim
 from archlang.types.statics import StaticValue, Symbol

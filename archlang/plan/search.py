@@ -5,15 +5,15 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from archlang.diagnostics import Diagnostic
-from archlang.diagnostics.effort import TooMuchWork
+from archlang.errors import Diagnostic
+from archlang.errors.effort import TooMuchWork
+from archlang.errors.source import Span
 from archlang.plan import mistakes
 from archlang.plan.inheritance import Part
 from archlang.plan.plan import Plan
 from archlang.plan.planner import Planner
 from archlang.plan.recipe import call_of, report_repeated
 from archlang.plan.variations import check_repeated_values, ends_or_items, spread
-from archlang.source import Span
 from archlang.syntax import tree
 from archlang.syntax.expression_text import expression_text
 from archlang.syntax.printer import unparse

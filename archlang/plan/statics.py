@@ -3,13 +3,13 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from archlang.diagnostics import ignore
 from archlang.elaborate.binding import TASK_SIZES, Binding
 from archlang.elaborate.static_arguments import parameter_kind, plain, settle, static_value
-from archlang.names.resolve import Declaration
-from archlang.names.values import BlockValue, Bound, Unknown
+from archlang.errors import ignore
 from archlang.plan.plan import BoundExtern
 from archlang.plan.recipe import ResolvedRecipe, call_of, weight_parameter
+from archlang.resolve.resolve import Declaration
+from archlang.resolve.values import BlockValue, Bound, Unknown
 from archlang.syntax.expression_text import expression_text
 from archlang.syntax.tree import Extern, Setting
 from archlang.types import Dim

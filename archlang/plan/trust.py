@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Iterator
 
-from archlang.names import library
 from archlang.plan.plan import BoundExtern, Plan
+from archlang.resolve import library
 from archlang.types.statics import StaticValue, Symbol
 
 

@@ -7,12 +7,12 @@ from itertools import islice, product
 from math import prod
 from random import Random
 
-from archlang.diagnostics import Report
-from archlang.diagnostics.effort import spend
-from archlang.names import mistakes as name_mistakes
+from archlang.errors import Report
+from archlang.errors.effort import spend
+from archlang.errors.source import Span
 from archlang.plan import mistakes
 from archlang.plan.recipe import ResolvedRecipe, report_repeated
-from archlang.source import Span
+from archlang.resolve import mistakes as name_mistakes
 from archlang.syntax import tree
 from archlang.syntax.expression_text import expression_text
 from archlang.types.statics import Interval, StaticValue

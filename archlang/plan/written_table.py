@@ -6,12 +6,10 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 
-from archlang.diagnostics.effort import TooMuchWork, spend
-from archlang.diagnostics.names import did_you_mean, is_typing_error
 from archlang.elaborate.static_arguments import plain
-from archlang.names.evaluate import Evaluator
-from archlang.names.resolve import ResolvedFile
-from archlang.names.values import Unknown
+from archlang.errors.effort import TooMuchWork, spend
+from archlang.errors.names import did_you_mean, is_typing_error
+from archlang.errors.source import Span
 from archlang.plan import mistakes
 from archlang.plan.cells import CellPlanner, settings_text
 from archlang.plan.claims import check_numbers, group_index, literal, written_number
@@ -21,7 +19,9 @@ from archlang.plan.planner import Planner
 from archlang.plan.recipe import report_repeated
 from archlang.plan.table import TableCell, TableColumn, TablePlan, TableRow
 from archlang.plan.variations import TableParts, read_table, spread
-from archlang.source import Span
+from archlang.resolve.evaluate import Evaluator
+from archlang.resolve.resolve import ResolvedFile
+from archlang.resolve.values import Unknown
 from archlang.syntax.expression_text import expression_text
 from archlang.syntax.tree import Column, Published, Row, Setting, Table
 

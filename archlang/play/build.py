@@ -18,14 +18,14 @@ from importlib.metadata import distribution
 from importlib.util import find_spec
 from pathlib import Path
 
-from archlang.files.readable import read_named
-from archlang.names.library import PACKAGE
-from archlang.pages.files import write_file
-from archlang.pages.html import asset
-from archlang.pages.mistakes import PageError
+from archlang.disk.cache_folder import cache_folder
+from archlang.disk.readable import read_named
 from archlang.play.mistakes import holds_other_files, is_no_folder, npm_failed, npm_is_missing, other_package
 from archlang.play.page import page_files, policy
-from archlang.source.cache_folder import cache_folder
+from archlang.reports.files import write_file
+from archlang.reports.html import asset
+from archlang.reports.mistakes import PageError
+from archlang.resolve.library import PACKAGE
 
 PYODIDE = "pyodide@314.0.7"
 _SHA512 = "0YvXxEhfEdpLfb/XkM2BFAeMROq0iMUX2bzzH9pOttyMcWkwq+HbE5uyuGD82LN7y2q+SNvi/6V5JEsOlD2R1A=="
@@ -46,8 +46,8 @@ _PACKAGES = {
 # The folders of archlang whose Python the page runs; other folders have data only.
 _LAYERS = frozenset(
     (
-        "source", "files", "diagnostics", "plugins", "syntax", "types", "names", "graph", "elaborate", "passes", "data",
-        "tasks", "plan", "editor", "pages", "play",
+        "disk", "errors", "plugins", "syntax", "types", "resolve", "graph", "elaborate", "data", "tasks", "plan",
+        "editor", "reports", "play",
     )
 )  # fmt: skip
 # There is no numpy in the page.

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Mapping
 
-from archlang.diagnostics import ErrorWithRemedy, MachineError
-from archlang.diagnostics.names import suggest
+from archlang.errors import ErrorWithRemedy, MachineError
+from archlang.errors.names import suggest
 
 _PASTE = "paste its blocks into the program: the page reads no files of yours"
 # What to do in the page about mistakes whose own remedies are for files and the command line.

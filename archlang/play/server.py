@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-from archlang.diagnostics.bugs import REMEDY, keep_bug
+from archlang.errors.bugs import REMEDY, keep_bug
 from archlang.play.mistakes import port_in_use
 from archlang.play.page import FRAMED_POLICY, HEADER_POLICY, content_type, page_files, policy
 

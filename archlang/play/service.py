@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
 
-from archlang.diagnostics import Diagnostic, codes
+from archlang.disk import package
 from archlang.editor.completion import completions
 from archlang.editor.corrections import Correction, all_corrected, corrections_of
 from archlang.editor.document import Document
@@ -18,14 +18,10 @@ from archlang.editor.graphs import SIZES, Part, graph_of, parts
 from archlang.editor.highlighting import rules
 from archlang.editor.hover import hover
 from archlang.editor.outline import folds
+from archlang.errors import Diagnostic, codes
+from archlang.errors.source import Span
 from archlang.graph.graph import Graph
 from archlang.graph.summary import summarize
-from archlang.names import library
-from archlang.names.shipped import items, program_text, recipe_files, summary
-from archlang.pages.pictures.changes import describe_changes
-from archlang.pages.pictures.formats import print_svg
-from archlang.pages.pictures.picture import draw
-from archlang.pages.pictures.side_by_side import side_by_side
 from archlang.play.mistakes import (
     REMEDIES,
     RequestError,
@@ -37,7 +33,12 @@ from archlang.play.mistakes import (
     unknown_program,
 )
 from archlang.play.training import Json, Trainer
-from archlang.source import Span, package
+from archlang.reports.pictures.changes import describe_changes
+from archlang.reports.pictures.formats import print_svg
+from archlang.reports.pictures.picture import draw
+from archlang.reports.pictures.side_by_side import side_by_side
+from archlang.resolve import library
+from archlang.resolve.shipped import items, program_text, recipe_files, summary
 
 Facts = dict[str, Json]
 

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from archlang.files.readable import read_named
+from archlang.disk.readable import read_named
 from archlang.play.mistakes import already_trains, no_training
 
 Json = str | int | float | bool | None | Sequence["Json"] | Mapping[str, "Json"]
@@ -129,9 +129,9 @@ class _Run:
 
     def progress(self, after: int) -> dict[str, Json]:
         # Imported for trainings only: the schemas need pydantic.
-        from archlang.record.mistakes import RunError
-        from archlang.record.reading import read_metrics, read_results
-        from archlang.record.schemas import EvaluationMetrics, StepMetrics
+        from archlang.train.record.mistakes import RunError
+        from archlang.train.record.reading import read_metrics, read_results
+        from archlang.train.record.schemas import EvaluationMetrics, StepMetrics
 
         state, folder = self.state, self.folder / _RUN
         try:

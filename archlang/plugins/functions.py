@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from archlang.diagnostics import ArchlangError
-from archlang.diagnostics.machine import is_out_of_memory
+from archlang.errors import ArchlangError
+from archlang.errors.machine import is_out_of_memory
 from archlang.plugins import mistakes
 from archlang.plugins.mistakes import PluginError
 from archlang.plugins.plugins import Plugins, failure_of, is_signal, shown_path

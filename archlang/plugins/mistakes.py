@@ -4,8 +4,8 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
-from archlang.diagnostics import ErrorWithRemedy
-from archlang.diagnostics.names import listed
+from archlang.errors import ErrorWithRemedy
+from archlang.errors.names import listed
 
 
 class PluginError(ErrorWithRemedy):

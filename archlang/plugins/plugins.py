@@ -18,9 +18,9 @@ from importlib.util import module_from_spec, spec_from_loader
 from pathlib import Path
 from types import ModuleType
 
-from archlang.diagnostics.machine import is_out_of_memory
-from archlang.files.folder import Folder
-from archlang.files.os_errors import os_reason
+from archlang.disk.folder import Folder
+from archlang.disk.os_errors import os_reason
+from archlang.errors.machine import is_out_of_memory
 from archlang.plugins import mistakes
 
 # The folder of a run folder with the copies of its plugins.

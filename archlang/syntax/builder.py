@@ -10,8 +10,8 @@ from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple, TypeVar
 
-from archlang.diagnostics import Diagnostic
-from archlang.source import Source, Span
+from archlang.errors import Diagnostic
+from archlang.errors.source import Source, Span
 from archlang.syntax import mistakes, tree
 from archlang.syntax.comments import Comments
 from archlang.syntax.tokens import ITEM_WORDS, PART_WORDS

@@ -2,8 +2,8 @@
 
 import re
 
-from archlang.diagnostics import Diagnostic, Edit
-from archlang.source import Span
+from archlang.errors import Diagnostic, Edit
+from archlang.errors.source import Span
 from archlang.syntax.mistakes import quoted
 
 NO_POWER = "write a product, as `h * h`; `exp(p * log(h))` is the power p of a positive `h`"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from archlang.diagnostics import Diagnostic
-from archlang.diagnostics.edits import insertion
-from archlang.diagnostics.names import did_you_mean, meant_names, misspelt
-from archlang.source import Span
+from archlang.errors import Diagnostic
+from archlang.errors.edits import insertion
+from archlang.errors.names import did_you_mean, meant_names, misspelt
+from archlang.errors.source import Span
 from archlang.syntax import mistakes
 from archlang.syntax.character_mistakes import unknown_character
 from archlang.syntax.expected import ITEM, Expected

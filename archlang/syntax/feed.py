@@ -5,9 +5,9 @@ from __future__ import annotations
 from bisect import bisect_left
 from typing import TYPE_CHECKING
 
-from archlang.diagnostics import Diagnostic
-from archlang.diagnostics.log import MOST_ERRORS
-from archlang.source import Source, Span
+from archlang.errors import Diagnostic
+from archlang.errors.log import MOST_ERRORS
+from archlang.errors.source import Source, Span
 from archlang.syntax import mistakes
 from archlang.syntax.builder import DEEPEST, LineTaken, TooDeep, TreeBuilder
 from archlang.syntax.explain import explain, explain_end, open_brackets

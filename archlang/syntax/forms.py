@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from archlang.diagnostics import Diagnostic, Edit
-from archlang.diagnostics.names import did_you_mean, is_typing_error, share_of
-from archlang.source import Span
+from archlang.errors import Diagnostic, Edit
+from archlang.errors.names import did_you_mean, is_typing_error, share_of
+from archlang.errors.source import Span
 from archlang.syntax.character_mistakes import NO_POWER
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
-from archlang.files.atomic import write_atomically
-from archlang.files.readable import read_named
-from archlang.source.cache_folder import own_cache
+from archlang.disk.atomic import write_atomically
+from archlang.disk.cache_folder import own_cache
+from archlang.disk.readable import read_named
 
 if TYPE_CHECKING:
     from lark import Lark

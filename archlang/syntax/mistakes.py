@@ -3,10 +3,10 @@
 import re
 from dataclasses import replace
 
-from archlang.diagnostics import Diagnostic, Edit, Label
-from archlang.diagnostics.edits import insertion, without
-from archlang.diagnostics.names import is_typing_error
-from archlang.source import Span
+from archlang.errors import Diagnostic, Edit, Label
+from archlang.errors.edits import insertion, without
+from archlang.errors.names import is_typing_error
+from archlang.errors.source import Span
 from archlang.syntax.expected import ITEM, Expected
 from archlang.syntax.tokens import CLAUSE_WORDS, ITEM_WORDS, PART_WORDS
 

@@ -6,10 +6,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from archlang.diagnostics import Diagnostic
-from archlang.diagnostics.log import MOST_ERRORS, DiagnosticLog
-from archlang.source import Source, Span
-from archlang.source.source import SETTING
+from archlang.errors import Diagnostic
+from archlang.errors.log import MOST_ERRORS, DiagnosticLog
+from archlang.errors.source import SETTING, Source, Span
 from archlang.syntax import mistakes, units
 from archlang.syntax.builder import DEEPEST, LineTaken, TooDeep, TreeBuilder
 from archlang.syntax.character_mistakes import unknown_character

@@ -4,11 +4,11 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from archlang.diagnostics import ProgramError
-from archlang.diagnostics.visible import visible
-from archlang.files.mistakes import RefusedFile
-from archlang.files.readable import ReadableFolders, read_named
-from archlang.source import Source, Span
+from archlang.disk.mistakes import RefusedFile
+from archlang.disk.readable import ReadableFolders, read_named
+from archlang.errors import ProgramError
+from archlang.errors.source import Source, Span
+from archlang.errors.visible import visible
 from archlang.syntax import mistakes
 
 # The largest file, in bytes; a hundred times the longest program of this repository.

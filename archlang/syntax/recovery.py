@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from archlang.diagnostics.names import did_you_mean
-from archlang.source import Span
+from archlang.errors.names import did_you_mean
+from archlang.errors.source import Span
 from archlang.syntax import mistakes
 from archlang.syntax.builder import DEEPEST, TooDeep
 from archlang.syntax.expected import Expected

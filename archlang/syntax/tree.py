@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import dataclass_transform
 
-from archlang.source import Source, Span
+from archlang.errors.source import Source, Span
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(field,))

@@ -19,7 +19,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from archlang.data import store
-from archlang.diagnostics.machine import needs_extra
+from archlang.errors.machine import needs_extra
 from archlang.tasks.kit import mistakes
 from archlang.tasks.kit.lexicon import BEGIN, END, Words, filled
 from archlang.tasks.kit.ragged import Integers, Ragged, offsets_of

@@ -16,7 +16,7 @@
 
 from collections.abc import Mapping
 
-from archlang.diagnostics.names import plural
+from archlang.errors.names import plural
 from archlang.tasks.kit.file_tasks import LabelledFileTask
 from archlang.tasks.kit.lexicon import CUTS, Cut, split_words
 from archlang.tasks.kit.ragged import Ragged

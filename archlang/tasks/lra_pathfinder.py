@@ -36,7 +36,7 @@ import numpy as np
 import numpy.typing as npt
 
 from archlang.data import store
-from archlang.diagnostics.machine import needs_extra
+from archlang.errors.machine import needs_extra
 from archlang.tasks.kit import mistakes
 from archlang.tasks.kit.distinct import Search, table_fingerprints
 from archlang.tasks.kit.ragged import Integers, Ragged, Truths

@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from archlang.data import store
-from archlang.diagnostics.machine import needs_extra
-from archlang.files.readable import read_named
+from archlang.disk.readable import read_named
+from archlang.errors.machine import needs_extra
 from archlang.tasks.kit import mistakes
 from archlang.tasks.kit.lexicon import BEGIN, END, UNKNOWN, Lexicon, filled, most_frequent
 from archlang.tasks.kit.ragged import Ragged, Reals, offsets_of

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from archlang.backend.runtime.loops import drawn_loops, halting_loops
-from archlang.diagnostics.machine import first_line, is_out_of_memory
+from archlang.errors.machine import first_line, is_out_of_memory
 from archlang.plan.plan import BoundExtern
 from archlang.train import mistakes
 from archlang.train.optimizers import is_capturable, make_capturable

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 import numpy as np
 import torch
 
-from archlang.diagnostics.machine import first_line, is_out_of_memory
-from archlang.files import memory
+from archlang.disk import memory
+from archlang.errors.machine import first_line, is_out_of_memory
 from archlang.train import mistakes
 
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
 """The wording of errors during training."""
 
-from archlang.record.mistakes import RunError, RunMachineError
+from archlang.train.record.mistakes import RunError, RunMachineError
 
 # Devices
 

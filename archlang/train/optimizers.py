@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from archlang.diagnostics.machine import needs_extra
+from archlang.errors.machine import needs_extra
 from archlang.plan.plan import BoundExtern
 from archlang.plan.trust import is_shipped
 from archlang.plugins import NO_PLUGINS, Plugins

@@ -13,7 +13,6 @@ from torch import nn
 
 from archlang.backend.architecture import Architecture
 from archlang.backend.decode.greedy import decode, target_of
-from archlang.record.schemas import DepthRecord, JointRecord, Metrics, SplitResult
 from archlang.tasks.kit.metrics import Tally, tally
 from archlang.tasks.kit.ragged import Integers, Ragged, Reals
 from archlang.tasks.kit.split import Form, Split
@@ -21,6 +20,7 @@ from archlang.tasks.kit.task import DecodableTask, JudgedTask, Task, loss_rule
 from archlang.train.data import Batch, Data
 from archlang.train.devices import fixed_randomness
 from archlang.train.loss import forward, mean_loss, position_losses, predict
+from archlang.train.record.schemas import DepthRecord, JointRecord, Metrics, SplitResult
 from archlang.train.settings import NO_SETTINGS, Settings
 
 # Joint metrics of groups with more combinations of values than this are not stored.

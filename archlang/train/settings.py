@@ -13,10 +13,10 @@ from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
 from archlang.graph.operations import LOSSES
-from archlang.names import library
 from archlang.plan.rules import EVALUATIONS, SHIPPED
 from archlang.plugins import Plugins
 from archlang.plugins.functions import PluginFunction
+from archlang.resolve import library
 from archlang.tasks.kit.metrics import WRITTEN_METRICS
 from archlang.tasks.kit.ragged import Reals
 from archlang.tasks.kit.split import Form, Split

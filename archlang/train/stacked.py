@@ -21,7 +21,7 @@ from torch.optim import Optimizer
 
 from archlang.backend.runtime.loops import drawn_loops, halting_loops
 from archlang.backend.runtime.stacking import stacked_models
-from archlang.diagnostics.machine import first_line, is_out_of_memory
+from archlang.errors.machine import first_line, is_out_of_memory
 from archlang.graph.operations import LOSSES
 from archlang.train.devices import fixed_randomness, random_state
 from archlang.train.loss import add_costs, training_loss

@@ -12,7 +12,7 @@ from torch.nn.utils import clip_grad_norm_, clip_grad_value_
 from torch.optim import Optimizer
 
 from archlang.backend.runtime.loops import counts_drawn
-from archlang.diagnostics.machine import is_out_of_memory
+from archlang.errors.machine import is_out_of_memory
 from archlang.train.data import Batch
 from archlang.train.devices import random_state
 from archlang.train.loss import add_costs, training_loss

@@ -20,11 +20,6 @@ from archlang.backend.runtime.loops import halting_loops
 from archlang.compile import build
 from archlang.plan.plan import Plan
 from archlang.plan.trust import is_shipped
-from archlang.record import mistakes as record_mistakes
-from archlang.record import schemas
-from archlang.record.checkpoint import Checkpoints
-from archlang.record.mistakes import RunError
-from archlang.record.run_folder import Record
 from archlang.tasks.kit.metrics import rank
 from archlang.tasks.kit.split import Split
 from archlang.tasks.kit.task import Task, loss_rule
@@ -35,6 +30,11 @@ from archlang.train.devices import peak_memory, random_state, reset_peak_memory,
 from archlang.train.evaluated_weights import EvaluatedWeights
 from archlang.train.optimizer_state import restore_optimizer_state, restore_own_optimizer_state
 from archlang.train.optimizers import make_optimizer
+from archlang.train.record import mistakes as record_mistakes
+from archlang.train.record import schemas
+from archlang.train.record.checkpoint import Checkpoints
+from archlang.train.record.mistakes import RunError
+from archlang.train.record.run_folder import Record
 from archlang.train.score import Interrupted, Score, evaluate
 from archlang.train.settings import Settings
 from archlang.train.stop import Stop

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Annotated, Any
 
-from archlang.files.limits import LARGEST_INTEGER
+from archlang.disk.limits import LARGEST_INTEGER
 
 
 @dataclass(frozen=True)

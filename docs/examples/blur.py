@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
+from archlang.backend.kernels.dropout import dropout
 from archlang.backend.runtime.joined_linear import NO_PRODUCTS, Products, mapped
-from archlang.kernels.dropout import dropout
 
 
 class Blur(nn.Module):

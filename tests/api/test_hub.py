@@ -9,7 +9,7 @@ import torch
 
 import archlang
 from archlang.api.mistakes import SavedModelError
-from archlang.record.mistakes import RunError
+from archlang.train.record.mistakes import RunError
 
 hub = pytest.importorskip("huggingface_hub", reason="the extra `hub` is not installed")
 

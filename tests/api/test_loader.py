@@ -8,8 +8,8 @@ from torch.nn.functional import cross_entropy
 
 import archlang
 from archlang.api.loader import IGNORED, Loader
-from archlang.record.mistakes import RunError
 from archlang.tasks.kit.mistakes import TaskError
+from archlang.train.record.mistakes import RunError
 
 TINY = "parity[train = 1..4, test = 5..6, train_size = 20, valid_size = 7, test_size = 3]"
 FLIPFLOP = "flipflop[length = 8, train_size = 6, iid_size = 2, valid_size = 2, test_size = 2]"

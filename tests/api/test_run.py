@@ -15,12 +15,12 @@ import archlang
 from archlang.api.run import Run
 from archlang.data import store
 from archlang.plan.from_file import plan_recipe
-from archlang.record.mistakes import RunError
-from archlang.record.run_folder import RecordWarning
-from archlang.runs import training
-from archlang.runs.evaluation import evaluate_run
-from archlang.runs.prediction import predict_inputs
 from archlang.tasks.kit.task import Kind, class_names
+from archlang.train.record.mistakes import RunError
+from archlang.train.record.run_folder import RecordWarning
+from archlang.train.runs import training
+from archlang.train.runs.evaluation import evaluate_run
+from archlang.train.runs.prediction import predict_inputs
 from tests.tiny_run import Train
 
 ENCODER = """

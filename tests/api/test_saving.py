@@ -16,10 +16,10 @@ import archlang
 from archlang.api.mistakes import SavedModelError
 from archlang.backend import BuildError
 from archlang.backend.architecture import Architecture
-from archlang.diagnostics.machine import is_caused_by_machine
-from archlang.files.folder import Folder
+from archlang.disk.folder import Folder
+from archlang.errors.machine import is_caused_by_machine
 from archlang.plugins import PluginError
-from archlang.record.mistakes import RunError
+from archlang.train.record.mistakes import RunError
 from tests.sampling import one_in
 from tests.shipped_models import SHIPPED, shipped_batch, shipped_model
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from archlang.diagnostics.render import plain
+from archlang.errors.render import plain
 from archlang.plan.check import check
 from archlang.syntax.reading import LARGEST
 from archlang.syntax.tokens import MOST_WORDS, count_words

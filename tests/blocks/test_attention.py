@@ -11,10 +11,10 @@ import torch
 from torch import Tensor
 
 from archlang.backend.decode.block_cache import BlockCache
+from archlang.backend.kernels import dropout as kernel
 from archlang.backend.runtime.call_cache import call_scope
 from archlang.blocks import attention as blocks_attention
 from archlang.blocks.attention import Attention
-from archlang.kernels import dropout as kernel
 from tests.closeness import close
 
 

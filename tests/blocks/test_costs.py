@@ -14,7 +14,7 @@ from archlang.contracts import library_blocks, samples
 from archlang.contracts.cases import Case, cases, tables
 from archlang.contracts.subject import Subject
 from archlang.graph.facts import POSITIONS
-from archlang.names.resolve import Declaration
+from archlang.resolve.resolve import Declaration
 from archlang.types import Dim
 from tests.extras import skip_without_extra
 from tests.sampling import one_in

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 import archlang
-from archlang.names import library
 from archlang.plan.check import check_text
+from archlang.resolve import library
 from archlang.syntax.tree import Extern
 from tests.extras import skip_without_extra
 

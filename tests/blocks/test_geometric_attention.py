@@ -9,9 +9,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from archlang.backend.kernels.plain_geometric import nearest_match
 from archlang.blocks import geometric_attention
 from archlang.blocks.geometric_attention import GeometricAttention
-from archlang.kernels.plain_geometric import nearest_match
 from tests.closeness import close, same_gradients
 
 plain = partial(

@@ -8,7 +8,7 @@ import pytest
 from torch import nn
 
 from archlang.backend.runtime.halting import HaltingBlock
-from archlang.names import library
+from archlang.resolve import library
 from archlang.syntax.tree import Extern, InputParameter, Name
 from archlang.types import CONSTRUCTORS, Axis
 

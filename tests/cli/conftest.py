@@ -83,7 +83,7 @@ def train_once(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str],
 def claimed_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A finished run with a claim, to be copied."""
     from archlang.plan.from_file import plan_recipe  # imports numpy
-    from archlang.runs import training  # imports torch
+    from archlang.train.runs import training  # imports torch
 
     folder = tmp_path_factory.mktemp("claimed")
     (folder / "tiny.arch").write_text(TINY + '    claim test.accuracy[5] = 1.00 ± 0.02 from "nobody"\n}\n')

@@ -10,8 +10,8 @@ from typer.testing import CliRunner
 
 import archlang
 from archlang.cli.app import app
+from archlang.graph.passes.pipeline import PASSES
 from archlang.graph.text import parse_graph
-from archlang.passes.pipeline import PASSES
 from tests.cli.conftest import MODEL, Command
 
 RECIPES = Path(archlang.__file__).parent / "recipes"

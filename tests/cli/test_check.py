@@ -11,7 +11,7 @@ from pathlib import Path
 import networkx
 import pytest
 
-from archlang.diagnostics import Diagnostic
+from archlang.errors import Diagnostic
 from archlang.plan import check as check_module
 from tests.cli.conftest import BAD, BROKEN, GOOD, UGLY, Command
 

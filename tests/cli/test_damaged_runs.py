@@ -1,7 +1,7 @@
 """Every command answers a damaged run folder with its results or with an error that names the damage.
 
-The damages are in `tests/record/damages.py`. By default a sample of them meets two commands each; `-m slow` tries every
-damage with every command."""
+The damages are in `tests/train/record/damages.py`. By default a sample of them meets two commands each; `-m slow` tries
+every damage with every command."""
 
 import os
 import shutil
@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from archlang.record.reading import RECIPE
+from archlang.train.record.reading import RECIPE
 from tests.cli.conftest import Command, CommandResult
-from tests.record.damages import Damage, damages_of
 from tests.sampling import one_in
+from tests.train.record.damages import Damage, damages_of
 
 COMMANDS: Mapping[str, Sequence[str]] = {
     "show": ("runs", "show", "run"),
@@ -58,8 +58,8 @@ def try_damages(
 
 
 pytestmark = [
-    pytest.mark.filterwarnings("ignore::archlang.record.checkpoint.CheckpointWarning"),
-    pytest.mark.filterwarnings("ignore::archlang.record.run_folder.RecordWarning"),
+    pytest.mark.filterwarnings("ignore::archlang.train.record.checkpoint.CheckpointWarning"),
+    pytest.mark.filterwarnings("ignore::archlang.train.record.run_folder.RecordWarning"),
 ]
 
 

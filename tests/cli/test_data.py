@@ -11,7 +11,7 @@ import pytest
 from archlang.cli import data
 from archlang.data import fetch, registry, store
 from archlang.data.registry import Dataset, Digest, OfficialFile
-from archlang.diagnostics.terminal import Terminal
+from archlang.errors.terminal import Terminal
 from archlang.tasks.scan import commands
 from tests.cli.conftest import Command
 

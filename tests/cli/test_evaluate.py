@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from archlang.cli.app import app
-from archlang.diagnostics import ArchlangError
+from archlang.errors import ArchlangError
 
 PROGRAM = """
 model tiny[d = 8](x: tokens[n]) -> logits[n, vocab] {

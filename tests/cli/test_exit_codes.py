@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from archlang.diagnostics import MachineError
+from archlang.errors import MachineError
 from archlang.export import mistakes as export_mistakes
-from archlang.pages import mistakes as page_mistakes
+from archlang.reports import mistakes as page_mistakes
 from tests.cli.conftest import GOOD, MODEL, TINY, Command
 
 PAGE = Path(__file__).parents[2] / "docs" / "exit-codes.md"
@@ -117,7 +117,7 @@ def test_a_model_that_does_not_fit_is_of_the_machine_and_writes_nothing(
     archlang: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (folder / "tiny.arch").write_text(TINY + "}\n", encoding="utf-8")
-    monkeypatch.setattr("archlang.runs.training.available_memory", lambda: 100)
+    monkeypatch.setattr("archlang.train.runs.training.available_memory", lambda: 100)
     result = archlang("train", "tiny.arch", "--device", "cpu")
     assert result.code == rows()["the model does not fit into memory"]
     assert not (folder / "runs").exists()
@@ -129,7 +129,7 @@ def test_a_run_folder_that_may_not_be_read_is_of_the_machine(
     def refuse(*_: object) -> None:
         raise PermissionError(13, "Permission denied", "run")
 
-    monkeypatch.setattr("archlang.files.folder.Folder.open", refuse)
+    monkeypatch.setattr("archlang.disk.folder.Folder.open", refuse)
     result = archlang("runs", "show", "run")
     assert result.code == rows()["a run folder may not be read"]
     assert "damaged" not in result.err.replace("nothing says that it is damaged", "")

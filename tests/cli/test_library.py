@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from archlang.diagnostics import codes
-from archlang.names import library
-from archlang.names.shipped import recipe_files
-from archlang.source import Source
+from archlang.errors import codes
+from archlang.errors.source import Source
+from archlang.resolve import library
+from archlang.resolve.shipped import recipe_files
 from archlang.syntax.comments import first_sentence
 from archlang.syntax.parser import parse
 from archlang.syntax.printer import signature_text

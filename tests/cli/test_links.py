@@ -66,7 +66,7 @@ def assert_nothing_changes_through_a_link(
 @pytest.mark.parametrize(
     ("command", "names"),
     [
-        # `tests/record/test_run_folder.py` has the claim for the files of the record.
+        # `tests/train/record/test_run_folder.py` has the claim for the files of the record.
         ("resume", ("recipe.arch", "checkpoints", "report.html", "inspect.html", ".results.json.part")),
         ("report", ("report.html", ".report.html.part", ".lock")),
         ("inspect", ("inspect.html", "checkpoints")),

@@ -12,9 +12,9 @@ import pytest
 
 import archlang as package
 from archlang.cli.app import app
-from archlang.diagnostics import ErrorWithRemedy
+from archlang.errors import ErrorWithRemedy
 from archlang.plan import check as check_module
-from archlang.record import summaries
+from archlang.train.record import summaries
 from tests.cli.conftest import GOOD, Command
 
 COMMANDS = [info.name for info in app.registered_commands if info.name]

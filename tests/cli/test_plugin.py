@@ -11,7 +11,7 @@ import pytest
 from archlang.api.run import load_run
 from archlang.api.saving import save
 from archlang.plan.from_file import plan_recipe
-from archlang.runs.training import train
+from archlang.train.runs.training import train
 from tests.cli.conftest import Command
 from tests.tasks.kit.test_make_task import PLUGIN
 

@@ -173,7 +173,7 @@ def test_a_run_that_the_machine_cannot_read_is_not_called_damaged(
     def fail(*_: object) -> None:
         raise OSError(5, "Input/output error")
 
-    monkeypatch.setattr("archlang.files.folder.Folder.read", fail)
+    monkeypatch.setattr("archlang.disk.folder.Folder.read", fail)
     result = archlang("runs", "list")
     assert (result.code, "damaged" in result.out, "unreadable: runs/a" in result.out) == (0, False, True)
 

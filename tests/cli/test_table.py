@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from archlang.cli.table import RunsDisplay
-from archlang.diagnostics.terminal import Terminal
+from archlang.errors.terminal import Terminal
 from archlang.plan.from_file import TablePlanner
 from archlang.plan.table import TablePlan
-from archlang.runs import cost as costs
-from archlang.runs.cost import RunCost
-from archlang.runs.points import Point
+from archlang.train.runs import cost as costs
+from archlang.train.runs.cost import RunCost
+from archlang.train.runs.points import Point
 from archlang.train.stop import Stop
 from tests.cli.conftest import TINY, Command
 

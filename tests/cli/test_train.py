@@ -34,8 +34,8 @@ def test_a_line_says_what_is_trained_before_torch_is_imported(
     archlang: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # The import of the training, and with it that of torch, fails.
-    monkeypatch.delattr("archlang.runs.training", raising=False)
-    monkeypatch.setitem(sys.modules, "archlang.runs.training", None)
+    monkeypatch.delattr("archlang.train.runs.training", raising=False)
+    monkeypatch.setitem(sys.modules, "archlang.train.runs.training", None)
     result = archlang("train", "tiny.arch", "--device", "cpu")
     assert result.code != 0
     assert result.out.startswith("training tiny on ctl, seed 1, in runs/tiny/")
@@ -83,7 +83,7 @@ def test_rerunning_the_command_resumes_and_a_damaged_checkpoint_causes_one_line_
 
 
 def test_a_stopped_run_says_how_to_resume(archlang: Command, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from archlang.runs import training
+    from archlang.train.runs import training
     from archlang.train.trainer import Trainer
 
     def stop_at_step_2(trainers: list[Trainer], *_: object) -> None:

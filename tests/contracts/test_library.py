@@ -6,10 +6,10 @@ import torch
 from archlang.contracts import cases, hold, library_blocks
 from archlang.contracts.cases import tables
 from archlang.contracts.subject import Subject
-from archlang.diagnostics.render import plain
 from archlang.elaborate.binding import LARGEST_FLOAT
-from archlang.names.resolve import Declaration
-from archlang.names.values import Value
+from archlang.errors.render import plain
+from archlang.resolve.resolve import Declaration
+from archlang.resolve.values import Value
 from archlang.types import Dim
 from tests.extras import skip_without_extra
 from tests.sampling import one_in

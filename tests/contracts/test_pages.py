@@ -7,10 +7,10 @@ import pytest
 
 import archlang
 from archlang.contracts import Verdict, hold, program_blocks
-from archlang.diagnostics.render import plain
+from archlang.errors.render import plain
 from archlang.plugins import Plugins
 
-PAGES = sorted((Path(archlang.__file__).parent / "diagnostics" / "pages").glob("E07*.md"))
+PAGES = sorted((Path(archlang.__file__).parent / "errors" / "pages").glob("E07*.md"))
 EXPECTED = Path(__file__).parent.parent / "corpus" / "bad"
 
 

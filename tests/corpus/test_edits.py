@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 import archlang
-from archlang.diagnostics import Diagnostic
-from archlang.diagnostics.edits import apply_edits
+from archlang.errors import Diagnostic
+from archlang.errors.edits import apply_edits
 from archlang.plan.check import check, check_text
 
-PAGES = Path(archlang.__file__).parent / "diagnostics" / "pages"
+PAGES = Path(archlang.__file__).parent / "errors" / "pages"
 SAFE = (
     "E0101", "E0102", "E0202", "E0209", "E0212", "E0214", "E0224", "E0231", "E0235", "E0301", "E0306",
     "E0434", "E0502", "E0508", "E0604", "E0613", "E0617", "E0621", "E0622",

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 import archlang
-from archlang.diagnostics.render import plain
+from archlang.errors.render import plain
 from archlang.plan.check import check
 
-PAGES = sorted((Path(archlang.__file__).parent / "diagnostics" / "pages").glob("*.md"))
+PAGES = sorted((Path(archlang.__file__).parent / "errors" / "pages").glob("*.md"))
 BAD = Path(__file__).parent / "bad"
 # Mistakes of a command line or of large programs.
 WITHOUT_PROGRAM = {"E0226", "E0227", "E0228", "E0421", "E0603", "E0608", "E0612", "E0614", "W0203"}
@@ -58,7 +58,7 @@ def test_every_code_of_the_compiler_has_a_page() -> None:
     source = Path(archlang.__file__).parent
     codes = {
         code
-        for file in (*source.rglob("*mistakes.py"), *source.rglob("messages.txt"), source / "diagnostics" / "log.py")
+        for file in (*source.rglob("*mistakes.py"), *source.rglob("messages.txt"), source / "errors" / "log.py")
         for code in re.findall(r"\b([EW]\d{4})\b", file.read_text(encoding="utf-8"))
     }
     assert codes == {page.stem for page in PAGES}

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from archlang.data.registry import DATASETS, Digest, DigestRule, official, take
-from archlang.names import library
+from archlang.resolve import library
 
 FILES = [file for known in DATASETS.values() for file in known.files]
 

@@ -8,7 +8,7 @@ import pytest
 
 from archlang.editor.completion import completions
 from archlang.editor.document import Document
-from archlang.names.values import KINDS
+from archlang.resolve.values import KINDS
 from archlang.syntax.stack import read_prefix
 from tests.editor.conftest import at_cursor
 

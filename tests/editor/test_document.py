@@ -5,15 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from archlang.diagnostics import Diagnostic, Report
 from archlang.editor.completion import completions
 from archlang.editor.document import Document
-from archlang.names.resolve import Declaration
+from archlang.errors import Diagnostic, Report
+from archlang.errors.source import Source
 from archlang.plan import check as plan_check
 from archlang.plan.checked_bodies import CheckedBodies
 from archlang.plan.planner import Planner
 from archlang.plan.written_table import WrittenTable
-from archlang.source import Source
+from archlang.resolve.resolve import Declaration
 from archlang.syntax.parser import parse_tolerantly
 from archlang.syntax.tree import Definition, Missing, Program, Recipe
 from archlang.types import Type

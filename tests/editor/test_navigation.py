@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from archlang.diagnostics import Edit, ErrorWithRemedy
 from archlang.editor.document import Document
 from archlang.editor.navigation import definition, references, renamable, rename
 from archlang.editor.symbols import Names
 from archlang.editor.workspace import Workspace
-from archlang.names.library import BLOCKS, PACKAGE
+from archlang.errors import Edit, ErrorWithRemedy
 from archlang.plan.check import check_text
+from archlang.resolve.library import BLOCKS, PACKAGE
 
 FILES = {
     "layer.arch": """## A layer.

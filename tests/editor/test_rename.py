@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from archlang.diagnostics import ErrorWithRemedy
-from archlang.diagnostics.edits import apply_edits
 from archlang.editor.document import Document
 from archlang.editor.navigation import renamable, rename
 from archlang.editor.symbols import Names
 from archlang.editor.workspace import Workspace
-from archlang.names.library import PACKAGE
+from archlang.errors import ErrorWithRemedy
+from archlang.errors.edits import apply_edits
+from archlang.resolve.library import PACKAGE
 
 EXTERN = """extern block shift[by: int = 1, wide: bool = false](x: seq[n, d], y: seq[m, e] = x) -> seq[n, d]
     where by > 0 or not wide

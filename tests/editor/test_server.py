@@ -11,11 +11,11 @@ from lsprotocol import types as lsp
 from pygls.exceptions import JsonRpcException
 from pygls.lsp.client import LanguageClient
 
-from archlang.diagnostics import Edit
-from archlang.diagnostics.edits import apply_edits
 from archlang.editor.positions import offset
 from archlang.editor.server import GRAPH_COMMAND
-from archlang.source import Source, Span
+from archlang.errors import Edit
+from archlang.errors.edits import apply_edits
+from archlang.errors.source import Source, Span
 from benchmarks.editor import LINES, texts
 
 USED = "block twice(h: seq[n, d]) -> seq[n, d] {\n    return norm(norm(h))\n}\n"

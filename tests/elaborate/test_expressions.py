@@ -2,7 +2,7 @@
 
 import pytest
 
-from archlang.diagnostics import Diagnostic
+from archlang.errors import Diagnostic
 from archlang.plan.check import check_text
 
 

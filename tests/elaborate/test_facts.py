@@ -9,7 +9,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from archlang.backend import Architecture
 from archlang.backend.runtime.recording import recording
 from archlang.compile import compile_graph
-from archlang.diagnostics import ProgramError
+from archlang.errors import ProgramError
 from archlang.graph import Graph, Instance
 from archlang.graph.facts import UNKNOWN, Costs, LinearMap, Record
 from archlang.graph.operations import Call, Product, Repeat

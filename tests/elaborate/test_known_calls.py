@@ -4,12 +4,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from archlang.diagnostics.effort import limited
 from archlang.elaborate import calls
+from archlang.errors.effort import limited
 from archlang.graph.graph import Graph
-from archlang.names.resolve import load_command_line
 from archlang.plan.check import check_text
 from archlang.plan.model_graphs import model_graph
+from archlang.resolve.resolve import load_command_line
 
 _TWO = """
 model two(x: tokens[n]) -> logits[classes] {

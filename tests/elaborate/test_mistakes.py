@@ -2,7 +2,7 @@
 
 import pytest
 
-from archlang.diagnostics.edits import apply_edits
+from archlang.errors.edits import apply_edits
 from archlang.plan.check import check_text
 
 BLOCK = "block b(h: seq[n, d]) -> seq[n, d] {{\n    {}\n}}\n"

@@ -1,8 +1,8 @@
 """Regions capture the values that they use from outside."""
 
 from archlang.elaborate.region_builder import ModelSize, RegionBuilder
+from archlang.errors.source import Source, Span
 from archlang.graph.operations import Arithmetic
-from archlang.source import Source, Span
 from archlang.types import Type
 
 VEC, SPAN = Type("vec"), Span(Source("m.arch", "x"), 0, 1)

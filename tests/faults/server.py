@@ -43,11 +43,11 @@ def _import_everything() -> None:
 
     import archlang.cli.app
     import archlang.cli.main
-    import archlang.pages.inspection
-    import archlang.pages.reports
-    import archlang.runs.progress
-    import archlang.runs.table
-    import archlang.runs.training  # noqa: F401
+    import archlang.reports
+    import archlang.reports.inspection
+    import archlang.train.runs.progress
+    import archlang.train.runs.table
+    import archlang.train.runs.training  # noqa: F401
 
     torch.set_num_threads(1)
 

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from archlang.diagnostics import Diagnostic
 from archlang.editor.document import Document
 from archlang.elaborate import calls
-from archlang.names.library import BLOCKS, PACKAGE
-from archlang.names.shipped import recipe_files
+from archlang.errors import Diagnostic
+from archlang.errors.source import Span
 from archlang.plan.checked_bodies import CheckedBodies
-from archlang.source import Span
+from archlang.resolve.library import BLOCKS, PACKAGE
+from archlang.resolve.shipped import recipe_files
 from tests.semantics.generator import program
 from tests.semantics.mutations import mutated
 
@@ -136,7 +136,7 @@ def test_the_text_of_a_used_file_counts(tmp_path: Path, text: str, used: str, ch
 def test_the_text_of_a_used_file_beside_the_shipped_programs_counts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("archlang.names.library.PACKAGE", tmp_path)
+    monkeypatch.setattr("archlang.resolve.library.PACKAGE", tmp_path)
     assert_a_used_file_counts(tmp_path, USER, BLOCK.format(4), BLOCK.format(5))
 
 

@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from archlang.compile import compile_graph, compile_named, load
-from archlang.diagnostics import ProgramError
-from archlang.names import library
+from archlang.errors import ProgramError
 from archlang.plan.check import check
 from archlang.plan.from_file import bind_task, check_shipped, plan_recipe, plan_table
 from archlang.plan.plan import BoundExtern
+from archlang.resolve import library
 
 
 @pytest.mark.parametrize("name", sorted(library.task_names()))

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from archlang.diagnostics import Diagnostic
+from archlang.errors import Diagnostic
 from archlang.plan.check import check_text
 
 BODY = """block b(h: seq[n, d], x: seq[n, d]) -> seq[n, d] {

@@ -2,8 +2,8 @@
 
 import pytest
 
-from archlang.diagnostics import Diagnostic
-from archlang.diagnostics.edits import apply_edits
+from archlang.errors import Diagnostic
+from archlang.errors.edits import apply_edits
 from archlang.plan.check import check_text
 from archlang.plan.measures import FRACTIONS
 from archlang.tasks.kit.metrics import LOWER_IS_BETTER, MEANINGS

@@ -4,9 +4,9 @@ import random
 
 import pytest
 
-from archlang.diagnostics.edits import apply_edits
-from archlang.names import library
+from archlang.errors.edits import apply_edits
 from archlang.plan.check import check_text
+from archlang.resolve import library
 
 BLOCKS = sorted({name.rpartition(".")[2] for name in library.blocks()})
 NAMES = ["h", "v", "x", "q", "k", "z", "c", "f", "g", "u"]

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from archlang.diagnostics.log import DiagnosticLog
+from archlang.errors.log import DiagnosticLog
 from archlang.graph.graph import Graph
-from archlang.names.resolve import load_file
 from archlang.plan.model_graphs import ModelGraphs
 from archlang.plan.planner import Planner, joined_recipe
+from archlang.resolve.resolve import load_file
 
 MODEL = """
 block twice[rate: float = 0.1](h: seq[n, d]) -> seq[n, d] {

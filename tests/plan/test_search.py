@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from archlang.diagnostics import ProgramError
+from archlang.errors import ProgramError
 from archlang.plan.check import check, check_text
 from archlang.plan.from_file import plan_recipe, plan_search
 from archlang.plan.search import SearchSpace

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from archlang.diagnostics import ProgramError
-from archlang.diagnostics.edits import apply_edits
+from archlang.errors import ProgramError
+from archlang.errors.edits import apply_edits
 from archlang.plan.check import check
 from archlang.plan.from_file import TablePlanner, plan_recipe, plan_table
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from archlang.diagnostics import Diagnostic
+from archlang.errors import Diagnostic
 from archlang.plan.check import check_text
 from archlang.plan.from_file import plan_recipe
 from archlang.types import Dim, Type

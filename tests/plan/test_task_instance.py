@@ -2,8 +2,8 @@
 
 import pytest
 
-from archlang.names import library
 from archlang.plan.check import check_text
+from archlang.resolve import library
 
 VALUES = {
     "int": ("0", "16_777_216"),

@@ -107,7 +107,7 @@ def test_what_npm_says_is_in_the_error(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_packed_files_are_the_front_end_and_the_library() -> None:
     names = {name for name, _ in builder._packed_files()}
     assert {"archlang/play/service.py", "archlang/blocks/attention.arch", "archlang/recipes/gutlb.arch"} <= names
-    assert {"archlang/syntax/arch.lark", "archlang/diagnostics/pages/E0501.md", "lark/lark.py"} <= names
+    assert {"archlang/syntax/arch.lark", "archlang/errors/pages/E0501.md", "lark/lark.py"} <= names
     assert not [name for name in names if name.startswith(("archlang/backend/", "archlang/cli/"))]
     assert "archlang/blocks/attention.py" not in names
 
@@ -159,7 +159,7 @@ for shipped in ask("start")["programs"]:
 def test_the_class_of_every_task_is_imported_where_numpy_is_missing(packed: Path) -> None:
     program = """
 from importlib import import_module
-from archlang.names.library import PACKAGE
+from archlang.resolve.library import PACKAGE
 for file in sorted((PACKAGE / "tasks").glob("*.py")):
     import_module(f"archlang.tasks.{file.stem}")
 print(sys.modules["numpy"].__file__)

@@ -11,7 +11,7 @@ import archlang
 
 ROOT = Path(__file__).parent.parent.parent
 SOURCES = ROOT / "playground"
-ASSETS = Path(archlang.__file__).parent / "pages" / "assets"
+ASSETS = Path(archlang.__file__).parent / "reports" / "assets"
 BUNDLES = ("playground.js", "playground_worker.js")
 
 
@@ -44,9 +44,9 @@ def test_the_sources_make_the_bundles_again(tmp_path: Path) -> None:
     if shutil.which("npm") is None:
         pytest.skip("npm is not installed")
     shutil.copytree(SOURCES, tmp_path / "playground", ignore=shutil.ignore_patterns("node_modules"))
-    (tmp_path / "archlang" / "pages" / "assets").mkdir(parents=True)
+    (tmp_path / "archlang" / "reports" / "assets").mkdir(parents=True)
     for command in (["npm", "ci"], ["npm", "run", "build"]):
         subprocess.run(command, cwd=tmp_path / "playground", check=True, capture_output=True)
     for name in BUNDLES:
-        rebuilt = tmp_path / "archlang" / "pages" / "assets" / name
+        rebuilt = tmp_path / "archlang" / "reports" / "assets" / name
         assert rebuilt.read_bytes() == (ASSETS / name).read_bytes()

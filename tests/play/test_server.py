@@ -10,8 +10,8 @@ from types import MappingProxyType
 
 import pytest
 
-from archlang.diagnostics import MachineError
-from archlang.diagnostics.bugs import kept_bug
+from archlang.errors import MachineError
+from archlang.errors.bugs import kept_bug
 from archlang.play.server import Server
 
 

@@ -9,9 +9,9 @@ import pytest
 import archlang
 from archlang.plan.check import check
 from archlang.plan.from_file import plan_recipe, recipe_names
-from archlang.runs import training
 from archlang.syntax import format_program, parse
 from archlang.syntax.parser import read
+from archlang.train.runs import training
 
 RECIPES = Path(archlang.__file__).parent / "recipes"
 FIELD, MIXED = (sorted((RECIPES / folder).glob("*.arch")) for folder in ("field", "mixed"))

@@ -9,13 +9,13 @@ import torch
 
 from archlang.compile import build
 from archlang.graph.summary import summarize
-from archlang.names.resolve import ResolvedFile, load_file
 from archlang.plan.check import check
 from archlang.plan.from_file import plan_first_point, plan_table
 from archlang.plan.plan import Plan
-from archlang.runs import training
+from archlang.resolve.resolve import ResolvedFile, load_file
 from archlang.syntax import format_program
 from archlang.syntax.tree import Recipe, Table
+from archlang.train.runs import training
 from archlang.types import Type
 from archlang.types.statics import Symbol
 from tests.extras import skip_without_extra

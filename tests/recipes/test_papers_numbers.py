@@ -8,8 +8,8 @@ import csv
 from pathlib import Path
 
 import archlang
-from archlang.names.resolve import load_file
 from archlang.plan.from_file import plan_table
+from archlang.resolve.resolve import load_file
 
 PAPERS = Path(archlang.__file__).parent / "recipes" / "papers"
 NUMBERS = Path(__file__).with_name("papers_numbers.tsv")

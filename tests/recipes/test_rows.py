@@ -7,17 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from archlang.names.resolve import ResolvedFile, load_file
 from archlang.plan.from_file import plan_first_point, plan_table
 from archlang.plan.measures import is_group
 from archlang.plan.plan import Plan
 from archlang.plan.table import TablePlan
 from archlang.plan.variations import read_table
-from archlang.runs import training
-from archlang.runs.points import folder_name
-from archlang.runs.table import FinishedRun
+from archlang.resolve.resolve import ResolvedFile, load_file
 from archlang.syntax.expression_text import expression_text
 from archlang.syntax.tree import Row, Table
+from archlang.train.runs import training
+from archlang.train.runs.points import folder_name
+from archlang.train.runs.table import FinishedRun
 from archlang.train.trainer import NoProgress
 from tests.extras import skip_without_extra
 from tests.recipes.papers import PROGRAMS

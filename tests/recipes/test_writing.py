@@ -15,9 +15,9 @@ from archlang.backend.architecture import Architecture
 from archlang.backend.decode.greedy import Decoded, target_of
 from archlang.compile import build
 from archlang.graph.operations import Halting
-from archlang.names.resolve import ResolvedFile, load_file
 from archlang.plan.from_file import plan_first_point
 from archlang.plan.plan import Plan
+from archlang.resolve.resolve import ResolvedFile, load_file
 from archlang.tasks.kit.make_task import make_task
 from archlang.tasks.kit.task import Kind
 from tests.closeness import close

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from archlang.compile import compile_graph
-from archlang.diagnostics import Diagnostic, ProgramError
+from archlang.errors import Diagnostic, ProgramError
 from archlang.graph.graph import Graph
 from archlang.plan.check import check_text
 

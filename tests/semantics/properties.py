@@ -11,9 +11,9 @@ from torch import Tensor
 from archlang.backend.decode.greedy import target_of
 from archlang.compile import build
 from archlang.elaborate import calls
+from archlang.errors.source import Source
 from archlang.graph.graph import Graph
-from archlang.passes.pipeline import NAMES
-from archlang.source import Source
+from archlang.graph.passes.pipeline import NAMES
 from archlang.syntax.parser import parse
 from archlang.syntax.printer import format_program
 from tests.semantics.batches import (

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import fields, replace
 from typing import Any
 
-from archlang.source import Source
+from archlang.errors.source import Source
 from archlang.syntax import tree
 from archlang.syntax.parser import parse
 from archlang.syntax.printer import format_program

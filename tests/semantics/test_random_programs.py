@@ -7,7 +7,7 @@ from functools import cache
 
 import pytest
 
-from archlang.names.library import block_names
+from archlang.resolve.library import block_names
 from tests.semantics.compiled import Compiled, compile_text
 from tests.semantics.failures import failures
 from tests.semantics.generator import program

@@ -2,8 +2,8 @@
 
 import pytest
 
-from archlang.diagnostics.edits import apply_edits
-from archlang.source import Source
+from archlang.errors.edits import apply_edits
+from archlang.errors.source import Source
 from archlang.syntax.parser import parse_tolerantly
 
 

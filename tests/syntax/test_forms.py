@@ -4,9 +4,9 @@ import re
 
 import pytest
 
-from archlang.diagnostics import Diagnostic
-from archlang.diagnostics.edits import apply_edits
-from archlang.source import Source
+from archlang.errors import Diagnostic
+from archlang.errors.edits import apply_edits
+from archlang.errors.source import Source
 from archlang.syntax.forms import FORMS, Form
 from archlang.syntax.parser import parse_tolerantly
 

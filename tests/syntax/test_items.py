@@ -2,7 +2,7 @@
 
 import pytest
 
-from archlang.source import Source
+from archlang.errors.source import Source
 from archlang.syntax.parser import parse_tolerantly, read_tokens, split
 
 BEFORE = "block before(h: seq[n, d]) -> seq[n, d] {\n    return h\n}\n\n"

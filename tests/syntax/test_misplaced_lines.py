@@ -2,8 +2,8 @@
 
 import pytest
 
-from archlang.diagnostics import Diagnostic
-from archlang.source import Source
+from archlang.errors import Diagnostic
+from archlang.errors.source import Source
 from archlang.syntax.parser import parse_tolerantly
 from archlang.syntax.tree import Definition
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from archlang.diagnostics import Diagnostic
-from archlang.diagnostics.edits import apply_edits
-from archlang.diagnostics.render import plain
-from archlang.source import Source
+from archlang.errors import Diagnostic
+from archlang.errors.edits import apply_edits
+from archlang.errors.render import plain
+from archlang.errors.source import Source
 from archlang.syntax.parser import parse_tolerantly
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from archlang.source import Source, Span
+from archlang.errors.source import Source, Span
 from archlang.syntax import tree
 from archlang.syntax.layout import WIDTH
 from archlang.syntax.parser import parse, read

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from archlang.diagnostics import Diagnostic, ProgramError
-from archlang.diagnostics.exchange import to_json, to_sarif
-from archlang.diagnostics.render import plain
+from archlang.errors import Diagnostic, ProgramError
+from archlang.errors.exchange import to_json, to_sarif
+from archlang.errors.render import plain
 from archlang.syntax.reading import LARGEST, read
 
 

@@ -4,10 +4,10 @@ import re
 
 import pytest
 
-from archlang.diagnostics import Diagnostic
-from archlang.diagnostics.edits import apply_edits
-from archlang.diagnostics.log import MOST_ERRORS
-from archlang.source import Source
+from archlang.errors import Diagnostic
+from archlang.errors.edits import apply_edits
+from archlang.errors.log import MOST_ERRORS
+from archlang.errors.source import Source
 from archlang.syntax.parser import parse_tolerantly
 from archlang.syntax.tree import Extern, Missing, Table, Use
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from archlang.diagnostics import Diagnostic
-from archlang.diagnostics.edits import apply_edits
-from archlang.source import Source
+from archlang.errors import Diagnostic
+from archlang.errors.edits import apply_edits
+from archlang.errors.source import Source
 from archlang.syntax.parser import parse_tolerantly
 from archlang.syntax.tree import Assign, Definition, If, Missing, Repeat, Scan, Statement
 

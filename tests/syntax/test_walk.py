@@ -1,6 +1,6 @@
 """A walk visits each node once, in the order of the text."""
 
-from archlang.source import Source
+from archlang.errors.source import Source
 from archlang.syntax.parser import parse
 from archlang.syntax.tree import Definition, Name
 from archlang.syntax.walk import walk

@@ -10,9 +10,9 @@ from typing import Any, TypeVar
 import pytest
 
 import archlang.tasks
-from archlang.diagnostics import ArchlangError
+from archlang.errors import ArchlangError
+from archlang.errors.source import Source
 from archlang.plan.from_file import bind_task
-from archlang.source import Source
 from archlang.syntax import parse
 from archlang.syntax.tree import Binary, Boolean, Conditional, Expression, Extern, ListOf, Name, Number, Range, String
 from archlang.tasks.kit.make_task import make_task

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 import pytest
 
-from archlang.diagnostics import ArchlangError
+from archlang.errors import ArchlangError
 from archlang.tasks import lra_text
 from archlang.tasks.kit.mistakes import TaskError
 from archlang.tasks.lra_text import LraText, reviews

@@ -2,7 +2,7 @@
 
 import pytest
 
-from archlang.diagnostics import ProgramError
+from archlang.errors import ProgramError
 from archlang.plan.from_file import bind_task
 from archlang.tasks.kit.mistakes import TaskError
 from tests.tasks.every import NAMES, build, task_of

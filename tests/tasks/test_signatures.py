@@ -5,8 +5,8 @@ from typing import ClassVar, get_origin, get_type_hints
 import numpy as np
 import pytest
 
-from archlang.names import library
-from archlang.source import Source
+from archlang.errors.source import Source
+from archlang.resolve import library
 from archlang.syntax import format_program, parse
 from archlang.syntax.tree import Name, TypeName
 from archlang.tasks.kit.metrics import MEANINGS

@@ -13,13 +13,13 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map_only
 
 from archlang.compile import build, compile_graph
-from archlang.names import library
 from archlang.plan.from_file import plan_recipe
 from archlang.plan.plan import BoundExtern, Plan
-from archlang.record.mistakes import RunError
-from archlang.runs import training
+from archlang.resolve import library
 from archlang.train import cuda_graph
 from archlang.train.cuda_graph import CudaGraphStep, CudaGraphWarning, make_capture
+from archlang.train.record.mistakes import RunError
+from archlang.train.runs import training
 from archlang.train.step import EagerStep, LossAndNorm, MemoryWarning
 from archlang.train.stop import Stop
 from tests.sampling import one_in

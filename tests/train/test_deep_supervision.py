@@ -9,20 +9,20 @@ import pytest
 import torch
 
 from archlang.backend.architecture import Architecture
-from archlang.diagnostics.edits import apply_edits
+from archlang.errors.edits import apply_edits
 from archlang.plan.check import check_text
 from archlang.plan.from_file import plan_recipe
-from archlang.record.mistakes import RunError
-from archlang.record.reading import read_plan
-from archlang.runs import evaluation, training
-from archlang.runs.training import train_together
 from archlang.train.deep_supervision import DeepSupervision
+from archlang.train.record.mistakes import RunError
+from archlang.train.record.reading import read_plan
+from archlang.train.runs import evaluation, training
+from archlang.train.runs.training import train_together
 from archlang.train.stacked import StackingWarning
 from archlang.train.step import EagerStep
 from tests.closeness import close
 from tests.conftest import Compiled
-from tests.runs.test_losses import losses
-from tests.runs.test_training import contents, train_and_die
+from tests.train.runs.test_losses import losses
+from tests.train.runs.test_training import contents, train_and_die
 from tests.train.settings_of_a_run import SETTINGS
 
 MODEL = """

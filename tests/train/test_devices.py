@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import torch
 
-from archlang.record.mistakes import RunError
 from archlang.train.devices import (
     PRECISIONS,
     explaining_compiler_errors,
@@ -17,6 +16,7 @@ from archlang.train.devices import (
     restore_random_state,
     select_device,
 )
+from archlang.train.record.mistakes import RunError
 
 CPU = torch.device("cpu")
 

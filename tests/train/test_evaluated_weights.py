@@ -8,13 +8,13 @@ import torch
 from torch import nn
 
 from archlang.plan.from_file import plan_recipe
-from archlang.record.checkpoint import Checkpoints
-from archlang.runs import evaluation, training
 from archlang.train.evaluated_weights import EvaluatedWeights
+from archlang.train.record.checkpoint import Checkpoints
+from archlang.train.runs import evaluation, training
 from archlang.train.stacked import StackingWarning
 from tests.closeness import close
-from tests.runs.test_training import contents, losses
 from tests.tiny_run import TINY, StopAfter, latest_weights
+from tests.train.runs.test_training import contents, losses
 
 AVERAGED = {
     "ema": "adamw[lr = 1e-2, ema = 0.8, batch = 8, steps = 12, every = 4]",

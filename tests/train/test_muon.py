@@ -7,8 +7,8 @@ import torch
 from torch import Tensor, nn
 
 from archlang.compile import build, compile_graph
-from archlang.record.mistakes import RunError
 from archlang.train.muon import MuonWithAdamW, hidden_matrices
+from archlang.train.record.mistakes import RunError
 
 OPTIONS = {"lr": 0.1, "weight_decay": 0.5, "momentum": 0.8, "ns_steps": 5, "betas": (0.9, 0.95), "eps": 1e-8}
 

@@ -11,17 +11,17 @@ from torch import nn
 from torch.optim import Optimizer
 
 from archlang.compile import build
-from archlang.diagnostics import MachineError, ProgramError
+from archlang.errors import MachineError, ProgramError
 from archlang.plan.from_file import plan_recipe
 from archlang.plan.plan import BoundExtern
 from archlang.plugins import PluginError
-from archlang.record.mistakes import RunError
-from archlang.runs import evaluation, training
 from archlang.train.muon import MuonWithAdamW
 from archlang.train.optimizers import SignSGD, is_capturable, is_stackable, make_capturable, make_optimizer
+from archlang.train.record.mistakes import RunError
+from archlang.train.runs import evaluation, training
 from archlang.train.step import EagerStep
 from tests.closeness import close
-from tests.runs.test_training import contents, train_and_die
+from tests.train.runs.test_training import contents, train_and_die
 
 # As the recipes of the papers write them.
 WRITTEN: dict[str, tuple[type[Optimizer], dict[str, object]]] = {

@@ -15,20 +15,20 @@ from torch import Tensor, nn
 import archlang
 from archlang.backend.architecture import Architecture
 from archlang.compile import build
-from archlang.diagnostics import ProgramError
+from archlang.errors import ProgramError
 from archlang.plan.check import check
 from archlang.plan.from_file import plan_recipe
 from archlang.plan.plan import Plan
-from archlang.record.checkpoint import Checkpoints
-from archlang.record.reading import read_graph, read_results
-from archlang.record.schemas import SplitResult
-from archlang.runs import evaluation, training
 from archlang.tasks.copy import Copy
 from archlang.tasks.ctl import Ctl
 from archlang.tasks.kit.ragged import Ragged
 from archlang.tasks.kit.split import Split
 from archlang.tasks.kit.task import DecodableTask, Kind, Task, Unit
 from archlang.train.data import Data
+from archlang.train.record.checkpoint import Checkpoints
+from archlang.train.record.reading import read_graph, read_results
+from archlang.train.record.schemas import SplitResult
+from archlang.train.runs import evaluation, training
 from archlang.train.score import DEFAULT_ANSWERS, Interrupted, Score, add_written, evaluate
 from archlang.types.statics import Interval
 

@@ -15,17 +15,17 @@ from torch.optim import AdamW, Optimizer
 from torch.optim.lr_scheduler import CosineAnnealingLR, LambdaLR, LinearLR, LRScheduler, OneCycleLR, SequentialLR
 
 import archlang
-from archlang.names import library
 from archlang.plan.check import check_text
 from archlang.plan.plan import BoundExtern
 from archlang.plugins import PluginError, Plugins
-from archlang.record.mistakes import RunError
+from archlang.resolve import library
 from archlang.syntax.expression_text import expression_text
 from archlang.tasks.kit.split import Form, Split
 from archlang.train.data import Batch
 from archlang.train.loss import mean_loss
 from archlang.train.optimizer_state import restore_own_optimizer_state
 from archlang.train.optimizers import make_optimizer
+from archlang.train.record.mistakes import RunError
 from archlang.train.settings import Settings, is_setting, stablemax_entropy
 from tests.train.settings_of_a_run import SETTINGS
 

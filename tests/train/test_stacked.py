@@ -15,15 +15,15 @@ from archlang.backend.runtime.stacking import is_stacked
 from archlang.blocks.pooling import Mean
 from archlang.plan.from_file import plan_recipe
 from archlang.plan.plan import Plan
-from archlang.record.checkpoint import Checkpoints
-from archlang.record.mistakes import RunError
-from archlang.runs import evaluation, training
+from archlang.train.record.checkpoint import Checkpoints
+from archlang.train.record.mistakes import RunError
+from archlang.train.runs import evaluation, training
 from archlang.train.stacked import StackedStep, StackingWarning
 from archlang.train.step import MemoryWarning
 from archlang.train.stop import Stop
-from tests.runs.test_training import Killed, lines, losses
 from tests.sampling import one_in
 from tests.tiny_run import StopAfter
+from tests.train.runs.test_training import Killed, lines, losses
 
 PROGRAM = """
 model router(x: tokens[n]) -> logits[classes] {

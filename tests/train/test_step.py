@@ -9,12 +9,12 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from archlang.backend.runtime.loops import Halting
 from archlang.plan.from_file import plan_recipe
-from archlang.record.mistakes import RunError
-from archlang.runs import training
 from archlang.train import loss
+from archlang.train.record.mistakes import RunError
+from archlang.train.runs import training
 from archlang.train.step import EagerStep, MemoryWarning
-from tests.runs.test_training import losses
 from tests.tiny_run import StopAfter
+from tests.train.runs.test_training import losses
 
 # Operations whose value or shape the host waits for.
 SYNCHRONIZING = (

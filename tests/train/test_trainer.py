@@ -1,6 +1,6 @@
 """The step that the lowest loss would have selected."""
 
-from archlang.record.schemas import EvaluationMetrics
+from archlang.train.record.schemas import EvaluationMetrics
 from archlang.train.trainer import alternatives
 
 

@@ -2,7 +2,7 @@
 
 import re
 
-from archlang.names import library
+from archlang.resolve import library
 from website.reference import reference
 
 

@@ -10,8 +10,8 @@ from archlang.backend import mistakes
 from archlang.backend.lower.names import OUTER, module_path
 from archlang.backend.runtime.loops import Group, Step
 from archlang.backend.runtime.result_check import ResultCheck, calls_by_instance
-from archlang.diagnostics import ErrorWithRemedy
-from archlang.diagnostics.machine import is_out_of_memory
+from archlang.errors import ErrorWithRemedy
+from archlang.errors.machine import is_out_of_memory
 from archlang.graph.graph import Graph, Instance
 from archlang.graph.operations import OwnWeights
 from archlang.graph.scope import scope_of

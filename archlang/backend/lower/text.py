@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from archlang.backend.architecture import Architecture
 from archlang.backend.lower.code import Code
-from archlang.diagnostics.visible import visible
+from archlang.errors.visible import visible
 from archlang.graph.graph import Node
 
 _COLUMN = 70

@@ -23,7 +23,7 @@ from archlang.backend.runtime.halting import Tally
 from archlang.backend.runtime.loops import Halting, ObservedLoop, Repeat, Stack
 from archlang.backend.runtime.result_check import CallTypes, calls_of
 from archlang.backend.runtime.scans import ChunkScan, PositionScan, Scan
-from archlang.diagnostics.machine import is_out_of_memory
+from archlang.errors.machine import is_out_of_memory
 from archlang.graph import operations
 from archlang.graph.graph import Graph, Instance
 from archlang.graph.growth import growths

@@ -62,14 +62,14 @@ _CALLS: Mapping[Name, Callable[[ast.Call], ast.expr]] = {
     Name(f"{_RUNTIME}.stacking", "is_stacked"): lambda _: ast.Constant(False),
     Name(f"{_RUNTIME}.graph_loops", "is_exporting"): lambda _: ast.Constant(False),
     Name("archlang.backend.runtime.stacking", "is_plain"): lambda _: ast.Constant(False),
-    Name("archlang.kernels.dropout", "is_drawn_here"): lambda _: ast.Constant(False),
-    Name("archlang.kernels.processor", "has_kernel"): lambda _: ast.Constant(False),
-    Name("archlang.kernels.processor", "is_large_on_cpu"): lambda _: ast.Constant(False),
+    Name("archlang.backend.kernels.dropout", "is_drawn_here"): lambda _: ast.Constant(False),
+    Name("archlang.backend.kernels.processor", "has_kernel"): lambda _: ast.Constant(False),
+    Name("archlang.backend.kernels.processor", "is_large_on_cpu"): lambda _: ast.Constant(False),
 }
 _FUNCTIONAL = Import("torch.nn.functional", "", "F")
 _NAMES: Mapping[Name, tuple[Import, str]] = {
-    Name("archlang.kernels.dropout", "dropout"): (_FUNCTIONAL, "dropout"),
-    Name("archlang.kernels.softmax_attention", "scaled_dot_product_attention"):
+    Name("archlang.backend.kernels.dropout", "dropout"): (_FUNCTIONAL, "dropout"),
+    Name("archlang.backend.kernels.softmax_attention", "scaled_dot_product_attention"):
         (_FUNCTIONAL, "scaled_dot_product_attention"),
     Name(f"{_RUNTIME}.halting", "HaltingBlock"): (Import("torch", "nn", "nn"), "Module"),
 }  # fmt: skip

@@ -22,7 +22,8 @@ from torch import Tensor, nn
 
 from archlang.backend.architecture import Architecture
 from archlang.backend.lower.names import module_path
-from archlang.diagnostics.visible import visible_lines
+from archlang.disk.atomic import write_atomically
+from archlang.errors.visible import visible_lines
 from archlang.export import mistakes
 from archlang.export.places import definition_of, place_of_model
 from archlang.export.plain.blocks import Collection, target_of
@@ -30,7 +31,6 @@ from archlang.export.plain.constructor import RESERVED, class_of, constructor, u
 from archlang.export.plain.forward import Forward
 from archlang.export.plain.sources import Import, Name, NotPlainError, global_names
 from archlang.export.plain.text import WIDTH, is_text_of, print_statements
-from archlang.files.atomic import write_atomically
 from archlang.graph.graph import Graph
 from archlang.graph.prune import without_losses
 from archlang.plugins import NO_PLUGINS

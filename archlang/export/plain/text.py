@@ -11,7 +11,7 @@ import tokenize
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
-from archlang.diagnostics.visible import visible, visible_lines
+from archlang.errors.visible import visible, visible_lines
 
 WIDTH = 120
 # Comments for tools, and reasons for types that the plain code does not have.

@@ -14,12 +14,12 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from archlang.diagnostics.machine import is_out_of_memory
-from archlang.files.atomic import atomic_folder, remove_folder
-from archlang.files.limits import LARGEST_JSON
-from archlang.files.os_errors import machine_remedy, os_reason
-from archlang.files.readable import open_named, read_named
-from archlang.source.cache_folder import cache_folder, own_cache
+from archlang.disk.atomic import atomic_folder, remove_folder
+from archlang.disk.cache_folder import cache_folder, own_cache
+from archlang.disk.limits import LARGEST_JSON
+from archlang.disk.os_errors import machine_remedy, os_reason
+from archlang.disk.readable import open_named, read_named
+from archlang.errors.machine import is_out_of_memory
 from archlang.tasks.kit import published_files
 from archlang.tasks.kit.make_task import checked
 from archlang.tasks.kit.mistakes import CacheWarning

@@ -12,7 +12,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from archlang.diagnostics.names import listed
+from archlang.errors.names import listed
 from archlang.tasks.kit import mistakes
 from archlang.tasks.kit.lexicon import UNKNOWN, Cut, Lexicon, filled, most_frequent
 from archlang.tasks.kit.ragged import Integers

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from archlang.diagnostics.machine import is_out_of_memory
-from archlang.diagnostics.names import plural
+from archlang.errors.machine import is_out_of_memory
+from archlang.errors.names import plural
 from archlang.plugins import NO_PLUGINS, Plugins, is_signal
 from archlang.tasks.kit import mistakes
 from archlang.tasks.kit.ragged import Ragged

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from archlang.diagnostics import ErrorWithRemedy
+from archlang.errors import ErrorWithRemedy
 
 
 class TaskError(ErrorWithRemedy):

@@ -8,13 +8,13 @@ from typing import ClassVar, Protocol, Self, runtime_checkable
 
 import numpy as np
 
-from archlang.diagnostics import Diagnostic
 from archlang.elaborate.binding import Binding, sizes_of_task
 from archlang.elaborate.static_arguments import evaluated, plain
-from archlang.names import library
-from archlang.names import mistakes as name_mistakes
-from archlang.names.resolve import prelude
-from archlang.names.values import MISFIT, Bound, coerce
+from archlang.errors import Diagnostic
+from archlang.resolve import library
+from archlang.resolve import mistakes as name_mistakes
+from archlang.resolve.resolve import prelude
+from archlang.resolve.values import MISFIT, Bound, coerce
 from archlang.tasks.kit import mistakes
 from archlang.tasks.kit.lexicon import BEGUN, ENCLOSED, Lexicon
 from archlang.tasks.kit.ragged import Integers, Ragged, Reals, append, enclose, shift

@@ -14,9 +14,9 @@ from pathlib import Path
 
 from archlang.data.mistakes import DataError
 from archlang.data.stored import ENDINGS, Stored, reading
-from archlang.diagnostics.names import plural
-from archlang.files.mistakes import RefusedFile
-from archlang.files.readable import open_named
+from archlang.disk.mistakes import RefusedFile
+from archlang.disk.readable import open_named
+from archlang.errors.names import plural
 from archlang.tasks.kit import mistakes
 from archlang.tasks.kit.lexicon import Cut
 

@@ -9,11 +9,11 @@ import torch
 
 from archlang.backend import halting_loops
 from archlang.backend.runtime.halting import Tally
-from archlang.record.mistakes import RunError
 from archlang.tasks.kit.ragged import Ragged
 from archlang.tasks.kit.split import Split
 from archlang.train.data import Data
 from archlang.train.loss import training_loss
+from archlang.train.record.mistakes import RunError
 from tests.conftest import Compiled
 from tests.train.settings_of_a_run import SETTINGS
 

@@ -18,13 +18,13 @@ import archlang
 from archlang.blocks.bert import Bert, BertError
 from archlang.compile import load
 from archlang.data import store
-from archlang.diagnostics import MachineError
-from archlang.names.resolve import load_file
+from archlang.errors import MachineError
 from archlang.plan.from_file import plan_first_point
-from archlang.runs import training
+from archlang.resolve.resolve import load_file
 from archlang.tasks.kit.mistakes import TaskError
 from archlang.tasks.kit.task import spell
 from archlang.tasks.squad import Squad
+from archlang.train.runs import training
 from tests.closeness import close
 
 transformers = pytest.importorskip("transformers", reason="the extra `bert` is not installed")

@@ -9,13 +9,13 @@ import torch
 
 from archlang.backend.architecture import Architecture
 from archlang.compile import build, compile_named, load
-from archlang.diagnostics import ProgramError
+from archlang.errors import ProgramError
 from archlang.export.mistakes import ExportError
 from archlang.export.plain.file import plain_module, plain_text
 from archlang.graph.summary import summarize
-from archlang.names.library import BLOCKS
 from archlang.plan.from_file import recipe_names
 from archlang.plugins import Plugins
+from archlang.resolve.library import BLOCKS
 from tests.conftest import Compiled
 from tests.export.plain.plain_models import differences, lint, write
 from tests.export.test_graphs import SELECTING

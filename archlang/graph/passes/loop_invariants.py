@@ -1,0 +1,130 @@
+"""Moves values that are the same in every step out of a loop: arithmetic, calls of blocks that draw no random numbers,
+and linear maps that blocks apply to such values. `inline` must have run.
+
+    repeat 20 { h <- norm(h + attention[8](h, norm(m))) }
+
+becomes, where `key` and `value` are maps of the block,
+
+    k = norm(m)
+    p, q = attention.key(k), attention.value(k)
+    repeat 20 { h <- norm(h + attention[8](h, k, key = p, value = q)) }
+
+A stack has other weights in each step, and so keeps its values."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import count
+
+from archlang.graph.graph import Graph, Input, Instance, Node, Region
+from archlang.graph.inline import rename, rename_inputs
+from archlang.graph.loop_layout import loop_layout
+from archlang.graph.operations import Arithmetic, Call, Literal, Part, Product, SharedLoop
+from archlang.graph.passes.common_subexpressions import is_deterministic
+from archlang.types import Dim, Type
+
+
+def hoist_invariants(graph: Graph) -> Graph:
+    """Returns the graph in which loops with shared weights compute only values that change."""
+    return replace(graph, region=_hoist(graph.region, graph.instances, fresh_ids(graph)))
+
+
+def fresh_ids(graph: Graph) -> Iterator[str]:
+    """Yields ids that no value of the graph has, without end."""
+    regions = [*graph.region.regions()]
+    used = [value.id for region in regions for value in region.inputs]
+    used += [node.id for region in regions for node in region.nodes]
+    numbers = (int(number) for number in (identity.lstrip("%") for identity in used) if number.isdecimal())
+    return (f"%{number}" for number in count(1 + max(numbers, default=0)))
+
+
+def _hoist(region: Region, instances: Mapping[str, Instance], ids: Iterator[str]) -> Region:
+    nodes: list[Node] = []
+    for node in region.nodes:
+        # Inner loops first: a value that leaves one may leave the outer loop too.
+        loop = node.with_bodies(lambda body: _hoist(body, instances, ids))
+        if isinstance(loop.operation, SharedLoop):
+            hoisted, loop = _split(loop, instances, ids)
+            nodes.extend(hoisted)
+        nodes.append(loop)
+    return replace(region, nodes=tuple(nodes))
+
+
+def _split(loop: Node, instances: Mapping[str, Instance], ids: Iterator[str]) -> tuple[list[Node], Node]:
+    """Returns the nodes that leave a loop, and the loop without them."""
+    layout, body = loop_layout(loop), loop.regions[0]
+    captured = body.inputs[layout.inner_captured :]
+    # The outer ids of the values that do not change, by their ids in the body.
+    outer_ids = dict(zip((value.id for value in captured), loop.inputs[layout.outer_captured :], strict=True))
+    types = {value.id: value.type for value in captured}
+    literals = {node.id: node for node in body.nodes if isinstance(node.operation, Literal)}
+    hoisted: list[Node] = []
+    for node in body.nodes:
+        is_invariant = all(source in outer_ids or source in literals for source in node.inputs)
+        is_captured = any(source in outer_ids for source in node.inputs)
+        if not is_invariant or not is_captured or not _is_deterministic(node, instances):
+            continue
+        for source in node.inputs:
+            if source not in outer_ids:
+                literal = replace(literals[source], id=next(ids))
+                hoisted.append(literal)
+                outer_ids[source] = literal.id
+        outside = replace(rename_inputs(node, outer_ids), id=next(ids))
+        hoisted.append(outside)
+        outer_ids[node.id], types[node.id] = outside.id, node.type
+    left = {node.id: node for node in body.nodes if node.id in outer_ids and node.id not in literals}
+    rest = [node for node in body.nodes if node.id not in left]
+    rest, products = _hoist_maps(rest, types, instances, ids)
+    if not left and not products:
+        return [], loop
+    # The rest of the body captures only the values that it reads.
+    read = {*body.results, *(source for node in rest for source in node.inputs)}
+    needed = [node for node in left.values() if node.id in read]
+    names = {node.id: next(ids) for node in needed}
+    inputs = [Input(names[node.id], node.type, node.name) for node in needed]
+    inputs += [Input(inner, product.type) for inner, product in products.items()]
+    smaller_body = Region(
+        (*body.inputs, *inputs), tuple(rename_inputs(node, names) for node in rest), rename(body.results, names)
+    )
+    hoisted += [rename_inputs(product, outer_ids) for product in products.values()]
+    added = [*(outer_ids[node.id] for node in needed), *(product.id for product in products.values())]
+    return hoisted, replace(loop, inputs=(*loop.inputs, *added), regions=(smaller_body,))
+
+
+def _hoist_maps(
+    nodes: Sequence[Node], types: Mapping[str, Type], instances: Mapping[str, Instance], ids: Iterator[str]
+) -> tuple[list[Node], dict[str, Node]]:
+    """Returns the nodes of a body, whose calls read products; and these products of the values that do not change,
+    which have `types`, by their ids in the body."""
+    products: dict[str, Node] = {}
+    inner_ids: dict[tuple[Product, str], str] = {}
+    rest = []
+    for node in nodes:
+        given: dict[str, str] = {}
+        for operation, source, width in _maps(node, instances):
+            if source not in types:
+                continue
+            if (operation, source) not in inner_ids:
+                inner_ids[operation, source] = next(ids)
+                kind = Type(types[source].name, (*types[source].dims[:-1], Dim.of(width)))
+                products[inner_ids[operation, source]] = Node(next(ids), operation, (source,), (kind,), node.span)
+            given[operation.name] = inner_ids[operation, source]
+        if given and isinstance(node.operation, Call):
+            call = replace(node.operation, products=tuple(given))
+            node = replace(node, operation=call, inputs=(*node.inputs, *given.values()))
+        rest.append(node)
+    return rest, products
+
+
+def _maps(node: Node, instances: Mapping[str, Instance]) -> Iterator[tuple[Product, str, int]]:
+    """Yields each linear map that a call begins with, with its input and its width. A call that reads products already
+    yields none."""
+    match node.operation:
+        case Call(instance=path, products=()):
+            for linear_map in instances[path].maps:
+                yield Product(path, linear_map.name), node.inputs[linear_map.input], linear_map.width
+
+
+def _is_deterministic(node: Node, instances: Mapping[str, Instance]) -> bool:
+    if isinstance(node.operation, Call):
+        return is_deterministic(node, node.operation, instances)
+    return isinstance(node.operation, Arithmetic | Product | Part)

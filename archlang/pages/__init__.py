@@ -1,1 +1,0 @@
-"""Pictures, inspections and reports."""

@@ -1,1 +1,0 @@
-"""Reports about runs and tables."""

@@ -1,0 +1,35 @@
+"""Writes pages, pictures and tables to disk."""
+
+from pathlib import Path
+
+from archlang.disk.atomic import write_atomically
+from archlang.disk.folder import Folder
+from archlang.disk.mistakes import RefusedFile
+from archlang.disk.os_errors import os_errors_as
+from archlang.reports.mistakes import not_written, refused
+
+
+def write_file(path: Path, content: str | bytes) -> None:
+    """Writes a file that the user has named atomically, with the folders that it needs. Text is encoded as UTF-8.
+
+    Raises:
+        PageError: The file cannot be written."""
+    with os_errors_as(not_written, path):
+        Folder.create(path.parent).close()
+        write_atomically(path, content)
+
+
+def write_inside(folder: Path, name: str, content: str | bytes) -> Path:
+    """Writes a file of a folder of runs atomically, and returns its path. The folder may come from a stranger: a link
+    in place of the file is refused.
+
+    Raises:
+        PageError: The file is refused or cannot be written."""
+    path = folder / name
+    with os_errors_as(not_written, path):
+        try:
+            with Folder.create(folder) as opened:
+                opened.write(name, content)
+        except RefusedFile as error:
+            raise refused(error.message, error.remedy) from error
+    return path

@@ -1,0 +1,240 @@
+"""The results of a table: its cells with statistics and verdicts, and comparisons of its rows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from archlang.errors.names import percent_of
+from archlang.errors.visible import visible
+from archlang.plan.table import TableColumn, TableRow
+from archlang.reports.statistics import SOLVED, ClaimVerdict, SeedStatistics, judge, paired_test
+from archlang.tasks.kit.metrics import LOWER_IS_BETTER, decimals
+from archlang.train.runs.progress import TextTable
+from archlang.train.runs.table import CellResult, TimeSpent
+
+
+@dataclass(frozen=True)
+class ResultCell:
+    """A cell with the statistics of its seeds, None if no seed is done, and a verdict, None if there is no claim."""
+
+    measured: CellResult
+    statistics: SeedStatistics | None
+    verdict: ClaimVerdict | None
+    most_seeds: int = 0
+    """the largest number of seeds of a cell of the table"""
+
+    @staticmethod
+    def of(measured: CellResult) -> ResultCell:
+        statistics = SeedStatistics.of(tuple(measured.values.values()))
+        claim = None if measured.cell.is_published_only else measured.cell.claim
+        verdict = None if claim is None else judge(claim, statistics)
+        if verdict is ClaimVerdict.NOT_RUN and measured.has_no_group:
+            verdict = ClaimVerdict.NO_GROUP
+        return ResultCell(measured, statistics, verdict)
+
+    @property
+    def row(self) -> TableRow:
+        return self.measured.cell.row
+
+    @property
+    def column(self) -> TableColumn:
+        return self.measured.cell.column
+
+    @property
+    def is_fraction(self) -> bool:
+        return self._metric not in LOWER_IS_BETTER
+
+    @property
+    def _metric(self) -> str:
+        return self.column.metric.partition(".")[2]
+
+    def format(self, value: float, sign: Literal["-", "+"] = "-") -> str:
+        """Formats a fraction in per cent, as papers of the field do, and another number with two decimals, or a squared
+        error with four. `+` shows the sign of positive numbers too."""
+        return f"{100 * value:{sign}.1f}" if self.is_fraction else f"{value:{sign}.{decimals(self._metric)}f}"
+
+    @property
+    def result(self) -> str:
+        """The mean and the standard deviation, such as `98.2 ± 1.3`, or why there is none; with the number of seeds if
+        it is 1, less than planned or less than that of another cell."""
+        if self.measured.cell.is_published_only:
+            return "absent" if self.row.why else "published"
+        if self.statistics is None:
+            if self.measured.damaged:
+                return "damaged"
+            if self.measured.has_no_group:
+                return "no such group"
+            return "not run" if self.measured.missing else "not measured"
+        mean, deviation, seeds = self.statistics.mean, self.statistics.deviation, self.statistics.seeds
+        planned = len({*self.measured.values, *self.measured.missing, *self.measured.damaged})
+        shown = self.format(mean) if deviation is None else f"{self.format(mean)} ± {self.format(deviation)}"
+        if seeds < planned:
+            return f"{shown} ({seeds} of {planned} seeds)"
+        return shown if 1 < seeds >= self.most_seeds else f"{shown} ({seeds} seed{'s' * (seeds > 1)})"
+
+    @property
+    def details(self) -> str:
+        """The median, the interval, and how many seeds solved the task; empty for fewer than two seeds."""
+        statistics = self.statistics
+        if statistics is None or statistics.interval is None:
+            return ""
+        low, high = statistics.interval
+        seeds = f"{statistics.solved()}/{statistics.seeds} solved" if self.is_fraction else f"{statistics.seeds} seeds"
+        return f"median {self.format(statistics.median)}, [{self.format(low)}, {self.format(high)}], {seeds}"
+
+    @property
+    def choice(self) -> str:
+        """Which point is the best so far, if the cell shows the best of several; else empty."""
+        if not self.measured.option:
+            return ""
+        count = self.measured.other_runs_missing
+        missing = f", {count} runs of others to do" if count else ""
+        return f"best of {len(self.measured.cell.options)}: {self.measured.option}{missing}"
+
+    @property
+    def claimed(self) -> str:
+        """The published result with the digits of the program; empty if there is none."""
+        claim = self.measured.cell.claim
+        if claim is None:
+            return ""
+        if claim.written:
+            numbers = claim.written.split(" ± ")
+            shown = " ± ".join(map(percent_of, numbers) if self.is_fraction else numbers)
+            return f"median {shown}" if claim.median else shown
+        deviation = "" if claim.deviation is None else f" ± {self.format(claim.deviation)}"
+        return ("median " if claim.median else "") + self.format(claim.value) + deviation
+
+    @property
+    def lines(self) -> list[str]:
+        """The result, its details, and the claim with a verdict; of a row without a recipe, the claim alone."""
+        if self.measured.cell.is_published_only:
+            return [f"paper {self.claimed}"] if self.claimed else [self.result]
+        lines = [self.result, *filter(None, (self.choice, self.details))]
+        if self.verdict is not None:
+            lines.append(f"paper {self.claimed}: {self.verdict.value} {self.verdict.sign}".rstrip())
+        return lines
+
+
+@dataclass(frozen=True)
+class RowComparison:
+    """Two rows compared in one column over the seeds that both have.
+
+    Args:
+        pairs: The number of these seeds; the other numbers are nan without one.
+        difference: The mean of left minus right.
+        probability: The p-value of the paired permutation test."""
+
+    column: TableColumn
+    left: TableRow
+    right: TableRow
+    pairs: int
+    difference: float
+    probability: float
+
+
+@dataclass(frozen=True)
+class ResultTable:
+    """The results of a table. `cells` are in the order of the rows.
+
+    Args:
+        changed: The statics that differ from the recipes. The claims do not apply to them.
+        spent: The time that the finished runs have taken, if it is known."""
+
+    name: str
+    rows: tuple[TableRow, ...]
+    columns: tuple[TableColumn, ...]
+    cells: tuple[ResultCell, ...]
+    comparisons: tuple[RowComparison, ...] = ()
+    changed: Mapping[str, str] = field(default_factory=dict)
+    spent: TimeSpent | None = None
+
+    @staticmethod
+    def of(
+        name: str,
+        rows: Sequence[TableRow],
+        columns: Sequence[TableColumn],
+        measured: Sequence[CellResult],
+        compared: Sequence[tuple[str, str]] = (),
+        changed: Mapping[str, str] | None = None,
+        spent: TimeSpent | None = None,
+    ) -> ResultTable:
+        """Computes the statistics of each cell.
+
+        Args:
+            compared: Pairs of row titles to compare."""
+        cells = tuple(map(ResultCell.of, measured))
+        most_seeds = max((cell.statistics.seeds for cell in cells if cell.statistics), default=0)
+        cells = tuple(replace(cell, most_seeds=most_seeds) for cell in cells)
+        table = ResultTable(name, tuple(rows), tuple(columns), cells, (), dict(changed or {}), spent)
+        comparisons = [comparison for left, right in compared for comparison in _compare(table, left, right)]
+        return replace(table, comparisons=tuple(comparisons))
+
+    def at(self, row: TableRow, column: TableColumn) -> ResultCell:
+        return self.cells[self.rows.index(row) * len(self.columns) + self.columns.index(column)]
+
+    def row_cells(self, row: TableRow) -> list[ResultCell]:
+        """Returns the cells of a row, one for each column."""
+        return [self.at(row, column) for column in self.columns]
+
+    def text_table(self) -> TextTable:
+        """Returns the headings of the rows and the lines of the cells."""
+        rows = [
+            [visible(heading(row)), *("\n".join(map(visible, cell.lines)) for cell in self.row_cells(row))]
+            for row in self.rows
+        ]
+        return TextTable("", ["", *(visible(column.title) for column in self.columns)], rows)
+
+    @property
+    def changed_note(self) -> str:
+        """The changed settings; empty if there are none."""
+        if not self.changed:
+            return ""
+        settings = ", ".join(f"{name} = {value}" for name, value in self.changed.items())
+        has_claims = any(cell.verdict is not None for cell in self.cells)
+        claims = "; the claims are for the recipes without these settings" if has_claims else ""
+        return f"Measured with {settings}{claims}."
+
+    def sentences(self) -> list[str]:
+        """Returns the text below the table: changed settings, how to read a cell, the comparisons, and the cost."""
+        lines = [self.changed_note] if self.changed else []
+        of_seeds = [cell for cell in self.cells if cell.statistics is not None and cell.statistics.seeds > 1]
+        if of_seeds:
+            has_fractions = any(cell.is_fraction for cell in of_seeds)
+            lines.append(
+                "Mean ± standard deviation over seeds; then the median, the 95 % bootstrap interval of the mean, and "
+                f"how many seeds {f'reached {SOLVED:.0%}' if has_fractions else 'there are'}."
+            )
+        reasons = dict.fromkeys(reason for cell in self.cells for reason in cell.measured.damaged.values())
+        lines += [f"Not counted: {reason}." for reason in reasons]
+        for comparison in self.comparisons:
+            titles = comparison.column.title, comparison.left.title, comparison.right.title
+            if not comparison.pairs:
+                lines.append(f"{titles[0]}: {titles[1]} and {titles[2]} have no seed in common.")
+                continue
+            difference = self.at(comparison.left, comparison.column).format(comparison.difference, "+")
+            lines.append(
+                f"{titles[0]}: {titles[1]} − {titles[2]} = {difference} over {comparison.pairs} pairs of seeds, "
+                f"p = {comparison.probability:.3f} (paired permutation test)."
+            )
+        return [*lines, self.spent.sentence()] if self.spent and self.spent.runs else lines
+
+
+def heading(row: TableRow) -> str:
+    """Returns the title of a row, and why it does not run."""
+    return f"{row.title} ({row.why})" if row.why else row.title
+
+
+def _compare(table: ResultTable, left: str, right: str) -> Iterator[RowComparison]:
+    """Compares two rows, by title, in each column over the seeds that both have."""
+    left_row, right_row = (next(row for row in table.rows if row.title == title) for title in (left, right))
+    for column in table.columns:
+        left_values = table.at(left_row, column).measured.values
+        right_values = table.at(right_row, column).measured.values
+        seeds = sorted(left_values.keys() & right_values.keys())
+        pair = [left_values[seed] for seed in seeds], [right_values[seed] for seed in seeds]
+        difference = (sum(pair[0]) - sum(pair[1])) / len(seeds) if seeds else math.nan
+        probability = paired_test(*pair) if seeds else math.nan
+        yield RowComparison(column, left_row, right_row, len(seeds), difference, probability)

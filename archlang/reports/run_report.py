@@ -1,0 +1,197 @@
+"""A report of a run: its curves, its metrics by length or depth, its claims and settings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from archlang.reports.charts import Chart, Curve, chart_svg, metric_chart, metric_title, with_points
+from archlang.reports.html import notebook_frame, render
+from archlang.reports.mistakes import PageError
+from archlang.tasks.kit.metrics import LOWER_IS_BETTER
+from archlang.train.record.reading import read_metrics, read_record
+from archlang.train.record.schemas import DATA, DataRecord, EvaluationMetrics, Results, SplitResult, StepMetrics
+from archlang.train.record.summaries import RunSummary, summarize
+from archlang.train.runs.progress import TextTable, bar_line, claim_table, result_notes, result_table
+
+
+@dataclass(frozen=True, eq=False)
+class RunReport:
+    """A run folder.
+
+    Args:
+        lines: The lines of metrics.jsonl.
+        results: The contents of results.json; None until the run has finished.
+        trained: By group, the values that training has seen."""
+
+    run: RunSummary
+    lines: tuple[StepMetrics | EvaluationMetrics, ...]
+    results: Results | None
+    trained: Mapping[str, Sequence[int]]
+
+    @staticmethod
+    def read(folder: Path) -> RunReport:
+        """Reads the report of a run folder.
+
+        Raises:
+            RunError: It is not a run folder, or it is damaged."""
+        run, data = summarize(folder), read_record(folder, DATA, DataRecord)
+        return RunReport(run, read_metrics(folder), run.results, data.trained)
+
+    @property
+    def evaluations(self) -> list[EvaluationMetrics]:
+        return [line for line in self.lines if isinstance(line, EvaluationMetrics)]
+
+    @property
+    def splits(self) -> Mapping[str, SplitResult]:
+        """The final measurements of each split; empty until the run has finished."""
+        return {} if self.results is None else self.results.splits
+
+    @property
+    def title(self) -> str:
+        return f"{self.run.recipe}: {self.run.model} on {self.run.task}, seed {self.run.seed}"
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """The task's metrics, the most important first."""
+        for split in self.splits.values():
+            return tuple(split.metrics)
+        return tuple(name for line in self.evaluations for name in line.metrics)[:1]
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """The groups with several values, the most important first."""
+        group_values: dict[str, set[int]] = {} if self.results is None else {self.results.breakdown: set()}
+        for result in self.splits.values():
+            for name, values in result.groups.items():
+                group_values.setdefault(name, set()).update(values)
+        return tuple(name for name, values in group_values.items() if len(values) > 1)
+
+    # Charts
+
+    def charts(self) -> Iterator[Chart]:
+        """Yields every chart that has numbers: curves over steps, then metrics and depth by group."""
+        splits = list(dict.fromkeys(line.split for line in self.evaluations))
+        in_distribution = ("train", "iid") if self.results is None else self.results.in_distribution
+        steps = [line for line in self.lines if isinstance(line, StepMetrics)]
+        loss = [_curve("train", [(line.step, line.loss) for line in steps])]
+        loss += [self._curve(split, "loss", split not in in_distribution) for split in splits]
+        yield Chart("Loss", "step", "loss", with_points(loss), logarithmic=True)
+        for metric in self.metrics[:1]:
+            curves = [self._curve(split, metric, split not in in_distribution) for split in splits]
+            name = metric_title(metric)
+            percent = metric not in LOWER_IS_BETTER
+            yield Chart(f"{name} by step", "step", name, with_points(curves), percent=percent)
+        for group in self.groups:
+            for metric in self.metrics[:1]:
+                yield from self._by_group(group, metric)
+            yield from self._depth_by_group(group)
+        depth = _curve("depth", [(line.step, line.mean_depth) for line in steps])
+        if depth.x:
+            yield Chart("Depth in training", "step", "mean steps of halting loops", (depth,))
+        names = dict.fromkeys(name for line in steps for name in line.losses)
+        if losses := with_points(
+            [_curve(name, [(line.step, line.losses.get(name)) for line in steps]) for name in names]
+        ):
+            yield Chart("Auxiliary losses in training", "step", "auxiliary loss before weighting", losses)
+
+    def _curve(self, split: str, metric: str, dashed: bool) -> Curve:
+        points = [(line.step, line.value(metric)) for line in self.evaluations if line.split == split]
+        return _curve(split, points, dashed)
+
+    def _by_group(self, group: str, metric: str) -> Iterator[Chart]:
+        curves = []
+        for split, result in self.splits.items():
+            values = result.groups.get(group, {})
+            curves.append(_curve(split, sorted((value, metrics.get(metric)) for value, metrics in values.items())))
+        yield metric_chart(metric, group, curves, self._trained_range(group), names=self._names(group))
+
+    def _depth_by_group(self, group: str) -> Iterator[Chart]:
+        depths = {split: result.depth.groups.get(group, {}) for split, result in self.splits.items() if result.depth}
+        if curves := with_points([_curve(split, sorted(of_split.items())) for split, of_split in depths.items()]):
+            trained = self._trained_range(group)
+            title, y, names = f"Mean steps by {group}", "mean steps of halting loops", self._names(group)
+            yield Chart(title, group, y, curves, None if names else trained, marked=True, names=names)
+
+    def _names(self, group: str) -> tuple[str, ...]:
+        """Returns the texts of the values of a group; empty if they are numbers."""
+        return () if self.results is None else self.results.group_names.get(group, ())
+
+    def _trained_range(self, group: str) -> tuple[float, float] | None:
+        values = self.trained.get(group, ())
+        return (min(values), max(values)) if values else None
+
+    # Tables
+
+    def measured(self) -> TextTable:
+        """Returns the loss and the metrics of each split."""
+        return TextTable("Measured", [], []) if self.results is None else result_table(self.results)
+
+    def claimed(self) -> TextTable:
+        """Returns what papers claim beside what was measured."""
+        return claim_table(() if self.results is None else self.results.claims)
+
+    def notes(self) -> list[str]:
+        """Returns the lines of `result_notes`; then, if other software or another machine resumed the run, which."""
+        notes = [] if self.results is None else result_notes(self.results)
+        return [*notes, *(self.run.history if len(self.run.history) > 1 else ())]
+
+    # Formats
+
+    def html(self) -> str:
+        """Returns the report as an HTML file.
+
+        Raises:
+            PageError: matplotlib is not installed."""
+        run = self.run
+        subtitle = run.state
+        if self.results is not None:
+            subtitle += f" at step {run.step}; the weights are those of step {self.results.best_step}"
+        return render(
+            "report.html",
+            title=self.title,
+            subtitle=subtitle,
+            measured=self.measured(),
+            sentences=self.notes(),
+            claimed=self.claimed(),
+            charts=map(chart_svg, self.charts()),
+            settings=TextTable("Settings", ["setting", "value"], [*run.settings.items()]),
+        )
+
+    def _repr_html_(self) -> str | None:
+        # A notebook falls back to the text where matplotlib is not installed.
+        try:
+            return notebook_frame(self.html())
+        except PageError:
+            return None
+
+    def terminal(self) -> RenderableType:
+        """Returns the report for a terminal: tables, and bars in place of the charts by length or depth."""
+        parts: list[RenderableType] = [Text(self.title, "bold"), Text(f"{self.run.state} at step {self.run.step}")]
+        parts += [table.terminal() for table in (self.measured(), self.claimed()) if table.rows]
+        parts += map(Text, self.notes())
+        for chart in self.charts():
+            if chart.marked:
+                parts.append(Text(f"\n{chart.title}", "bold"))
+                parts += _bars(chart)
+        return Group(*parts)
+
+
+def _bars(chart: Chart) -> Iterator[Text]:
+    highest = 1.0 if chart.percent else max((y for curve in chart.curves for y in curve.y), default=1.0)
+    width = max([6, *(len(chart.text_of(x)) for curve in chart.curves for x in curve.x)])
+    for curve in chart.curves:
+        for x, y in zip(curve.x, curve.y, strict=True):
+            trained = chart.shaded is not None and chart.shaded[0] <= x <= chart.shaded[1]
+            number = f"{y:.1%}" if chart.percent else f"{y:.3g}"
+            label = f"{curve.name:>8} {chart.text_of(x):>{width}}"
+            yield bar_line(label, y / highest if highest > 0 else 0.0, f"{number}{'  trained' * trained}")
+
+
+def _curve(name: str, points: Sequence[tuple[int, float | None]], dashed: bool = False) -> Curve:
+    measured = [(x, y) for x, y in points if y is not None]
+    return Curve(name, [x for x, _ in measured], [y for _, y in measured], dashed)

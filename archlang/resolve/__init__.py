@@ -1,0 +1,1 @@
+"""Name resolution: scopes, imports, and the values of statics."""

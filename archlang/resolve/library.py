@@ -1,0 +1,160 @@
+"""The shipped blocks, tasks and optimizers, found by name."""
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+from archlang.disk import package
+from archlang.errors.source import Source
+from archlang.syntax.parser import parse
+from archlang.syntax.tree import Definition, Extern, Program
+
+PACKAGE = package.FOLDER
+BLOCKS = PACKAGE / "blocks"
+_HEADS = re.compile(r"^(?:extern[ \t]+)?(?:block|model|task|optimizer)[ \t]+([A-Za-z_]\w*)", re.MULTILINE)
+
+
+@cache
+def _program(path: Path) -> Program:
+    return parse(Source(str(path), path.read_text(encoding="utf-8")))
+
+
+@cache
+def _index(folder: Path) -> Mapping[str, Path]:
+    files = sorted(folder.glob("*.arch"))
+    return {name: file for file in files for name in _HEADS.findall(file.read_text(encoding="utf-8"))}
+
+
+@cache
+def _items(path: Path) -> Mapping[str, Definition | Extern]:
+    items = [item for item in _program(path).items if isinstance(item, Definition | Extern)]
+    return {item.name: item for item in reversed(items)}  # of two with one name, the first
+
+
+def _get(folder: Path, name: str) -> Definition | Extern | None:
+    file = _index(folder).get(name)
+    return None if file is None else _items(file).get(name)
+
+
+def block_names() -> frozenset[str]:
+    """Returns the names of the prelude's blocks."""
+    return frozenset(_index(BLOCKS))
+
+
+def block(name: str) -> Definition | Extern | None:
+    """Returns a block of the prelude, or None."""
+    return _get(BLOCKS, name)
+
+
+def block_called(name: str) -> str | None:
+    """Returns the block of the prelude that other libraries or papers call by a name, as `layer_norm` is `norm`; an
+    empty string for one that the prelude does not have, such as `cos`; None for a name that they do not use either."""
+    return _other_names().get(name.rpartition(".")[2].lower().replace("_", ""))
+
+
+@cache
+def _other_names() -> Mapping[str, str]:
+    return dict(_lines_of("other_names.tsv"))
+
+
+def static_called(name: str, possible: Iterable[str]) -> str | None:
+    """The static that other libraries call by a name, as `learning_rate` is `lr`; None if it is not possible."""
+    own = {static for called, static in _other_static_names() if called == name.lower().replace("_", "")}
+    return next((static for static in possible if static in own), None)
+
+
+@cache
+def _other_static_names() -> tuple[tuple[str, str], ...]:
+    return tuple(_lines_of("other_static_names.tsv"))
+
+
+def _lines_of(table: str) -> Iterator[tuple[str, str]]:
+    for line in Path(__file__).with_name(table).read_text(encoding="utf-8").splitlines()[1:]:
+        name, own = line.split("\t")
+        yield name, own
+
+
+def task(name: str) -> Extern | None:
+    """Returns the signature of a shipped task, or None."""
+    item = _get(PACKAGE / "tasks", name)
+    return item if isinstance(item, Extern) else None
+
+
+@cache
+def optimizer(name: str) -> Extern | None:
+    """Returns an optimizer with the statics and conditions of the settings that it includes, or None."""
+    item = _get(PACKAGE / "train", name)
+    return with_settings(item) if isinstance(item, Extern) else None
+
+
+def with_settings(item: Extern) -> Extern:
+    """Returns an optimizer with the statics and conditions of the settings that it includes."""
+    if not item.includes:
+        return item
+    signature, settings = item.signature, training_settings().signature
+    statics, where = (*signature.statics, *settings.statics), (*signature.where, *settings.where)
+    return replace(item, signature=replace(signature, statics=statics, where=where), includes=())
+
+
+def training_settings() -> Extern:
+    """The `extern settings training` that optimizers include."""
+    items = _program(PACKAGE / "train" / "optimizers.arch").items
+    return next(item for item in items if isinstance(item, Extern) and item.word == "settings")
+
+
+def task_names() -> frozenset[str]:
+    return frozenset(_index(PACKAGE / "tasks"))
+
+
+def optimizer_names() -> frozenset[str]:
+    return frozenset(_index(PACKAGE / "train"))
+
+
+def blocks() -> Mapping[str, Definition | Extern]:
+    """Returns the prelude's blocks by name, and the blocks of other library files by dotted name."""
+    items = {name: _get(BLOCKS, name) for name in sorted(block_names())}
+    for folder in sorted(path for path in BLOCKS.iterdir() if path.is_dir()):
+        for name in sorted(_index(folder)):
+            items[f"{folder.name}.{_index(folder)[name].stem}.{name}"] = _get(folder, name)
+    return {name: item for name, item in items.items() if item is not None}
+
+
+def tasks() -> Mapping[str, Extern]:
+    return {name: item for name in sorted(task_names()) if (item := task(name)) is not None}
+
+
+def optimizers() -> Mapping[str, Extern]:
+    return {name: item for name in sorted(optimizer_names()) if (item := optimizer(name)) is not None}
+
+
+def library_file(dotted: str) -> Path | None:
+    """Returns the file of `use archlang.a.b`, which is `blocks/a/b.arch`, or None if it does not exist."""
+    head, *rest = dotted.split(".")
+    if head != "archlang" or not rest:
+        return None
+    file = BLOCKS.joinpath(*rest).with_suffix(".arch")
+    # `Path.is_file` would raise an error for a name that is too long.
+    return file if os.path.isfile(file) else None
+
+
+def outside_prelude(name: str) -> tuple[str, Definition | Extern] | None:
+    """Returns the module of a block or model outside of the prelude, such as `archlang.models.panm`, and its item; None
+    if there is none."""
+    for folder in _subfolders(BLOCKS):
+        if (item := _get(folder, name)) is not None:
+            return f"archlang.{folder.name}.{_index(folder)[name].stem}", item
+    return None
+
+
+@cache
+def _subfolders(folder: Path) -> tuple[Path, ...]:
+    return tuple(each for each in folder.iterdir() if each.is_dir())
+
+
+def library_files() -> tuple[str, ...]:
+    """Returns the dotted name of each library file."""
+    files = sorted(BLOCKS.glob("**/*.arch"))
+    return tuple("archlang." + ".".join(file.relative_to(BLOCKS).with_suffix("").parts) for file in files)

@@ -1,0 +1,390 @@
+"""Resolves the names of a file, and loads the files that it uses."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from graphlib import CycleError, TopologicalSorter
+from itertools import pairwise
+from pathlib import Path
+
+from archlang.disk.readable import ReadableFolders
+from archlang.errors import Diagnostic, Label, ProgramError
+from archlang.errors.log import DiagnosticLog
+from archlang.errors.source import Source, Span
+from archlang.resolve import library, mistakes
+from archlang.syntax import tree
+from archlang.syntax.parser import parse_tolerantly
+from archlang.syntax.reading import read, read_used
+from archlang.syntax.tokens import MOST_WORDS, count_words
+from archlang.syntax.walk import walk
+
+Parse = Callable[[Source], tuple[tree.Program, tuple[Diagnostic, ...]]]
+
+
+@dataclass(frozen=True, eq=False)
+class ResolvedFile:
+    """A file with its blocks and models by name: its own, and those that its `use` lines bring in; and the folders
+    whose files it may name."""
+
+    program: tree.Program
+    own: dict[str, Declaration] = field(default_factory=dict)
+    used: dict[str, Declaration] = field(default_factory=dict)
+    readable: ReadableFolders = field(default_factory=ReadableFolders)
+    used_tables: dict[str, tuple[ResolvedFile, tree.Table]] = field(default_factory=dict)
+    """the tables of the files that it uses, each with its file"""
+    uses: list[tuple[tree.Use, frozenset[str]]] = field(default_factory=list)
+    """its `use` lines, each with the names that it brings in"""
+
+    def find(self, name: str) -> Declaration | None:
+        """Returns the block or model of a name, or None. The file's own names come before the prelude's."""
+        declaration = self.own.get(name) or self.used.get(name)
+        if declaration is None and "." not in name and (item := library.block(name)) is not None:
+            return prelude(item)
+        return declaration
+
+    def names(self) -> frozenset[str]:
+        """Returns the names of all blocks and models that this file can use."""
+        return self._names
+
+    @cached_property
+    def _names(self) -> frozenset[str]:
+        return frozenset(self.own) | frozenset(self.used) | library.block_names()
+
+    @cached_property
+    def sources(self) -> tuple[Source, ...]:
+        """The source of this file, then those of the files that it uses, directly or not."""
+        by_path = {self.program.source.path: self.program.source}
+        for declaration in self.used.values():
+            by_path |= {source.path: source for source in declaration.file.sources if source.path not in by_path}
+        return tuple(by_path.values())
+
+    @cached_property
+    def recipes(self) -> Mapping[str, tree.Recipe]:
+        return {item.name: item for item in self.program.items if isinstance(item, tree.Recipe)}
+
+    @cached_property
+    def inherited(self) -> dict[str, tuple[tree.Recipe, int]]:
+        """Recipes with the lines of their bases, which `with_base` of `archlang.plan.inheritance` adds."""
+        return {}
+
+    @cached_property
+    def other_items(self) -> Mapping[str, str]:
+        """What each item of the file is that is no recipe, as `a model`, by its name."""
+        kinds = {tree.Definition: "a {}", tree.Extern: "an extern {}", tree.Table: "a table"}
+        return {
+            item.name: kinds[type(item)].format(getattr(item, "word", ""))
+            for item in self.program.items
+            if not isinstance(item, tree.Use | tree.Recipe)
+        }
+
+    @cached_property
+    def tasks(self) -> Mapping[str, tree.Extern]:
+        """The tasks that this file declares."""
+        return {item.name: item for item in self.program.items if isinstance(item, tree.Extern) and item.word == "task"}
+
+    @cached_property
+    def optimizers(self) -> Mapping[str, tree.Extern]:
+        """The optimizers that this file declares."""
+        items = (item for item in self.program.items if isinstance(item, tree.Extern) and item.word == "optimizer")
+        return {item.name: item for item in items}
+
+    def find_table(self, name: str) -> tuple[ResolvedFile, tree.Table] | None:
+        """Returns a table of this file, or of one that it uses, with its file; None if there is no such table."""
+        if (table := self.tables.get(name)) is not None:
+            return self, table
+        return self.used_tables.get(name)
+
+    @cached_property
+    def tables(self) -> Mapping[str, tree.Table]:
+        """The tables of this file."""
+        return {item.name: item for item in self.program.items if isinstance(item, tree.Table)}
+
+
+@dataclass(frozen=True, eq=False)
+class Declaration:
+    """A block or model, with the file that resolves its names."""
+
+    item: tree.Definition | tree.Extern
+    file: ResolvedFile
+
+    @property
+    def name(self) -> str:
+        return self.item.name
+
+    @property
+    def span(self) -> Span:
+        return self.item.name_span
+
+
+_preludes: dict[str, ResolvedFile] = {}
+# Library files without mistakes. They are read once for all programs, because the installation does not change.
+_shipped: dict[Path, ResolvedFile] = {}
+
+
+def is_shipped(file: ResolvedFile) -> bool:
+    """Whether a file is one of the library, which does not change."""
+    path = file.program.source.path
+    return _preludes.get(path) is file or _shipped.get(Path(path)) is file
+
+
+def prelude(item: tree.Definition | tree.Extern) -> Declaration:
+    """Returns the declaration of a library item, whose names the prelude resolves."""
+    path = item.span.source.path
+    if path not in _preludes:
+        _preludes[path] = ResolvedFile(tree.Program(items=(), source=item.span.source))
+    return Declaration(item, _preludes[path])
+
+
+# The largest number of `use` lines in a program and the files that it uses, directly or not.
+MOST_USES = 100
+
+
+@dataclass
+class Loader:
+    """Reads a program and the files that it uses, each once, and collects the diagnostics.
+
+    The files are in the folder of the program and below, in the library, or in the folders of `allow`. `unsaved` are
+    the texts of files that an editor has changed, by their real paths."""
+
+    allow: Iterable[str | Path] = ()
+    unsaved: Mapping[str, str] = field(default_factory=dict)
+    diagnostics: list[Diagnostic] = field(default_factory=list)
+    parse: Parse = parse_tolerantly
+    """parses the text of `load_source`"""
+    parse_file: Parse = parse_tolerantly
+    """parses the texts of files"""
+    _readable: ReadableFolders = field(default_factory=ReadableFolders)
+    # The place of the first `use` of each file, by the path in messages.
+    _first_uses: dict[str, Span] = field(default_factory=dict)
+    _resolved: dict[Path, ResolvedFile] = field(default_factory=dict)
+    _open: dict[Path, str] = field(default_factory=dict)
+    _words: int = 0
+    _uses: int = 0
+
+    def load(self, path: str | Path) -> ResolvedFile:
+        """Reads and resolves a program and every file that it uses."""
+        self._readable = ReadableFolders.of_program(path, self.allow)
+        return self._load(_place(Path(path)), str(path), lambda: read(path))
+
+    def load_source(self, source: Source) -> ResolvedFile:
+        """Resolves a program given as text; its path need not exist."""
+        self._readable = ReadableFolders.of_program(source.path, self.allow)
+        key = _place(Path(source.path))
+        self._open[key] = source.path
+        resolved = self._resolve(*self.parse(source))
+        del self._open[key]
+        return resolved
+
+    def with_uses(self, diagnostics: Iterable[Diagnostic]) -> Iterator[Diagnostic]:
+        """Yields diagnostics; those about used files get a label at each `use` line that leads to the file."""
+        for diagnostic in diagnostics:
+            labels, path = list(diagnostic.labels), diagnostic.span.source.path
+            while (use := self._first_uses.get(path)) is not None:
+                labels.append(Label(use, "used here"))
+                path = use.source.path
+            yield replace(diagnostic, labels=tuple(labels))
+
+    def texts(self) -> Mapping[str, str]:
+        """Returns the texts of the loaded program and of the files that it uses, by their real paths."""
+        return {str(path): resolved.program.source.text for path, resolved in self._resolved.items()}
+
+    def named_paths(self) -> Mapping[str, str | None]:
+        """Returns the real path of each path that the program names; None for one that it may not name."""
+        return self._readable.asked
+
+    def _load(self, key: Path, shown: str, read_source: Callable[[], Source]) -> ResolvedFile:
+        if key not in self._resolved:
+            source = read_source()
+            self._open[key] = shown
+            self._resolved[key] = self._resolve(*self.parse_file(source))
+            del self._open[key]
+        return self._resolved[key]
+
+    def _load_used(self, use: tree.Use, key: Path, shown: str) -> ResolvedFile:
+        """Reads and resolves a file that another file uses.
+
+        Raises:
+            ProgramError: the file cannot be read, or the used files are too large in total."""
+
+        def read_source() -> Source:
+            unsaved = self.unsaved.get(str(key))
+            source = Source(shown, unsaved) if unsaved is not None else read_used(shown, str(key), self._readable)
+            self._words += count_words(source.text)
+            if self._words > MOST_WORDS:
+                raise ProgramError([mistakes.too_many_used_words(use.path_span, MOST_WORDS)])
+            return source
+
+        self._first_uses.setdefault(shown, use.path_span)
+        return self._load(key, shown, read_source)
+
+    def _load_shipped(self, path: Path) -> ResolvedFile:
+        if path not in _shipped:
+            loader = Loader()  # `use` lines of the library do not count, and it has no files of the program
+            resolved = loader.load(path)
+            if loader.diagnostics:
+                self.diagnostics.extend(loader.diagnostics)
+                return resolved
+            _shipped[path] = resolved
+        return _shipped[path]
+
+    def _resolve(self, program: tree.Program, diagnostics: Iterable[Diagnostic]) -> ResolvedFile:
+        self.diagnostics.extend(diagnostics)
+        resolved = ResolvedFile(program, readable=self._readable)
+        first: dict[tuple[str, str], tree.Definition | tree.Extern | tree.Recipe | tree.Table] = {}
+        for item in program.items:
+            if isinstance(item, tree.Use):
+                self._uses += 1
+                if self._uses <= MOST_USES:
+                    self._use(item, resolved)
+                elif self._uses == MOST_USES + 1:
+                    self.diagnostics.append(mistakes.too_many_uses(item.path_span, MOST_USES))
+                continue
+            # A recipe may have the name of the model that it trains, and a table the name of either.
+            kind = type(item).__name__ if isinstance(item, tree.Recipe | tree.Table) else ""
+            other = first.setdefault((kind, item.name), item)
+            if other is not item:
+                if other.is_whole and item.is_whole:
+                    is_recipe = isinstance(item, tree.Recipe)
+                    twice = mistakes.defined_twice(item.name_span, item.name, other.name_span, is_recipe)
+                    self.diagnostics.append(twice)
+                continue
+            if isinstance(item, tree.Definition) or (isinstance(item, tree.Extern) and item.word == "block"):
+                resolved.own[item.name] = Declaration(item, resolved)
+        self.diagnostics.extend(_block_cycles(resolved))
+        return resolved
+
+    def _use(self, use: tree.Use, user: ResolvedFile) -> None:
+        """Adds what a `use` line brings in to the file that has it."""
+        if use.is_file:
+            target = Path(user.program.source.path).parent / use.path
+            shown = str(target)
+        else:
+            library_file = library.library_file(use.path)
+            if library_file is None and not use.is_whole:
+                return  # the path breaks off
+            if library_file is None:
+                self.diagnostics.append(mistakes.unknown_library_file(use.path_span, use.path, library.library_files()))
+                return
+            target, shown = library_file, str(library_file)
+        key = _place(target)
+        # Errors show lines of used files, so a program from a stranger must not name other files.
+        if use.is_file and self._readable.find(target) is None:
+            self.diagnostics.append(mistakes.used_file_outside(use.path_span, use.path))
+            return
+        if use.is_file and not key.name.endswith(".arch"):
+            self.diagnostics.append(mistakes.not_an_arch_file(use.path_span, use.path))
+            return
+        if key in self._open:
+            open_files = list(self._open)
+            cycle = [self._open[file] for file in open_files[open_files.index(key) :]]
+            self.diagnostics.append(
+                mistakes.import_cycle(use.path_span, [*cycle, cycle[0]], use.span if len(cycle) == 1 else None)
+            )
+            return
+        # The functions of `os.path` accept any name; a name that is too long is a missing file.
+        if use.is_file and str(key) not in self.unsaved and not os.path.isfile(key):
+            self.diagnostics.append(mistakes.file_not_found(use.path_span, use.path, os.path.lexists(target)))
+            return
+        try:
+            resolved = self._load_used(use, key, shown) if use.is_file else self._load_shipped(target)
+        except ProgramError as error:
+            self.diagnostics.extend(error.diagnostics)
+            return
+        prefix = f"{use.alias}." if use.alias else ""
+        for name, declaration in resolved.own.items():
+            user.used[prefix + name] = declaration
+        for name, table in resolved.tables.items():
+            user.used_tables[prefix + name] = resolved, table
+        user.uses.append((use, frozenset(prefix + name for name in (*resolved.own, *resolved.tables))))
+
+
+def _place(path: Path) -> Path:
+    """Resolves symbolic links. Unlike `Path.resolve`, it accepts circular links and invalid file names."""
+    try:
+        return Path(os.path.realpath(path))
+    except ValueError:
+        return path
+
+
+_WORD = re.compile(r"\w+")
+_BINDERS = (tree.StaticParameter, tree.InputParameter, tree.Let, tree.Assign, tree.Update)
+
+
+def _mentions(definition: tree.Definition) -> Iterator[tree.Name]:
+    """Yields the names in the body and the defaults of a definition that can be blocks. Types name only sizes."""
+    defaults = [static.default for static in definition.signature.statics if static.default is not None]
+    for part in (definition.body, *defaults):
+        for node in walk(part):
+            if isinstance(node, tree.Call):
+                yield node.callee
+            elif isinstance(node, tree.Name):
+                yield node
+
+
+def _block_cycles(resolved: ResolvedFile) -> Iterator[Diagnostic]:
+    """Yields a diagnostic for each cycle of blocks. `use` has no cycles, so a cycle of blocks is within one file."""
+    uses: dict[str, list[str]] = {}
+    places: dict[tuple[str, str], Span] = {}
+    for user, declaration in resolved.own.items():
+        if not isinstance(declaration.item, tree.Definition) or not declaration.item.is_whole:
+            continue
+        words = _WORD.findall(declaration.item.span.text)
+        if [word for word in words if word in resolved.own] == [user]:
+            continue  # it names itself only, in its header
+        bound = {node.name for node in walk(declaration.item) if isinstance(node, _BINDERS)}
+        for name in _mentions(declaration.item):
+            used = name.text
+            is_block = (
+                used in resolved.own and used not in bound and isinstance(resolved.own[used].item, tree.Definition)
+            )
+            if is_block and (user, used) not in places:
+                uses.setdefault(user, []).append(used)
+                places[user, used] = name.span
+    for cycle in _cycles(uses):
+        spans = [places[pair] for pair in pairwise(cycle)]
+        yield mistakes.block_cycle(spans[0], cycle, spans)
+
+
+def _cycles(uses: Mapping[str, list[str]]) -> Iterator[list[str]]:
+    """Yields one cycle of each strongly connected component; its last block is its first."""
+    try:
+        TopologicalSorter(uses).prepare()
+    except CycleError:
+        # Imported late, because the import takes longer than checking most files.
+        import networkx as nx
+
+        graph = nx.DiGraph(uses)
+        for component in nx.strongly_connected_components(graph):
+            if len(component) > 1 or any(graph.has_edge(block, block) for block in component):
+                edges = nx.find_cycle(graph.subgraph(component), min(component))
+                yield [edges[0][0], *(edge[1] for edge in edges)]
+
+
+def load_file(path: str | Path | Source, allow: Iterable[str | Path] = ()) -> ResolvedFile:
+    """Parses a file, or the text of one, and everything that it uses, and resolves their names. It may use files of its
+    own folder and below, of the library, and of the folders of `allow`.
+
+    Raises:
+        ProgramError: a file cannot be read, or has mistakes."""
+    loader = Loader(allow)
+    return _sound(loader.load_source(path) if isinstance(path, Source) else loader.load(path), loader)
+
+
+def load_command_line(text: str) -> ResolvedFile:
+    """Resolves a program that the user has written on the command line.
+
+    Raises:
+        ProgramError: the program has mistakes."""
+    loader = Loader()
+    return _sound(loader.load_source(Source("<command line>", text, is_command_line=True)), loader)
+
+
+def _sound(resolved: ResolvedFile, loader: Loader) -> ResolvedFile:
+    report = DiagnosticLog()
+    report.add(loader.with_uses(loader.diagnostics))
+    report.stop_at_errors()
+    return resolved

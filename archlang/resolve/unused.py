@@ -1,0 +1,74 @@
+"""Warns about names that a definition binds or declares and never uses, and files that a file uses for nothing."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+
+from archlang.errors import Diagnostic
+from archlang.resolve import mistakes
+from archlang.resolve.resolve import ResolvedFile
+from archlang.syntax import tree
+from archlang.syntax.walk import walk
+
+
+def unused_names(definition: tree.Definition) -> Iterator[Diagnostic]:
+    """Yields a warning for each static that a definition declares, and each value or instance that it binds, and does
+    not mention elsewhere."""
+    mentioned, in_own_updates = Counter[str](), Counter[str]()
+    updates: dict[str, tree.Update] = {}
+    binders: list[tree.Assign | tree.Let | tree.Repeat | tree.Stack | tree.Halting | tree.Scan | tree.Experts] = []
+    for node in walk(definition):
+        match node:
+            case tree.Name(parts=parts):
+                mentioned[parts[0]] += 1
+            case tree.Scan(carry=carry):
+                mentioned.subtract(name.text for name in carry)
+                binders.append(node)
+            case tree.Halting(state=state):
+                mentioned[state] += 1
+                binders.append(node)
+            case tree.Update(name=name, value=value):
+                updates.setdefault(name, node)
+                own = sum(isinstance(each, tree.Name) and each.parts[0] == name for each in walk(value))
+                in_own_updates[name] += own
+            case tree.Assign() | tree.Let() | tree.Repeat() | tree.Stack() | tree.Scan() | tree.Experts():
+                binders.append(node)
+    for name, update in updates.items():
+        if mentioned[name] == in_own_updates[name] and not name.startswith("_"):
+            yield mistakes.unused_update(update.name_span, name)
+    mentioned.update(updates.keys())
+    for static in definition.signature.statics:
+        if static.name not in mentioned and not static.name.startswith("_"):
+            yield mistakes.unused_static(static.span, static.name)
+    for binder in binders:
+        if isinstance(binder, tree.Assign | tree.Let):
+            if binder.name not in mentioned and not binder.name.startswith("_"):
+                yield mistakes.unused_name(binder.name_span, binder.name, binder.span)
+        elif binder.target is None and not isinstance(binder, tree.Experts) and _emits(binder.body):
+            yield mistakes.unused_result(binder.span)
+        elif binder.target is not None and binder.target not in mentioned:
+            yield mistakes.unused_name(binder.target_span or binder.span, binder.target, None)
+
+
+def unused_uses(resolved: ResolvedFile) -> Iterator[Diagnostic]:
+    """Yields a warning for each `use` line of a file that brings in nothing that the file names."""
+    if not resolved.uses:
+        return
+    words = set(_WORD.findall(resolved.program.source.text))
+    for use, names in resolved.uses:
+        # A comment that names it counts, too.
+        if words.isdisjoint(names):
+            yield mistakes.unused_use(use.path_span, use.path, use.span)
+
+
+_WORD = re.compile(r"[A-Za-z_][\w.]*")
+
+
+def _emits(body: tree.Body | None) -> bool:
+    """Returns whether the steps of a loop emit a value; inner loops have results of their own."""
+    for statement in () if body is None else body.statements:
+        if isinstance(statement, tree.Emit) or (
+            isinstance(statement, tree.If) and (_emits(statement.then) or _emits(statement.otherwise))
+        ):
+            return True
+    return False

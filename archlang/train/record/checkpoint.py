@@ -1,0 +1,310 @@
+"""Checkpoints: written atomically, verified by digest when read; the last two and the best one are kept."""
+
+import hashlib
+import pickle
+import re
+import warnings
+import zipfile
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+import safetensors
+import safetensors.torch
+import torch
+from pydantic import ValidationError
+from torch import Tensor, nn
+
+from archlang.disk.folder import Folder, open_path
+from archlang.disk.limits import LARGEST_JSON
+from archlang.errors.machine import first_line, is_out_of_memory
+from archlang.train.record import mistakes
+from archlang.train.record.mistakes import disk_errors_as
+from archlang.train.record.reading import CHECKPOINTS, explain
+from archlang.train.record.schemas import MANIFEST, STATE, WEIGHTS, CheckpointState, ManifestRecord, json_text
+
+_FIRST_BYTES = b"PK\x03\x04"
+
+
+def stored_weights(module: nn.Module) -> dict[str, Tensor]:
+    """Returns the weights of a module as a file of safetensors holds them. Those that share memory, as tied layers in a
+    block of the user's own, are copied: the format has no other way to say so."""
+    weights: dict[str, Tensor] = {}
+    memory: set[int] = set()
+    for name, value in module.state_dict().items():
+        weight = value.detach().cpu().contiguous()
+        place = weight.untyped_storage().data_ptr()
+        weights[name] = weight.clone() if place in memory else weight
+        memory.add(place)
+    return weights
+
+
+def load_weights(path: str | Path) -> dict[str, Tensor]:
+    """Returns the weights of a file.
+
+    Raises:
+        ValueError: it is not the file of safetensors that its header describes."""
+    try:
+        return safetensors.torch.load_file(path)
+    except (safetensors.SafetensorError, KeyError, TypeError) as error:
+        if is_out_of_memory(error):
+            raise
+        raise ValueError(str(error)) from error
+
+
+def load_state(file: BinaryIO) -> CheckpointState:
+    """Returns the state of an open file. Its pickle may hold tensors and builtins alone.
+
+    Raises:
+        ValueError: it holds something else, or is damaged."""
+    _check_archive(file)
+    try:
+        stored = torch.load(file, weights_only=True, map_location="cpu")
+    except pickle.UnpicklingError as error:
+        # torch's own message advises to run the file.
+        raise ValueError("it holds more than tensors, numbers and text") from error
+    except (EOFError, KeyError, TypeError, AttributeError, IndexError, RuntimeError, RecursionError) as error:
+        if is_out_of_memory(error):
+            raise
+        raise ValueError(first_line(error)) from error
+    return CheckpointState.model_validate(stored)
+
+
+def _check_archive(file: BinaryIO) -> None:
+    """Requires an archive whose parts together are not larger than the file, as `torch.save` writes it.
+
+    Raises:
+        OSError: it cannot be read.
+        ValueError: it is another file, or its parts unpack to more."""
+    # zipfile ignores what is before the archive, but torch.load would take it for one of its older formats.
+    if file.read(len(_FIRST_BYTES)) != _FIRST_BYTES:
+        raise ValueError("torch.save has not written it")
+    try:
+        with zipfile.ZipFile(file) as archive:
+            parts = archive.infolist()
+    except (zipfile.BadZipFile, NotImplementedError) as error:
+        if isinstance(error.__context__, OSError):  # which zipfile takes for a damage
+            raise error.__context__ from None
+        raise ValueError("torch.save has not written it") from error
+    size = file.seek(0, 2)
+    file.seek(0)
+    if any(part.compress_type != zipfile.ZIP_STORED for part in parts) or sum(part.file_size for part in parts) > size:
+        raise ValueError("it unpacks to more than its size")
+
+
+_KEPT = 2
+# At most 18 digits, so that steps fit 64 bits.
+_NAME = re.compile(r"step-([0-9]{8}|[1-9][0-9]{8,17})")
+
+
+class CheckpointWarning(UserWarning):
+    """A checkpoint is damaged, and another one is used."""
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A checkpoint in memory: the weights by name, and the state that resuming needs, which a saved model has not."""
+
+    step: int
+    folder: Path
+    weights: Mapping[str, Tensor]
+    stored_state: CheckpointState | None
+
+    @property
+    def state(self) -> CheckpointState:
+        """What resuming needs besides the weights."""
+        if self.stored_state is None:
+            raise mistakes.not_resumable(self.folder, f"it has no {STATE}")
+        return self.stored_state
+
+    def load_into(self, module: nn.Module) -> None:
+        """Loads the weights into a module."""
+        for name, weight in module.state_dict().items():
+            if name in self.weights and self.weights[name].dtype != weight.dtype:
+                reason = f"{name} is of {self.weights[name].dtype}, not {weight.dtype}"
+                raise mistakes.does_not_fit(self.folder, reason)
+        try:
+            module.load_state_dict(dict(self.weights))
+        except RuntimeError as error:
+            raise mistakes.does_not_fit(self.folder, str(error).partition("\n")[2].strip()) from error
+
+
+def read_earlier(folder: Path, step: int) -> Checkpoint:
+    """Returns the weights of a model that an earlier version has saved, which has them beside its other files."""
+    path = folder / WEIGHTS
+    with (
+        disk_errors_as(mistakes.not_read, path),
+        Folder.open(folder) as opened,
+        opened.open_file(WEIGHTS) as file,
+        _damage_of(path),
+    ):
+        return Checkpoint(step, folder, load_weights(open_path(file, path)), None)
+
+
+def saved_checkpoint(module: nn.Module, step: int) -> dict[str, bytes]:
+    """Returns the files of a checkpoint without a state, by their paths in the folder of a saved model."""
+    weights = safetensors.torch.save(stored_weights(module))
+    manifest = ManifestRecord(weights=hashlib.sha256(weights).hexdigest())
+    folder = f"{CHECKPOINTS}/{_name(step)}"
+    return {f"{folder}/{WEIGHTS}": weights, f"{folder}/{MANIFEST}": json_text(manifest).encode()}
+
+
+class Checkpoints:
+    """The checkpoints of a run, in a folder of their own."""
+
+    def __init__(self, folder: Path) -> None:
+        """
+        Args:
+            folder: Its parent, the run folder, must exist when a checkpoint is saved."""
+        self.folder = folder
+        self._damages: dict[int, str] = {}
+
+    def save(self, step: int, module: nn.Module, state: CheckpointState, best: int | None) -> None:
+        """Writes the checkpoint of a step atomically, and removes all but the last two and that of the step `best`.
+
+        Raises:
+            RunError: It cannot be written; existing checkpoints are unchanged."""
+        with disk_errors_as(mistakes.not_written, self.folder / _name(step)), self._open(create=True) as folder:
+            with folder.new_folder(_name(step)) as unfinished:
+                _write(unfinished, module, state)
+            _remove_old(folder, best)
+
+    def steps(self) -> list[int]:
+        """Returns the steps that have a checkpoint, in order."""
+        with disk_errors_as(mistakes.not_read, self.folder):
+            try:
+                with self._open() as folder:
+                    return _steps(folder)
+            except FileNotFoundError:
+                return []
+
+    def latest(self) -> Checkpoint | None:
+        """Returns the newest intact checkpoint; None if there is none. Warns about damaged ones."""
+        return self.first_intact(reversed(self.steps()))
+
+    def first_intact(self, steps: Iterable[int]) -> Checkpoint | None:
+        """Returns the checkpoint of the first of `steps` that has an intact one; None if there is none. Warns about
+        damaged ones."""
+        existing = set(self.steps())
+        for step in steps:
+            if step not in existing:
+                continue
+            try:
+                return self.read(step)
+            except mistakes.RunMachineError:
+                raise  # An older checkpoint would silently lose steps.
+            except mistakes.RunError as error:
+                self._damages[step] = error.message
+                warnings.warn(f"{error.message}; another checkpoint is used", CheckpointWarning, stacklevel=2)
+        return None
+
+    def none_intact(self) -> mistakes.RunError:
+        """Returns the error that all checkpoints are damaged, with the damage of the newest one that was read."""
+        newest = max(self._damages, default=None)
+        return mistakes.no_intact_checkpoint(self.folder, "" if newest is None else self._damages[newest])
+
+    def read(self, step: int) -> Checkpoint:
+        """Returns the checkpoint of a step, on the CPU.
+
+        Raises:
+            RunMachineError: It cannot be read, as where memory is short.
+            RunError: It is damaged."""
+        path = self.folder / _name(step)
+        with disk_errors_as(mistakes.not_read, path), self._open() as folder:
+            try:
+                with folder.folder(_name(step)) as opened:
+                    checkpoint = Checkpoint(step, path, *_read(opened))
+            except (FileNotFoundError, NotADirectoryError, IsADirectoryError) as error:
+                raise mistakes.damaged(path, str(error)) from error
+            except Exception as error:
+                if is_out_of_memory(error):
+                    raise mistakes.no_memory_to_read(path) from error
+                raise
+        if checkpoint.stored_state is not None and checkpoint.state.step not in (None, step):
+            raise mistakes.damaged(path / STATE, f"it is the state of step {checkpoint.state.step}")
+        return checkpoint
+
+    def remove_after(self, step: int, best: int | None = None) -> None:
+        """Removes the checkpoints after `step`, which a resumed run writes again, those that a killed process left
+        unfinished, and those that `save` would have removed."""
+        with disk_errors_as(mistakes.not_written, self.folder), suppress(FileNotFoundError), self._open() as folder:
+            folder.remove_unfinished("step-*")
+            for later in _steps(folder):
+                if later > step:
+                    folder.discard(_name(later))
+            _remove_old(folder, best)
+
+    @contextmanager
+    def _open(self, *, create: bool = False) -> Iterator[Folder]:
+        with Folder.open(self.folder.parent) as run, run.folder(self.folder.name, create=create) as folder:
+            yield folder
+
+
+def _name(step: int) -> str:
+    return f"step-{step:08d}"
+
+
+def _remove_old(folder: Folder, best: int | None) -> None:
+    for old in _steps(folder)[:-_KEPT]:
+        if old != best:
+            folder.discard(_name(old))
+
+
+def _steps(folder: Folder) -> list[int]:
+    steps = sorted(int(name.removeprefix("step-")) for name in folder.names() if _NAME.fullmatch(name))
+    return [step for step in steps if folder.has_folder(_name(step))]
+
+
+def _read(folder: Folder) -> tuple[dict[str, Tensor], CheckpointState | None]:
+    with _damage_of(folder.path / MANIFEST):
+        manifest = ManifestRecord.model_validate_json(folder.read(MANIFEST, LARGEST_JSON))
+    state = None
+    with folder.open_file(WEIGHTS) as weights:
+        _require_digest(folder, weights, WEIGHTS, manifest.weights)
+        if manifest.state is not None:
+            with folder.open_file(STATE) as file:
+                _require_digest(folder, file, STATE, manifest.state)
+                with _damage_of(folder.path / STATE):
+                    state = load_state(file)
+        with _damage_of(folder.path / WEIGHTS):
+            return load_weights(open_path(weights, folder.path / WEIGHTS)), state
+
+
+def _require_digest(folder: Folder, file: BinaryIO, name: str, digest: str) -> None:
+    if hashlib.file_digest(file, "sha256").hexdigest() != digest:  # type: ignore[arg-type]  # a file of bytes
+        raise mistakes.damaged(folder.path, f"{name} is not what was written")
+    file.seek(0)
+
+
+@contextmanager
+def _damage_of(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except ValidationError as error:
+        raise mistakes.damaged(path, explain(error)) from error
+    except ValueError as error:
+        raise mistakes.damaged(path, str(error)) from error
+
+
+def _write(folder: Folder, module: nn.Module, state: CheckpointState) -> None:
+    try:
+        weights = stored_weights(module)
+        with folder.create_file(WEIGHTS) as file:
+            file.write(safetensors.torch.save(weights))
+        with folder.create_file(STATE) as file:
+            torch.save(state.stored(), file)
+        manifest = ManifestRecord(weights=_sha256(folder, WEIGHTS), state=_sha256(folder, STATE))
+        with folder.create_file(MANIFEST) as file:
+            file.write(json_text(manifest).encode())
+    except RuntimeError as error:
+        # torch.save raises RuntimeError for a full disk; the OSError is its context.
+        if isinstance(error.__context__, OSError):
+            raise error.__context__ from error
+        raise
+
+
+def _sha256(folder: Folder, name: str) -> str:
+    with folder.open_file(name) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

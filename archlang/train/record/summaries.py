@@ -1,0 +1,157 @@
+"""Existing run folders: finding them, summarizing them, comparing their settings, and removing them."""
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from archlang.disk.folder import Folder
+from archlang.disk.mistakes import RefusedFile
+from archlang.plan.overrides import static_text
+from archlang.train.record import mistakes
+from archlang.train.record.mistakes import disk_errors_as
+from archlang.train.record.reading import (
+    LOCK,
+    complete_lines,
+    explain,
+    has,
+    is_saved,
+    parse_metrics,
+    read_record,
+    read_results,
+)
+from archlang.train.record.run_folder import read_history
+from archlang.train.record.schemas import METRICS, RUN, Results, RunRecord
+
+
+@dataclass(frozen=True)
+class RunSummary:
+    """What `archlang runs` shows of a run folder."""
+
+    folder: Path
+    recipe: str
+    model: str
+    task: str
+    seed: int
+    state: str
+    """`done`, `running` or `stopped`"""
+    step: int
+    settings: dict[str, str]
+    """every static, as the language writes it"""
+    results: Results | None
+    size: int
+    """bytes"""
+    history: tuple[str, ...] = ()
+    """with which software the run began, and with which other it was resumed"""
+
+    def json_value(self) -> dict[str, Any]:  # Any: JSON
+        """Returns the summary as `archlang runs list --json` prints it."""
+        splits = {} if self.results is None else self.results.splits
+        metrics = {name: split.metrics for name, split in splits.items()}
+        return {
+            "folder": str(self.folder), "recipe": self.recipe, "model": self.model, "task": self.task,
+            "seed": self.seed, "state": self.state, "step": self.step, "bytes": self.size, "metrics": metrics,
+        }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class DamagedRun:
+    """A run folder that cannot be read, and why."""
+
+    folder: Path
+    reason: str
+    state: str = "damaged"
+    """`damaged`, or `unreadable` where the machine is the cause"""
+
+    def json_value(self) -> dict[str, Any]:  # Any: JSON
+        """Returns the run as `archlang runs list --json` prints it."""
+        return {"folder": str(self.folder), "state": self.state, "reason": self.reason}
+
+
+def summarize(folder: Path) -> RunSummary:
+    """Returns the summary of a run folder."""
+    run, results = read_record(folder, RUN, RunRecord), read_results(folder)
+    settings = {name: static_text(value) for name, value in run.settings.items()}
+    state = "running" if _is_locked(folder) else "done" if results is not None else "stopped"
+    return RunSummary(
+        folder, run.recipe, run.model, run.task.name, run.seed, state, _last_step(folder), settings, results,
+        _size(folder), read_history(folder),
+    )  # fmt: skip
+
+
+def find_runs(folder: Path) -> Iterator[RunSummary | DamagedRun]:
+    """Yields every run in a folder or below it, by path, without saved models.
+
+    Raises:
+        RunError: The folder is a file.
+        FileNotFoundError: It is relative to a current folder that has been deleted."""
+    os.getcwd()
+    if folder.exists() and not folder.is_dir():
+        raise mistakes.not_a_folder(folder)
+    for path in sorted(folder.rglob(RUN)):
+        if not is_saved(path.parent):
+            yield _summary_or_damage(path.parent)
+
+
+def open_for_removal(folder: Path) -> RunSummary | DamagedRun:
+    """Returns what is to be removed: a run, also if it is damaged. A folder without `run.json` is none."""
+    if not has(folder, RUN):
+        raise mistakes.not_a_run(folder, RUN)
+    try:
+        is_locked = _is_locked(folder)
+    except mistakes.RunError as error:
+        if not isinstance(error.__cause__, RefusedFile):
+            raise
+        is_locked = False  # No process of archlang locks a link or a pipe.
+    if is_locked:
+        raise mistakes.not_removed_in_use(folder)
+    return _summary_or_damage(folder)
+
+
+def _summary_or_damage(folder: Path) -> RunSummary | DamagedRun:
+    try:
+        return summarize(folder)
+    except mistakes.RunMachineError as error:
+        return DamagedRun(folder, error.message, "unreadable")
+    except mistakes.RunError as error:
+        return DamagedRun(folder, error.message)
+
+
+def differences(runs: Sequence[RunSummary]) -> dict[str, tuple[str, ...]]:
+    """Returns the settings in which some of the runs differ, with the value of each run."""
+    facts = [
+        {"recipe": run.recipe, "model": run.model, "task": run.task, "seed": str(run.seed), **run.settings}
+        for run in runs
+    ]
+    names = dict.fromkeys(name for run in facts for name in run)
+    rows = {name: tuple(run.get(name, "") for run in facts) for name in names}
+    return {name: values for name, values in rows.items() if len(set(values)) > 1}
+
+
+def _last_step(folder: Path) -> int:
+    lines = complete_lines(folder, METRICS)
+    try:
+        return parse_metrics(lines[-1]).step if lines else 0
+    except ValidationError as error:
+        raise mistakes.damaged(folder / METRICS, f"line {len(lines)}: {explain(error)}") from error
+
+
+def _is_locked(folder: Path) -> bool:
+    with disk_errors_as(mistakes.not_read, folder / LOCK), Folder.open(folder) as opened:
+        return opened.is_locked(LOCK)
+
+
+def _size(folder: Path) -> int:
+    with disk_errors_as(mistakes.not_read, folder), Folder.open(folder) as opened:
+        return opened.total_size()
+
+
+def remove_run(folder: Path) -> None:
+    """Removes a run folder with everything in it. Links inside are removed, and what they point to is not changed."""
+    path = folder.absolute()
+    with disk_errors_as(mistakes.not_removed, folder), Folder.open(path.parent) as parent:
+        parent.require_plain(path.name)
+        parent.remove(path.name)

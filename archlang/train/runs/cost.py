@@ -1,0 +1,131 @@
+"""What a run costs before it trains: its steps, their FLOPs, and their seconds on this machine."""
+
+import tempfile
+import time
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from archlang.errors.terminal import Terminal
+from archlang.graph.summary import Summary, summarize
+from archlang.plan.plan import Plan
+from archlang.train.data import Sampler
+from archlang.train.devices import select_device
+from archlang.train.runs.evaluation import load_splits
+from archlang.train.runs.points import Point
+from archlang.train.runs.training import make_settings, train
+from archlang.train.settings import Settings
+from archlang.train.stop import Stop
+from archlang.train.trainer import NoProgress
+
+# The widths of batches vary; so many of them are counted.
+_COUNTED_BATCHES = 8
+# The gradients of a matrix product are two matrix products.
+_FORWARD_AND_BACKWARD = 3
+
+
+@dataclass(frozen=True)
+class RunCost:
+    """The training steps of a run, and the FLOPs of all of them. `uncounted` are the blocks whose FLOPs are unknown."""
+
+    steps: int
+    flops: float
+    uncounted: tuple[str, ...] = ()
+
+
+def estimate_cost(plan: Plan, console: Terminal | None = None) -> RunCost:
+    """Returns what the training steps of a run cost, from its graph and the lengths of its training data. Loops run to
+    their limits, and the gradients cost twice what the outputs cost.
+
+    Raises:
+        PluginError: a function of the user's own is in no plugin, or its file cannot be imported.
+        RunError: a setting is invalid.
+        TaskError: the task cannot be made, or its training data cannot be generated."""
+    settings, task = make_settings(plan)
+    split = load_splits(plan.task.name, plan.task.statics, task, ["train"], console)["train"]
+    lengths = np.max([field.lengths for field in split.inputs.values()], axis=0)
+    sampler = Sampler.of(settings, lengths, plan.seed)
+
+    @cache
+    def of_width(width: int) -> Summary:
+        return summarize(plan.graph, width)
+
+    batches = [sampler.next() for _ in range(min(_COUNTED_BATCHES, len(sampler)))]
+    samples = [of_width(max(int(lengths[items].max(initial=1)), 1)) for items in batches]
+    flops = sum(len(items) * summary.flops for items, summary in zip(batches, samples, strict=True)) / len(batches)
+    steps = settings.total_steps(len(sampler))
+    return RunCost(steps, _FORWARD_AND_BACKWARD * flops * steps, samples[0].uncounted)
+
+
+# The first steps are slower than the following ones.
+_WARM_UP_STEPS, _TIMED_STEPS = 2, 4
+# After so many seconds, the steps until then must suffice.
+_MOST_SECONDS = 5.0
+# A batch whose matrix products alone take longer is timed in part.
+_MOST_SECONDS_OF_PRODUCTS = 1.0
+_WIDTH = 512
+
+
+class _StepClock(NoProgress):
+    """Notes when each step ends, and stops the run after a few."""
+
+    def __init__(self) -> None:
+        self.stop = Stop()
+        self.times = [time.perf_counter()]
+
+    def due(self) -> bool:
+        return True
+
+    def step(
+        self, step: int, total: int, loss: float, rate: float, depth: float | None, spared: float | None = None
+    ) -> None:
+        self.times.append(time.perf_counter())
+        is_slow = len(self.times) > 2 and self.times[-1] - self.times[1] > _MOST_SECONDS
+        self.stop.asked = step >= _WARM_UP_STEPS + _TIMED_STEPS or is_slow
+
+
+def seconds_per_step(point: Point, cost: RunCost) -> float:
+    """Returns the seconds that a training step of a run takes, without evaluations. Trains a few steps in a temporary
+    folder. If a step has more FLOPs than this machine computes in a second, the steps have a part of the batch, and the
+    seconds are those of the part by its share of the FLOPs.
+
+    Args:
+        cost: The cost of the run."""
+    most = _MOST_SECONDS_OF_PRODUCTS * matrix_speed(point.device)
+    flops = cost.flops / cost.steps
+    if flops <= most:
+        return _seconds_per_step(point.plan, point)
+    batch = Settings(point.plan.train.statics).batch
+    statics = {**point.plan.train.statics, "batch": max(1, int(batch * most / flops))}
+    part = replace(point.plan, train=replace(point.plan.train, statics=statics))
+    cost_of_part = estimate_cost(part)
+    return _seconds_per_step(part, point) * flops * cost_of_part.steps / cost_of_part.flops
+
+
+@cache
+def matrix_speed(device: str) -> float:
+    """Returns the FLOPs a second of products of two square matrices, which few models reach."""
+    place = select_device(device)
+    matrix = torch.ones(_WIDTH, _WIDTH, device=place)
+    seconds = []
+    for _ in range(3):
+        begun = time.perf_counter()
+        (matrix @ matrix).sum().item()
+        seconds.append(time.perf_counter() - begun)
+    return 2 * _WIDTH**3 / min(seconds)
+
+
+def _seconds_per_step(plan: Plan, point: Point) -> float:
+    splits = ["train", Settings(plan.train.statics).selecting[0]]
+    with tempfile.TemporaryDirectory() as parent:
+        folder, clock = Path(parent) / "run", _StepClock()
+        train(
+            plan, folder, device=point.device, precision=point.precision, watcher=clock, stop=clock.stop, splits=splits
+        )  # fmt: skip
+    # A run of fewer steps has no warm-up; the time of its first step begins with that of the preparations.
+    warm_up = _WARM_UP_STEPS if len(clock.times) > _WARM_UP_STEPS + 1 else min(1, len(clock.times) - 2)
+    timed = clock.times[warm_up:]
+    return (timed[-1] - timed[0]) / max(len(timed) - 1, 1)

@@ -1,0 +1,399 @@
+"""The evaluation of a run on every split, at its end or from its folder."""
+
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from archlang.backend.architecture import Architecture
+from archlang.backend.mistakes import BuildError
+from archlang.backend.runtime.initial_weights import weights_loaded_later
+from archlang.compile import build
+from archlang.errors import ArchlangError
+from archlang.errors.machine import machine_error
+from archlang.errors.terminal import Terminal
+from archlang.graph import Graph
+from archlang.plan.from_file import change_task
+from archlang.plan.measures import group_value
+from archlang.plan.plan import BoundExtern, Plan, PublishedResult
+from archlang.plugins import Plugins
+from archlang.tasks.kit import cache
+from archlang.tasks.kit.make_task import is_own, make_task
+from archlang.tasks.kit.split import Split, digest
+from archlang.tasks.kit.task import Task, TaskWithVocabulary, group_names
+from archlang.train.data import Data
+from archlang.train.devices import select_device
+from archlang.train.record import mistakes as record_mistakes
+from archlang.train.record import reading, schemas
+from archlang.train.record.checkpoint import Checkpoint, Checkpoints, read_earlier
+from archlang.train.record.run_folder import RecordWarning
+from archlang.train.runs import mistakes
+from archlang.train.runs.inputs import InputFormat
+from archlang.train.runs.progress import showing_evaluation
+from archlang.train.score import DEFAULT_ANSWERS, Interrupted, add_written, evaluate
+from archlang.train.settings import NO_SETTINGS, Settings
+from archlang.train.stop import Stop
+from archlang.train.trainer import Trainer, alternatives, ranking
+from archlang.types.statics import StaticValue
+
+
+def compare(plan: Plan, splits: Mapping[str, schemas.SplitResult], breakdown: str) -> tuple[schemas.ClaimResult, ...]:
+    """Returns each claim of a plan with its measurement.
+
+    A path after `at` that is a setting (`task.order`) names the point that the claim is about. Any other path
+    (`test.ignore`) names a group of the split.
+
+    Args:
+        breakdown: The group that the index of a claim is about."""
+    results = []
+    for claim in plan.claims:
+        measured, has_no_group = _measured(plan, claim, splits, breakdown)
+        index = "" if claim.index is None else f"[{claim.index}]"
+        results.append(schemas.ClaimResult(
+            metric=f"{claim.metric}{index}", value=claim.value, deviation=claim.deviation,
+            at={name: str(value) for name, value in claim.at.items()}, origin=claim.origin, measured=measured,
+            median=claim.median, has_no_group=has_no_group, text=claim.text,
+        ))  # fmt: skip
+    return tuple(results)
+
+
+def _measured(
+    plan: Plan, claim: PublishedResult, splits: Mapping[str, schemas.SplitResult], breakdown: str
+) -> tuple[float | None, bool]:
+    """Returns the measurement of a claim, and whether it is missing because no item is of the claimed group."""
+    groups = {}
+    for path, value in claim.at.items():
+        if path not in plan.settings:
+            groups[path.partition(".")[2]] = group_value(value)
+        elif plan.settings[path] != value:
+            return None, False
+    if claim.index is not None:
+        groups[breakdown] = claim.index
+    split, _, metric = claim.metric.partition(".")
+    result = splits.get(split)
+    if result is None:
+        return None, False
+    measured = result.value(metric, groups)
+    return measured, measured is None and metric in result.metrics
+
+
+@contextmanager
+def explaining_stored_model(path: Path) -> Iterator[None]:
+    """Raises a RunError that names `path`, a file of the model, in place of an error of the model's code: only some
+    mistakes of a graph or a vocabulary are found when they are read."""
+    try:
+        yield
+    except BuildError as error:
+        raise mistakes.stored_model_fails(path, str(error)) from error
+    except (ArchlangError, OSError, MemoryError, Warning):
+        raise
+    except Exception as error:  # whatever the model's code does
+        if machine_error(error) is not None:
+            raise
+        reason = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
+        raise mistakes.stored_model_fails(path, reason) from error
+
+
+@dataclass(frozen=True)
+class Result:
+    """How a run ended, or a new evaluation of it; without results if it was stopped."""
+
+    folder: Path
+    step: int
+    results: schemas.Results | None = None
+    trained: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    """by group, the values that occur in the training split"""
+
+    @property
+    def stopped(self) -> bool:
+        return self.results is None
+
+    @property
+    def splits(self) -> Mapping[str, schemas.SplitResult]:
+        """The measurements of each split; none if it was stopped."""
+        return {} if self.results is None else self.results.splits
+
+
+def conclude(
+    plan: Plan, trainer: Trainer, data: schemas.DataRecord, stop: Stop, console: Terminal | None = None
+) -> Result:
+    """Evaluates every split of a run that has reached its last step except the training split, with the selected
+    weights, and writes its results. `data` describes its splits."""
+    if trainer.error is not None:
+        raise trainer.error
+    step, task = trainer.progress.step, trainer.task
+    stopped = Result(trainer.record.folder, step)
+    if trainer.stopped or not trainer.fabric.is_global_zero:
+        return stopped
+    best_step = trainer.restore_best()
+    try:
+        with showing_evaluation(console):
+            splits = {
+                name: add_written(
+                    trainer.score(name, stop), trainer.test_module(), split, task, trainer.fabric.device,
+                    stopping=lambda: stop.asked,
+                ).result()
+                for name, split in trainer.splits.items()
+                if name != "train" and len(split)
+            }  # fmt: skip
+    except Interrupted:
+        return stopped
+    _warn_of_divergence(splits)
+    selecting_metric = trainer.settings.selecting[1]
+    # Weights that the loss selects are compared by the task's first metric.
+    metric = task.metrics[0] if selecting_metric == "loss" else selecting_metric
+    results = schemas.Results(
+        best_step=best_step,
+        ended_early=step if step < trainer.total else None,
+        breakdown=task.breakdown,
+        in_distribution=tuple(task.in_distribution),
+        splits=splits,
+        group_names=group_names(task),
+        selection=alternatives(trainer.progress.history, metric),
+        claims=compare(plan, splits, task.breakdown),
+    )
+    trainer.record.write_json(schemas.RESULTS, results)
+    return replace(stopped, results=results, trained=data.trained)
+
+
+def _warn_of_divergence(splits: Mapping[str, schemas.SplitResult]) -> None:
+    """Warns if a loss is NaN or infinite: the metrics of such a model look like those of others."""
+    diverged = ", ".join(name for name, split in splits.items() if split.loss is None)
+    if diverged:
+        message = f"the loss of {diverged} is NaN or infinite: the training has diverged, and its metrics mean nothing"
+        warnings.warn(message, RecordWarning, stacklevel=3)
+
+
+# From a run folder
+
+
+@dataclass(frozen=True, eq=False)
+class OpenedRun:
+    """A run folder or a saved model: a module with its selected weights, and its task, with the vocabulary of the run.
+    `data` describes the splits of the run, if they are recorded. `has_other_statics`: the task differs from that of the
+    run."""
+
+    folder: Path
+    record: schemas.ModelRecord
+    bound_task: BoundExtern
+    module: Architecture
+    step: int
+    data: schemas.DataRecord | None
+    device: torch.device
+    plugins: Plugins
+    has_other_statics: bool = False
+    stored_format: InputFormat | None = None
+
+    @cached_property
+    def task(self) -> Task:
+        """The task."""
+        task = make_task(self.bound_task.name, self.bound_task.python, self.bound_task.statics, self.plugins)
+        return task if self.stored_format is None else self.stored_format.bind(task)
+
+    def load(self, splits: Sequence[str] | None, console: Terminal | None) -> dict[str, Split]:
+        """Loads splits of the task; without names, all except `train`."""
+        names = list(dict.fromkeys(splits or [split for split in self.task.split_names() if split != "train"]))
+        for name in names:
+            if name not in self.task.split_names():
+                raise mistakes.no_such_split(self.bound_task.name, name, self.task.split_names())
+        loaded = load_splits(self.bound_task.name, self.bound_task.statics, self.task, names, console)
+        recorded = {} if self.data is None or self.has_other_statics else self.data.root
+        for name, split in loaded.items() if recorded else ():
+            if describe_split(split) != recorded.get(name):
+                message = f"the {name} split is not the one that {self.folder} was made with"
+                warnings.warn(message, RecordWarning, stacklevel=3)
+        return loaded
+
+    def warn_of_changes(self, splits: Iterable[str]) -> None:
+        """Warns if further splits of the user's own files are not those of the run."""
+        for name in splits:
+            try:
+                self.load([name], None)
+            except ArchlangError as error:
+                message = f"the {name} split cannot be compared with that of {self.folder}: {error}"
+                warnings.warn(message, RecordWarning, stacklevel=3)
+
+    @cached_property
+    def input_format(self) -> InputFormat:
+        """What the module reads. The run of an earlier version has not recorded it: its data are read."""
+        if self.stored_format is not None:
+            return self.stored_format
+        name = min(self.task.split_names(), key=lambda name: name == "train")
+        return InputFormat.of(self.task, self.module, self.load([name], None))
+
+
+def open_run(
+    folder: Path,
+    *,
+    checkpoint: str | int = "best",
+    device: str = "auto",
+    plugins: Iterable[str | Path] = (),
+    sets: Mapping[str, str] | None = None,
+) -> OpenedRun:
+    """Opens a run folder. `plugins` are the Python files that the user trusts, those that the run was trained with.
+    `sets`, such as `{"task.test": "[64, 128]"}`, change statics of a shipped task.
+
+    `checkpoint` is `best`, the selected weights; `last`; or a step whose checkpoint is kept.
+
+    Raises:
+        RunError: the folder is no run folder or has no such checkpoint, or the task cannot be changed so.
+        ProgramError: the task has no such statics.
+        PluginError: a plugin cannot be imported, or the run was trained with others."""
+    reading.require_intact(folder)
+    record = reading.read_run(folder, schemas.ModelRecord)
+    if record.task is None:
+        raise mistakes.without_task(folder)
+    trusted = reading.read_plugins(folder, record, plugins)
+    bound_task = _with_statics(record.task, sets, record.gives) if sets else record.task
+    stored_format = (
+        reading.read_record(folder, schemas.VOCABULARY, InputFormat)
+        if reading.has(folder, schemas.VOCABULARY)
+        else None
+    )
+    torch_device = select_device(device)
+    module, step = trained_module(folder, record, checkpoint, reading.read_graph(folder), trusted)
+    data = (
+        None
+        if reading.is_saved(folder) and not reading.has(folder, schemas.DATA)
+        else reading.read_record(folder, schemas.DATA, schemas.DataRecord)
+    )
+    return OpenedRun(
+        folder, record, bound_task, module.to(torch_device), step, data, torch_device, trusted, bool(sets),
+        stored_format,
+    )  # fmt: skip
+
+
+def trained_module(
+    folder: Path, record: schemas.ModelRecord, checkpoint: str | int, graph: Graph, plugins: Plugins
+) -> tuple[Architecture, int]:
+    """Returns the module of a run folder with the weights of a checkpoint as of `open_run`, and their step. Needs no
+    Python of the task."""
+    weights = _checkpoint(folder, record, checkpoint)
+    with explaining_stored_model(folder / reading.own_name(folder, reading.GRAPH_AT_TEST)), weights_loaded_later():
+        module = build(graph, plugins, without=record.without_passes)
+    types = {value.dtype for value in weights.weights.values() if value.is_floating_point()}
+    if weights.stored_state is None and len(types) == 1:
+        module.to(types.pop())  # that of a module which was saved in another precision
+    weights.load_into(module)
+    return module, weights.step
+
+
+def _with_statics(task: BoundExtern, sets: Mapping[str, str], sizes: Mapping[str, int]) -> BoundExtern:
+    if not is_own(task.python):
+        raise mistakes.statics_of_own_task(task.name)
+    task_now, sizes_now = change_task(task, sets)
+    if sizes_now != sizes:
+        raise mistakes.changed_sizes(task.name, sizes, sizes_now)
+    return task_now
+
+
+def _checkpoint(folder: Path, record: schemas.ModelRecord, wanted: str | int) -> Checkpoint:
+    """The checkpoint of a step, the last one, or the best one so far; before the first evaluation the best is the
+    last. A saved model has one."""
+    if reading.is_earlier(folder):
+        return read_earlier(folder, record.step or 0)
+    checkpoints = Checkpoints(folder / reading.CHECKPOINTS)
+    if reading.is_saved(folder) and (steps := checkpoints.steps()):
+        return checkpoints.read(steps[-1])
+    if wanted not in ("best", "last"):
+        if isinstance(wanted, bool) or not str(wanted).isdecimal():
+            raise mistakes.unknown_checkpoint(wanted)
+        if int(wanted) not in checkpoints.steps():
+            raise mistakes.no_such_checkpoint(folder, int(wanted), checkpoints.steps())
+        return checkpoints.read(int(wanted))
+    latest = checkpoints.latest()
+    if latest is None:
+        if checkpoints.steps():
+            raise checkpoints.none_intact()
+        raise mistakes.no_checkpoint(folder)
+    if wanted == "last" or latest.stored_state is None:
+        return latest
+    if "train.select" not in record.settings:
+        raise record_mistakes.damaged(folder / schemas.RUN, "there is no setting `train.select`")
+    split, _, metric = str(record.settings["train.select"]).partition(".")
+    return checkpoints.first_intact(ranking(latest.state.history, split, metric)) or latest
+
+
+def evaluate_run(
+    folder: Path,
+    splits: Sequence[str] | None = None,
+    *,
+    checkpoint: str | int = "best",
+    device: str = "auto",
+    written: int = DEFAULT_ANSWERS,
+    plugins: Iterable[str | Path] = (),
+    sets: Mapping[str, str] | None = None,
+    console: Terminal | None = None,
+) -> Result:
+    """Evaluates a run again: its selected weights or those of another `checkpoint`, on its task or with other statics
+    of a shipped one, as `open_run` takes them. If the answers of a split are sequences, the model writes at most
+    `written` of them without teacher forcing.
+
+    Raises:
+        ProgramError: the task has no such statics.
+        RunError: the folder is no run folder, has no checkpoint, or the task has no such split."""
+    run = open_run(folder, checkpoint=checkpoint, device=device, plugins=plugins, sets=sets)
+    task, module = run.task, run.module
+    loaded = run.load(splits, console)
+    if isinstance(task, TaskWithVocabulary) and run.data is not None and not run.has_other_statics:
+        run.warn_of_changes(name for name in run.data.root if name not in loaded)
+    train = run.record.train
+    settings = NO_SETTINGS
+    if train is not None:
+        settings = Settings(train.statics).with_functions(run.plugins, run.bound_task.name, task.metrics)
+    with explaining_stored_model(folder / reading.own_name(folder, reading.GRAPH_AT_TEST)), showing_evaluation(console):
+        measured = {
+            name: add_written(
+                evaluate(module, Data(split, run.device), split, name, task, settings=settings), module, split, task,
+                run.device, written,
+            ).result()
+            for name, split in loaded.items()
+            if len(split)
+        }  # fmt: skip
+    _warn_of_divergence(measured)
+    results = schemas.Results(
+        best_step=run.step, breakdown=task.breakdown, splits=measured, group_names=group_names(task)
+    )
+    return Result(folder, run.step, results, {} if run.data is None else run.data.trained)
+
+
+# The data of a run
+
+
+def load_splits(
+    name: str, statics: Mapping[str, StaticValue], task: Task, splits: Iterable[str], console: Terminal | None
+) -> dict[str, Split]:
+    """Returns splits of the task `name`. They are generated once and then read from the cache."""
+    with console.working(f"preparing the data of {name}") if console is not None else nullcontext():
+        return {split: cache.load(name, statics, task, split, cache.DATA_SEED) for split in splits}
+
+
+def warn_of_shared_rows(splits: Mapping[str, Split]) -> None:
+    """Warns if rows of other splits are also in `train`, as the model reads them."""
+    trained = set(_hashes(splits["train"])) if len(splits) > 1 else set()
+    for name, split in splits.items():
+        shared = sum(row in trained for row in _hashes(split)) if name != "train" else 0
+        if shared:
+            message = f"the model reads {shared:,} of the {len(split):,} rows of {name} in train too"
+            warnings.warn(message, RecordWarning, stacklevel=3)
+
+
+def _hashes(split: Split) -> Iterator[int]:
+    for index in range(len(split)):
+        yield hash(tuple(field[index].tobytes() for field in split.inputs.values()))
+
+
+def describe_data(splits: Mapping[str, Split]) -> schemas.DataRecord:
+    """Returns what a run folder holds about its splits."""
+    return schemas.DataRecord({name: describe_split(split) for name, split in splits.items()})
+
+
+def describe_split(split: Split) -> schemas.SplitRecord:
+    """Returns what a run folder holds about a split: enough to notice that it has changed."""
+    groups = {name: np.unique(values).tolist() for name, values in split.groups.items()}
+    return schemas.SplitRecord(items=len(split), groups=groups, sha256=digest(split))

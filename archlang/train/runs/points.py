@@ -1,0 +1,146 @@
+"""Points: runs of a table or a search, each trained in its own folder by any process or machine."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import time
+import traceback
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from archlang.disk.folder import Folder
+from archlang.errors import ArchlangError
+from archlang.graph.text import print_graph
+from archlang.plan.plan import Plan
+from archlang.plugins import failure_of
+from archlang.train.record import mistakes
+from archlang.train.record.mistakes import disk_errors_as
+from archlang.train.record.reading import has
+from archlang.train.record.schemas import RESULTS, RunRecord, json_value
+from archlang.train.runs.evaluation import Result
+from archlang.train.runs.training import train, train_together
+from archlang.train.stop import Stop
+
+# The folder of the logs of SLURM jobs, beside the run folders.
+JOBS = ".jobs"
+
+
+@dataclass(frozen=True)
+class Point:
+    """A run to train. It is sent to other processes and machines, and holds everything that they need."""
+
+    name: str
+    plan: Plan
+    folder: Path
+    device: str = "auto"
+    precision: str = "32"
+    deadline: float | None = None
+    """when the run stops with a checkpoint, in seconds since 1970"""
+    other_seeds: tuple[Point, ...] = ()
+    """runs that differ in their seeds alone, to be trained together with this one"""
+
+
+@dataclass(frozen=True)
+class PointResult:
+    """How a point ended: finished, stopped before its last step, or failed."""
+
+    point: Point
+    seconds: float
+    stopped: bool = False
+    error: str = ""
+    warnings: tuple[str, ...] = ()
+    other_seeds: tuple[PointResult, ...] = ()
+    """how the runs ended that were trained together with this one"""
+
+    def per_run(self) -> Iterator[PointResult]:
+        """Yields how each run of the point ended. If the result of a run is unknown because the process died, it is
+        that of the first run."""
+        yield replace(self, other_seeds=())
+        results = {result.point.folder: result for result in self.other_seeds}
+        for point in self.point.other_seeds:
+            yield results.get(point.folder) or replace(self, point=point, warnings=(), other_seeds=())
+
+
+def folder_name(plan: Plan, precision: str) -> str:
+    """Returns the name of a run's folder: equal for equal runs, different for different ones. What papers claim about a
+    run does not change it."""
+    run = RunRecord.of(plan, precision).downgraded().model_copy(update={"claims": ()})
+    description = json.dumps(json_value(run), sort_keys=True)
+    word = re.sub(r"\W+", "-", plan.recipe)
+    return f"{word}-seed{plan.seed}-{hashlib.sha256(description.encode()).hexdigest()[:10]}"
+
+
+def is_done(folder: Path) -> bool:
+    """Returns whether the run of a folder has results."""
+    return has(folder, RESULTS)
+
+
+def make_folder(folder: Path, names: Iterable[str]) -> None:
+    """Creates the folder of a table or a search, if it is missing. These names in it may be missing too."""
+    with disk_errors_as(mistakes.not_written, folder), Folder.create(folder) as opened:
+        for name in names:
+            opened.require_plain(name)
+
+
+def group_seeds(points: Iterable[Point]) -> tuple[Point, ...]:
+    """Returns the same runs, with those that differ in their seeds alone in one point."""
+    groups: dict[str, list[Point]] = {}
+    for point in points:
+        run = RunRecord.of(point.plan, point.precision)
+        settings = {name: value for name, value in run.settings.items() if name != "seed"}
+        description = json_value(run.model_copy(update={"seed": 0, "settings": settings}))
+        graphs = [print_graph(graph) for graph in (point.plan.graph, point.plan.at_test)]
+        key = json.dumps([description, graphs, point.device, point.deadline], sort_keys=True)
+        groups.setdefault(key, []).append(point)
+    return tuple(replace(first, other_seeds=tuple(others)) for first, *others in groups.values())
+
+
+def run_point(point: Point) -> PointResult:
+    """Trains a point to its last step or its deadline, together with its other seeds. Returns errors instead of raising
+    them."""
+    begun = time.perf_counter()
+    if point.deadline is not None and time.time() >= point.deadline:
+        return PointResult(point, 0.0, stopped=True)
+    ends: Sequence[Result | Exception]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        try:
+            with Stop().at(point.deadline) as stop:
+                ends = _train(point, stop)
+        except SystemExit as error:
+            failure = failure_of(error)
+            if failure is None:
+                raise
+            ends = [failure] * (1 + len(point.other_seeds))
+        except Exception as error:
+            ends = [error] * (1 + len(point.other_seeds))
+    messages = tuple(dict.fromkeys(str(item.message) for item in caught if issubclass(item.category, UserWarning)))
+    seconds = time.perf_counter() - begun
+    first, *others = (
+        PointResult(run, seconds, not isinstance(end, Exception) and end.stopped, _error_message(end))
+        for run, end in zip((point, *point.other_seeds), ends, strict=True)
+    )
+    return replace(first, warnings=messages, other_seeds=tuple(others))
+
+
+def _train(point: Point, stop: Stop) -> Sequence[Result | Exception]:
+    if not point.other_seeds:
+        return [train(point.plan, point.folder, device=point.device, precision=point.precision, stop=stop)]
+    runs = (point, *point.other_seeds)
+    plans, folders = [run.plan for run in runs], [run.folder for run in runs]
+    return train_together(plans, folders, device=point.device, precision=point.precision, stop=stop)
+
+
+def _error_message(end: Result | Exception) -> str:
+    match end:
+        case ArchlangError():
+            return str(getattr(end, "message", end))
+        case Exception() if (failure := failure_of(end)) is not None:
+            return failure.message
+        case Exception():
+            return "".join(traceback.format_exception_only(end)).strip()
+    return ""

@@ -1,0 +1,384 @@
+"""The answers of a trained model, batch by batch, from texts or from samples of its task."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from archlang.backend import halting_loops
+from archlang.backend.architecture import Architecture
+from archlang.backend.decode.greedy import Decoded
+from archlang.tasks.kit.ragged import Ragged
+from archlang.tasks.kit.split import Form, Split
+from archlang.tasks.kit.task import Kind, class_text, row_text
+from archlang.train.data import Batch, Data
+from archlang.train.devices import explaining_out_of_memory, fixed_randomness
+from archlang.train.loss import forward, predict, span_logits
+from archlang.train.runs import mistakes
+from archlang.train.runs.inputs import InputFormat, Item, join_words, naming, word_of
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One prediction.
+
+    Args:
+        place: The position that it belongs to; empty for the class of a whole sample.
+        probability: The probability that the model gives to the prediction; None for numbers.
+        target: The correct answer; None if it is unknown."""
+
+    place: str
+    predicted: str
+    probability: float | None
+    target: str | None
+
+    @property
+    def right(self) -> bool | None:
+        """Whether the prediction is the target; None if the target is unknown, and for numbers."""
+        return None if self.target is None or self.probability is None else self.predicted == self.target
+
+
+def answers_of(
+    input_format: InputFormat, logits: Tensor, batch: Batch, fields: Mapping[str, Sequence[str]]
+) -> list[Answer]:
+    """Returns the predictions of a batch of one. A target of -1 is unknown, and a row of NaN.
+
+    Args:
+        fields: The text of each position of each input field."""
+    predictions, targets = predict(logits, batch)[0], batch.targets[0]
+    match batch.form:
+        case Form.SPANS:
+            probabilities = span_logits(logits, batch).softmax(1)[0]
+            return [
+                Answer(end, str(position), float(probabilities[position, column]), _target(target, str(target)))
+                for column, (end, position, target) in enumerate(
+                    zip(("begins at", "ends at"), predictions.tolist(), targets.tolist(), strict=True)
+                )
+            ]
+        case Form.CLASSES:
+            predicted, target = int(predictions), int(targets)
+            probability = float(logits.float().softmax(-1)[0, predicted])
+            names = input_format.class_names
+            return [Answer("", class_text(names, predicted), probability, _target(target, class_text(names, target)))]
+    assert batch.scored is not None
+    positions = batch.scored[0].nonzero()[:, 0].tolist()
+    texts = next((texts for texts in reversed(list(fields.values())) if len(texts) >= len(positions)), ())
+    return [
+        _answer(
+            input_format,
+            batch.form,
+            f"{position} {texts[position]}" if position < len(texts) else str(position),
+            logits[0, position].float(),
+            predictions[position],
+            targets[position],
+            fields,
+        )
+        for position in positions
+    ]
+
+
+def _answer(
+    input_format: InputFormat,
+    form: Form,
+    place: str,
+    logits: Tensor,
+    predicted: Tensor,
+    target: Tensor,
+    fields: Mapping[str, Sequence[str]],
+) -> Answer:
+    """Returns the answer at a position: a position that is pointed at with its text, a row of numbers, a set, or a
+    token."""
+    if form is Form.NUMBERS:
+        target_text = None if target.isnan().any() else row_text(target.tolist())
+        return Answer(place, row_text(predicted.tolist()), None, target_text)
+    if form is Form.SETS:
+
+        def members(values: Tensor) -> str:
+            words = [input_format.words[member] for member in values.bool().nonzero()[:, 0].tolist()]
+            return f"{{{','.join(words)}}}"
+
+        # The probability is that of the least certain member.
+        certainties = torch.where(predicted, logits.sigmoid(), 1 - logits.sigmoid())
+        target_text = None if int(target.flatten()[0]) < 0 else members(target)
+        return Answer(place, members(predicted), float(certainties.min()), target_text)
+    if form is Form.POINTERS:
+        pointed_at = fields[input_format.points_at]
+        text, target_text = (f"{int(position)} {pointed_at[int(position)]}" for position in (predicted, target))
+    else:
+        # Only a tagging task knows the meaning of its tags.
+        words = input_format.class_names if input_format.kind is Kind.TAGGING else input_format.words
+        text, target_text = (word_of(words, int(token)) for token in (predicted, target))
+    return Answer(place, text, float(logits.softmax(-1)[int(predicted)]), _target(int(target), target_text))
+
+
+def _target(target: int, text: str) -> str | None:
+    return None if target < 0 else text
+
+
+DEFAULT_BATCH = 64
+"""The inputs that are read at a time."""
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What a model answers to one input.
+
+    Args:
+        fields: The text of each field as the model reads it, with the marks of the task.
+        answer: The answer as text: a class, the words of a sequence, or the predicted word or set of each position.
+        probability: The probability that the model gives to the whole answer: the product over its parts, times that of
+            the end if the model has written it; None if the parts are numbers.
+        parts: The prediction of each position, or that of the whole input if it has a class.
+        steps: The mean number of steps of the outermost halting loops; None if the model has none.
+        target: The correct answer; None if it is unknown."""
+
+    fields: Mapping[str, str]
+    answer: str
+    probability: float | None
+    parts: tuple[Answer, ...]
+    steps: float | None
+    target: str | None = None
+
+    @property
+    def right(self) -> bool | None:
+        """Whether the whole answer is right; None if the target is unknown, and for numbers."""
+        if self.target is None or self.probability is None:
+            return None
+        parts = [part.right for part in self.parts]
+        # The parts of a written answer, which may be empty, have no targets. Equal words may be different spans.
+        return all(parts) if parts and None not in parts else self.answer == self.target
+
+    def to_json(self) -> dict[str, Any]:  # Any: JSON
+        """Returns the prediction as `archlang predict --json` prints it."""
+        parts = [{"place": part.place, "predicted": part.predicted, "probability": part.probability}
+                 for part in self.parts]  # fmt: skip
+        correctness = {} if self.target is None else {"target": self.target, "right": self.right}
+        return {
+            "fields": dict(self.fields), "answer": self.answer, "probability": self.probability, **correctness,
+            "steps": self.steps, "parts": parts,
+        }  # fmt: skip
+
+
+def predict_inputs(
+    module: Architecture,
+    input_format: InputFormat,
+    inputs: Sequence[Item] | Split,
+    device: torch.device,
+    *,
+    batch: int = DEFAULT_BATCH,
+    length: int | None = None,
+    places: Sequence[str] | None = None,
+) -> list[Prediction]:
+    """Returns the prediction of each input, in order. The module is in evaluation mode afterwards.
+
+    Args:
+        inputs: Items of a split, or for each input a text, its token ids, or a value for each field.
+        batch: How many inputs are read at a time.
+        length: The number of tokens to write, for answers without an end and to continue the input of a language model.
+        places: What errors call each input. By default they are counted from 0.
+
+    Raises:
+        RunError: an input does not fit the model, and the message names it; or a number is less than 1."""
+    for name, size in (("batch", batch), ("length", length)):
+        if size is not None and size < 1:
+            raise mistakes.less_than_one(name, size)
+    if isinstance(inputs, str):
+        inputs = [inputs]
+    if not isinstance(inputs, Split) and not isinstance(inputs, list | tuple):
+        raise mistakes.not_an_input_list(type(inputs).__name__)
+    if places is None:
+        places = [f"input {index}" if len(inputs) > 1 else "" for index in range(len(inputs))]
+    if not len(inputs):
+        return []
+    module.eval()
+    split = inputs if isinstance(inputs, Split) else input_format.split(inputs, places, length, takes_length=True)
+    reader = _Reader(module, input_format, split, device, length)
+    predictions: dict[int, Prediction] = {}
+    with torch.no_grad(), fixed_randomness(device), explaining_out_of_memory(device, batch):
+        for items in reader.batches(batch):
+            predictions.update(zip(items.tolist(), _read(reader, items, places), strict=True))
+    return [predictions[index] for index in range(len(split))]
+
+
+def _read(reader: _Reader, items: np.ndarray, places: Sequence[str]) -> list[Prediction]:
+    """Returns the predictions of a batch. If the model refuses it, the error names the first item that it refuses
+    alone."""
+    try:
+        return reader.read(items)
+    except ValueError as error:
+        for item in items:
+            try:
+                reader.read(np.asarray([item]))
+            except ValueError as own:
+                with naming(places[item]):
+                    raise mistakes.cannot_be_read(str(own)) from error
+        raise
+
+
+def complete(
+    module: Architecture, input_format: InputFormat, batch: Batch, length: int | None = None
+) -> tuple[Batch, Decoded]:
+    """Returns a batch with the field that the model decodes from the other fields, and what it has decoded. The lengths
+    of answers without an end are `length`, or those of the batch's targets."""
+    begin, end, written = input_format.begin, input_format.end, input_format.written
+    assert begin is not None
+    assert written is not None
+    limits: dict[str, Any] = {"limit": input_format.limit if length is None else length}  # Any: of two types
+    if end is None and length is None:
+        assert batch.scored is not None
+        limits = {"answer_lengths": batch.scored.sum(1)}
+    decoded = module.decode(*batch.fields.values(), lengths=batch.lengths, begin=begin, end=end, **limits)
+    tokens, device = decoded.tokens, decoded.tokens.device
+    # The decoder has read the beginning and all tokens except the last; an ended answer, all tokens.
+    field = torch.cat([torch.full((len(tokens), 1), begin, device=device), tokens], 1)
+    field_lengths = decoded.lengths + int(end is not None)
+    field = field[:, : int(field_lengths.max())]
+    names = [field.name for field in input_format.fields]
+    fields = {**batch.fields, names[written]: field}
+    lengths = {**batch.lengths, names[written]: field_lengths}
+    scored = torch.arange(field.shape[1], device=device) < field_lengths[:, None]
+    completed = replace(
+        batch, fields={name: fields[name] for name in names}, lengths={name: lengths[name] for name in names},
+        targets=torch.full(field.shape, -1, device=device), scored=scored,
+    )  # fmt: skip
+    return completed, decoded
+
+
+class _Reader:
+    """Reads the items of a split. The model decodes the field that it writes, if the items are without it or are
+    samples of the task."""
+
+    def __init__(
+        self, module: Architecture, input_format: InputFormat, split: Split, device: torch.device, length: int | None
+    ) -> None:
+        self._module = module
+        self._format = input_format
+        self._length = length
+        self._has_steps = bool(list(halting_loops(module)))
+        written = input_format.written
+        self._continues = length is not None and written is not None and len(input_format.fields) == 1
+        name = "" if written is None else input_format.fields[written].name
+        sampled = name in split.inputs and isinstance(split.targets, Ragged) and bool((split.targets.values >= 0).any())
+        can_decode = len(input_format.fields) > 1 and written is not None and input_format.begin is not None
+        self._decodes = can_decode and (name not in split.inputs or sampled)
+        if self._decodes:
+            sources = {field: ragged for field, ragged in split.inputs.items() if field != name}
+            split = replace(split, inputs=sources)
+        self._sampled = sampled
+        self._data = Data(split, device)
+
+    def batches(self, size: int) -> Iterator[np.ndarray]:
+        """Yields the items of each batch, short ones first; of one length each, if the model continues them."""
+        return self._data.items_by_length(size, math.inf, equal=self._continues)
+
+    def read(self, items: np.ndarray) -> list[Prediction]:
+        """Returns the predictions of a batch.
+
+        Raises:
+            ValueError: the model refuses an item."""
+        batch = replace(self._data.batch(items), form=self._format.form)
+        if self._continues:
+            return self._continued(batch)
+        if self._decodes:
+            completed, decoded = complete(self._module, self._format, batch, self._length)
+            steps = self._steps(completed)
+            return [self._written(batch, decoded, row, steps[row]) for row in range(len(items))]
+        logits = forward(self._module, batch)
+        depths = self._depths(len(items))
+        return [self._answered(batch, logits, row, depths[row]) for row in range(len(items))]
+
+    # Steps
+
+    def _steps(self, batch: Batch) -> Sequence[float | None]:
+        if self._has_steps:
+            forward(self._module, batch)
+        return self._depths(len(batch.items))
+
+    def _depths(self, count: int) -> Sequence[float | None]:
+        depths = self._module.sample_depth
+        return [None] * count if depths is None or not self._has_steps else depths.tolist()
+
+    # Answers
+
+    def _answered(self, batch: Batch, logits: Tensor, row: int, steps: float | None) -> Prediction:
+        own = _row(batch, row)
+        texts = field_texts(self._format, own)
+        parts = tuple(answers_of(self._format, logits[row : row + 1], own, texts))
+        predicted, targets = [part.predicted for part in parts], [part.target for part in parts]
+        given_targets = [target for target in targets if target is not None]
+        target = self._answer_text(given_targets, texts) if len(given_targets) == len(targets) else None
+        probabilities = [part.probability for part in parts if part.probability is not None]
+        probability = None if self._format.form is Form.NUMBERS else math.prod(probabilities)
+        return Prediction(self._spelled(texts), self._answer_text(predicted, texts), probability, parts, steps, target)
+
+    def _answer_text(self, predicted: Sequence[str], texts: Mapping[str, Sequence[str]]) -> str:
+        if self._format.form is Form.SPANS:
+            first, last = map(int, predicted)
+            return " ".join(next(iter(texts.values()))[first : last + 1])
+        if self._format.form is Form.POINTERS:
+            return " ".join(text.partition(" ")[2] for text in predicted)
+        if self._format.kind is Kind.LANGUAGE_MODEL or self._format.kind is Kind.SEQ2SEQ:
+            return join_words(predicted, self._format.words)
+        return " ".join(predicted)
+
+    def _written(self, batch: Batch, decoded: Decoded, row: int, steps: float | None) -> Prediction:
+        words, end = self._format.words, self._format.end
+        length = int(decoded.lengths[row])
+        probabilities = decoded.logits[row].float().softmax(-1)
+        ended = end is not None and length < len(probabilities)
+        tokens = [int(token) for token in decoded.tokens[row, :length]]
+        chances = [float(probabilities[place, token]) for place, token in enumerate(tokens)]
+        parts = tuple(
+            Answer(str(place), word_of(words, token), chance, None)
+            for place, (token, chance) in enumerate(zip(tokens, chances, strict=True))
+        )
+        probability = math.prod(chances)
+        if ended:
+            probability *= float(probabilities[length, end])
+        target = None
+        if self._sampled:
+            assert batch.scored is not None
+            right = [int(token) for token in batch.targets[row][batch.scored[row]]]
+            target = join_words([word_of(words, token) for token in right if token != end], words)
+        answer = join_words([part.predicted for part in parts], words)
+        return Prediction(
+            self._spelled(field_texts(self._format, _row(batch, row))), answer, probability, parts, steps, target
+        )
+
+    def _continued(self, batch: Batch) -> list[Prediction]:
+        ((name, prompt),) = batch.fields.items()
+        decoded = self._module.decode(begin=prompt, end=self._format.end, limit=self._length)
+        read = torch.cat([prompt, decoded.choices], 1)[:, :-1]
+        steps = self._steps(
+            replace(batch, fields={name: read}, lengths={name: torch.full((len(read),), read.shape[1])})
+        )
+        predictions = [self._written(batch, decoded, row, steps[row]) for row in range(len(prompt))]
+        return [replace(prediction, target=None) for prediction in predictions]
+
+    def _spelled(self, texts: Mapping[str, Sequence[str]]) -> dict[str, str]:
+        words = {field.name: field.words for field in self._format.fields}
+        return {name: join_words(field, words[name]) for name, field in texts.items()}
+
+
+def field_texts(input_format: InputFormat, batch: Batch) -> dict[str, tuple[str, ...]]:
+    """Returns the text of each position of each field of a batch of one."""
+    formats = {field.name: field for field in input_format.fields}
+    return {
+        name: formats[name].spell(field[0, : int(batch.lengths[name][0])].cpu().numpy())
+        for name, field in batch.fields.items()
+    }
+
+
+def _row(batch: Batch, row: int) -> Batch:
+    one = slice(row, row + 1)
+    return Batch(
+        batch.items[one], {name: field[one] for name, field in batch.fields.items()},
+        {name: lengths[one] for name, lengths in batch.lengths.items()}, batch.targets[one],
+        None if batch.scored is None else batch.scored[one], batch.form, batch.points_at,
+    )  # fmt: skip

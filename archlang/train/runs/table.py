@@ -1,0 +1,241 @@
+"""The runs of a table: which ones are left to train, the value of each cell, and the time that they took."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import ceil
+from pathlib import Path
+
+from archlang.disk.limits import LARGEST_INTEGER
+from archlang.plan.measures import RUN, group_value
+from archlang.plan.plan import Plan
+from archlang.plan.table import TableCell, TableColumn, TablePlan
+from archlang.tasks.kit.metrics import rank
+from archlang.train.record.mistakes import RunError
+from archlang.train.record.reading import has, read_record, read_results, read_timings
+from archlang.train.record.schemas import RESULTS, VERSIONS, EvaluationTiming, Results, StepTiming, VersionsRecord
+from archlang.train.runs.points import Point, folder_name, is_done
+
+_SECONDS_PER_HOUR = 3600
+
+
+@dataclass(frozen=True)
+class TimeSpent:
+    """The wall time of the training steps and validations of finished runs, without their evaluations at the end.
+
+    Args:
+        runs: The number of these runs.
+        core_hours: For runs on a CPU, the wall time multiplied by the threads of torch.
+        gpu_hours: For runs on a GPU, the wall time.
+
+    The numbers are upper bounds of what training has computed: a thread may wait, a machine may be shared, and seeds
+    that trained together have logged the time of all of them each."""
+
+    runs: int = 0
+    core_hours: float = 0.0
+    gpu_hours: float = 0.0
+
+    def sentence(self) -> str:
+        """Returns the time as a sentence, rounded up to hundredths of an hour."""
+        hours = [(self.core_hours, "core-hours"), (self.gpu_hours, "GPU-hours")]
+        amounts = " and ".join(f"{ceil(100 * count) / 100:.2f} {unit}" for count, unit in hours if count)
+        times_threads = ", on a CPU times the threads" if self.core_hours else ""
+        return (
+            f"Cost: at most {amounts or '0.00 core-hours'} of training in {self.runs} finished "
+            f"run{'s' if self.runs > 1 else ''} (wall time of steps and validation{times_threads})."
+        )
+
+
+def time_spent(folders: Iterable[Path]) -> TimeSpent:
+    """Returns the time that the finished ones of these runs have taken, without those whose times are missing or cannot
+    be read."""
+    runs, core_seconds, gpu_seconds = 0, 0.0, 0.0
+    for folder in folders:
+        try:
+            if not has(folder, RESULTS):
+                continue
+            began = read_record(folder, VERSIONS, VersionsRecord)
+            timings = read_timings(folder)
+        except RunError:
+            continue
+        if not timings:
+            continue
+        seconds = training_seconds([timing for timing in timings if isinstance(timing, StepTiming)]) or 0.0
+        seconds += sum(timing.seconds for timing in timings if isinstance(timing, EvaluationTiming))
+        if not 0 <= seconds <= LARGEST_INTEGER:
+            continue  # The speeds of a damaged file may be next to nothing.
+        processes = (began, *began.resumed)
+        if all(process.device == "cpu" for process in processes):
+            core_seconds += seconds * max(process.threads for process in processes)
+        else:
+            gpu_seconds += seconds
+        runs += 1
+    return TimeSpent(runs, core_seconds / _SECONDS_PER_HOUR, gpu_seconds / _SECONDS_PER_HOUR)
+
+
+def training_seconds(timings: Sequence[StepTiming]) -> float | None:
+    """Returns the seconds that the training steps of a run took, without evaluations; None without a logged step."""
+    steps = [0, *(timing.step for timing in timings)]
+    intervals = (
+        (step - before) / timing.steps_per_second
+        for before, step, timing in zip(steps, steps[1:], timings, strict=False)
+        if timing.steps_per_second
+    )
+    return sum(intervals) if timings else None
+
+
+@dataclass(frozen=True)
+class CellResult:
+    """A cell with the value of each seed that is done and has one."""
+
+    cell: TableCell
+    values: Mapping[int, float]
+    """by seed"""
+    missing: tuple[int, ...]
+    """seeds that are not done"""
+    damaged: Mapping[int, str] = field(default_factory=dict)
+    """by seed, what is wrong with results that cannot be read"""
+    has_no_group: bool = False
+    """whether a run measured the metric, but its split has no items of the group of the column"""
+    option: str = ""
+    """the title of the point with the best mean, if the cell shows the best of several"""
+    other_runs_missing: int = 0
+    """the runs of the other points that are not done"""
+
+
+@dataclass(frozen=True)
+class FinishedRun:
+    """The results of a run, and the folder that has the times of its steps."""
+
+    results: Results
+    folder: Path
+
+    @staticmethod
+    def read(folder: Path) -> FinishedRun | RunError | None:
+        """Reads the results of a run; None if it is not done, or why they cannot be read."""
+        try:
+            results = read_results(folder)
+        except RunError as error:
+            return error
+        return None if results is None else FinishedRun(results, folder)
+
+    def value(self, column: TableColumn) -> float | None:
+        """Returns the value of a column; None if it was not measured."""
+        split, _, metric = column.metric.partition(".")
+        if split != RUN:
+            return column_value(self.results, column)
+        timings = [line for line in read_timings(self.folder) if isinstance(line, StepTiming)]
+        return training_seconds(timings) if metric == "seconds" else memory_in_use(timings)
+
+
+@dataclass(frozen=True)
+class TableRuns:
+    """The runs of a table in one folder. Each has a folder of its own, named after its settings."""
+
+    plan: TablePlan
+    folder: Path
+    precision: str = "32"
+    device: str = "auto"
+
+    def run_folder(self, plan: Plan) -> Path:
+        return self.folder / folder_name(plan, self.precision)
+
+    def points(self, deadline: float | None = None) -> tuple[Point, ...]:
+        """Returns the runs that are not done: first those of the first seed, then those of the second, and so on.
+
+        Args:
+            deadline: When the runs stop with a checkpoint, in seconds since 1970."""
+        names: dict[int, str] = {}
+        for cell in self.plan.cells:
+            for plan in cell.plans:
+                names.setdefault(id(plan), f"{cell.row.title}, {cell.column.title}, seed {plan.seed}")
+        return tuple(
+            Point(names[id(plan)], plan, folder, self.device, self.precision, deadline)
+            for plan in self.plan.plans
+            if not is_done(folder := self.run_folder(plan))
+        )
+
+    def cell_results(self) -> tuple[CellResult, ...]:
+        """Returns every cell, row by row, with the values of the runs that are done and can be read."""
+        results: dict[int, FinishedRun | RunError | None] = {}
+        for plan in self.plan.plans:
+            results[id(plan)] = FinishedRun.read(self.run_folder(plan))
+        return tuple(
+            _average(cell, [_result(averaged, results) for averaged in cell.averaged])
+            if cell.averaged
+            else _result(cell, results)
+            for cell in self.plan.cells
+        )
+
+    def time_spent(self) -> TimeSpent:
+        """Returns the time that the runs which are done have taken."""
+        return time_spent(dict.fromkeys(map(self.run_folder, self.plan.plans)))
+
+
+def _result(cell: TableCell, results: Mapping[int, FinishedRun | RunError | None]) -> CellResult:
+    if cell.options:
+        return _best([_cell_result(cell, option.plans, results, option.title) for option in cell.options])
+    return _cell_result(cell, cell.plans, results)
+
+
+def _average(cell: TableCell, parts: Sequence[CellResult]) -> CellResult:
+    seeds = set.intersection(*(set(part.values) for part in parts))
+    values = {seed: sum(part.values[seed] for part in parts) / len(parts) for seed in sorted(seeds)}
+    missing = sorted({seed for part in parts for seed in part.missing})
+    damaged = {seed: reason for part in parts for seed, reason in part.damaged.items()}
+    return CellResult(cell, values, tuple(missing), damaged, any(part.has_no_group for part in parts))
+
+
+def _cell_result(
+    cell: TableCell, plans: Iterable[Plan], results: Mapping[int, FinishedRun | RunError | None], option: str = ""
+) -> CellResult:
+    values, missing, damaged = {}, [], {}
+    has_no_group = False
+    for plan in plans:
+        run_results = results[id(plan)]
+        if isinstance(run_results, RunError):
+            damaged[plan.seed] = run_results.message
+        elif run_results is None:
+            missing.append(plan.seed)
+        else:
+            try:
+                value = run_results.value(cell.column)
+            except RunError as error:
+                damaged[plan.seed] = error.message
+                continue
+            if value is not None:
+                values[plan.seed] = value
+            elif cell.column.has_groups:
+                has_no_group |= run_results.value(replace(cell.column, index=None, groups={})) is not None
+    return CellResult(cell, values, tuple(missing), damaged, has_no_group, option)
+
+
+def _best(options: Sequence[CellResult]) -> CellResult:
+    """Returns the option with the best mean over its finite values; without any, an option without a title."""
+    metric = options[0].cell.column.metric.partition(".")[2]
+
+    def rank_of_mean(option: CellResult) -> float:
+        finite = [value for value in option.values.values() if math.isfinite(value)]
+        return rank(metric, sum(finite) / len(finite)) if finite else -math.inf
+
+    best = max(options, key=rank_of_mean)
+    title = best.option if rank_of_mean(best) > -math.inf else ""
+    missing = sum(len(option.missing) for option in options if option is not best)
+    return replace(best, option=title, other_runs_missing=missing)
+
+
+def column_value(results: Results, column: TableColumn) -> float | None:
+    """Returns a column's value from the results of a run; None if it was not measured."""
+    split, _, metric = column.metric.partition(".")
+    groups = {name: group_value(value) for name, value in column.groups.items()}
+    if column.index is not None:
+        groups[results.breakdown] = column.index
+    return results.value(split, metric, groups)
+
+
+def memory_in_use(timings: Sequence[StepTiming]) -> float | None:
+    """Returns the largest memory of a run in MiB; None if it was not measured."""
+    measured = [timing.memory for timing in timings if timing.memory is not None]
+    return max(measured) / 2**20 if measured else None

@@ -1,0 +1,278 @@
+"""From a plan to a trained and evaluated run in its folder; or from plans that differ in their seeds alone to runs that
+are trained together, each in its own folder."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager, nullcontext
+from functools import partial
+from pathlib import Path
+
+import torch
+
+from archlang.disk.memory import available_memory
+from archlang.errors import ArchlangError
+from archlang.errors.terminal import Terminal
+from archlang.graph.summary import summarize
+from archlang.plan.plan import Plan
+from archlang.plan.rules import HIGHEST_SEED
+from archlang.tasks.kit.cache import ReadsUserFiles
+from archlang.tasks.kit.make_task import make_task
+from archlang.tasks.kit.split import Split
+from archlang.tasks.kit.task import Task
+from archlang.train import mistakes as train_mistakes
+from archlang.train.cuda_graph import CudaGraphStep, ignoring_eager_steps, make_capture
+from archlang.train.devices import (
+    explaining_compiler_errors,
+    explaining_out_of_memory,
+    leaving_process_group,
+    make_fabric,
+)
+from archlang.train.optimizers import is_stackable, make_optimizer
+from archlang.train.record.curves import open_trackers
+from archlang.train.record.run_folder import Record, recorded_threads
+from archlang.train.runs import mistakes
+from archlang.train.runs.evaluation import Result, conclude, describe_data, load_splits, warn_of_shared_rows
+from archlang.train.runs.inputs import InputFormat
+from archlang.train.runs.progress import ProgressDisplay
+from archlang.train.settings import Settings
+from archlang.train.stacked import WEIGHTS_APART, StackedStep, StackingWarning
+from archlang.train.step import EagerStep
+from archlang.train.stop import Stop
+from archlang.train.trainer import CannotStack, NoProgress, Trainer, Watcher, train_all
+
+_WEIGHT_BYTES = 4
+# By optimizer, the numbers that it keeps for each weight; the momentum of rmsprop, sgd and muon is one more.
+_MOMENTS = {"adamw": 2, "adam": 2, "rmsprop": 1, "sgd": 0, "lion": 1, "muon": 0, "schedule_free": 2}
+
+
+@leaving_process_group
+def train(
+    plan: Plan,
+    folder: Path,
+    *,
+    device: str = "auto",
+    precision: str = "32",
+    devices: int = 1,
+    nodes: int = 1,
+    track: Sequence[str] = (),
+    compiled: bool = False,
+    graphs: bool = False,
+    console: Terminal | None = None,
+    watcher: Watcher | None = None,
+    stop: Stop | None = None,
+    splits: Sequence[str] = (),
+) -> Result:
+    """Trains one point of a recipe into a run folder, or resumes the run that the folder holds.
+
+    With several `devices` or `nodes` the program is started once for each, and the first process writes. `track` names
+    services that receive the curves. Progress is shown on `console`, or else by `watcher`. With `compiled`, torch
+    compiles the bodies of loops; with `graphs`, steps are CUDA graphs. A run that is stopped before its end needs some
+    of the `splits` of its task only.
+
+    Raises:
+        RunError: the run cannot begin or continue; files that were written before are intact.
+        TaskError: the task cannot be made."""
+    settings, task = make_settings(plan)
+    fabric = make_fabric(device, precision, devices, nodes)
+    record = Record(folder)
+    resumes = record.check(plan, precision)
+    if devices * nodes > 1:
+        fabric.launch()
+        # The name may hold the time at which each process was started.
+        record = Record(Path(fabric.broadcast(str(folder))))
+    stop = stop or Stop()
+    display = ProgressDisplay(console, plan.recipe) if console is not None else None
+    with (
+        closing(record),
+        _threads_of(record.folder) if resumes else nullcontext(),
+        explaining_out_of_memory(fabric.device, settings.batch),
+        explaining_compiler_errors(),
+        ignoring_eager_steps(),
+    ):
+        loaded = _load_data(plan, settings, task, fabric.device, console, splits)
+        data = describe_data(loaded)
+        trainer = Trainer(
+            plan, settings, task, loaded, fabric, record, display or watcher or NoProgress(), precision,
+            compiled=compiled,
+        )  # fmt: skip
+        step = _graph_step(trainer, plan, precision) if graphs else EagerStep(trainer)
+        if fabric.is_global_zero:
+            input_format = InputFormat.of(task, trainer.test_model, loaded)
+            record.begin(plan, precision, data, input_format, fabric.device, track)
+        fabric.barrier()
+        record.trackers += open_trackers(track if fabric.is_global_zero else (), plan, record.folder)
+        with stop.listening():
+            if trainer.resume() and console is not None:
+                console.print(f"resuming at step {trainer.progress.step}")
+            with display.showing(trainer.total, trainer.progress.step) if display else nullcontext():
+                train_all([trainer], step, stop)
+            result = conclude(plan, trainer, data, stop, console)
+        fabric.barrier()
+        return result
+
+
+def make_settings(plan: Plan) -> tuple[Settings, Task]:
+    """Returns how a plan is trained, with the functions of the user's own, and its task."""
+    if not 0 <= plan.seed <= HIGHEST_SEED:
+        raise mistakes.seed_out_of_bounds(plan.seed, HIGHEST_SEED)
+    task = make_task(plan.task.name, plan.task.python, plan.task.statics, plan.plugins)
+    settings = Settings(plan.train.statics)
+    split, metric = settings.selecting
+    if split not in task.split_names():
+        has_shares = hasattr(task, f"{split}_share")
+        raise mistakes.no_selecting_split(plan.task.name, split, metric, task.split_names(), has_shares)
+    settings = settings.with_functions(plan.plugins, plan.task.name, task.metrics)
+    metrics = (*task.metrics, *settings.own_metrics)
+    if metric not in (*metrics, "loss"):
+        raise mistakes.no_such_metric(plan.task.name, metric, metrics)
+    return settings, task
+
+
+def _load_data(
+    plan: Plan,
+    settings: Settings,
+    task: Task,
+    device: torch.device,
+    console: Terminal | None = None,
+    splits: Sequence[str] = (),
+) -> dict[str, Split]:
+    require_memory(plan, device)
+    loaded = load_splits(plan.task.name, plan.task.statics, task, splits or task.split_names(), console)
+    for name in ("train", settings.selecting[0]):
+        if not len(loaded[name]):
+            raise mistakes.empty_split(name, plan.task.name)
+    if isinstance(task, ReadsUserFiles):
+        warn_of_shared_rows(loaded)
+    return loaded
+
+
+def require_memory(plan: Plan, device: torch.device) -> None:
+    """
+    Raises:
+        RunMachineError: The weights, their gradients and the state of the optimizer alone need more memory than there
+            is. Activations come on top, so a run that is not refused may still need too much."""
+    weights = _WEIGHT_BYTES * summarize(plan.graph, 1).unique
+    at_test = 0 if plan.at_test is plan.graph else _WEIGHT_BYTES * summarize(plan.at_test, 1).unique
+    statics = plan.train.statics
+    moments = _MOMENTS.get(plan.train.name, 0) + bool(statics.get("momentum")) + bool(statics.get("ema"))
+    training = weights * (2 + moments) + at_test
+    # A model is built on the host, and then moved to its device.
+    needs = [("cpu", training if device.type == "cpu" else weights + at_test, available_memory())]
+    if device.type == "cuda":
+        needs.append((str(device), training, torch.cuda.mem_get_info(device)[0]))
+    for name, needed, available in needs:
+        if available is not None and needed > available:
+            raise train_mistakes.model_too_large(needed / 1e9, name, max(available, 0) / 1e9)
+
+
+def _graph_step(trainer: Trainer, plan: Plan, precision: str) -> CudaGraphStep:
+    if trainer.deep is not None:
+        raise train_mistakes.no_graphs("with `supervise = deep`, the host chooses the examples of each step")
+    fabric = trainer.fabric
+    capture = make_capture(trainer.module, plan.train, fabric.device, precision, fabric.world_size)
+    return CudaGraphStep(trainer, capture)
+
+
+@contextmanager
+def _threads_of(folder: Path) -> Iterator[None]:
+    """Computes with as many threads as the run of a folder had, if there are as many cores: more threads add in another
+    order. A table gives its workers fewer threads than a single run."""
+    before, recorded = torch.get_num_threads(), recorded_threads(folder)
+    if recorded is not None and 1 <= recorded <= (os.cpu_count() or 1):
+        torch.set_num_threads(recorded)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+# Several seeds together
+
+
+def train_together(
+    plans: Sequence[Plan],
+    folders: Sequence[Path],
+    *,
+    device: str = "auto",
+    precision: str = "32",
+    stop: Stop | None = None,
+) -> list[Result | ArchlangError]:
+    """Trains points that differ in their seeds alone as one model, each into its own folder as `train` does. Returns
+    how each of them ended, or its error.
+
+    Runs resume from the last step at which all of them have a checkpoint. Runs that cannot be trained together are
+    trained one after another, with a warning.
+
+    Raises:
+        RunError: none of the runs can begin or resume.
+        TaskError: the task cannot be made."""
+    stop = stop or Stop()
+    ends = _train_stacked(plans, folders, device, precision, stop)
+    for index, (plan, folder) in enumerate(zip(plans, folders, strict=True)):
+        if index not in ends:
+            try:
+                ends[index] = train(plan, folder, device=device, precision=precision, stop=stop)
+            except ArchlangError as error:
+                ends[index] = error
+    return [ends[index] for index in range(len(plans))]
+
+
+def _train_stacked(
+    plans: Sequence[Plan], folders: Sequence[Path], device: str, precision: str, stop: Stop
+) -> dict[int, Result | ArchlangError]:
+    """Returns, by index, how the runs ended that could be trained together, and the errors of those that cannot
+    begin."""
+    first = plans[0]
+    settings, task = make_settings(first)
+    fabric = make_fabric(device, precision)
+    loaded = _load_data(first, settings, task, fabric.device)
+    data = describe_data(loaded)
+    ends: dict[int, Result | ArchlangError] = {}
+    runs: dict[int, Trainer] = {}
+    with ExitStack() as records, explaining_out_of_memory(fabric.device, settings.batch), stop.listening():
+        for index, (plan, folder) in enumerate(zip(plans, folders, strict=True)):
+            record = Record(folder)
+            records.callback(record.close)
+            try:
+                make_settings(plan)
+                shared = next(iter(runs.values()), None)
+                run = Trainer(plan, settings, task, loaded, fabric, record, NoProgress(), precision, shared=shared)
+                input_format = InputFormat.of(task, run.test_model, loaded)
+                record.begin(plan, precision, data, input_format, fabric.device)
+                runs[index] = run
+            except ArchlangError as error:
+                ends[index] = error
+        if (step := _common_step(runs.values())) is not None:
+            group = list(runs.values())
+            try:
+                if not is_stackable(first.train):
+                    raise CannotStack(f"the optimizer `{first.train.name}` needs the weights of each seed alone")
+                stacked = StackedStep(group, partial(make_optimizer, first.train, precision=precision))
+                stacked.resume(step)
+                with warnings.catch_warnings():
+                    warnings.filterwarnings("ignore", WEIGHTS_APART)
+                    train_all(group, stacked, stop)
+            except CannotStack as error:
+                message = f"`{first.model}` cannot train together: {error}; its seeds train one after another"
+                warnings.warn(message, StackingWarning, stacklevel=3)
+                return ends
+            for index, run in runs.items():
+                try:
+                    ends[index] = conclude(plans[index], run, data, stop)
+                except ArchlangError as error:
+                    ends[index] = error
+    return ends
+
+
+def _common_step(runs: Collection[Trainer]) -> int | None:
+    """Returns the last step at which each of several runs has an intact checkpoint, or 0 if none has any; None if there
+    is no such step."""
+    checkpoints = [run.checkpoints for run in runs]
+    common = set.intersection(*(set(each.steps()) or {0} for each in checkpoints)) if len(runs) > 1 else ()
+    for step in sorted(common, reverse=True):
+        if all(not each.steps() or each.first_intact([step]) for each in checkpoints):
+            return step
+    return None

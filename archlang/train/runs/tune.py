@@ -1,0 +1,185 @@
+"""A search for the statics of a recipe with Optuna: each trial is a run in its own folder."""
+
+import logging
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from archlang.errors.machine import needs_extra
+from archlang.plan.search import SearchPlan
+from archlang.tasks.kit.metrics import LOWER_IS_BETTER
+from archlang.train.record import mistakes
+from archlang.train.record.mistakes import RunError
+from archlang.train.record.reading import read_results
+from archlang.train.runs.engines import Engine
+from archlang.train.runs.mistakes import other_study, study_fails
+from archlang.train.runs.points import JOBS, Point, PointResult, folder_name, make_folder
+from archlang.train.settings import Settings
+
+_STUDY = "study.sqlite"
+_BASE = "recipe"
+"""the attribute of a study with the recipe of its trials, without the searched values"""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A trial that ended."""
+
+    number: int
+    sampled: dict[str, float | str]
+    """what the sampler chose, by path; `SearchPlan.text` takes it"""
+    values: dict[str, int | float | str | bool]
+    """the searched statics as the recipe of the trial has them, by path"""
+    value: float | None
+    """the selecting metric; None if the trial failed"""
+    folder: Path | None = None
+
+
+@dataclass
+class Tuning:
+    """A study in a folder. Existing trials are not repeated."""
+
+    search: SearchPlan
+    folder: Path
+    seed: int = 0
+    """of the sampler; runs have the seed of the recipe"""
+    device: str = "auto"
+    precision: str = "32"
+    deadline: float | None = None
+    """when runs stop with a checkpoint, in seconds since 1970"""
+    _study: Any = field(init=False, repr=False)  # Any: Optuna is an extra
+    _running: dict[Path, Any] = field(init=False, default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        """Opens the study, and queues the trials again whose process has died: their runs resume."""
+        with needs_extra("tune"):
+            import optuna
+        optuna.logging.set_verbosity(logging.WARNING)
+        # SQLite and submitit would write through links.
+        make_folder(self.folder, [JOBS, *(f"{_STUDY}{suffix}" for suffix in ("", "-journal", "-wal", "-shm"))])
+        # Without a pool, each query closes its connection: nothing else would.
+        with self._explaining_storage():
+            self._open_study()
+
+    def _open_study(self) -> None:
+        import optuna
+        from sqlalchemy.pool import NullPool
+
+        storage = optuna.storages.RDBStorage(
+            f"sqlite:///{(self.folder / _STUDY).absolute()}", engine_kwargs={"poolclass": NullPool}
+        )
+        study = optuna.create_study(
+            storage=storage,
+            study_name=self.search.recipe,
+            direction="minimize" if self.metric in LOWER_IS_BETTER else "maximize",
+            load_if_exists=True,
+        )
+        base = study.user_attrs.get(_BASE, self.search.base)
+        if base != self.search.base:
+            raise other_study(self.folder, base, self.search.base)
+        study.set_user_attr(_BASE, base)
+        # With the same seed, a reopened study would sample its first trials again.
+        seed = self.seed + len(study.get_trials(deepcopy=False))
+        study.sampler = optuna.samplers.TPESampler(seed=seed, constant_liar=True)
+        self._study = study
+        for trial in study.get_trials(deepcopy=False, states=(optuna.trial.TrialState.RUNNING,)):
+            study.tell(trial.number, state=optuna.trial.TrialState.FAIL)
+            study.enqueue_trial(trial.params)
+
+    @property
+    def metric(self) -> str:
+        """The metric to optimize: the one by which each run selects its weights."""
+        return self._selecting[1]
+
+    @property
+    def _selecting(self) -> tuple[str, str]:
+        plan = self.search.first()
+        return Settings(plan.train.statics).selecting
+
+    def run(self, trials: int, engine: Engine, stopping: Callable[[], bool]) -> Iterator[tuple[Trial, PointResult]]:
+        """Runs more trials, and yields each when it has ended."""
+        with self._explaining_storage():
+            yield from self._run(trials, engine, stopping)
+
+    def _run(self, trials: int, engine: Engine, stopping: Callable[[], bool]) -> Iterator[tuple[Trial, PointResult]]:
+        for point_result in engine.run(self._points(trials), stopping):
+            folder = point_result.point.folder
+            trial = self._running.pop(folder)
+            if point_result.stopped:
+                continue  # The study keeps it as running; reopening the study resumes it.
+            try:
+                results = read_results(folder)
+            except RunError:
+                results = None  # A damaged run is a failed trial.
+            value = None if results is None else results.value(*self._selecting)
+            if value is None:
+                self._fail(trial)
+            else:
+                self._study.tell(trial, value)
+            yield self._trial(trial, value, folder), point_result
+
+    def _points(self, trials: int) -> Iterator[Point]:
+        for _ in range(trials):
+            plan = None
+            while plan is None:
+                trial = self._study.ask()
+                plan = self.search.plan(self._suggest(trial))
+                if plan is None:
+                    self._fail(trial)  # incompatible values, such as three heads of a width of 64
+            folder = self.folder / folder_name(plan, self.precision)
+            if folder in self._running:
+                self._fail(trial)  # the same values as a running trial
+                continue
+            make_folder(self.folder, [folder.name])
+            self._running[folder] = trial
+            yield Point(f"trial {trial.number}", plan, folder, self.device, self.precision, self.deadline)
+
+    def _suggest(self, trial: Any) -> dict[str, float | str]:
+        values: dict[str, float | str] = {}
+        for space in self.search.spaces:
+            if space.choices:
+                values[space.path] = trial.suggest_categorical(space.path, list(space.choices))
+            elif space.integers:
+                values[space.path] = trial.suggest_int(space.path, int(space.low), int(space.high), log=space.log)
+            else:
+                values[space.path] = trial.suggest_float(space.path, space.low, space.high, log=space.log)
+        return values
+
+    def _fail(self, trial: Any) -> None:
+        from optuna.trial import TrialState
+
+        self._study.tell(trial, state=TrialState.FAIL)
+
+    def trials(self) -> list[Trial]:
+        """Returns every trial that succeeded, the best first."""
+        from optuna.trial import TrialState
+
+        with self._explaining_storage():
+            succeeded = self._study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
+        ranked = sorted(succeeded, key=lambda trial: trial.value, reverse=self.metric not in LOWER_IS_BETTER)
+        return [self._trial(trial, trial.value) for trial in ranked]
+
+    def _trial(self, trial: Any, value: float | None, folder: Path | None = None) -> Trial:
+        return Trial(trial.number, dict(trial.params), self.search.written(trial.params), value, folder)
+
+    @contextmanager
+    def _explaining_storage(self) -> Iterator[None]:
+        from optuna.exceptions import StorageInternalError
+        from sqlalchemy.exc import SQLAlchemyError
+
+        try:
+            yield
+        except (StorageInternalError, SQLAlchemyError) as error:
+            own = _database_error(error)
+            # SQLite's other errors say that the file is none of its own.
+            report = study_fails if isinstance(own, sqlite3.OperationalError) else mistakes.damaged
+            raise report(self.folder / _STUDY, str(own)) from error
+
+
+def _database_error(error: BaseException) -> BaseException:
+    while not isinstance(error, sqlite3.Error) and error.__cause__ is not None:
+        error = error.__cause__
+    return error

@@ -1,0 +1,132 @@
+"""The softmax over allowed entries: the plain form's weights and derivatives."""
+
+import pytest
+import torch
+from torch import Tensor
+
+from archlang.backend.kernels import masked_softmax as module
+from archlang.backend.kernels.masked_softmax import masked_softmax
+from tests.closeness import close
+
+NO_GPU = not torch.cuda.is_available()
+CAUSAL = torch.ones(4, 4, dtype=torch.bool).tril()
+LENGTHS = torch.tensor([[True] * 4, [True, True, False, False]])[:, None, None]
+WITHOUT_KEYS = torch.tensor([True, False])[:, None, None, None].expand(2, 1, 1, 4)
+MASKS = {"causal": CAUSAL, "lengths": LENGTHS, "both": CAUSAL & LENGTHS, "a sample without keys": WITHOUT_KEYS}
+
+
+@pytest.fixture(params=MASKS)
+def allowed(request: pytest.FixtureRequest) -> Tensor:
+    return MASKS[request.param]
+
+
+def scores(dtype: torch.dtype = torch.float64) -> Tensor:
+    torch.manual_seed(0)
+    return torch.randn(2, 3, 4, 4, dtype=dtype, requires_grad=True)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
+def test_weights_and_gradients_are_those_of_the_plain_form_bit_for_bit(allowed: Tensor, dtype: torch.dtype) -> None:
+    logits = scores(dtype)
+    weights, plain = masked_softmax(logits, allowed), module._plainly(logits, ~allowed, -1)
+    assert plain.grad_fn is not None
+    assert weights.grad_fn is not None
+    assert plain.grad_fn.name() != weights.grad_fn.name()
+    assert torch.equal(weights, plain)
+    gradient = torch.randn_like(weights)
+    ours, plainly = (torch.autograd.grad(result, logits, gradient)[0] for result in (weights, plain))
+    assert torch.equal(ours, plainly)
+
+
+def test_weights_are_the_exponentials_of_allowed_scores_over_their_sum(allowed: Tensor) -> None:
+    logits = scores().detach()
+    exponentials = logits.exp() * allowed
+    expected = exponentials / exponentials.sum(-1, keepdim=True).clamp(min=1e-300)
+    torch.testing.assert_close(masked_softmax(logits, allowed), expected, atol=1e-12, rtol=0)
+
+
+def test_first_and_second_derivatives_are_those_of_numerical_differences(allowed: Tensor) -> None:
+    assert torch.autograd.gradcheck(lambda logits: masked_softmax(logits, allowed), scores())
+    assert torch.autograd.gradgradcheck(lambda logits: masked_softmax(logits, allowed), scores())
+
+
+def test_forward_mode_derivatives_are_those_of_numerical_differences(allowed: Tensor) -> None:
+    assert torch.autograd.gradcheck(lambda logits: masked_softmax(logits, allowed), scores(), check_forward_ad=True)
+
+
+def test_transforms_of_torch_func_compute_the_plain_form(allowed: Tensor) -> None:
+    logits = scores().detach()
+
+    def loss(values: Tensor) -> Tensor:
+        return masked_softmax(values, allowed).square().sum()
+
+    expected = torch.autograd.grad(loss(logits.requires_grad_()), logits)[0]
+    close(torch.func.grad(loss)(logits.detach()), expected)
+
+
+@pytest.mark.parametrize(
+    "device", ["cpu", pytest.param("cuda", marks=[pytest.mark.gpu, pytest.mark.skipif(NO_GPU, reason="no GPU")])]
+)
+def test_types_under_autocast_are_those_of_the_plain_form(device: str) -> None:
+    logits, allowed = scores(torch.bfloat16).detach().to(device).requires_grad_(), CAUSAL.to(device)
+    with torch.autocast(device, torch.bfloat16):
+        weights, plain = masked_softmax(logits, allowed), module._plainly(logits, ~allowed, -1)
+    assert weights.dtype == plain.dtype
+    gradient = torch.randn_like(weights)
+    ours, plainly = (torch.autograd.grad(result, logits, gradient)[0] for result in (weights, plain))
+    assert ours.dtype == torch.bfloat16
+    close(ours, plainly)
+
+
+@pytest.mark.parametrize("axis", [1, 2])
+def test_a_softmax_over_another_axis_is_that_of_the_transpose(axis: int) -> None:
+    logits = torch.randn(2, 4, 4, 4, requires_grad=True)
+    expected = masked_softmax(logits.transpose(axis, -1), CAUSAL).transpose(axis, -1)
+    weights = masked_softmax(logits, CAUSAL.expand_as(logits).transpose(axis, -1), axis)
+    close(weights, expected)
+    gradient = torch.randn_like(weights)
+    ours, transposed = (torch.autograd.grad(result, logits, gradient)[0] for result in (weights, expected))
+    close(ours, transposed)
+
+
+def test_a_softmax_over_all_keys_is_torch_s() -> None:
+    logits = scores()
+    assert torch.equal(masked_softmax(logits, None), logits.softmax(-1))
+
+
+@pytest.mark.parametrize("length", [1, 3, 11, 15, 16, 17])
+@pytest.mark.parametrize("is_masked", [False, True])
+def test_short_rows_have_the_weights_and_gradients_of_longer_ones(length: int, is_masked: bool) -> None:
+    torch.manual_seed(0)
+    logits = torch.randn(128, 3, length, length, requires_grad=True)
+    allowed = torch.ones(length, length, dtype=torch.bool).tril(-1) if is_masked else None
+    assert module._has_short_rows(logits, -1) == (length in (11, 15))
+    weights = masked_softmax(logits, allowed)
+    in_double = logits.detach().double().requires_grad_()
+    expected = masked_softmax(in_double, allowed)
+    torch.testing.assert_close(weights.double(), expected, atol=1e-6, rtol=1e-6)
+    if is_masked:
+        assert not weights[..., 0, :].any()
+    gradient = torch.randn_like(weights)
+    (ours,) = torch.autograd.grad(weights, logits, gradient)
+    (theirs,) = torch.autograd.grad(expected, in_double, gradient.double())
+    torch.testing.assert_close(ours.double(), theirs, atol=1e-6, rtol=1e-6)
+
+
+def test_short_rows_have_second_derivatives() -> None:
+    torch.manual_seed(0)
+    logits = torch.randn(64, 4, 4, requires_grad=True)
+    results = []
+    for values in (logits, logits.detach().double().requires_grad_()):
+        (first,) = torch.autograd.grad(masked_softmax(values, CAUSAL).square().sum(), values, create_graph=True)
+        (second,) = torch.autograd.grad(first.square().sum(), values)
+        results.append(second.double())
+    torch.testing.assert_close(*results, atol=1e-5, rtol=1e-5)
+
+
+def test_a_short_row_of_equal_or_infinite_scores_is_torch_s() -> None:
+    least = torch.finfo(torch.float32).min
+    for scores_of_row in ([0.0] * 5, [-torch.inf, 1.0, -torch.inf, 2.0, 0.0], [least] * 5):
+        logits = torch.tensor(scores_of_row).expand(512, 5)
+        assert module._has_short_rows(logits, -1)
+        torch.testing.assert_close(masked_softmax(logits, None), logits.softmax(-1), atol=1e-7, rtol=0)

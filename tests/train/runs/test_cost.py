@@ -1,0 +1,94 @@
+"""The estimated time of training steps."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from archlang.plan.from_file import plan_recipe
+from archlang.plan.plan import Plan
+from archlang.tasks.kit.split import Split
+from archlang.tasks.parity import Parity
+from archlang.train.runs import cost as costs
+from archlang.train.runs.cost import RunCost, estimate_cost, matrix_speed, seconds_per_step
+from archlang.train.runs.points import Point
+
+PROGRAM = """
+model small[d = 8](x: tokens[n]) -> logits[classes] {
+    return embed[d](x) |> linear[d] |> last |> linear[classes]
+}
+
+recipe small {
+    task  parity[train = 10..10, test = 11..12, train_size = 64]
+    model small
+    train adamw[lr = 1e-3, batch = 8, steps = 100]
+}
+"""
+
+
+@dataclass
+class Trained:
+    """The batches that were trained, instead of training them."""
+
+    batches: list[Any]  # Any: statics of several kinds
+
+    def __call__(self, plan: Plan, folder: Path, *, watcher: Any, stop: Any, **_: object) -> None:
+        self.batches.append(plan.train.statics["batch"])
+        for step in count(1):
+            if stop.asked:
+                return
+            watcher.step(step, 100, 1.0, 1.0, None)
+
+
+@pytest.fixture
+def trained(monkeypatch: pytest.MonkeyPatch) -> Trained:
+    """Trains nothing; a step takes three seconds."""
+    seconds: Iterator[float] = count(0.0, 3.0)
+    trained = Trained([])
+    monkeypatch.setattr(costs, "train", trained)
+    monkeypatch.setattr("archlang.train.runs.cost.time.perf_counter", lambda: next(seconds))
+    return trained
+
+
+def point_of(tmp_path: Path) -> Point:
+    program = tmp_path / "small.arch"
+    program.write_text(PROGRAM)
+    return Point("small", plan_recipe(program), tmp_path / "run", "cpu")
+
+
+def test_a_batch_of_few_flops_is_timed_whole(trained: Trained, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(costs, "matrix_speed", lambda device: 100.0)
+    assert seconds_per_step(point_of(tmp_path), RunCost(steps=100, flops=9_000.0)) == 3.0
+    assert trained.batches == [8]
+
+
+def test_a_batch_that_takes_long_is_timed_in_part(
+    trained: Trained, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    point = point_of(tmp_path)
+    cost = estimate_cost(point.plan)
+    monkeypatch.setattr(costs, "matrix_speed", lambda device: cost.flops / cost.steps / 4)
+    # All samples have the same length: a fourth of the batch has a fourth of the FLOPs.
+    assert seconds_per_step(point, cost) == pytest.approx(12.0)
+    assert trained.batches == [2]
+
+
+def test_the_speed_of_matrix_products_is_measured() -> None:
+    assert matrix_speed("cpu") > 1e6
+
+
+def test_timing_makes_no_data_of_tests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    generated_splits = []
+    generate = Parity.generate
+
+    def noted(task: Parity, split: str, seed: int) -> Split:
+        generated_splits.append(split)
+        return generate(task, split, seed)
+
+    monkeypatch.setattr(Parity, "generate", noted)
+    monkeypatch.setenv("ARCHLANG_CACHE", str(tmp_path / "cache"))
+    assert seconds_per_step(point_of(tmp_path), RunCost(steps=100, flops=1.0)) > 0
+    assert generated_splits == ["train", "valid"]

@@ -1,0 +1,231 @@
+"""A table shows the runs that are done, and the time that they took."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from archlang.plan.from_file import plan_recipe, plan_table
+from archlang.plan.table import TableColumn
+from archlang.train.record.mistakes import RunError
+from archlang.train.record.schemas import JointRecord, Results, SplitResult, StepTiming
+from archlang.train.runs.points import folder_name, is_done, make_folder, run_point
+from archlang.train.runs.table import TableRuns, TimeSpent, column_value, memory_in_use, time_spent, training_seconds
+
+RESULTS = Results(
+    best_step=1,
+    breakdown="length",
+    splits={
+        "test": SplitResult(
+            items=4,
+            loss=1.5,
+            metrics={"accuracy": 0.5},
+            groups={"length": {8: {"accuracy": 0.25}}, "ignore": {80: {"accuracy": 0.75}}},
+            joint=(JointRecord(of={"length": 8, "ignore": 80}, metrics={"accuracy": 0.125}),),
+        )
+    },
+)
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        (TableColumn("", "test.accuracy"), 0.5),
+        (TableColumn("", "test.accuracy", 8), 0.25),
+        (TableColumn("", "test.accuracy", None, {"ignore": 0.8}), 0.75),
+        (TableColumn("", "test.accuracy", 8, {"ignore": 0.8}), 0.125),
+        (TableColumn("", "test.accuracy", 9), None),
+        (TableColumn("", "test.accuracy", 8, {"ignore": 0.1}), None),
+        (TableColumn("", "iid.accuracy"), None),
+        (TableColumn("", "test.perplexity"), None),
+        (TableColumn("", "test.loss"), 1.5),
+    ],
+)
+def test_a_column_reads_a_metric_a_group_a_joint_group_or_the_loss(column: TableColumn, value: float | None) -> None:
+    assert column_value(RESULTS, column) == value
+
+
+def test_the_memory_of_a_run_is_the_largest() -> None:
+    timings = [
+        StepTiming(step=10, time=0.0, steps_per_second=5.0, spared=None, memory=2**20),
+        StepTiming(step=40, time=90.0, steps_per_second=10.0, spared=None, memory=3 * 2**20),
+    ]
+    assert memory_in_use(timings) == 3.0
+    assert memory_in_use([]) is None
+
+
+def test_a_table_shows_the_seconds_and_the_memory_of_runs(program: Path, tmp_path: Path) -> None:
+    table = """
+table cost {
+    row    "R" tiny
+    columns run.seconds at model.d in [8, 16]
+    column "Memory" run.memory
+}
+"""
+    program.write_text(program.read_text() + table)
+    plan = plan_table(program, "cost", sets={"train.steps": "3"}, seeds=[1])
+    runs = TableRuns(plan, tmp_path / "runs", device="cpu")
+    for point in runs.points():
+        run_point(point)
+    small, _, memory = runs.cell_results()
+    assert 0 < small.values[1] < 100
+    assert 10 < memory.values[1] < 100_000
+    (folder,) = {runs.run_folder(point) for point in small.cell.plans}
+    (folder / "timings.jsonl").write_text("{}\n")
+    assert "timings.jsonl is damaged" in runs.cell_results()[0].damaged[1]
+
+
+def test_a_folder_name_depends_on_the_run_alone(program: Path) -> None:
+    plan = plan_recipe(program)
+    assert folder_name(plan, "32") == folder_name(plan_recipe(program), "32")
+    changed_plans = [plan_recipe(program, sets={"model.d": "16"}), replace(plan, seed=2)]
+    names = {folder_name(plan, "bf16"), *(folder_name(each, "32") for each in (plan, *changed_plans))}
+    assert len(names) == 4
+
+
+def test_a_corrected_claim_and_a_new_row_keep_the_folders_of_a_table(program: Path) -> None:
+    table = """
+table lengths from "a paper" {
+    row    "R" tiny claims 0.5
+    column "5" test.accuracy[5]
+}
+"""
+    text = program.read_text()
+    names = []
+    for changed in (
+        text + table,
+        text.replace("1.00 ± 0.02", "0.99 ± 0.03").replace("nobody", "somebody") + table.replace("0.5", "median 0.25"),
+        text + table.replace("a paper", "another paper").replace("column", 'row "S" claims 0.75\n    column'),
+    ):
+        program.write_text(changed)
+        (plan,) = plan_table(program, "lengths").plans
+        names.append(folder_name(plan, "32"))
+    assert len(set(names)) == 1
+
+
+def test_finished_runs_are_not_repeated_and_have_values_or_a_damage(program: Path, tmp_path: Path) -> None:
+    table = plan_table(program, sets={"train.steps": "3"}, seeds=[1, 2])
+    runs = TableRuns(table, tmp_path / "runs", device="cpu")
+    first, second = runs.points()
+    result = run_point(first)
+    assert (result.error, result.stopped) == ("", False)
+    assert is_done(first.folder)
+    assert runs.points() == (second,)
+    cell = runs.cell_results()[0]
+    results = json.loads((first.folder / "results.json").read_text())
+    assert cell.values == {1: results["splits"]["test"]["metrics"]["accuracy"]}
+    assert cell.missing == (2,)
+    (first.folder / "results.json").write_bytes(b"\xff\xfe")
+    cell = runs.cell_results()[0]
+    assert (cell.values, cell.missing) == ({}, (2,))
+    assert "results.json is damaged" in cell.damaged[1]
+
+
+def test_a_folder_of_runs_with_a_link_in_place_of_a_run_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    make_folder(tmp_path / "table", ["first", "second"])
+    (tmp_path / "table" / "second").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(RunError, match="second is a link"):
+        make_folder(tmp_path / "table", ["first", "second"])
+
+
+def test_an_average_is_that_of_each_seed_that_all_its_cells_have(program: Path, tmp_path: Path) -> None:
+    program.write_text(
+        program.read_text()
+        + """
+table lengths {
+    row    "R" tiny
+    columns test.accuracy at test.length in [5, 6]
+}
+table averages {
+    row    "R" claims 0.5 from "a paper"
+    column "Both" average of lengths
+}
+"""
+    )
+    runs = TableRuns(plan_table(program, "averages", seeds=[1, 2]), tmp_path / "runs", device="cpu")
+    first, _ = runs.points()
+    run_point(first)
+    (cell,) = runs.cell_results()
+    groups = json.loads((first.folder / "results.json").read_text())["splits"]["test"]["groups"]["length"]
+    assert cell.values == {1: sum(group["accuracy"] for group in groups.values()) / 2}
+    assert cell.missing == (2,)
+
+
+_SOFTWARE = {
+    "archlang": "0.1.0", "python": "3", "torch": "2", "machine": "m", "system": "s", "processor": "p", "cores": 8,
+    "threads": 2, "device": "cpu", "gpus": [],
+}  # fmt: skip
+# 2 s, then 3 s of training steps, and 1 s of evaluation.
+_TIMINGS = [
+    {"step": 10, "time": 0.0, "steps_per_second": 5.0},
+    {"step": 10, "split": "valid", "seconds": 1.0},
+    {"step": 40, "time": 90.0, "steps_per_second": 10.0},
+]
+
+
+def run_folder(folder: Path, done: bool = True, **software: object) -> Path:
+    folder.mkdir()
+    (folder / "versions.json").write_text(json.dumps({**_SOFTWARE, **software}))
+    (folder / "timings.jsonl").write_text("".join(json.dumps(line) + "\n" for line in _TIMINGS))
+    if done:
+        (folder / "results.json").write_text("{}")
+    return folder
+
+
+def test_the_seconds_of_a_run_are_those_of_its_training_steps() -> None:
+    timings = [StepTiming.model_validate(line) for line in (_TIMINGS[0], _TIMINGS[2])]
+    assert training_seconds(timings) == 2.0 + 3.0
+    assert training_seconds([]) is None
+
+
+def test_the_time_of_finished_runs_counts_steps_and_validation_by_the_threads_of_a_cpu(tmp_path: Path) -> None:
+    resumed = [{**_SOFTWARE, "threads": 4, "step": 20}]
+    folders = [
+        run_folder(tmp_path / "two threads"),
+        run_folder(tmp_path / "resumed with four", resumed=resumed),
+        run_folder(tmp_path / "gpu", device="cuda:0"),
+        run_folder(tmp_path / "not done", done=False),
+        tmp_path / "not begun",
+    ]
+    assert time_spent(folders) == TimeSpent(3, (6 * 2 + 6 * 4) / 3600, 6 / 3600)
+
+
+@pytest.mark.parametrize("threads", [-1, 10**400])
+def test_a_run_with_an_impossible_number_of_threads_or_without_its_times_is_not_counted(
+    tmp_path: Path, threads: int
+) -> None:
+    assert time_spent([run_folder(tmp_path / "run", threads=threads)]) == TimeSpent()
+    folder = run_folder(tmp_path / "without times")
+    (folder / "timings.jsonl").unlink()
+    assert time_spent([folder]) == TimeSpent()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "{}",
+        '{"step": 1' + 400 * "0" + ', "time": 0.0, "steps_per_second": 5.0}',
+        '{"step": 10, "time": 0.0, "steps_per_second": 1e-308}',
+        '{"step": 10, "time": 0.0, "steps_per_second": -1.0}',
+        '{"step": 10, "split": "valid", "seconds": -1.0}',
+        '{"step": 10, "split": "valid", "seconds": 1e999}',
+        '{"step": 10, "split": "valid", "seconds": NaN}',
+    ],
+)
+def test_a_run_whose_times_are_damaged_is_not_counted(tmp_path: Path, line: str) -> None:
+    folder = run_folder(tmp_path / "run")
+    (folder / "timings.jsonl").write_text(line + "\n")
+    assert time_spent([folder]) == TimeSpent()
+
+
+def test_the_sentence_names_the_unit_and_rounds_up() -> None:
+    assert TimeSpent(1, 0.001).sentence() == (
+        "Cost: at most 0.01 core-hours of training in 1 finished run (wall time of steps and validation, on a CPU "
+        "times the threads)."
+    )
+    assert TimeSpent(2, 0.0, 1.5).sentence() == (
+        "Cost: at most 1.50 GPU-hours of training in 2 finished runs (wall time of steps and validation)."
+    )
+    assert "at most 1.00 core-hours and 0.50 GPU-hours" in TimeSpent(5, 1.0, 0.5).sentence()

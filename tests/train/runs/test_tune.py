@@ -1,0 +1,129 @@
+"""A study ranks its trials, resumes after its process has died, and repeats no running trial."""
+
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+import pytest
+
+from archlang.errors import MachineError
+from archlang.plan.from_file import plan_search
+from archlang.plan.search import SearchPlan
+from archlang.train.record.mistakes import RunError, RunMachineError
+from archlang.train.record.reading import read_record
+from archlang.train.record.schemas import RunRecord
+from archlang.train.runs.points import Point, PointResult, run_point
+
+tune = pytest.importorskip("archlang.train.runs.tune")
+pytest.importorskip("optuna", reason="optuna is not installed")
+
+
+class InProcess:
+    """An engine without processes."""
+
+    def run(self, points: Iterable[Point], stopping: Callable[[], bool]) -> Iterator[PointResult]:
+        for point in points:
+            if stopping():
+                return
+            yield run_point(point)
+
+
+@pytest.fixture
+def search(program: Path) -> SearchPlan:
+    text = program.read_text().replace(
+        "    claim", "    search train.lr in [1e-9, 1e-2], model.d in 4..16\n    claim", 1
+    )
+    program.write_text(text)
+    return plan_search(program, sets={"train.steps": "5"})
+
+
+def test_every_trial_is_a_run_and_the_best_comes_first(search: SearchPlan, tmp_path: Path) -> None:
+    tuning = tune.Tuning(search, tmp_path / "study", device="cpu")
+    trials = [trial for trial, _ in tuning.run(4, InProcess(), lambda: False)]
+    assert len(trials) == 4
+    values = [trial.value for trial in tuning.trials()]
+    assert values == sorted(values, reverse=True)
+    assert {trial.value for trial in trials} == set(values)
+    assert all((trial.folder / "results.json").exists() for trial in trials)
+
+
+def test_the_values_of_a_trial_are_those_that_its_run_had(program: Path, tmp_path: Path) -> None:
+    line = "    search train.lr in 1e-3..1e-1 log, model.d in [4, 8]\n    claim"
+    program.write_text(program.read_text().replace("    claim", line, 1))
+    search = plan_search(program, sets={"train.steps": "2"})
+    ((trial, _),) = tune.Tuning(search, tmp_path / "study", device="cpu").run(1, InProcess(), lambda: False)
+    settings = read_record(trial.folder, "run.json", RunRecord).settings
+    assert trial.values == {path: settings[path] for path in ("train.lr", "model.d")}
+    assert isinstance(trial.values["model.d"], int)
+    assert f"lr = {trial.values['train.lr']}" in search.text(trial.sampled)
+
+
+def test_a_reopened_study_resumes_running_trials(search: SearchPlan, tmp_path: Path) -> None:
+    tuning = tune.Tuning(search, tmp_path / "study", device="cpu")
+    for _ in tuning.run(2, InProcess(), lambda: False):
+        pass
+    running = next(tuning._points(1))  # a trial whose process dies
+    reopened = tune.Tuning(search, tmp_path / "study", device="cpu")
+    ((_, result),) = reopened.run(1, InProcess(), lambda: False)
+    assert result.point.folder == running.folder
+    assert len(reopened.trials()) == 3
+
+
+def test_a_study_has_one_recipe_for_all_trials(program: Path, search: SearchPlan, tmp_path: Path) -> None:
+    tune.Tuning(search, tmp_path / "study", device="cpu")
+    longer = plan_search(program, sets={"train.steps": "6"})
+    with pytest.raises(RunError, match=r"have other settings:\n- .*steps = 5.*\n\+ .*steps = 6") as error:
+        tune.Tuning(longer, tmp_path / "study", device="cpu")
+    assert "--out" in error.value.remedy
+    tune.Tuning(search, tmp_path / "study", device="cpu")
+
+
+@pytest.mark.parametrize("name", ["study.sqlite", "study.sqlite-journal", ".jobs"])
+def test_a_study_is_not_written_through_a_link(name: str, search: SearchPlan, tmp_path: Path) -> None:
+    (tmp_path / "study").mkdir()
+    (tmp_path / "study" / name).symlink_to(tmp_path / "victim")
+    with pytest.raises(RunError, match=f"{name} is a link"):
+        tune.Tuning(search, tmp_path / "study", device="cpu")
+    assert not (tmp_path / "victim").exists()
+
+
+def test_a_study_that_is_no_database_is_damaged(search: SearchPlan, tmp_path: Path) -> None:
+    (tmp_path / "study").mkdir()
+    (tmp_path / "study" / "study.sqlite").write_text("precious\n" * 100)
+    with pytest.raises(RunError, match=r"study.sqlite is damaged: file is not a database"):
+        tune.Tuning(search, tmp_path / "study", device="cpu")
+
+
+def test_a_study_that_cannot_be_written_is_of_the_machine_and_its_trials_resume(
+    search: SearchPlan, tmp_path: Path
+) -> None:
+    database, aside = tmp_path / "study" / "study.sqlite", tmp_path / "aside"
+    tuning = tune.Tuning(search, tmp_path / "study", device="cpu")
+    trials = tuning.run(2, InProcess(), lambda: False)
+    next(trials)
+    database.rename(aside)
+    database.mkdir()
+    with pytest.raises(RunMachineError, match="unable to open database file"):
+        next(trials)
+    database.rmdir()
+    aside.rename(database)
+    reopened = tune.Tuning(search, tmp_path / "study", device="cpu")
+    assert len(list(reopened.run(1, InProcess(), lambda: False))) == 1
+    assert len(reopened.trials()) == 2
+
+
+def test_a_failed_trial_is_reported_and_not_ranked(program: Path, search: SearchPlan, tmp_path: Path) -> None:
+    tuning = tune.Tuning(search, tmp_path / "study", device="cuda:77")
+    ((trial, result),) = tuning.run(1, InProcess(), lambda: False)
+    assert trial.value is None
+    assert "cuda:77" in result.error
+    assert tuning.trials() == []
+
+
+def test_without_optuna_the_error_names_the_extra(
+    search: SearchPlan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import sys
+
+    monkeypatch.setitem(sys.modules, "optuna", None)
+    with pytest.raises(MachineError, match=r"archlang\[tune\]"):
+        tune.Tuning(search, tmp_path / "study")
