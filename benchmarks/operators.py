@@ -57,7 +57,8 @@ def _xpos_by_hand(size: Size) -> Operator:
 def _attention(position: str, size: Size) -> Operator:
     module = Attention(
         heads=size.heads, position=position, causal_rule="always", padded="zero", init="xavier", d=size.d, e=size.d,
-        **_FIXED,  # type: ignore[arg-type]  # values of several kinds
+        kv_heads=size.heads, window=0, scale=0.0, softcap=0.0, qk_norm=False, sinks=False, bias=False, gate="none",
+        base=10_000.0, **_FIXED,  # type: ignore[arg-type]  # values of several kinds
     )  # fmt: skip
     return module, lambda x: module(x, x)
 

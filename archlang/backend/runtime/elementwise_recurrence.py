@@ -11,6 +11,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from archlang.backend.runtime.stacking import holds
+
 
 def elementwise_recurrence(
     a: Float[Tensor, "b n *d"], c: Float[Tensor, "b n *d"], state: Float[Tensor, "b *d"]
@@ -18,7 +20,7 @@ def elementwise_recurrence(
     """Returns s_1, …, s_n; `state` is s_0. If some |a| > 1, products of them could overflow where states do not: the
     positions are computed one after the other."""
     n = a.shape[1]
-    if n < 8 or bool((a.detach().abs() > 1).any()):
+    if n < 8 or not holds(a.detach().abs() <= 1):
         return torch.stack(_in_order(a, c, state)[1:], 1)
     size, batch = isqrt(n - 1) + 1, len(state)
     padding = -n % size

@@ -25,7 +25,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from archlang.backend.runtime.graph_loops import is_exporting, scan_steps
-from archlang.backend.runtime.stacking import in_one_batch, needs_plain_form
+from archlang.backend.runtime.stacking import holds, in_one_batch, needs_plain_form
 
 CHUNK = 64
 """positions of a chunk"""
@@ -258,6 +258,6 @@ def _form(n: int, g: Float[Tensor, "b h n _g"] | None) -> tuple[int, type[_NoDec
     # Under transforms, Python cannot read the values.
     if not needs_plain_form():
         for size in (min(CHUNK, n), min(CHUNK // 2, n)):
-            if bool((_cut(g.detach(), size).abs().sum(-2) <= 2 * LARGEST_EXPONENT).all()):
+            if holds(_cut(g.detach(), size).abs().sum(-2) <= 2 * LARGEST_EXPONENT):
                 return size, _WeakDecay
     return min(SMALL_CHUNK, n), _Decay

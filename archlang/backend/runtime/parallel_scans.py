@@ -12,6 +12,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from archlang.backend.runtime.elementwise_recurrence import elementwise_recurrence
+from archlang.backend.runtime.stacking import holds
 
 # The least decay whose logarithm has a finite derivative in every precision.
 _LEAST_DECAY = 1e-30
@@ -129,7 +130,7 @@ def matrix(
         decays = of_heads(decay, None)
     elif decay != 1:
         decays = state.new_full((), decay).expand(*values.shape[:3], 1)
-    is_regular = decays is None or bool((decays.detach() >= _LEAST_DECAY).all())
+    is_regular = decays is None or holds(decays.detach() >= _LEAST_DECAY)
     compute = _in_chunks if is_regular else _in_order
     terms = (decays, of_heads(key), values, of_heads(a), of_heads(b, None if is_multiple else rows))
     asked = [(is_before, of_heads(query)) for is_before, query in queries]

@@ -69,6 +69,13 @@ def is_plain() -> bool:
     return not torch.compiler.is_compiling() and not is_transformed()
 
 
+def holds(mark: Bool[Tensor, "*_"]) -> bool:
+    """Returns whether a mark holds everywhere; False while a CUDA graph is captured, when no value can be read."""
+    if mark.is_cuda and torch.cuda.is_current_stream_capturing():
+        return False
+    return bool(mark.all())
+
+
 def needs_plain_form() -> bool:
     """Returns whether only a plain form can compute the call. Stacked models are transformed too, but their fast forms
     run outside of vmap."""
