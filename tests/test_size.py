@@ -15,18 +15,18 @@ import archlang
 ROOT = Path(archlang.__file__).parents[1]
 # Folders of a part: its budget, and the aim that its budget is lowered to.
 BUDGETS = {
-    "syntax": (5_124, 4_200),
-    "elaborate resolve types plan": (10_600, 9_800),
-    "train api": (8_510, 7_900),
-    "tasks data": (8_634, 8_600),
-    "export": (2_231, 2_400),
-    "editor play": (4_830, 4_400),
-    "reports": (3_915, 3_700),
+    "syntax": (5_123, 4_200),
+    "elaborate resolve types plan": (10_604, 9_800),
+    "train api": (8_470, 7_900),
+    "tasks data": (8_598, 8_600),
+    "export": (2_225, 2_400),
+    "editor play": (4_432, 4_400),
+    "reports": (3_910, 3_700),
     "cli": (3_456, 3_500),
-    "": (18_358, 16_500),
+    "": (19_629, 16_500),
 }
-TOTAL = 65_658  # the aim is 61,000
-TESTS = 59_169  # the aim is 55,000
+TOTAL = 66_447  # the aim is 61,000
+TESTS = 59_240  # the aim is 55,000
 MEDIAN_FILE = 130  # the aim is 120
 IMPORTS = 66  # lines of imports in 1,000 lines; the aim is 60
 PATTERNS_OF_SYNTAX = 17  # regular expressions over the text of a program, which its tokens would answer

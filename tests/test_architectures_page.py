@@ -1,0 +1,92 @@
+"""The models of docs/architectures.md have the results of `transformers`, on its weights."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+import archlang
+from tests.closeness import close
+from tests.test_docs import fences
+
+transformers = pytest.importorskip("transformers", reason="transformers is not installed")
+PAGE = Path(__file__).parent.parent / "docs" / "architectures.md"
+COMMON: dict[str, Any] = {
+    "vocab_size": 50, "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,
+    "num_key_value_heads": 2, "head_dim": 8, "rms_norm_eps": 1e-6, "max_position_embeddings": 64,
+    "tie_word_embeddings": False,
+}  # fmt: skip
+VOCAB, LENGTH = 50, 20
+
+
+def drawn(theirs: nn.Module) -> nn.Module:
+    torch.manual_seed(0)
+    for name, weight in theirs.named_parameters():
+        nn.init.normal_(weight, 1.0 if "norm" in name or "ln_" in name else 0.0, 0.2)
+    return theirs.double().eval()
+
+
+def require_equal(tmp_path: Path, name: str, theirs: nn.Module, weights: dict[str, Tensor], **statics: Any) -> None:
+    (text,) = (text for text in fences(PAGE, "arch") if f"model {name}[" in text)
+    path = tmp_path / "page.arch"
+    path.write_text(text, encoding="utf-8")
+    ours = archlang.load(path, name, vocab=VOCAB, **statics).double().eval()
+    ours.load_state_dict(weights)
+    tokens = torch.randint(VOCAB, (2, LENGTH))
+    with torch.no_grad():
+        close(ours(tokens).float(), theirs(tokens).logits.float())  # their norms are computed in 32 bits
+    written = tokens[:, :5]
+    with torch.no_grad():
+        for _ in range(9):
+            written = torch.cat((written, theirs(written).logits[:, -1].argmax(-1, keepdim=True)), 1)
+    assert torch.equal(ours.decode(begin=tokens[:, :5], limit=9).tokens, written[:, 5:])
+
+
+def llama_weights(theirs: nn.Module) -> dict[str, Tensor]:
+    return {re.sub(r"^model\.", "", key).replace("layers.", "stack."): w for key, w in theirs.state_dict().items()}
+
+
+@pytest.mark.parametrize("qk_norm", [False, True], ids=["Llama", "Qwen3"])
+def test_llama_and_qwen3(tmp_path: Path, qk_norm: bool) -> None:
+    config, model = (
+        (transformers.Qwen3Config, transformers.Qwen3ForCausalLM)
+        if qk_norm
+        else (transformers.LlamaConfig, transformers.LlamaForCausalLM)
+    )
+    theirs = drawn(model(config(**COMMON, rope_parameters={"rope_type": "default", "rope_theta": 10_000.0})))
+    require_equal(tmp_path, "llama", theirs, llama_weights(theirs), qk_norm=qk_norm)
+
+
+def test_gemma_2(tmp_path: Path) -> None:
+    config = transformers.Gemma2Config(
+        **COMMON | {"rope_parameters": {"rope_type": "default", "rope_theta": 10_000.0}},
+        query_pre_attn_scalar=16, attn_logit_softcapping=5.0, final_logit_softcapping=30.0, sliding_window=3,
+        attn_implementation="eager",
+    )  # fmt: skip
+    theirs = drawn(transformers.Gemma2ForCausalLM(config))
+    weights = {}
+    for key, weight in llama_weights(theirs).items():
+        name = key.replace("stack.0.", "stack.0.near.").replace("stack.1.", "stack.0.far.")
+        weights[name] = weight + 1 if "norm" in key else weight
+    weights["embed_tokens.weight"] = weights["embed_tokens.weight"] * 32**0.5
+    require_equal(tmp_path, "gemma2", theirs, weights)
+
+
+def test_gpt_2(tmp_path: Path) -> None:
+    config = transformers.GPT2Config(
+        vocab_size=VOCAB, n_embd=32, n_layer=2, n_head=4, n_positions=64, tie_word_embeddings=False
+    )
+    theirs = drawn(transformers.GPT2LMHeadModel(config))
+    weights = {}
+    for key, weight in theirs.state_dict().items():
+        name = re.sub(r"^transformer\.", "", key).replace("h.", "stack.", 1).replace("mlp.", "")
+        value = weight.T if re.search(r"c_\w+\.weight", name) else weight
+        if ".attn.c_attn." in name:
+            for part, own in zip(("query", "key", "value"), value.chunk(3), strict=True):
+                weights[name.replace("c_attn", part)] = own
+        else:
+            weights[name.replace("attn.c_proj", "attn.output")] = value
+    require_equal(tmp_path, "gpt2", theirs, weights)
