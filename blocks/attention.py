@@ -426,7 +426,7 @@ class Attention(KeyedAttention):
     ) -> Float[Tensor, "b h n c"]:
         n, m = query.shape[2], key.shape[2]
         causal = hides_keys(causal, m, start)
-        if is_plain() and self.window and causal and n > 2 * max(self.window, _LEAST_QUERIES):
+        if self.window and causal and is_plain() and start + n <= m and n > 2 * max(self.window, _LEAST_QUERIES):
             return self._attend_nearby(query, key, value, mask_m, start)
         rate = self.dropout if self.training else 0.0
         # On the CPU, torch's attention has no faster kernel for dropout.

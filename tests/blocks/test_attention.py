@@ -168,8 +168,10 @@ def test_blocks_of_queries_read_the_keys_of_their_windows(
 ) -> None:
     monkeypatch.setattr(blocks_attention, "_LEAST_QUERIES", 1)
     block = with_settings(True, **SETTINGS[name] | {"window": min(2, SETTINGS[name]["window"])})
+    slow = slow_attention(block, block.query.out_features // block.heads)
     x = torch.randn(3, 5, 8, dtype=torch.float64)
-    agree(block, slow_attention(block, block.query.out_features // block.heads), x, x.clone(), mask_n=mask, mask_m=mask)
+    agree(block, slow, x, x.clone(), mask_n=mask, mask_m=mask)
+    agree(block, slow, x, x[:, :2].clone(), mask_n=mask, mask_m=None)  # fewer keys than queries
 
 
 @pytest.mark.parametrize("mask", [None, REAL[:2]], ids=["no mask", "ragged"])

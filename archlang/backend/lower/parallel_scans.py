@@ -340,7 +340,10 @@ class _Body:
     def _computed(self, function: Callable[..., Any], *values: Any) -> Any:  # Any: as above
         """Returns the result for values of which some are numbers; 0 and 1 need no operation."""
         if not any(isinstance(value, fx.Node) for value in values):
-            return function(*values)
+            try:
+                return function(*values)
+            except ZeroDivisionError:
+                raise NotParallel("it divides by 0") from None
         neutral = {operator.add: 0.0, operator.sub: 0.0, operator.mul: 1.0, operator.truediv: 1.0}.get(function)
         if len(values) == 2:
             left, right = values

@@ -106,7 +106,7 @@ class Rows:
     def __call__(self, owner: nn.Module, values: Sequence[Any]) -> tuple[Tensor, ...]:
         if not is_plain() or self._is_observed(owner):
             return self.body(owner, 0, *values)
-        n, entries = self._sizes(values)
+        n, columns, entries = self._sizes(values)
         reach = self._reach(owner)
         body = self.body if self.fused is None or reach is None else self.fused
         block = _BLOCK_ON_GPU if self._sample(values).is_cuda else _BLOCK
@@ -121,7 +121,7 @@ class Rows:
         parts = []
         for first in range(0, n, size):
             end = min(n, first + size)
-            begin = max(0, first + 1 - reach) if reach and is_limited else 0
+            begin = max(0, min(first + 1 - reach, columns - 1)) if reach and is_limited else 0
             rows = Range(first, end, begin)
             cuts = [part.cut(value, rows) for part, value in zip(self.slices, values, strict=True)]
             sliced, values = zip(*cuts, strict=True)
@@ -147,8 +147,8 @@ class Rows:
         )
         return sample
 
-    def _sizes(self, values: Sequence[Any]) -> tuple[int, int]:
-        """Returns the number of rows, and the entries of a map."""
+    def _sizes(self, values: Sequence[Any]) -> tuple[int, int, int]:
+        """Returns the numbers of rows and of columns, and the entries of a map."""
         rows = self._sample(values)
         columns = 1
         for value, part in zip(values, self.slices, strict=True):
@@ -158,7 +158,7 @@ class Rows:
                 columns = max(columns, value.shape[1])
             elif part.rows and value.dim() == 4:
                 columns = max(columns, value.shape[2])
-        return rows.shape[1], prod((rows.shape[0], rows.shape[1], columns, self.width))
+        return rows.shape[1], columns, prod((rows.shape[0], rows.shape[1], columns, self.width))
 
     def _is_observed(self, owner: nn.Module) -> bool:
         """Whether anything observes the calls of a module, which then has to take all rows at once."""

@@ -275,7 +275,7 @@ class PositionScan(Scan):
         """Runs the body for many positions at once."""
         states, _, captured = self._arguments(values)
         batch, length, _ = sequence.shape
-        size = max(2, _MOST_POSITIONS // batch)
+        size = max(2, _MOST_POSITIONS // max(1, batch))
         emitted = []
         for first in range(0, length, size):
             part = sequence[:, first : first + size]

@@ -160,6 +160,13 @@ def test_a_scan_that_is_not_affine_runs_step_by_step_and_says_why(tmp_path: Path
     require_equal(ours, plain, (7,))
 
 
+def test_a_division_by_0_is_left_to_the_run(tmp_path: Path) -> None:
+    ours, _ = modules(tmp_path, program(VECTOR, "s <- s / 0 + v emit s"))
+    (loop,) = ours.program.code.loops
+    assert loop.one_by_one == "it divides by 0"
+    assert not ours(torch.zeros(1, 2, dtype=torch.long)).isfinite().any()
+
+
 def test_a_long_sequence_is_computed_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ours, plain = modules(tmp_path, program(*PARALLEL["a quotient of two reads"]))
     monkeypatch.setattr(scans, "_MOST_POSITIONS", 10)

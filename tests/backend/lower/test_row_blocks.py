@@ -37,6 +37,8 @@ BODIES = {
     "attention by distance, to all": "y = weigh(softmax_keys(relative_bias[2, 3](h, k) + scores[2](h, k)), k)",
     "values up to the query of weights of all": "y = weigh[causal = true](softmax_keys(scores[2](h, h)), h)",
     "a window": "y = weigh[causal = true](softmax_keys[causal = true, window = 3](scores[2](h, h)), h)",
+    "a window with more queries than keys":
+        "y = weigh[causal = true](softmax_keys[causal = true, window = 2](scores[2](h, k)), k)",
     "a window of weights of all": "y = weigh(softmax_keys[causal = true, window = 3](scores[2](h, h)), h)",
     "a window on both sides": "y = weigh(softmax_keys[window = 3](scores[2](h, h)), h)",
     "a window by distance": "y = weigh[causal = true](softmax_keys[causal = true, window = 3](scores[2](h, h) "
