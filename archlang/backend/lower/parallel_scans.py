@@ -101,8 +101,9 @@ _ZERO, _ONE = _Coefficient(0.0), _Coefficient(1.0)
 
 @dataclass(frozen=True)
 class _Low:
-    """The matrix column (factor Sᵀ a)ᵀ, where the factor has one row."""
+    """The matrix column (factor Sᵀ a)ᵀ of a state, where the factor has one row."""
 
+    state: int
     a: _Coefficient
     column: _Coefficient
     factor: _Coefficient = _ONE
@@ -110,11 +111,16 @@ class _Low:
 
 @dataclass(frozen=True)
 class _Matrix:
-    """scale S + the matrices of `lows` + key valueᵀ for each of `outers`"""
+    """scale S + the matrices of `lows` + key valueᵀ for each of `outers`; `state` has S, if there is a scale"""
 
+    state: int | None = None
     scale: _Coefficient = _ZERO
     lows: tuple[_Low, ...] = ()
     outers: tuple[tuple[_Coefficient, _Coefficient], ...] = ()
+
+    def is_of(self, state: int) -> bool:
+        """Whether it is an update of a state that reads no other one, and has one key."""
+        return {self.state, *(low.state for low in self.lows)} <= {None, state} and len(self.outers) <= 1
 
 
 @dataclass(frozen=True)
@@ -297,7 +303,7 @@ class _Body:
             form = self._form_or_none(result)
             # The kernel takes a b with one number as a multiple of the key.
             most = 0 if self._rows(state) == 1 else 1
-            if isinstance(form, _Matrix) and len(form.lows) <= most and len(form.outers) <= 1:
+            if isinstance(form, _Matrix) and len(form.lows) <= most and form.is_of(index):
                 self._matrices[index] = form
                 return
         a, c = self._affine(result, state)
@@ -438,7 +444,7 @@ class _Body:
     def _new_form(self, node: fx.Node) -> _Matrix | _Vector:
         node = _without_axes(node)
         if node in self._open:
-            return _Matrix(scale=_ONE)
+            return _Matrix(self._states.index(node), _ONE)
         kind = self._kind(node)
         if self._is_known(node):
             return (
@@ -500,35 +506,40 @@ class _Body:
         scale = _ZERO if form.scale == _ZERO else self._times(factor, form.scale)
         is_rows = factor.rows == 1
         lows = tuple(
-            _Low(low.a, low.column, self._times(factor, low.factor))
+            _Low(low.state, low.a, low.column, self._times(factor, low.factor))
             if is_rows
-            else _Low(low.a, self._times(factor, low.column), low.factor)
+            else _Low(low.state, low.a, self._times(factor, low.column), low.factor)
             for low in form.lows
         )
         outers = tuple(
             (key, self._times(factor, value)) if is_rows else (self._times(factor, key), value)
             for key, value in form.outers
         )
-        return _Matrix(scale, lows, outers)
+        return _Matrix(form.state, scale, lows, outers)
 
     def _outer(self, column: _Coefficient, row: _Vector) -> _Matrix:
-        lows = tuple(_Low(read.query, column, read.factor) for read in row.reads)
-        return _Matrix(_ZERO, lows, () if row.term == _ZERO else ((column, row.term),))
+        if not all(read.is_before for read in row.reads):
+            raise NotParallel("a state reads another after its update")
+        lows = tuple(_Low(read.state, read.query, column, read.factor) for read in row.reads)
+        return _Matrix(None, _ZERO, lows, () if row.term == _ZERO else ((column, row.term),))
 
     def _added(self, node: fx.Node, left: _Matrix | _Vector, right: _Matrix | _Vector) -> _Matrix | _Vector:
         if isinstance(left, _Vector) and isinstance(right, _Vector):
             return _Vector((*left.reads, *right.reads), self._plus(left.term, right.term))
         if isinstance(left, _Vector) or isinstance(right, _Vector):
             raise NotParallel(f"{self._quoted(node)} adds a vector to a matrix")
-        lows = {(low.a, low.column): low for low in left.lows}
+        if None not in (left.state, right.state) and left.state != right.state:
+            raise NotParallel(f"{self._quoted(node)} adds two states")
+        lows = {(low.state, low.a, low.column): low for low in left.lows}
         for low in right.lows:
-            same = lows.get((low.a, low.column))
+            same = lows.get((low.state, low.a, low.column))
             factor = low.factor if same is None else self._plus(same.factor, low.factor)
-            lows[low.a, low.column] = _Low(low.a, low.column, factor)
+            lows[low.state, low.a, low.column] = replace(low, factor=factor)
         outers = dict(left.outers)
         for key, value in right.outers:
             outers[key] = self._plus(outers[key], value) if key in outers else value
-        return _Matrix(self._plus(left.scale, right.scale), tuple(lows.values()), tuple(outers.items()))
+        state = right.state if left.state is None else left.state
+        return _Matrix(state, self._plus(left.scale, right.scale), tuple(lows.values()), tuple(outers.items()))
 
     def _summed(self, node: fx.Node) -> _Vector:
         """Returns the sum of the rows of a matrix: what a query reads."""
@@ -578,7 +589,8 @@ class _Body:
             a, b = low.a, low.factor if is_multiple else self._times(low.column, low.factor)
         parts = [part for part in (form.scale, key, a, b) if part is not None]
         heads = max(1, *(part.heads for part in (*parts, *(query for _, _, query in queries))))
-        assert width is not None
+        if width is None or width % heads:
+            raise NotParallel(f"its columns have {heads} groups")
 
         def of_heads(part: _Coefficient | None) -> fx.Node | float | None:
             return None if part is None else self._of_heads(part, heads)

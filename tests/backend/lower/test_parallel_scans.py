@@ -26,6 +26,8 @@ model m[d = 8](x: tokens[n]) -> logits[n, classes] {
     u = mean(learned[1, d, init = normal]())
     memory = learned[4, d, init = normal]()
     norms = learned[4, 2, init = normal]()
+    other_memory = learned[4, d, init = normal]()
+    column = learned[4, 1, init = normal]()
 """
 VECTOR, BOTH, MATRIX = "s", "s, u", "memory"
 READ = "emit norm(sum(each(by_head(query(v))) * memory)) + v"
@@ -80,6 +82,15 @@ PARALLEL = {
     "a quotient by a read, which is 0 without positions": (
         MATRIX, "memory <- memory * 0 + each(by_head(v)) * v emit v / sum(each(by_head(v)) * memory)"
     ),
+    "a memory of two, of which one decays into the other": (
+        "memory, other_memory",
+        "k = each(by_head(key(v))) old = memory memory <- 0.5 * memory + k * v "
+        "other_memory <- 0.5 * old + k * v emit sum(k * other_memory) + sum(k * memory)",
+    ),
+    "one column that two groups read": (
+        "column", "column <- 0.5 * column + head_columns(slice_features[0, 4](v)) "
+        "emit each(sum(by_head(v) * column))",
+    ),
     "a change as a divisor": (VECTOR, "old = s s <- 0.5 * s + v emit v / (s - old)"),
     "rows without heads": (MATRIX, "memory <- softmax(v) * memory + tanh(each(by_head(v)) + v) emit sum(memory)"),
     "a value from outside": (VECTOR, "s <- s * mean(h) + v emit s * last(h) + mean(attention[2](expand(v), h))"),
@@ -98,6 +109,12 @@ ONE_BY_ONE = {
     "a memory that is read as a whole, after the delta rule": (
         MATRIX, "k = by_head(key(v)) memory <- memory + each(k) * (v - sum(each(k) * memory)) emit sum(tanh(memory))",
         "memory",
+    ),
+    "a memory of two, of which one reads the other": (
+        "memory, other_memory",
+        "k = each(by_head(unit_norm[2](key(v)))) memory <- memory + k * (v - sum(k * memory)) "
+        "other_memory <- other_memory + k * (sum(k * memory) - sum(k * other_memory)) emit sum(k * other_memory)",
+        "is not affine in `other_memory`",
     ),
     "a cut gradient": ("s truncated 2", "s <- 0.5 * s + v emit s", "its gradient is truncated"),
     "what was before": ("after b[2] s", "s <- 0.5 * s + mean(b) emit s + v", "it takes the positions before each"),
