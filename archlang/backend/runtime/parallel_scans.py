@@ -131,10 +131,13 @@ def matrix(
     elif decay != 1:
         decays = state.new_full((), decay).expand(*values.shape[:3], 1)
     is_regular = decays is None or holds(decays.detach() >= _LEAST_DECAY)
-    compute = _in_chunks if is_regular else _in_order
     terms = (decays, of_heads(key), values, of_heads(a), of_heads(b, None if is_multiple else rows))
     asked = [(is_before, of_heads(query)) for is_before, query in queries]
-    last, reads = compute(positions.computed(), groups, *terms, asked, is_multiple)
+    arguments = (positions.computed(), groups, *terms, asked, is_multiple)
+    last, reads = (_in_chunks if is_regular else _in_order)(*arguments)
+    # In a chunk, what is not finite at a position would reach those before it.
+    if is_regular and not all(holds(result.detach().isfinite()) for result in (last, *reads)):
+        last, reads = _in_order(*arguments)
     last = positions.kept(last.transpose(1, 2).flatten(2), state)
     return last, *(positions.filled(read.transpose(1, 2).flatten(2)) for read in reads)
 

@@ -184,6 +184,16 @@ def test_a_division_by_0_is_left_to_the_run(tmp_path: Path) -> None:
     assert not ours(torch.zeros(1, 2, dtype=torch.long)).isfinite().any()
 
 
+def test_what_is_not_finite_reaches_no_position_before_it(tmp_path: Path) -> None:
+    both = modules(tmp_path, program(MATRIX, f"memory <- 0.5 * memory + each(by_head(v)) * (v / relu(v)) {READ}"))
+    for module in both:
+        table = module.get_parameter("embed.weight").data
+        table[:5] = table[:5].abs()
+    tokens = torch.tensor([[1, 2, 3, 9, 4]])
+    finite = [module(tokens).isfinite().all(-1) for module in both]
+    assert finite[0].tolist() == finite[1].tolist() == [[True, True, True, False, False]]
+
+
 def test_a_long_sequence_is_computed_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ours, plain = modules(tmp_path, program(*PARALLEL["a quotient of two reads"]))
     monkeypatch.setattr(scans, "_MOST_POSITIONS", 10)
