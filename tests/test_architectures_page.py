@@ -29,12 +29,17 @@ def drawn(theirs: nn.Module) -> nn.Module:
     return theirs.double().eval()
 
 
-def require_equal(tmp_path: Path, name: str, theirs: nn.Module, weights: dict[str, Tensor], **statics: Any) -> None:
+def loaded(tmp_path: Path, name: str, weights: dict[str, Tensor], **statics: Any) -> Any:
     (text,) = (text for text in fences(PAGE, "arch") if f"model {name}[" in text)
     path = tmp_path / "page.arch"
     path.write_text(text, encoding="utf-8")
-    ours = archlang.load(path, name, vocab=VOCAB, **statics).double().eval()
+    ours = archlang.load(path, name, **statics).double().eval()
     ours.load_state_dict(weights)
+    return ours
+
+
+def require_equal(tmp_path: Path, name: str, theirs: nn.Module, weights: dict[str, Tensor], **statics: Any) -> None:
+    ours = loaded(tmp_path, name, weights, vocab=VOCAB, **statics)
     tokens = torch.randint(VOCAB, (2, LENGTH))
     with torch.no_grad():
         close(ours(tokens).float(), theirs(tokens).logits.float())  # their norms are computed in 32 bits
@@ -90,3 +95,24 @@ def test_gpt_2(tmp_path: Path) -> None:
         else:
             weights[name.replace("attn.c_proj", "attn.output")] = value
     require_equal(tmp_path, "gpt2", theirs, weights)
+
+
+@pytest.mark.parametrize("window", [0, 3])
+def test_the_attention_of_gpt_oss(tmp_path: Path, window: int) -> None:
+    config = transformers.GptOssConfig(
+        **COMMON | {"num_hidden_layers": 1, "rope_parameters": {"rope_type": "default", "rope_theta": 10_000.0}},
+        num_local_experts=2, num_experts_per_tok=1, attn_implementation="eager",
+    )  # fmt: skip
+    model: Any = drawn(transformers.GptOssModel(config))
+    theirs, x = model.layers[0].self_attn, torch.randn(2, LENGTH, 32).double()
+    weights = {}
+    for key, weight in theirs.state_dict().items():
+        name = re.sub(r"(\w)_proj", lambda m: {"q": "query", "k": "key", "v": "value", "o": "output"}[m[1]], key)
+        pairs = weight.unflatten(0, (-1, 2, 4)).transpose(1, 2).flatten(0, 2) if key[0] in "qk" else weight
+        weights[f"self_attn.{name}"] = pairs
+    distance = torch.arange(LENGTH)[:, None] - torch.arange(LENGTH)
+    hidden = (distance < 0) | (distance >= (window or LENGTH))
+    mask = torch.zeros(1, 1, LENGTH, LENGTH).double().masked_fill(hidden, -torch.inf)
+    with torch.no_grad():
+        expected, _ = theirs(x, model.rotary_emb(x, torch.arange(LENGTH)[None]), mask)
+        close(loaded(tmp_path, "gpt_oss_attention", weights, window=window)(x).float(), expected.float())
