@@ -26,7 +26,7 @@ BUDGETS = {
     "": (19_647, 16_500),
 }
 TOTAL = 66_465  # the aim is 61,000
-TESTS = 59_278  # the aim is 55,000
+TESTS = 59_304  # the aim is 55,000
 MEDIAN_FILE = 130  # the aim is 120
 IMPORTS = 66  # lines of imports in 1,000 lines; the aim is 60
 PATTERNS_OF_SYNTAX = 17  # regular expressions over the text of a program, which its tokens would answer
