@@ -33,6 +33,8 @@ from archlang.graph.loop_layout import loop_layout, takes_positions
 from archlang.graph.operations import Call, Scan
 from archlang.types import Type
 
+# The groups of columns whose width does not matter.
+_MOST_NARROW = 8
 _ARITHMETIC = (operator.add, operator.sub, operator.mul, operator.truediv, operator.neg)
 
 
@@ -591,6 +593,8 @@ class _Body:
         heads = max(1, *(part.heads for part in (*parts, *(query for _, _, query in queries))))
         if width is None or width % heads:
             raise NotParallel(f"its columns have {heads} groups")
+        if heads > _MOST_NARROW and width < 4 * heads:  # one position after the other takes less time
+            raise NotParallel("nearly every column has a factor of its own")
 
         def of_heads(part: _Coefficient | None) -> fx.Node | float | None:
             return None if part is None else self._of_heads(part, heads)

@@ -183,15 +183,22 @@ def _in_order(
 ) -> tuple[Tensor, list[Tensor]]:
     """One position after the other, for decays that are 0 or below."""
     reads: list[list[Tensor]] = [[] for _ in queries]
-    for index in range(key.shape[2]):
+    count = key.shape[2]
+    # Slices of one position each would write whole tensors in the backward pass.
+    decays, keys, values, columns, rows = (
+        (None,) * count if term is None else term.unbind(2) for term in (decay, key, value, b, a)
+    )
+    marks = (None,) * count if mask is None else mask.unbind(1)
+    asked = [query.unbind(2) for _, query in queries]
+    for index, (d, k, v, column, row, real) in enumerate(zip(decays, keys, values, columns, rows, marks, strict=True)):
         before = state
-        state = before if decay is None else before * decay[:, :, index, :, None]
-        state = state + key[:, :, index, :, None] * value[:, :, index, None]
-        if a is not None and b is not None:
-            column = b[:, :, index] * key[:, :, index] if is_multiple else b[:, :, index]
-            state = state + column[..., None] * (a[:, :, index, None] @ before)
-        if mask is not None:
-            state = state.where(mask[:, index, None, None, None], before)
-        for (is_before, query), results in zip(queries, reads, strict=True):
-            results.append((query[:, :, index, None] @ (before if is_before else state))[:, :, 0])
+        state = before if d is None else before * d[..., None]
+        state = state + k[..., None] * v[:, :, None]
+        if row is not None:
+            erased = column * k if is_multiple else column
+            state = state + erased[..., None] * (row[:, :, None] @ before)
+        if real is not None:
+            state = state.where(real[:, None, None, None], before)
+        for (is_before, _), query, results in zip(queries, asked, reads, strict=True):
+            results.append((query[index][:, :, None] @ (before if is_before else state))[:, :, 0])
     return state, [torch.stack(results, 2) for results in reads]

@@ -93,6 +93,9 @@ PARALLEL = {
     ),
     "a change as a divisor": (VECTOR, "old = s s <- 0.5 * s + v emit v / (s - old)"),
     "rows without heads": (MATRIX, "memory <- softmax(v) * memory + tanh(each(by_head(v)) + v) emit sum(memory)"),
+    "a state that another one reads before its update": (
+        "s, memory", f"memory <- 0.9 * memory + each(by_head(v)) * s s <- 0.5 * s + v {READ}"
+    ),
     "a value from outside": (VECTOR, "s <- s * mean(h) + v emit s * last(h) + mean(attention[2](expand(v), h))"),
 }  # fmt: skip
 # These look like the ones above, and are not: the states of a scan, its body, and what stands in its way.
