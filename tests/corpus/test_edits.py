@@ -72,9 +72,6 @@ CALL = "block b(h: seq[n, d]) -> seq[n, d] {{\n    return {}\n}}\n"
         ("E0303", CALL.format("attention[heads = 1.0](h)"), CALL.format("attention[heads = 1](h)")),
         ("E0303", CALL.format('attention[1, position = "none"](h)'), CALL.format("attention[1, position = none](h)")),
         ("E0304", CALL.format("attention[1, position = rotari](h)"), CALL.format("attention[1, position = rotary](h)")),
-        ("E0417", CALL.format("linear[d, norm(h)]"), CALL.format("linear[d](norm(h))")),
-        ("E0417", CALL.format("norm[h]"), CALL.format("norm(h)")),
-        ("E0417", CALL.format("linear[d, h |> norm]"), CALL.format("linear[d](h |> norm)")),
         ("E0313", CALL.format("attention[1, causal = True](h)"), CALL.format("attention[1, causal = true](h)")),
     ],
 )

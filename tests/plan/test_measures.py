@@ -133,13 +133,6 @@ def test_a_claim_at_the_weight_of_an_unknown_loss_is_reported() -> None:
     assert (diagnostic.code, diagnostic.remedy) == ("E0617", "did you mean `size`?")
 
 
-def test_another_word_for_the_weight_of_a_loss_is_corrected() -> None:
-    (diagnostic,) = check_text(SIZED + recipe(", loss.size = 0.1"))
-    assert (diagnostic.code, diagnostic.remedy) == ("E0301", "here it is called `losses.size`")
-    assert diagnostic.is_safe
-    assert not check_text(apply_edits(diagnostic.span.source.text, diagnostic.edits))
-
-
 def test_the_weight_of_halting_is_named_where_a_halting_model_has_no_such_loss() -> None:
     model = """model small(x: tokens[n]) -> logits[classes] {
     h = embed[4](x)
