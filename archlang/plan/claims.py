@@ -69,43 +69,6 @@ def check_numbers(
     return not wrong
 
 
-def check_agreement(recipe: ResolvedRecipe, of_tables: Iterable[Claim], point: Mapping[str, Setting]) -> None:
-    """Reports claims about one result, from one source, whose numbers differ: two of the recipe, or one of the recipe
-    and one of a table's row. The rows of a table may differ, as a paper may report a second run.
-
-    Args:
-        point: The first value of each static that the recipe varies."""
-    own: dict[object, list[Claim]] = {}
-    first_point = _conditions(point.values())
-    for place, claim in enumerate((*recipe.parts.claims, *of_tables)):
-        index = None if claim.index is None else expression_text(claim.index)
-        same = own.setdefault((claim.metric.text, index, claim.median, claim.origin), [])
-        conditions = _conditions(claim.at)
-        is_own = place < len(recipe.parts.claims)
-        for earlier in same:
-            spend()
-            others = conditions - _conditions(earlier.at)
-            is_about_same = _conditions(earlier.at) <= conditions and (
-                not others or (not is_own and others <= first_point)
-            )
-            if is_about_same and not _are_equal(earlier, claim):
-                numbers = expression_text(earlier.value), expression_text(claim.value)
-                metric = claim.metric.text
-                recipe.report(mistakes.claims_of_one_result(claim.span, recipe.name, metric, numbers, earlier.span))
-                break
-        if is_own:
-            same.append(claim)
-
-
-def _conditions(at: Iterable[Setting]) -> frozenset[tuple[str, str]]:
-    return frozenset((setting.path.text, expression_text(setting.value)) for setting in at)
-
-
-def _are_equal(left: Claim, right: Claim) -> bool:
-    deviations = [claim.deviation and literal(claim.deviation) for claim in (left, right)]
-    return literal(left.value) == literal(right.value) and (None in deviations or deviations[0] == deviations[1])
-
-
 def row_claims(file: ResolvedFile, recipe: str, point: Mapping[str, Setting]) -> Iterator[Claim]:
     """The numbers that the tables of a file claim for a recipe, as claims. A number is about the cell's point: the
     settings of its row and column, and those of `point` for the other varied statics. The best of several points has

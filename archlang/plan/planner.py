@@ -16,7 +16,7 @@ from archlang.errors import Report
 from archlang.errors.effort import Memo, TooMuchWork, spend, unlimited
 from archlang.errors.source import Span
 from archlang.plan import mistakes, rules
-from archlang.plan.claims import check_agreement, check_claimed_groups, check_claims, published_results, row_claims
+from archlang.plan.claims import check_claimed_groups, check_claims, published_results, row_claims
 from archlang.plan.inheritance import with_base
 from archlang.plan.measures import Measures
 from archlang.plan.model_graphs import ModelGraphs, have_same_weights
@@ -68,7 +68,6 @@ class Planner:
         check_claims(self.recipe, self.measures(point) if self.recipe.parts.is_whole else None)
         if plan is not None and plan.measures is not None:
             check_claimed_groups(self.recipe, self._measures_at)
-        check_agreement(self.recipe, self._claims_of_tables, point)
         rules.check_replaced_values(self.recipe, self.varied, self._values_by_path)
         if plan is not None:
             train = self._bind("train", {**point, **self.overrides})

@@ -1,7 +1,7 @@
 """The rules of a recipe's settings: what they need of its model, its task and each other, and which have no effect."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from archlang.elaborate.binding import Binding
@@ -17,11 +17,11 @@ from archlang.plan.plan import BoundExtern
 from archlang.plan.recipe import SEED, ResolvedRecipe, is_weight, weight_parameter
 from archlang.plan.statics import given_statics
 from archlang.plan.trust import is_shipped
-from archlang.plan.variations import VariedStatic, ends_or_items
+from archlang.plan.variations import VariedStatic
 from archlang.resolve.compared_symbols import listed_symbols
 from archlang.resolve.mistakes import symbol_not_listed
 from archlang.resolve.values import BlockValue, Bound, Value
-from archlang.syntax.tree import Expression, Name, Recipe, Setting, Sought, Table, Variation
+from archlang.syntax.tree import Expression, Name, Recipe, Setting, Table
 from archlang.types import Dim
 from archlang.types.statics import StaticValue, Symbol
 
@@ -61,7 +61,6 @@ class TrainSettings:
             if is_weight(name):
                 self._require_loss(name.removeprefix(LOSSES), bound)
         self._check_supervision()
-        self._check_patience()
         self._check_user_functions()
         if not is_shipped(self.optimizer):  # the `where` of the others lists their schedules
             self._check_schedule()
@@ -100,18 +99,6 @@ class TrainSettings:
             instance = self.graph.instances[loop.operation.instance]
             if instance.per_position and not has_halting_positions(loop, len(loop.types) - 1):
                 self.report(mistakes.no_weight_of_step(span, supervise, instance.block, instance.span))
-
-    def _check_patience(self) -> None:
-        """Warns of a patience that the evaluations of a run cannot exhaust before its end, if their number is known."""
-        steps, epochs, every, patience = (_count(self._of(name)) for name in ("steps", "epochs", "every", "patience"))
-        # The number of batches of an epoch is not known.
-        if not patience or not (steps or epochs) or (every and not steps):
-            return
-        evaluations = -(-steps // (every or max(steps // EVALUATIONS, 1))) if steps else epochs
-        # The first evaluation is the best so far, and the last one is at the end of the run.
-        if patience > evaluations - 2:
-            span = self._span(self._of("patience"))
-            self.report(mistakes.endless_patience(span, patience, evaluations, bool(steps)))
 
     def _check_user_functions(self) -> None:
         for setting, shipped in SHIPPED.items():
@@ -252,13 +239,11 @@ _IDLE = (
 
 
 def check_idle_settings(recipe: ResolvedRecipe, train: Binding, graph: Graph, overrides: Mapping[str, Setting]) -> None:
-    """Warns of settings that the line `train` of this recipe writes, and of statics that it varies or searches, that
-    have no effect. Those that depend on what the recipe varies or searches, the command line sets, or the file names
-    elsewhere, may have one at another point."""
+    """Warns of settings that the line `train` of this recipe writes and that have no effect. Those that depend on what
+    the recipe varies or searches, the command line sets, or the file names elsewhere, may have one at another point."""
     if any(train.evaluator.truth(condition) is False for condition in train.declaration.item.signature.where):
         return  # which was reported
     parts, statics = recipe.parts, train.statics
-    alternatives = {path.text: (path, values) for path, values in _alternatives(recipe)}
     written = {
         name: bound.span
         for name, bound in statics.items()
@@ -266,34 +251,20 @@ def check_idle_settings(recipe: ResolvedRecipe, train: Binding, graph: Graph, ov
     }
     values = {name: value for name, bound in statics.items() if (value := plain(bound.value)) is not None}
     values["halts"] = any(isinstance(node.operation, Halting) for node in graph.region.walk())
+    paths = {*(each.path.text for each in parts.vary), *(each.path.text for each in parts.search), *overrides}
     found: list[tuple[Iterable[str], Diagnostic]] = []  # with the settings on which each depends
     for idle in _IDLE:
-        if not values.keys() >= {idle.name, *idle.others} or f"train.{idle.name}" in overrides:
+        if not values.keys() >= {idle.name, *idle.others} or f"train.{idle.name}" in paths:
             continue
-        if (alternative := alternatives.get(f"train.{idle.name}")) is not None:
-            path, choices = alternative
-            if choices and all(idle.is_idle({**values, idle.name: choice}) for choice in choices):
-                found.append((idle.others, mistakes.idle_setting(path.span, path.text, idle.reason)))
-        elif idle.name in written and _number(values[idle.name], 1) > 0 and idle.is_idle(values):
+        if idle.name in written and _number(values[idle.name], 1) > 0 and idle.is_idle(values):
             found.append((idle.others, mistakes.idle_setting(written[idle.name], idle.name, idle.reason)))
     warmup, steps = _number(values.get("warmup")), _number(values.get("steps"))
     if "warmup" in written and 0 < steps < warmup and values.get("schedule") != Symbol("constant"):
         mistake = mistakes.endless_warmup(written["warmup"], int(warmup), int(steps))
         found.append((("warmup", "steps", "schedule"), mistake))
-    paths = (*alternatives, *overrides)
     for others, mistake in found:
         if not any(_may_change(recipe, name, paths) for name in others):
             recipe.report(mistake)
-
-
-def _alternatives(recipe: ResolvedRecipe) -> Iterator[tuple[Name, tuple[StaticValue, ...]]]:
-    """Yields the paths that this recipe varies or searches, each with its values, or both ends of their range."""
-    for each in (*recipe.parts.vary, *recipe.parts.search):
-        assert isinstance(each, Variation | Sought)
-        path, items = each.path, ends_or_items(each.values)
-        is_own = recipe.parts.recipe.span.contains(path.span)
-        evaluated = [recipe.static(path.text, item) for item in items] if is_own else []
-        yield path, tuple(value for value in evaluated if value is not None)
 
 
 def _may_change(recipe: ResolvedRecipe, name: str, paths: Iterable[str]) -> bool:

@@ -175,10 +175,7 @@ def _space(planner: Planner, sought: tree.Sought) -> SearchSpace | None:
         return None
     low, high = (float(end) for end in ends if end is not None)
     if low >= high or (sought.log and low <= 0):
-        exchanged = None
-        if isinstance(values, tree.Range) and low > high and (high > 0 or not sought.log):
-            exchanged = values.low.span, values.high.span
-        planner.recipe.report(mistakes.nothing_to_search(values.span, path.text, exchanged))
+        planner.recipe.report(mistakes.nothing_to_search(values.span, path.text))
         return None
     return SearchSpace(path.text, (), low, high, all(isinstance(end, int) for end in ends), sought.log)
 
