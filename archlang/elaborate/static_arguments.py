@@ -1,7 +1,7 @@
 """The statics of a block: their kinds, and their values from defaults and arguments."""
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from archlang.errors import Diagnostic, Report
 from archlang.errors.effort import spend
@@ -10,6 +10,7 @@ from archlang.errors.source import Span
 from archlang.resolve import mistakes as name_mistakes
 from archlang.resolve.compared_symbols import listed_symbols
 from archlang.resolve.evaluate import Evaluator
+from archlang.resolve.library import static_called
 from archlang.resolve.resolve import Declaration, ResolvedFile
 from archlang.resolve.values import KINDS, MISFIT, BlockValue, Bound, InstanceValue, Unknown, Value, coerce, describe
 from archlang.syntax import tree
@@ -85,7 +86,7 @@ def settle(
                     item.name_span,
                 )
             )
-            meant = did_you_mean(argument.name, parameters) or _only_missing(parameters.values(), arguments, settled)
+            meant = did_you_mean(argument.name, parameters) or static_called(argument.name, parameters)
             if meant is not None:
                 statics.setdefault(meant, Bound(None, argument.span))
             continue
@@ -132,16 +133,6 @@ def _may_be_word(name: tree.Expression, parameter: tree.StaticParameter, declara
     if kind != "symbol" or allowed is None:
         return kind in ("symbol", "path", "block")
     return isinstance(name, tree.Name) and name.text in allowed
-
-
-def _only_missing(
-    parameters: Iterable[tree.StaticParameter], arguments: Sequence[tree.StaticArgument], settled: Mapping[str, Bound]
-) -> str | None:
-    """Returns the static that a call lacks, if it is the only one: an unknown one may stand for it."""
-    names_set = {argument.name for argument in arguments} | set(settled)
-    unnamed = sum(argument.name is None for argument in arguments)
-    missing = [each.name for each in list(parameters)[unnamed:] if each.default is None and each.name not in names_set]
-    return missing[0] if len(missing) == 1 else None
 
 
 def _are_beside(first: tree.StaticArgument, second: tree.StaticArgument) -> bool:

@@ -1,6 +1,6 @@
 """The published results that a recipe's `claim` lines name."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from archlang.elaborate.static_arguments import plain
@@ -129,25 +129,26 @@ def group_index(index: Expression, metric: str, evaluator: Evaluator, report: Re
     return None
 
 
-def check_claimed_groups(recipe: ResolvedRecipe, measures_at: Callable[[Claim], Sequence[Measures]]) -> None:
-    """Reports claims about groups that the split of their metric does not have.
-
-    Args:
-        measures_at: Returns the measures of the points that a claim may be about; none if they are unknown. Reports
-            statics of these points that the task or the optimizer does not allow."""
+def check_claimed_groups(recipe: ResolvedRecipe, measures: Measures) -> None:
+    """Reports claims about groups that the split of their metric does not have at any point: all points have the same
+    `measures`, unless the recipe or the claim sets statics of the task."""
+    evaluator = recipe.evaluator()
     for claim in recipe.parts.claims:
-        groups = [(setting.path.text.partition(".")[2], setting.value) for setting in claim.at if is_group(setting)]
-        metric, evaluator = claim.metric.text, recipe.evaluator()
+        metric = claim.metric.text
         index = None if claim.index is None else group_index(claim.index, metric, evaluator, recipe.report)
-        points = measures_at(claim) if claim.at or claim.index is not None else ()
-        if not points:
+        paths = [*(each.path.text for each in claim.at), *(each.path.text for each in recipe.parts.vary)]
+        if any(path.startswith("task.") for path in paths):
             continue
-        values = [(group, plain(evaluator.value(value, None)), value.span) for group, value in groups]
+        values = [
+            (setting.path.text.partition(".")[2], plain(evaluator.value(setting.value, None)), setting.value.span)
+            for setting in claim.at
+            if is_group(setting)
+        ]
         if claim.index is not None and index is not None:
-            values.append((points[0].breakdown, index, claim.index.span))
+            values.append((measures.breakdown, index, claim.index.span))
         for group, value, span in values:
-            if value is not None and not any(measures.has_group(metric, group, value) for measures in points):
-                recipe.report(points[0].absent_group(span, metric, group, value))
+            if value is not None and not measures.has_group(metric, group, value):
+                recipe.report(measures.absent_group(span, metric, group, value))
 
 
 def written_number(value: Expression, deviation: Expression | None) -> str:

@@ -170,40 +170,25 @@ def check_seeds(recipe: ResolvedRecipe, varied: tuple[VariedStatic, ...]) -> Non
         check_seed(recipe, value)
 
 
-def check_replaced_values(
-    recipe: ResolvedRecipe, varied: tuple[VariedStatic, ...], values: Mapping[str, tuple[StaticValue, ...]]
-) -> None:
-    """Reports symbols that the signature does not allow, where `vary` replaces them, and in claims about the model.
-    Warns of a claim at a value that `vary` does not list. `values` are the known ones of each static."""
-    lists = {static.path.text: static for static in varied}
+def check_replaced_symbols(recipe: ResolvedRecipe, varied: tuple[VariedStatic, ...]) -> None:
+    """Reports symbols that the signature does not allow, where `vary` replaces them, and in claims."""
+    lists = {static.path.text for static in varied}
     for word in recipe.declarations:
         for name, bound in given_statics(recipe, word, {}).items():
-            path = f"{word}.{name}"
-            if path not in lists or not isinstance(bound.value, Symbol) or bound.span is None:
-                continue
-            mistake = _symbol_not_listed(recipe, path, str(bound.value), bound.span)
-            if mistake is not None:
-                recipe.report(mistake)
+            if f"{word}.{name}" in lists and isinstance(bound.value, Symbol) and bound.span is not None:
+                _check_symbol(recipe, f"{word}.{name}", str(bound.value), bound.span)
     for setting in (setting for claim in recipe.parts.claims for setting in claim.at):
-        path, value = setting.path.text, setting.value
-        mistake = _symbol_not_listed(recipe, path, value.text, value.span) if isinstance(value, Name) else None
-        if mistake is not None and path.startswith("model."):
-            recipe.report(mistake)
-        elif (
-            mistake is None and path in lists
-            and len(values[path]) == len(lists[path].values) and recipe.static(path, value) not in (None, *values[path])
-        ):  # fmt: skip
-            recipe.report(mistakes.claim_at_other_value(value.span, path, lists[path].path.span))
+        if isinstance(setting.value, Name):
+            _check_symbol(recipe, setting.path.text, setting.value.text, setting.value.span)
 
 
-def _symbol_not_listed(recipe: ResolvedRecipe, path: str, symbol: str, span: Span) -> Diagnostic | None:
-    """Returns the mistake of a symbol that a static cannot be; None if it can."""
+def _check_symbol(recipe: ResolvedRecipe, path: str, symbol: str, span: Span) -> None:
+    """Reports a symbol that a static cannot be."""
     word, _, name = path.partition(".")
     declaration = recipe.declarations.get(word)
     allowed = None if declaration is None else listed_symbols(declaration.item.signature).get(name)
-    if declaration is None or allowed is None or symbol in allowed:
-        return None
-    return symbol_not_listed(span, symbol, name, declaration.name, allowed)
+    if declaration is not None and allowed is not None and symbol not in allowed:
+        recipe.report(symbol_not_listed(span, symbol, name, declaration.name, allowed))
 
 
 _Values = Mapping[str, StaticValue]

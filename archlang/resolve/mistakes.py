@@ -126,19 +126,6 @@ def unknown_model(span: Span, name: str, possible: Iterable[str], is_block: bool
     return replace(diagnostic, remedy=_use_line(module)).with_edits(used(span.source, module), is_safe=True)
 
 
-def no_return(span: Span, name: str, last: tuple[Span, str] | None) -> Diagnostic:
-    """`last` is the last statement of the body with the name that it binds; None if it binds none."""
-    message = f"`{name}` has no `return`"
-    diagnostic = Diagnostic("E0216", message, span, "returns no value", remedy="end the body with `return …`")
-    if last is None:
-        return diagnostic
-    statement, value = last
-    start, _ = statement.source.line_bounds(statement.line)
-    before = statement.source.text[start : statement.start]
-    text = f"\n{before}return {value}" if not before.strip() else f" return {value}"
-    return diagnostic.with_edits(insertion(statement.source, statement.end, text))
-
-
 def state_not_updated(span: Span, name: str, word: str, updated: Collection[str] = ()) -> Diagnostic:
     """`updated` are the names that the body updates."""
     message = f"the {word} `{name}` is never updated in the loop"

@@ -188,11 +188,6 @@ def test_a_setting_of_the_loss_without_meaning_for_numbers_is_reported(setting: 
         (recipe(rest='claim test.accuracy[60] = 1.0 from "p"'), "60", "the values of `length` are 9, 10"),
         (recipe(rest='claim test.accuracy[six] = 1.0 from "p"'), "six", "not an integer"),
         (
-            recipe(rest='vary task.test in [9..9, 11..12] claim test.accuracy[10] = 1.0 from "p"'),
-            "10",
-            "the value of `length` is 9",
-        ),
-        (
             recipe(task="parity") + TABLE % "test.accuracy[6000]",
             "6000",
             "the values of `length` are 41, 50, 100, 150, …, 500",

@@ -371,16 +371,6 @@ def test_a_setting_of_a_column_that_is_no_group_has_the_likeliest_remedy(file: P
     assert (mistake.code, mistake.span.text, mistake.remedy) == ("E0312", path, remedy)
 
 
-@pytest.mark.parametrize(
-    "line", ["vary model.d in [8, 16, 16]", "search train.lr in [1e-3, 0.001]", "vary seed in [1, 1]"]
-)
-def test_a_value_that_is_listed_twice_is_warned_of_once(file: Path, line: str) -> None:
-    text = f"{MODEL}recipe twice from other {{ {line} }}\nrecipe again from twice {{ train sgd }}\n"
-    (mistake,) = check(written(file, text))
-    assert (mistake.code, mistake.span.text) == ("W0206", line.rpartition(",")[2].strip(" ]"))
-    assert check(written(file, apply_edits(text, mistake.edits))) == ()
-
-
 AVERAGED = """
 table lengths {
     row    "Small" small best of model.d
