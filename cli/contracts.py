@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from archlang.cli import arguments, console
-from archlang.cli.arguments import flag
 from archlang.errors.names import plural
 
 if TYPE_CHECKING:
@@ -36,7 +35,6 @@ def hold_blocks(
     plugin: arguments.Plugin = None,
     allow: arguments.Allow = None,
     seed: Annotated[int, typer.Option(min=0, max=2**31, help="The seed of weights and samples.")] = 0,
-    thorough: Annotated[bool, flag("--thorough", "Also test longer samples.")] = False,
     as_json: arguments.AsJson = False,
 ) -> None:
     """Test extern blocks against their signatures: result, reads, padding, batch mates, gradients, randomness, saving.
@@ -61,7 +59,7 @@ def hold_blocks(
         bar = progress.add_task("testing", total=len(blocks))
         for block in blocks:
             progress.update(bar, description=block.name)
-            verdicts += hold(block, seed, thorough, plugins)
+            verdicts += hold(block, seed, plugins)
             progress.advance(bar)
     broken = [verdict.mistake for verdict in verdicts if verdict.mistake is not None]
     if as_json:

@@ -96,12 +96,12 @@ class _Form:
 _MOST_GENERAL = _Form("seq", False)
 
 
-def cases(declaration: Declaration, tables: Mapping[str, Table], thorough: bool = False) -> list[Case]:
+def cases(declaration: Declaration, tables: Mapping[str, Table]) -> list[Case]:
     """Returns a case with every static at its default, and one for each alternative value of a static.
 
     A static without a default has a small value. If `where` relates two statics, they change together. `tables` are the
     instances for statics of type `block`. Alternative values are tested in calls that pass all inputs, with `data` as
-    sequences; if `thorough`, in every form of call."""
+    sequences."""
     search = _Search(declaration, tables)
     selected: list[Case] = []
     for form in _forms(declaration):
@@ -111,7 +111,7 @@ def cases(declaration: Declaration, tables: Mapping[str, Table], thorough: bool 
         selected.append(default)
         if base.instance.statics != default.instance.statics:
             selected.append(base)
-        if form != _MOST_GENERAL and not thorough:
+        if form != _MOST_GENERAL:
             continue
         for parameter in declaration.item.signature.statics:
             for value in search.alternatives(parameter):

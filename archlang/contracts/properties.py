@@ -45,7 +45,6 @@ _SIZED = ("result", "costs")
 # These compare the results of several calls, which differ if the block draws random numbers that it does not declare.
 _COMPARING = ("reads", "padding", "batch", "gradients", "pure", "saving", "maps")
 _LENGTHS = (1, 2, 5)
-_THOROUGH_LENGTHS = (1, 2, 5, 7)
 
 
 def library_blocks(names: Sequence[str] = ()) -> list[Declaration]:
@@ -81,9 +80,7 @@ def _selected(blocks: Mapping[str, Declaration], names: Sequence[str], where: st
     return [blocks[name] for name in names or blocks]
 
 
-def hold(
-    declaration: Declaration, seed: int = 0, thorough: bool = False, plugins: Plugins = NO_PLUGINS
-) -> list[Verdict]:
+def hold(declaration: Declaration, seed: int = 0, plugins: Plugins = NO_PLUGINS) -> list[Verdict]:
     """Returns a verdict for each property of a block, over all its cases. `seed` fixes weights and samples. The class
     of the block is one of archlang's or in a plugin. The state of torch's generator does not change.
 
@@ -93,12 +90,11 @@ def hold(
     instances = tables(declaration, plugins)
     if isinstance(instances, str):
         return _untested(name, f"no block of the library is a value for `{instances}`")
-    lengths = _THOROUGH_LENGTHS if thorough else _LENGTHS
-    subjects = [Subject(case, seed, lengths, plugins) for case in cases(declaration, instances, thorough)]
+    subjects = [Subject(case, seed, _LENGTHS, plugins) for case in cases(declaration, instances)]
     if not subjects:
         return _untested(name, "the search found no statics and sizes that `where` allows")
     resized_case = resized(declaration, instances, subjects[0].case)
-    extra = [] if resized_case is None else [Subject(resized_case, seed, lengths, plugins)]
+    extra = [] if resized_case is None else [Subject(resized_case, seed, _LENGTHS, plugins)]
     sized = [*subjects, *extra]
     verdicts: list[Verdict] = []
     with torch.random.fork_rng(devices=[]), _one_thread():

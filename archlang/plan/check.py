@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -25,7 +24,7 @@ from archlang.resolve import library
 from archlang.resolve.mistakes import declared_by_library_only, incomplete_optimizer, too_much_work
 from archlang.resolve.resolve import Declaration, Loader, ResolvedFile
 from archlang.resolve.unused import unused_names, unused_uses
-from archlang.syntax.tree import Conditional, Definition, Extern, If, Name, Recipe, Table, Use
+from archlang.syntax.tree import Conditional, Definition, Extern, If, Recipe, Table, Use
 from archlang.syntax.walk import walk
 
 # Step budgets of a check: for blocks, models and the first point of each recipe, and with all other points.
@@ -288,17 +287,9 @@ def _own_declarations(resolved: ResolvedFile) -> Sequence[Declaration]:
 def _check_optimizer(item: Extern, resolved: ResolvedFile, report: DiagnosticLog) -> None:
     if not _is_shipped(item) and not is_complete_optimizer(item):
         module = f"mine:{item.name.capitalize()}"
-        report(incomplete_optimizer(item.name_span, item.name, module, _clause_of_python(item)))
+        report(incomplete_optimizer(item.name_span, item.name, module))
         return
     check_signature(Declaration(library.with_settings(item), resolved), report)
-
-
-def _clause_of_python(item: Extern) -> Span | None:
-    """Returns the place of `python` of an optimizer that would be complete with the training settings."""
-    settings, span = Name(parts=("training",), span=item.span), item.python_span
-    if item.includes or span is None or not is_complete_optimizer(replace(item, includes=(settings,))):
-        return None
-    return Span(span.source, span.source.text.rfind("python", 0, span.start), span.end)
 
 
 def _refuse_training_settings(item: Extern, report: DiagnosticLog) -> None:

@@ -97,11 +97,6 @@ def _leak(task: Binding, graph: Graph, model: Declaration, span: Span, elaborate
     name, instance = _node_name(culprit, graph), _not_causal(culprit, graph)
     path = [graph.region.inputs[-1].name, name, *(_node_name(node, graph) for node in leak.carriers), "result"]
     labels = [Label(span, f"`{item.name}` predicts each position from earlier ones")]
-    labels += [
-        Label(node.span, "passed on here")
-        for node in leak.carriers[:2]
-        if node.span is not None and isinstance(node.operation, operations.Call | operations.Apply)
-    ]
     return mistakes.sees_future(
         culprit.span or span,
         model.name,

@@ -145,12 +145,10 @@ def not_carried(span: Span, name: str, loop: Span, not_updated: Sequence[str]) -
     diagnostic = Diagnostic("E0224", message, span, "updated here", labels, f"add `carry {name}` to the scan")
     if (corrected := misspelt(diagnostic, name, not_updated)) is not diagnostic:
         return corrected
-    carry = re.search(r"\bcarry\s+\w+(?:\s*,\s*\w+)*", loop.text)
-    if carry is not None:
-        return diagnostic.with_edits(insertion(loop.source, loop.start + carry.end(), f", {name}"), is_safe=True)
-    truncated = re.search(r"\s+truncated\b", loop.text)
-    end = loop.start + truncated.start() if truncated else loop.end
-    return diagnostic.with_edits(insertion(loop.source, end, f" carry {name}"), is_safe=True)
+    carry = re.search(r"\bcarry\s+", loop.text)
+    end, text = (loop.end, f" carry {name}") if carry is None else (loop.start + carry.end(), f"{name}, ")
+    edit = None if carry is None and "truncated" in loop.text else insertion(loop.source, end, text)
+    return diagnostic.with_edits(edit, is_safe=True)
 
 
 def unused_result(loop: Span) -> Diagnostic:

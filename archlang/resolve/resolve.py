@@ -326,7 +326,7 @@ def _mentions(definition: tree.Definition) -> Iterator[tree.Name]:
 
 
 def _block_cycles(resolved: ResolvedFile) -> Iterator[Diagnostic]:
-    """Yields a diagnostic for each cycle of blocks. `use` has no cycles, so a cycle of blocks is within one file."""
+    """Yields the diagnostic of a cycle of blocks. `use` has no cycles, so a cycle of blocks is within one file."""
     uses: dict[str, list[str]] = {}
     places: dict[tuple[str, str], Span] = {}
     for user, declaration in resolved.own.items():
@@ -344,24 +344,14 @@ def _block_cycles(resolved: ResolvedFile) -> Iterator[Diagnostic]:
             if is_block and (user, used) not in places:
                 uses.setdefault(user, []).append(used)
                 places[user, used] = name.span
-    for cycle in _cycles(uses):
-        spans = [places[pair] for pair in pairwise(cycle)]
-        yield mistakes.block_cycle(spans[0], cycle, spans)
-
-
-def _cycles(uses: Mapping[str, list[str]]) -> Iterator[list[str]]:
-    """Yields one cycle of each strongly connected component; its last block is its first."""
     try:
         TopologicalSorter(uses).prepare()
-    except CycleError:
-        # Imported late, because the import takes longer than checking most files.
-        import networkx as nx
-
-        graph = nx.DiGraph(uses)
-        for component in nx.strongly_connected_components(graph):
-            if len(component) > 1 or any(graph.has_edge(block, block) for block in component):
-                edges = nx.find_cycle(graph.subgraph(component), min(component))
-                yield [edges[0][0], *(edge[1] for edge in edges)]
+    except CycleError as error:
+        used_first = error.args[1][1:]  # of the cycle, whose last block is its first
+        start = used_first.index(min(used_first))
+        cycle = [*used_first[start::-1], *used_first[:start:-1], used_first[start]]
+        spans = [places[pair] for pair in pairwise(cycle)]
+        yield mistakes.block_cycle(spans[0], cycle, spans)
 
 
 def load_file(path: str | Path | Source, allow: Iterable[str | Path] = ()) -> ResolvedFile:

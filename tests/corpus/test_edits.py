@@ -12,7 +12,7 @@ from archlang.plan.check import check, check_text
 
 PAGES = Path(archlang.__file__).parent / "errors" / "pages"
 SAFE = (
-    "E0101", "E0102", "E0202", "E0209", "E0212", "E0214", "E0224", "E0231", "E0235", "E0301", "E0306",
+    "E0101", "E0102", "E0202", "E0209", "E0212", "E0214", "E0224", "E0231", "E0301", "E0306",
     "E0434", "E0502", "E0508", "E0604", "E0617", "E0621", "E0622",
 )  # fmt: skip
 UNSAFE = (
