@@ -15,15 +15,14 @@ from archlang.plan.table import CellOption, TableCell, TableColumn, TablePlan, T
 from archlang.plugins import NO_PLUGINS, Plugins
 from archlang.resolve.resolve import ResolvedFile
 from archlang.syntax.expression_text import expression_text
-from archlang.syntax.tree import Setting
+from archlang.syntax.tree import Recipe, Setting
 from archlang.types.statics import StaticValue
 
 
 @dataclass
 class CellPlanner:
     """Plans cells of tables over the recipes of a file. `overrides` are settings of every recipe; `seeds`, if any,
-    replace those that the recipes vary. Mistakes go to `report`. `plugins` are those of the plans. `planners` are those
-    of the recipes, by the identity of their trees; more are added."""
+    replace those that the recipes vary. Mistakes go to `report`. `plugins` are those of the plans."""
 
     file: ResolvedFile
     report: Report
@@ -31,7 +30,7 @@ class CellPlanner:
     seeds: Sequence[int] = ()
     plugins: Plugins = NO_PLUGINS
     model_graphs: ModelGraphs = field(default_factory=ModelGraphs)
-    planners: dict[int, Planner] = field(default_factory=dict)
+    _planners: dict[int, Planner] = field(default_factory=dict, init=False, repr=False)  # by the ids of the recipes
     _of_used_files: dict[int, "CellPlanner"] = field(default_factory=dict, init=False, repr=False)
     _plans: dict[tuple[str, tuple[tuple[str, str], ...]], tuple[Plan, ...]] = field(
         default_factory=dict, init=False, repr=False
@@ -120,11 +119,15 @@ class CellPlanner:
             path = self.file.program.source.path
             self.report(mistakes.unknown_recipe(on_command_line(name), name, self.file.recipes, path))
             return None
-        if id(recipe) not in self.planners:
-            joined = joined_recipe(recipe, self.file, self.report)
-            planner = self.planners[id(recipe)] = Planner(joined, self.overrides, self.plugins, self.model_graphs)
-            planner.check_paths()
-        return self.planners[id(recipe)]
+        if id(recipe) not in self._planners:
+            self.new_planner(recipe).check_paths()
+        return self._planners[id(recipe)]
+
+    def new_planner(self, recipe: Recipe) -> Planner:
+        """Returns a planner of a recipe of the file, whose paths are not checked yet."""
+        joined = joined_recipe(recipe, self.file, self.report)
+        planner = self._planners[id(recipe)] = Planner(joined, self.overrides, self.plugins, self.model_graphs)
+        return planner
 
     def _plans_of_each_seed(self, recipe: str, at: Sequence[Setting]) -> tuple[Plan, ...]:
         key = recipe, settings_text(at)

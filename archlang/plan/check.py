@@ -14,8 +14,6 @@ from archlang.errors.effort import TooMuchWork, limited, spend
 from archlang.errors.log import DiagnosticLog
 from archlang.errors.source import Source, Span
 from archlang.plan.cells import CellPlanner
-from archlang.plan.model_graphs import ModelGraphs
-from archlang.plan.planner import Planner, joined_recipe
 from archlang.plan.recipe import is_complete_optimizer
 from archlang.plan.search import check_search, check_search_points
 from archlang.plan.statics import model_sizes
@@ -226,12 +224,9 @@ def _checks(resolved: ResolvedFile, report: DiagnosticLog, points: list[Check]) 
             yield item, partial(_check_optimizer, item, resolved, report)
         elif isinstance(item, Extern) and item.word == "settings":
             yield item, partial(_refuse_training_settings, item, report)
-    model_graphs = ModelGraphs()
-    planners: dict[int, Planner] = {}
+    cells = CellPlanner(resolved, report)
     for recipe in [item for item in items if isinstance(item, Recipe)]:
-        make_planner = partial(_planner, recipe, resolved, report, model_graphs, planners)
-        yield recipe, partial(_check_recipe, make_planner, points)
-    cells = CellPlanner(resolved, report, model_graphs=model_graphs, planners=planners)
+        yield recipe, partial(_check_recipe, recipe, cells, points)
     for table in [item for item in items if isinstance(item, Table)]:
         written = WrittenTable(cells, table)
         yield table, written.check
@@ -301,15 +296,8 @@ def _is_shipped(item: Extern) -> bool:
     return Path(item.span.source.path).is_relative_to(library.PACKAGE)
 
 
-def _planner(
-    recipe: Recipe, resolved: ResolvedFile, report: Report, model_graphs: ModelGraphs, planners: dict[int, Planner]
-) -> Planner:
-    planner = planners[id(recipe)] = Planner(joined_recipe(recipe, resolved, report), model_graphs=model_graphs)
-    return planner
-
-
-def _check_recipe(make_planner: Callable[[], Planner], points: list[Check]) -> None:
-    planner = make_planner()
+def _check_recipe(recipe: Recipe, cells: CellPlanner, points: list[Check]) -> None:
+    planner = cells.new_planner(recipe)
     planner.check()
     check_search(planner)
     if planner.recipe.parts.vary:

@@ -394,34 +394,28 @@ def unknown_static_name(span: Span, name: str, possible: Iterable[str], kind: st
         message = f"`{span.source.text.partition('=')[0]}` takes {expected}, not `{name}`, which is no static here"
         example = f"write a list: `[{name}]`" if kind == "list" else f"{_KIND_REMEDY.get(kind or 'int', '')} after `=`"
         return misspelt(Diagnostic("E0313", message, span, f"expected {expected}", remedy=example), name, possible)
+    remedy = f"declare it as a static of the block: `block name[{name}: int](…)`"
+    if kind == "list":
+        remedy = f"write a list: `[{name}]`"
+    diagnostic = Diagnostic("E0313", f"unknown static or size `{name}`", span, "not bound here", remedy=remedy)
     lower = name.lower()
-    if kind == "bool" and lower in _TRUTHS:
-        diagnostic = Diagnostic("E0313", f"unknown static or size `{name}`", span, "not bound here")
+    if lower in _TRUTHS and (kind == "bool" or lower in _TRUTHS.values()):
         diagnostic = replace(diagnostic, remedy=f"write `{_TRUTHS[lower]}`")
         return diagnostic.with_edits(Edit(span, _TRUTHS[lower]), is_safe=True)
-    declare = "declare it as a static of the block: `block name[" + name + ": int](…)`"
-    remedy = f"write a list: `[{name}]`" if kind == "list" else declare
-    static = name.rpartition(".")[0]
-    if static and static in possible:
-        remedy = f"declare a static for each part of `{static}` that the program reads: only Python reads its parts"
-    if _CHOICE.match(span.source.line(span.line)):
-        remedy = f"set a static by its name: `{name} = …`"
     if lower in ("none", "null", "nil"):
         remedy = f"{_KIND_REMEDY.get(kind or 'int', '')}, or leave the static out for its default"
-    elif _NAMED.search(span.source.text, span.source.line_bounds(span.line)[0], span.start):
-        remedy = _KIND_REMEDY.get(kind or "int", remedy) if _CHOICE.match(span.source.line(span.line)) else remedy
-    diagnostic = Diagnostic("E0313", f"unknown static or size `{name}`", span, "not bound here", remedy=remedy)
-    if name.lower() in _BOOLEANS:
-        return misspelt(diagnostic, name, _BOOLEANS)
-    corrected = misspelt(diagnostic, name, possible, is_local=True)
-    if corrected is diagnostic and kind == "list":
-        return diagnostic.with_edits(Edit(span, f"[{span.text}]"))
+    elif name.rpartition(".")[0] in possible:
+        remedy = f"declare a static for each part of `{name.rpartition('.')[0]}`: only Python reads its parts"
+    elif _CHOICE.match(span.source.line(span.line)):
+        is_value = _NAMED.search(span.source.text, span.source.line_bounds(span.line)[0], span.start)
+        remedy = _KIND_REMEDY.get(kind or "int", remedy) if is_value else f"set a static by its name: `{name} = …`"
+    corrected = misspelt(replace(diagnostic, remedy=remedy), name, possible, is_local=True)
+    if kind == "list" and not corrected.edits:
+        return corrected.with_edits(Edit(span, f"[{span.text}]"))
     return corrected
 
 
-_BOOLEANS = ("true", "false")
-
-_TRUTHS = {"yes": "true", "on": "true", "no": "false", "off": "false"}
+_TRUTHS = {"true": "true", "yes": "true", "on": "true", "false": "false", "no": "false", "off": "false"}
 
 # The name of a static and `=`, at the end of a text.
 _NAMED = re.compile(r"\w[ \t]*=[ \t]*\Z")

@@ -99,7 +99,7 @@ SETTINGS = TWICE[: TWICE.rindex("recipe")]
     ("program", "remedy"),
     [
         (GROWING, "update `s` in the scan that carries it, outside of this loop, or let another name grow"),
-        (PART, "declare a static for each part of `r` that the program reads: only Python reads its parts"),
+        (PART, "declare a static for each part of `r`: only Python reads its parts"),
         (TRUNCATED, "write `truncated 2` after the last name of `carry`"),
         (TOKENS, "turn tokens into vectors with `embed[d]`, and scan these"),
         (SCAN, "write the loop before this line, as in `y = scan v in h … { … emit v }`, and use its result here"),
