@@ -187,7 +187,6 @@ class _Search:
                 yield from _FLOATS
 
     def _bind(self, form: _Form, values: Sequence[Value], features: Mapping[str, int]) -> Case | None:
-        """Returns the case of a call with these statics and sizes; None if the signature does not allow them."""
         problems: list[Diagnostic] = []
         bounds = {
             parameter.name: Bound(value, None)

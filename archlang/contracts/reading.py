@@ -60,7 +60,6 @@ def reads(subject: Subject) -> None:
 
 
 def _manners(subject: Subject, index: int) -> list[str]:
-    """Returns the manners in which the block reads the arguments that receive this input."""
     instance = subject.case.instance
     return [instance.reads[place] for place, source in enumerate(subject.case.arguments) if source == index]
 
@@ -79,7 +78,6 @@ def _test_input(subject: Subject, sample: Sample, index: int, before: Fields) ->
 
 
 def _places(kind: Type, value: Tensor) -> Iterator[_Place]:
-    """Yields the positions of a value, or the entries of a map."""
     yield from product(*(range(size) for size in value.shape[: 2 if kind.name == "map" else 1]))
 
 

@@ -242,7 +242,6 @@ class Subject:
         return result
 
     def _check_mask(self, real: object, batch: Sequence[Sample], padded: Sizes, facts: Mapping[str, str]) -> None:
-        """Compares the mask of a result with the length in its type."""
         size = self.case.result.lengths[0]
         expected = samples.mask(size, batch, padded)
         if expected is None:

@@ -155,7 +155,6 @@ class Calls:
     def _apply_composed(
         self, declaration: Declaration, call: BoundCall, path: str, span: Span, frame: Frame
     ) -> Flow | None:
-        """Applies a composed block: its body becomes a region."""
         if len(self._context.calls) >= DEEPEST_CALL:
             self._report(name_mistakes.too_deep(span, DEEPEST_CALL))
             return None

@@ -77,7 +77,6 @@ class Loops:
         self._leave(statement, frame, states, flows)
 
     def _drawn(self, by: tree.Name | tree.Call, frame: Frame) -> str | None:
-        """Returns the path of the instance that draws the number of steps of a loop; None after a mistake."""
         return self._instance(
             by, [], frame, mistakes.draws_no_number,
             may_be=lambda item: not item.signature.inputs, is_result=lambda kind: kind == ONE_NUMBER,

@@ -20,7 +20,6 @@ def __getattr__(name: str) -> Message:
 
 
 def _unknown(code: str, span: Span, kind: str, name: str, possible: Iterable[str]) -> Diagnostic:
-    """A name that is none of the possible names of its kind."""
     possible = tuple(possible)
     noun, *rest = kind.split(" ", 1)
     plural = " ".join([f"{noun}s", *rest])
@@ -188,7 +187,6 @@ def wrong_number_of_sizes(span: Span, name: str, expected: str, got: int) -> Dia
 
 
 def _without_batch_axis(kind: Span) -> Edit | None:
-    """Returns the edit that deletes the first size of a written type."""
     first = re.match(r"\w+\[[^,\[\]]*,\s*", kind.text)
     opener = kind.text.find("[") + 1
     return None if first is None else Edit(Span(kind.source, kind.start + opener, kind.start + first.end()), "")

@@ -249,7 +249,6 @@ def elaborate_alone(
 
 
 def _check_body(declaration: Declaration, report: Report) -> None:
-    """Reports the mistakes in the body of a block or model."""
     item, found = declaration.item, list[Diagnostic]()
     assert isinstance(item, Definition)
 

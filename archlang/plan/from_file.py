@@ -226,7 +226,6 @@ def plugins_of(resolved: ResolvedFile, paths: Iterable[str | Path]) -> Plugins:
 def _planner(
     resolved: ResolvedFile, name: str | None, sets: Mapping[str, str] | None, plugins: Iterable[str | Path]
 ) -> tuple[Planner, DiagnosticLog]:
-    """The planner of a recipe of a file, its paths checked."""
     recipe = resolved.recipes.get(name) if name else next(iter(resolved.recipes.values()), None)
     if recipe is None:
         if name and resolved.recipes:

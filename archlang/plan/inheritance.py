@@ -99,7 +99,6 @@ def _without(part: Part, paths: Set[str]) -> Iterator[Part]:
 
 
 def _paths(choice: Choice, names: Sequence[str]) -> Iterator[str]:
-    """Yields the paths of the statics that a line sets, as `task.order`."""
     return (f"{choice.word}.{static.name}" for static in _named(call_of(choice).statics, names) or ())
 
 

@@ -71,7 +71,6 @@ def read_parts(recipe: tree.Recipe, report: Report, is_whole: bool = True) -> Re
 
 
 def _missing_line(recipe: tree.Recipe, word: str) -> str | None:
-    """Returns the line that a recipe without one lacks; None if several are possible."""
     if word == "model":
         models = _MODEL.findall(recipe.span.source.text)
         return f"model {models[0]}" if len(models) == 1 else None

@@ -275,7 +275,6 @@ def _size(task: Binding, written: Expression) -> Dim | None:
 
 
 def _task_size(task: Binding, name: str) -> Dim | None:
-    """A size of a task's `gives`; None if it gives no size of this name."""
     for size in getattr(task.declaration.item, "gives", ()):
         if size.name == name:
             value = task.evaluator.value(size.value, "int")

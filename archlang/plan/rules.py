@@ -183,7 +183,6 @@ def check_replaced_symbols(recipe: ResolvedRecipe, varied: tuple[VariedStatic, .
 
 
 def _check_symbol(recipe: ResolvedRecipe, path: str, symbol: str, span: Span) -> None:
-    """Reports a symbol that a static cannot be."""
     word, _, name = path.partition(".")
     declaration = recipe.declarations.get(word)
     allowed = None if declaration is None else listed_symbols(declaration.item.signature).get(name)

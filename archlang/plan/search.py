@@ -189,7 +189,6 @@ def _end(planner: Planner, path: tree.Name, end: tree.Expression) -> int | float
 
 
 def _try(planner: Planner, path: tree.Name, value: tree.Expression) -> bool:
-    """Returns whether the recipe has a plan with this value; reports its mistakes."""
     setting = tree.Setting(path=path, value=value, span=value.span)
     return planner.plan({**planner.first_point(), path.text: setting}) is not None
 

@@ -74,7 +74,6 @@ def values_by_path(recipe: ResolvedRecipe, varied: tuple[VariedStatic, ...]) -> 
 
 
 def _integers(recipe: ResolvedRecipe, interval: Interval, span: Span) -> tuple[tree.Expression, ...]:
-    """The integers of a range, at most `MOST_VARIED`."""
     count = interval.high - interval.low + 1
     if count > MOST_VARIED:
         recipe.report(mistakes.too_many_varied(span, count, MOST_VARIED, "vary"))

@@ -248,7 +248,6 @@ def shown_path(path: str) -> str:
 
 
 def _line(error: BaseException, path: str) -> int | None:
-    """Returns the line of a file in which an error was raised."""
     if isinstance(error, SyntaxError) and error.filename == path:
         return error.lineno
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]

@@ -270,24 +270,22 @@ def wrong_kind(span: Span, name: str, expected: str, value: str, declared: Span 
 
 def _in_kind(written: str, kind: str) -> str | None:
     """Returns the same value as another kind of static is written; None if it has none."""
-    if kind == "symbol" and re.fullmatch(r'"[A-Za-z_]\w*"', written):
-        return written.strip('"')
-    if kind == "symbol" and (match := re.fullmatch(r"\[\s*([A-Za-z_]\w*)\s*\]", written)):
-        return match[1]
-    if kind in ("int", "float") and (match := re.fullmatch(r'"(\d[\d_]*(?:\.\d+)?(?:[eE]-?\d+)?)"', written)):
-        return match[1] if kind == "float" or match[1].replace("_", "").isdecimal() else None
-    if kind == "file" and re.fullmatch(r"[\w./-]+", written):
-        return f'"{written}"'
-    if kind == "int" and (match := re.fullmatch(r"(\d+)\.0+", written)):
-        return match[1]
+    if kind == "bool":
+        return {"0": "false", "1": "true"}.get(written)
     if kind == "int" and re.fullmatch(r"\d(?:\.\d)?[eE]\d", written) and float(written).is_integer():
         return f"{int(float(written)):_}"
-    if kind == "list" and re.fullmatch(r"(?!(?:true|false)$)[\w.]+", written):
-        return f"[{written}]"
-    if kind == "bool" and written in ("0", "1"):
-        return "true" if written == "1" else "false"
-    return None
+    pattern, text = _IN_KIND.get(kind, (r"", ""))
+    return re.sub(pattern, text, written) if pattern and re.fullmatch(pattern, written) else None
 
+
+# Values of other kinds, as a pattern, and the same values of a kind.
+_IN_KIND = {
+    "symbol": (r'["\[]\s*([A-Za-z_]\w*)\s*["\]]', r"\1"),
+    "int": (r'"?(\d[\d_]*)(?:\.0+)?"?', r"\1"),
+    "float": (r'"(\d[\d_]*(?:\.\d+)?(?:[eE]-?\d+)?)"', r"\1"),
+    "file": (r"([\w./-]+)", r'"\1"'),
+    "list": (r"((?!(?:true|false)$)[\w.]+)", r"[\1]"),
+}
 
 _KIND_REMEDY = {
     "int": "write an integer such as `4`",
