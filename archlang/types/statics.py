@@ -95,7 +95,10 @@ def static_from_json(value: Any) -> StaticValue:  # Any: JSON
 
 
 def instances_in(statics: Iterable[StaticValue]) -> Iterator[str]:
-    """Yields the paths of the instances among some statics, also those in lists."""
+    """Yields the paths of the instances among some statics, also those in lists.
+
+    >>> list(instances_in([1, InstanceOf("a"), (2, (InstanceOf("b"),))]))
+    ['a', 'b']"""
     for static in statics:
         if isinstance(static, InstanceOf):
             yield static.path

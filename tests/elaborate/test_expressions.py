@@ -20,6 +20,10 @@ def mistakes(inputs: str, expression: str, result: str = "seq[n, d]") -> list[Di
         ("a: vec[d], b: vec[1]", "vec[d]"),
         ("a: map[n, m, d], b: map[n, m]", "map[n, m, d]"),
         ("a: map[n, m, d], b: vec[d]", "map[n, m, d]"),
+        ("a: map[n, m], b: vec[d]", "map[n, m, d]"),
+        ("a: map[n, m, d], b: vec[1]", "map[n, m, d]"),
+        ("a: map[n, m, d], b: map[n, m, d]", "map[n, m, d]"),
+        ("a: seq[n, d], b: vec[1]", "seq[n, d]"),
     ],
 )
 def test_a_feature_of_size_1_and_a_vector_broadcast(inputs: str, result: str, operator: str) -> None:

@@ -24,11 +24,6 @@ def test_a_name_whose_definition_could_not_be_read_is_not_reported(text: str, co
     assert [diagnostic.code for diagnostic in check_text(text)] == [code]
 
 
-def test_a_misspelt_block_beside_a_syntax_error_is_reported() -> None:
-    text = "block a(h: seq[n, d]) -> seq[n, d] { return h + }\nblock b(h: seq[n, d]) -> seq[n, d] { return nrom(h) }"
-    assert [diagnostic.code for diagnostic in check_text(text)] == ["E0101", "E0202"]
-
-
 MODEL = "model small[d = 8](x: tokens[n]) -> logits[classes] { return linear[classes](last(embed[d](x))) }\n"
 TRAIN = "train adamw[steps = 10]"
 DEFINED_TWICE = {
@@ -113,21 +108,6 @@ def test_steps_without_a_halting_probability_for_each_result_are_not_supervised(
     """
     expected = [] if supervise == "last" else code
     assert [diagnostic.code for diagnostic in check_text(text)] == expected
-
-
-def test_a_recipe_or_a_table_that_could_not_be_parsed_is_not_unknown() -> None:
-    text = """model m(x: tokens[n]) -> logits[classes] { return embed[4](x) |> last |> linear[classes] }
-recipe good { task ctl model m train adamw[steps = 1] }
-recipe bad { task ctl model m train adamw[steps = ] }
-table first { row "A" good claims 1, column "B" test.accuracy }
-table second { row "A" bad column "C" average of first }
-"""
-    assert [mistake.code for mistake in check_text(text)] == ["E0101", "E0101"]
-
-
-def test_a_model_of_a_file_that_could_not_be_used_is_not_unknown() -> None:
-    text = f"use archlang.models.panmm\nrecipe a {{ task parity model panm {TRAIN} }}"
-    assert [mistake.code for mistake in check_text(text)] == ["E0211"]
 
 
 def test_an_unknown_model_of_a_module_that_is_not_in_use_names_the_module() -> None:
@@ -218,38 +198,11 @@ def test_what_follows_from_a_mistake_in_a_recipe_or_a_table_is_not_reported(text
     assert [mistake.code for mistake in check_text(SMALL + text)] == [code]
 
 
-def test_the_own_lines_of_a_recipe_with_an_unknown_base_are_checked() -> None:
-    text = SMALL + "recipe c from aaa { model m[width = 3] task ctl[order = 1] vary model.w in [1] }"
-    assert [mistake.code for mistake in check_text(text)] == ["E0604", "E0301", "E0303", "E0312"]
-
-
-def test_a_name_beside_a_syntax_error_that_no_header_can_have_defined_is_unknown() -> None:
-    text = SMALL + 'recipe e from gone { test model.k = }\ntable t { row "A" gone column "B" test.accuracy }'
-    assert [mistake.code for mistake in check_text(text)] == ["E0101", "E0604"]
-
-
 def test_a_block_in_place_of_a_model_is_said_to_be_one() -> None:
     text = f"block b(h: seq[n, d]) -> seq[n, d] {{ return norm(h) }}\n{MODEL}recipe a {{ task parity model b {TRAIN} }}"
     (mistake,) = check_text(text)
     assert (mistake.code, mistake.message) == ("E0214", "`b` is a block; a recipe trains a model")
     assert mistake.remedy == "write a model that applies `b`, or choose one of `small`"
-
-
-@pytest.mark.parametrize("binding", ["m = m + c", "m = c"])
-def test_a_carried_state_that_is_bound_again_is_one_mistake(binding: str) -> None:
-    text = (
-        "block b(h: seq[n, d]) -> seq[n, d] {\n    m = mean(h)\n    y = scan c in h carry m {\n"
-        f"        {binding}\n        emit m\n    }}\n    return y\n}}\n"
-    )
-    assert [(each.code, each.span.line) for each in check_text(text)] == [("E0205", 4)]
-
-
-def test_a_halting_state_that_is_bound_again_is_one_mistake() -> None:
-    text = (
-        "block b(h: seq[n, d]) -> seq[n, d] {\n    repeat 3 halting h by global_halt[0.9] {\n        h = norm(h)\n"
-        "    }\n    return h\n}\n"
-    )
-    assert [(each.code, each.span.line) for each in check_text(text)] == [("E0205", 3)]
 
 
 def test_a_condition_on_an_unknown_name_reports_the_name() -> None:
@@ -263,22 +216,52 @@ def test_a_condition_without_names_that_does_not_hold_is_the_place_of_its_mistak
     assert mistake.span.text == "1 == 2"
 
 
-@pytest.mark.parametrize("line", ["model = small", "model: small", "model [small]"])
-def test_a_sign_in_a_line_of_a_recipe_hides_no_mistake_elsewhere(line: str) -> None:
-    text = f"recipe r {{\n    task ctl\n    {line}\n    train adamw[steps = 3]\n}}\n"
-    text += "block z(h: seq[n, d]) -> seq[n, d] { return nrm(h) }\n"
-    assert [(mistake.code, mistake.span.line) for mistake in check_text(text)] == [("E0101", 3), ("E0202", 6)]
-
-
-def test_each_line_of_a_recipe_with_a_sign_is_a_mistake_of_its_own() -> None:
-    text = "recipe r {\n    task = ctl\n    model = small\n    train = adamw[steps = 3]\n}\n"
-    assert [(mistake.code, mistake.span.line) for mistake in check_text(text)] == [
-        ("E0101", line) for line in (2, 3, 4)
-    ]
-
-
 def test_a_use_of_a_folder_of_the_library_lists_its_files() -> None:
     (mistake,) = check_text("use archlang.models\n")
     assert (mistake.code, mistake.label) == ("E0211", "a folder")
     assert mistake.remedy.startswith("name one of its files: `")
     assert "`panm`" in mistake.remedy
+
+
+HEAD = "block b(h: seq[n, d]) -> seq[n, d] {\n"
+SIGN = "recipe r {\n    task ctl\n    …\n    train adamw[steps = 3]\n}\n" + HEAD + "return nrm(h) }\n"
+SCAN = HEAD + "m = mean(h)\n y = scan c in h carry m {\n…\n emit m\n}\n return y\n}\n"
+EXACTLY = {
+    "a misspelt block beside a syntax error": (
+        HEAD.replace("b(", "a(") + "return h + }\n" + HEAD + "return nrom(h) }", [("E0101", 2), ("E0202", 4)]
+    ),
+    "a recipe and a table that could not be parsed": (
+        SMALL + "recipe bad { task ctl model m train adamw[steps = ] }\n"
+        'table first { row "A" good claims 1, column "B" test.accuracy }\n'
+        'table second { row "A" bad column "C" average of first }\n',
+        [("E0101", 5), ("E0101", 6)],
+    ),
+    "a model of a file that could not be used": (
+        f"use archlang.models.panmm\nrecipe a {{ task parity model panm {TRAIN} }}", [("E0211", 1)]
+    ),
+    "lines of a recipe with an unknown base": (
+        SMALL + "recipe c from aaa { model m[width = 3] task ctl[order = 1] vary model.w in [1] }",
+        [("E0604", 5), ("E0301", 5), ("E0303", 5), ("E0312", 5)],
+    ),
+    "a name that no header can have defined": (
+        SMALL + 'recipe e from gone { test model.k = }\ntable t { row "A" gone column "B" test.accuracy }',
+        [("E0101", 5), ("E0604", 6)],
+    ),
+    "a carried state that is bound again": (SCAN.replace("…", "m = m + c"), [("E0205", 4)]),
+    "a carried state that is bound to another value": (SCAN.replace("…", "m = c"), [("E0205", 4)]),
+    "a halting state that is bound again": (
+        HEAD + "repeat 3 halting h by global_halt[0.9] {\n h = norm(h)\n }\n return h\n}\n", [("E0205", 3)]
+    ),
+    "a sign in a line": (SIGN.replace("…", "model = small"), [("E0101", 3), ("E0202", 7)]),
+    "a colon in a line": (SIGN.replace("…", "model: small"), [("E0101", 3), ("E0202", 7)]),
+    "brackets in a line": (SIGN.replace("…", "model [small]"), [("E0101", 3), ("E0202", 7)]),
+    "a sign in each line": (
+        "recipe r {\n    task = ctl\n    model = small\n    train = adamw[steps = 3]\n}\n",
+        [("E0101", line) for line in (2, 3, 4)],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "mistakes"), EXACTLY.values(), ids=EXACTLY)
+def test_a_program_has_exactly_its_own_mistakes(text: str, mistakes: list[tuple[str, int]]) -> None:
+    assert [(mistake.code, mistake.span.line) for mistake in check_text(text)] == mistakes
