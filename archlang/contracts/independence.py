@@ -122,13 +122,7 @@ def pure(subject: Subject) -> None:
         raise mistakes.broken("impure", case, subject.facts(), reason=f"has the weight `{weight}`")
     sample = subject.sample(subject.sizes()[-1])
     facts = subject.facts([sample], sample.sizes)
-    evaluated = subject.evaluate(sample)
-    try:
-        subject.root.train()
-        change = changed(evaluated, subject.evaluate(sample))
-    finally:
-        subject.root.eval()
-    if change:
+    if change := changed(subject.evaluate(sample), subject.evaluate(sample, training=True)):
         raise mistakes.broken("impure", case, facts, reason=f"{change} in training")
 
 
