@@ -9,7 +9,7 @@ from torch import Tensor, nn
 class Elementwise(nn.Module):
     """A function that ignores the number of features."""
 
-    in_scans = "elementwise"
+    acts_as = "elementwise"
 
     def __init__(self, *, d: int) -> None:
         super().__init__()
@@ -75,7 +75,7 @@ class Abs(Elementwise):
 class Log(nn.Module):
     """y = ln(max(x, floor))"""
 
-    in_scans = "elementwise"
+    acts_as = "elementwise"
 
     def __init__(self, *, floor: float, d: int) -> None:
         super().__init__()
@@ -88,7 +88,7 @@ class Log(nn.Module):
 class Clamp(nn.Module):
     """y = min(max(x, low), high)"""
 
-    in_scans = "elementwise"
+    acts_as = "elementwise"
 
     def __init__(self, *, low: float, high: float, d: int) -> None:
         super().__init__()

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 class SliceFeatures(nn.Module):
     """y_c = x_{start + c}, c < width"""
 
-    in_scans = "part"
+    acts_as = "part"
 
     def __init__(self, *, start: int, width: int, d: int) -> None:
         super().__init__()
@@ -22,7 +22,7 @@ class SliceFeatures(nn.Module):
 class RepeatFeatures(nn.Module):
     """y_{c · times + j} = x_c, j < times"""
 
-    in_scans = "repeated"
+    acts_as = "repeated"
 
     def __init__(self, *, times: int, d: int) -> None:
         super().__init__()
@@ -46,7 +46,7 @@ class TileFeatures(nn.Module):
 class HeadColumns(nn.Module):
     """y_{i, h} = x_{h · d / heads + i}"""
 
-    in_scans = "columns"
+    acts_as = "columns"
 
     def __init__(self, *, heads: int, d: int) -> None:
         super().__init__()

@@ -72,7 +72,7 @@ class LoweredLoop:
     """the body in two functions, if the first of them can run earlier"""
     parallel: Code | None = None
     """the body for all positions at once, if the states of a scan are affine in themselves"""
-    one_by_one: str = ""
+    obstacle: str = ""
     """why a scan has no such body"""
 
     @property
@@ -90,7 +90,7 @@ class LoweredLoop:
 
 
 @dataclass(frozen=True)
-class Setting:
+class PassContext:
     """What the passes read: the instances of a model, and the names of passes to omit."""
 
     instances: Mapping[str, Instance]
@@ -105,9 +105,9 @@ def compile_graph(
     types: Mapping[str, Type],
     loops: tuple[LoweredLoop, ...],
     extras: tuple[str, ...],
-    setting: Setting | None,
+    context: PassContext | None,
 ) -> Code:
-    """Compiles a graph of torch.fx to a function, after the passes of a setting. `nodes` and `types` are those of its
+    """Compiles a graph of torch.fx to a function, after the passes of a context. `nodes` and `types` are those of its
     values, by their names."""
     rows: list[Code] = []
 
@@ -116,10 +116,10 @@ def compile_graph(
         return rows[-1].function
 
     fused = graph
-    if setting is not None and "slices" not in setting.without:
-        fused = cut_once(fused, nodes, setting.instances)
-    if setting is not None and "rows" not in setting.without:
-        fused = fuse_rows(fused, nodes, types, setting.instances, compile_rows)
+    if context is not None and "slices" not in context.without:
+        fused = cut_once(fused, nodes, context.instances)
+    if context is not None and "rows" not in context.without:
+        fused = fuse_rows(fused, nodes, types, context.instances, compile_rows)
     python = fused.python_code("self")
     source = python.src.strip().replace("def forward(", f"def {name}(", 1) + "\n"
     source = re.sub(r"\barchlang_rows_of_\w+\(", r"\g<0>self, ", source)  # torch.fx has no value for the module

@@ -2,6 +2,7 @@
 
 import importlib
 from collections.abc import Iterator, Mapping
+from functools import cache
 
 import networkx as nx
 from torch import nn
@@ -123,14 +124,22 @@ def find_class(python: str, plugins: Plugins, user: str) -> object:
     Raises:
         PluginError: the class is in no plugin, or its plugin cannot be imported.
         ImportError, AttributeError, ValueError: archlang has no such block."""
-    if not _is_library(python):
-        return plugins.load(python, user)
+    return _library_object(python) if _is_library(python) else plugins.load(python, user)
+
+
+@cache
+def library_class(python: str) -> type[nn.Module] | None:
+    """Returns a class of the library; None if it has none of the name, which is reported when a module is built."""
+    try:
+        block = _library_object(python) if _is_library(python) else None
+    except (ImportError, AttributeError):
+        return None
+    return block if isinstance(block, type) and issubclass(block, nn.Module) else None
+
+
+def _library_object(python: str) -> object:
     module_name, _, class_name = python.partition(":")
-    module = importlib.import_module(module_name)
-    block: object = getattr(module, class_name, None)
-    if block is None:
-        raise AttributeError(f"{module_name} has no {class_name}")
-    return block
+    return getattr(importlib.import_module(module_name), class_name)
 
 
 def _is_library(python: str) -> bool:

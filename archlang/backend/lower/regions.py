@@ -11,7 +11,7 @@ import torch
 from torch import fx
 
 from archlang.backend.lower.chunk_batching import split_scan
-from archlang.backend.lower.code import Code, LoweredLoop, Setting, compile_graph
+from archlang.backend.lower.code import Code, LoweredLoop, PassContext, compile_graph
 from archlang.backend.lower.lengths import (
     chunk_lengths,
     counted_chunks,
@@ -158,7 +158,7 @@ class _Writer:
         self._region = region
         self._scope = scope
         self._is_outermost = is_outermost
-        self._setting = Setting(attributes.graph.instances, without)
+        self._context = PassContext(attributes.graph.instances, without)
         self._code = fx.Graph()
         self._values: dict[str, Value] = {}
         self._parts: dict[str, Sequence[Value]] = {}
@@ -218,7 +218,7 @@ class _Writer:
             if isinstance(value, fx.Node) and identity in self._types
         }
         return compile_graph(
-            name, title, self._code, self._origins, types, tuple(self._loops), tuple(extras), self._setting
+            name, title, self._code, self._origins, types, tuple(self._loops), tuple(extras), self._context
         )
 
     def _take_masks(self, lengths: Sequence[Dim]) -> None:
@@ -360,13 +360,13 @@ class _Writer:
         halts = isinstance(node.operation, operations.Halting)
         shape = loop_layout(node)
         captured = [value.name if isinstance(value, fx.Node) else "number" for value in inputs[shape.outer_captured :]]
-        writer = _Writer(self._attributes, body, scope, self._is_outermost and not halts, self._setting.without)
+        writer = _Writer(self._attributes, body, scope, self._is_outermost and not halts, self._context.without)
         code = writer.write(name, chunk, lengths, captured, growing)
         loop = LoweredLoop(name, node, self._scope, code, self._is_outermost)
         if isinstance(node.operation, operations.Scan):
             for name_of_pass, transform in (("batch_chunks", split_scan), ("parallel_scans", parallel_scan)):
-                if name_of_pass not in self._setting.without:
-                    transform(loop, self._setting)
+                if name_of_pass not in self._context.without:
+                    transform(loop, self._context)
         self._loops.append(loop)
         types = [self._types.get(source, NUMBER) for source in node.inputs]
         states_end = shape.outer + shape.states

@@ -10,23 +10,21 @@ and all positions of others; a value may be among both."""
 
 from __future__ import annotations
 
-import importlib
 import operator
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Any
 
 from torch import fx, nn
 
 from archlang.backend.decode.block_cache import row_arguments
+from archlang.backend.lower.instances import library_class
 from archlang.backend.runtime.row_blocks import Rows, Slice
 from archlang.graph.graph import Instance, Node
 from archlang.graph.operations import Arithmetic, Call
 from archlang.types import Dim, Type
 from archlang.types.causality import NOTHING, PAIRED, POINTWISE, Horizon, Manner, join_all
 
-_LIBRARY = "archlang.blocks."
 _RANDOM = {"random", "training", "batch"}
 
 
@@ -91,19 +89,6 @@ def _member(node: fx.Node, nodes: Mapping[str, Node], instances: Mapping[str, In
     if block is None or not (rows := row_arguments(instance, block)):
         return None
     return _Member(node, origin, rows, block, instance)
-
-
-@cache
-def library_class(python: str) -> type[nn.Module] | None:
-    """Returns a class of the library; None if it has none of the name, which is reported when a module is built."""
-    if not python.startswith(_LIBRARY):
-        return None
-    module, _, name = python.partition(":")
-    try:
-        block: object = getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError):
-        return None
-    return block if isinstance(block, type) and issubclass(block, nn.Module) else None
 
 
 # Groups

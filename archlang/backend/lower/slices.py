@@ -5,7 +5,7 @@
                                                 f = g_parts[1]
 
 The derivative of a slice writes a whole value, and those of several are added up; that of a cut is one concatenation.
-The class of a block that takes `width` features from `start` on has `in_scans = "part"`."""
+The class of a block that takes `width` features from `start` on has `acts_as = "part"`."""
 
 import operator
 from collections import defaultdict
@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 
 from torch import fx
 
-from archlang.backend.lower.row_blocks import library_class
+from archlang.backend.lower.instances import library_class
 from archlang.graph.graph import Instance, Node
 from archlang.graph.operations import Call
 
@@ -25,7 +25,7 @@ def cut_once(graph: fx.Graph, nodes: Mapping[str, Node], instances: Mapping[str,
         origin = nodes.get(node.name)
         if node.op == "call_module" and origin is not None and isinstance(origin.operation, Call):
             instance = instances[origin.operation.instance]
-            if getattr(library_class(instance.python), "in_scans", "") == "part":
+            if getattr(library_class(instance.python), "acts_as", "") == "part":
                 slices[node.args[0]][node] = instance
     cuts = {source: sizes for source, parts in slices.items() if (sizes := _sizes(list(parts.values())))}
     if not cuts:

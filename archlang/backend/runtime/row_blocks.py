@@ -116,12 +116,13 @@ class Rows:
         if entries <= block or n <= _LEAST_ROWS:
             return body(owner, 0, *values)
         size = min(n, max(_LEAST_ROWS, block * n // entries))
-        is_limited = reach and not self.is_biased and any(part.columns is not None for part in self.slices)
-        keeps = is_limited or entries <= _KEPT or not torch.is_grad_enabled()
+        is_cut = not self.is_biased and any(part.columns is not None for part in self.slices)
+        window = reach if reach and is_cut else 0
+        keeps = window or entries <= _KEPT or not torch.is_grad_enabled()
         parts = []
         for first in range(0, n, size):
             end = min(n, first + size)
-            begin = max(0, min(first + 1 - reach, columns - 1)) if reach and is_limited else 0
+            begin = max(0, min(first + 1 - window, columns - 1)) if window else 0
             rows = Range(first, end, begin)
             cuts = [part.cut(value, rows) for part, value in zip(self.slices, values, strict=True)]
             sliced, values = zip(*cuts, strict=True)
