@@ -5,7 +5,7 @@ from collections.abc import Collection
 from archlang.backend import mistakes
 from archlang.backend.architecture import Architecture
 from archlang.backend.attach import attach_program
-from archlang.backend.lower.instances import add_instances
+from archlang.backend.lower.instances import add_instances, classes_of
 from archlang.backend.lower.regions import lower
 from archlang.graph.graph import Graph
 from archlang.plugins import NO_PLUGINS, Plugins
@@ -21,8 +21,9 @@ def build_module(graph: Graph, *, plugins: Plugins = NO_PLUGINS, without: Collec
     # Features must be constant here; lengths may vary.
     if unknown := graph.unknown_sizes:
         raise mistakes.unknown_sizes(graph.name, unknown)
-    program = lower(graph, without)
+    classes = classes_of(graph, plugins)
+    program = lower(graph, without, classes=classes)
     architecture = Architecture(program)
-    add_instances(architecture, graph, plugins)
+    add_instances(architecture, graph, classes)
     attach_program(architecture, program)
     return architecture

@@ -27,7 +27,6 @@ from torch import fx
 from archlang.backend.lower.affine_forms import ONE, ZERO, Algebra, Coefficient, Matrix, NotParallel, Read, Vector
 from archlang.backend.lower.chunk_batching import is_per_sample
 from archlang.backend.lower.code import Code, LoweredLoop, PassContext, compile_graph
-from archlang.backend.lower.instances import library_class
 from archlang.backend.runtime import parallel_scans as runtime
 from archlang.graph.graph import Instance, Node
 from archlang.graph.loop_layout import loop_layout, takes_positions
@@ -44,9 +43,9 @@ def parallel_scan(scan: LoweredLoop, context: PassContext) -> None:
     try:
         _require_plain(scan)
         try:
-            graph, origins = _Body(scan, context.instances, True).write()
+            graph, origins = _Body(scan, context, True).write()
         except NotParallel as reason:
-            graph, origins = _written_whole(scan, context.instances, reason)
+            graph, origins = _written_whole(scan, context, reason)
     except NotParallel as reason:
         scan.obstacle = str(reason)
         return
@@ -54,12 +53,10 @@ def parallel_scan(scan: LoweredLoop, context: PassContext) -> None:
     scan.parallel = compile_graph(name, f"{code.title}_parallel", graph, origins, code.types, (), (), context)
 
 
-def _written_whole(
-    scan: LoweredLoop, instances: Mapping[str, Instance], reason: NotParallel
-) -> tuple[fx.Graph, Mapping[str, Node]]:
+def _written_whole(scan: LoweredLoop, context: PassContext, reason: NotParallel) -> tuple[fx.Graph, Mapping[str, Node]]:
     """Returns the body that holds the matrices of all positions, as what reads them otherwise needs."""
     try:
-        return _Body(scan, instances, False).write()
+        return _Body(scan, context, False).write()
     except NotParallel:
         raise reason from None
 
@@ -89,9 +86,9 @@ def _states(scan: LoweredLoop) -> Sequence[Type]:
 class _Body:
     """The body of a scan for all positions, while it is written. With `by_products`, matrices are not held for each."""
 
-    def __init__(self, scan: LoweredLoop, instances: Mapping[str, Instance], by_products: bool) -> None:
+    def __init__(self, scan: LoweredLoop, context: PassContext, by_products: bool) -> None:
         self._code: Code = scan.body
-        self._instances = instances
+        self._instances, self._classes = context.instances, context.classes
         self._by_products = by_products
         self._loops = {loop.name: loop for loop in scan.body.loops}
         layout, self._kinds = loop_layout(scan.node), _states(scan)
@@ -232,9 +229,8 @@ class _Body:
         if node.op != "call_module" or origin is None or not isinstance(origin.operation, Call):
             return "", None
         instance = self._instances[origin.operation.instance]
-        block = library_class(instance.python)
         masks = [value for value in node.kwargs.values() if value is not None]
-        return ("" if block is None or masks else getattr(block, "acts_as", "")), instance
+        return ("" if masks else getattr(self._classes.get(instance.path), "acts_as", "")), instance
 
     # States
 
