@@ -8,8 +8,9 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from archlang.backend.kernels.masked_softmax import masked_softmax
+from archlang.backend.kernels.masked_softmax import causal_softmax, masked_softmax
 from archlang.backend.kernels.softmax_attention import scaled_dot_product_attention
+from archlang.backend.kernels.triangle import lower_triangle
 from archlang.backend.runtime.padded_division import Mask, real_only
 from archlang.blocks.attention import (
     hides_far_keys,
@@ -52,7 +53,7 @@ def only(
 ) -> Float[Tensor, "b h n m"]:
     """Returns x with 0 at all other entries than the allowed ones."""
     if hides_keys(causal, x.shape[3], first_row):
-        x = x.tril(first_row)  # takes less time than a mask
+        x = lower_triangle(x, first_row)
     return x if mask_m is None else x.masked_fill(~mask_m[:, None, None], 0.0)
 
 
@@ -99,6 +100,8 @@ class OuterSum(nn.Module):
 class SoftmaxKeys(nn.Module):
     """y_ij = exp(x_ij) / Σ_l exp(x_il), over real columns, over l ≤ i if `causal`, and over |i - l| < `window`"""
 
+    lower_if = "causal"
+
     def __init__(self, *, causal: bool, window: int, h: int) -> None:
         super().__init__()
         self.causal = causal
@@ -108,11 +111,20 @@ class SoftmaxKeys(nn.Module):
         self, x: Float[Tensor, "b n m h"], *, first_row: int = 0, mask_m: Bool[Tensor, "b m"] | None = None, **_: Mask
     ) -> Float[Tensor, "b n m h"]:
         x = heads_first(x)
+        n, m = x.shape[2:]
+        if (
+            mask_m is None
+            and hides_keys(self.causal, m, first_row)
+            and not hides_far_keys(self.window, n, m, first_row)
+        ):
+            return heads_last(causal_softmax(x, first_row))
         return heads_last(masked_softmax(x, allowed_keys(x, self.causal, mask_m, first_row, self.window)))
 
 
 class SinkSoftmaxKeys(nn.Module):
     """y_ij = exp(x_ij) / (exp(sink) + Σ_l exp(x_il)), over the columns of `SoftmaxKeys`"""
+
+    lower_if = "causal"
 
     def __init__(self, *, causal: bool, window: int, h: int) -> None:
         super().__init__()
@@ -134,6 +146,8 @@ class SinkSoftmaxKeys(nn.Module):
 
 class MaskedSoftmaxKeys(nn.Module):
     """y_ij = g_ij exp(x_ij) / Σ_l g_il exp(x_il),    g_ij = 1 where keep_ij > 0, else 0"""
+
+    lower_if = "causal"
 
     def __init__(self, *, causal: bool, h: int, k: int) -> None:
         super().__init__()
@@ -200,10 +214,11 @@ class Weigh(nn.Module):
         """Returns what this block computes of the softmax of the scores, to which `bias` is added."""
         query, key = split_heads(q, scores.heads), split_heads(k, scores.key_heads)
         n, m = query.shape[2], key.shape[2]
-        if is_faster_plainly(query, m):
+        # On a CPU, torch's only kernel with a derivative of the bias holds the map, and searches it for -inf.
+        if is_faster_plainly(query, m) or (bias is not None and bias.requires_grad and not bias.is_cuda):
             x = scores(q, k)
             a = softmax(x if bias is None else x + bias, first_row=first_row, mask_m=mask_m)
-            return self.forward(a, v, first_row=first_row, mask_m=mask_m)
+            return self.forward(a, v, first_row=first_row, is_lower=softmax.causal, mask_m=mask_m)
         value = shared(split_heads(real_only(v, mask_m), self.value_heads), self.heads).expand(-1, self.heads, -1, -1)
         query, key = query.expand(-1, self.heads, -1, -1), shared(key, self.heads).expand(-1, self.heads, -1, -1)
         attend = partial(scaled_dot_product_attention, query, key, value, scale=scores.scale)
@@ -227,10 +242,11 @@ class Weigh(nn.Module):
         v: Float[Tensor, "b m d"],
         *,
         first_row: int = 0,
+        is_lower: bool = False,
         mask_m: Bool[Tensor, "b m"] | None = None,
     ) -> Float[Tensor, "b h n m"]:
-        """Returns a at the positions that are read."""
-        return only(heads_first(a), self.causal, mask_m, first_row)
+        """Returns a at the positions that are read; with `is_lower`, it is 0 after the diagonal."""
+        return only(heads_first(a), self.causal and not is_lower, mask_m, first_row)
 
     def forward(
         self,
@@ -238,10 +254,11 @@ class Weigh(nn.Module):
         v: Float[Tensor, "b m d"],
         *,
         first_row: int = 0,
+        is_lower: bool = False,
         mask_m: Bool[Tensor, "b m"] | None = None,
         **_: Mask,
     ) -> Float[Tensor, "b n _y"]:
-        weights = self.weights(a, v, first_row=first_row, mask_m=mask_m)
+        weights = self.weights(a, v, first_row=first_row, is_lower=is_lower, mask_m=mask_m)
         value = shared(split_heads(real_only(v, mask_m), self.value_heads), self.heads)
         return join_heads(weights.to(v.dtype) @ value)
 
@@ -254,7 +271,7 @@ class LowerTriangle(nn.Module):
         self.diagonal = diagonal
 
     def forward(self, x: Float[Tensor, "b n m h"], *, first_row: int = 0, **_: Mask) -> Float[Tensor, "b n m h"]:
-        return heads_last(heads_first(x).tril(first_row + self.diagonal))
+        return heads_last(lower_triangle(heads_first(x), first_row + self.diagonal))
 
 
 class TransposeMap(nn.Module):
@@ -321,6 +338,8 @@ class ConvolveMap(nn.Module):
 
 class TopKKeys(nn.Module):
     """y_ij = 1 if x_ij is among the k largest of its row, else 0; over real columns, and over j ≤ i if `causal`"""
+
+    lower_if = "causal"
 
     def __init__(self, *, k: int, causal: bool, h: int) -> None:
         super().__init__()

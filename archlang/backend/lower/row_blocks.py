@@ -10,6 +10,7 @@ and all positions of others; a value may be among both."""
 
 from __future__ import annotations
 
+import inspect
 import operator
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -91,6 +92,14 @@ def _member(
     block = classes.get(instance.path, nn.Module)
     rows = row_arguments(instance, block)
     return _Member(node, origin, rows, block, instance) if rows else None
+
+
+def _is_lower(member: _Member, lower: Collection[fx.Node]) -> bool:
+    """Whether a map is 0 after the diagonal: its block has a static of the name `lower_if` that is true, or it is a
+    product with such a map."""
+    if member.origin.operation is Arithmetic.MULTIPLY:
+        return any(factor in lower for factor in member.node.args)
+    return member.instance is not None and bool(member.instance.statics.get(getattr(member.block, "lower_if", "")))
 
 
 # Groups
@@ -240,12 +249,17 @@ class _Body:
         self._limited = self._limited_lengths()
 
     def write(self, nodes: Sequence[fx.Node]) -> None:
+        lower: set[fx.Node] = set()  # the maps that are 0 after the diagonal
         for node in nodes:
             member = self._members[node]
+            if _is_lower(member, lower):
+                lower.add(node)
             arguments = tuple(self._argument(member, index, value) for index, value in enumerate(node.args))
             keywords = {name: self._mask(member, name, value) for name, value in node.kwargs.items()}
             if member.block is not None:
                 keywords["first_row"] = self._first_row
+                if node.args[0] in lower and "is_lower" in inspect.signature(member.block.forward).parameters:
+                    keywords["is_lower"] = True
             self.copies[node] = self.graph.create_node(node.op, node.target, arguments, keywords, node.name)
         self.graph.output(tuple(self.copies[node] for node in self._group.results))
 
