@@ -23,11 +23,15 @@ class Relu(Elementwise):
 
 
 class Gelu(Elementwise):
-    """x Φ(x), where Φ is the cumulative distribution function of N(0, 1). Hendrycks, Gimpel, "Gaussian error linear
-    units", 2016."""
+    """x Φ(x), where Φ is the cumulative distribution function of N(0, 1), or its approximation by tanh. Hendrycks,
+    Gimpel, "Gaussian error linear units", 2016."""
+
+    def __init__(self, *, approximation: str, d: int) -> None:
+        super().__init__(d=d)
+        self.approximation = approximation
 
     def forward(self, x: Float[Tensor, "*b d"]) -> Float[Tensor, "*b d"]:
-        return F.gelu(x)
+        return F.gelu(x, approximate=self.approximation)
 
 
 class Silu(Elementwise):
