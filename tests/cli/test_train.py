@@ -1,12 +1,16 @@
 """`archlang train` on the command line: output, run folder and exit code."""
 
 import json
+import os
+import signal
 import sys
 from pathlib import Path
 
 import pytest
 
+from archlang.train.step import EagerStep
 from tests.cli.conftest import TINY, Command
+from tests.train.runs.test_training import at_call, contents
 
 PROGRAM = TINY + '    claim test.accuracy = 1.00 ± 0.02 from "nobody"\n}\n'
 
@@ -82,20 +86,21 @@ def test_rerunning_the_command_resumes_and_a_damaged_checkpoint_causes_one_line_
     assert ".py" not in result.err
 
 
-def test_a_stopped_run_says_how_to_resume(archlang: Command, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from archlang.train.runs import training
-    from archlang.train.trainer import Trainer
-
-    def stop_at_step_2(trainers: list[Trainer], *_: object) -> None:
-        trainers[0].progress.step, trainers[0].stopped = 2, True
-
-    monkeypatch.setattr(training, "train_all", stop_at_step_2)
-    result = archlang("train", "tiny.arch", "--out", "run", "--device", "cpu")
-    assert result.code == 143
-    assert "stopped at step 2; resume with `--resume run`" in result.err
-    assert "Measured" not in result.out
-    result = archlang("train", "tiny.arch", "--out", "run", "--device", "cpu", "--json")
-    assert json.loads(result.out) == {"folder": "run", "step": 2, "stopped": True}
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_a_run_with_its_code_and_a_checkpoint(
+    number: signal.Signals, archlang: Command, folder: Path
+) -> None:
+    command = ("train", "tiny.arch", "--out", "run", "--device", "cpu")
+    with pytest.MonkeyPatch.context() as patched:
+        at_call(patched, EagerStep, "take", 2, lambda: os.kill(os.getpid(), number))
+        stopped = archlang(*command)
+    assert (stopped.code, "Measured" in stopped.out) == (128 + number, False)
+    assert "stopped at step 2; resume with `--resume run`" in stopped.err
+    shown = archlang(*command, "--for", "0s", "--json").out
+    assert json.loads(shown) == {"folder": "run", "step": 2, "stopped": True}
+    archlang(*command)
+    archlang("train", "tiny.arch", "--out", "whole", "--device", "cpu")
+    assert contents(folder / "run") == contents(folder / "whole")
 
 
 def test_a_run_with_a_time_limit_stops_with_a_checkpoint_and_a_rerun_equals_one_run(
