@@ -123,6 +123,15 @@ def train_and_die(train: Train, folder: Path, owner: object, name: str, number: 
             train(folder)
 
 
+def assert_killed_equals_uninterrupted(train: Train, folder: Path, *moments: tuple[object, str, int]) -> None:
+    """Compares a run that dies at several moments, one after another, with an uninterrupted one."""
+    train(folder / "uninterrupted")
+    for moment in moments:
+        train_and_die(train, folder / "killed", *moment)
+    train(folder / "killed")
+    assert contents(folder / "killed") == contents(folder / "uninterrupted")
+
+
 MOMENTS: list[tuple[object, str, int]] = [
     (Record, "write", 3), (EagerStep, "take", 1), (EagerStep, "take", 15), (trainer, "evaluate", 1),
     (trainer, "evaluate", 3), (trainer, "evaluate", 6), (Record, "append", 2), (Record, "append", 31),
@@ -147,10 +156,7 @@ def test_a_killed_run_with_noise_resumes_in_each_precision(precision: str, progr
     def trained(folder: Path) -> evaluation.Result:
         return training.train(plan_recipe(program), folder, device="cpu", precision=precision)
 
-    trained(tmp_path / "uninterrupted")
-    train_and_die(trained, tmp_path / "killed", EagerStep, "take", 25)
-    trained(tmp_path / "killed")
-    assert contents(tmp_path / "killed") == contents(tmp_path / "uninterrupted")
+    assert_killed_equals_uninterrupted(trained, tmp_path, (EagerStep, "take", 25))
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -264,10 +270,7 @@ def test_a_killed_run_with_patience_ends_at_the_same_step(
     def impatient(folder: Path) -> evaluation.Result:
         return train(folder, **IMPATIENT)
 
-    impatient(tmp_path / "whole")
-    train_and_die(impatient, tmp_path / "killed", owner, name, number)
-    impatient(tmp_path / "killed")
-    assert contents(tmp_path / "killed") == contents(tmp_path / "whole")
+    assert_killed_equals_uninterrupted(impatient, tmp_path, (owner, name, number))
 
 
 def test_a_damaged_best_checkpoint_is_replaced_with_a_warning(run: Path) -> None:
