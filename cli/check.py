@@ -1,14 +1,11 @@
-"""`archlang check`, `watch` and `fmt`: check programs without running them, correct and format them."""
+"""`archlang check` and `fmt`: check programs without running them, correct and format them."""
 
 from __future__ import annotations
 
 import gc
 import os
-import stat
-import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from datetime import datetime
 from difflib import unified_diff
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -23,9 +20,6 @@ from archlang.errors.names import plural
 if TYPE_CHECKING:
     from archlang.errors import Diagnostic
     from archlang.errors.source import Source
-
-# Between two looks of `watch` at the files; a file that stays the same for two looks is checked.
-_SECONDS = 0.1
 
 
 def _programs(paths: list[Path]) -> list[Path]:
@@ -242,73 +236,3 @@ def _difference(source: Source, text: str) -> str:
     before, after = source.text.splitlines(keepends=True), text.splitlines(keepends=True)
     lines = unified_diff(before, after, source.path, f"{source.path} (formatted)")
     return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
-
-
-def watch(file: Annotated[Path, arguments.program_argument("The program.")], allow: arguments.Allow = None) -> None:
-    """Check a program now, and again whenever it or a file that it uses is saved. Ctrl-C ends it.
-
-    Example: archlang watch recipes/gutlb.arch
-    """
-    if file.is_dir():
-        console.fail(f"`{file}` is a folder", "name a program: each command watches one, and the files that it uses", 2)
-    exists = os.path.lexists(file)
-    states = _check_again(file, allow or (), {})
-    if not exists:
-        raise typer.Exit(1)  # hardly a program that is not written yet
-    while True:
-        _wait_for_change(states)
-        states = _check_again(file, allow or (), states)
-
-
-def _check_again(file: Path, allow: Iterable[Path], before: _States) -> _States:
-    """Prints the mistakes of a program. Returns the states that the program and the files that it names had when they
-    were read. `before` is the result of the check before."""
-    from archlang.plan.check import check_with
-    from archlang.resolve.resolve import Loader
-
-    begun = time.time_ns()
-    states = {path: _state(path) for path in (str(file), *before)}
-    loader = Loader(allow)
-    diagnostics = check_with(loader, file)
-    console.show(diagnostics)
-    errors = sum(diagnostic.is_error for diagnostic in diagnostics)
-    result = plural(errors, "error") if errors else "no errors"
-    console.out.print(f"{datetime.now():%H:%M:%S}  {file}: {result}")
-    for path in loader.named_paths():
-        if path not in states:
-            states[path] = _state(path)
-            if states[path][1] >= begun:
-                states[path] = ("saved while it was checked",), 0
-    return {path: states[path] for path in (str(file), *loader.named_paths())}
-
-
-def _wait_for_change(checked: _States) -> None:
-    """Waits until a file has another state than the checked one, and none has changed since the look before: editors
-    save in several steps."""
-    before: object = None
-    while True:
-        states = {path: _state(path) for path in checked}
-        if states == before and states != checked:
-            return
-        before = states
-        time.sleep(_SECONDS)
-
-
-# By path, what changes when a file is saved or replaced: where its links lead and its status; and when it was saved, in
-# nanoseconds.
-_States = dict[str, tuple[tuple[object, ...], int]]
-
-
-def _state(path: str) -> tuple[tuple[object, ...], int]:
-    try:
-        real = os.path.realpath(path)
-        status = os.stat(path)
-    except ValueError:  # no file can have this name
-        return (path,), 0
-    except OSError as error:
-        return (real, error.errno), 0
-    identity = real, status.st_dev, status.st_ino, status.st_mode
-    # The times of a folder or a pipe change while it is used.
-    if not stat.S_ISREG(status.st_mode):
-        return identity, 0
-    return (*identity, status.st_size, status.st_ctime_ns), status.st_mtime_ns

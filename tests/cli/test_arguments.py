@@ -72,7 +72,7 @@ def test_a_mistake_in_standard_input_is_one_of_stdin(archlang: Command, folder: 
 @pytest.mark.parametrize(
     ("command", "name"),
     [
-        (("watch", "-"), "watch"), (("train", "-"), "train"), (("table", "-"), "table"), (("tune", "-"), "tune"),
+        (("train", "-"), "train"), (("table", "-"), "table"), (("tune", "-"), "tune"),
         (("export", "-", "--out", "m.py"), "export"), (("report", "-"), "report"), (("test", "-"), "test"),
         (("data", "show", "ctl", "--program", "-"), "data show"),
     ],
