@@ -6,7 +6,6 @@ import gc
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from difflib import unified_diff
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,12 +13,11 @@ import typer
 
 from archlang.cli import arguments, completion, console
 from archlang.cli.arguments import flag
-from archlang.cli.internal_errors import InternalErrors
+from archlang.cli.internal_errors import each
 from archlang.errors.names import plural
 
 if TYPE_CHECKING:
     from archlang.errors import Diagnostic
-    from archlang.errors.source import Source
 
 
 def _programs(paths: list[Path]) -> list[Path]:
@@ -39,7 +37,6 @@ def check(
     allow: arguments.Allow = None,
     as_sarif: Annotated[bool, flag("--sarif", "Print errors and warnings as SARIF 2.1.0.")] = False,
     fix: Annotated[bool, flag("--fix", "Correct errors that have one safe correction first.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print errors and warnings only, no summary.")] = False,
 ) -> None:  # fmt: skip
     """Check programs: names, statics, shapes, lengths, causality, and whether models fit their tasks.
 
@@ -61,20 +58,15 @@ def check(
     paths = files if piped else arguments.arch_files(files)
     # The programs of a named folder may use each other.
     allowed = (*(allow or ()), *(path for path in files if os.path.isdir(path)))
-    internal_errors = InternalErrors()
-    corrected = 0
-    for path in paths if fix else ():
-        with internal_errors.reported(path):
-            corrected += _correct(path, allowed, as_json or as_sarif or quiet)
+    corrected = sum(_correct(path, allowed, as_json or as_sarif) for path in each(paths)) if fix else 0
     unique: dict[tuple[str, str, str], Diagnostic] = {}
     with _rare_collections():
-        for path in paths:
-            with internal_errors.reported(path):
-                # Files that are used by several of the paths report their errors once.
-                unique |= {
-                    (str(d.span), d.code, d.message): d
-                    for d in (_check_standard_input(allowed) if piped else check_file(path, allowed))
-                }
+        for path in each(paths):
+            # Files that are used by several of the paths report their errors once.
+            unique |= {
+                (str(d.span), d.code, d.message): d
+                for d in (_check_standard_input(allowed) if piped else check_file(path, allowed))
+            }
     diagnostics = list(unique.values())
     errors = sum(diagnostic.is_error for diagnostic in diagnostics)
     if as_json or as_sarif:
@@ -83,14 +75,7 @@ def check(
         console.out.write(exchange.to_json(diagnostics) if as_json else exchange.to_sarif(diagnostics))
     else:
         console.show(diagnostics)
-        if not quiet:
-            counts = {
-                "error": errors,
-                "warning": len(diagnostics) - errors,
-                "internal error": len(internal_errors.paths),
-            }
-            console.out.print(_summary(len(paths), corrected, counts))
-    internal_errors.exit()
+        console.out.print(_summary(len(paths), corrected, errors, len(diagnostics) - errors))
     if errors:
         raise typer.Exit(1)
     if plugin:
@@ -175,8 +160,9 @@ def _construct(paths: list[Path], plugins: list[Path], allow: Iterable[Path]) ->
                 build(plan.graph, plan.plugins)
 
 
-def _summary(files: int, corrected: int, counts: dict[str, int]) -> str:
-    parts = [f"{plural(corrected, 'correction')}"] if corrected else []
+def _summary(files: int, corrected: int, errors: int, warnings: int) -> str:
+    parts = [plural(corrected, "correction")] if corrected else []
+    counts = {"error": errors, "warning": warnings}
     counted = [plural(number, word) for word, number in counts.items() if number]
     return ", ".join([plural(files, "file"), *parts, *(counted or ["no errors" + " left" * bool(corrected)])])
 
@@ -189,7 +175,6 @@ def fmt(
         ),
     ],
     check: Annotated[bool, flag("--check", "Write nothing; exit with 1 if a file would change.")] = False,
-    diff: Annotated[bool, flag("--diff", "Write nothing; print the changes as a unified diff.")] = False,
 ) -> None:
     """Format programs in place. Comments and meaning stay the same.
 
@@ -216,23 +201,15 @@ def fmt(
             continue
         differs = text != source.text
         changed += differs
-        if diff:
-            console.out.write_program(_difference(source, text))
-        elif piped and not check:
+        if piped and not check:
             console.out.write_program(mark + text)
         elif differs and check:
             console.out.print(f"would format {source.path}")
         elif differs:
             _replace(path, text)
             console.out.print(f"formatted {path}")
-    if not diff and not piped:
+    if not piped:
         counts = f"{changed} {'would change' if check else 'changed'}, {len(paths) - changed - failed} unchanged"
         console.out.print(counts + (f", {failed} not formatted" if failed else ""))
     if failed or (check and changed):
         raise typer.Exit(1)
-
-
-def _difference(source: Source, text: str) -> str:
-    before, after = source.text.splitlines(keepends=True), text.splitlines(keepends=True)
-    lines = unified_diff(before, after, source.path, f"{source.path} (formatted)")
-    return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)

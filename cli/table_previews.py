@@ -14,7 +14,7 @@ import typer
 
 from archlang.cli import console
 from archlang.cli.arguments import arch_files
-from archlang.cli.internal_errors import InternalErrors
+from archlang.cli.internal_errors import each
 from archlang.errors import ErrorWithRemedy, ProgramError
 from archlang.errors.names import PREFIXES, plural, rounded
 
@@ -42,14 +42,13 @@ class TablesOf:
     seeds: Sequence[int]
     allow: Iterable[Path]
     broken: dict[Path, None] = field(default_factory=dict, init=False)
-    internal_errors: InternalErrors = field(default_factory=InternalErrors, init=False)
     _shown: set[str] = field(default_factory=set, init=False)
 
     def __iter__(self) -> Iterator[tuple[Path, TablePlan]]:
         from archlang.plan.from_file import TablePlanner
 
         planner = TablePlanner(self.sets, self.seeds, self.allow)
-        for file in arch_files([self.path], code=2):
+        for file in each(arch_files([self.path], code=2)):
             names: Sequence[str | None] = ()
             with self.reported(file):
                 names = self._names(file, planner)
@@ -64,8 +63,7 @@ class TablesOf:
     def reported(self, file: Path) -> Iterator[None]:
         """Reports the errors of a file, each once, instead of raising them."""
         try:
-            with self.internal_errors.reported(file):
-                yield
+            yield
         except ProgramError as error:
             self.broken[file] = None
             for diagnostic in error.diagnostics:
@@ -78,16 +76,13 @@ class TablesOf:
             console.say(f"{file}: {error.message}", error.remedy)
 
     def end(self, count: int, prints_text: bool) -> None:
-        """Says that there is no table, if `count` is 0, and exits with 1 if a file has errors, or with the code of
-        internal errors."""
-        if not count and not self.broken and not self.internal_errors.paths and prints_text:
+        """Says that there is no table, if `count` is 0, and exits with 1 if a file has errors."""
+        if not count and not self.broken and prints_text:
             named = "" if self.name is None else f" `{self.name}`"
             console.out.print(f"no program in {self.path} has a table{named}")
         if self.broken:
             verb = "has" if len(self.broken) == 1 else "have"
             console.say(f"{plural(len(self.broken), 'file')} {verb} errors", "correct them, to see every table")
-        self.internal_errors.exit()
-        if self.broken:
             raise typer.Exit(1)
 
     def _names(self, file: Path, planner: TablePlanner) -> Sequence[str | None]:
@@ -105,12 +100,11 @@ def list_tables(tables: TablesOf, out: Path | None, form: str) -> None:
         console.fail(f"`--list` has no format {form}", "write `--format terminal` or `--format json`", code=2)
     summaries = []
     for file, plan in tables:
-        with tables.internal_errors.reported(file):
-            summary = TableSummary.of(str(file), plan, out or RUNS / plan.name)
-            summaries.append(summary)
-            if form == "terminal":
-                for line in summary.lines():
-                    console.out.print(line)
+        summary = TableSummary.of(str(file), plan, out or RUNS / plan.name)
+        summaries.append(summary)
+        if form == "terminal":
+            for line in summary.lines():
+                console.out.print(line)
     if form == "json":
         console.out.write_json([summary.record() for summary in summaries])
     elif summaries:

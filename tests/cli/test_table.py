@@ -10,8 +10,6 @@ import pytest
 
 from archlang.cli.table import RunsDisplay
 from archlang.errors.terminal import Terminal
-from archlang.plan.from_file import TablePlanner
-from archlang.plan.table import TablePlan
 from archlang.train.runs import cost as costs
 from archlang.train.runs.cost import RunCost
 from archlang.train.runs.points import Point
@@ -309,27 +307,6 @@ def test_a_list_of_a_folder_reports_broken_files_and_lists_the_others(archlang: 
         assert "error: 1 file has errors" in result.err
     records = json.loads(archlang("table", "below", "--list", "--json").out)
     assert {record["file"] for record in records} == {"below/b.arch"}
-
-
-def test_a_list_of_a_folder_names_the_file_of_an_internal_error_and_lists_the_others(
-    archlang: Command, below: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in ("a", "b"):
-        (below / f"{name}.arch").write_text(PUBLISHED)
-    plan = TablePlanner.plan
-
-    def fail(planner: TablePlanner, path: Path, name: str | None) -> TablePlan:
-        if path.name == "a.arch":
-            raise RuntimeError("boom")
-        return plan(planner, path, name)
-
-    monkeypatch.setattr(TablePlanner, "plan", fail)
-    monkeypatch.delenv("ARCHLANG_DEBUG", raising=False)
-    result = archlang("table", "below", "--list")
-    assert result.code == 70
-    assert "error: below/a.arch: internal error: RuntimeError: boom" in result.err
-    assert "below/b.arch: published" in result.out
-    assert "below/a.arch" not in result.out
 
 
 def test_a_folder_without_tables_is_said_to_have_none(archlang: Command, below: Path) -> None:
