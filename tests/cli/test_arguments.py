@@ -44,7 +44,7 @@ def test_a_folder_without_programs_is_an_error(capsys: pytest.CaptureFixture[str
 @pytest.mark.parametrize(
     "command",
     [
-        ("check", "FILE"), ("fmt", "FILE", "--diff"), ("viz", "FILE"), ("summary", "FILE"), ("show", "FILE"),
+        ("check", "FILE"), ("viz", "FILE"), ("summary", "FILE"), ("show", "FILE"),
         ("show", "FILE", "--tree"), ("show", "FILE", "--lowered"), ("diff", "FILE", "model.arch", "--recipe", "wide"),
         ("diff", "model.arch", "FILE", "--recipe", "wide"),
     ],
