@@ -12,6 +12,7 @@ import pytest
 from archlang.api.run import load_run
 from archlang.api.saving import save
 from tests.cli.conftest import Command
+from tests.tiny_run import TASK
 
 NDR = """
 model tiny[d = 8](x: tokens[n]) -> logits[classes] {
@@ -20,13 +21,11 @@ model tiny[d = 8](x: tokens[n]) -> logits[classes] {
     return linear[classes](last(h))
 }
 recipe tiny {
-    task  ctl[
-        symbols = 3, functions = 2, new_functions = 0, reserved = 0, balanced = true,
-        train = 1..3, valid = 4..4, test = 5..6, train_size = 30, iid_size = 3, valid_size = 20, test_size = 40]
+    task  TASK
     model tiny
     train adamw[lr = 1e-2, batch = 8, steps = 2]
 }
-"""
+""".replace("TASK", TASK)
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from archlang.plan.from_file import plan_recipe
 from archlang.train.runs.training import train
 from tests.cli.conftest import Command
 from tests.tasks.kit.test_make_task import PLUGIN
+from tests.tiny_run import TASK
 
 PROGRAM = """
 extern task even[size: int = 3](x: tokens[n]) -> logits[classes]
@@ -111,14 +112,11 @@ model small[d = 4](x: tokens[n]) -> logits[classes] {
 }
 
 recipe r {
-    task  ctl[
-        symbols = 3, functions = 2, new_functions = 0, reserved = 0, balanced = true,
-        train = 1..3, valid = 4..4, test = 5..6, train_size = 8, iid_size = 3, valid_size = 4, test_size = 4
-    ]
+    task  TASK
     model small
     train adamw[batch = 4, steps = 1]
 }
-"""
+""".replace("TASK", TASK)
 TWICE = """from pathlib import Path
 from torch import nn
 Path("ran").touch()

@@ -19,6 +19,7 @@ from archlang.cli.app import app
 from archlang.reports.charts import Chart, Curve, chart_svg, draw, metric_chart
 from archlang.reports.run_report import RunReport
 from archlang.train.record.mistakes import RunError
+from tests.tiny_run import TASK
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -31,9 +32,7 @@ model tiny[d = 8](x: tokens[n]) -> logits[classes] {
 }
 
 recipe tiny {
-    task  ctl[
-        symbols = 3, functions = 2, new_functions = 0, reserved = 0, balanced = true,
-        train = 1..3, valid = 4..4, test = 5..6, train_size = 30, iid_size = 3, valid_size = 20, test_size = 40]
+    task  TASK
     model tiny
     train adamw[lr = 1e-2, batch = 8, steps = 4, every = 2]
     claim test.accuracy[5] = 0.97 ± 0.02 from "somebody, Table 1"
@@ -44,7 +43,7 @@ table both {
     column "5" test.accuracy[5]
     column "6" test.accuracy[6]
 }
-"""
+""".replace("TASK", TASK)
 
 
 @pytest.fixture(scope="module")
