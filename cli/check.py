@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from archlang.cli import arguments, completion, console
+from archlang.cli import arguments, console
 from archlang.cli.arguments import flag
 from archlang.cli.internal_errors import each
 from archlang.errors.names import plural
@@ -29,7 +29,6 @@ def check(
         list[Path],
         typer.Argument(
             help="Files or folders to check; `-` for standard input.", show_default=False, callback=_programs,
-            autocompletion=completion.programs,
         ),
     ],
     as_json: arguments.AsJson = False,
@@ -168,12 +167,7 @@ def _summary(files: int, corrected: int, errors: int, warnings: int) -> str:
 
 
 def fmt(
-    files: Annotated[
-        list[Path],
-        typer.Argument(
-            help="Files or folders; `-` for standard input.", show_default=False, autocompletion=completion.programs
-        ),
-    ],
+    files: Annotated[list[Path], typer.Argument(help="Files or folders; `-` for standard input.", show_default=False)],
     check: Annotated[bool, flag("--check", "Write nothing; exit with 1 if a file would change.")] = False,
 ) -> None:
     """Format programs in place. Comments and meaning stay the same.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from archlang.cli import arguments, completion, console
+from archlang.cli import arguments, console
 from archlang.cli.arguments import AsJson, Run, chosen_seeds, flag, output, parse_sets
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(name="runs", help="List, show, compare and remove run folders.", no_args_is_help=True)
 
-Runs = Annotated[list[Path], typer.Argument(help="Run folders.", show_default=False, autocompletion=completion.runs)]
+Runs = Annotated[list[Path], typer.Argument(help="Run folders.", show_default=False)]
 _FOLDER = Path("runs")
 
 
